@@ -1,0 +1,96 @@
+//! The chunks of a reader, in bounded memory.
+//!
+//! The buffer is filled until it holds the largest possible chunk or the reader ends; only then is the next cut sought.
+//! So the cuts are those of the whole stream in one slice, however the reader slices it. Left-over bytes move to the
+//! front when the buffer has run low: with a buffer of several largest chunks a byte is moved less than once in the
+//! mean.
+
+use crate::Chunker;
+use std::io::{self, ErrorKind, Read};
+
+/// The buffer holds this many largest chunks, but at least [`BUFFER_BYTES_LEAST`].
+const CHUNKS_BUFFERED: usize = 4;
+const BUFFER_BYTES_LEAST: usize = 256 << 10;
+
+/// Memory for [`StreamChunker`], kept from one stream to the next: a fresh one per small file costs more than cutting
+/// it.
+#[derive(Debug, Default)]
+pub struct StreamBuffer {
+    bytes: Vec<u8>,
+}
+
+/// Cuts what a reader gives into chunks.
+#[derive(Debug)]
+pub struct StreamChunker<C, R> {
+    chunker: C,
+    reader: R,
+    buffer: StreamBuffer,
+    /// The bytes read and not yet given out are `buffer.bytes[start..end]`.
+    start: usize,
+    end: usize,
+    reader_ended: bool,
+}
+
+impl<C: Chunker, R: Read> StreamChunker<C, R> {
+    /// The chunks of all that `reader` will give.
+    pub fn new(chunker: C, reader: R) -> Self {
+        Self::with_buffer(chunker, reader, StreamBuffer::default())
+    }
+
+    /// The same, using memory got back from an earlier stream by [`into_buffer`](Self::into_buffer).
+    pub fn with_buffer(chunker: C, reader: R, mut buffer: StreamBuffer) -> Self {
+        let bytes = (chunker.sizes().max() * CHUNKS_BUFFERED).max(BUFFER_BYTES_LEAST);
+        if buffer.bytes.len() < bytes {
+            buffer.bytes = vec![0; bytes];
+        }
+        Self {
+            chunker,
+            reader,
+            buffer,
+            start: 0,
+            end: 0,
+            reader_ended: false,
+        }
+    }
+
+    /// The next chunk, never empty; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// What the reader reports, but for `Interrupted`, which is tried again. After an error nothing is lost: a further
+    /// call reads on.
+    pub fn next_chunk(&mut self) -> io::Result<Option<&[u8]>> {
+        if !self.reader_ended && self.end - self.start < self.chunker.sizes().max() {
+            self.fill()?;
+        }
+        let unread = &self.buffer.bytes[self.start..self.end];
+        if unread.is_empty() {
+            return Ok(None);
+        }
+        let chunk = &unread[..self.chunker.cut(unread)];
+        self.start += chunk.len();
+        Ok(Some(chunk))
+    }
+
+    /// Gives the memory back for the next stream. Bytes not yet given out are dropped.
+    pub fn into_buffer(self) -> StreamBuffer {
+        self.buffer
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        self.buffer.bytes.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < self.buffer.bytes.len() {
+            match self.reader.read(&mut self.buffer.bytes[self.end..]) {
+                Ok(0) => {
+                    self.reader_ended = true;
+                    break;
+                }
+                Ok(bytes) => self.end += bytes,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! What the surroundings say: variables, the machine's name, the user, the cache folder, the time zone.
+
+use crate::error::CliError;
+use siltstone_store::Time;
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// A variable that is set and not empty.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// A variable's value, parsed.
+///
+/// # Errors
+/// [`CliError::BadVariable`] if it is set to something that is no such value.
+pub(crate) fn parsed<T>(name: &'static str) -> Result<Option<T>, CliError>
+where
+    T: FromStr,
+    T::Err: ToString,
+{
+    let Some(value) = variable(name) else { return Ok(None) };
+    let text = value.to_string_lossy().into_owned();
+    match text.parse() {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => Err(CliError::BadVariable { name, value: text, reason: T::Err::to_string(&error) }),
+    }
+}
+
+/// Name of this machine: `$SILT_HOST`, or what the system says.
+pub(crate) fn host() -> String {
+    variable("SILT_HOST").map_or_else(machine_name, |host| host.to_string_lossy().into_owned())
+}
+
+/// What the system calls this machine.
+pub(crate) fn machine_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Name of the user, or the number where no variable tells the name.
+pub(crate) fn user() -> String {
+    let name = ["USER", "LOGNAME"].into_iter().find_map(variable);
+    name.map_or_else(|| rustix::process::getuid().as_raw().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Whether the user may do anything to files.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Where the local index goes unless told: `$SILT_CACHE_DIR`, else `siltstone` in the user's cache folder; `None` without a home.
+pub(crate) fn cache_folder() -> Option<PathBuf> {
+    let xdg = || variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || variable("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    variable("SILT_CACHE_DIR").map(PathBuf::from).or_else(|| Some(xdg().or_else(home)?.join("siltstone")))
+}
+
+/// Now, as the store writes it.
+pub(crate) fn now() -> Time {
+    store_time(jiff::Timestamp::now())
+}
+
+/// A moment as the store writes it: nanoseconds count upwards, before 1970 too.
+pub(crate) fn store_time(moment: jiff::Timestamp) -> Time {
+    let nanoseconds = moment.as_nanosecond();
+    let seconds = nanoseconds.div_euclid(1_000_000_000);
+    Time {
+        seconds: i64::try_from(seconds).unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX }),
+        nanoseconds: u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).unwrap_or(0),
+    }
+}
+
+/// Name and version of this program, as snapshots record it.
+pub(crate) fn program() -> String {
+    format!("silt {}", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_before_1970_keep_their_nanoseconds() {
+        let moment = jiff::Timestamp::from_nanosecond(-1).expect("a moment");
+        assert_eq!(store_time(moment), Time { seconds: -1, nanoseconds: 999_999_999 });
+    }
+}

@@ -1,0 +1,203 @@
+//! Why the program ends without having done its work, and with which exit status.
+
+use siltstone_engine::EngineError;
+use siltstone_engine::fs::PatternError;
+use siltstone_store::StoreError;
+use siltstone_store::storage::StorageError;
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+pub(crate) const EXIT_FAILED: u8 = 1;
+pub(crate) const EXIT_INCOMPLETE: u8 = 3;
+pub(crate) const EXIT_NO_REPOSITORY: u8 = 10;
+pub(crate) const EXIT_LOCKED: u8 = 11;
+pub(crate) const EXIT_WRONG_PASSWORD: u8 = 12;
+pub(crate) const EXIT_INTERRUPTED: u8 = 130;
+
+/// How a command that ran to its end went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Done {
+    /// Everything was done.
+    Whole,
+    /// Some of it could not be done; each was told.
+    InPart,
+}
+
+/// A command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    #[error("no repository given: use -r, or set SILT_REPOSITORY")]
+    NoRepositoryGiven,
+    #[error("both {first} and {second} are given; they exclude each other, give one")]
+    Conflict { first: &'static str, second: &'static str },
+    #[error("cannot read the place of the repository from {path}: {source}")]
+    RepositoryFile { path: PathBuf, source: io::Error },
+    #[error("the place in {path} is empty: put the repository's path on its first line")]
+    RepositoryFileEmpty { path: PathBuf },
+    #[error("{location}: this version keeps repositories in local folders only, not at '{scheme}:'")]
+    UnsupportedPlace { location: String, scheme: String },
+    #[error("cannot make the folder {path} for the repository: {source}")]
+    RepositoryFolder { path: PathBuf, source: io::Error },
+    #[error("{path} is not empty: a new repository needs an empty or a new folder")]
+    FolderNotEmpty { path: PathBuf },
+    #[error("cannot read the password file {path}: {source}")]
+    PasswordFile { path: PathBuf, source: io::Error },
+    #[error("the password command '{command}' failed: {reason}")]
+    PasswordCommand { command: String, reason: String },
+    #[error("cannot read the password: {0}; give it by a file, a command or SILT_PASSWORD where there is no terminal")]
+    PasswordPrompt(io::Error),
+    #[error("an empty password is not allowed; --insecure-no-password allows it")]
+    EmptyPassword,
+    #[error("the two passwords differ")]
+    PasswordsDiffer,
+    #[error("standard input cannot give both the password and the data: give the password by a file, a command or SILT_PASSWORD")]
+    PasswordAndData,
+    #[error("{name} is '{value}': {reason}")]
+    BadVariable { name: &'static str, value: String, reason: String },
+    #[error("{option} is '{value}': {reason}")]
+    BadValue { option: &'static str, value: String, reason: String },
+    #[error("{given} needs {needed} as well")]
+    Needs { given: &'static str, needed: &'static str },
+    #[error("nothing to back up: name files or folders, or use --files-from or --stdin")]
+    NothingToBackUp,
+    #[error("cannot read the list {path}: {source}")]
+    ListFile { path: PathBuf, source: io::Error },
+    #[error("the list {path} does not end with a NUL byte: it is cut short, or not made for --files-from-raw")]
+    ListCutShort { path: PathBuf },
+    #[error("the command '{command}' cannot be started: {source}")]
+    StreamCommand { command: String, source: io::Error },
+    #[error("cannot write {path}: {source}")]
+    OutputFile { path: PathBuf, source: io::Error },
+    #[error("no policy was specified, no snapshots will be removed: give ids, or --keep-* options")]
+    EmptyPolicy,
+    #[error("--unsafe-allow-remove-all without a policy is only allowed together with --host, --tag, --path or --series")]
+    RemoveAllUnfiltered,
+    #[error("refusing to remove all snapshots of the group {group}: the policy keeps none; --unsafe-allow-remove-all allows it")]
+    GroupEmptied { group: String },
+    #[error("the repository contains errors: {findings} found")]
+    Damaged { findings: usize },
+    #[error("there were {problems} errors")]
+    RestoreProblems { problems: u64 },
+    #[error("no key has an id that begins with '{wanted}'; 'silt key list' lists them")]
+    NoSuchKey { wanted: String },
+    #[error("'{wanted}' fits {count} keys; give more of its digits")]
+    AmbiguousKey { wanted: String, count: usize },
+    #[error("cannot write the output: {0}")]
+    Output(io::Error),
+}
+
+impl CliError {
+    /// The exit status that tells this error.
+    pub(crate) fn exit_status(&self) -> u8 {
+        match self {
+            Self::Engine(EngineError::Interrupted) => EXIT_INTERRUPTED,
+            Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
+            Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
+            Self::Storage(error) => storage_status(error),
+            _ => EXIT_FAILED,
+        }
+    }
+
+    /// Whether another writer stood in the way, so that trying again later helps.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.exit_status() == EXIT_LOCKED
+    }
+
+    /// Whether the reader of our output went away: nothing is left to tell, and nobody to tell it to.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The error and its causes in one line, without saying anything twice.
+    pub(crate) fn message(&self) -> String {
+        let mut message = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !message.contains(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            cause = error.source();
+        }
+        if let Some(hint) = self.hint() {
+            message.push_str("; ");
+            message.push_str(hint);
+        }
+        message
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Engine(EngineError::Store(StoreError::LeaseHeld { .. })) | Self::Store(StoreError::LeaseHeld { .. }) => {
+                Some("--retry-lock waits for it, 'silt unlock' takes over from a dead process")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn store_status(error: &StoreError) -> u8 {
+    match error {
+        StoreError::NotARepository { .. } => EXIT_NO_REPOSITORY,
+        StoreError::LeaseHeld { .. } | StoreError::Fenced { .. } => EXIT_LOCKED,
+        StoreError::WrongPassword { .. } => EXIT_WRONG_PASSWORD,
+        StoreError::Storage(error) => storage_status(error),
+        _ => EXIT_FAILED,
+    }
+}
+
+fn storage_status(error: &StorageError) -> u8 {
+    let absent = |source: &io::Error| matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    match error {
+        StorageError::Unreachable { source, .. } if absent(source) => EXIT_NO_REPOSITORY,
+        _ => EXIT_FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unreachable(kind: io::ErrorKind) -> CliError {
+        CliError::Storage(StorageError::Unreachable { location: "/repo".into(), source: kind.into() })
+    }
+
+    #[test]
+    fn each_kind_of_failure_has_its_status() {
+        let location = || "/repo".to_owned();
+        let held = || StoreError::LeaseHeld { series: "s".into(), holder: "h".into(), since: "now".into() };
+        let cases = [
+            (CliError::EmptyPolicy, 1),
+            (CliError::Store(StoreError::NotARepository { location: location() }), 10),
+            (unreachable(io::ErrorKind::NotFound), 10),
+            (unreachable(io::ErrorKind::PermissionDenied), 1),
+            (CliError::Engine(EngineError::Store(held())), 11),
+            (CliError::Store(StoreError::Fenced { series: "s".into() }), 11),
+            (CliError::Store(StoreError::WrongPassword { location: location(), slots: 1 }), 12),
+            (CliError::Engine(EngineError::Interrupted), 130),
+            (CliError::PasswordPrompt(io::ErrorKind::Interrupted.into()), 130),
+        ];
+        for (error, status) in cases {
+            assert_eq!(error.exit_status(), status, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_message_holds_every_cause_once() {
+        let message = unreachable(io::ErrorKind::NotFound).message();
+        assert!(message.contains("/repo") && message.ends_with("entity not found"), "{message}");
+        let source = io::Error::other("the disk is on fire");
+        let message = CliError::RepositoryFile { path: "/x".into(), source }.message();
+        assert_eq!(message.matches("the disk is on fire").count(), 1, "{message}");
+    }
+}

@@ -1,0 +1,21 @@
+//! `silt`: arguments in, text or JSON out. What a command does is the engine's; this program parses, asks and renders.
+
+mod args;
+mod commands;
+mod environment;
+mod error;
+mod interrupt;
+mod output;
+mod parse;
+mod password;
+mod patterns;
+mod progress;
+mod render;
+mod repository;
+mod retry;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    commands::main()
+}

@@ -1,0 +1,23 @@
+//! Values of the command line, each a type that parses itself and says what is wrong with its text.
+
+mod compression;
+mod count;
+mod duration;
+mod groups;
+mod moment;
+mod reference;
+mod size;
+mod span;
+mod subset;
+mod tags;
+
+pub(crate) use compression::Compression;
+pub(crate) use count::KeepCount;
+pub(crate) use duration::Duration;
+pub(crate) use groups::Groups;
+pub(crate) use moment::Moment;
+pub(crate) use reference::SnapshotReference;
+pub(crate) use size::Size;
+pub(crate) use span::KeepSpan;
+pub(crate) use subset::Subset;
+pub(crate) use tags::TagList;

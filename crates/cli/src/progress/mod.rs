@@ -1,0 +1,212 @@
+//! What the user sees while the engine works: a line on the terminal, or JSON messages; problems and notices as they come.
+//!
+//! The engine's threads only count; a thread of our own draws, a few times a second. Lines of other kinds are printed with the drawn
+//! line taken away for that moment.
+
+mod counts;
+mod line;
+mod messages;
+mod notices;
+mod rate;
+mod ticker;
+
+pub(crate) use counts::Counts;
+pub(crate) use messages::Work;
+
+use crate::environment;
+use crate::error::CliError;
+use crate::interrupt::{self, Working};
+use crate::output::Output;
+use counts::{Counters, Minor};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use messages::{EntryMessage, ErrorMessage, NoticeMessage, StatusMessage};
+use rate::Rate;
+use siltstone_engine::fs::Problem;
+use siltstone_engine::{EntryAction, Notice, Observer};
+use siltstone_store::catalog::EntryPath;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use ticker::Ticker;
+
+/// Redraws per second on a terminal: enough to look alive, few enough to select text and leave the processor alone.
+const TERMINAL_FPS: f64 = 10.0;
+/// JSON status messages per second.
+const JSON_FPS: f64 = 1.0;
+const FPS_MAX: f64 = 60.0;
+
+/// Shows the progress of one piece of work, from `begin` until it is dropped.
+pub(crate) struct Progress {
+    state: Arc<State>,
+    ticker: Option<Ticker>,
+    _working: Working,
+}
+
+struct State {
+    work: Work,
+    output: Output,
+    began: Instant,
+    counters: Counters,
+    minor: Minor,
+    line: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Begins to show. From here on the first interrupt is a request that the engine polls.
+    ///
+    /// # Errors
+    /// [`CliError::BadVariable`] if `$SILT_PROGRESS_FPS` is no rate.
+    pub(crate) fn begin(work: Work, output: Output) -> Result<Self, CliError> {
+        let wanted = wanted_fps()?;
+        let line = output.draws_progress().then(terminal_line);
+        let state = Arc::new(State {
+            work,
+            output,
+            began: Instant::now(),
+            counters: Counters::default(),
+            minor: Minor::default(),
+            line,
+        });
+        let usual = if output.json { Some(JSON_FPS) } else { state.line.as_ref().map(|_| TERMINAL_FPS) };
+        let fps = wanted.or(usual).filter(|_| !output.quiet);
+        let ticker = fps.map(|fps| {
+            let (state, mut rate) = (Arc::clone(&state), Rate::default());
+            Ticker::start(Duration::from_secs_f64(1.0 / fps), move || state.tick(&mut rate))
+        });
+        Ok(Self { state, ticker, _working: Working::begin() })
+    }
+
+    /// What was counted so far.
+    pub(crate) fn counts(&self) -> Counts {
+        self.state.counters.read()
+    }
+
+    /// How long it has taken so far.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.state.began.elapsed()
+    }
+
+    /// Ends the show and gives the terminal back.
+    pub(crate) fn end(mut self) {
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        if let Some(ticker) = self.ticker.take() {
+            ticker.stop();
+        }
+        if let Some(line) = &self.state.line {
+            line.finish_and_clear();
+        }
+        for (kind, untold) in self.state.minor.take_untold() {
+            let words = kind.words();
+            self.state.output.warn(format_args!("warning: {untold} more entries: {words}"));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl State {
+    fn tick(&self, rate: &mut Rate) {
+        let counts = self.counters.read();
+        let elapsed = self.began.elapsed();
+        rate.sample(elapsed, counts.bytes_done);
+        if self.output.json {
+            let message = StatusMessage::new(self.work, &counts, elapsed, rate.remaining(&counts));
+            let _ = self.output.json(&message);
+            return;
+        }
+        let text = line::text(&counts, elapsed, rate);
+        match &self.line {
+            Some(line) => line.set_message(text),
+            None => self.output.warn(text),
+        }
+    }
+
+    /// Prints with the drawn line out of the way.
+    fn aside(&self, print: impl FnOnce()) {
+        match &self.line {
+            Some(line) => line.suspend(print),
+            None => print(),
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn estimate(&self, files: u64, bytes: u64, complete: bool) {
+        self.state.counters.estimate(files, bytes, complete);
+    }
+
+    fn advance(&self, files: u64, bytes: u64) {
+        self.state.counters.advance(files, bytes);
+    }
+
+    fn entry(&self, path: &EntryPath, action: EntryAction, bytes: u64) {
+        let state = &self.state;
+        if action == EntryAction::Unchanged && state.output.verbosity < 2 {
+            return;
+        }
+        let message = EntryMessage::new(state.work, path, action, bytes);
+        // A closed output is noticed by the summary at the end.
+        state.aside(|| {
+            let _ = if state.output.json { state.output.json(&message) } else { state.output.line(message.text()) };
+        });
+    }
+
+    fn wants_entries(&self) -> bool {
+        self.state.output.verbosity > 0
+    }
+
+    fn problem(&self, problem: &Problem) {
+        let state = &self.state;
+        state.counters.problem(problem.kind.is_minor());
+        if problem.kind.is_minor() && !state.minor.is_told(problem.kind) {
+            return;
+        }
+        state.aside(|| {
+            if state.output.json {
+                ErrorMessage::new(state.work, problem).print();
+            } else {
+                let word = if problem.kind.is_minor() { "warning" } else { "error" };
+                state.output.warn(format_args!("{word}: {problem}"));
+            }
+        });
+    }
+
+    fn notice(&self, notice: &Notice) {
+        let (state, words) = (&self.state, notices::describe(notice));
+        if words.is_detail && state.output.verbosity == 0 || state.output.quiet && !words.is_warning {
+            return;
+        }
+        state.aside(|| {
+            if state.output.json {
+                let _ = state.output.json(&NoticeMessage::new(&words));
+            } else {
+                state.output.warn(&words.text);
+            }
+        });
+    }
+
+    fn is_cancelled(&self) -> bool {
+        interrupt::is_asked()
+    }
+}
+
+/// A line on standard error that holds nothing but our text; how often it changes is the ticker's decision.
+fn terminal_line() -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style)
+}
+
+fn wanted_fps() -> Result<Option<f64>, CliError> {
+    let name = "SILT_PROGRESS_FPS";
+    match environment::parsed::<f64>(name)? {
+        Some(fps) if fps > 0.0 && fps.is_finite() => Ok(Some(fps.min(FPS_MAX))),
+        Some(fps) => Err(CliError::BadVariable { name, value: fps.to_string(), reason: "expected a rate above 0".into() }),
+        None => Ok(None),
+    }
+}

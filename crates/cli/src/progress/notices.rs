@@ -1,0 +1,72 @@
+//! The words for what the engine notices.
+
+use crate::render::Path;
+use siltstone_engine::Notice;
+
+/// A notice, in words.
+pub(super) struct Words {
+    pub(super) text: String,
+    /// A word for programs.
+    pub(super) code: &'static str,
+    /// Told even when quiet.
+    pub(super) is_warning: bool,
+    /// Told only when details are wanted.
+    pub(super) is_detail: bool,
+}
+
+pub(super) fn describe(notice: &Notice) -> Words {
+    let note = |code, text: &str| Words { text: text.to_owned(), code, is_warning: false, is_detail: false };
+    let warning = |code, text: String| Words { text: format!("warning: {text}"), code, is_warning: true, is_detail: false };
+    let detail = |code, text: String| Words { text, code, is_warning: false, is_detail: true };
+    match notice {
+        Notice::IndexRebuilt => {
+            note("index_rebuilt", "the local index was missing or stale and has been rebuilt from the repository")
+        }
+        Notice::IndexNotSaved { reason } => {
+            warning("index_not_saved", format!("the local index cannot be saved, the next backup rebuilds it: {reason}"))
+        }
+        Notice::ClockBehind { seconds } => {
+            let text = format!("the clock is {seconds} seconds behind the series' last snapshot; check the time");
+            warning("clock_behind", text)
+        }
+        Notice::LeaseTakenOver { holder, objects } => {
+            let text = format!("taken over from {holder}, which was interrupted; {objects} unfinished objects removed");
+            note("lease_taken_over", &text)
+        }
+        Notice::LeftOut { path, why } => detail("left_out", format!("left out {}: {why}", Path::of(path).visible())),
+        Notice::RewriteDeferred => {
+            let text = "the disk is full: containers that are partly unused stay as they are until a later forget";
+            warning("rewrite_deferred", text.to_owned())
+        }
+        Notice::RolledBack { seen, found } => {
+            let text = format!(
+                "the repository is older than when this machine last used it (manifest {found}, seen before: {seen}); \
+                 it may have been restored from a copy, or tampered with"
+            );
+            warning("rolled_back", text)
+        }
+        Notice::Replanned => detail("replanned", "the repository changed under way; the plan was made again".to_owned()),
+        other => note("other", &format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use siltstone_store::catalog::EntryPath;
+
+    #[test]
+    fn what_was_left_out_is_a_detail_and_its_name_is_escaped() {
+        let path = EntryPath::new(*b"run/so\ncket").expect("a valid path");
+        let words = describe(&Notice::LeftOut { path, why: "a socket" });
+        assert_eq!(words.text, "left out /run/so\\ncket: a socket");
+        assert!(words.is_detail && !words.is_warning);
+    }
+
+    #[test]
+    fn what_may_mean_danger_is_a_warning() {
+        assert!(describe(&Notice::RolledBack { seen: 9, found: 3 }).is_warning);
+        assert!(describe(&Notice::ClockBehind { seconds: 60 }).is_warning);
+        assert!(!describe(&Notice::IndexRebuilt).is_warning);
+    }
+}

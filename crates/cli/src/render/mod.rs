@@ -1,0 +1,20 @@
+//! Text and JSON of single things: sizes, durations, times, names, entries, snapshots, tables. Pure functions.
+
+mod duration;
+mod entry;
+mod group;
+mod name;
+
+mod size;
+mod snapshot;
+mod table;
+mod time;
+
+pub(crate) use duration::{clock, seconds};
+pub(crate) use entry::{EntryJson, long_line};
+pub(crate) use name::{Path, visible};
+pub(crate) use group::GroupHeader;
+pub(crate) use size::size;
+pub(crate) use snapshot::{SnapshotJson, describe, snapshot_table};
+pub(crate) use table::Table;
+pub(crate) use time::{local, rfc3339};

@@ -1,0 +1,189 @@
+//! Snapshots: the table of `snapshots` and `forget`, one line of description, and JSON in restic's field names.
+
+use super::{Path, Table, local, rfc3339, seconds, size, visible};
+use serde::Serialize;
+use siltstone_engine::backup::default_series_name;
+use siltstone_engine::snapshots::SnapshotView;
+
+/// A table of snapshots; `reasons`, one list per snapshot, adds the column that says why each is kept.
+pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<String>]>, compact: bool) -> Table {
+    let shows_series = views.iter().any(has_own_series);
+    let mut headings = vec!["ID", "Time"];
+    headings.push(if compact { "Host" } else { "Host      " });
+    headings.push(if compact { "Tags" } else { "Tags      " });
+    headings.extend(shows_series.then_some("Series"));
+    headings.extend((!compact && reasons.is_some()).then_some("Reasons"));
+    headings.extend((!compact).then_some("Paths"));
+    headings.push("Size");
+    let mut table = Table::new(headings);
+    for (at, view) in views.iter().enumerate() {
+        let snapshot = &view.snapshot;
+        let tags = snapshot.tags.iter().map(|tag| visible(tag.as_bytes())).collect::<Vec<_>>();
+        let mut cells = vec![
+            vec![snapshot.id.short()],
+            vec![local(snapshot.time)],
+            vec![visible(snapshot.host.as_bytes())],
+            if compact { tags } else { vec![tags.join(",")] },
+        ];
+        cells.extend(shows_series.then(|| vec![visible(view.series_name.as_bytes())]));
+        if !compact {
+            cells.extend(reasons.map(|reasons| reasons.get(at).cloned().unwrap_or_default()));
+            cells.push(snapshot.paths.iter().map(|path| visible(path)).collect());
+        }
+        cells.push(vec![size(snapshot.statistics.logical_bytes)]);
+        table.row(cells);
+    }
+    table.footer(format!("{} snapshots", views.len()));
+    table
+}
+
+/// Whether the snapshot lies in a series that was named by the user.
+fn has_own_series(view: &SnapshotView) -> bool {
+    view.series_name != default_series_name(&view.snapshot.host, &view.snapshot.paths)
+}
+
+/// `40dc1520 of [/home/user/work] at 2015-05-08 21:38:30 by user@kasimir`.
+pub(crate) fn describe(view: &SnapshotView) -> String {
+    let snapshot = &view.snapshot;
+    let paths = snapshot.paths.iter().map(|path| visible(path)).collect::<Vec<_>>().join(" ");
+    let (id, time) = (snapshot.id.short(), local(snapshot.time));
+    let (user, host) = (visible(snapshot.user.as_bytes()), visible(snapshot.host.as_bytes()));
+    format!("{id} of [{paths}] at {time} by {user}@{host}")
+}
+
+/// A snapshot as JSON shows it.
+#[derive(Serialize)]
+pub(crate) struct SnapshotJson {
+    time: String,
+    tree: String,
+    paths: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths_raw: Option<Vec<Option<String>>>,
+    hostname: String,
+    username: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    program_version: String,
+    series: String,
+    summary: SummaryJson,
+    id: String,
+    short_id: String,
+}
+
+#[derive(Serialize)]
+struct SummaryJson {
+    files_new: u64,
+    files_changed: u64,
+    files_unmodified: u64,
+    data_blobs: u64,
+    data_added: u64,
+    data_added_packed: u64,
+    total_files_processed: u64,
+    total_dirs_processed: u64,
+    total_bytes_processed: u64,
+    total_duration: f64,
+    problems: u64,
+}
+
+impl From<&SnapshotView> for SnapshotJson {
+    fn from(view: &SnapshotView) -> Self {
+        let snapshot = &view.snapshot;
+        let statistics = &snapshot.statistics;
+        let paths: Vec<Path> = snapshot.paths.iter().map(|path| Path::from_bytes(path)).collect();
+        let raw: Vec<Option<String>> = paths.iter().map(Path::raw).collect();
+        Self {
+            time: rfc3339(snapshot.time),
+            tree: snapshot.root.to_string(),
+            paths: paths.iter().map(Path::lossy).collect(),
+            paths_raw: raw.iter().any(Option::is_some).then_some(raw),
+            hostname: snapshot.host.clone(),
+            username: snapshot.user.clone(),
+            tags: snapshot.tags.clone(),
+            description: snapshot.description.clone(),
+            program_version: snapshot.program.clone(),
+            series: view.series_name.clone(),
+            summary: SummaryJson {
+                files_new: statistics.files_new,
+                files_changed: statistics.files_changed,
+                files_unmodified: statistics.files_unchanged,
+                data_blobs: statistics.chunks_new,
+                data_added: statistics.added_plain_bytes + statistics.metadata_bytes,
+                data_added_packed: statistics.added_stored_bytes,
+                total_files_processed: statistics.files,
+                total_dirs_processed: statistics.directories,
+                total_bytes_processed: statistics.logical_bytes,
+                total_duration: seconds(statistics.duration_ms),
+                problems: statistics.problems,
+            },
+            id: snapshot.id.to_string(),
+            short_id: snapshot.id.short(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
+    use siltstone_store::{ChunkNumber, SeriesId, SnapshotId, Time};
+
+    /// A snapshot for tests of rendering.
+    pub(crate) fn view(number: u8, tags: &[&str], series: Option<&str>) -> SnapshotView {
+        let snapshot = Snapshot {
+            id: SnapshotId([number; 32]),
+            time: Time { seconds: 1_431_121_110, nanoseconds: 0 },
+            host: "kasimir".into(),
+            user: "user".into(),
+            paths: vec![b"/home/user".to_vec(), b"/s\xff".to_vec()],
+            tags: tags.iter().map(|&tag| tag.into()).collect(),
+            description: None,
+            program: "silt 0.1.0".into(),
+            root: ChunkNumber::METADATA_FIRST,
+            statistics: SnapshotStatistics { files: 3, logical_bytes: 2048, ..SnapshotStatistics::default() },
+        };
+        let default = default_series_name(&snapshot.host, &snapshot.paths);
+        let series_name = series.map_or(default, str::to_owned);
+        SnapshotView { series: SeriesId([0; 16]), series_name, position: 0, snapshot }
+    }
+
+    #[test]
+    fn the_table_has_restics_columns() {
+        let text = snapshot_table(&[view(0xab, &["x", "y"], None)], None, false).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "ID        Time                 Host        Tags        Paths       Size");
+        assert!(lines[2].starts_with("abababab  2015-05-0"), "{text}");
+        assert!(lines[2].ends_with("  kasimir     x,y         /home/user  2.000 KiB"), "{text}");
+        assert_eq!(lines[3].trim(), "/s\\xff");
+        assert_eq!(lines.last(), Some(&"1 snapshots"));
+    }
+
+    #[test]
+    fn reasons_and_named_series_have_columns_of_their_own() {
+        let reasons = [vec!["last snapshot".to_owned(), "daily snapshot".to_owned()]];
+        let text = snapshot_table(&[view(1, &[], Some("mail"))], Some(&reasons), false).to_string();
+        assert!(text.contains("Tags        Series  Reasons         Paths"), "{text}");
+        let compact = snapshot_table(&[view(1, &["x", "y"], None)], Some(&reasons), true).to_string();
+        assert!(!compact.contains("Reasons") && !compact.contains("Paths"), "{compact}");
+        assert_eq!(compact.lines().count(), 6, "a line for each tag: {compact}");
+    }
+
+    #[test]
+    fn json_has_restics_names_and_loses_no_path() {
+        let json = serde_json::to_value(SnapshotJson::from(&view(0xab, &[], None))).expect("plain data");
+        assert_eq!(json["short_id"], "abababab");
+        assert_eq!(json["hostname"], "kasimir");
+        assert_eq!(json["paths"][0], "/home/user");
+        assert_eq!(json["paths_raw"], serde_json::json!([null, "2f73ff"]));
+        assert_eq!(json["summary"]["total_files_processed"], 3);
+        assert!(json.get("tags").is_none());
+    }
+
+    #[test]
+    fn a_description_names_paths_time_and_who() {
+        let text = describe(&view(0xab, &[], None));
+        assert!(text.starts_with("abababab of [/home/user /s\\xff] at 2015-05-0"), "{text}");
+        assert!(text.ends_with(" by user@kasimir"), "{text}");
+    }
+}

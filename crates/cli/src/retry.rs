@@ -1,0 +1,41 @@
+//! Trying again while another process writes to the series (`--retry-lock`).
+
+use crate::commands::Context;
+use crate::error::CliError;
+use crate::interrupt;
+use crate::render::clock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PAUSE_FIRST: Duration = Duration::from_millis(200);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Runs the work; as long as it finds the series locked and the user's patience lasts, runs it again.
+pub(crate) fn while_locked<T>(
+    context: &Context,
+    mut work: impl FnMut() -> Result<T, CliError>,
+) -> Result<T, CliError> {
+    let patience = context.options.retry_lock.unwrap_or_default().0;
+    let began = Instant::now();
+    let mut pause = PAUSE_FIRST;
+    loop {
+        match work() {
+            Err(error) if error.is_locked() && began.elapsed() < patience && !interrupt::is_asked() => {
+                context.output.warn(format_args!("{error}; trying again until {} have passed", clock(patience)));
+                wait(pause.min(patience.saturating_sub(began.elapsed())));
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            other => return other,
+        }
+    }
+}
+
+
+/// Sleeps, but no longer than until the user asks to stop.
+fn wait(pause: Duration) {
+    const STEP: Duration = Duration::from_millis(100);
+    let end = Instant::now() + pause;
+    while Instant::now() < end && !interrupt::is_asked() {
+        thread::sleep(STEP.min(end.saturating_duration_since(Instant::now())));
+    }
+}

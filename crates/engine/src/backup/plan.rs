@@ -1,0 +1,267 @@
+//! The first stage: walk the source, compare with the previous snapshot, and say for each entry whether it is ready or must be read.
+//!
+//! The walk and the previous catalog come in the same order, so the comparison is a merge: no table of files is held, whatever the
+//! size of the tree. Entries go on in batches; a batch in which something must be read becomes a job for the readers, and its place
+//! in the order is kept by the channel that the job's results will come through.
+
+use super::BackupOptions;
+use super::read::{Job, ReadyPiece, ToRead};
+use crate::chunks::ChunkSource;
+use crate::fs::{FileKind, Problem, ProblemKind, ScanEntry, ScanItem, Scanner};
+use crate::observer::{EntryAction, Notice};
+use crate::parallel::Ticket;
+use crate::{EngineError, Observer};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use roaring::RoaringTreemap;
+use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath, Metadata};
+use siltstone_store::manifest::Snapshot;
+use siltstone_store::recipe::{Piece, Recipe};
+use siltstone_store::{ChunkRun, StoreError};
+use std::collections::HashSet;
+use std::iter::Peekable;
+
+/// A batch is handed on at this many entries,
+const BATCH_ENTRIES_MAX: usize = 256;
+/// or this many bytes to read. A larger file is a batch of its own.
+const BATCH_BYTES_MAX: u64 = 1 << 20;
+/// Pieces of one file that may wait for their turn.
+const PIECES_WAITING_MAX: usize = 6;
+
+/// An entry on its way to the catalog.
+pub(super) enum Item {
+    /// Complete.
+    Ready {
+        entry: Entry,
+        action: EntryAction,
+        /// The chunks of a long recipe; those of a short one stand in the entry itself.
+        needs: Vec<ChunkRun>,
+    },
+    /// Another name of a file that an earlier item reads.
+    Link { path: EntryPath, metadata: Metadata, action: EntryAction },
+    /// A file to be read.
+    Read(ToRead),
+}
+
+/// What the assembling stage takes next.
+pub(super) enum Step {
+    /// Items that need no reading.
+    Items(Vec<Item>),
+    /// The pieces a reader makes of a job, in order.
+    Pieces(Receiver<Ticket<ReadyPiece>>),
+}
+
+/// The entries of the previous snapshot, as far as they can be read.
+struct Previous<'s, 'r> {
+    source: &'s ChunkSource<'r>,
+    entries: Peekable<Box<dyn Iterator<Item = Result<Entry, StoreError>> + 's>>,
+    /// Set once the catalog turned out to be damaged; from there on all is new.
+    damaged: bool,
+}
+
+pub(super) struct Planner<'s, 'r> {
+    options: &'s BackupOptions,
+    observer: &'s dyn Observer,
+    lost: &'s RoaringTreemap,
+    previous: Option<Previous<'s, 'r>>,
+    /// Files with several names of which one is being read, by device and inode.
+    links: HashSet<(u64, u64)>,
+    steps: Sender<Step>,
+    jobs: Sender<Job>,
+    batch: Vec<Item>,
+    batch_bytes: u64,
+    has_reads: bool,
+}
+
+/// What the walk met that does not show in the entries.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Planned {
+    pub(super) problems: u64,
+    pub(super) missing_sources: u64,
+}
+
+/// The stage after has gone away; it has the error to tell.
+struct Stopped;
+
+impl<'s, 'r> Planner<'s, 'r> {
+    pub(super) fn new(
+        options: &'s BackupOptions,
+        observer: &'s dyn Observer,
+        source: &'s ChunkSource<'r>,
+        parent: Option<&'s Snapshot>,
+        lost: &'s RoaringTreemap,
+        steps: Sender<Step>,
+        jobs: Sender<Job>,
+    ) -> Self {
+        let previous = parent.map(|parent| {
+            let entries: Box<dyn Iterator<Item = _> + 's> = Box::new(CatalogReader::new(source, parent.root).entries());
+            Previous { source, entries: entries.peekable(), damaged: false }
+        });
+        let (links, batch) = (HashSet::new(), Vec::new());
+        Self { options, observer, lost, previous, links, steps, jobs, batch, batch_bytes: 0, has_reads: false }
+    }
+
+    /// Walks to the end, or until a later stage goes away or the user asks to stop.
+    pub(super) fn run(mut self, scanner: Scanner) -> Result<Planned, EngineError> {
+        let mut planned = Planned::default();
+        for item in scanner {
+            if self.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            match item {
+                ScanItem::Entry(found) => {
+                    if self.plan(found).is_err() {
+                        return Ok(planned);
+                    }
+                }
+                ScanItem::Problem(problem) => {
+                    planned.problems += 1;
+                    planned.missing_sources += u64::from(problem.kind == ProblemKind::SourceMissing);
+                    self.observer.problem(&problem);
+                }
+                ScanItem::Skipped { path, why } => {
+                    self.observer.notice(&Notice::LeftOut { path, why: why.words() });
+                }
+            }
+        }
+        let _ = self.flush();
+        Ok(planned)
+    }
+
+    fn plan(&mut self, found: ScanEntry) -> Result<(), Stopped> {
+        let previous = self.previous.as_mut().and_then(|previous| previous.at(&found.path, self.observer));
+        let item = match found.kind {
+            FileKind::File { size, handle } => {
+                let known = previous.as_ref().filter(|previous| self.is_unchanged(previous, &found.metadata, size));
+                let reused = known.and_then(|previous| self.reusable(previous));
+                let action = if previous.is_some() { EntryAction::Changed } else { EntryAction::New };
+                match reused {
+                    Some((recipe, needs)) => {
+                        let content = Content::File { size, recipe };
+                        let entry = Entry { path: found.path, metadata: found.metadata, content };
+                        Item::Ready { entry, action: EntryAction::Unchanged, needs }
+                    }
+                    None if self.is_link(&found.metadata) => {
+                        Item::Link { path: found.path, metadata: found.metadata, action }
+                    }
+                    None => Item::Read(ToRead { path: found.path, metadata: found.metadata, size, handle, action }),
+                }
+            }
+            FileKind::Directory => ready(found.path, found.metadata, Content::Directory, previous),
+            FileKind::Symlink { target } => ready(found.path, found.metadata, Content::Symlink { target }, previous),
+            FileKind::Fifo => ready(found.path, found.metadata, Content::Fifo, previous),
+            FileKind::CharDevice { major, minor } => {
+                ready(found.path, found.metadata, Content::CharDevice { major, minor }, previous)
+            }
+            FileKind::BlockDevice { major, minor } => {
+                ready(found.path, found.metadata, Content::BlockDevice { major, minor }, previous)
+            }
+        };
+        self.add(item)
+    }
+
+    /// Whether size, times and inode say that the content is still what it was.
+    fn is_unchanged(&self, previous: &Entry, metadata: &Metadata, size: u64) -> bool {
+        let same_size = matches!(previous.content, Content::File { size: before, .. } if before == size);
+        let before = &previous.metadata;
+        !self.options.force
+            && same_size
+            && before.modified == metadata.modified
+            && (self.options.ignore_ctime || before.changed == metadata.changed)
+            && (self.options.ignore_inode || before.inode == metadata.inode)
+    }
+
+    /// The recipe of an unchanged file, unless some of what it needs is lost and must be stored again.
+    fn reusable(&self, previous: &Entry) -> Option<(Recipe, Vec<ChunkRun>)> {
+        let Content::File { recipe, .. } = &previous.content else { return None };
+        let source = self.previous.as_ref()?.source;
+        let needs = match recipe {
+            Recipe::Inline(_) => Vec::new(),
+            Recipe::Indirect(_) => {
+                let mut runs = Vec::new();
+                recipe.visit_chunks(source, &mut |run| runs.push(run)).ok()?;
+                runs
+            }
+        };
+        let is_lost = |run: &ChunkRun| !self.lost.is_disjoint(&std::iter::once(run.range()).flatten().collect());
+        let lost = !self.lost.is_empty() && (needs.iter().any(is_lost) || inline_runs(recipe).any(|run| is_lost(&run)));
+        (!lost).then(|| (recipe.clone(), needs))
+    }
+
+    /// Whether another name of this file is being read already; if not, remembers that this one is.
+    fn is_link(&mut self, metadata: &Metadata) -> bool {
+        metadata.links > 1 && !self.links.insert((metadata.device, metadata.inode))
+    }
+
+    fn add(&mut self, item: Item) -> Result<(), Stopped> {
+        if let Item::Read(file) = &item {
+            if self.batch_bytes > 0 && self.batch_bytes + file.size > BATCH_BYTES_MAX {
+                self.flush()?;
+            }
+            self.batch_bytes += file.size.max(1);
+            self.has_reads = true;
+        }
+        self.batch.push(item);
+        if self.batch.len() >= BATCH_ENTRIES_MAX || self.batch_bytes >= BATCH_BYTES_MAX {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Stopped> {
+        let items = std::mem::take(&mut self.batch);
+        let has_reads = std::mem::take(&mut self.has_reads);
+        self.batch_bytes = 0;
+        if items.is_empty() {
+            return Ok(());
+        }
+        if !has_reads {
+            return self.steps.send(Step::Items(items)).map_err(|_| Stopped);
+        }
+        let (pieces, receiver) = bounded(PIECES_WAITING_MAX);
+        self.steps.send(Step::Pieces(receiver)).map_err(|_| Stopped)?;
+        self.jobs.send(Job { items, pieces }).map_err(|_| Stopped)
+    }
+}
+
+fn ready(path: EntryPath, metadata: Metadata, content: Content, previous: Option<Entry>) -> Item {
+    let action = match previous {
+        None => EntryAction::New,
+        Some(previous) if previous.metadata == metadata && previous.content == content => EntryAction::Unchanged,
+        Some(_) => EntryAction::Changed,
+    };
+    Item::Ready { entry: Entry { path, metadata, content }, action, needs: Vec::new() }
+}
+
+/// The runs that stand in a short recipe.
+pub(super) fn inline_runs(recipe: &Recipe) -> impl Iterator<Item = ChunkRun> + '_ {
+    let pieces = match recipe {
+        Recipe::Inline(pieces) => pieces.as_slice(),
+        Recipe::Indirect(_) => &[],
+    };
+    pieces.iter().filter_map(|piece| match piece {
+        Piece::Run(run) => Some(*run),
+        Piece::Hole(_) => None,
+    })
+}
+
+impl Previous<'_, '_> {
+    /// The entry at `path`; what comes before it in the previous catalog is passed over.
+    fn at(&mut self, path: &EntryPath, observer: &dyn Observer) -> Option<Entry> {
+        if self.damaged {
+            return None;
+        }
+        loop {
+            match self.entries.peek()? {
+                Err(error) => {
+                    let reason = format!("{error}; files from here on are read again");
+                    observer.problem(&Problem::object("the previous catalog", ProblemKind::Damaged, reason));
+                    self.damaged = true;
+                    return None;
+                }
+                Ok(entry) if entry.path > *path => return None,
+                Ok(entry) if entry.path == *path => return self.entries.next()?.ok(),
+                Ok(_) => drop(self.entries.next()),
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The stage that reads and cuts: files (or a stream) become pieces of about a mebibyte, cut into chunks; the pool behind it
+//! fingerprints each piece while the next is read.
+//!
+//! Many small files share a piece; a large one makes many. A chunk never spans two pieces: what is not cut yet moves on to the next.
+
+use super::plan::Item;
+use crate::Observer;
+use crate::fs::{FileHandle, Problem, ProblemKind, SourceFile};
+use crate::lease::now;
+use crate::observer::EntryAction;
+use crate::parallel::{Pool, Ticket};
+use crossbeam_channel::{Receiver, Sender};
+use siltstone_chunk::Chunker;
+use siltstone_store::catalog::{EntryPath, Metadata};
+use siltstone_store::secrets::RepositoryKeys;
+use siltstone_store::{Fingerprint, Time};
+use std::io::{self, ErrorKind, Read};
+use std::sync::{Mutex, PoisonError};
+
+/// A piece holds this many bytes, or two of the largest chunks.
+const PIECE_BYTES: usize = 1 << 20;
+/// A piece with less room than this left is handed on before the next read.
+const READ_BYTES_MIN: usize = 64 << 10;
+/// A piece with more parts than this is handed on, however small: it bounds what a piece weighs.
+const PARTS_MAX: usize = 4096;
+/// A file whose inode changed so shortly before it was read may be changed again without its time telling so: the clock that
+/// stamps inodes ticks every 1 to 10 ms. It is read again next time.
+const TICK_NANOSECONDS: i128 = 20_000_000;
+
+/// A file to be read.
+pub(super) struct ToRead {
+    pub(super) path: EntryPath,
+    pub(super) metadata: Metadata,
+    pub(super) size: u64,
+    pub(super) handle: FileHandle,
+    pub(super) action: EntryAction,
+}
+
+/// A batch of items for one reader, and where its pieces go.
+pub(super) struct Job {
+    pub(super) items: Vec<Item>,
+    pub(super) pieces: Sender<Ticket<ReadyPiece>>,
+}
+
+/// A piece, read, cut and fingerprinted.
+pub(super) struct ReadyPiece {
+    pub(super) bytes: Vec<u8>,
+    pub(super) parts: Vec<Part>,
+}
+
+/// What a piece is made of, in stream order.
+pub(super) enum Part {
+    /// An item that needed no reading.
+    Item(Item),
+    /// The next chunk of the current file.
+    Chunk { start: usize, length: usize, fingerprint: Fingerprint },
+    /// The next hole of the current file.
+    Hole(u64),
+    /// The current file ends.
+    End(Box<FileEnd>),
+}
+
+/// How the reading of a file ended.
+pub(super) struct FileEnd {
+    pub(super) path: EntryPath,
+    pub(super) metadata: Metadata,
+    pub(super) action: EntryAction,
+    /// Bytes read and holes passed over.
+    pub(super) size: u64,
+    /// Bytes read.
+    pub(super) read_bytes: u64,
+    /// Whether there is content to keep.
+    pub(super) is_complete: bool,
+    pub(super) problem: Option<Problem>,
+}
+
+/// Buffers that go round between readers and the assembling stage.
+pub(super) struct Buffers {
+    free: Mutex<Vec<Vec<u8>>>,
+    bytes: usize,
+}
+
+impl Buffers {
+    pub(super) fn new(chunk_bytes_max: usize) -> Self {
+        Self { free: Mutex::default(), bytes: PIECE_BYTES.max(chunk_bytes_max) + chunk_bytes_max }
+    }
+
+    fn take(&self) -> Vec<u8> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        free.unwrap_or_else(|| vec![0; self.bytes])
+    }
+
+    pub(super) fn give_back(&self, buffer: Vec<u8>) {
+        if buffer.len() == self.bytes {
+            self.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        }
+    }
+}
+
+/// What all readers share.
+#[derive(Clone)]
+pub(super) struct ReadStage<'a, 'env> {
+    pub(super) chunker: &'a dyn Chunker,
+    pub(super) buffers: &'a Buffers,
+    pub(super) keys: &'env RepositoryKeys,
+    pub(super) hashers: Pool<'env, ()>,
+    pub(super) observer: &'a dyn Observer,
+}
+
+/// The stage after has gone away; it has the error to tell.
+pub(super) struct Stopped;
+
+impl<'env> ReadStage<'_, 'env> {
+    /// Works off jobs until there are no more.
+    pub(super) fn run(&self, jobs: &Receiver<Job>) {
+        for job in jobs {
+            let mut piece = PieceWriter::new(self, job.pieces);
+            let done = job.items.into_iter().try_for_each(|item| match item {
+                Item::Read(file) => piece.read_file(file),
+                other => piece.add(Part::Item(other)),
+            });
+            if done.is_err() || piece.hand_on().is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Reads a stream to its end as the one file of a job.
+    ///
+    /// # Errors
+    /// Of the stream; the file then has no end and must not be kept.
+    pub(super) fn run_stream(
+        &self,
+        mut stream: Box<dyn Read + Send>,
+        end: impl FnOnce(u64) -> FileEnd,
+        pieces: Sender<Ticket<ReadyPiece>>,
+    ) -> io::Result<()> {
+        let mut piece = PieceWriter::new(self, pieces);
+        let mut bytes = 0;
+        loop {
+            if self.observer.is_cancelled() {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            match piece.fill(usize::MAX, &mut |buffer| stream.read(buffer)) {
+                Ok(Ok(0)) => break,
+                Ok(Ok(count)) => bytes += count as u64,
+                Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(Err(error)) => return Err(error),
+                Err(Stopped) => return Ok(()),
+            }
+        }
+        let finished = piece.cut_rest().and_then(|()| piece.add(Part::End(Box::new(end(bytes)))));
+        let _ = finished.and_then(|()| piece.hand_on());
+        Ok(())
+    }
+}
+
+/// A piece in the making.
+struct PieceWriter<'s, 'a, 'env> {
+    stage: &'s ReadStage<'a, 'env>,
+    out: Sender<Ticket<ReadyPiece>>,
+    bytes: Vec<u8>,
+    filled: usize,
+    /// Bytes before this are cut into chunks.
+    cut: usize,
+    parts: Vec<Part>,
+}
+
+impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
+    fn new(stage: &'s ReadStage<'a, 'env>, out: Sender<Ticket<ReadyPiece>>) -> Self {
+        Self { stage, out, bytes: stage.buffers.take(), filled: 0, cut: 0, parts: Vec::new() }
+    }
+
+    fn add(&mut self, part: Part) -> Result<(), Stopped> {
+        self.parts.push(part);
+        if self.parts.len() >= PARTS_MAX { self.hand_on() } else { Ok(()) }
+    }
+
+    fn read_file(&mut self, file: ToRead) -> Result<(), Stopped> {
+        let ToRead { path, mut metadata, handle, action, .. } = file;
+        let end = |metadata: Metadata, size, read_bytes, is_complete, problem| {
+            Part::End(Box::new(FileEnd { path: path.clone(), metadata, action, size, read_bytes, is_complete, problem }))
+        };
+        let source = match handle.open(&path) {
+            Ok(source) => source,
+            Err(problem) => return self.add(end(metadata, 0, 0, false, Some(problem))),
+        };
+        source.update(&mut metadata);
+        let part = match self.read_content(&source)? {
+            Err(error) => end(metadata, 0, 0, false, Some(Problem::entry(&path, ProblemKind::Unreadable, error))),
+            Ok((size, read_bytes)) => {
+                let changed = size != source.size() || source.changed_since_open().unwrap_or(true);
+                let reason = "what was read is stored, and may be a mixture of before and after";
+                let problem = changed.then(|| Problem::entry(&path, ProblemKind::ChangedWhileRead, reason));
+                distrust_fresh(&mut metadata);
+                end(metadata, size, read_bytes, true, problem)
+            }
+        };
+        self.add(part)
+    }
+
+    /// Reads the stretches of data up to the size at opening; gives the size reached and the bytes read.
+    fn read_content(&mut self, source: &SourceFile) -> Result<io::Result<(u64, u64)>, Stopped> {
+        let (mut at, mut read_bytes) = (0u64, 0u64);
+        for extent in source.data_extents() {
+            let extent = match extent {
+                Ok(extent) => extent,
+                Err(error) => return Ok(Err(error)),
+            };
+            self.add_hole(extent.offset.saturating_sub(at))?;
+            at = extent.offset;
+            while at < extent.end() {
+                if self.stage.observer.is_cancelled() {
+                    return Err(Stopped);
+                }
+                let left = usize::try_from(extent.end() - at).unwrap_or(usize::MAX);
+                match self.fill(left, &mut |buffer| source.read_at(buffer, at))? {
+                    Ok(0) => {
+                        // It has become shorter.
+                        self.cut_rest()?;
+                        return Ok(Ok((at, read_bytes)));
+                    }
+                    Ok(count) => {
+                        at += count as u64;
+                        read_bytes += count as u64;
+                    }
+                    Err(error) => {
+                        self.cut_rest()?;
+                        return Ok(Err(error));
+                    }
+                }
+            }
+            self.cut_rest()?;
+        }
+        self.add_hole(source.size().saturating_sub(at))?;
+        Ok(Ok((source.size(), read_bytes)))
+    }
+
+    fn add_hole(&mut self, bytes: u64) -> Result<(), Stopped> {
+        if bytes == 0 { Ok(()) } else { self.add(Part::Hole(bytes)) }
+    }
+
+    /// Reads once, at most `most` bytes, and cuts what can be cut without knowing what follows.
+    fn fill(
+        &mut self,
+        most: usize,
+        read: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
+    ) -> Result<io::Result<usize>, Stopped> {
+        if self.bytes.len() - self.filled < READ_BYTES_MIN.min(most) || self.parts.len() >= PARTS_MAX {
+            self.hand_on()?;
+        }
+        let end = self.bytes.len().min(self.filled.saturating_add(most));
+        let count = match read(&mut self.bytes[self.filled..end]) {
+            Ok(count) => count,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.filled += count;
+        let most = self.stage.chunker.sizes().max();
+        while self.filled - self.cut >= most {
+            self.cut_one();
+        }
+        Ok(Ok(count))
+    }
+
+    /// Cuts all that is left: the file, or a stretch of its data, ends here.
+    fn cut_rest(&mut self) -> Result<(), Stopped> {
+        while self.cut < self.filled {
+            self.cut_one();
+        }
+        if self.parts.len() >= PARTS_MAX { self.hand_on() } else { Ok(()) }
+    }
+
+    fn cut_one(&mut self) {
+        let length = self.stage.chunker.cut(&self.bytes[self.cut..self.filled]);
+        self.parts.push(Part::Chunk { start: self.cut, length, fingerprint: Fingerprint([0; 16]) });
+        self.cut += length;
+    }
+
+    /// Hands the piece on to be fingerprinted; what is not cut begins the next one.
+    fn hand_on(&mut self) -> Result<(), Stopped> {
+        let mut next = self.stage.buffers.take();
+        let rest = &self.bytes[self.cut..self.filled];
+        next[..rest.len()].copy_from_slice(rest);
+        self.filled = rest.len();
+        self.cut = 0;
+        let bytes = std::mem::replace(&mut self.bytes, next);
+        let mut parts = std::mem::take(&mut self.parts);
+        let keys = self.stage.keys;
+        let ticket = self.stage.hashers.submit(move |()| {
+            for part in &mut parts {
+                if let Part::Chunk { start, length, fingerprint } = part {
+                    *fingerprint = keys.fingerprint(&bytes[*start..*start + *length]);
+                }
+            }
+            ReadyPiece { bytes, parts }
+        });
+        self.out.send(ticket).map_err(|_| Stopped)
+    }
+}
+
+impl Drop for PieceWriter<'_, '_, '_> {
+    fn drop(&mut self) {
+        self.stage.buffers.give_back(std::mem::take(&mut self.bytes));
+    }
+}
+
+/// Forgets the change time of an inode changed within the last tick, so that the next backup reads the file again.
+fn distrust_fresh(metadata: &mut Metadata) {
+    let nanoseconds = |time: Time| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
+    let age = nanoseconds(now()) - nanoseconds(metadata.changed);
+    if age < TICK_NANOSECONDS {
+        metadata.changed = Time::default();
+    }
+}

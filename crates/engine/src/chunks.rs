@@ -1,0 +1,154 @@
+//! Finding and reading chunks by number: number -> container -> region -> bytes, each verified against its fingerprint.
+//!
+//! The manifest says which container holds a number, the container's index which region. Indexes and decoded regions are kept in
+//! two bounded caches, so reading a catalog in order costs one range read per index and one per region. For whole restores use
+//! [`crate::restore`], which reads by region and not by chunk.
+
+use lru::LruCache;
+use siltstone_store::catalog::MetadataSource;
+use siltstone_store::container::{ChunkPlace, ContainerReader, ContainerRecord};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::region::RegionDecoder;
+use siltstone_store::repository::Repository;
+use siltstone_store::{ChunkNumber, SeriesId, StoreError};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Container indexes kept open unless said otherwise; one takes up to about 0.7 MB.
+const READERS_MAX: usize = 48;
+/// Decoded regions kept unless said otherwise; one takes up to about 1 MiB.
+const REGIONS_MAX: usize = 24;
+
+/// A decoded region: plain bytes of consecutive stored chunks.
+pub type PlainRegion = Arc<Vec<u8>>;
+
+/// Reads chunks of one series as one manifest describes it.
+#[derive(Debug)]
+pub struct ChunkSource<'r> {
+    repository: &'r Repository,
+    series: SeriesId,
+    records: Vec<ContainerRecord>,
+    /// First number, last number, index into `records`; ascending.
+    spans: Vec<(u64, u64, usize)>,
+    readers: Mutex<LruCache<usize, Arc<ContainerReader>>>,
+    regions: Mutex<LruCache<(usize, usize), PlainRegion>>,
+}
+
+impl<'r> ChunkSource<'r> {
+    /// A source for the containers of `manifest`.
+    pub fn new(repository: &'r Repository, manifest: &Manifest) -> Self {
+        Self::with_limits(repository, manifest, READERS_MAX, REGIONS_MAX)
+    }
+
+    /// The same, keeping at most so many container indexes and decoded regions.
+    pub fn with_limits(repository: &'r Repository, manifest: &Manifest, readers: usize, regions: usize) -> Self {
+        let at_least_one = |count| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
+        let records = manifest.containers.clone();
+        let mut spans: Vec<_> = records
+            .iter()
+            .enumerate()
+            .flat_map(|(at, record)| {
+                record.chunks.iter().map(move |run| {
+                    let range = run.range();
+                    (*range.start(), *range.end(), at)
+                })
+            })
+            .collect();
+        spans.sort_unstable();
+        Self {
+            repository,
+            series: manifest.series,
+            records,
+            spans,
+            readers: Mutex::new(LruCache::new(at_least_one(readers))),
+            regions: Mutex::new(LruCache::new(at_least_one(regions))),
+        }
+    }
+
+    /// The repository read from.
+    pub fn repository(&self) -> &'r Repository {
+        self.repository
+    }
+
+    /// The containers, in the order of [`ChunkSource::container_of`]'s answers.
+    pub fn records(&self) -> &[ContainerRecord] {
+        &self.records
+    }
+
+    /// Which container holds the number.
+    pub fn container_of(&self, number: ChunkNumber) -> Result<usize, StoreError> {
+        let after = self.spans.partition_point(|(first, ..)| *first <= number.0);
+        match after.checked_sub(1).and_then(|at| self.spans.get(at)) {
+            Some((_, last, container)) if number.0 <= *last => Ok(*container),
+            _ => Err(StoreError::MissingChunk { number }),
+        }
+    }
+
+    /// The index of a container, read once and kept for a while.
+    pub fn reader(&self, container: usize) -> Result<Arc<ContainerReader>, StoreError> {
+        if let Some(reader) = lock(&self.readers).get(&container) {
+            return Ok(reader.clone());
+        }
+        let record = &self.records[container];
+        let storage = self.repository.storage();
+        let reader = Arc::new(ContainerReader::open(storage, self.repository.keys(), self.series, record)?);
+        lock(&self.readers).put(container, reader.clone());
+        Ok(reader)
+    }
+
+    /// Where a chunk lies: its container, region, offset, length and fingerprint.
+    pub fn place_of(&self, number: ChunkNumber) -> Result<(usize, ChunkPlace), StoreError> {
+        let container = self.container_of(number)?;
+        let place = self.reader(container)?.index().find(number).ok_or(StoreError::MissingChunk { number })?;
+        Ok((container, place))
+    }
+
+    /// A region's plain bytes, kept for a while; its chunks are *not* yet verified.
+    pub fn region(&self, container: usize, region: usize) -> Result<PlainRegion, StoreError> {
+        if let Some(plain) = lock(&self.regions).get(&(container, region)) {
+            return Ok(plain.clone());
+        }
+        let reader = self.reader(container)?;
+        let plain = reader.read_region(self.repository.storage(), region, &mut RegionDecoder::new()?)?;
+        let plain = Arc::new(plain);
+        lock(&self.regions).put((container, region), plain.clone());
+        Ok(plain)
+    }
+
+    /// A chunk's bytes, verified, given to `use_bytes`.
+    pub fn with_chunk<R>(&self, number: ChunkNumber, use_bytes: impl FnOnce(&[u8]) -> R) -> Result<R, StoreError> {
+        let (container, place) = self.place_of(number)?;
+        let plain = self.region(container, place.region)?;
+        let bytes = self.verified(container, &place, &plain)?;
+        Ok(use_bytes(bytes))
+    }
+
+    /// The bytes of one chunk within its region's plain bytes, after comparing them with the fingerprint.
+    pub fn verified<'p>(&self, container: usize, place: &ChunkPlace, plain: &'p [u8]) -> Result<&'p [u8], StoreError> {
+        let damaged = |reason: &str| {
+            let name = self.records[container].object_name(self.series);
+            let part = format!("region {}, chunk {}", place.region, place.chunk.number);
+            StoreError::damaged(&name, part, reason)
+        };
+        let length = usize::try_from(place.chunk.length).unwrap_or(usize::MAX);
+        let end = place.offset.checked_add(length).ok_or_else(|| damaged("it ends beyond its region"))?;
+        let bytes = plain.get(place.offset..end).ok_or_else(|| damaged("it ends beyond its region"))?;
+        if self.repository.keys().fingerprint_of(place.chunk.number, bytes) != place.chunk.fingerprint {
+            return Err(damaged("its content does not match its fingerprint"));
+        }
+        Ok(bytes)
+    }
+}
+
+impl MetadataSource for ChunkSource<'_> {
+    fn load(&self, number: ChunkNumber) -> Result<Arc<[u8]>, StoreError> {
+        if !number.is_metadata() {
+            return Err(StoreError::damaged(&format!("chunk {number}"), "reference", "a catalog points to file content"));
+        }
+        self.with_chunk(number, |bytes| Arc::from(bytes))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

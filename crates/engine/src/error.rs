@@ -1,0 +1,92 @@
+//! Why a command as a whole could not be done. What concerns one entry only is a [`crate::fs::Problem`] and does not stop a run.
+
+use siltstone_store::StoreError;
+use std::path::PathBuf;
+
+/// A command failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The repository: missing, locked, damaged, full, not ours.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No snapshot goes by that name.
+    #[error("no snapshot matches '{wanted}'; 'silt snapshots' lists what there is")]
+    NoSnapshot {
+        /// What was asked for.
+        wanted: String,
+    },
+    /// A short id fits several.
+    #[error("'{wanted}' fits {count} snapshots; give more of its digits")]
+    AmbiguousSnapshot {
+        /// What was asked for.
+        wanted: String,
+        /// How many fit.
+        count: usize,
+    },
+    /// The snapshot does not hold that path.
+    #[error("snapshot {snapshot} holds no '{path}'; 'silt ls {snapshot}' lists what it holds")]
+    NoSuchPath {
+        /// Short id.
+        snapshot: String,
+        /// The path, lossily as text.
+        path: String,
+    },
+    /// `dump` of something without content.
+    #[error("'{path}' in snapshot {snapshot} is neither a file nor a directory")]
+    NotDumpable {
+        /// Short id.
+        snapshot: String,
+        /// The path.
+        path: String,
+    },
+    /// None of the sources could be looked at.
+    #[error("nothing to back up: {path}: {source}")]
+    NoSource {
+        /// The first that failed.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The stream on standard input, or the command behind it, failed: no snapshot was made.
+    #[error("the stream '{name}' failed, no snapshot was made: {source}")]
+    Stream {
+        /// Name of the stream in the snapshot.
+        name: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The target of a restore, or an output, could not be used.
+    #[error("{path}: {source}")]
+    Target {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A local file the engine needs for itself (spilled index, cache) failed.
+    #[error("local work file: {source}")]
+    Local {
+        /// Why.
+        source: std::io::Error,
+    },
+    /// An include or exclude pattern is no valid glob.
+    #[error("pattern '{pattern}': {reason}")]
+    BadPattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The memory option is below what any run needs.
+    #[error("--memory {given_mib} MiB is too little; at least {least_mib} MiB are needed")]
+    MemoryTooSmall {
+        /// What was given.
+        given_mib: u64,
+        /// The least.
+        least_mib: u64,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}

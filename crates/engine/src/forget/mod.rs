@@ -1,0 +1,309 @@
+//! Forgetting snapshots: choose ([`policy`]), commit without them, delete what is dead whole, rewrite what is dead in part.
+//!
+//! Which containers are dead follows from the bitmaps of necessary chunks alone: no container is read for it. One whose dead share
+//! passes the threshold is rewritten ([`rewrite`]): its survivors move to a new container, which is durable and committed before
+//! the old one goes. On a full disk the first commit is made from the reserve, whole dead containers give their space back, and
+//! rewriting is put off.
+//!
+//! A dry run takes the same way with a sink that drops what it is given, so the bytes it states are those that come back.
+
+pub mod policy;
+mod rewrite;
+
+use crate::lease::{is_dead, now, this_holder};
+use crate::observer::Notice;
+use crate::pack::{ContainerSink, DrySink};
+use crate::snapshots::SnapshotKey;
+use crate::{EngineError, Observer};
+use crate::fs::{Problem, ProblemKind};
+use roaring::RoaringTreemap;
+use siltstone_store::container::ContainerRecord;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::repository::Repository;
+use siltstone_store::series::{LeaseRequest, SeriesWriter, manifest_object_bytes, newest_manifest};
+use siltstone_store::storage::{Listing, ObjectName};
+use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// The share of a container that may be dead before it is rewritten. Space held after any deletion stays below 1 / (1 - this).
+pub const REWRITE_THRESHOLD_DEFAULT: f64 = 0.2;
+
+/// How to forget.
+#[derive(Clone, Debug)]
+pub struct ForgetOptions {
+    /// Do everything but write: the summary states the exact bytes.
+    pub dry_run: bool,
+    /// A container whose dead share exceeds this is rewritten (0 ..= 1).
+    pub rewrite_threshold: f64,
+    /// Take over a lease whose holder cannot be seen from here.
+    pub take_over: bool,
+    /// Who does it, recorded in the lease.
+    pub host: String,
+    /// Likewise.
+    pub user: String,
+    /// Compression level of zstd for rewritten regions.
+    pub compression_level: i32,
+}
+
+/// What forgetting did, or would do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ForgetSummary {
+    /// Snapshots removed.
+    pub snapshots_removed: u64,
+    /// Snapshots asked for that could not be removed (their series failed); the error was reported as a problem.
+    pub snapshots_failed: u64,
+    /// Containers deleted outright.
+    pub containers_deleted: u64,
+    /// Containers replaced by smaller ones.
+    pub containers_rewritten: u64,
+    /// Size of all objects of the repository before.
+    pub bytes_before: u64,
+    /// Size of all objects after.
+    pub bytes_after: u64,
+}
+
+impl ForgetSummary {
+    /// Bytes that came (or will come) back.
+    pub fn bytes_returned(&self) -> i64 {
+        i64::try_from(self.bytes_before).unwrap_or(i64::MAX) - i64::try_from(self.bytes_after).unwrap_or(i64::MAX)
+    }
+}
+
+/// Removes these snapshots and gives back the space that only they needed. Snapshots already gone are passed over.
+///
+/// # Errors
+/// What concerns the repository as a whole. If one series of several fails, it is reported as a problem and counted.
+pub fn forget(
+    repository: &Repository,
+    snapshots: &[SnapshotKey],
+    options: &ForgetOptions,
+    observer: &dyn Observer,
+) -> Result<ForgetSummary, EngineError> {
+    let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = BTreeMap::new();
+    for (series, id) in snapshots {
+        by_series.entry(*series).or_default().insert(*id);
+    }
+    let bytes_before = repository.bytes()?;
+    let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
+    let mut bytes_returned = 0i64;
+    let only_one = by_series.len() == 1;
+    for (series, ids) in &by_series {
+        match forget_in_series(repository, *series, ids, options, observer, &mut summary) {
+            Ok(returned) => bytes_returned += returned,
+            Err(error) if only_one || matches!(error, EngineError::Interrupted) => return Err(error),
+            Err(error) => {
+                summary.snapshots_failed += ids.len() as u64;
+                observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotRemoved, error));
+            }
+        }
+    }
+    summary.bytes_after = if options.dry_run {
+        u64::try_from(i64::try_from(bytes_before).unwrap_or(i64::MAX) - bytes_returned).unwrap_or(0)
+    } else {
+        repository.bytes()?
+    };
+    Ok(summary)
+}
+
+/// What removing snapshots does to the containers of a series; pure.
+struct Plan {
+    /// The manifest without the snapshots and without dead containers.
+    next: Manifest,
+    /// Containers that no live snapshot needs any chunk of.
+    dead: Vec<ContainerRecord>,
+    /// Containers whose dead share passes the threshold.
+    to_rewrite: Vec<ContainerRecord>,
+    /// The chunk numbers that live snapshots need.
+    live: RoaringTreemap,
+}
+
+fn plan(manifest: &Manifest, ids: &BTreeSet<SnapshotId>, threshold: f64) -> Plan {
+    let mut next = manifest.clone();
+    next.remove_snapshots(ids);
+    let live = next.live();
+    let (mut dead, mut to_rewrite, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+    for record in std::mem::take(&mut next.containers) {
+        match dead_share(&record, &live) {
+            share if share >= 1.0 => dead.push(record),
+            share => {
+                if share > threshold {
+                    to_rewrite.push(record.clone());
+                }
+                kept.push(record);
+            }
+        }
+    }
+    next.containers = kept;
+    Plan { next, dead, to_rewrite, live }
+}
+
+/// The share of a container's chunks that no live snapshot needs, by number: chunks are much of a size.
+#[allow(clippy::cast_precision_loss)]
+fn dead_share(record: &ContainerRecord, live: &RoaringTreemap) -> f64 {
+    let held = record.chunk_count();
+    let needed: u64 = record.chunks.iter().map(|run| count_in(live, run.range())).sum();
+    (held - needed) as f64 / held.max(1) as f64
+}
+
+fn count_in(live: &RoaringTreemap, range: std::ops::RangeInclusive<u64>) -> u64 {
+    let below = range.start().checked_sub(1).map_or(0, |before| live.rank(before));
+    live.rank(*range.end()) - below
+}
+
+/// Forgets in one series; gives the bytes that came back.
+fn forget_in_series(
+    repository: &Repository,
+    series: SeriesId,
+    ids: &BTreeSet<SnapshotId>,
+    options: &ForgetOptions,
+    observer: &dyn Observer,
+    summary: &mut ForgetSummary,
+) -> Result<i64, EngineError> {
+    let Some(stored) = newest_manifest(repository, series)? else { return Ok(0) };
+    let named = stored.manifest.snapshots().iter().filter(|snapshot| ids.contains(&snapshot.id)).count() as u64;
+    if named == 0 {
+        return Ok(0);
+    }
+    if options.dry_run {
+        let plan = plan(&stored.manifest, ids, options.rewrite_threshold);
+        summary.snapshots_removed += named;
+        let orphans = orphan_bytes(repository, &stored.manifest)?;
+        return dry_run(repository, plan, stored.manifest.sequence + 1, stored.object_bytes, orphans, options, summary);
+    }
+    let mut writer = acquire(repository, &stored.manifest.name, options, observer)?;
+    match execute(repository, &mut writer, ids, options, observer) {
+        Ok(done) => {
+            summary.snapshots_removed += named;
+            summary.containers_deleted += done.containers_deleted;
+            summary.containers_rewritten += done.containers_rewritten;
+            Ok(0)
+        }
+        Err(error) => {
+            // The first error is the one to tell; a lease left behind is taken over by the next run.
+            let _ = writer.abandon(now());
+            Err(error)
+        }
+    }
+}
+
+fn acquire<'r>(
+    repository: &'r Repository,
+    series_name: &str,
+    options: &ForgetOptions,
+    observer: &dyn Observer,
+) -> Result<SeriesWriter<'r>, EngineError> {
+    let request = LeaseRequest {
+        series_name,
+        holder: this_holder(&options.host, &options.user),
+        purpose: "forget",
+        now: now(),
+        is_dead: &|holder| is_dead(holder, &options.host),
+        take_over: options.take_over,
+    };
+    let writer = SeriesWriter::acquire(repository, &request)?;
+    if let Some(lease) = &writer.taken_over {
+        let holder = lease.holder.to_string();
+        observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });
+    }
+    Ok(writer)
+}
+
+/// The objects of a series that its manifest does not name and that acquiring the lease will remove.
+fn orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
+    let known: HashSet<ContainerId> = manifest.containers.iter().map(|record| record.id).collect();
+    let storage = repository.storage();
+    let containers = storage.list(Listing::Containers(manifest.series))?;
+    let manifests = storage.list(Listing::Manifests(manifest.series))?;
+    let is_orphan = |name: &ObjectName| match name {
+        ObjectName::Container(_, id) => !known.contains(id),
+        ObjectName::Manifest(_, sequence) => *sequence < manifest.sequence,
+        _ => false,
+    };
+    Ok(containers.iter().chain(&manifests).filter(|meta| is_orphan(&meta.name)).map(|meta| meta.bytes).sum())
+}
+
+fn dry_run(
+    repository: &Repository,
+    plan: Plan,
+    lease: u64,
+    manifest_bytes: u64,
+    orphan_bytes: u64,
+    options: &ForgetOptions,
+    summary: &mut ForgetSummary,
+) -> Result<i64, EngineError> {
+    let sink = DrySink::new(lease);
+    let mut next = plan.next;
+    let mut gone: u64 = orphan_bytes + manifest_bytes + object_bytes(&plan.dead);
+    let mut made = 0;
+    summary.containers_deleted += plan.dead.len() as u64;
+    if !plan.to_rewrite.is_empty() {
+        let packed = rewrite::rewrite(repository, next.series, &plan.to_rewrite, &plan.live, options, &sink)?;
+        gone += object_bytes(&plan.to_rewrite);
+        made += object_bytes(&packed);
+        summary.containers_rewritten += plan.to_rewrite.len() as u64;
+        replace(&mut next, &plan.to_rewrite, packed);
+    }
+    next.lease = None;
+    made += manifest_object_bytes(&next)?;
+    let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    Ok(signed(gone) - signed(made))
+}
+
+fn execute(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    ids: &BTreeSet<SnapshotId>,
+    options: &ForgetOptions,
+    observer: &dyn Observer,
+) -> Result<ForgetSummary, EngineError> {
+    let plan = plan(writer.manifest(), ids, options.rewrite_threshold);
+    let rewrites = !plan.to_rewrite.is_empty();
+    writer.commit(plan.next, rewrites, now())?;
+    writer.delete(&container_ids(&plan.dead))?;
+    let mut done = ForgetSummary { containers_deleted: plan.dead.len() as u64, ..ForgetSummary::default() };
+    if rewrites {
+        match rewrite_and_commit(repository, writer, &plan.to_rewrite, &plan.live, options) {
+            Ok(()) => done.containers_rewritten = plan.to_rewrite.len() as u64,
+            Err(error) if error.is_full() => {
+                // The snapshots are gone and whole dead containers have been given back; this part waits for the next forget.
+                observer.notice(&Notice::RewriteDeferred);
+                let unchanged = writer.manifest().clone();
+                writer.commit(unchanged, false, now())?;
+                writer.sweep()?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    repository.storage().barrier().map_err(StoreError::from)?;
+    writer.restore_reserve()?;
+    Ok(done)
+}
+
+fn rewrite_and_commit(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    to_rewrite: &[ContainerRecord],
+    live: &RoaringTreemap,
+    options: &ForgetOptions,
+) -> Result<(), StoreError> {
+    let sink: &dyn ContainerSink = writer;
+    let packed = rewrite::rewrite(repository, writer.series(), to_rewrite, live, options, sink)?;
+    let mut next = writer.manifest().clone();
+    replace(&mut next, to_rewrite, packed);
+    writer.commit(next, false, now())?;
+    writer.delete(&container_ids(to_rewrite))
+}
+
+fn replace(manifest: &mut Manifest, old: &[ContainerRecord], new: Vec<ContainerRecord>) {
+    let gone: HashSet<_> = old.iter().map(|record| record.id).collect();
+    manifest.containers.retain(|record| !gone.contains(&record.id));
+    manifest.containers.extend(new);
+}
+
+fn container_ids(records: &[ContainerRecord]) -> Vec<ContainerId> {
+    records.iter().map(|record| record.id).collect()
+}
+
+fn object_bytes(records: &[ContainerRecord]) -> u64 {
+    records.iter().map(|record| record.object_bytes).sum()
+}

@@ -1,0 +1,46 @@
+//! Files and folders: the only room of the engine that talks to the operating system about a user's data.
+//!
+//! A backup walks its sources with a [`Scanner`] and reads them through [`SourceFile`]; a restore writes beneath a [`TargetDir`].
+//! Both go name by name from open directories, never by whole paths: a path may be longer than the kernel takes at once, and a
+//! symbolic link planted while we work must lead nowhere. What goes wrong with one entry is a [`Problem`] and stops nothing.
+//!
+//! Linux only for now: `statx`, `openat2` and `/proc/self/fd` are used, with fallbacks where a container hides one of them.
+
+mod directory;
+mod exclude;
+mod filter;
+mod names;
+mod patterns;
+mod problem;
+mod read_metadata;
+mod scan;
+mod source_file;
+mod source_tree;
+mod status;
+mod target;
+#[cfg(test)]
+mod tests;
+mod xattrs;
+
+pub use exclude::{ExcludeRules, ExcludeRulesBuilder};
+pub use filter::{PathFilter, PathFilterBuilder, Selection};
+pub use names::Ownership;
+pub use patterns::{Case, PatternError};
+pub use problem::{Problem, ProblemKind, Subject};
+pub use scan::{FileKind, ScanDetail, ScanEntry, ScanItem, ScanOptions, Scanner, SkipReason};
+pub use source_file::{Extent, FileHandle, SourceFile};
+pub use source_tree::absolute_source;
+pub use status::{NodeKind, Status};
+pub use target::{DRAFT_PREFIX, Draft, InTheWay, Made, TargetDir, TargetFile};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Raises the limit of open files as far as the system allows without rights. Scanning keeps a few hundred directories open, and
+/// placing many files at once as many files.
+pub fn raise_open_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        // Failing leaves the limit as it is: what then cannot be opened is reported entry by entry.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+}

@@ -1,0 +1,122 @@
+//! The folder a restore writes into. Nothing done here leaves it: every path is resolved from its open directory downwards and a
+//! symbolic link on the way is an obstacle, never a road, so neither a hostile snapshot nor a link planted meanwhile leads outside.
+//!
+//! Files are written as a [`Draft`] and take their name when they are complete: what stood there stays whole until then. Metadata
+//! comes last, directories' after all they hold. Paths of any length work; the parents last used are kept open.
+
+mod apply;
+mod beneath;
+mod file;
+mod make;
+mod remove;
+#[cfg(test)]
+mod tests;
+
+pub use file::{Draft, TargetFile};
+
+use super::{
+    directory::NameList,
+    names::{Owners, Ownership},
+    problem::{Problem, ProblemKind},
+    status::Status,
+};
+use beneath::Beneath;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use siltstone_store::catalog::EntryPath;
+use std::{
+    ffi::CString,
+    io,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// Beginning of the names of drafts and of what is about to take a name. An interrupted restore may leave such files.
+pub const DRAFT_PREFIX: &str = ".silt-restore-";
+
+/// What becomes of something else that stands where an entry is to be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InTheWay {
+    /// It is replaced; a directory only if it is empty.
+    Replace,
+    /// It is kept, and that is a [`Problem`] of the kind [`ProblemKind::InTheWay`].
+    Keep,
+}
+
+/// Whether a directory was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Made {
+    /// It was.
+    New,
+    /// It was there already.
+    Existing,
+}
+
+/// The open target folder. Shared by threads.
+pub struct TargetDir {
+    beneath: Beneath,
+    owners: Owners,
+    /// Tells the drafts of this restore from any other's.
+    run: u64,
+    next_passing: AtomicU64,
+}
+
+impl TargetDir {
+    /// Opens a folder that is there. The path itself may lead through symbolic links: the user wrote it.
+    pub fn open(path: &Path, ownership: Ownership) -> io::Result<Self> {
+        super::raise_open_file_limit();
+        let root = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let run = getrandom::u64().map_err(io::Error::other)?;
+        let (owners, next_passing) = (Owners::new(ownership), AtomicU64::new(0));
+        Ok(Self { beneath: Beneath::new(root), owners, run, next_passing })
+    }
+
+    /// Opens a folder, made first with the ones above it where they are missing.
+    pub fn create(path: &Path, ownership: Ownership) -> io::Result<Self> {
+        std::fs::create_dir_all(path)?;
+        Self::open(path, ownership)
+    }
+
+    /// What is there under a path; a symbolic link is described itself. `None` if nothing is, or if the way there is no directory.
+    pub fn state(&self, path: &EntryPath) -> io::Result<Option<Status>> {
+        match self.beneath.parent(path).and_then(|(parent, name)| Status::at(&parent, &name)) {
+            Ok(status) => Ok(Some(status)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Where a symbolic link points.
+    pub fn read_link(&self, path: &EntryPath) -> io::Result<Vec<u8>> {
+        let (parent, name) = self.beneath.parent(path)?;
+        Ok(rustix::fs::readlinkat(&parent, &name, Vec::new())?.into_bytes())
+    }
+
+    /// The names in a directory (`None`: in the target itself), sorted by their bytes.
+    pub fn list(&self, directory: Option<&EntryPath>) -> io::Result<Vec<Vec<u8>>> {
+        let (names, outcome) = NameList::read(self.beneath.open_directory(directory)?, &mut Vec::new());
+        outcome?;
+        Ok(names.iter().map(|name| name.to_bytes().to_vec()).collect())
+    }
+
+    /// A name for something that takes its real name in a moment.
+    fn passing_name(&self) -> CString {
+        self.hidden_name('p', self.next_passing.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn hidden_name(&self, kind: char, serial: u64) -> CString {
+        // There is no NUL in it.
+        CString::new(format!("{DRAFT_PREFIX}{:016x}-{kind}{serial:x}", self.run)).unwrap_or_default()
+    }
+}
+
+/// The report of an entry that could not be made, after what the error says.
+fn not_made(path: &EntryPath, error: Errno) -> Problem {
+    match error {
+        Errno::EXIST => Problem::entry(path, ProblemKind::InTheWay, "something else has its name"),
+        Errno::ISDIR | Errno::NOTEMPTY => Problem::entry(path, ProblemKind::InTheWay, "a directory has its name"),
+        Errno::LOOP => Problem::entry(path, ProblemKind::InTheWay, "a symbolic link stands on the way to it"),
+        Errno::NOTDIR => Problem::entry(path, ProblemKind::InTheWay, "something on the way to it is no directory"),
+        error => Problem::entry(path, ProblemKind::NotWritten, io::Error::from(error)),
+    }
+}

@@ -1,0 +1,21 @@
+//! Siltstone's engine: the flow of data between a source, a repository and a target. One folder or file per command; inside
+//! [`backup`] and [`restore`] one file per stage. The engine decides and moves; it never formats text for people.
+
+pub mod backup;
+pub mod browse;
+pub mod check;
+mod chunks;
+mod error;
+pub mod forget;
+pub mod fs;
+pub mod index;
+mod lease;
+mod observer;
+mod pack;
+mod parallel;
+pub mod restore;
+pub mod snapshots;
+pub mod stats;
+
+pub use error::EngineError;
+pub use observer::{EntryAction, Notice, Observer, Silent};

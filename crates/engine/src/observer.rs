@@ -1,0 +1,119 @@
+//! What the engine tells while it works, and the one thing it asks: whether to stop. Implementations count and print; the engine
+//! calls them from several threads and never waits for a terminal.
+
+use crate::fs::Problem;
+use siltstone_store::catalog::EntryPath;
+
+/// What happened to one entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EntryAction {
+    /// Backup: not in the previous snapshot.
+    New,
+    /// Backup: content or metadata differ from the previous snapshot's.
+    Changed,
+    /// Backup: as in the previous snapshot; files were not read.
+    Unchanged,
+    /// Restore: written (or made).
+    Restored,
+    /// Restore: already as wanted, or kept because of the overwrite mode.
+    Kept,
+    /// Restore: removed because the snapshot does not hold it (`--delete`).
+    Deleted,
+}
+
+/// Something worth a line to the user that is no error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The local index was absent, stale or damaged and has been rebuilt from the repository.
+    IndexRebuilt,
+    /// The local index could not be written; the next backup will rebuild it.
+    IndexNotSaved {
+        /// Why.
+        reason: String,
+    },
+    /// Containers that the manifest names are missing or cut short; what they held is stored again where the source still has it.
+    ContainersLost {
+        /// Chunks they held.
+        chunks: u64,
+    },
+    /// A container's index could not be read while the local index was rebuilt; its chunks are stored again.
+    IndexUnreadable {
+        /// Why.
+        reason: String,
+    },
+    /// The clock stands before the time of the series' last snapshot.
+    ClockBehind {
+        /// Seconds it is behind.
+        seconds: i64,
+    },
+    /// An interrupted writer's lease was taken over and what it left behind removed.
+    LeaseTakenOver {
+        /// Who held it, in words.
+        holder: String,
+        /// Objects removed.
+        objects: u64,
+    },
+    /// An entry was left out on purpose (a socket, another file system, ...).
+    LeftOut {
+        /// Which.
+        path: EntryPath,
+        /// Why, one of a fixed set of words.
+        why: &'static str,
+    },
+    /// The disk was full: rewriting partly dead containers was put off; whole dead ones were removed.
+    RewriteDeferred,
+    /// The store's newest manifest is older than one seen before from this machine.
+    RolledBack {
+        /// Sequence number seen before.
+        seen: u64,
+        /// Sequence number found.
+        found: u64,
+    },
+    /// A container vanished under a reader (a concurrent forget): the manifest was read again.
+    Replanned,
+}
+
+/// Receives progress. Every method may be called from any thread; all do nothing by default.
+pub trait Observer: Send + Sync {
+    /// The scan that runs ahead has seen this much so far; `complete` on its last call.
+    fn estimate(&self, files: u64, bytes: u64, complete: bool) {
+        let _ = (files, bytes, complete);
+    }
+
+    /// This many more files and bytes are done.
+    fn advance(&self, files: u64, bytes: u64) {
+        let _ = (files, bytes);
+    }
+
+    /// An entry was dealt with. Only called if [`Observer::wants_entries`].
+    fn entry(&self, path: &EntryPath, action: EntryAction, bytes: u64) {
+        let _ = (path, action, bytes);
+    }
+
+    /// Whether [`Observer::entry`] is of use.
+    fn wants_entries(&self) -> bool {
+        false
+    }
+
+    /// Something went wrong with one entry or object; the run goes on.
+    fn problem(&self, problem: &Problem) {
+        let _ = problem;
+    }
+
+    /// Something to tell.
+    fn notice(&self, notice: &Notice) {
+        let _ = notice;
+    }
+
+    /// Whether the user asked to stop; polled at every piece of work.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// An observer that listens to nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {}

@@ -1,0 +1,162 @@
+//! Finding snapshots across series: filters, `latest`, `latest~N`, short ids, grouping.
+
+use crate::EngineError;
+use siltstone_store::manifest::Snapshot;
+use siltstone_store::repository::Repository;
+use siltstone_store::{SeriesId, SnapshotId};
+
+/// A snapshot and the series it belongs to.
+#[derive(Clone, Debug)]
+pub struct SnapshotView {
+    /// Series it belongs to.
+    pub series: SeriesId,
+    /// The series' name.
+    pub series_name: String,
+    /// Place among the live snapshots of the series, 0 the oldest.
+    pub position: usize,
+    /// The snapshot.
+    pub snapshot: Snapshot,
+}
+
+/// Which snapshots a command is about; empty lists let everything through.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotFilter {
+    /// Only these hosts.
+    pub hosts: Vec<String>,
+    /// Only those having all tags of one of these lists (restic's meaning of repeated `--tag a,b`).
+    pub tags: Vec<Vec<String>>,
+    /// Only those whose source paths hold all of these absolute paths.
+    pub paths: Vec<Vec<u8>>,
+    /// Only these series, by name.
+    pub series: Vec<String>,
+}
+
+impl SnapshotFilter {
+    /// Whether a snapshot passes.
+    pub fn matches(&self, view: &SnapshotView) -> bool {
+        let snapshot = &view.snapshot;
+        (self.hosts.is_empty() || self.hosts.contains(&snapshot.host))
+            && (self.series.is_empty() || self.series.contains(&view.series_name))
+            && (self.tags.is_empty()
+                || self.tags.iter().any(|all| {
+                    all.iter().all(|tag| {
+                        (tag.is_empty() && snapshot.tags.is_empty()) || snapshot.tags.contains(tag)
+                    })
+                }))
+            && self.paths.iter().all(|path| snapshot.paths.contains(path))
+    }
+}
+
+/// All live snapshots that pass, oldest first (by time, and by commit order within a series).
+pub fn list(repository: &Repository, filter: &SnapshotFilter) -> Result<Vec<SnapshotView>, EngineError> {
+    let mut views = Vec::new();
+    for manifest in repository.manifests()? {
+        for (position, snapshot) in manifest.snapshots().iter().enumerate() {
+            let view = SnapshotView {
+                series: manifest.series,
+                series_name: manifest.name.clone(),
+                position,
+                snapshot: snapshot.clone(),
+            };
+            if filter.matches(&view) {
+                views.push(view);
+            }
+        }
+    }
+    sort_oldest_first(&mut views);
+    Ok(views)
+}
+
+/// Orders by time; within one series the commit order wins over a clock that was set back.
+fn sort_oldest_first(views: &mut Vec<SnapshotView>) {
+    views.sort_by_key(|view| (view.series, view.position));
+    let mut latest = std::collections::HashMap::new();
+    let mut keyed: Vec<_> = std::mem::take(views)
+        .into_iter()
+        .map(|view| {
+            let time = latest.entry(view.series).or_insert(view.snapshot.time);
+            *time = view.snapshot.time.max(*time);
+            (*time, view)
+        })
+        .collect();
+    keyed.sort_by_key(|(time, view)| (*time, view.series, view.position));
+    views.extend(keyed.into_iter().map(|(_, view)| view));
+}
+
+/// The one snapshot meant by `latest`, `latest~N`, or the beginning of an id. `latest` is the last that passes the filter.
+pub fn resolve(repository: &Repository, wanted: &str, filter: &SnapshotFilter) -> Result<SnapshotView, EngineError> {
+    let none = || EngineError::NoSnapshot { wanted: wanted.to_owned() };
+    if let Some(rest) = wanted.strip_prefix("latest") {
+        let back = match rest.strip_prefix('~') {
+            Some(number) => number.parse::<usize>().map_err(|_| none())?,
+            None if rest.is_empty() => 0,
+            None => return Err(none()),
+        };
+        return list(repository, filter)?.into_iter().rev().nth(back).ok_or_else(none);
+    }
+    let mut found: Vec<_> = list(repository, &SnapshotFilter::default())?
+        .into_iter()
+        .filter(|view| !wanted.is_empty() && view.snapshot.id.to_string().starts_with(wanted))
+        .collect();
+    match found.len() {
+        1 => found.pop().ok_or_else(none),
+        0 => Err(none()),
+        count => Err(EngineError::AmbiguousSnapshot { wanted: wanted.to_owned(), count }),
+    }
+}
+
+/// What snapshots are grouped by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GroupKey {
+    /// `host`
+    Host,
+    /// `paths`
+    Paths,
+    /// `tags`
+    Tags,
+    /// `series`
+    Series,
+}
+
+/// The fields a group has in common, in the order asked for, and its snapshots, oldest first.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Host, if grouped by it.
+    pub host: Option<String>,
+    /// Paths, if grouped by them.
+    pub paths: Option<Vec<Vec<u8>>>,
+    /// Tags, if grouped by them.
+    pub tags: Option<Vec<String>>,
+    /// Series name, if grouped by it.
+    pub series: Option<String>,
+    /// Members.
+    pub snapshots: Vec<SnapshotView>,
+}
+
+/// Splits snapshots into groups that agree on all the keys; groups in order of first appearance.
+pub fn group(views: Vec<SnapshotView>, by: &[GroupKey]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for view in views {
+        let has = |key| by.contains(&key);
+        let sorted_tags = || {
+            let mut tags = view.snapshot.tags.clone();
+            tags.sort();
+            tags
+        };
+        let host = has(GroupKey::Host).then(|| view.snapshot.host.clone());
+        let paths = has(GroupKey::Paths).then(|| view.snapshot.paths.clone());
+        let tags = has(GroupKey::Tags).then(sorted_tags);
+        let series = has(GroupKey::Series).then(|| view.series_name.clone());
+        let same = |group: &&mut Group| {
+            group.host == host && group.paths == paths && group.tags == tags && group.series == series
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.snapshots.push(view),
+            None => groups.push(Group { host, paths, tags, series, snapshots: vec![view] }),
+        }
+    }
+    groups
+}
+
+/// Identity of the snapshot within the repository, for calls that take one.
+pub type SnapshotKey = (SeriesId, SnapshotId);

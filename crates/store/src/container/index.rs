@@ -1,0 +1,251 @@
+//! The index of a container: which regions it holds, where, and which chunks lie in each.
+//!
+//! On disk only what cannot be computed is kept, about 19 bytes per chunk: regions lie one after another, so offsets are sums of
+//! sizes, as plain sizes are sums of chunk lengths; consecutive chunk numbers are runs.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+
+use super::ContainerKind;
+use crate::encoding;
+use crate::error::StoreError;
+use crate::ids::{ChunkNumber, ChunkRun, Fingerprint};
+use crate::region::{ChunkEntry, Codec, EncodedRegion, require_no_bases, validate_chunks};
+use crate::sealed::{HEADER_BYTES, TAG_BYTES};
+use crate::storage::ObjectName;
+use serde::{Deserialize, Serialize};
+
+/// The most regions a container may have; a piece number of its own for each.
+pub const REGIONS_MAX: usize = 1 << 16;
+
+/// A region as the index knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RegionEntry {
+    /// Where the sealed region begins in the object.
+    pub offset: u64,
+    /// Its sealed length.
+    pub sealed_bytes: u32,
+    /// Its plain length: the sum of its chunks'.
+    pub plain_bytes: u32,
+    /// How it is compressed.
+    pub codec: Codec,
+    /// Its base chunks; empty in version 1.
+    pub bases: Vec<ChunkNumber>,
+    /// Its chunks in the order of their bytes; numbers ascending.
+    pub chunks: Vec<ChunkEntry>,
+}
+
+/// Where in a container a chunk lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChunkPlace {
+    /// Which region, from 0.
+    pub region: usize,
+    /// Where in the region's plain bytes.
+    pub offset: usize,
+    /// The chunk.
+    pub chunk: ChunkEntry,
+}
+
+impl ChunkPlace {
+    /// The chunk's bytes in its region's plain bytes; `None` if those end before.
+    pub fn of<'p>(&self, plain: &'p [u8]) -> Option<&'p [u8]> {
+        plain.get(self.offset..self.offset.checked_add(usize::try_from(self.chunk.length).ok()?)?)
+    }
+}
+
+/// A container's regions and chunks, checked when read: regions fill the object from its header to its index, numbers are of the
+/// container's kind and occur once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ContainerIndex {
+    regions: Vec<RegionEntry>,
+    /// Every chunk's place, by number.
+    places: Vec<ChunkPlace>,
+}
+
+impl ContainerIndex {
+    /// The regions in the order they lie.
+    pub fn regions(&self) -> &[RegionEntry] {
+        &self.regions
+    }
+
+    /// Every chunk and where it lies, by ascending number.
+    pub fn places(&self) -> &[ChunkPlace] {
+        &self.places
+    }
+
+    /// Where the chunk lies, if it is in this container.
+    pub fn find(&self, number: ChunkNumber) -> Option<ChunkPlace> {
+        let at = self
+            .places
+            .binary_search_by_key(&number, |place| place.chunk.number)
+            .ok()?;
+        self.places.get(at).copied()
+    }
+
+    /// The numbers of all chunks as ascending runs.
+    pub fn runs(&self) -> Vec<ChunkRun> {
+        runs(self.places.iter().map(|place| place.chunk.number))
+    }
+
+    /// Reads an index. `end` is where the regions must end.
+    pub(super) fn decode(object: &ObjectName, kind: ContainerKind, end: u64, bytes: &[u8]) -> Result<Self, StoreError> {
+        let damaged = |reason: &str| StoreError::damaged(object, "index", reason);
+        let (mut rest, mut offset) = (bytes, HEADER_BYTES as u64);
+        let mut regions = Vec::new();
+        while !rest.is_empty() {
+            if regions.len() == REGIONS_MAX {
+                return Err(StoreError::limit(
+                    object,
+                    "the number of regions",
+                    REGIONS_MAX as u64 + 1,
+                    REGIONS_MAX as u64,
+                ));
+            }
+            let (stored, after) = encoding::take::<StoredRegion>(object, "index", rest)?;
+            rest = after;
+            let region = stored.into_entry(object, offset)?;
+            offset = offset
+                .checked_add(region.sealed_bytes.into())
+                .ok_or_else(|| damaged("regions past any size"))?;
+            regions.push(region);
+        }
+        if offset != end {
+            return Err(damaged("its regions do not fill the space before it"));
+        }
+        let places = places(&regions);
+        if !places.is_sorted_by(|a, b| a.chunk.number < b.chunk.number) {
+            return Err(damaged("a chunk number occurs twice"));
+        }
+        if places.iter().any(|place| ContainerKind::of(place.chunk.number) != kind) {
+            return Err(damaged("it holds chunks of the other kind"));
+        }
+        Ok(Self { regions, places })
+    }
+}
+
+fn places(regions: &[RegionEntry]) -> Vec<ChunkPlace> {
+    let mut places = Vec::with_capacity(regions.iter().map(|region| region.chunks.len()).sum());
+    for (region, entry) in regions.iter().enumerate() {
+        let mut offset = 0;
+        for chunk in &entry.chunks {
+            places.push(ChunkPlace {
+                region,
+                offset,
+                chunk: *chunk,
+            });
+            offset += chunk.length as usize;
+        }
+    }
+    places.sort_by_key(|place| place.chunk.number);
+    places
+}
+
+/// Ascending numbers as runs.
+pub(super) fn runs(numbers: impl IntoIterator<Item = ChunkNumber>) -> Vec<ChunkRun> {
+    let mut runs: Vec<ChunkRun> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some(run) if run.first.0.checked_add(run.count) == Some(number.0) => run.count += 1,
+            _ => runs.push(ChunkRun {
+                first: number,
+                count: 1,
+            }),
+        }
+    }
+    runs
+}
+
+/// A region as it lies in the index. Its payload's length is that of the sealed region less the tag.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredRegion {
+    payload_bytes: u32,
+    codec: Codec,
+    bases: Vec<u64>,
+    /// Runs of chunk numbers: how far each begins after the end of the one before (the first: after 0), and how many it has.
+    runs: Vec<(u64, u64)>,
+    lengths: Vec<u32>,
+    fingerprints: Vec<[u8; 16]>,
+}
+
+impl StoredRegion {
+    pub(super) fn of(region: &EncodedRegion) -> Result<Self, StoreError> {
+        let payload_bytes = u32::try_from(region.payload.len()).map_err(|_| {
+            StoreError::limit(
+                &"a new region",
+                "its size",
+                region.payload.len() as u64,
+                u32::MAX.into(),
+            )
+        })?;
+        let mut after = 0;
+        let runs = runs(region.chunks.iter().map(|chunk| chunk.number))
+            .into_iter()
+            .map(|run| {
+                let gap = run.first.0 - after;
+                after = run.first.0 + (run.count - 1);
+                (gap, run.count)
+            });
+        Ok(Self {
+            payload_bytes,
+            codec: region.codec,
+            bases: region.bases.iter().map(|base| base.0).collect(),
+            runs: runs.collect(),
+            lengths: region.chunks.iter().map(|chunk| chunk.length).collect(),
+            fingerprints: region.chunks.iter().map(|chunk| chunk.fingerprint.0).collect(),
+        })
+    }
+
+    fn into_entry(self, object: &ObjectName, offset: u64) -> Result<RegionEntry, StoreError> {
+        let damaged = |reason: &str| StoreError::damaged(object, "index", reason);
+        let bases: Vec<_> = self.bases.iter().copied().map(ChunkNumber).collect();
+        require_no_bases(object, &bases)?;
+        if self.lengths.len() != self.fingerprints.len() {
+            return Err(damaged("it has not as many lengths as fingerprints"));
+        }
+        let numbers =
+            expand(&self.runs, self.lengths.len()).ok_or_else(|| damaged("its runs of numbers do not fit"))?;
+        let chunks: Vec<_> = numbers
+            .into_iter()
+            .zip(self.lengths.iter().zip(&self.fingerprints))
+            .map(|(number, (length, fingerprint))| ChunkEntry {
+                number,
+                length: *length,
+                fingerprint: Fingerprint(*fingerprint),
+            })
+            .collect();
+        let plain_bytes = validate_chunks(object, &chunks)?;
+        let sealed_bytes = u32::try_from(u64::from(self.payload_bytes) + TAG_BYTES as u64)
+            .map_err(|_| damaged("a region past any size"))?;
+        Ok(RegionEntry {
+            offset,
+            sealed_bytes,
+            plain_bytes,
+            codec: self.codec,
+            bases,
+            chunks,
+        })
+    }
+}
+
+/// The numbers of the runs, exactly `count` of them; `None` if there are more or fewer, or they pass the end of numbers.
+fn expand(runs: &[(u64, u64)], count: usize) -> Option<Vec<ChunkNumber>> {
+    let mut numbers = Vec::with_capacity(count);
+    let mut after = 0u64;
+    for (gap, run_count) in runs {
+        let run = ChunkRun {
+            first: ChunkNumber(after.checked_add(*gap)?),
+            count: *run_count,
+        };
+        let room = u64::try_from(count - numbers.len()).ok()?;
+        if run.range().is_empty() || run.count > room {
+            return None;
+        }
+        after = *run.range().end();
+        numbers.extend(run.range().map(ChunkNumber));
+    }
+    (numbers.len() == count).then_some(numbers)
+}

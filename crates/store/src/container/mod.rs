@@ -1,0 +1,136 @@
+//! Containers: immutable objects holding regions of chunks, and an index that says where each chunk lies.
+//!
+//! ```text
+//! header | region 0 | region 1 | ... | index | padding | trailer
+//! ```
+//! Each part after the header is a sealed piece of its own. The manifest's [`ContainerRecord`] repeats the salt and the place of the
+//! index, so a reader needs one range read for the index and one per region; the trailer is for recovery, when no manifest is left.
+//! The index is sealed apart from the padding, so that reading it never costs the padding's bytes (up to 256 KiB in a full container,
+//! often several times the index).
+//!
+//! [`ContainerBuilder`] writes, [`ContainerReader`] reads; which chunks go together is decided above.
+
+mod builder;
+mod index;
+mod reader;
+#[cfg(test)]
+mod tests;
+
+pub use builder::{ContainerBuilder, SealedContainer};
+pub use index::{ChunkPlace, ContainerIndex, REGIONS_MAX, RegionEntry};
+pub use reader::{ContainerDamage, ContainerReader};
+
+use crate::error::StoreError;
+use crate::ids::{ChunkNumber, ChunkRun, ContainerId, SeriesId};
+use crate::sealed::{HEADER_BYTES, ObjectKind, Salt, TAG_BYTES};
+use crate::storage::ObjectName;
+use serde::{Deserialize, Serialize};
+
+/// What a container is filled to: a Padmé size, large enough that a disk streams it, small enough to be rewritten at ease.
+pub const CONTAINER_BYTES_TARGET: u64 = 16 << 20;
+/// The largest container read: one region of the largest chunk fits into an otherwise empty container with room to spare.
+pub const CONTAINER_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of the trailer's plain text: index offset, index bytes, object bytes, zero.
+const TRAILER_PLAIN_BYTES: usize = 32;
+/// Bytes of the sealed trailer at the end of every container.
+pub const TRAILER_BYTES: usize = TRAILER_PLAIN_BYTES + TAG_BYTES;
+/// The smallest container there can be: header, empty index, empty padding, trailer.
+const CONTAINER_BYTES_MIN: u64 = (HEADER_BYTES + TAG_BYTES + TAG_BYTES + TRAILER_BYTES) as u64;
+
+/// Whose chunks a container holds; the two never share one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum ContainerKind {
+    /// Chunks of files.
+    Data,
+    /// Chunks of catalogs: nodes and parts of long recipes.
+    Metadata,
+}
+
+impl ContainerKind {
+    /// The kind of container that the chunk belongs in.
+    pub const fn of(number: ChunkNumber) -> Self {
+        if number.is_metadata() {
+            Self::Metadata
+        } else {
+            Self::Data
+        }
+    }
+
+    /// The kind as its object's header states it.
+    pub const fn object_kind(self) -> ObjectKind {
+        match self {
+            Self::Data => ObjectKind::DataContainer,
+            Self::Metadata => ObjectKind::MetadataContainer,
+        }
+    }
+}
+
+/// What a manifest knows of a container: enough to plan with, and to read its index at once.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ContainerRecord {
+    /// The container's identity within its series.
+    pub id: ContainerId,
+    /// Whose chunks it holds.
+    pub kind: ContainerKind,
+    /// The salt in its header; it also pins the container, so that one of the same name from a diverged copy of the repository is
+    /// refused. The manifest keeps it apart from the compressed rest.
+    #[serde(skip)]
+    pub salt: Salt,
+    /// Length of the object.
+    pub object_bytes: u64,
+    /// Where the sealed index begins.
+    pub index_offset: u64,
+    /// Length of the sealed index.
+    pub index_sealed_bytes: u32,
+    /// The chunks it holds: ascending runs that neither overlap nor touch.
+    pub chunks: Vec<ChunkRun>,
+}
+
+impl ContainerRecord {
+    /// The container's object name.
+    pub fn object_name(&self, series: SeriesId) -> ObjectName {
+        ObjectName::Container(series, self.id)
+    }
+
+    /// How many chunks it holds.
+    pub fn chunk_count(&self) -> u64 {
+        self.chunks.iter().fold(0, |sum, run| sum.saturating_add(run.count))
+    }
+
+    /// Checks that the numbers can be true of a container: spans inside the object, runs ascending and of the container's kind.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] of `object`, part "container record", or [`StoreError::Limit`].
+    pub fn validate(&self, object: &ObjectName) -> Result<(), StoreError> {
+        let damaged = |reason: &str| Err(StoreError::damaged(object, "container record", reason));
+        if self.object_bytes > CONTAINER_BYTES_MAX {
+            return Err(StoreError::limit(
+                object,
+                "the container's size",
+                self.object_bytes,
+                CONTAINER_BYTES_MAX,
+            ));
+        }
+        let index_end = self.index_offset.checked_add(self.index_sealed_bytes.into());
+        let fits =
+            index_end.is_some_and(|end| end <= self.object_bytes.saturating_sub((TAG_BYTES + TRAILER_BYTES) as u64));
+        if self.object_bytes < CONTAINER_BYTES_MIN || self.index_offset < HEADER_BYTES as u64 || !fits {
+            return damaged("the index does not lie inside the object");
+        }
+        let mut least = 0;
+        for run in &self.chunks {
+            let range = run.range();
+            if range.is_empty() || *range.start() < least {
+                return damaged("its runs of chunk numbers are not ascending");
+            }
+            if [*range.start(), *range.end()]
+                .iter()
+                .any(|number| ContainerKind::of(ChunkNumber(*number)) != self.kind)
+            {
+                return damaged("it holds chunks of the other kind");
+            }
+            least = range.end().saturating_add(2);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,384 @@
+//! Reading a container: its index by one range read, then any region by one each. Nothing read is believed before it is checked:
+//! seals, spans, decoded lengths, and on demand the fingerprint of every chunk.
+//!
+//! A reader holds no storage and no buffers, only key and index, so it can be kept and shared between threads.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+
+use super::index::{ContainerIndex, RegionEntry};
+use super::{ContainerKind, ContainerRecord, TRAILER_BYTES};
+use crate::error::StoreError;
+use crate::header::Fields;
+use crate::ids::{ChunkRun, ContainerId, SeriesId};
+use crate::region::{EncodedRegion, RegionDecoder, split_region};
+use crate::sealed::{ObjectHeader, ObjectKey, ObjectKind, PieceNumber};
+use crate::secrets::RepositoryKeys;
+use crate::storage::{ObjectName, Storage};
+use std::ops::Range;
+
+/// An opened container.
+#[derive(Debug)]
+pub struct ContainerReader {
+    key: ObjectKey,
+    record: ContainerRecord,
+    index: ContainerIndex,
+}
+
+/// Something wrong with a container, and what it costs.
+#[derive(Debug)]
+pub struct ContainerDamage {
+    /// What is wrong.
+    pub error: StoreError,
+    /// The chunks that cannot be had because of it; none if only padding, header or trailer are hurt.
+    pub chunks: Vec<ChunkRun>,
+}
+
+impl ContainerReader {
+    /// Opens the container that a manifest records, by one range read.
+    ///
+    /// # Errors
+    /// The storage's; [`StoreError::Damaged`] if the index is not what was written or does not list the record's chunks.
+    pub fn open(
+        storage: &dyn Storage,
+        keys: &RepositoryKeys,
+        series: SeriesId,
+        record: &ContainerRecord,
+    ) -> Result<Self, StoreError> {
+        let name = record.object_name(series);
+        record.validate(&name)?;
+        let length = in_memory(&name, record.index_sealed_bytes)?;
+        let sealed = storage.read_range(&name, record.index_offset, length)?;
+        Self::from_index(keys, series, record, sealed)
+    }
+
+    /// Opens the container from its sealed index, wherever that came from.
+    pub fn from_index(
+        keys: &RepositoryKeys,
+        series: SeriesId,
+        record: &ContainerRecord,
+        mut sealed: Vec<u8>,
+    ) -> Result<Self, StoreError> {
+        let name = record.object_name(series);
+        record.validate(&name)?;
+        let key = ObjectKey::with_salt(keys, name, record.kind.object_kind(), record.salt)?;
+        let plain = key.open_piece(PieceNumber::INDEX, "index", &mut sealed)?;
+        let index = ContainerIndex::decode(&name, record.kind, record.index_offset, plain)?;
+        if index.runs() != record.chunks {
+            return Err(StoreError::damaged(
+                &name,
+                "index",
+                "it does not list the chunks that the manifest records",
+            ));
+        }
+        Ok(Self {
+            key,
+            record: record.clone(),
+            index,
+        })
+    }
+
+    /// Opens a container from all its bytes, without a manifest: header, trailer, index and padding are checked.
+    pub fn from_object(
+        keys: &RepositoryKeys,
+        series: SeriesId,
+        id: ContainerId,
+        object: &[u8],
+    ) -> Result<Self, StoreError> {
+        let name = ObjectName::Container(series, id);
+        let kind = match ObjectHeader::parse(&name, object)?.kind {
+            ObjectKind::DataContainer => ContainerKind::Data,
+            ObjectKind::MetadataContainer => ContainerKind::Metadata,
+            _ => {
+                return Err(StoreError::Misplaced {
+                    object: name.to_string(),
+                });
+            }
+        };
+        let key = ObjectKey::open(keys, name, kind.object_kind(), object)?;
+        Self::with_key(key, id, kind, object)
+    }
+
+    pub(super) fn with_key(
+        key: ObjectKey,
+        id: ContainerId,
+        kind: ContainerKind,
+        object: &[u8],
+    ) -> Result<Self, StoreError> {
+        let name = *key.name();
+        let (index_offset, index_sealed_bytes) = open_trailer(&key, object)?;
+        let mut record = ContainerRecord {
+            id,
+            kind,
+            salt: key.header().salt,
+            object_bytes: object.len() as u64,
+            index_offset,
+            index_sealed_bytes,
+            chunks: Vec::new(),
+        };
+        record.validate(&name)?;
+        check_padding(&key, &record, object)?;
+        let mut sealed = slice(&name, "index", object, index_offset, index_sealed_bytes)?.to_vec();
+        let plain = key.open_piece(PieceNumber::INDEX, "index", &mut sealed)?;
+        let index = ContainerIndex::decode(&name, kind, index_offset, plain)?;
+        record.chunks = index.runs();
+        Ok(Self { key, record, index })
+    }
+
+    /// What a manifest keeps of this container.
+    pub fn record(&self) -> &ContainerRecord {
+        &self.record
+    }
+
+    /// Its regions and chunks.
+    pub fn index(&self) -> &ContainerIndex {
+        &self.index
+    }
+
+    /// The container's object name.
+    pub fn object_name(&self) -> &ObjectName {
+        self.key.name()
+    }
+
+    /// The plain bytes of a region, by one range read.
+    pub fn read_region(
+        &self,
+        storage: &dyn Storage,
+        region: usize,
+        decoder: &mut RegionDecoder,
+    ) -> Result<Vec<u8>, StoreError> {
+        self.open_region(region, self.read_sealed(storage, region)?, decoder)
+    }
+
+    /// Neighbouring regions, still sealed, by one range read; each for [`Self::open_region`].
+    pub fn read_sealed_run(&self, storage: &dyn Storage, regions: Range<usize>) -> Result<Vec<Vec<u8>>, StoreError> {
+        let entries = self
+            .index
+            .regions()
+            .get(regions.clone())
+            .ok_or_else(|| self.no_region(regions.end))?;
+        let Some(first) = entries.first() else {
+            return Ok(Vec::new());
+        };
+        let bytes = entries
+            .iter()
+            .try_fold(0u32, |sum, entry| sum.checked_add(entry.sealed_bytes));
+        let length = in_memory(self.key.name(), bytes.unwrap_or(u32::MAX))?;
+        let run = storage.read_range(self.key.name(), first.offset, length)?;
+        entries
+            .iter()
+            .map(|entry| {
+                let part = || StoreError::damaged(self.key.name(), "regions", "the range read is too short");
+                let start = usize::try_from(entry.offset - first.offset).map_err(|_| part())?;
+                run.get(start..start + entry.sealed_bytes as usize)
+                    .map(<[u8]>::to_vec)
+                    .ok_or_else(part)
+            })
+            .collect()
+    }
+
+    /// The plain bytes of a region from its sealed ones.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], part "region N".
+    pub fn open_region(
+        &self,
+        region: usize,
+        sealed: Vec<u8>,
+        decoder: &mut RegionDecoder,
+    ) -> Result<Vec<u8>, StoreError> {
+        let encoded = self.unseal_region(region, sealed)?;
+        decoder.decode(self.key.name(), &part(region), encoded)
+    }
+
+    /// A region as it was pushed, still compressed, for sealing it into another container.
+    pub fn copy_region(&self, storage: &dyn Storage, region: usize) -> Result<EncodedRegion, StoreError> {
+        self.unseal_region(region, self.read_sealed(storage, region)?)
+    }
+
+    /// As [`Self::copy_region`], from the region's sealed bytes.
+    pub fn unseal_region(&self, region: usize, mut sealed: Vec<u8>) -> Result<EncodedRegion, StoreError> {
+        let entry = self.entry(region)?;
+        let piece = PieceNumber(u32::try_from(region).map_err(|_| self.no_region(region))?);
+        let payload_bytes = self.key.open_piece(piece, &part(region), &mut sealed)?.len();
+        sealed.truncate(payload_bytes);
+        Ok(EncodedRegion {
+            codec: entry.codec,
+            bases: entry.bases.clone(),
+            chunks: entry.chunks.clone(),
+            plain_bytes: entry.plain_bytes,
+            payload: sealed,
+        })
+    }
+
+    /// Compares every chunk of a region's plain bytes with its fingerprint.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] naming the first chunk that differs.
+    pub fn verify_region(&self, keys: &RepositoryKeys, region: usize, plain: &[u8]) -> Result<(), StoreError> {
+        let chunks = &self.entry(region)?.chunks;
+        let sound = split_region(chunks, plain)
+            .take_while(|(chunk, bytes)| keys.fingerprint_of(chunk.number, bytes) == chunk.fingerprint)
+            .count();
+        let Some(chunk) = chunks.get(sound) else { return Ok(()) };
+        let which = format!("{}, chunk {}", part(region), chunk.number);
+        Err(StoreError::damaged(
+            self.key.name(),
+            which,
+            "its content does not match its fingerprint",
+        ))
+    }
+
+    /// Checks everything there is about a container's bytes: header, record, trailer, padding, index, and of every region the seal,
+    /// the decoding and the fingerprints. All that is wrong is listed; empty means sound.
+    pub fn check(
+        keys: &RepositoryKeys,
+        series: SeriesId,
+        record: &ContainerRecord,
+        object: &[u8],
+        decoder: &mut RegionDecoder,
+    ) -> Vec<ContainerDamage> {
+        let name = record.object_name(series);
+        let mut found = Vec::new();
+        let mut note = |result: Result<(), StoreError>, chunks: &[ChunkRun]| {
+            found.extend(result.err().map(|error| ContainerDamage {
+                error,
+                chunks: chunks.to_vec(),
+            }));
+        };
+        let index = slice(&name, "index", object, record.index_offset, record.index_sealed_bytes);
+        match index.and_then(|sealed| Self::from_index(keys, series, record, sealed.to_vec())) {
+            Err(error) => note(Err(error), &record.chunks),
+            Ok(reader) => {
+                note(reader.check_frame(object), &[]);
+                for (region, entry) in reader.index.regions().iter().enumerate() {
+                    let result = reader.check_region(keys, region, entry, object, decoder);
+                    note(
+                        result,
+                        &super::index::runs(entry.chunks.iter().map(|chunk| chunk.number)),
+                    );
+                }
+            }
+        }
+        found
+    }
+
+    /// Checks header, length, padding and trailer against the record.
+    fn check_frame(&self, object: &[u8]) -> Result<(), StoreError> {
+        let name = self.key.name();
+        if object.len() as u64 != self.record.object_bytes {
+            let reason = format!(
+                "the object has {} bytes instead of {}",
+                object.len(),
+                self.record.object_bytes
+            );
+            return Err(StoreError::damaged(name, "length", reason));
+        }
+        if ObjectHeader::parse(name, object)? != *self.key.header() {
+            return Err(StoreError::Misplaced {
+                object: name.to_string(),
+            });
+        }
+        check_padding(&self.key, &self.record, object)?;
+        if open_trailer(&self.key, object)? != (self.record.index_offset, self.record.index_sealed_bytes) {
+            return Err(StoreError::damaged(
+                name,
+                "trailer",
+                "it does not agree with the manifest",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_region(
+        &self,
+        keys: &RepositoryKeys,
+        region: usize,
+        entry: &RegionEntry,
+        object: &[u8],
+        decoder: &mut RegionDecoder,
+    ) -> Result<(), StoreError> {
+        let sealed = slice(self.key.name(), &part(region), object, entry.offset, entry.sealed_bytes)?;
+        let plain = self.open_region(region, sealed.to_vec(), decoder)?;
+        self.verify_region(keys, region, &plain)
+    }
+
+    fn read_sealed(&self, storage: &dyn Storage, region: usize) -> Result<Vec<u8>, StoreError> {
+        let entry = self.entry(region)?;
+        let length = in_memory(self.key.name(), entry.sealed_bytes)?;
+        Ok(storage.read_range(self.key.name(), entry.offset, length)?)
+    }
+
+    fn entry(&self, region: usize) -> Result<&RegionEntry, StoreError> {
+        self.index.regions().get(region).ok_or_else(|| self.no_region(region))
+    }
+
+    fn no_region(&self, region: usize) -> StoreError {
+        let reason = format!(
+            "it has {} regions, number {region} was asked for",
+            self.index.regions().len()
+        );
+        StoreError::Refused {
+            what: self.key.name().to_string(),
+            reason,
+        }
+    }
+}
+
+fn part(region: usize) -> String {
+    format!("region {region}")
+}
+
+/// Index offset and sealed index bytes as the trailer states them.
+fn open_trailer(key: &ObjectKey, object: &[u8]) -> Result<(u64, u32), StoreError> {
+    let damaged = |reason: &str| StoreError::damaged(key.name(), "trailer", reason);
+    let mut sealed: [u8; TRAILER_BYTES] = *object
+        .last_chunk()
+        .ok_or_else(|| damaged("the object ends before it"))?;
+    let mut fields = Fields(key.open_piece(PieceNumber::TRAILER, "trailer", &mut sealed)?);
+    let [offset, index_bytes, object_bytes, zero] = [(); 4]
+        .map(|()| fields.take_u64())
+        .map(|field| field.unwrap_or(u64::MAX));
+    if object_bytes != object.len() as u64 || zero != 0 {
+        return Err(damaged("it is of an object of another length"));
+    }
+    let index_bytes = u32::try_from(index_bytes).map_err(|_| damaged("the index is past any size"))?;
+    Ok((offset, index_bytes))
+}
+
+/// Checks that the piece between index and trailer is sealed zeros. The record is valid.
+fn check_padding(key: &ObjectKey, record: &ContainerRecord, object: &[u8]) -> Result<(), StoreError> {
+    let damaged = |reason: &str| StoreError::damaged(key.name(), "padding", reason);
+    let start = record.index_offset.saturating_add(record.index_sealed_bytes.into());
+    let end = record.object_bytes.saturating_sub(TRAILER_BYTES as u64);
+    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+    let sealed = range
+        .and_then(|(start, end)| object.get(start..end))
+        .ok_or_else(|| damaged("the object ends before it"))?;
+    let mut sealed = sealed.to_vec();
+    let plain = key.open_piece(PieceNumber::PADDING, "padding", &mut sealed)?;
+    if plain.iter().any(|byte| *byte != 0) {
+        Err(damaged("it is not zero"))
+    } else {
+        Ok(())
+    }
+}
+
+fn slice<'o>(name: &ObjectName, part: &str, object: &'o [u8], offset: u64, bytes: u32) -> Result<&'o [u8], StoreError> {
+    let cut = || StoreError::damaged(name, part, "the object ends before its end");
+    let start = usize::try_from(offset).map_err(|_| cut())?;
+    let end = start.checked_add(in_memory(name, bytes)?).ok_or_else(cut)?;
+    object.get(start..end).ok_or_else(cut)
+}
+
+/// A length from outside as one of memory; validated records and indexes never exceed a container's.
+fn in_memory(name: &ObjectName, bytes: u32) -> Result<usize, StoreError> {
+    usize::try_from(bytes)
+        .ok()
+        .filter(|bytes| *bytes as u64 <= super::CONTAINER_BYTES_MAX)
+        .ok_or_else(|| StoreError::limit(name, "the length of a piece", bytes.into(), super::CONTAINER_BYTES_MAX))
+}

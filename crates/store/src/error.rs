@@ -1,0 +1,222 @@
+//! What can go wrong with what lies on disk: one enum at the edge of this crate.
+//!
+//! Every message says what happened, to which object, and what to do. Variants carry facts, so that the command above can choose
+//! its exit code and the check can go on past one damaged object; [`StoreError::is_damage`] draws that line.
+
+use crate::storage::StorageError;
+use std::fmt;
+
+/// An error of the store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The place that holds the objects refused or failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+
+    /// No key slot opens with the password given.
+    #[error("wrong password: it opens none of the {slots} key slots of {location}")]
+    WrongPassword {
+        /// The repository's place.
+        location: String,
+        /// How many slots were tried.
+        slots: usize,
+    },
+
+    /// There is no repository here.
+    #[error("{location} is not a repository: it has no config; run `silt init` to make one there, or check the path")]
+    NotARepository {
+        /// The place looked at.
+        location: String,
+    },
+
+    /// There is a repository here already.
+    #[error("{location} already holds a repository; choose another place")]
+    AlreadyARepository {
+        /// The place looked at.
+        location: String,
+    },
+
+    /// The repository has its config, but no key slot at all.
+    #[error("{location} has no key slot left: nothing can open it; bring back a copy of a file of its keys/ folder")]
+    NoKeySlots {
+        /// The repository's place.
+        location: String,
+    },
+
+    /// The object is of a version this program does not know.
+    #[error("{object} has format version {found}, this program reads up to {supported}: use a newer Siltstone")]
+    UnknownVersion {
+        /// The object's name.
+        object: String,
+        /// The version it states.
+        found: u16,
+        /// The newest version read here.
+        supported: u16,
+    },
+
+    /// The object needs something this program does not know.
+    #[error("{object} needs the feature \"{feature}\", unknown to this program: use a newer Siltstone")]
+    UnknownFeature {
+        /// The object's name.
+        object: String,
+        /// What it needs.
+        feature: String,
+    },
+
+    /// The object's bytes are not those that were written.
+    #[error("{object} is damaged ({part}): {reason}; run `silt check` to see what it affects")]
+    Damaged {
+        /// The object's name, or the chunk's.
+        object: String,
+        /// Which part: "header", "index", "region 3", ...
+        part: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The object is whole, but sealed by another key or for another place: a file of another repository, or moved by hand.
+    #[error("{object} does not belong here: it was sealed under another key or name; put back the original file")]
+    Misplaced {
+        /// The object's name.
+        object: String,
+    },
+
+    /// A number is beyond what the format allows.
+    #[error("{object}: {what} is {found}, the limit is {limit}")]
+    Limit {
+        /// The object's name, or what was being made.
+        object: String,
+        /// Which number.
+        what: &'static str,
+        /// Its value.
+        found: u64,
+        /// The greatest value allowed.
+        limit: u64,
+    },
+
+    /// A chunk was asked for that no container of the series holds.
+    #[error("chunk {number} is in no container of the series: run `silt check`")]
+    MissingChunk {
+        /// The chunk's number.
+        number: crate::ids::ChunkNumber,
+    },
+
+    /// Another writer works on the series.
+    #[error(
+        "the series \"{series}\" is being written by {holder} since {since}: wait for it to end, or take over if it is dead"
+    )]
+    LeaseHeld {
+        /// The series' name.
+        series: String,
+        /// Who holds it.
+        holder: String,
+        /// Since when, as text.
+        since: String,
+    },
+
+    /// Another writer took the series over; what this one wrote since does not count.
+    #[error("another writer took over the series \"{series}\": nothing of this run was committed; run it again")]
+    Fenced {
+        /// The series' name.
+        series: String,
+    },
+
+    /// The highest manifest does not follow from the one before it: the store was rolled back or mixed with another copy.
+    #[error(
+        "{object} does not follow the manifest before it: the store was rolled back or holds files of another copy"
+    )]
+    BrokenHistory {
+        /// The newer manifest.
+        object: String,
+    },
+
+    /// Something was given in the wrong order or shape by the code above.
+    #[error("{what}: {reason}")]
+    Refused {
+        /// What was being made.
+        what: String,
+        /// Why it cannot be.
+        reason: String,
+    },
+
+    /// What was encoded did not decode to the same bytes; nothing of it was written.
+    #[error("{what} did not decode to what was encoded: the memory or processor of this machine is faulty; test it")]
+    SelfCheck {
+        /// What was being made.
+        what: String,
+    },
+
+    /// A library refused work that cannot fail on sound arguments (out of memory, for one).
+    #[error("{operation} failed: {reason}")]
+    Machine {
+        /// What was being done.
+        operation: &'static str,
+        /// What the library said.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    /// [`StoreError::Damaged`], from whatever names the object.
+    pub fn damaged(object: &(impl fmt::Display + ?Sized), part: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Damaged {
+            object: object.to_string(),
+            part: part.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// [`StoreError::Limit`], from whatever names the object.
+    pub fn limit(object: &(impl fmt::Display + ?Sized), what: &'static str, found: u64, limit: u64) -> Self {
+        Self::Limit {
+            object: object.to_string(),
+            what,
+            found,
+            limit,
+        }
+    }
+
+    /// Whether the object asked for is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Storage(error) if error.is_not_found())
+    }
+
+    /// Whether the place is full: forgetting snapshots helps.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Storage(error) if error.is_full())
+    }
+
+    /// Whether bytes at rest are missing or wrong: a check records it and goes on, a restore loses what lies there only.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. }
+            | Self::Misplaced { .. }
+            | Self::Limit { .. }
+            | Self::UnknownVersion { .. }
+            | Self::UnknownFeature { .. }
+            | Self::MissingChunk { .. }
+            | Self::BrokenHistory { .. } => true,
+            Self::Storage(error) => {
+                error.is_not_found() || matches!(error, StorageError::TooShort { .. } | StorageError::TooLarge { .. })
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_names_the_object_and_the_part() {
+        let error = StoreError::damaged("containers/ab/01-02", "region 3", "the seal does not hold");
+        let text = error.to_string();
+        assert!(
+            text.contains("containers/ab/01-02") && text.contains("region 3"),
+            "{text}"
+        );
+        assert!(error.is_damage() && !error.is_not_found() && !error.is_full());
+    }
+}

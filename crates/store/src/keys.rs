@@ -1,0 +1,467 @@
+//! Key slots: the master key wrapped by a password, once per password. Any slot opens the repository; changing a password touches
+//! its slot and nothing else.
+//!
+//! ```text
+//! header | Argon2id cost and salt, plain, with checksum | sealed {master key, repository id} | sealed label
+//! ```
+//! The wrapping key is Argon2id of the password, with the cost written in the slot, so that costs can grow with machines. A wrong
+//! password shows in the header's key commitment before anything is decrypted. The label (who made the slot, when, where) is sealed
+//! under the metadata key: listing slots needs an open repository, and a stranger learns nothing from them.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+
+use crate::encoding;
+use crate::error::StoreError;
+use crate::header::{Fields, checksum};
+use crate::ids::{KeyId, RepositoryId, Time};
+use crate::sealed::{
+    HEADER_BYTES, ObjectHeader, ObjectKey, ObjectKind, PieceNumber, Salt, TAG_BYTES, append_padded, open_padded,
+};
+use crate::secrets::{MasterKey, PurposeKey, RepositoryKeys, random_bytes};
+use crate::storage::{Listing, ObjectName, Storage};
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize as _, Zeroizing};
+
+/// Bytes of the plain cost box: memory, passes, lanes (4 each), salt 16, checksum 4.
+const COST_BYTES: usize = 32;
+const SECRET_PLAIN_BYTES: usize = MasterKey::BYTES + 16;
+const SECRET_BYTES: usize = SECRET_PLAIN_BYTES + TAG_BYTES;
+
+/// What guessing a password costs: the parameters of Argon2id (RFC 9106).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Argon2Cost {
+    /// Memory in KiB.
+    pub memory_kib: u32,
+    /// Passes over that memory.
+    pub passes: u32,
+    /// Lanes that could run in parallel; ours run one after another.
+    pub lanes: u32,
+}
+
+impl Argon2Cost {
+    /// For new slots: RFC 9106's second recommendation (64 MiB, 3 passes) with one lane, as ours run one after another; about 0.15 s.
+    pub const DEFAULT: Self = Self {
+        memory_kib: 64 << 10,
+        passes: 3,
+        lanes: 1,
+    };
+    /// For tests only: no protection at all.
+    pub const TEST: Self = Self {
+        memory_kib: 8,
+        passes: 1,
+        lanes: 1,
+    };
+    /// The most accepted from a slot: a planted slot must not be able to eat the machine.
+    pub const MAX: Self = Self {
+        memory_kib: 4 << 20,
+        passes: 64,
+        lanes: 64,
+    };
+
+    /// Checks the cost against [`Argon2Cost::MAX`] and against what Argon2 itself demands.
+    fn validate(self, object: &ObjectName) -> Result<(), StoreError> {
+        let limits = [
+            (
+                "the password hash's memory in KiB",
+                self.memory_kib,
+                Self::MAX.memory_kib,
+            ),
+            ("the password hash's passes", self.passes, Self::MAX.passes),
+            ("the password hash's lanes", self.lanes, Self::MAX.lanes),
+        ];
+        for (what, found, limit) in limits {
+            if found > limit {
+                return Err(StoreError::limit(object, what, found.into(), limit.into()));
+            }
+        }
+        let sound = self.lanes >= 1 && self.passes >= 1 && self.memory_kib >= self.lanes.saturating_mul(8);
+        if sound {
+            Ok(())
+        } else {
+            Err(StoreError::damaged(object, "cost", "Argon2 does not accept it"))
+        }
+    }
+
+    fn hash(self, password: &[u8], salt: &[u8; 16]) -> Result<PurposeKey, StoreError> {
+        let machine = |error: argon2::Error| StoreError::Machine {
+            operation: "hashing the password",
+            reason: error.to_string(),
+        };
+        let parameters = argon2::Params::new(self.memory_kib, self.passes, self.lanes, Some(32)).map_err(machine)?;
+        let argon2 = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, parameters);
+        let mut key = Zeroizing::new([0; 32]);
+        argon2
+            .hash_password_into(password, salt, key.as_mut_slice())
+            .map_err(machine)?;
+        Ok(PurposeKey::from_bytes(key))
+    }
+}
+
+/// Who made a slot, when and where.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct KeyLabel {
+    /// When.
+    pub created: Time,
+    /// On which host.
+    pub host: String,
+    /// By which user.
+    pub user: String,
+}
+
+/// What a slot gives to who knows its password.
+#[derive(Clone, Debug)]
+pub struct Unlocked {
+    /// The slot that opened.
+    pub slot: KeyId,
+    /// The master key.
+    pub master: MasterKey,
+    /// The repository it is of.
+    pub repository: RepositoryId,
+}
+
+impl Unlocked {
+    /// The keys to work with.
+    pub fn keys(&self) -> RepositoryKeys {
+        RepositoryKeys::derive(&self.master, self.repository)
+    }
+}
+
+/// A key slot as read, its plain parts checked.
+#[derive(Debug)]
+pub struct KeySlot {
+    name: ObjectName,
+    id: KeyId,
+    header: ObjectHeader,
+    cost: Argon2Cost,
+    cost_box: [u8; COST_BYTES],
+    secret: [u8; SECRET_BYTES],
+    label: Vec<u8>,
+}
+
+impl KeySlot {
+    /// The bytes of a new slot; the password is taken as it is, byte by byte.
+    pub fn create(
+        unlocked: &Unlocked,
+        password: &[u8],
+        cost: Argon2Cost,
+        label: &KeyLabel,
+    ) -> Result<Vec<u8>, StoreError> {
+        let name = ObjectName::Key(unlocked.slot);
+        cost.validate(&name)?;
+        let argon2_salt: [u8; 16] = random_bytes()?;
+        let cost_box = cost_box(cost, &argon2_salt);
+        let salt: Salt = random_bytes()?;
+        let wrapping = wrapping_key(name, cost, &argon2_salt, password, salt, &cost_box)?;
+
+        let mut object = [wrapping.header().to_bytes().as_slice(), &cost_box].concat();
+        let start = object.len();
+        object.reserve_exact(SECRET_BYTES);
+        object.extend_from_slice(unlocked.master.bytes());
+        object.extend_from_slice(&unlocked.repository.0);
+        wrapping.seal_piece(PieceNumber::CONTENT, &mut object, start)?;
+
+        let label = encoding::encode(label)?;
+        append_padded(
+            &label_key(&unlocked.keys(), name, salt)?,
+            PieceNumber::LABEL,
+            &label,
+            &mut object,
+        )?;
+        Ok(object)
+    }
+
+    /// Reads a slot's plain parts.
+    ///
+    /// # Errors
+    /// Damage, a cost beyond [`Argon2Cost::MAX`], an unknown version.
+    pub fn parse(id: KeyId, object: &[u8]) -> Result<Self, StoreError> {
+        let name = ObjectName::Key(id);
+        let header = ObjectHeader::parse(&name, object)?;
+        if header.kind != ObjectKind::KeySlot {
+            return Err(StoreError::Misplaced {
+                object: name.to_string(),
+            });
+        }
+        let mut fields = Fields(object);
+        let cut = |part: &str| StoreError::damaged(&name, part, "the object ends within it");
+        fields.take::<HEADER_BYTES>().ok_or_else(|| cut("header"))?;
+        let cost_box = fields.take().ok_or_else(|| cut("cost"))?;
+        let cost = parse_cost(&name, &cost_box)?;
+        let secret = fields.take().ok_or_else(|| cut("secret"))?;
+        Ok(Self {
+            name,
+            id,
+            header,
+            cost,
+            cost_box,
+            secret,
+            label: fields.0.to_vec(),
+        })
+    }
+
+    /// The slot's identity.
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+
+    /// What guessing its password costs.
+    pub fn cost(&self) -> Argon2Cost {
+        self.cost
+    }
+
+    /// Tries a password; `None` if it is not this slot's. Takes as long as the slot's cost says.
+    pub fn open(&self, password: &[u8]) -> Result<Option<Unlocked>, StoreError> {
+        let salt = Fields(&self.cost_box).skip(12).take().unwrap_or_default();
+        let wrapping = wrapping_key(self.name, self.cost, &salt, password, self.header.salt, &self.cost_box)?;
+        if *wrapping.header() != self.header {
+            return Ok(None);
+        }
+        let mut secret = Zeroizing::new(self.secret);
+        let plain = wrapping.open_piece(PieceNumber::CONTENT, "secret", secret.as_mut_slice())?;
+        let mut fields = Fields(plain);
+        let parts = fields.take().zip(fields.take());
+        let (mut master, repository) = parts.ok_or_else(|| StoreError::damaged(&self.name, "secret", "too short"))?;
+        let unlocked = Unlocked {
+            slot: self.id,
+            master: MasterKey::from_bytes(master),
+            repository: RepositoryId(repository),
+        };
+        master.zeroize();
+        Ok(Some(unlocked))
+    }
+
+    /// The slot's label.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], also for a slot of another repository.
+    pub fn label(&self, keys: &RepositoryKeys) -> Result<KeyLabel, StoreError> {
+        let key = label_key(keys, self.name, self.header.salt)?;
+        let plain = open_padded(&key, PieceNumber::LABEL, "label", self.label.clone())?;
+        encoding::decode(&self.name, "label", &plain)
+    }
+}
+
+/// Tries the password on every slot of the repository.
+///
+/// # Errors
+/// [`StoreError::NoKeySlots`]; [`StoreError::WrongPassword`] if it opens none; if a slot was damaged and no other opened, that
+/// damage, for it may have been the right one.
+pub fn unlock(storage: &dyn Storage, password: &[u8]) -> Result<Unlocked, StoreError> {
+    let listed = storage.list(Listing::Keys)?;
+    let mut damage = None;
+    for object in &listed {
+        let ObjectName::Key(id) = object.name else { continue };
+        match storage
+            .read(&object.name)
+            .map_err(StoreError::from)
+            .and_then(|bytes| KeySlot::parse(id, &bytes)?.open(password))
+        {
+            Ok(Some(unlocked)) => return Ok(unlocked),
+            Ok(None) => {}
+            Err(error) if error.is_not_found() => {} // Removed since it was listed.
+            Err(error) if error.is_damage() => damage = damage.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    let location = storage.location();
+    Err(match damage {
+        Some(error) => error,
+        None if listed.is_empty() => StoreError::NoKeySlots { location },
+        None => StoreError::WrongPassword {
+            location,
+            slots: listed.len(),
+        },
+    })
+}
+
+/// No repository identity is known before a slot is open: the wrapping key is bound to zeros in its place.
+fn wrapping_key(
+    name: ObjectName,
+    cost: Argon2Cost,
+    argon2_salt: &[u8; 16],
+    password: &[u8],
+    salt: Salt,
+    cost_box: &[u8; COST_BYTES],
+) -> Result<ObjectKey, StoreError> {
+    let purpose = cost.hash(password, argon2_salt)?;
+    ObjectKey::derive(
+        &purpose,
+        RepositoryId([0; 16]),
+        name,
+        ObjectKind::KeySlot,
+        salt,
+        cost_box,
+    )
+}
+
+fn label_key(keys: &RepositoryKeys, name: ObjectName, salt: Salt) -> Result<ObjectKey, StoreError> {
+    ObjectKey::with_salt(keys, name, ObjectKind::KeySlot, salt)
+}
+
+fn cost_box(cost: Argon2Cost, argon2_salt: &[u8; 16]) -> [u8; COST_BYTES] {
+    let mut bytes = [0; COST_BYTES];
+    let numbers = [cost.memory_kib, cost.passes, cost.lanes]
+        .into_iter()
+        .flat_map(u32::to_le_bytes);
+    bytes
+        .iter_mut()
+        .zip(numbers.chain(*argon2_salt))
+        .for_each(|(to, from)| *to = from);
+    let sum = checksum(bytes.split_last_chunk::<4>().map_or(&[], |(front, _)| front));
+    if let Some(last) = bytes.last_chunk_mut() {
+        *last = sum;
+    }
+    bytes
+}
+
+fn parse_cost(name: &ObjectName, cost_box: &[u8; COST_BYTES]) -> Result<Argon2Cost, StoreError> {
+    let damaged = || StoreError::damaged(name, "cost", "its checksum does not match");
+    let (front, sum) = cost_box.split_last_chunk::<4>().ok_or_else(damaged)?;
+    if checksum(front) != *sum {
+        return Err(damaged());
+    }
+    let mut fields = Fields(front);
+    let [memory_kib, passes, lanes] = [(); 3].map(|()| fields.take_u32()).map(Option::unwrap_or_default);
+    let cost = Argon2Cost {
+        memory_kib,
+        passes,
+        lanes,
+    };
+    cost.validate(name)?;
+    Ok(cost)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    fn unlocked() -> Unlocked {
+        Unlocked {
+            slot: KeyId([9; 16]),
+            master: MasterKey::from_bytes([3; 32]),
+            repository: RepositoryId([4; 16]),
+        }
+    }
+
+    fn label() -> KeyLabel {
+        KeyLabel {
+            created: Time {
+                seconds: 1_700_000_000,
+                nanoseconds: 5,
+            },
+            host: "granite".into(),
+            user: "ada".into(),
+        }
+    }
+
+    fn slot(password: &[u8]) -> Vec<u8> {
+        KeySlot::create(&unlocked(), password, Argon2Cost::TEST, &label()).unwrap()
+    }
+
+    #[test]
+    fn a_slot_opens_with_its_password_only() {
+        let slot = KeySlot::parse(KeyId([9; 16]), &slot(b"correct horse\n")).unwrap();
+        let opened = slot.open(b"correct horse\n").unwrap().unwrap();
+        assert_eq!(opened.master.bytes(), unlocked().master.bytes());
+        assert_eq!(opened.repository, unlocked().repository);
+        assert_eq!(slot.label(&opened.keys()).unwrap(), label());
+        assert_eq!(slot.cost(), Argon2Cost::TEST);
+        for wrong in [&b"correct horse"[..], b"", b"Correct horse\n", b"correct horse\n\0"] {
+            assert!(slot.open(wrong).unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn an_empty_password_works() {
+        let slot = KeySlot::parse(KeyId([9; 16]), &slot(b"")).unwrap();
+        assert!(slot.open(b"").unwrap().is_some() && slot.open(b" ").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_slot_does_not_open_under_another_name() {
+        let slot = KeySlot::parse(KeyId([8; 16]), &slot(b"pw")).unwrap();
+        assert!(slot.open(b"pw").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_planted_cost_is_refused_before_it_is_paid() {
+        let mut object = slot(b"pw");
+        for (cost, word) in [
+            (
+                Argon2Cost {
+                    memory_kib: u32::MAX,
+                    ..Argon2Cost::TEST
+                },
+                "memory",
+            ),
+            (
+                Argon2Cost {
+                    passes: 65,
+                    ..Argon2Cost::TEST
+                },
+                "passes",
+            ),
+            (
+                Argon2Cost {
+                    lanes: 1 << 20,
+                    ..Argon2Cost::TEST
+                },
+                "lanes",
+            ),
+            (
+                Argon2Cost {
+                    memory_kib: 7,
+                    ..Argon2Cost::TEST
+                },
+                "Argon2",
+            ),
+            (
+                Argon2Cost {
+                    lanes: 0,
+                    ..Argon2Cost::TEST
+                },
+                "Argon2",
+            ),
+        ] {
+            object[HEADER_BYTES..HEADER_BYTES + COST_BYTES].copy_from_slice(&cost_box(cost, &[0; 16]));
+            let error = KeySlot::parse(KeyId([9; 16]), &object).unwrap_err().to_string();
+            assert!(error.contains(word) && error.contains("keys/"), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_flipped_byte_and_every_cut_is_an_error_naming_the_slot() {
+        let object = slot(b"pw");
+        let try_all = |object: &[u8]| -> Result<KeyLabel, StoreError> {
+            let slot = KeySlot::parse(KeyId([9; 16]), object)?;
+            let opened = slot.open(b"pw")?.ok_or(StoreError::Misplaced {
+                object: slot.name.to_string(),
+            })?;
+            slot.label(&opened.keys())
+        };
+        assert!(try_all(&object).is_ok());
+        for at in 0..object.len() {
+            let mut flipped = object.clone();
+            flipped[at] ^= 1 << (at % 8);
+            let flip = try_all(&flipped).unwrap_err();
+            let cut = try_all(&object[..at]).unwrap_err();
+            for error in [flip, cut] {
+                assert!(matches!(error, StoreError::Damaged { .. }), "byte {at}: {error:?}");
+                assert!(error.to_string().contains("keys/09"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn slots_are_padded_and_never_alike() {
+        let (one, two) = (slot(b"pw"), slot(b"pw"));
+        assert_ne!(one[HEADER_BYTES..], two[HEADER_BYTES..]);
+        assert_eq!(one.len() as u64, crate::pad::padded(one.len() as u64));
+    }
+}

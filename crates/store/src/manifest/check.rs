@@ -1,0 +1,83 @@
+//! Whether the parts of a manifest agree with each other: what `check` asks first, and what a writer asks before it commits.
+
+use super::Manifest;
+use crate::{error::StoreError, ids::ChunkNumber};
+use roaring::RoaringTreemap;
+use std::collections::BTreeSet;
+
+impl Manifest {
+    /// All contradictions within the manifest; none in a sound one.
+    ///
+    /// - each number lives in one stretch of the series (the interval property), its differences are minimal;
+    /// - no two containers are the same, none is written under a lease yet to come, no number is in two of them;
+    /// - each live number is in a container, and below the next number to be given.
+    ///
+    /// # Complexity
+    /// Linear in the bitmaps; memory of a few of them.
+    pub fn faults(&self) -> Vec<StoreError> {
+        let mut faults: Vec<StoreError> = self.interval_fault().into_iter().collect();
+        let stored = self.check_containers(&mut faults);
+        if let Some(number) = (self.live() - &stored).min() {
+            faults.push(StoreError::MissingChunk {
+                number: ChunkNumber(number),
+            });
+        }
+        if let Some(number) = self.number_out_of_range(&(stored | self.live())) {
+            faults.push(self.fault(format!("chunk {number} is in use but was never given out")));
+        }
+        faults
+    }
+
+    /// Whether each number lives in one stretch of the series.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first number that does not.
+    pub fn verify_intervals(&self) -> Result<(), StoreError> {
+        self.interval_fault().map_or(Ok(()), Err)
+    }
+
+    fn interval_fault(&self) -> Option<StoreError> {
+        let (position, number, fault) = self.necessary.first_fault()?;
+        let snapshot = self
+            .snapshots
+            .get(position)
+            .map(|snapshot| snapshot.id.short())
+            .unwrap_or_default();
+        Some(self.fault(format!("snapshot {snapshot}: chunk {} {fault}", ChunkNumber(number))))
+    }
+
+    /// All numbers that containers hold.
+    fn check_containers(&self, faults: &mut Vec<StoreError>) -> RoaringTreemap {
+        let mut ids = BTreeSet::new();
+        let mut stored = RoaringTreemap::new();
+        for container in &self.containers {
+            if !ids.insert(container.id) {
+                faults.push(self.fault(format!("container {} is listed twice", container.id)));
+            }
+            if container.id.lease > self.sequence {
+                faults.push(self.fault(format!("container {} was written under a later lease", container.id)));
+            }
+            let fresh: u64 = container
+                .chunks
+                .iter()
+                .map(|run| stored.insert_range(run.range()))
+                .sum();
+            if fresh != container.chunk_count() {
+                faults.push(self.fault(format!("container {} holds chunks of another container", container.id)));
+            }
+        }
+        stored
+    }
+
+    /// The least number in use that was never given out.
+    fn number_out_of_range(&self, used: &RoaringTreemap) -> Option<ChunkNumber> {
+        let mut beyond = used.clone();
+        beyond.remove_range(..self.next_data.0);
+        beyond.remove_range(ChunkNumber::METADATA_FIRST.0..self.next_metadata.0);
+        beyond.min().map(ChunkNumber)
+    }
+
+    fn fault(&self, reason: String) -> StoreError {
+        StoreError::damaged(&self.object_name(), "manifest", reason)
+    }
+}

@@ -1,0 +1,308 @@
+//! How a manifest is written: a head of fixed size, the compressed body, the containers' salts.
+//!
+//! Whatever is random or depends on the time stands outside the compressed body and has a fixed size. So the size of a manifest that is
+//! yet to be committed is known to the byte, and `forget --dry-run` can say how much comes back.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+
+use super::{
+    Lease, Manifest, Snapshot,
+    necessary::{Difference, NecessaryChunks},
+};
+use crate::{
+    container::ContainerRecord,
+    encoding,
+    error::StoreError,
+    ids::{ChunkNumber, SeriesId, Time},
+    sealed::Salt,
+    storage::ObjectName,
+};
+use roaring::RoaringTreemap;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Greatest size of a lease as written: names of host and user, the identity of the boot, the purpose.
+pub const LEASE_BYTES_MAX: usize = 510;
+
+/// Greatest size of a body before compression: some 40 million containers.
+pub const BODY_BYTES_MAX: usize = 1 << 30;
+
+/// zstd level of the body; it is rewritten with every commit.
+const BODY_LEVEL: i32 = 3;
+
+/// The compressed part.
+#[derive(Serialize)]
+struct BodyRef<'m> {
+    series: SeriesId,
+    name: &'m str,
+    next_data: ChunkNumber,
+    next_metadata: ChunkNumber,
+    snapshots: &'m [Snapshot],
+    necessary: Vec<[Vec<u8>; 2]>,
+    containers: &'m [ContainerRecord],
+}
+
+/// As [`BodyRef`], field for field.
+#[derive(Deserialize)]
+struct Body {
+    series: SeriesId,
+    name: String,
+    next_data: ChunkNumber,
+    next_metadata: ChunkNumber,
+    snapshots: Vec<Snapshot>,
+    necessary: Vec<[Vec<u8>; 2]>,
+    containers: Vec<ContainerRecord>,
+}
+
+/// The head: what changes with each commit.
+struct Head {
+    sequence: u64,
+    previous: [u8; 32],
+    committed: Time,
+    lease: Option<Lease>,
+}
+
+impl Manifest {
+    /// The plain bytes of the manifest's object.
+    ///
+    /// # Errors
+    /// [`StoreError::Limit`] if the lease or the body is too large.
+    pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
+        let body = self.encode_body()?;
+        let compressed = zstd::bulk::compress(&body, BODY_LEVEL).map_err(|error| StoreError::Machine {
+            operation: "compressing a manifest",
+            reason: error.to_string(),
+        })?;
+        let mut out = self.encode_head()?;
+        out.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        out.extend_from_slice(&(compressed.len() as u64).to_le_bytes());
+        out.extend_from_slice(&compressed);
+        self.containers
+            .iter()
+            .for_each(|container| out.extend_from_slice(&container.salt));
+        Ok(out)
+    }
+
+    /// The length of [`Manifest::encode`]'s result. It does not depend on sequence, previous hash, times, lease or salts.
+    ///
+    /// # Errors
+    /// As [`Manifest::encode`].
+    pub fn encoded_bytes(&self) -> Result<u64, StoreError> {
+        Ok(self.encode()?.len() as u64)
+    }
+
+    /// Reads the plain bytes of the object of this name.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] or [`StoreError::Limit`], naming the object.
+    pub fn decode(object: &ObjectName, bytes: &[u8]) -> Result<Self, StoreError> {
+        let mut rest = Rest { bytes, object };
+        let head = rest.head()?;
+        let body_bytes = rest.length()?;
+        let compressed_bytes = rest.length()?;
+        let compressed = rest.take(compressed_bytes)?;
+        let mut body = decode_body(compressed, body_bytes, object)?;
+        for container in &mut body.containers {
+            container.salt = rest.array::<{ size_of::<Salt>() }>()?;
+        }
+        if !rest.bytes.is_empty() {
+            return Err(damaged(object, "bytes follow its end"));
+        }
+        assemble(head, body, object)
+    }
+
+    fn encode_head(&self) -> Result<Vec<u8>, StoreError> {
+        let mut out = Vec::new();
+        out.extend_from_slice(&self.sequence.to_le_bytes());
+        out.extend_from_slice(&self.previous);
+        out.extend_from_slice(&self.committed.seconds.to_le_bytes());
+        out.extend_from_slice(&self.committed.nanoseconds.to_le_bytes());
+        let lease = encoding::encode(&self.lease)?;
+        let length = u16::try_from(lease.len()).unwrap_or(u16::MAX);
+        if lease.len() > LEASE_BYTES_MAX {
+            let limit = LEASE_BYTES_MAX as u64;
+            return Err(StoreError::limit(
+                &self.object_name(),
+                "size of the lease in bytes",
+                lease.len() as u64,
+                limit,
+            ));
+        }
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(&lease);
+        out.resize(out.len() + LEASE_BYTES_MAX - lease.len(), 0);
+        Ok(out)
+    }
+
+    fn encode_body(&self) -> Result<Vec<u8>, StoreError> {
+        let differences = self.necessary.differences().iter();
+        let body = BodyRef {
+            series: self.series,
+            name: &self.name,
+            next_data: self.next_data,
+            next_metadata: self.next_metadata,
+            snapshots: &self.snapshots,
+            necessary: differences
+                .map(|step| [bitmap_bytes(&step.added), bitmap_bytes(&step.removed)])
+                .collect(),
+            containers: &self.containers,
+        };
+        let bytes = encoding::encode(&body)?;
+        if bytes.len() > BODY_BYTES_MAX {
+            let (found, limit) = (bytes.len() as u64, BODY_BYTES_MAX as u64);
+            return Err(StoreError::limit(
+                &self.object_name(),
+                "size of the body in bytes",
+                found,
+                limit,
+            ));
+        }
+        Ok(bytes)
+    }
+}
+
+fn decode_body(compressed: &[u8], body_bytes: usize, object: &ObjectName) -> Result<Body, StoreError> {
+    if body_bytes > BODY_BYTES_MAX {
+        let (found, limit) = (body_bytes as u64, BODY_BYTES_MAX as u64);
+        return Err(StoreError::limit(object, "size of the body in bytes", found, limit));
+    }
+    let bytes = zstd::bulk::decompress(compressed, body_bytes)
+        .map_err(|error| damaged(object, &format!("its body does not decompress: {error}")))?;
+    if bytes.len() != body_bytes {
+        return Err(damaged(object, "its body has not the length it states"));
+    }
+    encoding::decode(object, "manifest's body", &bytes)
+}
+
+/// Puts the parts together, once each is sound by itself. What they say of each other is [`Manifest::faults`]' to judge.
+fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, StoreError> {
+    if *object != ObjectName::Manifest(body.series, head.sequence) {
+        return Err(damaged(object, "it is the manifest of another series or sequence"));
+    }
+    if body.next_data > ChunkNumber::METADATA_FIRST || !body.next_metadata.is_metadata() {
+        return Err(damaged(object, "the next chunk numbers are out of their ranges"));
+    }
+    if body.necessary.len() != body.snapshots.len() {
+        return Err(damaged(object, "it has not one list of chunks for each snapshot"));
+    }
+    let ids: BTreeSet<_> = body.snapshots.iter().map(|snapshot| snapshot.id).collect();
+    if ids.len() != body.snapshots.len() {
+        return Err(damaged(object, "two snapshots have the same identity"));
+    }
+    let is_sound = |snapshot: &Snapshot| is_time(snapshot.time) && snapshot.root.is_metadata();
+    if !is_time(head.committed) || !body.snapshots.iter().all(is_sound) {
+        return Err(damaged(object, "a time or the root of a snapshot is out of its range"));
+    }
+    body.containers
+        .iter()
+        .try_for_each(|container| container.validate(object))?;
+    let differences = body.necessary.iter().map(|[added, removed]| {
+        Ok(Difference {
+            added: read_bitmap(added, object)?,
+            removed: read_bitmap(removed, object)?,
+        })
+    });
+    Ok(Manifest {
+        series: body.series,
+        name: body.name,
+        sequence: head.sequence,
+        previous: head.previous,
+        committed: head.committed,
+        lease: head.lease,
+        next_data: body.next_data,
+        next_metadata: body.next_metadata,
+        containers: body.containers,
+        snapshots: body.snapshots,
+        necessary: NecessaryChunks::from_differences(differences.collect::<Result<_, StoreError>>()?),
+    })
+}
+
+fn is_time(time: Time) -> bool {
+    time.nanoseconds < 1_000_000_000
+}
+
+/// A bitmap in the portable serialization of Roaring bitmaps, 64-bit extension; nothing at all for the empty one.
+fn bitmap_bytes(bitmap: &RoaringTreemap) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(bitmap.serialized_size());
+    if !bitmap.is_empty() && bitmap.serialize_into(&mut bytes).is_err() {
+        unreachable!("writing to memory does not fail");
+    }
+    bytes
+}
+
+/// Reads a bitmap, in the one form that is written only: parts ascending, none empty, nothing behind.
+pub(super) fn read_bitmap(bytes: &[u8], object: &ObjectName) -> Result<RoaringTreemap, StoreError> {
+    if bytes.is_empty() {
+        return Ok(RoaringTreemap::new());
+    }
+    let unsound = || damaged(object, "a list of necessary chunks is no sound bitmap");
+    let mut bitmap = RoaringTreemap::deserialize_from(bytes).map_err(|_| unsound())?;
+    bitmap.optimize();
+    if bitmap.is_empty() || bitmap_bytes(&bitmap) != bytes {
+        Err(unsound())
+    } else {
+        Ok(bitmap)
+    }
+}
+
+/// What is left of an object's plain bytes.
+struct Rest<'b> {
+    bytes: &'b [u8],
+    object: &'b ObjectName,
+}
+
+impl<'b> Rest<'b> {
+    fn head(&mut self) -> Result<Head, StoreError> {
+        let sequence = u64::from_le_bytes(self.array()?);
+        let previous = self.array()?;
+        let seconds = i64::from_le_bytes(self.array()?);
+        let nanoseconds = u32::from_le_bytes(self.array()?);
+        let lease_bytes = usize::from(u16::from_le_bytes(self.array()?));
+        let block = self.take(LEASE_BYTES_MAX)?;
+        let (lease, padding) = block
+            .split_at_checked(lease_bytes)
+            .ok_or_else(|| damaged(self.object, "its lease exceeds its place"))?;
+        if padding.iter().any(|&byte| byte != 0) {
+            return Err(damaged(self.object, "bytes follow its lease"));
+        }
+        let lease = encoding::decode(self.object, "manifest's lease", lease)?;
+        Ok(Head {
+            sequence,
+            previous,
+            committed: Time { seconds, nanoseconds },
+            lease,
+        })
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'b [u8], StoreError> {
+        let (taken, rest) = self
+            .bytes
+            .split_at_checked(count)
+            .ok_or_else(|| damaged(self.object, "it ends too early"))?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
+        let (taken, rest) = self
+            .bytes
+            .split_first_chunk()
+            .ok_or_else(|| damaged(self.object, "it ends too early"))?;
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    fn length(&mut self) -> Result<usize, StoreError> {
+        let length = u64::from_le_bytes(self.array()?);
+        usize::try_from(length).map_err(|_| damaged(self.object, "a length exceeds the memory of this machine"))
+    }
+}
+
+fn damaged(object: &ObjectName, reason: &str) -> StoreError {
+    StoreError::damaged(object, "manifest", reason)
+}

@@ -1,0 +1,37 @@
+//! The right to write to a series, recorded by a manifest commit.
+
+use crate::ids::Time;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Who may write to the series, since when and for what.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Lease {
+    /// The process that holds it.
+    pub holder: LeaseHolder,
+    /// When it was taken, by the holder's clock; for messages only, age never decides anything.
+    pub since: Time,
+    /// What for: "backup", "forget".
+    pub purpose: String,
+}
+
+/// A process, named so that another process of the same machine can tell whether it still lives.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LeaseHolder {
+    /// Name of the machine.
+    pub host: String,
+    /// Name of the user.
+    pub user: String,
+    /// Number of the process.
+    pub pid: u32,
+    /// Identity of the machine's boot: a process number means nothing after the next one.
+    pub boot: String,
+    /// When the process started, in clock ticks since boot: tells it from a later process with the same number.
+    pub started_ticks: u64,
+}
+
+impl fmt::Display for LeaseHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} of {} on {}", self.pid, self.user, self.host)
+    }
+}

@@ -1,0 +1,139 @@
+//! The commit record of a series: its live snapshots, which chunks each needs, and the containers that hold them.
+//!
+//! The manifest with the highest sequence number is the truth; all else in the repository follows from it. It knows lifecycles, not
+//! data: what a deletion frees is set algebra on its bitmaps ([`necessary`]), and which object goes is told by the runs in its container
+//! records. How it is written is in [`codec`], how it is sealed and committed is not decided here.
+
+mod check;
+mod codec;
+mod lease;
+mod necessary;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+pub use codec::{BODY_BYTES_MAX, LEASE_BYTES_MAX};
+pub use lease::{Lease, LeaseHolder};
+pub use snapshot::{Snapshot, SnapshotStatistics};
+
+use crate::{
+    container::ContainerRecord,
+    ids::{ChunkNumber, SeriesId, SnapshotId, Time},
+    storage::ObjectName,
+};
+use necessary::NecessaryChunks;
+use roaring::RoaringTreemap;
+use std::collections::BTreeSet;
+
+/// The state of a series as one commit leaves it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Manifest {
+    /// The series it belongs to.
+    pub series: SeriesId,
+    /// The name the series was given; its identity is the keyed hash of it.
+    pub name: String,
+    /// Number of the commit, from 1; also in the object's name.
+    pub sequence: u64,
+    /// BLAKE3 of the whole object of the manifest before; zeros in the first. A store that was rolled back breaks this chain.
+    pub previous: [u8; 32],
+    /// When it was committed, by the writer's clock.
+    pub committed: Time,
+    /// Who may write now; `None` between runs.
+    pub lease: Option<Lease>,
+    /// The number the next new data chunk gets. It never falls, so that numbers are never reused.
+    pub next_data: ChunkNumber,
+    /// The number the next new metadata chunk gets.
+    pub next_metadata: ChunkNumber,
+    /// All containers that count. Any other object in the series' folder is left over from a run that never committed.
+    pub containers: Vec<ContainerRecord>,
+    snapshots: Vec<Snapshot>,
+    necessary: NecessaryChunks,
+}
+
+impl Manifest {
+    /// The manifest of a series that has no snapshot yet. Its sequence is 0, which is never written: the first commit is 1.
+    pub fn new(series: SeriesId, name: impl Into<String>) -> Self {
+        Self {
+            series,
+            name: name.into(),
+            sequence: 0,
+            previous: [0; 32],
+            committed: Time::default(),
+            lease: None,
+            next_data: ChunkNumber(0),
+            next_metadata: ChunkNumber::METADATA_FIRST,
+            containers: Vec::new(),
+            snapshots: Vec::new(),
+            necessary: NecessaryChunks::default(),
+        }
+    }
+
+    /// The name of its object.
+    pub fn object_name(&self) -> ObjectName {
+        ObjectName::Manifest(self.series, self.sequence)
+    }
+
+    /// The live snapshots in the order they were committed.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        &self.snapshots
+    }
+
+    /// A live snapshot, to change its tags or description.
+    pub fn snapshot_mut(&mut self, id: &SnapshotId) -> Option<&mut Snapshot> {
+        self.snapshots.iter_mut().find(|snapshot| snapshot.id == *id)
+    }
+
+    /// The position of a live snapshot.
+    pub fn position(&self, id: &SnapshotId) -> Option<usize> {
+        self.snapshots.iter().position(|snapshot| snapshot.id == *id)
+    }
+
+    /// Adds a snapshot behind all others, with the chunks it needs: data and metadata, the whole closure.
+    pub fn push_snapshot(&mut self, snapshot: Snapshot, necessary: &RoaringTreemap) {
+        self.snapshots.push(snapshot);
+        self.necessary.push(necessary);
+    }
+
+    /// Takes snapshots out, wherever they stand, and returns them. Identities that are not there are passed over. The containers are
+    /// left as they are: see [`Manifest::dead_after_removal`].
+    pub fn remove_snapshots(&mut self, ids: &BTreeSet<SnapshotId>) -> Vec<Snapshot> {
+        self.necessary = self.necessary.without(&self.positions(ids));
+        let (removed, kept) = std::mem::take(&mut self.snapshots)
+            .into_iter()
+            .partition(|snapshot| ids.contains(&snapshot.id));
+        self.snapshots = kept;
+        removed
+    }
+
+    /// The chunks that the snapshot at this position needs; none beyond the last.
+    ///
+    /// # Complexity
+    /// The differences of all snapshots up to it: to look at many, use [`Manifest::for_each_necessary`].
+    pub fn necessary(&self, position: usize) -> RoaringTreemap {
+        self.necessary.at(position)
+    }
+
+    /// Shows the chunks that each snapshot needs, in order; one bitmap at a time is in memory.
+    pub fn for_each_necessary(&self, visit: impl FnMut(usize, &RoaringTreemap)) {
+        self.necessary.for_each(visit);
+    }
+
+    /// The chunks that any live snapshot needs.
+    pub fn live(&self) -> RoaringTreemap {
+        self.necessary.live()
+    }
+
+    /// The chunks that only these snapshots need: dead once they are removed.
+    pub fn dead_after_removal(&self, ids: &BTreeSet<SnapshotId>) -> RoaringTreemap {
+        self.live() - self.necessary.without(&self.positions(ids)).live()
+    }
+
+    fn positions(&self, ids: &BTreeSet<SnapshotId>) -> BTreeSet<usize> {
+        let positions = self
+            .snapshots
+            .iter()
+            .enumerate()
+            .filter(|(_, snapshot)| ids.contains(&snapshot.id));
+        positions.map(|(position, _)| position).collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! One backup, as its manifest describes it.
+
+use crate::ids::{ChunkNumber, SnapshotId, Time};
+use serde::{Deserialize, Serialize};
+
+/// What a snapshot is and where its catalog begins. Which chunks it needs is kept by the manifest beside it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Its identity, random.
+    pub id: SnapshotId,
+    /// When the backup was taken, or the moment the user gave it.
+    pub time: Time,
+    /// The machine it was taken on.
+    pub host: String,
+    /// Who took it.
+    pub user: String,
+    /// What was backed up, as given: absolute paths, bytes.
+    pub paths: Vec<Vec<u8>>,
+    /// Words by which to find it again.
+    pub tags: Vec<String>,
+    /// What the user said about it.
+    pub description: Option<String>,
+    /// The program and version that wrote it.
+    pub program: String,
+    /// The root node of its catalog.
+    pub root: ChunkNumber,
+    /// What the backup met and did.
+    pub statistics: SnapshotStatistics,
+}
+
+/// What a backup met and did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SnapshotStatistics {
+    /// Regular files in the snapshot.
+    pub files: u64,
+    /// Directories in the snapshot.
+    pub directories: u64,
+    /// Entries of any other kind.
+    pub others: u64,
+    /// Files the parent snapshot did not have.
+    pub files_new: u64,
+    /// Files that differ from the parent snapshot's.
+    pub files_changed: u64,
+    /// Files that kept their recipe without being read.
+    pub files_unchanged: u64,
+    /// Sum of the files' sizes.
+    pub logical_bytes: u64,
+    /// Bytes read from the source.
+    pub read_bytes: u64,
+    /// Bytes of new data chunks, before compression.
+    pub added_plain_bytes: u64,
+    /// Bytes of the containers written.
+    pub added_stored_bytes: u64,
+    /// Bytes of new metadata chunks, before compression.
+    pub metadata_bytes: u64,
+    /// New data chunks.
+    pub chunks_new: u64,
+    /// Files and directories that could not be read whole.
+    pub problems: u64,
+    /// How long the backup took, in milliseconds.
+    pub duration_ms: u64,
+}

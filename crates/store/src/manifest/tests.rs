@@ -1,0 +1,237 @@
+use super::*;
+use crate::container::ContainerKind;
+use crate::error::StoreError;
+use crate::ids::{ChunkRun, ContainerId};
+use proptest::prelude::*;
+
+const SERIES: SeriesId = SeriesId([7; 16]);
+
+fn snapshot(serial: u8) -> Snapshot {
+    Snapshot {
+        id: SnapshotId([serial; 32]),
+        time: Time {
+            seconds: 1_700_000_000 + i64::from(serial),
+            nanoseconds: 5,
+        },
+        host: "quarry".to_owned(),
+        user: "mason".to_owned(),
+        paths: vec![b"/home/mason".to_vec(), vec![b'/', 0xff]],
+        tags: vec!["nightly".to_owned()],
+        description: (serial % 2 == 0).then(|| "before the move".to_owned()),
+        program: "silt 0.1.0".to_owned(),
+        root: ChunkNumber(ChunkNumber::METADATA_FIRST.0 + u64::from(serial)),
+        statistics: SnapshotStatistics {
+            files: 12,
+            logical_bytes: 1 << 33,
+            ..SnapshotStatistics::default()
+        },
+    }
+}
+
+fn container(serial: u32, kind: ContainerKind, first: u64, count: u64) -> ContainerRecord {
+    ContainerRecord {
+        id: ContainerId { lease: 1, serial },
+        kind,
+        salt: [serial.to_le_bytes()[0]; 32],
+        object_bytes: 1 << 20,
+        index_offset: 1 << 19,
+        index_sealed_bytes: 1 << 12,
+        chunks: vec![ChunkRun {
+            first: ChunkNumber(first),
+            count,
+        }],
+    }
+}
+
+fn lease(host: &str) -> Lease {
+    let holder = LeaseHolder {
+        host: host.to_owned(),
+        user: "mason".to_owned(),
+        pid: 4711,
+        boot: "b00f0c3e-6a4f-4b8e-9f57-0d1e2f3a4b5c".to_owned(),
+        started_ticks: 1 << 40,
+    };
+    Lease {
+        holder,
+        since: Time {
+            seconds: 1_700_000_000,
+            nanoseconds: 0,
+        },
+        purpose: "backup".to_owned(),
+    }
+}
+
+/// Snapshot i needs 50 chunks from 10 i on, and its catalog root.
+fn manifest(snapshots: u8) -> Manifest {
+    let mut manifest = Manifest::new(SERIES, "quarry:/home");
+    manifest.sequence = 9;
+    manifest.next_data = ChunkNumber(5000);
+    manifest.next_metadata = ChunkNumber(ChunkNumber::METADATA_FIRST.0 + 300);
+    manifest.containers.push(container(0, ContainerKind::Data, 0, 2000));
+    manifest.containers.push(container(1, ContainerKind::Data, 2000, 3000));
+    manifest.containers.push(container(
+        2,
+        ContainerKind::Metadata,
+        ChunkNumber::METADATA_FIRST.0,
+        300,
+    ));
+    for serial in 0..snapshots {
+        let first = u64::from(serial) * 10;
+        let mut necessary: RoaringTreemap = (first..first + 50).collect();
+        necessary.insert(ChunkNumber::METADATA_FIRST.0 + u64::from(serial));
+        manifest.push_snapshot(snapshot(serial), &necessary);
+    }
+    manifest
+}
+
+fn decode(manifest: &Manifest, bytes: &[u8]) -> Result<Manifest, StoreError> {
+    Manifest::decode(&manifest.object_name(), bytes)
+}
+
+#[test]
+fn what_was_encoded_is_decoded() {
+    for count in [0, 1, 7] {
+        let mut manifest = manifest(count);
+        manifest.lease = (count > 0).then(|| lease("quarry"));
+        let bytes = manifest.encode().unwrap();
+        assert_eq!(decode(&manifest, &bytes).unwrap(), manifest);
+        assert!(manifest.faults().is_empty(), "{:?}", manifest.faults());
+    }
+}
+
+#[test]
+fn the_size_does_not_depend_on_what_is_random_or_late() {
+    let mut manifest = manifest(5);
+    let bytes = manifest.encoded_bytes().unwrap();
+    manifest.sequence = u64::MAX - 1;
+    manifest.previous = [0xa7; 32];
+    manifest.committed = Time {
+        seconds: i64::MAX,
+        nanoseconds: 999_999_999,
+    };
+    manifest.lease = Some(lease("a much longer name of a machine than before"));
+    manifest.containers[1].salt = [0x5c; 32];
+    assert_eq!(manifest.encoded_bytes().unwrap(), bytes);
+}
+
+#[test]
+fn a_lease_too_long_for_its_place_is_refused() {
+    let mut manifest = manifest(1);
+    manifest.lease = Some(lease(&"h".repeat(LEASE_BYTES_MAX)));
+    assert!(matches!(manifest.encode(), Err(StoreError::Limit { .. })));
+}
+
+#[test]
+fn a_manifest_in_anothers_place_is_refused() {
+    let manifest = manifest(1);
+    let bytes = manifest.encode().unwrap();
+    for name in [
+        ObjectName::Manifest(SERIES, 8),
+        ObjectName::Manifest(SeriesId([8; 16]), 9),
+    ] {
+        let error = Manifest::decode(&name, &bytes).unwrap_err();
+        assert!(
+            matches!(error, StoreError::Damaged { .. }) && error.to_string().contains(&name.to_string()),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn removal_frees_what_only_the_removed_need() {
+    let mut manifest = manifest(10);
+    let ids = BTreeSet::from([SnapshotId([0; 32]), SnapshotId([4; 32]), SnapshotId([99; 32])]);
+    let dead = manifest.dead_after_removal(&ids);
+    let root = |serial: u64| ChunkNumber::METADATA_FIRST.0 + serial;
+    // The first one alone needs its first ten; the fifth shares all its data with its neighbours.
+    assert_eq!(dead, (0..10).chain([root(0), root(4)]).collect());
+    let live = manifest.live();
+    let removed = manifest.remove_snapshots(&ids);
+    assert_eq!(removed.len(), 2);
+    assert_eq!(manifest.snapshots().len(), 8);
+    assert_eq!(manifest.live(), live - dead);
+    assert!(manifest.verify_intervals().is_ok());
+    assert_eq!(manifest.position(&SnapshotId([4; 32])), None);
+    assert_eq!(manifest.necessary(3), (50..100).chain([root(5)]).collect());
+    assert!(manifest.necessary(8).is_empty());
+    assert!(manifest.faults().is_empty());
+}
+
+#[test]
+fn removing_all_leaves_nothing_necessary() {
+    let mut manifest = manifest(4);
+    let ids = manifest.snapshots().iter().map(|snapshot| snapshot.id).collect();
+    assert_eq!(manifest.dead_after_removal(&ids), manifest.live());
+    manifest.remove_snapshots(&ids);
+    assert!(manifest.live().is_empty() && manifest.snapshots().is_empty());
+    assert_eq!(decode(&manifest, &manifest.encode().unwrap()).unwrap(), manifest);
+}
+
+#[test]
+fn contradictions_are_found() {
+    type Break = fn(&mut Manifest);
+    let breaks: [(&str, Break); 6] = [
+        ("twice", |manifest| {
+            manifest.containers[1].id = manifest.containers[0].id
+        }),
+        ("later lease", |manifest| manifest.containers[1].id.lease = 10),
+        ("another container", |manifest| {
+            manifest.containers[1].chunks[0].first = ChunkNumber(1999)
+        }),
+        ("in no container", |manifest| drop(manifest.containers.remove(0))),
+        ("never given out", |manifest| manifest.next_data = ChunkNumber(4999)),
+        ("needed again", |manifest| {
+            manifest.push_snapshot(snapshot(50), &RoaringTreemap::from_iter([3]))
+        }),
+    ];
+    for (expected, break_it) in breaks {
+        let mut manifest = manifest(6);
+        break_it(&mut manifest);
+        let faults: Vec<String> = manifest.faults().iter().map(ToString::to_string).collect();
+        assert!(
+            faults.iter().any(|fault| fault.contains(expected)),
+            "{expected}: {faults:?}"
+        );
+    }
+}
+
+#[test]
+fn differences_of_many_snapshots_stay_small() {
+    let mut manifest = Manifest::new(SERIES, "large");
+    // A million chunks, of which each snapshot replaces a thousand in a hundred places.
+    let mut necessary = RoaringTreemap::new();
+    necessary.insert_range(0..1_000_000);
+    for serial in 0..100u8 {
+        let fresh = 1_000_000 + u64::from(serial) * 1000;
+        for place in 0..100 {
+            let old = (u64::from(serial) * 7919 + place * 10_000) % 1_000_000;
+            necessary.remove_range(old..old + 10);
+        }
+        necessary.insert_range(fresh..fresh + 1000);
+        manifest.push_snapshot(snapshot(serial), &necessary);
+    }
+    let bytes = manifest.encoded_bytes().unwrap();
+    assert!(bytes < 100_000, "{bytes} bytes");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn damage_gives_an_error_that_names_the_object(place: prop::sample::Index, flip in 1u8.., cut: bool) {
+        let mut manifest = manifest(3);
+        manifest.lease = Some(lease("quarry"));
+        let mut bytes = manifest.encode().unwrap();
+        let place = place.index(bytes.len());
+        if cut { bytes.truncate(place) } else { bytes[place] ^= flip }
+        match decode(&manifest, &bytes) {
+            Ok(_) => prop_assert!(!cut),
+            Err(error) => prop_assert!(error.to_string().contains("series/"), "{}", error),
+        }
+    }
+
+    #[test]
+    fn any_bitmaps_are_no_reason_to_panic(bytes: Vec<u8>) {
+        let _ = codec::read_bitmap(&bytes, &ObjectName::Manifest(SERIES, 1));
+    }
+}

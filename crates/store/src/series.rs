@@ -1,0 +1,363 @@
+//! Writing to a series: the lease, the commit, and what may be deleted.
+//!
+//! A writer first commits a manifest that differs from the newest one only by a lease; the number of that manifest is part of
+//! the identity of every container it writes. `create` refuses a number that is taken, so of two writers one loses. Whoever takes
+//! a lease over fences the old writer: its next commit finds its number taken, or a higher one beside it. Nothing is ever judged
+//! by its age.
+//!
+//! Order, always: containers, barrier, manifest, then deletion of what no manifest names any more. A crash in between leaves the
+//! last manifest true, and at most objects that no manifest names; the next writer removes them once it holds the lease.
+
+use crate::container::{ContainerRecord, SealedContainer};
+use crate::manifest::{Lease, LeaseHolder, Manifest};
+use crate::repository::Repository;
+use crate::sealed::{ObjectKind, open_object, seal_object};
+use crate::secrets::random_bytes;
+use crate::storage::{Listing, ObjectMeta, ObjectName, StorageError};
+use crate::{ContainerId, SeriesId, StoreError, Time};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How often a reader looks again when the newest manifest vanishes between listing and reading.
+const READ_ATTEMPTS_MAX: u32 = 16;
+/// The least size of the reserve that lets `forget` commit on a full disk.
+const RESERVE_BYTES_MIN: u64 = 256 << 10;
+/// The reserve holds this many manifests: the lease, the commit, and room to grow.
+const RESERVE_MANIFESTS: u64 = 4;
+
+/// A manifest as read, with what the next one must say of it.
+#[derive(Clone, Debug)]
+pub struct StoredManifest {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// Size of its object in bytes.
+    pub object_bytes: u64,
+    /// BLAKE3 of the whole object.
+    pub hash: [u8; 32],
+}
+
+/// Who wants to write, and how to tell whether another writer is gone.
+pub struct LeaseRequest<'a> {
+    /// The series' name; the series is made if there is none.
+    pub series_name: &'a str,
+    /// This writer.
+    pub holder: LeaseHolder,
+    /// `backup`, `forget`, ...
+    pub purpose: &'a str,
+    /// Now.
+    pub now: Time,
+    /// Whether a holder is known to be dead, so that its lease may be taken over.
+    pub is_dead: &'a dyn Fn(&LeaseHolder) -> bool,
+    /// Take the lease over whoever holds it.
+    pub take_over: bool,
+}
+
+/// The holder of a series' lease, and what acquiring it found.
+#[derive(Debug)]
+pub struct SeriesWriter<'r> {
+    repository: &'r Repository,
+    stored: StoredManifest,
+    lease_sequence: u64,
+    next_serial: AtomicU32,
+    /// Size of the reserve if a commit had to use it up.
+    reserve_spent: Option<u64>,
+    /// The lease that was taken over, if one was.
+    pub taken_over: Option<Lease>,
+    /// Objects without a manifest that were removed.
+    pub orphans_removed: u64,
+    /// The containers that the manifest names but the storage lacks or holds in another size.
+    pub lost: Vec<ContainerId>,
+}
+
+/// The newest manifest of a series; `None` if the series has none.
+///
+/// # Errors
+/// Damage of the newest manifest is an error: an older one would silently bring back a past state.
+pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
+    let mut attempt = 0;
+    loop {
+        let listed = repository.storage().list(Listing::Manifests(series))?;
+        let Some(sequence) = listed.iter().filter_map(manifest_sequence).max() else { return Ok(None) };
+        match read_manifest(repository, series, sequence) {
+            Ok(stored) => {
+                check_history(repository, &listed, &stored)?;
+                return Ok(Some(stored));
+            }
+            Err(error) if error.is_not_found() && attempt < READ_ATTEMPTS_MAX => attempt += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn manifest_sequence(meta: &ObjectMeta) -> Option<u64> {
+    match meta.name {
+        ObjectName::Manifest(_, sequence) => Some(sequence),
+        _ => None,
+    }
+}
+
+fn read_manifest(repository: &Repository, series: SeriesId, sequence: u64) -> Result<StoredManifest, StoreError> {
+    let name = ObjectName::Manifest(series, sequence);
+    let object = repository.storage().read(&name)?;
+    let hash = *blake3::hash(&object).as_bytes();
+    let object_bytes = object.len() as u64;
+    let plain = open_object(repository.keys(), &name, ObjectKind::Manifest, object)?;
+    let manifest = Manifest::decode(&name, &plain)?;
+    if manifest.series != series || manifest.sequence != sequence {
+        return Err(StoreError::damaged(&name, "content", "it names another series or sequence number"));
+    }
+    Ok(StoredManifest { manifest, object_bytes, hash })
+}
+
+/// Where the manifest before is still there, its hash must be the one recorded.
+fn check_history(repository: &Repository, listed: &[ObjectMeta], newest: &StoredManifest) -> Result<(), StoreError> {
+    let manifest = &newest.manifest;
+    let Some(before) = manifest.sequence.checked_sub(1) else { return Ok(()) };
+    let name = ObjectName::Manifest(manifest.series, before);
+    if !listed.iter().any(|meta| meta.name == name) {
+        return Ok(());
+    }
+    match repository.storage().read(&name) {
+        Ok(object) if *blake3::hash(&object).as_bytes() != manifest.previous => {
+            Err(StoreError::BrokenHistory { object: ObjectName::Manifest(manifest.series, manifest.sequence).to_string() })
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The containers of this manifest that the storage lacks, or holds in another size.
+pub fn lost_containers(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ContainerId> {
+    let sizes: HashMap<ObjectName, u64> = listed.iter().map(|meta| (meta.name, meta.bytes)).collect();
+    let is_whole = |record: &&ContainerRecord| {
+        sizes.get(&ObjectName::Container(manifest.series, record.id)) == Some(&record.object_bytes)
+    };
+    manifest.containers.iter().filter(|record| !is_whole(record)).map(|record| record.id).collect()
+}
+
+/// The size of the object a manifest would make.
+pub fn manifest_object_bytes(manifest: &Manifest) -> Result<u64, StoreError> {
+    Ok(crate::sealed::sealed_object_bytes(manifest.encode()?.len() as u64))
+}
+
+impl<'r> SeriesWriter<'r> {
+    /// Takes the lease of a series, making the series if there is none, and removes what interrupted writers left behind.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseHeld`] if a writer holds it that is not known to be dead.
+    pub fn acquire(repository: &'r Repository, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
+        let series = repository.keys().series_id(request.series_name);
+        let stored = newest_manifest(repository, series)?;
+        let current = stored.as_ref().and_then(|stored| stored.manifest.lease.clone());
+        if let Some(lease) = &current {
+            if !request.take_over && !(request.is_dead)(&lease.holder) {
+                return Err(StoreError::LeaseHeld {
+                    series: request.series_name.to_owned(),
+                    holder: lease.holder.to_string(),
+                    since: lease.since.to_string(),
+                });
+            }
+        }
+        let (mut leased, previous) = match &stored {
+            Some(stored) => (stored.manifest.clone(), Some(stored)),
+            None => (Manifest::new(series, request.series_name), None),
+        };
+        leased.lease = Some(Lease {
+            holder: request.holder.clone(),
+            since: request.now,
+            purpose: request.purpose.to_owned(),
+        });
+        let (stored, reserve_spent) = commit_after(repository, previous, leased, request.now)?;
+        let mut writer = Self {
+            repository,
+            lease_sequence: stored.manifest.sequence,
+            stored,
+            next_serial: AtomicU32::new(0),
+            reserve_spent,
+            taken_over: current,
+            orphans_removed: 0,
+            lost: Vec::new(),
+        };
+        writer.sweep()?;
+        Ok(writer)
+    }
+
+    /// Removes older manifests, containers that no manifest names, and unfinished writes; notes what is lost.
+    pub fn sweep(&mut self) -> Result<(), StoreError> {
+        let storage = self.repository.storage();
+        let series = self.series();
+        let listed = storage.list(Listing::Containers(series))?;
+        let known = self.container_ids();
+        let mut removed = storage.remove_unfinished(series)?;
+        for meta in &listed {
+            if matches!(meta.name, ObjectName::Container(_, id) if !known.contains(&id)) {
+                storage.delete(&meta.name)?;
+                removed += 1;
+            }
+        }
+        self.delete_older_manifests()?;
+        self.orphans_removed = removed;
+        self.lost = lost_containers(&self.stored.manifest, &listed);
+        Ok(())
+    }
+
+    /// The series written to.
+    pub fn series(&self) -> SeriesId {
+        self.stored.manifest.series
+    }
+
+    /// The newest manifest: this writer's own.
+    pub fn manifest(&self) -> &Manifest {
+        &self.stored.manifest
+    }
+
+    /// The newest manifest as stored.
+    pub fn stored(&self) -> &StoredManifest {
+        &self.stored
+    }
+
+    /// An identity that no other container has or will have.
+    pub fn new_container_id(&self) -> ContainerId {
+        ContainerId { lease: self.lease_sequence, serial: self.next_serial.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Writes a container; it is durable once a commit succeeds.
+    pub fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
+        let name = ObjectName::Container(self.series(), container.record.id);
+        Ok(self.repository.storage().put(&name, &container.bytes)?)
+    }
+
+    /// Commits `next` after everything put so far is durable, then removes older manifests. The lease stays if `keep_lease`.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed.
+    pub fn commit(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
+        let lease = if keep_lease { self.stored.manifest.lease.clone() } else { None };
+        self.repository.storage().barrier()?;
+        next.lease = lease;
+        let (stored, reserve_spent) = commit_after(self.repository, Some(&self.stored), next, now)?;
+        self.stored = stored;
+        self.reserve_spent = self.reserve_spent.or(reserve_spent);
+        self.delete_older_manifests()
+    }
+
+    /// Deletes containers that the newest manifest does not name.
+    ///
+    /// # Panics
+    /// If it does name one: deleting it would lose data.
+    pub fn delete(&self, containers: &[ContainerId]) -> Result<(), StoreError> {
+        let named = self.container_ids();
+        for id in containers {
+            assert!(!named.contains(id), "container {id} is in use");
+            self.repository.storage().delete(&ObjectName::Container(self.series(), *id))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the lease back without changing anything else, and removes what was written under it.
+    pub fn abandon(mut self, now: Time) -> Result<(), StoreError> {
+        let unchanged = self.stored.manifest.clone();
+        self.commit(unchanged, false, now)?;
+        self.sweep()?;
+        Ok(self.repository.storage().barrier()?)
+    }
+
+    /// Puts back the reserve that commits on a full disk have used up, as far as there is room by now.
+    pub fn restore_reserve(&mut self) -> Result<(), StoreError> {
+        match self.reserve_spent.take() {
+            Some(bytes) => make_reserve(self.repository, bytes),
+            None => Ok(()),
+        }
+    }
+
+    fn container_ids(&self) -> HashSet<ContainerId> {
+        self.stored.manifest.containers.iter().map(|record| record.id).collect()
+    }
+
+    fn delete_older_manifests(&self) -> Result<(), StoreError> {
+        let storage = self.repository.storage();
+        for meta in storage.list(Listing::Manifests(self.series()))? {
+            if manifest_sequence(&meta).is_some_and(|sequence| sequence < self.stored.manifest.sequence) {
+                storage.delete(&meta.name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Commits `manifest` as the successor of `previous` and makes sure that it is the newest.
+fn commit_after(
+    repository: &Repository,
+    previous: Option<&StoredManifest>,
+    mut manifest: Manifest,
+    now: Time,
+) -> Result<(StoredManifest, Option<u64>), StoreError> {
+    manifest.sequence = previous.map_or(1, |stored| stored.manifest.sequence + 1);
+    manifest.previous = previous.map_or([0; 32], |stored| stored.hash);
+    manifest.committed = now;
+    let name = ObjectName::Manifest(manifest.series, manifest.sequence);
+    let plain = manifest.encode()?;
+    if Manifest::decode(&name, &plain)? != manifest {
+        return Err(StoreError::SelfCheck { what: name.to_string() });
+    }
+    let object = seal_object(repository.keys(), &name, ObjectKind::Manifest, &plain)?;
+    let fenced = || StoreError::Fenced { series: manifest.name.clone() };
+    let reserve_spent = match create_from_reserve(repository, &name, &object) {
+        Err(StoreError::Storage(StorageError::AlreadyExists { .. })) => return Err(fenced()),
+        other => other?,
+    };
+    // The number was free, but perhaps only because a writer that took over has already gone further and tidied up.
+    let newest = repository.storage().list(Listing::Manifests(manifest.series))?;
+    if newest.iter().filter_map(manifest_sequence).any(|sequence| sequence > manifest.sequence) {
+        return Err(fenced());
+    }
+    let hash = *blake3::hash(&object).as_bytes();
+    Ok((StoredManifest { manifest, object_bytes: object.len() as u64, hash }, reserve_spent))
+}
+
+/// Creates an object; on a full disk the reserve is given up for it, and its size returned.
+fn create_from_reserve(repository: &Repository, name: &ObjectName, object: &[u8]) -> Result<Option<u64>, StoreError> {
+    let storage = repository.storage();
+    match storage.create(name, object) {
+        Err(error) if error.is_full() => {
+            let Some(bytes) = reserve_present(repository)? else { return Err(error.into()) };
+            storage.delete(&ObjectName::Reserve)?;
+            storage.barrier()?;
+            storage.create(name, object)?;
+            Ok(Some(bytes))
+        }
+        other => Ok(other.map(|()| None)?),
+    }
+}
+
+fn reserve_present(repository: &Repository) -> Result<Option<u64>, StoreError> {
+    let listed = repository.storage().list(Listing::All)?;
+    Ok(listed.iter().find(|meta| meta.name == ObjectName::Reserve).map(|meta| meta.bytes))
+}
+
+/// Makes sure the reserve is there and large enough for manifests of this size; a full disk is no error.
+pub fn keep_reserve(repository: &Repository, manifest_bytes: u64) -> Result<(), StoreError> {
+    let wanted = manifest_bytes.saturating_mul(RESERVE_MANIFESTS).next_multiple_of(4096).max(RESERVE_BYTES_MIN);
+    match reserve_present(repository)? {
+        Some(present) if present >= wanted => Ok(()),
+        Some(_) => {
+            repository.storage().delete(&ObjectName::Reserve)?;
+            repository.storage().barrier()?;
+            make_reserve(repository, wanted)
+        }
+        None => make_reserve(repository, wanted),
+    }
+}
+
+/// Random bytes: a file system that compresses or finds holes must not give the space away beforehand.
+fn make_reserve(repository: &Repository, wanted: u64) -> Result<(), StoreError> {
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < wanted {
+        bytes.extend_from_slice(&random_bytes::<4096>()?);
+    }
+    match repository.storage().create(&ObjectName::Reserve, &bytes) {
+        Err(error) if error.is_full() || matches!(error, StorageError::AlreadyExists { .. }) => Ok(()),
+        other => Ok(other?),
+    }
+}

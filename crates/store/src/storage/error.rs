@@ -1,0 +1,127 @@
+//! What can go wrong between Siltstone and the place its objects lie in.
+//!
+//! Variants carry the object's name, so a message always says which one. The operating system's own words are the error's
+//! source: a caller that prints errors prints the chain.
+
+use super::ObjectName;
+use std::io;
+
+/// Why a call on a [`Storage`](super::Storage) failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// No object has this name (or it was put, and no barrier has passed).
+    #[error("{name} is missing from the repository")]
+    NotFound {
+        /// The object asked for.
+        name: ObjectName,
+    },
+    /// An object has this name; nothing was changed.
+    #[error("{name} exists already")]
+    AlreadyExists {
+        /// The object that was to be written.
+        name: ObjectName,
+    },
+    /// The object ends before the range asked for.
+    #[error("{name} is too short: {expected} bytes were expected, it holds {found}; check the repository")]
+    TooShort {
+        /// The object read.
+        name: ObjectName,
+        /// Where the range asked for ends, in bytes from the object's start.
+        expected: u64,
+        /// The object's length in bytes.
+        found: u64,
+    },
+    /// The object is longer than anything Siltstone writes; it was not read.
+    #[error(
+        "{name} is {bytes} bytes long, more than the {limit} any object may have; it was not written by this program"
+    )]
+    TooLarge {
+        /// The object asked for.
+        name: ObjectName,
+        /// Its length in bytes.
+        bytes: u64,
+        /// The longest object that is read whole, in bytes.
+        limit: u64,
+    },
+    /// The disk, or the quota on it, has no room. A failed `put` or `create` left nothing behind and the storage stays usable.
+    #[error("no space left for {name}: make room on the repository's disk or forget snapshots, then try again")]
+    Full {
+        /// The object (or folder) being written.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The repository cannot be written by this user, or lies on a read-only file system.
+    #[error("{name} cannot be written: the repository is read-only here; check its mount and permissions")]
+    ReadOnly {
+        /// The object (or folder) being written.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Anything else the system reports.
+    #[error("cannot {operation} {name}")]
+    Io {
+        /// What was tried: a verb.
+        operation: &'static str,
+        /// The object or folder it was tried on.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An earlier write failed in a way that leaves unknown what reached the disk; this storage writes no more.
+    #[error("an earlier write to the repository failed: nothing more is written; solve its cause and run again")]
+    Poisoned,
+    /// The place itself cannot be opened.
+    #[error("cannot open {location}: check that the path is right and the disk is mounted")]
+    Unreachable {
+        /// The path or address.
+        location: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl StorageError {
+    /// Whether the object asked for does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+
+    /// Whether the name to be written is taken.
+    pub fn is_already_exists(&self) -> bool {
+        matches!(self, Self::AlreadyExists { .. })
+    }
+
+    /// Whether the disk or its quota is full.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full { .. })
+    }
+
+    /// Sorts a system error met while reading.
+    pub(super) fn reading(operation: &'static str, name: &ObjectName, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::NotFound { name: *name },
+            _ => Self::Io {
+                operation,
+                name: name.to_string(),
+                source,
+            },
+        }
+    }
+
+    /// Sorts a system error met while changing something; `name` is the object or folder.
+    pub(super) fn writing(operation: &'static str, name: &(impl ToString + ?Sized), source: io::Error) -> Self {
+        let name = name.to_string();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { name, source },
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Self::ReadOnly { name, source },
+            _ => Self::Io {
+                operation,
+                name,
+                source,
+            },
+        }
+    }
+}

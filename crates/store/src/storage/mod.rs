@@ -1,0 +1,96 @@
+//! Where objects lie: one trait, whatever holds them. Everything Siltstone reads or writes in a repository goes through [`Storage`].
+//!
+//! The contract is that of the weakest place we support, so that the layers above cannot rely on more:
+//! - an object put is visible to others at some moment between `put` and the end of the next successful `barrier`, and it may be
+//!   lost or torn by a crash before that moment; after it, it is whole and stays;
+//! - `create` is the commit: whole or absent, never torn, refused if the name exists, durable when it returns. It does *not*
+//!   imply a barrier for earlier puts: the caller asks for one first;
+//! - `delete` may be undone by a crash before the next `barrier`.
+
+mod disk;
+mod error;
+mod name;
+mod recorder;
+mod simulated;
+#[cfg(test)]
+mod tests;
+
+pub use disk::Disk;
+pub use error::StorageError;
+pub use name::{Listing, ObjectMeta, ObjectName};
+pub use recorder::{ObjectCalls, ObjectKind, Recorder, StorageCalls};
+pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
+
+use crate::ids::SeriesId;
+use std::fmt;
+use std::sync::Arc;
+
+/// A place that holds objects. All methods may be called from several threads at once.
+pub trait Storage: Send + Sync + fmt::Debug {
+    /// The whole object.
+    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError>;
+
+    /// `length` bytes from `offset`; [`StorageError::TooShort`] if the object ends before.
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError>;
+
+    /// Writes a new object; visible and durable after the next successful [`Storage::barrier`]. The name must be new.
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError>;
+
+    /// Waits until every earlier `put` and `delete` is durable. After a failed barrier the storage refuses further writes
+    /// ([`StorageError::Poisoned`]): what reached the disk is unknown.
+    fn barrier(&self) -> Result<(), StorageError>;
+
+    /// Writes a new object, whole, durable on return; [`StorageError::AlreadyExists`] if the name is taken.
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError>;
+
+    /// Removes an object; fine if it is already gone.
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError>;
+
+    /// Names and sizes, sorted by name. Foreign files are passed over.
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError>;
+
+    /// Removes what interrupted puts and creates of this series left behind (temporary files) and says how many there were.
+    /// Only the holder of the series' lease calls this; an older writer still at work then fails its put.
+    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError>;
+
+    /// Where this is, for messages: a path or an address.
+    fn location(&self) -> String;
+}
+
+impl<T: Storage + ?Sized> Storage for Arc<T> {
+    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
+        (**self).read(name)
+    }
+
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        (**self).read_range(name, offset, length)
+    }
+
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        (**self).put(name, bytes)
+    }
+
+    fn barrier(&self) -> Result<(), StorageError> {
+        (**self).barrier()
+    }
+
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        (**self).create(name, bytes)
+    }
+
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        (**self).delete(name)
+    }
+
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        (**self).list(what)
+    }
+
+    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
+        (**self).remove_unfinished(series)
+    }
+
+    fn location(&self) -> String {
+        (**self).location()
+    }
+}

@@ -1,0 +1,167 @@
+//! Names of objects, their text form and what a listing asks for.
+//!
+//! The text form is the path below the repository; reading it is the exact inverse of writing it, so that a file with another
+//! spelling of a name (capital digits, missing zeros) is foreign and never taken for the object.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+
+use crate::ids::{ContainerId, KeyId, SeriesId};
+use std::fmt;
+
+/// The name of an object; its text form (`Display`) is its path below the repository, with `/` between parts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ObjectName {
+    /// `config`
+    Config,
+    /// `reserve`: bytes given up so that `forget` can commit on a full disk.
+    Reserve,
+    /// `keys/<id>`
+    Key(KeyId),
+    /// `series/<series>/<sequence, 16 hexadecimal digits>`
+    Manifest(SeriesId, u64),
+    /// `containers/<series>/<container>`
+    Container(SeriesId, ContainerId),
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config => f.write_str("config"),
+            Self::Reserve => f.write_str("reserve"),
+            Self::Key(id) => write!(f, "keys/{id}"),
+            Self::Manifest(series, sequence) => write!(f, "series/{series}/{sequence:016x}"),
+            Self::Container(series, id) => write!(f, "containers/{series}/{id}"),
+        }
+    }
+}
+
+impl ObjectName {
+    /// Reads a name from the exact text that `Display` writes; `None` for anything else.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let mut parts = text.split('/');
+        let (first, second, third) = (parts.next()?, parts.next(), parts.next());
+        let name = match (first, second, third) {
+            ("config", None, _) => Self::Config,
+            ("reserve", None, _) => Self::Reserve,
+            ("keys", Some(id), None) => Self::Key(KeyId::from_hex(id)?),
+            ("series", Some(series), Some(sequence)) => {
+                Self::Manifest(SeriesId::from_hex(series)?, u64::from_str_radix(sequence, 16).ok()?)
+            }
+            ("containers", Some(series), Some(id)) => {
+                Self::Container(SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
+            }
+            _ => return None,
+        };
+        (name.to_string() == text).then_some(name)
+    }
+
+    /// The series the object belongs to, if it belongs to one.
+    pub fn series(&self) -> Option<SeriesId> {
+        match self {
+            Self::Manifest(series, _) | Self::Container(series, _) => Some(*series),
+            Self::Config | Self::Reserve | Self::Key(_) => None,
+        }
+    }
+}
+
+/// What to list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Listing {
+    /// Every object of the repository, whatever its kind.
+    All,
+    /// The key slots.
+    Keys,
+    /// All manifests of all series.
+    AllManifests,
+    /// The manifests of one series.
+    Manifests(SeriesId),
+    /// The containers of one series.
+    Containers(SeriesId),
+}
+
+impl Listing {
+    /// Whether the listing includes this object.
+    pub fn holds(&self, name: &ObjectName) -> bool {
+        match (self, name) {
+            (Self::All, _) | (Self::Keys, ObjectName::Key(_)) | (Self::AllManifests, ObjectName::Manifest(..)) => true,
+            (Self::Manifests(asked), ObjectName::Manifest(series, _))
+            | (Self::Containers(asked), ObjectName::Container(series, _)) => asked == series,
+            _ => false,
+        }
+    }
+}
+
+/// An object that was listed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ObjectMeta {
+    /// Its name.
+    pub name: ObjectName,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_name() -> impl Strategy<Value = ObjectName> {
+        let series = any::<[u8; 16]>().prop_map(SeriesId);
+        prop_oneof![
+            Just(ObjectName::Config),
+            Just(ObjectName::Reserve),
+            any::<[u8; 16]>().prop_map(|id| ObjectName::Key(KeyId(id))),
+            (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),
+            (series, any::<u64>(), any::<u32>())
+                .prop_map(|(series, lease, serial)| ObjectName::Container(series, ContainerId { lease, serial })),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn text_form_round_trips(name in any_name()) {
+            prop_assert_eq!(ObjectName::from_text(&name.to_string()), Some(name));
+        }
+
+        #[test]
+        fn a_name_has_one_spelling(name in any_name(), at in any::<prop::sample::Index>(), to in "[0-9a-zA-Z/+. -]") {
+            let mut text = name.to_string();
+            let at = at.index(text.len());
+            text.replace_range(at..=at, &to);
+            if let Some(read) = ObjectName::from_text(&text) {
+                prop_assert_eq!(read.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn any_text_is_refused_or_a_name(text in ".{0,80}") {
+            if let Some(read) = ObjectName::from_text(&text) {
+                prop_assert_eq!(read.to_string(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn foreign_spellings_are_refused() {
+        let zeros = "0".repeat(32);
+        for text in [
+            String::new(),
+            "config/".to_owned(),
+            "Config".to_owned(),
+            "keys".to_owned(),
+            format!("keys/{zeros}/0"),
+            format!("keys/{}", "A".repeat(32)),
+            format!("series/{zeros}/1"),
+            format!("series/{zeros}/+00000000000000f"),
+            format!("series/{zeros}/0000000000000001/x"),
+            format!("containers/{zeros}/0000000000000001-1"),
+        ] {
+            assert_eq!(ObjectName::from_text(&text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A storage that passes every call on and counts it, so that tests can hold the shape of I/O ("each container is read once")
+//! and programs can report requests and bytes.
+//!
+//! Calls are counted whether they succeed or not; bytes only when they moved. The counts live in memory: one small record per
+//! object touched.
+
+use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
+use crate::ids::SeriesId;
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What an object is, as far as its name tells.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ObjectKind {
+    /// The repository's settings.
+    Config,
+    /// Bytes kept to be given up on a full disk.
+    Reserve,
+    /// A key slot.
+    Key,
+    /// A commit of a series.
+    Manifest,
+    /// Chunks, of files or of catalogs.
+    Container,
+}
+
+impl From<&ObjectName> for ObjectKind {
+    fn from(name: &ObjectName) -> Self {
+        match name {
+            ObjectName::Config => Self::Config,
+            ObjectName::Reserve => Self::Reserve,
+            ObjectName::Key(_) => Self::Key,
+            ObjectName::Manifest(..) => Self::Manifest,
+            ObjectName::Container(..) => Self::Container,
+        }
+    }
+}
+
+/// The calls made on one object, or the sum over several.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ObjectCalls {
+    /// Reads of the whole object.
+    pub reads: u64,
+    /// Reads of a range.
+    pub range_reads: u64,
+    /// Bytes that reads of either form returned.
+    pub bytes_read: u64,
+    /// Calls of `put`.
+    pub puts: u64,
+    /// Calls of `create`.
+    pub creates: u64,
+    /// Bytes that successful puts and creates were given.
+    pub bytes_written: u64,
+    /// Calls of `delete`.
+    pub deletes: u64,
+}
+
+impl AddAssign for ObjectCalls {
+    fn add_assign(&mut self, other: Self) {
+        self.reads += other.reads;
+        self.range_reads += other.range_reads;
+        self.bytes_read += other.bytes_read;
+        self.puts += other.puts;
+        self.creates += other.creates;
+        self.bytes_written += other.bytes_written;
+        self.deletes += other.deletes;
+    }
+}
+
+/// Every call a [`Recorder`] saw since it was made or last reset.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct StorageCalls {
+    /// Calls by object, whether the object still exists or not.
+    pub objects: BTreeMap<ObjectName, ObjectCalls>,
+    /// Calls of `barrier`.
+    pub barriers: u64,
+    /// Calls of `list`.
+    pub lists: u64,
+}
+
+impl StorageCalls {
+    /// The calls on one object; all zero if there were none.
+    pub fn of(&self, name: &ObjectName) -> ObjectCalls {
+        self.objects.get(name).copied().unwrap_or_default()
+    }
+
+    /// The sum over the objects of one kind.
+    pub fn of_kind(&self, kind: ObjectKind) -> ObjectCalls {
+        self.sum(|name| ObjectKind::from(name) == kind)
+    }
+
+    /// The sum over all objects.
+    pub fn total(&self) -> ObjectCalls {
+        self.sum(|_| true)
+    }
+
+    fn sum(&self, counts: impl Fn(&ObjectName) -> bool) -> ObjectCalls {
+        let mut sum = ObjectCalls::default();
+        self.objects
+            .iter()
+            .filter(|(name, _)| counts(name))
+            .for_each(|(_, calls)| sum += *calls);
+        sum
+    }
+}
+
+/// A [`Storage`] that counts the calls made on another.
+#[derive(Debug)]
+pub struct Recorder<S> {
+    inner: S,
+    calls: Mutex<StorageCalls>,
+}
+
+impl<S: Storage> Recorder<S> {
+    /// Counts from zero what is asked of `inner` through this recorder.
+    pub fn new(inner: S) -> Self {
+        Self {
+            inner,
+            calls: Mutex::default(),
+        }
+    }
+
+    /// The counts so far.
+    pub fn calls(&self) -> StorageCalls {
+        self.lock().clone()
+    }
+
+    /// Starts counting from zero again and gives back the counts so far.
+    pub fn reset(&self) -> StorageCalls {
+        std::mem::take(&mut *self.lock())
+    }
+
+    /// The storage underneath; calls made on it are not counted.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StorageCalls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, name: &ObjectName, add: impl FnOnce(&mut ObjectCalls)) {
+        add(self.lock().objects.entry(*name).or_default());
+    }
+}
+
+impl<S: Storage> Storage for Recorder<S> {
+    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
+        let result = self.inner.read(name);
+        self.count(name, |calls| {
+            calls.reads += 1;
+            calls.bytes_read += result.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        });
+        result
+    }
+
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        let result = self.inner.read_range(name, offset, length);
+        self.count(name, |calls| {
+            calls.range_reads += 1;
+            calls.bytes_read += result.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        });
+        result
+    }
+
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        let result = self.inner.put(name, bytes);
+        self.count(name, |calls| {
+            calls.puts += 1;
+            calls.bytes_written += result.as_ref().map_or(0, |()| bytes.len() as u64);
+        });
+        result
+    }
+
+    fn barrier(&self) -> Result<(), StorageError> {
+        self.lock().barriers += 1;
+        self.inner.barrier()
+    }
+
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        let result = self.inner.create(name, bytes);
+        self.count(name, |calls| {
+            calls.creates += 1;
+            calls.bytes_written += result.as_ref().map_or(0, |()| bytes.len() as u64);
+        });
+        result
+    }
+
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        self.count(name, |calls| calls.deletes += 1);
+        self.inner.delete(name)
+    }
+
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        self.lock().lists += 1;
+        self.inner.list(what)
+    }
+
+    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
+        self.inner.remove_unfinished(series)
+    }
+
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+}

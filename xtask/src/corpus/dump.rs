@@ -1,0 +1,184 @@
+//! A growing database: an `SQLite` file of an event log that gains rows at its end, changes mostly young rows, a few old ones, and
+//! loses some. Rows hold words of a skewed vocabulary, numbers that count up, and random tokens, so that about a third of it is
+//! left after compression. Made from fixed seeds: the same versions on every machine with the same `SQLite`.
+
+use super::{Amount, Corpus, once};
+use crate::deterministic::Sequence;
+use crate::install;
+use crate::program;
+use crate::tree;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Rows of the first version, and versions.
+struct Shape {
+    name: &'static str,
+    rows: u64,
+    versions: u64,
+}
+
+/// About 40 MB.
+const LITTLE: Shape = Shape {
+    name: "database-little",
+    rows: 100_000,
+    versions: 3,
+};
+/// The first version is beyond 1 GB.
+const FULL: Shape = Shape {
+    name: "database",
+    rows: 2_900_000,
+    versions: 8,
+};
+
+/// The versions, generated if they are not there yet.
+pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
+    let shape = match amount {
+        Amount::Little => LITTLE,
+        Amount::Full => FULL,
+    };
+    let kept = folder.join(shape.name);
+    once(&kept, |partial| {
+        install::ensure(&[install::SQLITE])?;
+        (0..shape.versions).try_for_each(|version| make_version(partial, &shape, version))
+    })?;
+    let description = format!(
+        "{} versions of a growing SQLite database of {} rows at first, generated",
+        shape.versions, shape.rows
+    );
+    Ok(Corpus {
+        name: "database".into(),
+        description,
+        versions: tree::entries(&kept)?,
+    })
+}
+
+fn make_version(folder: &Path, shape: &Shape, version: u64) -> Result<()> {
+    eprintln!(
+        "generating version {} of {} of the database",
+        version + 1,
+        shape.versions
+    );
+    let here = folder.join(format!("{version:03}"));
+    if version == 0 {
+        fs::create_dir(&here)?;
+    } else {
+        tree::copy(&folder.join(format!("{:03}", version - 1)), &here)?;
+    }
+    let database = here.join("events.sqlite");
+    let growth = shape.rows * 3 / 100;
+    if version == 0 {
+        import(&database, 0..shape.rows)
+    } else {
+        let first = shape.rows + (version - 1) * growth;
+        edit(&database, first, version)?;
+        import(&database, first..first + growth)
+    }
+}
+
+const SCHEMA: &str = "create table if not exists events (id integer primary key, time integer, account integer, kind text, \
+                      path text, message text, token text, state integer);";
+
+fn import(database: &Path, rows: std::ops::Range<u64>) -> Result<()> {
+    let mut command = sqlite(database);
+    command
+        .arg(SCHEMA)
+        .arg(".import --csv /dev/stdin events")
+        .stdin(Stdio::piped());
+    let mut child = command.spawn().context("sqlite3 could not be started")?;
+    let mut out = BufWriter::with_capacity(1 << 20, child.stdin.take().context("it has an input")?);
+    let vocabulary = vocabulary();
+    for id in rows {
+        write_row(&mut out, id, &vocabulary)?;
+    }
+    drop(out.into_inner()?);
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("sqlite3 could not fill {}: {status}", database.display());
+    }
+    Ok(())
+}
+
+/// Changes a twentieth of the youngest tenth of the rows and one in 2 000 of all, and deletes a stretch of old ones.
+fn edit(database: &Path, rows: u64, version: u64) -> Result<()> {
+    let young = rows - rows / 10;
+    let old = rows * version / 100;
+    let statements = format!(
+        "begin; \
+         update events set state = state + 1, message = message || ' again' where id >= {young} and id % 20 = {version}; \
+         update events set state = state + 1 where id % 2003 = {version}; \
+         delete from events where id between {old} and {}; \
+         commit;",
+        old + rows / 500
+    );
+    program::quietly(sqlite(database).arg(statements)).map(drop)
+}
+
+/// `sqlite3` on this file, without the journal that a generator has no use for.
+fn sqlite(database: &Path) -> Command {
+    let mut command = Command::new("sqlite3");
+    command
+        .arg("-batch")
+        .arg(database)
+        .arg("pragma journal_mode = off; pragma synchronous = off; pragma cache_size = -64000;");
+    command.stdout(Stdio::null());
+    command
+}
+
+fn write_row(out: &mut impl Write, id: u64, vocabulary: &[String]) -> Result<()> {
+    let mut sequence = Sequence::new(id);
+    let kinds = ["login", "read", "write", "delete", "share", "error"];
+    let time = 1_700_000_000 + id * 3 + sequence.below(3);
+    let account = skewed(&mut sequence, 50_000);
+    let kind = kinds[skewed(&mut sequence, kinds.len())];
+    write!(out, "{id},{time},{account},{kind},/")?;
+    for _ in 0..3 {
+        write!(out, "{}/", vocabulary[skewed(&mut sequence, vocabulary.len())])?;
+    }
+    write!(out, ",")?;
+    for _ in 0..24 + sequence.below(24) {
+        write!(out, "{} ", vocabulary[skewed(&mut sequence, vocabulary.len())])?;
+    }
+    writeln!(
+        out,
+        ",{:016x}{:016x},{}",
+        sequence.next(),
+        sequence.next(),
+        sequence.below(4)
+    )?;
+    Ok(())
+}
+
+/// A number below `bound`, small ones more often.
+fn skewed(sequence: &mut Sequence, bound: usize) -> usize {
+    let upper = 1 + sequence.index(bound);
+    sequence.index(upper)
+}
+
+/// Words of 2 to 12 letters.
+fn vocabulary() -> Vec<String> {
+    let mut sequence = Sequence::new(20);
+    let letter = |sequence: &mut Sequence| char::from(b"etaoinshrdlucmfw"[sequence.index(16)]);
+    (0..8000)
+        .map(|_| (0..2 + sequence.below(11)).map(|_| letter(&mut sequence)).collect())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_the_same_each_time_and_have_eight_fields() {
+        let row = |id| {
+            let mut out = Vec::new();
+            write_row(&mut out, id, &vocabulary()).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(row(5), row(5));
+        assert_ne!(row(5), row(6));
+        assert_eq!(row(5).matches(',').count(), 7);
+    }
+}

@@ -1,0 +1,98 @@
+//! Data to back up: successive releases of a real source tree ([`releases`]), a growing database ([`dump`]), or the user's own
+//! versions. Each is a list of versions, a version being a file or a folder. What is downloaded or generated stays in the build
+//! folder for the next run.
+
+mod dump;
+mod releases;
+
+use crate::{tree, workspace};
+use anyhow::{Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How much data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Amount {
+    /// Enough to see that all works: a few versions, some tens of MB each.
+    Little,
+    /// At least twenty releases, and a database beyond 1 GB.
+    Full,
+}
+
+/// Versions of something, oldest first.
+#[derive(Clone, Debug)]
+pub(crate) struct Corpus {
+    /// Short name, for tables.
+    pub(crate) name: String,
+    /// What it is and where it comes from, in a sentence.
+    pub(crate) description: String,
+    /// One file or folder per version.
+    pub(crate) versions: Vec<PathBuf>,
+}
+
+impl Corpus {
+    /// The newest versions that together make at least `bytes_wanted` (or all there are), newest first.
+    pub(crate) fn newest(&self, bytes_wanted: u64) -> Result<Vec<&Path>> {
+        let mut chosen = Vec::new();
+        let mut total = 0;
+        for version in self.versions.iter().rev() {
+            if total >= bytes_wanted {
+                break;
+            }
+            total += if version.is_dir() {
+                tree::bytes(version)?
+            } else {
+                fs::metadata(version)?.len()
+            };
+            chosen.push(version.as_path());
+        }
+        Ok(chosen)
+    }
+}
+
+/// The corpora that benchmarks and tests use when the user names none; made on first use.
+pub(crate) fn standard(amount: Amount) -> Result<Vec<Corpus>> {
+    Ok(vec![
+        releases::corpus(&folder()?, amount)?,
+        dump::corpus(&folder()?, amount)?,
+    ])
+}
+
+/// The user's own versions: the entries of a folder in the order of their names.
+pub(crate) fn given(folder: &Path) -> Result<Corpus> {
+    let folder = fs::canonicalize(folder)?;
+    let versions = tree::entries(&folder)?;
+    if versions.is_empty() {
+        bail!(
+            "{} holds no versions: put one file or folder per version into it",
+            folder.display()
+        );
+    }
+    let name = folder
+        .file_name()
+        .map_or("data".into(), |name| name.to_string_lossy().into_owned());
+    Ok(Corpus {
+        name,
+        description: format!("{} versions given by the user", versions.len()),
+        versions,
+    })
+}
+
+/// Where downloaded and generated data stays.
+fn folder() -> Result<PathBuf> {
+    let folder = workspace::target()?.join("corpus");
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// Makes `folder` by `fill`ing a temporary one beside it, unless it is there already: what is there is always whole.
+fn once(folder: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    if folder.exists() {
+        return Ok(());
+    }
+    let beside = folder.parent().unwrap_or(Path::new("."));
+    let partial = tempfile::Builder::new().prefix(".partial").tempdir_in(beside)?;
+    fill(partial.path())?;
+    fs::rename(partial.keep(), folder)?;
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Successive releases of a real source tree: OpenSSL, which the crate `openssl-src` carries whole (without its tests). It is chosen
+//! because cargo alone can fetch it, at any release, on any machine that can build this project. A release has about 2 400 files
+//! and 33 MB.
+
+use super::{Amount, Corpus, once};
+use crate::program;
+use crate::tree;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Versions of the crate, one for each release of OpenSSL 3, in the order of those.
+const RELEASES: [&str; 28] = [
+    "300.0.3+3.0.0",
+    "300.0.4+3.0.1",
+    "300.0.5+3.0.2",
+    "300.0.7+3.0.3",
+    "300.0.8+3.0.4",
+    "300.0.9+3.0.5",
+    "300.0.10+3.0.6",
+    "300.0.11+3.0.7",
+    "300.0.13+3.0.8",
+    "300.1.1+3.1.0",
+    "300.1.2+3.1.1",
+    "300.1.4+3.1.2",
+    "300.1.5+3.1.3",
+    "300.1.6+3.1.4",
+    "300.2.1+3.2.0",
+    "300.2.3+3.2.1",
+    "300.3.0+3.3.0",
+    "300.3.1+3.3.1",
+    "300.3.2+3.3.2",
+    "300.4.1+3.4.0",
+    "300.4.2+3.4.1",
+    "300.5.0+3.5.0",
+    "300.5.1+3.5.1",
+    "300.5.2+3.5.2",
+    "300.5.4+3.5.4",
+    "300.5.5+3.5.5",
+    "300.6.0+3.6.2",
+    "300.6.1+3.6.3",
+];
+
+/// Releases taken when little is asked for: the newest.
+const LITTLE: usize = 4;
+
+/// The releases, fetched if they are not there yet.
+pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
+    let releases = match amount {
+        Amount::Full => &RELEASES[..],
+        Amount::Little => &RELEASES[RELEASES.len() - LITTLE..],
+    };
+    let kept = folder.join("openssl");
+    fs::create_dir_all(&kept)?;
+    let versions = releases
+        .iter()
+        .map(|release| fetched(&kept, release))
+        .collect::<Result<Vec<_>>>()?;
+    let count = versions.len();
+    let (first, last) = (number(releases[0]), number(releases[count - 1]));
+    let description =
+        format!("sources of OpenSSL {first} to {last}, {count} releases, as the crate openssl-src holds them");
+    Ok(Corpus {
+        name: "openssl".into(),
+        description,
+        versions,
+    })
+}
+
+/// `3.0.1` of `300.0.4+3.0.1`.
+fn number(release: &str) -> &str {
+    release.split_once('+').map_or(release, |(_, number)| number)
+}
+
+fn fetched(kept: &Path, release: &str) -> Result<PathBuf> {
+    let folder = kept.join(number(release));
+    once(&folder, |partial| {
+        eprintln!("fetching OpenSSL {}", number(release));
+        let tree_of_crate = unpacked_crate(release)?;
+        for entry in tree::entries(&tree_of_crate.join("openssl"))? {
+            tree::copy(&entry, partial)?;
+        }
+        Ok(())
+    })?;
+    Ok(folder)
+}
+
+/// Lets cargo fetch the crate as a dependency of an empty package, and says where it keeps it.
+fn unpacked_crate(release: &str) -> Result<PathBuf> {
+    let package = tempfile::tempdir()?;
+    let manifest = package.path().join("Cargo.toml");
+    let version = release.split_once('+').map_or(release, |(version, _)| version);
+    let text = format!(
+        "[package]\nname = \"fetch\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n[lib]\npath = \"empty.rs\"\n\n\
+         [dependencies]\nopenssl-src = \"={version}\"\n\n[workspace]\n"
+    );
+    fs::write(&manifest, text)?;
+    fs::write(package.path().join("empty.rs"), "")?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .args(["metadata", "--format-version", "1", "--manifest-path"])
+        .arg(&manifest);
+    let metadata: Value = serde_json::from_str(&program::quietly(&mut command)?)?;
+    let packages = metadata["packages"]
+        .as_array()
+        .context("`cargo metadata` lists no packages")?;
+    let package = packages
+        .iter()
+        .find(|package| package["name"] == "openssl-src")
+        .context("openssl-src is not listed")?;
+    let manifest = package["manifest_path"]
+        .as_str()
+        .context("openssl-src has no manifest path")?;
+    Ok(Path::new(manifest)
+        .parent()
+        .context("a manifest lies in a folder")?
+        .to_path_buf())
+}

@@ -1,0 +1,119 @@
+//! The first thing a newcomer runs: the whole job on this very checkout (a copy of it, build results left out), in a temporary
+//! folder that is removed at the end.
+
+use crate::edit;
+use crate::program::{self, Cost};
+use crate::table::{self, Table};
+use crate::tool::{Reading, Repository, Tool};
+use crate::tree::{self, Listing};
+use crate::workspace::{self, Build};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
+
+/// Runs the demonstration; fails if anything is not as it should be.
+pub(crate) fn run() -> Result<()> {
+    let silt = Tool::silt(Build::Release)?;
+    let folder = tempfile::tempdir()?;
+    let source = folder.path().join("checkout");
+    copy_checkout(&source)?;
+    let repository = silt.init(&folder.path().join("silt"))?;
+    let mut demo = Demo {
+        folder: folder.path(),
+        source: &source,
+        repository: &repository,
+        table: new_table(),
+    };
+
+    let first = demo.back_up("first")?;
+    change(&source)?;
+    let second = demo.back_up("second")?;
+    program::run(repository.command().arg("snapshots"))?;
+    demo.restore("first", &first)?;
+    demo.restore("second", &second)?;
+    demo.forget_first()?;
+    demo.restore("second", &second)?;
+    demo.check()?;
+    println!("\n{}", demo.table);
+    println!("Both snapshots came back byte for byte: contents, modes, owners, times and links.");
+    Ok(())
+}
+
+fn new_table() -> Table {
+    Table::new(["step", "source", "seconds", "MB/s", "repository afterwards"])
+}
+
+/// Copies everything of the checkout but what can be built again.
+fn copy_checkout(to: &Path) -> Result<()> {
+    fs::create_dir(to)?;
+    for entry in tree::entries(&workspace::root())? {
+        if entry.file_name().is_none_or(|name| name != "target") {
+            tree::copy(&entry, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a day's work does: some files edited, one new, one renamed, one gone.
+fn change(source: &Path) -> Result<()> {
+    edit::one_percent(source, 1)?;
+    fs::write(source.join("NOTES.txt"), "written between the two backups\n")?;
+    fs::rename(source.join("README.md"), source.join("README.renamed.md"))?;
+    fs::remove_file(source.join("CHANGELOG.md")).context("the checkout has a CHANGELOG.md")
+}
+
+struct Demo<'a> {
+    folder: &'a Path,
+    source: &'a Path,
+    repository: &'a Repository,
+    table: Table,
+}
+
+impl Demo<'_> {
+    fn back_up(&mut self, label: &str) -> Result<Listing> {
+        let listing = Listing::of(self.source)?;
+        eprintln!(
+            "$ silt backup --tag {label} checkout    ({} files, {})",
+            listing.files(),
+            table::bytes(listing.bytes())
+        );
+        let cost = self.repository.backup(self.source, label, Reading::Changed)?;
+        self.row(&format!("{label} backup"), Some(listing.bytes()), cost)?;
+        Ok(listing)
+    }
+
+    fn restore(&mut self, label: &str, expected: &Listing) -> Result<()> {
+        let target = self.folder.join("restored");
+        let (cost, place) = self.repository.restore(label, self.source, &target)?;
+        let compared = expected.expect_same(&Listing::of(&place)?);
+        compared.with_context(|| format!("the {label} snapshot came back differently"))?;
+        fs::remove_dir_all(target)?;
+        self.row(&format!("restore the {label}, compared"), Some(expected.bytes()), cost)
+    }
+
+    fn forget_first(&mut self) -> Result<()> {
+        eprintln!("$ silt forget <the first>");
+        let cost = self.repository.forget(&["first".to_owned()])?;
+        self.row("forget the first", None, cost)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        eprintln!("$ silt check --read-data");
+        let cost = program::measured(self.repository.command().args(["check", "--read-data"]))?;
+        self.row("check, all data read", None, cost)
+    }
+
+    fn row(&mut self, step: &str, source_bytes: Option<u64>, cost: Cost) -> Result<()> {
+        let seconds = cost.wall.as_secs_f64();
+        self.table.row(vec![
+            step.to_owned(),
+            source_bytes.map(table::bytes).unwrap_or_default(),
+            format!("{seconds:.2}"),
+            source_bytes
+                .map(|bytes| format!("{:.0}", table::mb_per_s(bytes, seconds)))
+                .unwrap_or_default(),
+            table::bytes(tree::bytes(&self.repository.path())?),
+        ]);
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! Random numbers that are the same on every machine and in every run: `SplitMix64` (Steele, Lea, Flood, OOPSLA'14, Figure 18).
+//! Test data and test schedules come from it, never from the system, so that a failure can be run again from its seed.
+
+/// A sequence of numbers fixed by its seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Sequence(u64);
+
+impl Sequence {
+    /// The sequence of this seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which must not be 0. The bias of the remainder (under 2^-40 for our bounds) does not matter here.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// Like [`Self::below`], for an index.
+    pub(crate) fn index(&mut self, bound: usize) -> usize {
+        usize::try_from(self.below(bound as u64)).expect("it is below a usize")
+    }
+
+    /// Bytes that no compressor makes smaller.
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(count + 8);
+        while bytes.len() < count {
+            bytes.extend_from_slice(&self.next().to_le_bytes());
+        }
+        bytes.truncate(count);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sequence;
+
+    #[test]
+    fn gives_the_published_values_of_splitmix64() {
+        let mut sequence = Sequence::new(1_234_567);
+        assert_eq!(sequence.next(), 6_457_827_717_110_365_317);
+        assert_eq!(sequence.next(), 3_203_168_211_198_807_973);
+    }
+}

@@ -1,0 +1,108 @@
+//! Installing what a task needs and the machine lacks, with the system's own package manager (Debian's). A machine without it gets
+//! a message that names the missing programs.
+
+use crate::program;
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program and the Debian package it comes in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needed {
+    /// Name of the program.
+    pub(crate) program: &'static str,
+    /// Name of the package.
+    pub(crate) package: &'static str,
+}
+
+/// The C compiler that the cryptography and compression libraries are built with.
+pub(crate) const COMPILER: Needed = Needed {
+    program: "cc",
+    package: "gcc",
+};
+/// Sets access control lists in tests.
+pub(crate) const SETFACL: Needed = Needed {
+    program: "setfacl",
+    package: "acl",
+};
+/// Sets extended attributes in tests.
+pub(crate) const SETFATTR: Needed = Needed {
+    program: "setfattr",
+    package: "attr",
+};
+/// Makes the growing database.
+pub(crate) const SQLITE: Needed = Needed {
+    program: "sqlite3",
+    package: "sqlite3",
+};
+/// A peer.
+pub(crate) const RESTIC: Needed = Needed {
+    program: "restic",
+    package: "restic",
+};
+/// A peer.
+pub(crate) const BORG: Needed = Needed {
+    program: "borg",
+    package: "borgbackup",
+};
+
+/// Makes sure that all of these are there, installing the packages of those that are not.
+pub(crate) fn ensure(needed: &[Needed]) -> Result<()> {
+    let missing: Vec<Needed> = needed
+        .iter()
+        .copied()
+        .filter(|needed| find(needed.program).is_none())
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if find("apt-get").is_none() {
+        let names: Vec<&str> = missing.iter().map(|needed| needed.program).collect();
+        bail!(
+            "these programs are needed and not there: {}; install them and run this again",
+            names.join(", ")
+        );
+    }
+    apt_get(&["update", "--quiet"], &[])?;
+    let packages: Vec<&str> = missing.iter().map(|needed| needed.package).collect();
+    apt_get(&["install", "--yes", "--quiet", "--no-install-recommends"], &packages)
+}
+
+/// Where `program` is: on the search path, or where Go installs programs (a newer peer than the distribution's may be there).
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}
+
+/// The programs of this name, those installed by Go first.
+pub(crate) fn candidates(program: &str) -> Vec<PathBuf> {
+    let go = std::env::var_os("GOPATH")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join("go")))
+        .map(|folder| folder.join("bin").join(program))
+        .filter(|file| file.is_file());
+    go.into_iter().chain(find(program)).collect()
+}
+
+fn apt_get(words: &[&str], packages: &[&str]) -> Result<()> {
+    let mut command = if is_root()? {
+        Command::new("apt-get")
+    } else {
+        Command::new("sudo")
+    };
+    if !is_root()? {
+        command.arg("apt-get");
+    }
+    program::run(
+        command
+            .args(words)
+            .args(packages)
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )
+}
+
+fn is_root() -> Result<bool> {
+    Ok(program::quietly(Command::new("id").arg("-u"))?.trim() == "0")
+}

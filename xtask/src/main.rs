@@ -1,0 +1,64 @@
+//! The one door to every task of the project: `cargo xtask <task>`. Each task is one file; what several of them need (running and
+//! measuring programs, comparing trees, making test data) lies beside them. Nothing here is part of what users install.
+
+mod bench;
+mod corpus;
+mod demo;
+mod deterministic;
+mod edit;
+mod install;
+mod kill_loop;
+mod lint;
+#[cfg(test)]
+mod map;
+mod program;
+mod real;
+mod table;
+mod test;
+mod tool;
+mod tree;
+mod workspace;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Tasks of the Siltstone workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Back up this checkout twice, restore both snapshots, compare, forget, check; prints sizes and speeds.
+    Demo,
+    /// All tests: the workspace's own, and a short loop of kill -9.
+    Test,
+    /// Formatting, clippy, documentation and licences, each with warnings denied.
+    Lint,
+    /// What the continuous integration runs: test, then lint.
+    Ci,
+    /// Kill the real program at random moments and see that nothing committed is lost.
+    KillLoop(kill_loop::Options),
+    /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the byte.
+    Real(real::Options),
+    /// Measurements against the peers.
+    Bench {
+        #[command(subcommand)]
+        bench: bench::Bench,
+    },
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().task {
+        Task::Demo => demo::run(),
+        Task::Test => test::run(),
+        Task::Lint => lint::run(),
+        Task::Ci => test::run().and_then(|()| lint::run()),
+        Task::KillLoop(options) => kill_loop::run(&options),
+        Task::Real(options) => real::run(&options),
+        Task::Bench { bench } => bench::run(&bench),
+    }
+}

@@ -1,0 +1,171 @@
+//! Running other programs: aloud (their output is the user's), quietly (their output is ours), or measured (wall time, processor
+//! time and peak memory of that one child, from `wait4`). A failure always names the whole command line and shows what it said.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use wait4::Wait4;
+
+/// What one run of a program cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    /// Wall time.
+    pub(crate) wall: Duration,
+    /// Processor time, user and system.
+    pub(crate) processor: Duration,
+    /// Largest resident set of the program, in bytes.
+    pub(crate) peak_bytes: u64,
+}
+
+impl Cost {
+    /// The cost of one program after another: times add up, the peak is the larger.
+    pub(crate) fn then(self, next: Self) -> Self {
+        Self {
+            wall: self.wall + next.wall,
+            processor: self.processor + next.processor,
+            peak_bytes: self.peak_bytes.max(next.peak_bytes),
+        }
+    }
+}
+
+/// The command line as one would type it, for messages.
+pub(crate) fn command_line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs `command` with our own input and output, after printing it.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let line = command_line(command);
+    eprintln!("$ {line}");
+    let status = command
+        .status()
+        .with_context(|| format!("`{line}` could not be started"))?;
+    if !status.success() {
+        bail!("`{line}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Runs `command` and returns all it said and its exit status, whatever that is.
+pub(crate) fn try_quietly(command: &mut Command) -> Result<Output> {
+    let line = command_line(command);
+    command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("`{line}` could not be started"))
+}
+
+/// Runs `command` and returns its standard output; fails if it does.
+pub(crate) fn quietly(command: &mut Command) -> Result<String> {
+    let output = try_quietly(command)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!(
+            "`{}` failed: {}\n{}",
+            command_line(command),
+            output.status,
+            said.trim_end()
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs `command` and measures it; its output goes to a file and is shown only if it fails.
+pub(crate) fn measured(command: &mut Command) -> Result<Cost> {
+    let line = command_line(command);
+    let mut said = tempfile::tempfile()?;
+    command
+        .stdin(Stdio::null())
+        .stdout(said.try_clone()?)
+        .stderr(said.try_clone()?);
+    let begin = Instant::now();
+    let child = command
+        .spawn()
+        .with_context(|| format!("`{line}` could not be started"))?;
+    let used = child.wait4()?;
+    let wall = begin.elapsed();
+    if !used.status.success() {
+        let mut text = String::new();
+        said.seek(SeekFrom::Start(0))?;
+        let _ = said.read_to_string(&mut text);
+        bail!("`{line}` failed: {}\n{}", used.status, text.trim_end());
+    }
+    Ok(Cost {
+        wall,
+        processor: used.rusage.utime + used.rusage.stime,
+        peak_bytes: used.rusage.maxrss,
+    })
+}
+
+/// How a run that was to be killed ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// It was done before its time came.
+    Finished,
+    /// It was killed.
+    Killed,
+}
+
+/// Starts `command` and kills it (SIGKILL) after `delay`, unless it is done by then. Ending with an error of its own is an error.
+pub(crate) fn killed_after(command: &mut Command, delay: Duration) -> Result<Ending> {
+    let line = command_line(command);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("`{line}` could not be started"))?;
+    std::thread::sleep(delay);
+    // A child that has already ended is still ours to wait for, so the signal cannot reach a stranger.
+    child.kill()?;
+    let output = child.wait_with_output()?;
+    match output.status.signal() {
+        Some(9) => Ok(Ending::Killed),
+        _ if output.status.success() => Ok(Ending::Finished),
+        _ => bail!(
+            "`{line}` failed: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_command_and_what_it_said() {
+        let error = quietly(Command::new("sh").args(["-c", "echo no such luck >&2; exit 3"]))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("sh -c") && error.contains("no such luck") && error.contains('3'),
+            "{error}"
+        );
+        let error = measured(Command::new("sh").args(["-c", "echo nor now; exit 4"]))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("nor now"), "{error}");
+    }
+
+    #[test]
+    fn measures_time_and_memory_of_the_child() {
+        let cost = measured(Command::new("sleep").arg("0.05")).unwrap();
+        assert!(cost.wall >= Duration::from_millis(50));
+        assert!(cost.peak_bytes > 0);
+    }
+
+    #[test]
+    fn tells_a_killed_program_from_a_finished_one() {
+        let long = killed_after(Command::new("sleep").arg("60"), Duration::from_millis(20)).unwrap();
+        assert_eq!(long, Ending::Killed);
+        let short = killed_after(&mut Command::new("true"), Duration::from_millis(300)).unwrap();
+        assert_eq!(short, Ending::Finished);
+    }
+}

@@ -1,0 +1,184 @@
+//! Real input, in numbers: every release of a source tree and every state of a growing database becomes one snapshot. All restore
+//! identically; half are forgotten; the space that comes back is what `forget --dry-run` said, to the byte; what is kept still
+//! restores identically.
+
+use crate::corpus::{self, Amount, Corpus};
+use crate::program::{self, Cost};
+use crate::table::{self, Table};
+use crate::tool::{Reading, Repository, Tool};
+use crate::tree::{self, Listing};
+use crate::workspace::{self, Build};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How much.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// A few small versions only.
+    #[arg(long)]
+    quick: bool,
+    /// Your own versions: a folder with one file or folder per version, in the order of their names.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+/// Runs it on each kind of data and prints a table.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let amount = if options.quick { Amount::Little } else { Amount::Full };
+    let corpora = match &options.data {
+        Some(folder) => vec![corpus::given(folder)?],
+        None => corpus::standard(amount)?,
+    };
+    let silt = Tool::silt(Build::Release)?;
+    let mut table = Table::new([
+        "data",
+        "snapshots",
+        "source",
+        "repository",
+        "ratio",
+        "backup MB/s",
+        "restore MB/s",
+        "forgotten",
+        "came back, bytes",
+        "as said",
+        "forget s",
+    ]);
+    for corpus in &corpora {
+        table.row(one_corpus(&silt, corpus)?);
+    }
+    println!("\n{table}");
+    for corpus in &corpora {
+        println!("{}: {}.", corpus.name, corpus.description);
+    }
+    println!("Every snapshot was restored and compared before half were forgotten; the rest again after.");
+    Ok(())
+}
+
+/// What was backed up under a label.
+struct Version {
+    label: String,
+    listing: Listing,
+}
+
+fn one_corpus(silt: &Tool, corpus: &Corpus) -> Result<Vec<String>> {
+    let folder = tempfile::tempdir_in(workspace::target()?)?;
+    let source = folder.path().join("source");
+    let repository = silt.init(&folder.path().join("silt"))?;
+    let (versions, backup) = back_up_all(&repository, corpus, &source)?;
+    let source_bytes = versions.iter().map(|version| version.listing.bytes()).sum::<u64>();
+    let repository_bytes = tree::bytes(&repository.path())?;
+    let restore = restore_all(&repository, &versions, &source, folder.path())?;
+
+    let (kept, forgotten): (Vec<_>, Vec<_>) = versions
+        .into_iter()
+        .rev()
+        .enumerate()
+        .partition(|(number, _)| number % 2 == 0);
+    let labels: Vec<String> = forgotten.into_iter().map(|(_, version)| version.label).collect();
+    let kept: Vec<Version> = kept.into_iter().map(|(_, version)| version).collect();
+    let (returned, forget) = forget(&repository, &labels)?;
+    restore_all(&repository, &kept, &source, folder.path())?;
+    program::quietly(repository.command().args(["check", "--read-data"]))?;
+
+    Ok(vec![
+        corpus.name.clone(),
+        (kept.len() + labels.len()).to_string(),
+        table::bytes(source_bytes),
+        table::bytes(repository_bytes),
+        format!(
+            "{:.2}",
+            table::as_float(source_bytes) / table::as_float(repository_bytes)
+        ),
+        format!("{:.0}", table::mb_per_s(source_bytes, backup.wall.as_secs_f64())),
+        format!("{:.0}", table::mb_per_s(source_bytes, restore.wall.as_secs_f64())),
+        labels.len().to_string(),
+        returned.to_string(),
+        "yes".into(),
+        format!("{:.2}", forget.wall.as_secs_f64()),
+    ])
+}
+
+fn back_up_all(repository: &Repository, corpus: &Corpus, source: &Path) -> Result<(Vec<Version>, Cost)> {
+    let mut versions = Vec::new();
+    let mut total = Cost::default();
+    for (number, version) in corpus.versions.iter().enumerate() {
+        eprintln!(
+            "{}: backing up version {} of {}",
+            corpus.name,
+            number + 1,
+            corpus.versions.len()
+        );
+        tree::make_equal(source, version)?;
+        let label = format!("v{number:03}");
+        total = total.then(repository.backup(source, &label, Reading::Changed)?);
+        versions.push(Version {
+            label,
+            listing: Listing::of(source)?,
+        });
+    }
+    Ok((versions, total))
+}
+
+fn restore_all(repository: &Repository, versions: &[Version], source: &Path, folder: &Path) -> Result<Cost> {
+    let target = folder.join("restored");
+    let mut total = Cost::default();
+    for Version { label, listing } in versions {
+        let (cost, place) = repository.restore(label, source, &target)?;
+        listing
+            .expect_same(&Listing::of(&place)?)
+            .with_context(|| format!("snapshot {label} came back differently"))?;
+        fs::remove_dir_all(&target)?;
+        total = total.then(cost);
+    }
+    Ok(total)
+}
+
+/// Forgets these snapshots; fails unless exactly as many bytes come back as the dry run said.
+fn forget(repository: &Repository, labels: &[String]) -> Result<(u64, Cost)> {
+    let mut dry_run = repository.forget_command(labels)?;
+    let said = program::quietly(dry_run.args(["--dry-run", "--json"]))?;
+    let promised = number_of(&said, "bytes_returned").context("`forget --dry-run --json` names no bytes_returned")?;
+    let before = tree::bytes(&repository.path())?;
+    let cost = repository.forget(labels)?;
+    let after = tree::bytes(&repository.path())?;
+    let returned = before
+        .checked_sub(after)
+        .context("the repository grew while forgetting")?;
+    ensure!(
+        returned == promised,
+        "the dry run promised {promised} bytes, {returned} came back"
+    );
+    Ok((returned, cost))
+}
+
+/// The number under `key`, wherever it stands in a document or in JSON lines.
+fn number_of(text: &str, key: &str) -> Option<u64> {
+    let stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    stream.filter_map(Result::ok).find_map(|value| number_in(&value, key))
+}
+
+fn number_in(value: &Value, key: &str) -> Option<u64> {
+    match value {
+        Value::Object(fields) => {
+            let direct = fields.get(key).and_then(Value::as_u64);
+            direct.or_else(|| fields.values().find_map(|field| number_in(field, key)))
+        }
+        Value::Array(items) => items.iter().find_map(|item| number_in(item, key)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number_of;
+
+    #[test]
+    fn finds_a_number_in_documents_and_in_lines() {
+        assert_eq!(number_of("[{\"a\": {\"wanted\": 7}}]", "wanted"), Some(7));
+        assert_eq!(number_of("{\"a\": 1}\n{\"wanted\": 8}\n", "wanted"), Some(8));
+        assert_eq!(number_of("{\"a\": 1}", "wanted"), None);
+    }
+}

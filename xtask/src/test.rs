@@ -1,0 +1,14 @@
+//! All tests, from a fresh clone.
+
+use crate::install;
+use crate::kill_loop;
+use crate::program;
+use crate::workspace;
+use anyhow::Result;
+
+/// Installs what tests need, runs the workspace's tests, and a short loop of `kill -9` on the real program.
+pub(crate) fn run() -> Result<()> {
+    install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
+    program::run(workspace::cargo().args(["test", "--workspace", "--quiet"]))?;
+    kill_loop::run(&kill_loop::Options::short())
+}

@@ -1,0 +1,276 @@
+//! The backup programs, each behind the same few verbs, with settings chosen to be fair: encrypted repositories, a cache of their
+//! own, the compression each recommends (zstd level 3 for borg, whose default is lz4), passwords from the environment, and nothing
+//! that asks. A snapshot is named by a label: a tag for `silt` and restic, the archive's name for borg.
+
+use crate::install;
+use crate::program::{self, Cost};
+use crate::workspace::{self, Build};
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PASSWORD: &str = "correct horse battery staple";
+
+/// Which program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Name {
+    /// This project's.
+    Silt,
+    /// The peer written in Go.
+    Restic,
+    /// The peer written in Python and C.
+    Borg,
+}
+
+/// Whether a backup trusts what the file system says of unchanged files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reading {
+    /// Files whose size, times and inode are as before are not opened.
+    Changed,
+    /// Every file is read and cut again.
+    Everything,
+}
+
+/// A program that was found (or built), and what version it says it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Tool {
+    /// Which.
+    pub(crate) name: Name,
+    /// Where.
+    program: PathBuf,
+    /// Its own words.
+    pub(crate) version: String,
+}
+
+impl Name {
+    /// As printed.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Silt => "silt",
+            Self::Restic => "restic",
+            Self::Borg => "borg",
+        }
+    }
+}
+
+impl Tool {
+    /// Builds or installs it as need be.
+    pub(crate) fn prepare(name: Name) -> Result<Self> {
+        match name {
+            Name::Silt => Self::silt(Build::Release),
+            Name::Restic => Self::installed(name, install::RESTIC, "version"),
+            Name::Borg => Self::installed(name, install::BORG, "--version"),
+        }
+    }
+
+    /// `silt`, built as asked.
+    pub(crate) fn silt(build: Build) -> Result<Self> {
+        let program = workspace::build_silt(build)?;
+        let version = first_line(&program::quietly(Command::new(&program).arg("version"))?);
+        Ok(Self {
+            name: Name::Silt,
+            program,
+            version,
+        })
+    }
+
+    fn installed(name: Name, needed: install::Needed, version_word: &str) -> Result<Self> {
+        if install::candidates(needed.program).is_empty() {
+            install::ensure(&[needed])?;
+        }
+        let program = install::candidates(needed.program)
+            .into_iter()
+            .next()
+            .with_context(|| format!("{} was installed, but is not on the search path", needed.program))?;
+        let version = first_line(&program::quietly(Command::new(&program).arg(version_word))?);
+        Ok(Self { name, program, version })
+    }
+
+    /// Makes a new repository below `folder`.
+    pub(crate) fn init(&self, folder: &Path) -> Result<Repository> {
+        fs::create_dir_all(folder)?;
+        let repository = Repository {
+            tool: self.clone(),
+            folder: folder.to_path_buf(),
+        };
+        let mut command = repository.command();
+        match self.name {
+            Name::Silt | Name::Restic => command.arg("init"),
+            Name::Borg => command
+                .args(["init", "--encryption", "repokey-blake2"])
+                .arg(repository.path()),
+        };
+        program::quietly(&mut command)?;
+        Ok(repository)
+    }
+}
+
+/// A repository of one tool, with that tool's cache beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Repository {
+    tool: Tool,
+    folder: PathBuf,
+}
+
+impl Repository {
+    /// The tool it belongs to.
+    pub(crate) fn name(&self) -> Name {
+        self.tool.name
+    }
+
+    /// The repository itself.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.join("repository")
+    }
+
+    /// The tool with its environment set, waiting for its verb.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.tool.program);
+        let cache = self.folder.join("cache");
+        match self.tool.name {
+            Name::Silt => command
+                .env("SILT_REPOSITORY", self.path())
+                .env("SILT_PASSWORD", PASSWORD)
+                .env("SILT_CACHE_DIR", cache),
+            Name::Restic => command
+                .env("RESTIC_REPOSITORY", self.path())
+                .env("RESTIC_PASSWORD", PASSWORD)
+                .env("RESTIC_CACHE_DIR", cache),
+            Name::Borg => command
+                .env("BORG_PASSPHRASE", PASSWORD)
+                .env("BORG_BASE_DIR", cache)
+                .env("BORG_RELOCATED_REPO_ACCESS_IS_OK", "yes"),
+        };
+        command
+    }
+
+    /// The command that backs up `source` under `label`.
+    pub(crate) fn backup_command(&self, source: &Path, label: &str, reading: Reading) -> Command {
+        let mut command = self.command();
+        let everything = reading == Reading::Everything;
+        match self.tool.name {
+            Name::Silt | Name::Restic => {
+                command.args(["backup", "--tag", label]);
+                if everything {
+                    command.arg("--force");
+                }
+            }
+            Name::Borg => {
+                // `rechunk` reads every file and, unlike `disabled`, keeps the files cache for the next backup.
+                let cache = if everything {
+                    "rechunk,ctime"
+                } else {
+                    "ctime,size,inode"
+                };
+                command.args(["create", "--compression", "zstd,3", "--files-cache", cache]);
+                command.arg(self.archive(label));
+            }
+        }
+        command.arg(source);
+        command
+    }
+
+    /// Backs up `source` under `label`.
+    pub(crate) fn backup(&self, source: &Path, label: &str, reading: Reading) -> Result<Cost> {
+        program::measured(&mut self.backup_command(source, label, reading))
+    }
+
+    /// Restores the snapshot `label` into the empty folder `target`; returns the cost, and where `source` then stands in it.
+    pub(crate) fn restore(&self, label: &str, source: &Path, target: &Path) -> Result<(Cost, PathBuf)> {
+        fs::create_dir_all(target)?;
+        let mut command = self.command();
+        match self.tool.name {
+            Name::Silt | Name::Restic => {
+                command
+                    .arg("restore")
+                    .arg(self.snapshot_id(label)?)
+                    .arg("--target")
+                    .arg(target);
+            }
+            Name::Borg => {
+                command.arg("extract").arg(self.archive(label)).current_dir(target);
+            }
+        }
+        let cost = program::measured(&mut command)?;
+        let place = source.strip_prefix("/").context("sources are absolute paths")?;
+        Ok((cost, target.join(place)))
+    }
+
+    /// The command that forgets these snapshots; for `silt` it is all there is to do.
+    pub(crate) fn forget_command(&self, labels: &[String]) -> Result<Command> {
+        let mut command = self.command();
+        match self.tool.name {
+            Name::Silt => command.arg("forget").args(self.snapshot_ids(labels)?),
+            Name::Restic => command.args(["forget", "--prune"]).args(self.snapshot_ids(labels)?),
+            Name::Borg => command.arg("delete").arg(self.path()).args(labels),
+        };
+        Ok(command)
+    }
+
+    /// Forgets these snapshots and gives their space back, by as many commands as that takes.
+    pub(crate) fn forget(&self, labels: &[String]) -> Result<Cost> {
+        let cost = program::measured(&mut self.forget_command(labels)?)?;
+        match self.tool.name {
+            Name::Silt | Name::Restic => Ok(cost),
+            Name::Borg => Ok(cost.then(program::measured(self.command().arg("compact").arg(self.path()))?)),
+        }
+    }
+
+    /// Labels of all snapshots there are, oldest first.
+    pub(crate) fn labels(&self) -> Result<Vec<String>> {
+        let snapshots = self.snapshots()?;
+        let label = |snapshot: &Value| match self.tool.name {
+            Name::Silt | Name::Restic => snapshot["tags"][0].as_str().map(str::to_owned),
+            Name::Borg => snapshot["name"].as_str().map(str::to_owned),
+        };
+        snapshots
+            .iter()
+            .map(|snapshot| label(snapshot).context("a snapshot without a label"))
+            .collect()
+    }
+
+    /// The id of the snapshot of this label.
+    pub(crate) fn snapshot_id(&self, label: &str) -> Result<String> {
+        for snapshot in self.snapshots()? {
+            let tags = snapshot["tags"].as_array().map_or(&[][..], Vec::as_slice);
+            if tags.iter().any(|tag| tag == label) {
+                return Ok(snapshot["id"].as_str().context("a snapshot without an id")?.to_owned());
+            }
+        }
+        bail!("{} lists no snapshot with the tag {label}", self.tool.name.text())
+    }
+
+    fn snapshot_ids(&self, labels: &[String]) -> Result<Vec<String>> {
+        labels.iter().map(|label| self.snapshot_id(label)).collect()
+    }
+
+    fn snapshots(&self) -> Result<Vec<Value>> {
+        let mut command = self.command();
+        match self.tool.name {
+            Name::Silt | Name::Restic => command.args(["snapshots", "--json"]),
+            Name::Borg => command.args(["list", "--json"]).arg(self.path()),
+        };
+        let text = program::quietly(&mut command)?;
+        let value: Value = serde_json::from_str(&text).context("the list of snapshots is not JSON")?;
+        let list = if self.tool.name == Name::Borg {
+            &value["archives"]
+        } else {
+            &value
+        };
+        Ok(list
+            .as_array()
+            .context("the list of snapshots is not an array")?
+            .clone())
+    }
+
+    fn archive(&self, label: &str) -> String {
+        format!("{}::{label}", self.path().display())
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
