@@ -18,12 +18,7 @@ pub(crate) fn run() -> Result<()> {
     let source = folder.path().join("checkout");
     copy_checkout(&source)?;
     let repository = silt.init(&folder.path().join("silt"))?;
-    let mut demo = Demo {
-        folder: folder.path(),
-        source: &source,
-        repository: &repository,
-        table: new_table(),
-    };
+    let mut demo = Demo { folder: folder.path(), source: &source, repository: &repository, table: new_table() };
 
     let first = demo.back_up("first")?;
     change(&source)?;
@@ -109,9 +104,7 @@ impl Demo<'_> {
             step.to_owned(),
             source_bytes.map(table::bytes).unwrap_or_default(),
             format!("{seconds:.2}"),
-            source_bytes
-                .map(|bytes| format!("{:.0}", table::mb_per_s(bytes, seconds)))
-                .unwrap_or_default(),
+            source_bytes.map(|bytes| format!("{:.0}", table::mb_per_s(bytes, seconds))).unwrap_or_default(),
             table::bytes(tree::bytes(&self.repository.path())?),
         ]);
         Ok(())

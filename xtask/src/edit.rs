@@ -35,10 +35,7 @@ pub(crate) fn one_percent(root: &Path, seed: u64) -> Result<()> {
 fn insert_line(path: &Path, sequence: &mut Sequence) -> Result<()> {
     let mut content = fs::read(path)?;
     let middle = content.len() / 2;
-    content.splice(
-        middle..middle,
-        format!("\nedited {:016x}\n", sequence.next()).into_bytes(),
-    );
+    content.splice(middle..middle, format!("\nedited {:016x}\n", sequence.next()).into_bytes());
     Ok(fs::write(path, content)?)
 }
 
@@ -64,9 +61,7 @@ mod tests {
     #[test]
     fn one_percent_of_small_files_and_of_large_files_blocks_changes() {
         let folder = tempfile::tempdir().unwrap();
-        let small: Vec<_> = (0..300)
-            .map(|number| folder.path().join(format!("small{number}")))
-            .collect();
+        let small: Vec<_> = (0..300).map(|number| folder.path().join(format!("small{number}"))).collect();
         for path in &small {
             fs::write(path, "some\ntext\n").unwrap();
         }
@@ -74,17 +69,10 @@ mod tests {
         let before = Sequence::new(7).bytes(64 << 20);
         fs::write(&large, &before).unwrap();
         one_percent(folder.path(), 1).unwrap();
-        let changed = small
-            .iter()
-            .filter(|path| fs::metadata(path).unwrap().len() != 10)
-            .count();
+        let changed = small.iter().filter(|path| fs::metadata(path).unwrap().len() != 10).count();
         assert_eq!(changed, 3);
         let after = fs::read(&large).unwrap();
-        let differing = before
-            .chunks(64 << 10)
-            .zip(after.chunks(64 << 10))
-            .filter(|(one, other)| one != other)
-            .count();
+        let differing = before.chunks(64 << 10).zip(after.chunks(64 << 10)).filter(|(one, other)| one != other).count();
         assert!((5..=11).contains(&differing), "{differing} of 1024 blocks");
     }
 }

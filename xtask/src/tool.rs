@@ -70,11 +70,7 @@ impl Tool {
     pub(crate) fn silt(build: Build) -> Result<Self> {
         let program = workspace::build_silt(build)?;
         let version = first_line(&program::quietly(Command::new(&program).arg("version"))?);
-        Ok(Self {
-            name: Name::Silt,
-            program,
-            version,
-        })
+        Ok(Self { name: Name::Silt, program, version })
     }
 
     fn installed(name: Name, needed: install::Needed, version_word: &str) -> Result<Self> {
@@ -92,16 +88,11 @@ impl Tool {
     /// Makes a new repository below `folder`.
     pub(crate) fn init(&self, folder: &Path) -> Result<Repository> {
         fs::create_dir_all(folder)?;
-        let repository = Repository {
-            tool: self.clone(),
-            folder: folder.to_path_buf(),
-        };
+        let repository = Repository { tool: self.clone(), folder: folder.to_path_buf() };
         let mut command = repository.command();
         match self.name {
             Name::Silt | Name::Restic => command.arg("init"),
-            Name::Borg => command
-                .args(["init", "--encryption", "repokey-blake2"])
-                .arg(repository.path()),
+            Name::Borg => command.args(["init", "--encryption", "repokey-blake2"]).arg(repository.path()),
         };
         program::quietly(&mut command)?;
         Ok(repository)
@@ -131,10 +122,9 @@ impl Repository {
         let mut command = Command::new(&self.tool.program);
         let cache = self.folder.join("cache");
         match self.tool.name {
-            Name::Silt => command
-                .env("SILT_REPOSITORY", self.path())
-                .env("SILT_PASSWORD", PASSWORD)
-                .env("SILT_CACHE_DIR", cache),
+            Name::Silt => {
+                command.env("SILT_REPOSITORY", self.path()).env("SILT_PASSWORD", PASSWORD).env("SILT_CACHE_DIR", cache)
+            }
             Name::Restic => command
                 .env("RESTIC_REPOSITORY", self.path())
                 .env("RESTIC_PASSWORD", PASSWORD)
@@ -160,11 +150,7 @@ impl Repository {
             }
             Name::Borg => {
                 // `rechunk` reads every file and, unlike `disabled`, keeps the files cache for the next backup.
-                let cache = if everything {
-                    "rechunk,ctime"
-                } else {
-                    "ctime,size,inode"
-                };
+                let cache = if everything { "rechunk,ctime" } else { "ctime,size,inode" };
                 command.args(["create", "--compression", "zstd,3", "--files-cache", cache]);
                 command.arg(self.archive(label));
             }
@@ -184,11 +170,7 @@ impl Repository {
         let mut command = self.command();
         match self.tool.name {
             Name::Silt | Name::Restic => {
-                command
-                    .arg("restore")
-                    .arg(self.snapshot_id(label)?)
-                    .arg("--target")
-                    .arg(target);
+                command.arg("restore").arg(self.snapshot_id(label)?).arg("--target").arg(target);
             }
             Name::Borg => {
                 command.arg("extract").arg(self.archive(label)).current_dir(target);
@@ -226,10 +208,7 @@ impl Repository {
             Name::Silt | Name::Restic => snapshot["tags"][0].as_str().map(str::to_owned),
             Name::Borg => snapshot["name"].as_str().map(str::to_owned),
         };
-        snapshots
-            .iter()
-            .map(|snapshot| label(snapshot).context("a snapshot without a label"))
-            .collect()
+        snapshots.iter().map(|snapshot| label(snapshot).context("a snapshot without a label")).collect()
     }
 
     /// The id of the snapshot of this label.
@@ -255,15 +234,8 @@ impl Repository {
         };
         let text = program::quietly(&mut command)?;
         let value: Value = serde_json::from_str(&text).context("the list of snapshots is not JSON")?;
-        let list = if self.tool.name == Name::Borg {
-            &value["archives"]
-        } else {
-            &value
-        };
-        Ok(list
-            .as_array()
-            .context("the list of snapshots is not an array")?
-            .clone())
+        let list = if self.tool.name == Name::Borg { &value["archives"] } else { &value };
+        Ok(list.as_array().context("the list of snapshots is not an array")?.clone())
     }
 
     fn archive(&self, label: &str) -> String {

@@ -45,49 +45,26 @@ impl Listing {
 
     /// Number of regular files.
     pub(crate) fn files(&self) -> usize {
-        self.0
-            .values()
-            .filter(|node| matches!(node.kind, Kind::File { .. }))
-            .count()
+        self.0.values().filter(|node| matches!(node.kind, Kind::File { .. })).count()
     }
 
     /// Bytes of all regular files.
     pub(crate) fn bytes(&self) -> u64 {
-        self.0
-            .values()
-            .map(|node| {
-                if let Kind::File { bytes, .. } = node.kind {
-                    bytes
-                } else {
-                    0
-                }
-            })
-            .sum()
+        self.0.values().map(|node| if let Kind::File { bytes, .. } = node.kind { bytes } else { 0 }).sum()
     }
 
     /// Fails with the first few differences if `found` is not the same tree.
     pub(crate) fn expect_same(&self, found: &Self) -> Result<()> {
         let paths: BTreeSet<&PathBuf> = self.0.keys().chain(found.0.keys()).collect();
-        let differing: Vec<&PathBuf> = paths
-            .into_iter()
-            .filter(|path| self.0.get(*path) != found.0.get(*path))
-            .collect();
+        let differing: Vec<&PathBuf> =
+            paths.into_iter().filter(|path| self.0.get(*path) != found.0.get(*path)).collect();
         if differing.is_empty() {
             return Ok(());
         }
         let shown = differing.iter().take(5).map(|path| {
-            format!(
-                "  {}: expected {}, found {}",
-                path.display(),
-                said(self.0.get(*path)),
-                said(found.0.get(*path))
-            )
+            format!("  {}: expected {}, found {}", path.display(), said(self.0.get(*path)), said(found.0.get(*path)))
         });
-        bail!(
-            "{} entries differ:\n{}",
-            differing.len(),
-            shown.collect::<Vec<_>>().join("\n")
-        );
+        bail!("{} entries differ:\n{}", differing.len(), shown.collect::<Vec<_>>().join("\n"));
     }
 }
 
@@ -96,11 +73,7 @@ fn said(node: Option<&Node>) -> String {
 }
 
 fn list_into(root: &Path, relative: &Path, nodes: &mut BTreeMap<PathBuf, Node>) -> Result<()> {
-    let path = if relative.as_os_str().is_empty() {
-        root.to_path_buf()
-    } else {
-        root.join(relative)
-    };
+    let path = if relative.as_os_str().is_empty() { root.to_path_buf() } else { root.join(relative) };
     let node = node_at(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let is_directory = node.kind == Kind::Directory;
     nodes.insert(relative.to_path_buf(), node);
@@ -118,27 +91,16 @@ fn node_at(path: &Path) -> Result<Node> {
     let kind = if form.is_dir() {
         Kind::Directory
     } else if form.is_file() {
-        Kind::File {
-            bytes: status.len(),
-            digest: digest(path)?,
-        }
+        Kind::File { bytes: status.len(), digest: digest(path)? }
     } else if form.is_symlink() {
-        Kind::Symlink {
-            target: fs::read_link(path)?,
-        }
+        Kind::Symlink { target: fs::read_link(path)? }
     } else if form.is_fifo() {
         Kind::Fifo
     } else {
         Kind::Device { number: status.rdev() }
     };
     let modified = (status.mtime(), status.mtime_nsec());
-    Ok(Node {
-        kind,
-        mode: status.mode(),
-        owner: status.uid(),
-        group: status.gid(),
-        modified,
-    })
+    Ok(Node { kind, mode: status.mode(), owner: status.uid(), group: status.gid(), modified })
 }
 
 fn digest(path: &Path) -> Result<blake3::Hash> {
@@ -150,9 +112,7 @@ fn digest(path: &Path) -> Result<blake3::Hash> {
 /// Sorted names in a folder.
 fn names(folder: &Path) -> Result<Vec<OsString>> {
     let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be listed", folder.display()))?;
-    let mut names = entries
-        .map(|entry| Ok(entry?.file_name()))
-        .collect::<Result<Vec<_>>>()?;
+    let mut names = entries.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>>>()?;
     names.sort();
     Ok(names)
 }
@@ -219,10 +179,7 @@ pub(crate) fn make_equal(tree: &Path, wanted: &Path) -> Result<()> {
 
 fn equal_folders(tree: &Path, wanted: &Path) -> Result<()> {
     let wanted_names = names(wanted)?;
-    for name in names(tree)?
-        .into_iter()
-        .filter(|name| wanted_names.binary_search(name).is_err())
-    {
+    for name in names(tree)?.into_iter().filter(|name| wanted_names.binary_search(name).is_err()) {
         remove(&tree.join(name))?;
     }
     for name in wanted_names {
@@ -246,9 +203,7 @@ fn equal_entries(here: &Path, wanted: &Path) -> Result<()> {
         fs::create_dir(here)?;
         equal_folders(here, wanted)
     } else if wanted_form.is_file() {
-        fs::copy(wanted, here)
-            .with_context(|| format!("{} cannot be written", here.display()))
-            .map(drop)
+        fs::copy(wanted, here).with_context(|| format!("{} cannot be written", here.display())).map(drop)
     } else {
         copy(wanted, here)
     }
@@ -260,11 +215,7 @@ fn same_bytes(one: &Path, other: &Path) -> Result<bool> {
 
 fn remove(path: &Path) -> Result<()> {
     let is_directory = fs::symlink_metadata(path)?.is_dir();
-    let removed = if is_directory {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    };
+    let removed = if is_directory { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     removed.with_context(|| format!("{} cannot be removed", path.display()))
 }
 
@@ -298,10 +249,7 @@ mod tests {
             &|| fs::write(other.join("a/one"), "0ne").unwrap(),
             &|| fs::set_permissions(other.join("a/one"), fs::Permissions::from_mode(0o600)).unwrap(),
             &|| {
-                fs::File::open(other.join("a/b"))
-                    .unwrap()
-                    .set_modified(std::time::SystemTime::UNIX_EPOCH)
-                    .unwrap();
+                fs::File::open(other.join("a/b")).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
             },
             &|| fs::write(other.join("a/new"), "").unwrap(),
             &|| fs::remove_file(other.join("a/link")).unwrap(),
@@ -327,9 +275,6 @@ mod tests {
         assert_eq!(files(&tree).unwrap().len(), 2);
         assert_eq!(fs::read(tree.join("a/b/two")).unwrap(), b"two");
         let after = fs::metadata(tree.join("a/one")).unwrap();
-        assert_eq!(
-            (untouched.ctime_nsec(), untouched.ino()),
-            (after.ctime_nsec(), after.ino())
-        );
+        assert_eq!((untouched.ctime_nsec(), untouched.ino()), (after.ctime_nsec(), after.ino()));
     }
 }

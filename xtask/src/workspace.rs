@@ -37,9 +37,7 @@ pub(crate) fn metadata() -> Result<Value> {
 /// Folder of build results.
 pub(crate) fn target() -> Result<PathBuf> {
     let metadata = metadata()?;
-    let folder = metadata["target_directory"]
-        .as_str()
-        .context("`cargo metadata` names no target directory")?;
+    let folder = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
     Ok(PathBuf::from(folder))
 }
 

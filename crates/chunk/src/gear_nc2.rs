@@ -107,9 +107,7 @@ fn scan(table: &[u64; 256], mut hash: u64, bytes: &[u8], threshold: u64) -> Scan
         for (within, &byte) in block.iter().enumerate() {
             hash = (hash << 1).wrapping_add(table[usize::from(byte)]);
             if hash < threshold {
-                return Scan::Below {
-                    at: index * STEP + within,
-                };
+                return Scan::Below { at: index * STEP + within };
             }
         }
     }
@@ -124,9 +122,7 @@ fn scan(table: &[u64; 256], mut hash: u64, bytes: &[u8], threshold: u64) -> Scan
 }
 
 fn roll(table: &[u64; 256], hash: u64, bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(hash, |hash, &byte| (hash << 1).wrapping_add(table[usize::from(byte)]))
+    bytes.iter().fold(hash, |hash, &byte| (hash << 1).wrapping_add(table[usize::from(byte)]))
 }
 
 /// `normal` of the definition. The widest product stays below 2^121 for sizes up to [`Sizes::MAX_BYTES_HIGHEST`].
@@ -138,9 +134,7 @@ fn normal_point(sizes: Sizes) -> usize {
 }
 
 fn gear_table(key: &[u8; 32]) -> Box<[u64; 256]> {
-    let mut output = blake3::Hasher::new_keyed(key)
-        .update(b"siltstone gear-nc2 table")
-        .finalize_xof();
+    let mut output = blake3::Hasher::new_keyed(key).update(b"siltstone gear-nc2 table").finalize_xof();
     Box::new(std::array::from_fn(|_| {
         let mut word = [0; 8];
         output.fill(&mut word);

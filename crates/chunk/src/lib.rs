@@ -100,22 +100,10 @@ impl fmt::Display for ChunkerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownName { name } => {
-                write!(
-                    f,
-                    "no chunker is named {name:?}; choose one of: {}",
-                    CHUNKER_NAMES.join(", ")
-                )
+                write!(f, "no chunker is named {name:?}; choose one of: {}", CHUNKER_NAMES.join(", "))
             }
-            Self::BadSizes {
-                min,
-                expected,
-                max,
-                rule,
-            } => {
-                write!(
-                    f,
-                    "chunk sizes min {min}, expected {expected}, max {max} bytes do not work: {rule}"
-                )
+            Self::BadSizes { min, expected, max, rule } => {
+                write!(f, "chunk sizes min {min}, expected {expected}, max {max} bytes do not work: {rule}")
             }
         }
     }

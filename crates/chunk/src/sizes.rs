@@ -13,11 +13,7 @@ pub struct Sizes {
 impl Sizes {
     /// 8 KiB, 16 KiB, 64 KiB. Where compression reaches across chunks their size hardly changes the ratio (10, 40 and
     /// 90 KB averages lay within 7 %, 2026), and 16 KiB halves the index that 8 KiB needs.
-    pub const DEFAULT: Self = Self {
-        min: 8 << 10,
-        expected: 16 << 10,
-        max: 64 << 10,
-    };
+    pub const DEFAULT: Self = Self { min: 8 << 10, expected: 16 << 10, max: 64 << 10 };
 
     /// No minimum lies below this: the widest window any chunker looks at, so that a window never leaves its chunk.
     pub const MIN_BYTES_LOWEST: u32 = 64;
@@ -31,14 +27,7 @@ impl Sizes {
     /// [`ChunkerError::BadSizes`] unless 64 <= `min`, `min` <= 3/4 `expected`, 2 `expected` <= `max` <= 64 MiB: the
     /// range in which the real average is the expected one.
     pub fn new(min: u32, expected: u32, max: u32) -> Result<Self, ChunkerError> {
-        let broken = |rule| {
-            Err(ChunkerError::BadSizes {
-                min,
-                expected,
-                max,
-                rule,
-            })
-        };
+        let broken = |rule| Err(ChunkerError::BadSizes { min, expected, max, rule });
         if min < Self::MIN_BYTES_LOWEST {
             broken("min must be at least 64")
         } else if max > Self::MAX_BYTES_HIGHEST {

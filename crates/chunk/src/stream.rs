@@ -43,14 +43,7 @@ impl<C: Chunker, R: Read> StreamChunker<C, R> {
         if buffer.bytes.len() < bytes {
             buffer.bytes = vec![0; bytes];
         }
-        Self {
-            chunker,
-            reader,
-            buffer,
-            start: 0,
-            end: 0,
-            reader_ended: false,
-        }
+        Self { chunker, reader, buffer, start: 0, end: 0, reader_ended: false }
     }
 
     /// The next chunk, never empty; `None` at the end of the stream.

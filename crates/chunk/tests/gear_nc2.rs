@@ -16,22 +16,14 @@ struct Oracle {
 impl Oracle {
     fn new(sizes: Sizes, key: &[u8; 32]) -> Self {
         let mut output = vec![0; 256 * 8];
-        blake3::Hasher::new_keyed(key)
-            .update(b"siltstone gear-nc2 table")
-            .finalize_xof()
-            .fill(&mut output);
-        let table = output
-            .chunks(8)
-            .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
-            .collect();
+        blake3::Hasher::new_keyed(key).update(b"siltstone gear-nc2 table").finalize_xof().fill(&mut output);
+        let table = output.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
         Self { sizes, table }
     }
 
     fn hash(&self, window: &[u8]) -> u64 {
         assert_eq!(window.len(), 64);
-        (0..64).fold(0u64, |sum, k| {
-            sum.wrapping_add(self.table[usize::from(window[63 - k])] << k)
-        })
+        (0..64).fold(0u64, |sum, k| sum.wrapping_add(self.table[usize::from(window[63 - k])] << k))
     }
 
     fn cut(&self, data: &[u8]) -> usize {
@@ -50,11 +42,7 @@ impl Oracle {
     }
 }
 
-#[allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn normal_as_written(min: usize, expected: usize) -> usize {
     let (m, e) = (min as f64, expected as f64);
     let z = (3.0 * e - 4.0 * m) / (27.0 * e + 4.0 * m);
@@ -98,10 +86,7 @@ fn real_average_is_the_expected_size() {
         let count = lengths(&GearNc2::new(sizes(min, expected, max), &[1; 32]), &data).len();
         let average = data.len() / count;
         let off = average.abs_diff(expected as usize) * 1000 / expected as usize;
-        assert!(
-            off < 30,
-            "expected {expected}, found {average} with min {min}, max {max}"
-        );
+        assert!(off < 30, "expected {expected}, found {average} with min {min}, max {max}");
     }
 }
 
@@ -131,10 +116,7 @@ fn cuts_find_themselves_again_after_an_insertion() {
     let before = ends(lengths(&chunker, &data));
     let edited = [&data[..1 << 20], b"seven b", &data[1 << 20..]].concat();
     let after = ends(lengths(&chunker, &edited));
-    let kept = before
-        .iter()
-        .filter(|end| after.contains(end) || after.contains(&(**end + 7)))
-        .count();
+    let kept = before.iter().filter(|end| after.contains(end) || after.contains(&(**end + 7))).count();
     assert!(before.len() - kept <= 6, "{kept} of {} cuts kept", before.len());
 }
 

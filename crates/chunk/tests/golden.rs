@@ -30,13 +30,7 @@ fn found(case: &str) -> String {
         digest.update(&u32::try_from(*length).expect("below max").to_le_bytes());
     }
     let first: Vec<String> = lengths.iter().take(3).map(ToString::to_string).collect();
-    format!(
-        "{} {} {} {}",
-        fields.join(" "),
-        lengths.len(),
-        &digest.finalize().to_hex()[..32],
-        first.join(" ")
-    )
+    format!("{} {} {} {}", fields.join(" "), lengths.len(), &digest.finalize().to_hex()[..32], first.join(" "))
 }
 
 #[test]

@@ -59,16 +59,10 @@ proptest! {
 fn every_length_around_the_buffer_comes_back_whole() {
     let chunker = GearNc2::new(sizes(16 << 10, 32 << 10, 64 << 10), &[2; 32]);
     let data = random_bytes("buffer", (256 << 10) + 2);
-    for len in (0..3)
-        .chain((64 << 10) - 1..=(64 << 10) + 1)
-        .chain((256 << 10) - 1..=(256 << 10) + 2)
-    {
+    for len in (0..3).chain((64 << 10) - 1..=(64 << 10) + 1).chain((256 << 10) - 1..=(256 << 10) + 2) {
         let mut stream = StreamChunker::new(&chunker as &dyn Chunker, &data[..len]);
         assert_eq!(stream_chunks(&mut stream).concat(), data[..len]);
-        assert!(
-            stream.next_chunk().expect("the reader works").is_none(),
-            "the end stays the end"
-        );
+        assert!(stream.next_chunk().expect("the reader works").is_none(), "the end stays the end");
     }
 }
 
@@ -76,12 +70,7 @@ fn every_length_around_the_buffer_comes_back_whole() {
 fn memory_serves_one_stream_after_another() {
     let data = random_bytes("memory", 700_000);
     let mut buffer = StreamBuffer::default();
-    for (expected, len) in [
-        (16 << 10, 700_000),
-        (1 << 10, 90_000),
-        (256 << 10, 0),
-        (64 << 10, 650_000),
-    ] {
+    for (expected, len) in [(16 << 10, 700_000), (1 << 10, 90_000), (256 << 10, 0), (64 << 10, 650_000)] {
         let chunker = GearNc2::new(Sizes::around(expected).expect("sizes"), &[4; 32]);
         let mut stream = StreamChunker::with_buffer(&chunker as &dyn Chunker, &data[..len], buffer);
         let found: Vec<_> = stream_chunks(&mut stream).iter().map(Vec::len).collect();

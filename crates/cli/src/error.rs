@@ -45,8 +45,6 @@ pub(crate) enum CliError {
     RepositoryFileEmpty { path: PathBuf },
     #[error("{location}: this version keeps repositories in local folders only, not at '{scheme}:'")]
     UnsupportedPlace { location: String, scheme: String },
-    #[error("cannot make the folder {path} for the repository: {source}")]
-    RepositoryFolder { path: PathBuf, source: io::Error },
     #[error("{path} is not empty: a new repository needs an empty or a new folder")]
     FolderNotEmpty { path: PathBuf },
     #[error("cannot read the password file {path}: {source}")]
@@ -59,14 +57,12 @@ pub(crate) enum CliError {
     EmptyPassword,
     #[error("the two passwords differ")]
     PasswordsDiffer,
-    #[error("standard input cannot give both the password and the data: give the password by a file, a command or SILT_PASSWORD")]
+    #[error(
+        "standard input cannot give both the password and the data: give the password by a file, a command or SILT_PASSWORD"
+    )]
     PasswordAndData,
     #[error("{name} is '{value}': {reason}")]
     BadVariable { name: &'static str, value: String, reason: String },
-    #[error("{option} is '{value}': {reason}")]
-    BadValue { option: &'static str, value: String, reason: String },
-    #[error("{given} needs {needed} as well")]
-    Needs { given: &'static str, needed: &'static str },
     #[error("nothing to back up: name files or folders, or use --files-from or --stdin")]
     NothingToBackUp,
     #[error("cannot read the list {path}: {source}")]
@@ -79,9 +75,13 @@ pub(crate) enum CliError {
     OutputFile { path: PathBuf, source: io::Error },
     #[error("no policy was specified, no snapshots will be removed: give ids, or --keep-* options")]
     EmptyPolicy,
-    #[error("--unsafe-allow-remove-all without a policy is only allowed together with --host, --tag, --path or --series")]
+    #[error(
+        "--unsafe-allow-remove-all without a policy is only allowed together with --host, --tag, --path or --series"
+    )]
     RemoveAllUnfiltered,
-    #[error("refusing to remove all snapshots of the group {group}: the policy keeps none; --unsafe-allow-remove-all allows it")]
+    #[error(
+        "refusing to remove all snapshots of the group {group}: the policy keeps none; --unsafe-allow-remove-all allows it"
+    )]
     GroupEmptied { group: String },
     #[error("the repository contains errors: {findings} found")]
     Damaged { findings: usize },
@@ -138,7 +138,8 @@ impl CliError {
 
     fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Engine(EngineError::Store(StoreError::LeaseHeld { .. })) | Self::Store(StoreError::LeaseHeld { .. }) => {
+            Self::Engine(EngineError::Store(StoreError::LeaseHeld { .. }))
+            | Self::Store(StoreError::LeaseHeld { .. }) => {
                 Some("--retry-lock waits for it, 'silt unlock' takes over from a dead process")
             }
             _ => None,

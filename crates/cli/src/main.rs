@@ -1,5 +1,7 @@
 //! `silt`: arguments in, text or JSON out. What a command does is the engine's; this program parses, asks and renders.
 
+#![allow(clippy::doc_markdown, reason = "the documentation of an option is its help text")]
+
 mod args;
 mod commands;
 mod environment;

@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn two_options_conflict() {
-        let both = GlobalArgs { password_command: Some("x".into()), password_file: Some("y".into()), ..Default::default() };
+        let both =
+            GlobalArgs { password_command: Some("x".into()), password_file: Some("y".into()), ..Default::default() };
         assert!(matches!(PasswordSource::choose(&both), Err(CliError::Conflict { .. })));
         let one = GlobalArgs { password_file: Some("y".into()), ..Default::default() };
         assert_eq!(PasswordSource::choose(&one).expect("fine"), PasswordSource::File("y".into()));

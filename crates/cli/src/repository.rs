@@ -61,7 +61,9 @@ pub(crate) fn folder(place: &Path) -> Result<PathBuf, CliError> {
     if let Some(path) = bytes.strip_prefix(b"local:") {
         return Ok(PathBuf::from(OsString::from_vec(path.to_vec())));
     }
-    let scheme = FOREIGN_SCHEMES.iter().find(|scheme| bytes.strip_prefix(scheme.as_bytes()).is_some_and(|rest| rest.starts_with(b":")));
+    let scheme = FOREIGN_SCHEMES
+        .iter()
+        .find(|scheme| bytes.strip_prefix(scheme.as_bytes()).is_some_and(|rest| rest.starts_with(b":")));
     match scheme {
         Some(&scheme) => {
             Err(CliError::UnsupportedPlace { location: place.display().to_string(), scheme: scheme.to_owned() })

@@ -11,10 +11,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Runs the work; as long as it finds the series locked and the user's patience lasts, runs it again.
-pub(crate) fn while_locked<T>(
-    context: &Context,
-    mut work: impl FnMut() -> Result<T, CliError>,
-) -> Result<T, CliError> {
+pub(crate) fn while_locked<T>(context: &Context, mut work: impl FnMut() -> Result<T, CliError>) -> Result<T, CliError> {
     let patience = context.options.retry_lock.unwrap_or_default().0;
     let began = Instant::now();
     let mut pause = PAUSE_FIRST;
@@ -29,7 +26,6 @@ pub(crate) fn while_locked<T>(
         }
     }
 }
-
 
 /// Sleeps, but no longer than until the user asks to stop.
 fn wait(pause: Duration) {

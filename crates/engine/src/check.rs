@@ -1,7 +1,24 @@
 //! Checking a repository: that everything committed is there, authentic, consistent and, if asked, readable to the last byte.
+//!
+//! ```text
+//! always        key slots open; newest manifests open and agree with themselves; containers are there, in the recorded size,
+//!               with sound indexes; every catalog can be walked; each snapshot's necessary chunks are exactly those it refers to
+//! --read-data   of the chosen containers every byte: header, seals, padding, and each chunk against its fingerprint
+//! ```
+//! A check writes nothing and takes no lease; what a backup in progress adds meanwhile is an orphan to it, and said to be one.
 
+use crate::chunks::ChunkSource;
+use crate::parallel::{Pool, Ticket, cores};
 use crate::{EngineError, Observer};
+use roaring::RoaringTreemap;
+use siltstone_store::catalog::CatalogReader;
+use siltstone_store::container::{ContainerReader, ContainerRecord};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::region::RegionDecoder;
 use siltstone_store::repository::Repository;
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName};
+use siltstone_store::{ChunkRun, ContainerId, SeriesId, StoreError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How much of the containers' data to read.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -54,11 +71,248 @@ pub struct CheckReport {
 }
 
 /// Checks the whole repository; damage is reported, not returned as an error.
+///
+/// # Errors
+/// What keeps the repository from being looked at: the storage cannot be listed; the user interrupted the check.
 pub fn check(
     repository: &Repository,
     read_data: ReadData,
     observer: &dyn Observer,
 ) -> Result<CheckReport, EngineError> {
-    let _ = (repository, read_data, observer);
-    todo!()
+    let mut report = CheckReport::default();
+    let (_, damaged_slots) = repository.key_slots()?;
+    report.findings.extend(damaged_slots.iter().map(|error| finding("keys", error)));
+    let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
+    let mut sizes: BTreeMap<SeriesId, HashMap<ContainerId, u64>> = BTreeMap::new();
+    for meta in &listed {
+        if let ObjectName::Container(series, id) = meta.name {
+            sizes.entry(series).or_default().insert(id, meta.bytes);
+        }
+    }
+    let mut checked = Vec::new();
+    let series: BTreeSet<SeriesId> = repository.series()?.into_iter().chain(sizes.keys().copied()).collect();
+    for series in series {
+        report.series += 1;
+        match repository.manifest(series) {
+            Ok(Some(manifest)) => checked.push(manifest),
+            Ok(None) => report.findings.push(Finding {
+                object: format!("series/{series}"),
+                what: "its manifest is missing, but containers of it are there; bring back a copy of the manifest"
+                    .to_owned(),
+                snapshots: Vec::new(),
+            }),
+            Err(error) => report.findings.push(finding(&format!("series/{series}"), &error)),
+        }
+    }
+    note_orphans(&listed, &checked, &mut report);
+    for manifest in &checked {
+        let sizes = sizes.remove(&manifest.series).unwrap_or_default();
+        SeriesCheck { repository, manifest, sizes, observer, read_data }.run(&mut report)?;
+    }
+    Ok(report)
+}
+
+fn finding(object: &str, error: &StoreError) -> Finding {
+    Finding { object: object.to_owned(), what: error.to_string(), snapshots: Vec::new() }
+}
+
+/// Containers that their manifest does not name, and manifests that are not the newest. Of a series whose manifest cannot be read,
+/// nothing is called an orphan.
+fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut CheckReport) {
+    let newest: HashMap<SeriesId, (u64, BTreeSet<ContainerId>)> = manifests
+        .iter()
+        .map(|manifest| {
+            let ids = manifest.containers.iter().map(|record| record.id).collect();
+            (manifest.series, (manifest.sequence, ids))
+        })
+        .collect();
+    for meta in listed {
+        let is_orphan = match meta.name {
+            ObjectName::Container(series, id) => newest.get(&series).is_some_and(|(_, ids)| !ids.contains(&id)),
+            ObjectName::Manifest(series, sequence) => newest.get(&series).is_some_and(|(last, _)| sequence < *last),
+            _ => false,
+        };
+        if is_orphan {
+            report.orphans += 1;
+            report.orphan_bytes += meta.bytes;
+        }
+    }
+}
+
+/// The check of one series.
+struct SeriesCheck<'c> {
+    repository: &'c Repository,
+    manifest: &'c Manifest,
+    sizes: HashMap<ContainerId, u64>,
+    observer: &'c dyn Observer,
+    read_data: ReadData,
+}
+
+/// Damage of a container and the chunks it costs.
+struct ContainerDamage {
+    object: String,
+    error: String,
+    chunks: Vec<ChunkRun>,
+}
+
+impl SeriesCheck<'_> {
+    fn run(&self, report: &mut CheckReport) -> Result<(), EngineError> {
+        let name = self.manifest.object_name().to_string();
+        report.findings.extend(self.manifest.faults().iter().map(|error| finding(&name, error)));
+        report.containers += self.manifest.containers.len() as u64;
+        let damage = self.check_containers(report)?;
+        self.add_container_findings(&damage, report);
+        let mut lost = RoaringTreemap::new();
+        damage.iter().flat_map(|damage| &damage.chunks).for_each(|run| {
+            lost.insert_range(run.range());
+        });
+        self.check_snapshots(&lost, report)
+    }
+
+    fn is_chosen(&self, at: usize) -> Result<bool, EngineError> {
+        Ok(match self.read_data {
+            ReadData::None => false,
+            ReadData::All => true,
+            ReadData::Subset { part, parts } => {
+                at as u64 % u64::from(parts.max(1)) == u64::from(part.saturating_sub(1))
+            }
+            ReadData::Percent(percent) => {
+                let random =
+                    getrandom::u32().map_err(|error| EngineError::Local { source: std::io::Error::other(error) })?;
+                f64::from(random) / f64::from(u32::MAX) * 100.0 < percent
+            }
+        })
+    }
+
+    /// Looks at every container: its size, its index, and all of it if it is chosen.
+    fn check_containers(&self, report: &mut CheckReport) -> Result<Vec<ContainerDamage>, EngineError> {
+        let mut chosen = Vec::new();
+        for at in 0..self.manifest.containers.len() {
+            chosen.push(self.is_chosen(at)?);
+        }
+        let bytes = self.manifest.containers.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
+        self.observer.estimate(chosen.len() as u64, bytes.map(|(record, _)| record.object_bytes).sum(), true);
+        let results: Vec<Option<(Vec<ContainerDamage>, u64)>> = std::thread::scope(|scope| {
+            let pool = Pool::start(scope, "check", cores(), cores(), || RegionDecoder::new().ok());
+            let submit = |(record, chosen): (&ContainerRecord, bool)| {
+                let record = record.clone();
+                pool.submit(move |decoder| self.check_container(&record, chosen, decoder.as_mut()))
+            };
+            let tickets: Vec<_> = self.manifest.containers.iter().zip(chosen).map(submit).collect();
+            tickets.into_iter().map(Ticket::wait).collect()
+        });
+        if self.observer.is_cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        let mut damage = Vec::new();
+        for (found, bytes_read) in results.into_iter().flatten() {
+            damage.extend(found);
+            report.bytes_read += bytes_read;
+            report.containers_read += u64::from(bytes_read > 0);
+        }
+        Ok(damage)
+    }
+
+    fn check_container(
+        &self,
+        record: &ContainerRecord,
+        chosen: bool,
+        decoder: Option<&mut RegionDecoder>,
+    ) -> (Vec<ContainerDamage>, u64) {
+        if self.observer.is_cancelled() {
+            return (Vec::new(), 0);
+        }
+        let name = record.object_name(self.manifest.series);
+        let damaged = |error: String, chunks: &[ChunkRun]| ContainerDamage {
+            object: name.to_string(),
+            error,
+            chunks: chunks.to_vec(),
+        };
+        let found = self.sizes.get(&record.id);
+        let Some(found) = found else {
+            return (vec![damaged("it is missing".to_owned(), &record.chunks)], 0);
+        };
+        let mut damage = Vec::new();
+        if *found != record.object_bytes {
+            let what = format!("it has {found} bytes instead of {}", record.object_bytes);
+            damage.push(damaged(what, &record.chunks));
+        }
+        let storage = self.repository.storage();
+        let keys = self.repository.keys();
+        let mut bytes_read = 0;
+        match (chosen, decoder) {
+            (true, Some(decoder)) => match storage.read(&name) {
+                Ok(object) => {
+                    bytes_read = object.len() as u64;
+                    let all = ContainerReader::check(keys, self.manifest.series, record, &object, decoder);
+                    damage.extend(all.into_iter().map(|one| damaged(one.error.to_string(), &one.chunks)));
+                }
+                Err(error) => damage.push(damaged(error.to_string(), &record.chunks)),
+            },
+            _ => {
+                if let Err(error) = ContainerReader::open(storage, keys, self.manifest.series, record) {
+                    damage.push(damaged(error.to_string(), &record.chunks));
+                }
+            }
+        }
+        self.observer.advance(1, bytes_read);
+        (damage, bytes_read)
+    }
+
+    /// Tells each damage with the snapshots it touches.
+    fn add_container_findings(&self, damage: &[ContainerDamage], report: &mut CheckReport) {
+        let mut touched = vec![Vec::new(); damage.len()];
+        if !damage.is_empty() {
+            let snapshots = self.manifest.snapshots();
+            self.manifest.for_each_necessary(|position, necessary| {
+                for (touched, damage) in touched.iter_mut().zip(damage) {
+                    let is_touched = damage.chunks.iter().any(|run| necessary.range_cardinality(run.range()) > 0);
+                    if is_touched && let Some(snapshot) = snapshots.get(position) {
+                        touched.push(snapshot.id.short());
+                    }
+                }
+            });
+        }
+        report.findings.extend(damage.iter().zip(touched).map(|(damage, snapshots)| Finding {
+            object: damage.object.clone(),
+            what: damage.error.clone(),
+            snapshots,
+        }));
+    }
+
+    /// Walks each snapshot's catalog and compares what it refers to with what the manifest says it needs.
+    fn check_snapshots(&self, lost: &RoaringTreemap, report: &mut CheckReport) -> Result<(), EngineError> {
+        let chunks = ChunkSource::new(self.repository, self.manifest);
+        for (position, snapshot) in self.manifest.snapshots().iter().enumerate() {
+            if self.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            report.snapshots += 1;
+            let mut referred = RoaringTreemap::new();
+            let mut faults = Vec::new();
+            CatalogReader::new(&chunks, snapshot.root).visit_chunks(&mut |step| match step {
+                Ok(run) => {
+                    referred.insert_range(run.range());
+                }
+                Err(error) => faults.push(error),
+            });
+            let necessary = self.manifest.necessary(position);
+            let complaint = if faults.is_empty() {
+                (referred != necessary).then(|| {
+                    let missing = (&referred - &necessary).len();
+                    let extra = (&necessary - &referred).len();
+                    format!("it refers to {missing} chunks that it is not said to need, and not to {extra} that it is")
+                })
+            } else {
+                // Damage of the containers has been told; here it is only what else keeps the catalog from being read.
+                let is_known = !lost.is_empty() && !necessary.is_disjoint(lost);
+                (!is_known).then(|| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+            };
+            if let Some(what) = complaint {
+                let id = snapshot.id.short();
+                report.findings.push(Finding { object: format!("snapshot {id}"), what, snapshots: vec![id] });
+            }
+        }
+        Ok(())
+    }
 }

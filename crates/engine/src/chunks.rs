@@ -20,11 +20,11 @@ const READERS_MAX: usize = 48;
 const REGIONS_MAX: usize = 24;
 
 /// A decoded region: plain bytes of consecutive stored chunks.
-pub type PlainRegion = Arc<Vec<u8>>;
+pub(crate) type PlainRegion = Arc<Vec<u8>>;
 
 /// Reads chunks of one series as one manifest describes it.
 #[derive(Debug)]
-pub struct ChunkSource<'r> {
+pub(crate) struct ChunkSource<'r> {
     repository: &'r Repository,
     series: SeriesId,
     records: Vec<ContainerRecord>,
@@ -36,12 +36,12 @@ pub struct ChunkSource<'r> {
 
 impl<'r> ChunkSource<'r> {
     /// A source for the containers of `manifest`.
-    pub fn new(repository: &'r Repository, manifest: &Manifest) -> Self {
+    pub(crate) fn new(repository: &'r Repository, manifest: &Manifest) -> Self {
         Self::with_limits(repository, manifest, READERS_MAX, REGIONS_MAX)
     }
 
     /// The same, keeping at most so many container indexes and decoded regions.
-    pub fn with_limits(repository: &'r Repository, manifest: &Manifest, readers: usize, regions: usize) -> Self {
+    pub(crate) fn with_limits(repository: &'r Repository, manifest: &Manifest, readers: usize, regions: usize) -> Self {
         let at_least_one = |count| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
         let records = manifest.containers.clone();
         let mut spans: Vec<_> = records
@@ -66,17 +66,17 @@ impl<'r> ChunkSource<'r> {
     }
 
     /// The repository read from.
-    pub fn repository(&self) -> &'r Repository {
+    pub(crate) fn repository(&self) -> &'r Repository {
         self.repository
     }
 
     /// The containers, in the order of [`ChunkSource::container_of`]'s answers.
-    pub fn records(&self) -> &[ContainerRecord] {
+    pub(crate) fn records(&self) -> &[ContainerRecord] {
         &self.records
     }
 
     /// Which container holds the number.
-    pub fn container_of(&self, number: ChunkNumber) -> Result<usize, StoreError> {
+    pub(crate) fn container_of(&self, number: ChunkNumber) -> Result<usize, StoreError> {
         let after = self.spans.partition_point(|(first, ..)| *first <= number.0);
         match after.checked_sub(1).and_then(|at| self.spans.get(at)) {
             Some((_, last, container)) if number.0 <= *last => Ok(*container),
@@ -85,7 +85,7 @@ impl<'r> ChunkSource<'r> {
     }
 
     /// The index of a container, read once and kept for a while.
-    pub fn reader(&self, container: usize) -> Result<Arc<ContainerReader>, StoreError> {
+    pub(crate) fn reader(&self, container: usize) -> Result<Arc<ContainerReader>, StoreError> {
         if let Some(reader) = lock(&self.readers).get(&container) {
             return Ok(reader.clone());
         }
@@ -97,14 +97,14 @@ impl<'r> ChunkSource<'r> {
     }
 
     /// Where a chunk lies: its container, region, offset, length and fingerprint.
-    pub fn place_of(&self, number: ChunkNumber) -> Result<(usize, ChunkPlace), StoreError> {
+    pub(crate) fn place_of(&self, number: ChunkNumber) -> Result<(usize, ChunkPlace), StoreError> {
         let container = self.container_of(number)?;
         let place = self.reader(container)?.index().find(number).ok_or(StoreError::MissingChunk { number })?;
         Ok((container, place))
     }
 
     /// A region's plain bytes, kept for a while; its chunks are *not* yet verified.
-    pub fn region(&self, container: usize, region: usize) -> Result<PlainRegion, StoreError> {
+    pub(crate) fn region(&self, container: usize, region: usize) -> Result<PlainRegion, StoreError> {
         if let Some(plain) = lock(&self.regions).get(&(container, region)) {
             return Ok(plain.clone());
         }
@@ -116,7 +116,11 @@ impl<'r> ChunkSource<'r> {
     }
 
     /// A chunk's bytes, verified, given to `use_bytes`.
-    pub fn with_chunk<R>(&self, number: ChunkNumber, use_bytes: impl FnOnce(&[u8]) -> R) -> Result<R, StoreError> {
+    pub(crate) fn with_chunk<R>(
+        &self,
+        number: ChunkNumber,
+        use_bytes: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R, StoreError> {
         let (container, place) = self.place_of(number)?;
         let plain = self.region(container, place.region)?;
         let bytes = self.verified(container, &place, &plain)?;
@@ -124,7 +128,12 @@ impl<'r> ChunkSource<'r> {
     }
 
     /// The bytes of one chunk within its region's plain bytes, after comparing them with the fingerprint.
-    pub fn verified<'p>(&self, container: usize, place: &ChunkPlace, plain: &'p [u8]) -> Result<&'p [u8], StoreError> {
+    pub(crate) fn verified<'p>(
+        &self,
+        container: usize,
+        place: &ChunkPlace,
+        plain: &'p [u8],
+    ) -> Result<&'p [u8], StoreError> {
         let damaged = |reason: &str| {
             let name = self.records[container].object_name(self.series);
             let part = format!("region {}, chunk {}", place.region, place.chunk.number);
@@ -143,7 +152,11 @@ impl<'r> ChunkSource<'r> {
 impl MetadataSource for ChunkSource<'_> {
     fn load(&self, number: ChunkNumber) -> Result<Arc<[u8]>, StoreError> {
         if !number.is_metadata() {
-            return Err(StoreError::damaged(&format!("chunk {number}"), "reference", "a catalog points to file content"));
+            return Err(StoreError::damaged(
+                &format!("chunk {number}"),
+                "reference",
+                "a catalog points to file content",
+            ));
         }
         self.with_chunk(number, |bytes| Arc::from(bytes))
     }

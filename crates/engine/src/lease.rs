@@ -10,7 +10,7 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// This process.
-pub fn this_holder(host: &str, user: &str) -> LeaseHolder {
+pub(crate) fn this_holder(host: &str, user: &str) -> LeaseHolder {
     let pid = std::process::id();
     LeaseHolder {
         host: host.to_owned(),
@@ -22,7 +22,7 @@ pub fn this_holder(host: &str, user: &str) -> LeaseHolder {
 }
 
 /// Whether the process that took a lease is known to be gone.
-pub fn is_dead(holder: &LeaseHolder, host: &str) -> bool {
+pub(crate) fn is_dead(holder: &LeaseHolder, host: &str) -> bool {
     if holder.host != host {
         return false;
     }
@@ -54,9 +54,11 @@ fn started_ticks(pid: u32) -> Option<u64> {
 }
 
 /// The time now.
-pub fn now() -> Time {
+pub(crate) fn now() -> Time {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
-        Ok(since) => Time { seconds: since.as_secs().try_into().unwrap_or(i64::MAX), nanoseconds: since.subsec_nanos() },
+        Ok(since) => {
+            Time { seconds: since.as_secs().try_into().unwrap_or(i64::MAX), nanoseconds: since.subsec_nanos() }
+        }
         Err(before) => {
             let before = before.duration();
             let seconds = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);

@@ -16,6 +16,7 @@ mod parallel;
 pub mod restore;
 pub mod snapshots;
 pub mod stats;
+pub mod unlock;
 
 pub use error::EngineError;
 pub use observer::{EntryAction, Notice, Observer, Silent};

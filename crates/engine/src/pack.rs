@@ -8,7 +8,7 @@ use siltstone_store::{ContainerId, SeriesId, StoreError};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where finished containers go.
-pub trait ContainerSink: Sync {
+pub(crate) trait ContainerSink: Sync {
     /// An identity no other container of the series has.
     fn new_id(&self) -> ContainerId;
     /// Takes the container.
@@ -27,14 +27,14 @@ impl ContainerSink for SeriesWriter<'_> {
 
 /// A sink for dry runs: containers are made in full, so that their sizes are true, and dropped.
 #[derive(Debug)]
-pub struct DrySink {
+pub(crate) struct DrySink {
     lease: u64,
     next_serial: AtomicU32,
 }
 
 impl DrySink {
     /// A sink that names containers as a writer under this lease would.
-    pub fn new(lease: u64) -> Self {
+    pub(crate) fn new(lease: u64) -> Self {
         Self { lease, next_serial: AtomicU32::new(0) }
     }
 }
@@ -50,7 +50,7 @@ impl ContainerSink for DrySink {
 }
 
 /// Containers in the making, one per kind.
-pub struct Packer<'a> {
+pub(crate) struct Packer<'a> {
     keys: &'a RepositoryKeys,
     series: SeriesId,
     sink: &'a dyn ContainerSink,
@@ -61,30 +61,30 @@ pub struct Packer<'a> {
 
 /// What a packer made.
 #[derive(Debug, Default)]
-pub struct Packed {
+pub(crate) struct Packed {
     /// The containers, in the order they were finished.
-    pub containers: Vec<ContainerRecord>,
+    pub(crate) containers: Vec<ContainerRecord>,
     /// Sealed bytes of data regions.
-    pub data_region_bytes: u64,
+    pub(crate) data_region_bytes: u64,
     /// Sealed bytes of metadata regions.
-    pub metadata_region_bytes: u64,
+    pub(crate) metadata_region_bytes: u64,
 }
 
 impl Packed {
     /// The bytes of all containers made.
-    pub fn object_bytes(&self) -> u64 {
+    pub(crate) fn object_bytes(&self) -> u64 {
         self.containers.iter().map(|record| record.object_bytes).sum()
     }
 }
 
 impl<'a> Packer<'a> {
     /// A packer for one series.
-    pub fn new(keys: &'a RepositoryKeys, series: SeriesId, sink: &'a dyn ContainerSink) -> Self {
+    pub(crate) fn new(keys: &'a RepositoryKeys, series: SeriesId, sink: &'a dyn ContainerSink) -> Self {
         Self { keys, series, sink, data: None, metadata: None, packed: Packed::default() }
     }
 
     /// Adds a region to the open container of its kind; a full one is handed to the sink first.
-    pub fn push(&mut self, kind: ContainerKind, region: &EncodedRegion) -> Result<(), StoreError> {
+    pub(crate) fn push(&mut self, kind: ContainerKind, region: &EncodedRegion) -> Result<(), StoreError> {
         let open = match kind {
             ContainerKind::Data => &mut self.data,
             ContainerKind::Metadata => &mut self.metadata,
@@ -106,7 +106,7 @@ impl<'a> Packer<'a> {
     }
 
     /// Hands over what is open.
-    pub fn finish(mut self) -> Result<Packed, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<Packed, StoreError> {
         for builder in [self.data.take(), self.metadata.take()].into_iter().flatten() {
             self.packed.containers.push(hand_over(builder, self.sink)?);
         }

@@ -9,18 +9,18 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 /// The promise of a result. Waiting gives `None` if the worker went away (a panic, which the scope then reports).
 #[derive(Debug)]
-pub struct Ticket<R>(Receiver<R>);
+pub(crate) struct Ticket<R>(Receiver<R>);
 
 impl<R> Ticket<R> {
     /// A ticket whose result is there already.
-    pub fn ready(result: R) -> Self {
+    pub(crate) fn ready(result: R) -> Self {
         let (sender, receiver) = bounded(1);
         let _ = sender.send(result);
         Self(receiver)
     }
 
     /// Waits for the result.
-    pub fn wait(self) -> Option<R> {
+    pub(crate) fn wait(self) -> Option<R> {
         self.0.recv().ok()
     }
 }
@@ -29,21 +29,19 @@ type Task<'env, S> = Box<dyn FnOnce(&mut S) + Send + 'env>;
 
 /// Workers that each own a state `S` and run what is submitted. Dropping every clone lets the workers end.
 #[derive(Debug)]
-pub struct Pool<'env, S> {
+pub(crate) struct Pool<'env, S> {
     queue: Sender<Task<'env, S>>,
 }
 
 impl<S> Clone for Pool<'_, S> {
     fn clone(&self) -> Self {
-        Self {
-            queue: self.queue.clone(),
-        }
+        Self { queue: self.queue.clone() }
     }
 }
 
 impl<'env, S> Pool<'env, S> {
     /// Starts `workers` threads in `scope`; at most `queued` tasks wait before `submit` blocks.
-    pub fn start<'scope>(
+    pub(crate) fn start<'scope>(
         scope: &'scope Scope<'scope, 'env>,
         name: &str,
         workers: usize,
@@ -68,7 +66,7 @@ impl<'env, S> Pool<'env, S> {
     }
 
     /// Hands in work; blocks while the queue is full.
-    pub fn submit<R: Send + 'env>(&self, work: impl FnOnce(&mut S) -> R + Send + 'env) -> Ticket<R> {
+    pub(crate) fn submit<R: Send + 'env>(&self, work: impl FnOnce(&mut S) -> R + Send + 'env) -> Ticket<R> {
         let (sender, receiver) = bounded(1);
         // A failed send drops the task and with it the sender: the ticket then says so.
         let _ = self.queue.send(Box::new(move |state| {
@@ -82,19 +80,16 @@ impl<'env, S> Pool<'env, S> {
 ///
 /// # Panics
 /// If the system refuses a thread: nothing can go on without.
-pub fn spawn_named<'scope, R: Send + 'scope>(
+pub(crate) fn spawn_named<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     body: impl FnOnce() -> R + Send + 'scope,
 ) -> ScopedJoinHandle<'scope, R> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn_scoped(scope, body)
-        .expect("the system gives threads")
+    std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, body).expect("the system gives threads")
 }
 
 /// How many threads a stage that computes should have: the cores this process may use.
-pub fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

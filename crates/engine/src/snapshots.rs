@@ -39,9 +39,7 @@ impl SnapshotFilter {
             && (self.series.is_empty() || self.series.contains(&view.series_name))
             && (self.tags.is_empty()
                 || self.tags.iter().any(|all| {
-                    all.iter().all(|tag| {
-                        (tag.is_empty() && snapshot.tags.is_empty()) || snapshot.tags.contains(tag)
-                    })
+                    all.iter().all(|tag| (tag.is_empty() && snapshot.tags.is_empty()) || snapshot.tags.contains(tag))
                 }))
             && self.paths.iter().all(|path| snapshot.paths.contains(path))
     }

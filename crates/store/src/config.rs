@@ -3,12 +3,7 @@
 //! Required features stand first, so that a program that does not know one of them says its name instead of stumbling over what
 //! that feature changed behind.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::encoding;
 use crate::error::StoreError;
@@ -60,11 +55,7 @@ impl Config {
     /// The bytes of the object `config`.
     pub fn seal(&self, keys: &RepositoryKeys) -> Result<Vec<u8>, StoreError> {
         self.validate(keys)?;
-        let body = Body {
-            repository: self.repository,
-            chunker: self.chunker.clone(),
-            created: self.created,
-        };
+        let body = Body { repository: self.repository, chunker: self.chunker.clone(), created: self.created };
         let plain = encoding::append(&body, encoding::encode(&self.features)?)?;
         seal_object(keys, &ObjectName::Config, ObjectKind::Config, &plain)
     }
@@ -77,17 +68,8 @@ impl Config {
         let plain = open_object(keys, &ObjectName::Config, ObjectKind::Config, object)?;
         let (features, rest) = encoding::take::<Vec<String>>(&ObjectName::Config, "features", &plain)?;
         refuse_unknown(&features)?;
-        let Body {
-            repository,
-            chunker,
-            created,
-        } = encoding::decode(&ObjectName::Config, "content", rest)?;
-        let config = Self {
-            repository,
-            features,
-            chunker,
-            created,
-        };
+        let Body { repository, chunker, created } = encoding::decode(&ObjectName::Config, "content", rest)?;
+        let config = Self { repository, features, chunker, created };
         config.validate(keys)?;
         Ok(config)
     }
@@ -99,9 +81,7 @@ impl Config {
     pub fn read(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Self, StoreError> {
         match storage.read(&ObjectName::Config) {
             Ok(object) => Self::open(keys, object),
-            Err(error) if error.is_not_found() => Err(StoreError::NotARepository {
-                location: storage.location(),
-            }),
+            Err(error) if error.is_not_found() => Err(StoreError::NotARepository { location: storage.location() }),
             Err(error) => Err(error.into()),
         }
     }
@@ -109,46 +89,26 @@ impl Config {
     fn validate(&self, keys: &RepositoryKeys) -> Result<(), StoreError> {
         refuse_unknown(&self.features)?;
         if self.repository != keys.repository() {
-            return Err(StoreError::Misplaced {
-                object: ObjectName::Config.to_string(),
-            });
+            return Err(StoreError::Misplaced { object: ObjectName::Config.to_string() });
         }
-        let ChunkerSettings {
-            min_bytes,
-            average_bytes,
-            max_bytes,
-            ..
-        } = self.chunker;
+        let ChunkerSettings { min_bytes, average_bytes, max_bytes, .. } = self.chunker;
         if u64::from(max_bytes) > CHUNK_BYTES_MAX as u64 {
             let limit = CHUNK_BYTES_MAX as u64;
-            return Err(StoreError::limit(
-                &ObjectName::Config,
-                "the longest chunk",
-                max_bytes.into(),
-                limit,
-            ));
+            return Err(StoreError::limit(&ObjectName::Config, "the longest chunk", max_bytes.into(), limit));
         }
         if !(1 <= min_bytes && min_bytes <= average_bytes && average_bytes <= max_bytes) {
-            return Err(StoreError::damaged(
-                &ObjectName::Config,
-                "content",
-                "its chunk sizes are out of order",
-            ));
+            return Err(StoreError::damaged(&ObjectName::Config, "content", "its chunk sizes are out of order"));
         }
         Ok(())
     }
 }
 
 fn refuse_unknown(features: &[String]) -> Result<(), StoreError> {
-    match features
-        .iter()
-        .find(|feature| !FEATURES_KNOWN.contains(&feature.as_str()))
-    {
+    match features.iter().find(|feature| !FEATURES_KNOWN.contains(&feature.as_str())) {
         None => Ok(()),
-        Some(feature) => Err(StoreError::UnknownFeature {
-            object: ObjectName::Config.to_string(),
-            feature: feature.clone(),
-        }),
+        Some(feature) => {
+            Err(StoreError::UnknownFeature { object: ObjectName::Config.to_string(), feature: feature.clone() })
+        }
     }
 }
 
@@ -166,25 +126,14 @@ mod tests {
         Config {
             repository: RepositoryId([2; 16]),
             features: Vec::new(),
-            chunker: ChunkerSettings {
-                name: "gear".into(),
-                min_bytes: 4096,
-                average_bytes: 16384,
-                max_bytes: 65536,
-            },
-            created: Time {
-                seconds: 1_700_000_000,
-                nanoseconds: 0,
-            },
+            chunker: ChunkerSettings { name: "gear".into(), min_bytes: 4096, average_bytes: 16384, max_bytes: 65536 },
+            created: Time { seconds: 1_700_000_000, nanoseconds: 0 },
         }
     }
 
     #[test]
     fn a_config_comes_back_as_it_was() {
-        assert_eq!(
-            Config::open(&keys(2), config().seal(&keys(2)).unwrap()).unwrap(),
-            config()
-        );
+        assert_eq!(Config::open(&keys(2), config().seal(&keys(2)).unwrap()).unwrap(), config());
     }
 
     #[test]
@@ -196,13 +145,8 @@ mod tests {
     #[test]
     fn an_unknown_feature_is_refused_by_name_whatever_follows_it() {
         let plain = encoding::encode(&["time travel"].as_slice()).unwrap();
-        let object = seal_object(
-            &keys(2),
-            &ObjectName::Config,
-            ObjectKind::Config,
-            &[plain, vec![255; 9]].concat(),
-        )
-        .unwrap();
+        let object =
+            seal_object(&keys(2), &ObjectName::Config, ObjectKind::Config, &[plain, vec![255; 9]].concat()).unwrap();
         let error = Config::open(&keys(2), object).unwrap_err().to_string();
         assert!(error.contains("time travel") && error.contains("newer"), "{error}");
     }
@@ -211,12 +155,7 @@ mod tests {
     fn absurd_chunk_sizes_are_refused() {
         for (min_bytes, average_bytes, max_bytes) in [(0, 1, 2), (3, 2, 4), (1, 5, 4), (1, 2, u32::MAX)] {
             let mut config = config();
-            config.chunker = ChunkerSettings {
-                name: "gear".into(),
-                min_bytes,
-                average_bytes,
-                max_bytes,
-            };
+            config.chunker = ChunkerSettings { name: "gear".into(), min_bytes, average_bytes, max_bytes };
             assert!(config.seal(&keys(2)).is_err());
         }
     }

@@ -6,10 +6,8 @@ use std::fmt;
 
 /// The postcard form of `value`, at the end of `bytes`.
 pub(crate) fn append<T: Serialize>(value: &T, bytes: Vec<u8>) -> Result<Vec<u8>, StoreError> {
-    postcard::to_extend(value, bytes).map_err(|error| StoreError::Machine {
-        operation: "encoding a structure",
-        reason: error.to_string(),
-    })
+    postcard::to_extend(value, bytes)
+        .map_err(|error| StoreError::Machine { operation: "encoding a structure", reason: error.to_string() })
 }
 
 /// The postcard form of `value`.
@@ -34,10 +32,6 @@ pub(crate) fn decode<T: DeserializeOwned>(
 ) -> Result<T, StoreError> {
     match take(object, part, bytes)? {
         (value, []) => Ok(value),
-        (_, rest) => Err(StoreError::damaged(
-            object,
-            part,
-            format!("{} bytes too many", rest.len()),
-        )),
+        (_, rest) => Err(StoreError::damaged(object, part, format!("{} bytes too many", rest.len()))),
     }
 }

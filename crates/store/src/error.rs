@@ -131,6 +131,18 @@ pub enum StoreError {
         object: String,
     },
 
+    /// A container was written after the newest manifest there is: manifests are missing.
+    #[error(
+        "manifests are missing: {container} was written after the newest one there is ({sequence}); \
+         bring back the newest copy of the files in series/, nothing is changed until then"
+    )]
+    LostManifest {
+        /// The container that tells.
+        container: String,
+        /// Sequence number of the newest manifest; 0 if there is none.
+        sequence: u64,
+    },
+
     /// Something was given in the wrong order or shape by the code above.
     #[error("{what}: {reason}")]
     Refused {
@@ -160,21 +172,12 @@ pub enum StoreError {
 impl StoreError {
     /// [`StoreError::Damaged`], from whatever names the object.
     pub fn damaged(object: &(impl fmt::Display + ?Sized), part: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Damaged {
-            object: object.to_string(),
-            part: part.into(),
-            reason: reason.into(),
-        }
+        Self::Damaged { object: object.to_string(), part: part.into(), reason: reason.into() }
     }
 
     /// [`StoreError::Limit`], from whatever names the object.
     pub fn limit(object: &(impl fmt::Display + ?Sized), what: &'static str, found: u64, limit: u64) -> Self {
-        Self::Limit {
-            object: object.to_string(),
-            what,
-            found,
-            limit,
-        }
+        Self::Limit { object: object.to_string(), what, found, limit }
     }
 
     /// Whether the object asked for is not there.
@@ -196,7 +199,8 @@ impl StoreError {
             | Self::UnknownVersion { .. }
             | Self::UnknownFeature { .. }
             | Self::MissingChunk { .. }
-            | Self::BrokenHistory { .. } => true,
+            | Self::BrokenHistory { .. }
+            | Self::LostManifest { .. } => true,
             Self::Storage(error) => {
                 error.is_not_found() || matches!(error, StorageError::TooShort { .. } | StorageError::TooLarge { .. })
             }
@@ -213,10 +217,7 @@ mod tests {
     fn damage_names_the_object_and_the_part() {
         let error = StoreError::damaged("containers/ab/01-02", "region 3", "the seal does not hold");
         let text = error.to_string();
-        assert!(
-            text.contains("containers/ab/01-02") && text.contains("region 3"),
-            "{text}"
-        );
+        assert!(text.contains("containers/ab/01-02") && text.contains("region 3"), "{text}");
         assert!(error.is_damage() && !error.is_not_found() && !error.is_full());
     }
 }

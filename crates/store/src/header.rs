@@ -4,12 +4,7 @@
 //! magic 8 | version 2 | kind 1 | key mode 1 | salt 32 | key commitment 16 | checksum 4
 //! ```
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::error::StoreError;
 use std::fmt;
@@ -45,15 +40,9 @@ pub enum ObjectKind {
 
 impl ObjectKind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [
-            Self::Config,
-            Self::KeySlot,
-            Self::Manifest,
-            Self::DataContainer,
-            Self::MetadataContainer,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u8 == byte)
+        [Self::Config, Self::KeySlot, Self::Manifest, Self::DataContainer, Self::MetadataContainer]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -92,9 +81,7 @@ impl ObjectHeader {
     /// flipped version is told from a newer one.
     pub fn parse(object: &dyn fmt::Display, bytes: &[u8]) -> Result<Self, StoreError> {
         let damaged = |reason: &str| StoreError::damaged(object, "header", reason);
-        let header: &[u8; HEADER_BYTES] = bytes
-            .first_chunk()
-            .ok_or_else(|| damaged("the object ends within it"))?;
+        let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or_else(|| damaged("the object ends within it"))?;
         let mut rest = Fields(header);
         if rest.take::<8>() != Some(MAGIC) {
             return Err(damaged("it does not begin with Siltstone's magic"));
@@ -118,10 +105,7 @@ impl ObjectHeader {
         let [kind, mode] = kind_and_mode.unwrap_or_default();
         if mode != KEY_MODE_DERIVED {
             let feature = format!("key mode {mode}");
-            return Err(StoreError::UnknownFeature {
-                object: object.to_string(),
-                feature,
-            });
+            return Err(StoreError::UnknownFeature { object: object.to_string(), feature });
         }
         let kind = ObjectKind::from_byte(kind).ok_or_else(|| damaged("no object is of its kind"))?;
         let (salt, commitment) = rest.take().zip(rest.take()).ok_or_else(|| damaged("too short"))?;

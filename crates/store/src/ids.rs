@@ -22,11 +22,7 @@ impl ChunkNumber {
 
 impl fmt::Display for ChunkNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_metadata() {
-            write!(f, "m{}", self.0 - Self::METADATA_FIRST.0)
-        } else {
-            write!(f, "{}", self.0)
-        }
+        if self.is_metadata() { write!(f, "m{}", self.0 - Self::METADATA_FIRST.0) } else { write!(f, "{}", self.0) }
     }
 }
 
@@ -142,10 +138,7 @@ impl ContainerId {
     /// Reads the identity from the exact text that `Display` writes.
     pub fn from_text(text: &str) -> Option<Self> {
         let (lease, serial) = text.split_once('-')?;
-        let id = Self {
-            lease: u64::from_str_radix(lease, 16).ok()?,
-            serial: u32::from_str_radix(serial, 16).ok()?,
-        };
+        let id = Self { lease: u64::from_str_radix(lease, 16).ok()?, serial: u32::from_str_radix(serial, 16).ok()? };
         (id.to_string() == text).then_some(id)
     }
 }

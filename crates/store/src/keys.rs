@@ -8,12 +8,7 @@
 //! password shows in the header's key commitment before anything is decrypted. The label (who made the slot, when, where) is sealed
 //! under the metadata key: listing slots needs an open repository, and a stranger learns nothing from them.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::encoding;
 use crate::error::StoreError;
@@ -45,32 +40,16 @@ pub struct Argon2Cost {
 
 impl Argon2Cost {
     /// For new slots: RFC 9106's second recommendation (64 MiB, 3 passes) with one lane, as ours run one after another; about 0.15 s.
-    pub const DEFAULT: Self = Self {
-        memory_kib: 64 << 10,
-        passes: 3,
-        lanes: 1,
-    };
+    pub const DEFAULT: Self = Self { memory_kib: 64 << 10, passes: 3, lanes: 1 };
     /// For tests only: no protection at all.
-    pub const TEST: Self = Self {
-        memory_kib: 8,
-        passes: 1,
-        lanes: 1,
-    };
+    pub const TEST: Self = Self { memory_kib: 8, passes: 1, lanes: 1 };
     /// The most accepted from a slot: a planted slot must not be able to eat the machine.
-    pub const MAX: Self = Self {
-        memory_kib: 4 << 20,
-        passes: 64,
-        lanes: 64,
-    };
+    pub const MAX: Self = Self { memory_kib: 4 << 20, passes: 64, lanes: 64 };
 
     /// Checks the cost against [`Argon2Cost::MAX`] and against what Argon2 itself demands.
     fn validate(self, object: &ObjectName) -> Result<(), StoreError> {
         let limits = [
-            (
-                "the password hash's memory in KiB",
-                self.memory_kib,
-                Self::MAX.memory_kib,
-            ),
+            ("the password hash's memory in KiB", self.memory_kib, Self::MAX.memory_kib),
             ("the password hash's passes", self.passes, Self::MAX.passes),
             ("the password hash's lanes", self.lanes, Self::MAX.lanes),
         ];
@@ -80,24 +59,16 @@ impl Argon2Cost {
             }
         }
         let sound = self.lanes >= 1 && self.passes >= 1 && self.memory_kib >= self.lanes.saturating_mul(8);
-        if sound {
-            Ok(())
-        } else {
-            Err(StoreError::damaged(object, "cost", "Argon2 does not accept it"))
-        }
+        if sound { Ok(()) } else { Err(StoreError::damaged(object, "cost", "Argon2 does not accept it")) }
     }
 
     fn hash(self, password: &[u8], salt: &[u8; 16]) -> Result<PurposeKey, StoreError> {
-        let machine = |error: argon2::Error| StoreError::Machine {
-            operation: "hashing the password",
-            reason: error.to_string(),
-        };
+        let machine =
+            |error: argon2::Error| StoreError::Machine { operation: "hashing the password", reason: error.to_string() };
         let parameters = argon2::Params::new(self.memory_kib, self.passes, self.lanes, Some(32)).map_err(machine)?;
         let argon2 = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, parameters);
         let mut key = Zeroizing::new([0; 32]);
-        argon2
-            .hash_password_into(password, salt, key.as_mut_slice())
-            .map_err(machine)?;
+        argon2.hash_password_into(password, salt, key.as_mut_slice()).map_err(machine)?;
         Ok(PurposeKey::from_bytes(key))
     }
 }
@@ -166,12 +137,7 @@ impl KeySlot {
         wrapping.seal_piece(PieceNumber::CONTENT, &mut object, start)?;
 
         let label = encoding::encode(label)?;
-        append_padded(
-            &label_key(&unlocked.keys(), name, salt)?,
-            PieceNumber::LABEL,
-            &label,
-            &mut object,
-        )?;
+        append_padded(&label_key(&unlocked.keys(), name, salt)?, PieceNumber::LABEL, &label, &mut object)?;
         Ok(object)
     }
 
@@ -183,9 +149,7 @@ impl KeySlot {
         let name = ObjectName::Key(id);
         let header = ObjectHeader::parse(&name, object)?;
         if header.kind != ObjectKind::KeySlot {
-            return Err(StoreError::Misplaced {
-                object: name.to_string(),
-            });
+            return Err(StoreError::Misplaced { object: name.to_string() });
         }
         let mut fields = Fields(object);
         let cut = |part: &str| StoreError::damaged(&name, part, "the object ends within it");
@@ -193,15 +157,7 @@ impl KeySlot {
         let cost_box = fields.take().ok_or_else(|| cut("cost"))?;
         let cost = parse_cost(&name, &cost_box)?;
         let secret = fields.take().ok_or_else(|| cut("secret"))?;
-        Ok(Self {
-            name,
-            id,
-            header,
-            cost,
-            cost_box,
-            secret,
-            label: fields.0.to_vec(),
-        })
+        Ok(Self { name, id, header, cost, cost_box, secret, label: fields.0.to_vec() })
     }
 
     /// The slot's identity.
@@ -226,11 +182,8 @@ impl KeySlot {
         let mut fields = Fields(plain);
         let parts = fields.take().zip(fields.take());
         let (mut master, repository) = parts.ok_or_else(|| StoreError::damaged(&self.name, "secret", "too short"))?;
-        let unlocked = Unlocked {
-            slot: self.id,
-            master: MasterKey::from_bytes(master),
-            repository: RepositoryId(repository),
-        };
+        let unlocked =
+            Unlocked { slot: self.id, master: MasterKey::from_bytes(master), repository: RepositoryId(repository) };
         master.zeroize();
         Ok(Some(unlocked))
     }
@@ -272,10 +225,7 @@ pub fn unlock(storage: &dyn Storage, password: &[u8]) -> Result<Unlocked, StoreE
     Err(match damage {
         Some(error) => error,
         None if listed.is_empty() => StoreError::NoKeySlots { location },
-        None => StoreError::WrongPassword {
-            location,
-            slots: listed.len(),
-        },
+        None => StoreError::WrongPassword { location, slots: listed.len() },
     })
 }
 
@@ -289,14 +239,7 @@ fn wrapping_key(
     cost_box: &[u8; COST_BYTES],
 ) -> Result<ObjectKey, StoreError> {
     let purpose = cost.hash(password, argon2_salt)?;
-    ObjectKey::derive(
-        &purpose,
-        RepositoryId([0; 16]),
-        name,
-        ObjectKind::KeySlot,
-        salt,
-        cost_box,
-    )
+    ObjectKey::derive(&purpose, RepositoryId([0; 16]), name, ObjectKind::KeySlot, salt, cost_box)
 }
 
 fn label_key(keys: &RepositoryKeys, name: ObjectName, salt: Salt) -> Result<ObjectKey, StoreError> {
@@ -305,13 +248,8 @@ fn label_key(keys: &RepositoryKeys, name: ObjectName, salt: Salt) -> Result<Obje
 
 fn cost_box(cost: Argon2Cost, argon2_salt: &[u8; 16]) -> [u8; COST_BYTES] {
     let mut bytes = [0; COST_BYTES];
-    let numbers = [cost.memory_kib, cost.passes, cost.lanes]
-        .into_iter()
-        .flat_map(u32::to_le_bytes);
-    bytes
-        .iter_mut()
-        .zip(numbers.chain(*argon2_salt))
-        .for_each(|(to, from)| *to = from);
+    let numbers = [cost.memory_kib, cost.passes, cost.lanes].into_iter().flat_map(u32::to_le_bytes);
+    bytes.iter_mut().zip(numbers.chain(*argon2_salt)).for_each(|(to, from)| *to = from);
     let sum = checksum(bytes.split_last_chunk::<4>().map_or(&[], |(front, _)| front));
     if let Some(last) = bytes.last_chunk_mut() {
         *last = sum;
@@ -327,11 +265,7 @@ fn parse_cost(name: &ObjectName, cost_box: &[u8; COST_BYTES]) -> Result<Argon2Co
     }
     let mut fields = Fields(front);
     let [memory_kib, passes, lanes] = [(); 3].map(|()| fields.take_u32()).map(Option::unwrap_or_default);
-    let cost = Argon2Cost {
-        memory_kib,
-        passes,
-        lanes,
-    };
+    let cost = Argon2Cost { memory_kib, passes, lanes };
     cost.validate(name)?;
     Ok(cost)
 }
@@ -342,19 +276,12 @@ mod tests {
     use super::*;
 
     fn unlocked() -> Unlocked {
-        Unlocked {
-            slot: KeyId([9; 16]),
-            master: MasterKey::from_bytes([3; 32]),
-            repository: RepositoryId([4; 16]),
-        }
+        Unlocked { slot: KeyId([9; 16]), master: MasterKey::from_bytes([3; 32]), repository: RepositoryId([4; 16]) }
     }
 
     fn label() -> KeyLabel {
         KeyLabel {
-            created: Time {
-                seconds: 1_700_000_000,
-                nanoseconds: 5,
-            },
+            created: Time { seconds: 1_700_000_000, nanoseconds: 5 },
             host: "granite".into(),
             user: "ada".into(),
         }
@@ -393,41 +320,11 @@ mod tests {
     fn a_planted_cost_is_refused_before_it_is_paid() {
         let mut object = slot(b"pw");
         for (cost, word) in [
-            (
-                Argon2Cost {
-                    memory_kib: u32::MAX,
-                    ..Argon2Cost::TEST
-                },
-                "memory",
-            ),
-            (
-                Argon2Cost {
-                    passes: 65,
-                    ..Argon2Cost::TEST
-                },
-                "passes",
-            ),
-            (
-                Argon2Cost {
-                    lanes: 1 << 20,
-                    ..Argon2Cost::TEST
-                },
-                "lanes",
-            ),
-            (
-                Argon2Cost {
-                    memory_kib: 7,
-                    ..Argon2Cost::TEST
-                },
-                "Argon2",
-            ),
-            (
-                Argon2Cost {
-                    lanes: 0,
-                    ..Argon2Cost::TEST
-                },
-                "Argon2",
-            ),
+            (Argon2Cost { memory_kib: u32::MAX, ..Argon2Cost::TEST }, "memory"),
+            (Argon2Cost { passes: 65, ..Argon2Cost::TEST }, "passes"),
+            (Argon2Cost { lanes: 1 << 20, ..Argon2Cost::TEST }, "lanes"),
+            (Argon2Cost { memory_kib: 7, ..Argon2Cost::TEST }, "Argon2"),
+            (Argon2Cost { lanes: 0, ..Argon2Cost::TEST }, "Argon2"),
         ] {
             object[HEADER_BYTES..HEADER_BYTES + COST_BYTES].copy_from_slice(&cost_box(cost, &[0; 16]));
             let error = KeySlot::parse(KeyId([9; 16]), &object).unwrap_err().to_string();
@@ -440,9 +337,7 @@ mod tests {
         let object = slot(b"pw");
         let try_all = |object: &[u8]| -> Result<KeyLabel, StoreError> {
             let slot = KeySlot::parse(KeyId([9; 16]), object)?;
-            let opened = slot.open(b"pw")?.ok_or(StoreError::Misplaced {
-                object: slot.name.to_string(),
-            })?;
+            let opened = slot.open(b"pw")?.ok_or(StoreError::Misplaced { object: slot.name.to_string() })?;
             slot.label(&opened.keys())
         };
         assert!(try_all(&object).is_ok());

@@ -27,25 +27,11 @@ mod tests {
 
     #[test]
     fn sizes_of_the_paper_and_of_our_containers() {
-        for (bytes, expected) in [
-            (0, 0),
-            (1, 1),
-            (2, 2),
-            (7, 7),
-            (8, 8),
-            (9, 10),
-            (16, 16),
-            (17, 18),
-            (1000, 1024),
-        ] {
+        for (bytes, expected) in [(0, 0), (1, 1), (2, 2), (7, 7), (8, 8), (9, 10), (16, 16), (17, 18), (1000, 1024)] {
             assert_eq!(padded(bytes), expected, "{bytes}");
         }
         assert_eq!(padded(16 << 20), 16 << 20);
-        assert_eq!(
-            padded((16 << 20) - (256 << 10) + 1),
-            16 << 20,
-            "a full container has the target size"
-        );
+        assert_eq!(padded((16 << 20) - (256 << 10) + 1), 16 << 20, "a full container has the target size");
         assert_eq!(padded((16 << 20) - (256 << 10)), (16 << 20) - (256 << 10));
     }
 

@@ -7,12 +7,7 @@
 //! between reading a file and sealing a region is found while the source is still there. That takes 15-20 % of the speed (420 MB of
 //! Rust sources, level 3, one core: 343-388 MB/s unchecked, 262-320 checked). Sealing is the container's work.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, Fingerprint};
@@ -71,10 +66,7 @@ impl RegionEncoder {
     /// An encoder at this zstd level.
     pub fn new(level: i32) -> Result<Self, StoreError> {
         let compressor = zstd::bulk::Compressor::new(level).map_err(|error| machine("preparing zstd", &error))?;
-        Ok(Self {
-            compressor,
-            decoder: RegionDecoder::new()?,
-        })
+        Ok(Self { compressor, decoder: RegionDecoder::new()? })
     }
 
     /// Encodes the chunks whose bytes, one after another, are `plain`.
@@ -86,27 +78,12 @@ impl RegionEncoder {
         let plain_bytes = validate_chunks(&"a new region", &chunks).map_err(own_mistake)?;
         if usize::try_from(plain_bytes).ok() != Some(plain.len()) {
             let reason = format!("its chunks have {plain_bytes} bytes, {} were given", plain.len());
-            return Err(StoreError::Refused {
-                what: "a new region".into(),
-                reason,
-            });
+            return Err(StoreError::Refused { what: "a new region".into(), reason });
         }
-        let compressed = self
-            .compressor
-            .compress(plain)
-            .map_err(|error| machine("compressing a region", &error))?;
-        let (codec, payload) = if compressed.len() < plain.len() {
-            (Codec::Zstd, compressed)
-        } else {
-            (Codec::Raw, plain.to_vec())
-        };
-        let region = EncodedRegion {
-            codec,
-            bases: Vec::new(),
-            chunks,
-            plain_bytes,
-            payload,
-        };
+        let compressed = self.compressor.compress(plain).map_err(|error| machine("compressing a region", &error))?;
+        let (codec, payload) =
+            if compressed.len() < plain.len() { (Codec::Zstd, compressed) } else { (Codec::Raw, plain.to_vec()) };
+        let region = EncodedRegion { codec, bases: Vec::new(), chunks, plain_bytes, payload };
         self.check(&region, plain)?;
         Ok(region)
     }
@@ -114,18 +91,11 @@ impl RegionEncoder {
     fn check(&mut self, region: &EncodedRegion, plain: &[u8]) -> Result<(), StoreError> {
         let same = match region.codec {
             Codec::Raw => region.payload == plain,
-            Codec::Zstd => self
-                .decoder
-                .decompress_to_scratch(&region.payload, plain.len())
-                .is_ok_and(|bytes| bytes == plain),
+            Codec::Zstd => {
+                self.decoder.decompress_to_scratch(&region.payload, plain.len()).is_ok_and(|bytes| bytes == plain)
+            }
         };
-        if same {
-            Ok(())
-        } else {
-            Err(StoreError::SelfCheck {
-                what: "a region".into(),
-            })
-        }
+        if same { Ok(()) } else { Err(StoreError::SelfCheck { what: "a region".into() }) }
     }
 }
 
@@ -145,10 +115,7 @@ impl RegionDecoder {
     /// A decoder.
     pub fn new() -> Result<Self, StoreError> {
         let decompressor = zstd::bulk::Decompressor::new().map_err(|error| machine("preparing zstd", &error))?;
-        Ok(Self {
-            decompressor,
-            scratch: Vec::new(),
-        })
+        Ok(Self { decompressor, scratch: Vec::new() })
     }
 
     /// The plain bytes of a region's payload; `object` and `part` name it in errors. Never gives or allocates more than
@@ -218,9 +185,7 @@ pub(crate) fn validate_chunks(object: &dyn fmt::Display, chunks: &[ChunkEntry]) 
     if !chunks.is_sorted_by(|a, b| a.number < b.number) {
         return Err(damaged("their numbers do not ascend"));
     }
-    let sum = chunks
-        .iter()
-        .fold(0u64, |sum, chunk| sum.saturating_add(chunk.length.into()));
+    let sum = chunks.iter().fold(0u64, |sum, chunk| sum.saturating_add(chunk.length.into()));
     bounded_plain_bytes(object, sum)?;
     u32::try_from(sum).map_err(|_| damaged("they are too long"))
 }
@@ -229,10 +194,7 @@ pub(crate) fn require_no_bases(object: &dyn fmt::Display, bases: &[ChunkNumber])
     if bases.is_empty() {
         return Ok(());
     }
-    Err(StoreError::UnknownFeature {
-        object: object.to_string(),
-        feature: "region deltas".into(),
-    })
+    Err(StoreError::UnknownFeature { object: object.to_string(), feature: "region deltas".into() })
 }
 
 fn bounded_plain_bytes(object: &dyn fmt::Display, found: u64) -> Result<usize, StoreError> {
@@ -245,19 +207,15 @@ fn bounded_plain_bytes(object: &dyn fmt::Display, found: u64) -> Result<usize, S
 /// The same complaint about what the caller gave, not about bytes at rest.
 fn own_mistake(error: StoreError) -> StoreError {
     match error {
-        StoreError::Damaged { object, part, reason } => StoreError::Refused {
-            what: format!("{object} ({part})"),
-            reason,
-        },
+        StoreError::Damaged { object, part, reason } => {
+            StoreError::Refused { what: format!("{object} ({part})"), reason }
+        }
         other => other,
     }
 }
 
 fn machine(operation: &'static str, error: &std::io::Error) -> StoreError {
-    StoreError::Machine {
-        operation,
-        reason: error.to_string(),
-    }
+    StoreError::Machine { operation, reason: error.to_string() }
 }
 
 #[cfg(test)]
@@ -310,10 +268,7 @@ mod tests {
         assert!(encode(&[], b"").is_err());
         assert!(encode(&[3, 0], b"abc").is_err());
         assert!(encode(&[3], b"abcd").is_err());
-        assert!(matches!(
-            encode(&[CHUNK_BYTES_MAX + 1], b""),
-            Err(StoreError::Limit { .. })
-        ));
+        assert!(matches!(encode(&[CHUNK_BYTES_MAX + 1], b""), Err(StoreError::Limit { .. })));
         let mut unordered = entries(&[1, 1]);
         unordered.swap(0, 1);
         let error = RegionEncoder::new(3).unwrap().encode(unordered, b"ab").unwrap_err();
@@ -338,15 +293,9 @@ mod tests {
 
     #[test]
     fn bases_are_refused_by_name() {
-        let region = EncodedRegion {
-            bases: vec![ChunkNumber(1)],
-            ..encode(&[3], b"abc").unwrap()
-        };
+        let region = EncodedRegion { bases: vec![ChunkNumber(1)], ..encode(&[3], b"abc").unwrap() };
         let error = decode(region).unwrap_err().to_string();
-        assert!(
-            error.contains("region deltas") && error.contains("containers/x"),
-            "{error}"
-        );
+        assert!(error.contains("region deltas") && error.contains("containers/x"), "{error}");
     }
 
     proptest! {

@@ -39,23 +39,28 @@ impl Repository {
     pub fn init(
         storage: Arc<dyn Storage>,
         password: &[u8],
-        label: KeyLabel,
+        label: &KeyLabel,
         cost: Argon2Cost,
         chunker: ChunkerSettings,
     ) -> Result<Self, StoreError> {
         let exists = || StoreError::AlreadyARepository { location: storage.location() };
-        for meta in storage.list(Listing::All)? {
-            match meta.name {
-                // Slots without a config are what an interrupted init left behind.
-                ObjectName::Key(_) | ObjectName::Reserve => storage.delete(&meta.name)?,
-                _ => return Err(exists()),
-            }
+        let listed = storage.list(Listing::All)?;
+        // Slots without anything else are what an interrupted init left behind. Beside a manifest or a container they may be the
+        // last way into a repository that lost its config: nothing is touched then.
+        if listed.iter().any(|meta| !matches!(meta.name, ObjectName::Key(_) | ObjectName::Reserve)) {
+            return Err(exists());
         }
-        let unlocked =
-            Unlocked { slot: KeyId(random_bytes()?), master: MasterKey::random()?, repository: RepositoryId(random_bytes()?) };
+        for meta in &listed {
+            storage.delete(&meta.name)?;
+        }
+        let unlocked = Unlocked {
+            slot: KeyId(random_bytes()?),
+            master: MasterKey::random()?,
+            repository: RepositoryId(random_bytes()?),
+        };
         let keys = unlocked.keys();
         let config = Config { repository: unlocked.repository, features: Vec::new(), chunker, created: label.created };
-        write_slot(storage.as_ref(), &unlocked, password, &label, cost)?;
+        write_slot(storage.as_ref(), &unlocked, password, label, cost)?;
         storage.barrier()?;
         match storage.create(&ObjectName::Config, &config.seal(&keys)?) {
             Err(StorageError::AlreadyExists { .. }) => return Err(exists()),
@@ -142,7 +147,12 @@ impl Repository {
     }
 
     /// Puts a new password in place of the one the repository was opened with: the new slot is durable before the old one goes.
-    pub fn change_password(&mut self, password: &[u8], label: &KeyLabel, cost: Argon2Cost) -> Result<KeyId, StoreError> {
+    pub fn change_password(
+        &mut self,
+        password: &[u8],
+        label: &KeyLabel,
+        cost: Argon2Cost,
+    ) -> Result<KeyId, StoreError> {
         let id = self.add_key(password, label, cost)?;
         let old = std::mem::replace(&mut self.unlocked.slot, id);
         self.remove_key(old)?;

@@ -8,12 +8,7 @@
 //!
 //! Cost: one BLAKE3 of ~200 bytes and one AES key schedule per object, 16 bytes per piece.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::error::StoreError;
 use crate::header::{Commitment, Fields};
@@ -50,10 +45,7 @@ impl PieceNumber {
 
     fn nonce(self) -> Nonce {
         let mut nonce = [0; 12];
-        nonce
-            .iter_mut()
-            .zip(self.0.to_le_bytes())
-            .for_each(|(to, from)| *to = from);
+        nonce.iter_mut().zip(self.0.to_le_bytes()).for_each(|(to, from)| *to = from);
         Nonce::assume_unique_for_key(nonce)
     }
 }
@@ -77,13 +69,7 @@ impl ObjectKey {
     pub fn open(keys: &RepositoryKeys, name: ObjectName, kind: ObjectKind, object: &[u8]) -> Result<Self, StoreError> {
         let header = ObjectHeader::parse(&name, object)?;
         let key = Self::with_salt(keys, name, kind, header.salt)?;
-        if key.header == header {
-            Ok(key)
-        } else {
-            Err(StoreError::Misplaced {
-                object: name.to_string(),
-            })
-        }
+        if key.header == header { Ok(key) } else { Err(StoreError::Misplaced { object: name.to_string() }) }
     }
 
     /// The key of an object whose salt is known from elsewhere; its header need not be read.
@@ -107,11 +93,7 @@ impl ObjectKey {
     ) -> Result<Self, StoreError> {
         let name_text = name.to_string();
         let mut hasher = purpose.hasher();
-        hasher
-            .update(KEY_CONTEXT)
-            .update(&repository.0)
-            .update(&salt)
-            .update(name_text.as_bytes());
+        hasher.update(KEY_CONTEXT).update(&repository.0).update(&salt).update(name_text.as_bytes());
         let mut output = hasher.finalize_xof();
         let mut secret = Zeroizing::new([0; 32]);
         let mut commitment = Commitment::default();
@@ -121,12 +103,7 @@ impl ObjectKey {
         let header = ObjectHeader { kind, salt, commitment };
         let key = UnboundKey::new(&AES_256_GCM, secret.as_slice()).map_err(|_| refused("making a key"))?;
         let facts = [header.to_bytes().as_slice(), &repository.0, more, name_text.as_bytes()].concat();
-        Ok(Self {
-            key: LessSafeKey::new(key),
-            header,
-            name,
-            facts,
-        })
+        Ok(Self { key: LessSafeKey::new(key), header, name, facts })
     }
 
     /// The header that the object begins with.
@@ -184,10 +161,7 @@ fn purpose(keys: &RepositoryKeys, kind: ObjectKind) -> &PurposeKey {
 }
 
 fn refused(operation: &'static str) -> StoreError {
-    StoreError::Machine {
-        operation,
-        reason: "the cipher refused".into(),
-    }
+    StoreError::Machine { operation, reason: "the cipher refused".into() }
 }
 
 /// The bytes of an object sealed whole, from the bytes of its content.
@@ -290,14 +264,8 @@ mod tests {
         let key = ObjectKey::with_salt(&keys(), name(1), ObjectKind::Manifest, [9; 32]).unwrap();
         let mut bytes = b"content".to_vec();
         key.seal_piece(PieceNumber(3), &mut bytes, 0).unwrap();
-        let digest = blake3::Hasher::new()
-            .update(&key.header().to_bytes())
-            .update(&bytes)
-            .finalize();
-        assert_eq!(
-            digest.to_hex().as_str(),
-            "857bf5f2994c856cee44c61d93b0b573438556c53f28c8fea33f17d3370087cb"
-        );
+        let digest = blake3::Hasher::new().update(&key.header().to_bytes()).update(&bytes).finalize();
+        assert_eq!(digest.to_hex().as_str(), "857bf5f2994c856cee44c61d93b0b573438556c53f28c8fea33f17d3370087cb");
     }
 
     #[test]
@@ -352,14 +320,7 @@ mod tests {
             object[60..64].copy_from_slice(&sum);
             open(&object).unwrap_err()
         };
-        assert!(matches!(
-            restated(8, 2),
-            StoreError::UnknownVersion {
-                found: 2,
-                supported: 1,
-                ..
-            }
-        ));
+        assert!(matches!(restated(8, 2), StoreError::UnknownVersion { found: 2, supported: 1, .. }));
         assert!(matches!(restated(11, 1), StoreError::UnknownFeature { .. }));
         assert!(matches!(restated(8, 0), StoreError::Damaged { .. }));
         assert!(matches!(restated(10, 77), StoreError::Damaged { .. }));

@@ -128,11 +128,7 @@ impl RepositoryKeys {
 
     /// The fingerprint of the chunk with this number, data or metadata.
     pub fn fingerprint_of(&self, number: ChunkNumber, bytes: &[u8]) -> Fingerprint {
-        if number.is_metadata() {
-            self.metadata_fingerprint(bytes)
-        } else {
-            self.fingerprint(bytes)
-        }
+        if number.is_metadata() { self.metadata_fingerprint(bytes) } else { self.fingerprint(bytes) }
     }
 
     /// The key of the chunker, from which its table is made: without it cuts cannot be foretold.
@@ -169,14 +165,8 @@ mod tests {
     #[test]
     fn derivation_never_changes() {
         let keys = keys(1, 2);
-        assert_eq!(
-            keys.fingerprint(b"chunk").to_string(),
-            "2b63e1b12783275641e50a9718bdebe9"
-        );
-        assert_eq!(
-            keys.metadata_fingerprint(b"chunk").to_string(),
-            "acf7120a12b12b2aa4773067fb9c2a50"
-        );
+        assert_eq!(keys.fingerprint(b"chunk").to_string(), "2b63e1b12783275641e50a9718bdebe9");
+        assert_eq!(keys.metadata_fingerprint(b"chunk").to_string(), "acf7120a12b12b2aa4773067fb9c2a50");
         assert_eq!(keys.series_id("home").to_string(), "56d38f96f85265f0e3f818080e2af8dc");
         assert_eq!(
             blake3::hash(&keys.chunker_key()).to_hex().as_str(),
@@ -189,12 +179,7 @@ mod tests {
         let all = [keys(1, 2), keys(2, 2), keys(1, 3)];
         let mut seen = std::collections::BTreeSet::new();
         for keys in &all {
-            for key in [
-                &keys.data,
-                &keys.metadata,
-                &keys.fingerprints,
-                &keys.metadata_fingerprints,
-            ] {
+            for key in [&keys.data, &keys.metadata, &keys.fingerprints, &keys.metadata_fingerprints] {
                 assert!(seen.insert(*key.0));
             }
             for key in [&keys.chunker, &keys.series_names, &keys.cache] {
@@ -208,10 +193,7 @@ mod tests {
         let keys = keys(1, 2);
         assert_ne!(keys.fingerprint(b"same"), keys.metadata_fingerprint(b"same"));
         assert_eq!(keys.fingerprint_of(ChunkNumber(3), b"same"), keys.fingerprint(b"same"));
-        assert_eq!(
-            keys.fingerprint_of(ChunkNumber::METADATA_FIRST, b"same"),
-            keys.metadata_fingerprint(b"same")
-        );
+        assert_eq!(keys.fingerprint_of(ChunkNumber::METADATA_FIRST, b"same"), keys.metadata_fingerprint(b"same"));
     }
 
     #[test]

@@ -77,7 +77,9 @@ pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Opti
     let mut attempt = 0;
     loop {
         let listed = repository.storage().list(Listing::Manifests(series))?;
-        let Some(sequence) = listed.iter().filter_map(manifest_sequence).max() else { return Ok(None) };
+        let Some(sequence) = listed.iter().filter_map(manifest_sequence).max() else {
+            return Ok(None);
+        };
         match read_manifest(repository, series, sequence) {
             Ok(stored) => {
                 check_history(repository, &listed, &stored)?;
@@ -112,18 +114,36 @@ fn read_manifest(repository: &Repository, series: SeriesId, sequence: u64) -> Re
 /// Where the manifest before is still there, its hash must be the one recorded.
 fn check_history(repository: &Repository, listed: &[ObjectMeta], newest: &StoredManifest) -> Result<(), StoreError> {
     let manifest = &newest.manifest;
-    let Some(before) = manifest.sequence.checked_sub(1) else { return Ok(()) };
+    let Some(before) = manifest.sequence.checked_sub(1) else {
+        return Ok(());
+    };
     let name = ObjectName::Manifest(manifest.series, before);
     if !listed.iter().any(|meta| meta.name == name) {
         return Ok(());
     }
     match repository.storage().read(&name) {
-        Ok(object) if *blake3::hash(&object).as_bytes() != manifest.previous => {
-            Err(StoreError::BrokenHistory { object: ObjectName::Manifest(manifest.series, manifest.sequence).to_string() })
-        }
+        Ok(object) if *blake3::hash(&object).as_bytes() != manifest.previous => Err(StoreError::BrokenHistory {
+            object: ObjectName::Manifest(manifest.series, manifest.sequence).to_string(),
+        }),
         Ok(_) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// A container carries the number of the lease it was written under, and that lease was durable before it. So a container beyond the
+/// newest manifest proves that a manifest was lost, by damage or by a copy brought back; sweeping it away as left over would then
+/// destroy snapshots.
+fn refuse_lost_history(
+    repository: &Repository,
+    series: SeriesId,
+    newest: Option<&StoredManifest>,
+) -> Result<(), StoreError> {
+    let sequence = newest.map_or(0, |stored| stored.manifest.sequence);
+    let beyond = |meta: &ObjectMeta| matches!(meta.name, ObjectName::Container(_, id) if id.lease > sequence);
+    match repository.storage().list(Listing::Containers(series))?.iter().find(|meta| beyond(meta)) {
+        Some(meta) => Err(StoreError::LostManifest { container: meta.name.to_string(), sequence }),
+        None => Ok(()),
     }
 }
 
@@ -159,15 +179,13 @@ impl<'r> SeriesWriter<'r> {
                 });
             }
         }
+        refuse_lost_history(repository, series, stored.as_ref())?;
         let (mut leased, previous) = match &stored {
             Some(stored) => (stored.manifest.clone(), Some(stored)),
             None => (Manifest::new(series, request.series_name), None),
         };
-        leased.lease = Some(Lease {
-            holder: request.holder.clone(),
-            since: request.now,
-            purpose: request.purpose.to_owned(),
-        });
+        leased.lease =
+            Some(Lease { holder: request.holder.clone(), since: request.now, purpose: request.purpose.to_owned() });
         let (stored, reserve_spent) = commit_after(repository, previous, leased, request.now)?;
         let mut writer = Self {
             repository,
@@ -321,7 +339,9 @@ fn create_from_reserve(repository: &Repository, name: &ObjectName, object: &[u8]
     let storage = repository.storage();
     match storage.create(name, object) {
         Err(error) if error.is_full() => {
-            let Some(bytes) = reserve_present(repository)? else { return Err(error.into()) };
+            let Some(bytes) = reserve_present(repository)? else {
+                return Err(error.into());
+            };
             storage.delete(&ObjectName::Reserve)?;
             storage.barrier()?;
             storage.create(name, object)?;

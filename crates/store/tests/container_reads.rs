@@ -18,23 +18,10 @@ fn keys() -> RepositoryKeys {
 /// One chunk of bytes that do not compress.
 fn region(number: u64) -> (EncodedRegion, Vec<u8>) {
     let mut bytes = vec![0; 100_000];
-    blake3::Hasher::new()
-        .update(&number.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
+    blake3::Hasher::new().update(&number.to_le_bytes()).finalize_xof().fill(&mut bytes);
     let number = ChunkNumber(number);
-    let chunk = ChunkEntry {
-        number,
-        fingerprint: keys().fingerprint_of(number, &bytes),
-        length: 100_000,
-    };
-    (
-        RegionEncoder::new(ZSTD_LEVEL_DEFAULT)
-            .unwrap()
-            .encode(vec![chunk], &bytes)
-            .unwrap(),
-        bytes,
-    )
+    let chunk = ChunkEntry { number, fingerprint: keys().fingerprint_of(number, &bytes), length: 100_000 };
+    (RegionEncoder::new(ZSTD_LEVEL_DEFAULT).unwrap().encode(vec![chunk], &bytes).unwrap(), bytes)
 }
 
 fn stored() -> (Recorder<SimulatedDisk>, SealedContainer) {
@@ -44,9 +31,7 @@ fn stored() -> (Recorder<SimulatedDisk>, SealedContainer) {
     }
     let container = builder.finish().unwrap();
     let storage = Recorder::new(SimulatedDisk::new());
-    storage
-        .put(&container.record.object_name(SERIES), &container.bytes)
-        .unwrap();
+    storage.put(&container.record.object_name(SERIES), &container.bytes).unwrap();
     storage.barrier().unwrap();
     storage.reset();
     (storage, container)
@@ -57,15 +42,10 @@ fn an_index_and_each_region_cost_one_range_read_and_no_padding() {
     let (storage, SealedContainer { record, .. }) = stored();
     let reader = ContainerReader::open(&storage, &keys(), SERIES, &record).unwrap();
     let calls = storage.reset().total();
-    assert_eq!(
-        (calls.range_reads, calls.bytes_read),
-        (1, record.index_sealed_bytes.into())
-    );
+    assert_eq!((calls.range_reads, calls.bytes_read), (1, record.index_sealed_bytes.into()));
     assert_eq!((calls.reads, *reader.record() == record), (0, true));
 
-    let plain = reader
-        .read_region(&storage, 3, &mut RegionDecoder::new().unwrap())
-        .unwrap();
+    let plain = reader.read_region(&storage, 3, &mut RegionDecoder::new().unwrap()).unwrap();
     assert_eq!(plain, region(3).1);
     reader.verify_region(&keys(), 3, &plain).unwrap();
     let calls = storage.reset().total();
@@ -80,9 +60,7 @@ fn neighbouring_regions_come_by_one_read() {
     let sealed = reader.read_sealed_run(&storage, 2..5).unwrap();
     assert_eq!(storage.reset().total().range_reads, 1);
     for (at, sealed) in (2..5).zip(sealed) {
-        let plain = reader
-            .open_region(at, sealed, &mut RegionDecoder::new().unwrap())
-            .unwrap();
+        let plain = reader.open_region(at, sealed, &mut RegionDecoder::new().unwrap()).unwrap();
         assert_eq!(plain, region(at as u64).1);
     }
     assert!(reader.read_sealed_run(&storage, 4..4).unwrap().is_empty());
@@ -110,32 +88,17 @@ fn a_missing_or_cut_container_is_damage_that_names_it() {
     storage.put(&name, &bytes[..1000]).unwrap();
     storage.barrier().unwrap();
     let cut = ContainerReader::open(&storage, &keys(), SERIES, &record).unwrap_err();
-    let region = reader
-        .read_region(&storage, 0, &mut RegionDecoder::new().unwrap())
-        .unwrap_err();
+    let region = reader.read_region(&storage, 0, &mut RegionDecoder::new().unwrap()).unwrap_err();
     for error in [missing, cut, region] {
-        assert!(
-            error.is_damage() && error.to_string().contains(&name.to_string()),
-            "{error}"
-        );
+        assert!(error.is_damage() && error.to_string().contains(&name.to_string()), "{error}");
     }
 }
 
 fn slot(id: u8, password: &[u8]) -> (ObjectName, Vec<u8>) {
-    let unlocked = Unlocked {
-        slot: KeyId([id; 16]),
-        master: MasterKey::from_bytes([1; 32]),
-        repository: RepositoryId([2; 16]),
-    };
-    let label = KeyLabel {
-        created: Time::default(),
-        host: "granite".into(),
-        user: "ada".into(),
-    };
-    (
-        ObjectName::Key(unlocked.slot),
-        KeySlot::create(&unlocked, password, Argon2Cost::TEST, &label).unwrap(),
-    )
+    let unlocked =
+        Unlocked { slot: KeyId([id; 16]), master: MasterKey::from_bytes([1; 32]), repository: RepositoryId([2; 16]) };
+    let label = KeyLabel { created: Time::default(), host: "granite".into(), user: "ada".into() };
+    (ObjectName::Key(unlocked.slot), KeySlot::create(&unlocked, password, Argon2Cost::TEST, &label).unwrap())
 }
 
 #[test]
@@ -149,13 +112,7 @@ fn any_slot_unlocks_and_a_damaged_one_is_in_nobody_s_way() {
     storage.create(&two, &sound).unwrap();
     assert_eq!(unlock(&storage, b"two").unwrap().slot, KeyId([2; 16]));
     let error = unlock(&storage, b"one").unwrap_err();
-    assert!(
-        error.is_damage() && error.to_string().contains(&one.to_string()),
-        "{error}"
-    );
+    assert!(error.is_damage() && error.to_string().contains(&one.to_string()), "{error}");
     storage.delete(&one).unwrap();
-    assert!(matches!(
-        unlock(&storage, b"one"),
-        Err(StoreError::WrongPassword { slots: 1, .. })
-    ));
+    assert!(matches!(unlock(&storage, b"one"), Err(StoreError::WrongPassword { slots: 1, .. })));
 }

@@ -31,36 +31,16 @@ const FORGET: &str = "forget half";
 
 /// Runs the benchmark and prints its tables.
 pub(super) fn run(options: &Options) -> Result<()> {
-    let tools = options
-        .tools
-        .iter()
-        .map(|&name| Tool::prepare(name))
-        .collect::<Result<Vec<_>>>()?;
+    let tools = options.tools.iter().map(|&name| Tool::prepare(name)).collect::<Result<Vec<_>>>()?;
     let corpora = options.corpora()?;
     let work = tempfile::tempdir_in(workspace::target()?)?;
     let mut report = Report::default();
-    let mut notes: Vec<String> = tools
-        .iter()
-        .map(|tool| format!("{}: {}", tool.name.text(), tool.version))
-        .collect();
-    notes.push(format!(
-        "rounds: {}; shown is the median, spread is (slowest - fastest) / median",
-        options.rounds()
-    ));
+    let mut notes: Vec<String> = tools.iter().map(|tool| format!("{}: {}", tool.name.text(), tool.version)).collect();
+    notes.push(format!("rounds: {}; shown is the median, spread is (slowest - fastest) / median", options.rounds()));
     for corpus in &corpora {
-        let source_bytes_wanted = if options.amount() == Amount::Full {
-            1_000_000_000
-        } else {
-            40_000_000
-        };
+        let source_bytes_wanted = if options.amount() == Amount::Full { 1_000_000_000 } else { 40_000_000 };
         for round in 0..options.rounds() {
-            let mut bench = Round {
-                tools: &tools,
-                corpus,
-                number: round,
-                work: work.path(),
-                report: &mut report,
-            };
+            let mut bench = Round { tools: &tools, corpus, number: round, work: work.path(), report: &mut report };
             bench.one_source(source_bytes_wanted)?;
             bench.all_versions()?;
         }
@@ -105,9 +85,7 @@ impl Round<'_> {
         let mut costs = vec![Cost::default(); repositories.len()];
         let mut source_bytes = 0;
         let mut newest = None;
-        let labels: Vec<String> = (0..self.corpus.versions.len())
-            .map(|number| format!("v{number:03}"))
-            .collect();
+        let labels: Vec<String> = (0..self.corpus.versions.len()).map(|number| format!("v{number:03}")).collect();
         for (count, (version, label)) in self.corpus.versions.iter().zip(&labels).enumerate() {
             tree::make_equal(&source, version)?;
             source_bytes += tree::read_all(&source)?;
@@ -127,10 +105,7 @@ impl Round<'_> {
     }
 
     fn repositories(&self, folder: &Path) -> Result<Vec<Repository>> {
-        self.tools
-            .iter()
-            .map(|tool| tool.init(&folder.join(tool.name.text())))
-            .collect()
+        self.tools.iter().map(|tool| tool.init(&folder.join(tool.name.text()))).collect()
     }
 
     /// One backup by each tool.
@@ -160,22 +135,13 @@ impl Round<'_> {
             let repository = &repositories[index];
             self.say(RESTORE, label, repository);
             let cost = restored_and_compared(repository, source, label, &expected, folder)?;
-            let sample = Sample {
-                cost,
-                source_bytes: Some(expected.bytes()),
-                repository_bytes: None,
-            };
-            self.report
-                .add(&self.corpus.name, RESTORE, repository.name().text(), sample);
+            let sample = Sample { cost, source_bytes: Some(expected.bytes()), repository_bytes: None };
+            self.report.add(&self.corpus.name, RESTORE, repository.name().text(), sample);
         }
         let copy = folder.join("copy");
         flush()?;
         let cost = program::measured(Command::new("cp").arg("-r").arg(source).arg(&copy))?;
-        let sample = Sample {
-            cost,
-            source_bytes: Some(expected.bytes()),
-            repository_bytes: None,
-        };
+        let sample = Sample { cost, source_bytes: Some(expected.bytes()), repository_bytes: None };
         self.report.add(&self.corpus.name, RESTORE, "cp -r", sample);
         Ok(fs::remove_dir_all(copy)?)
     }
@@ -200,15 +166,8 @@ impl Round<'_> {
     fn plain_read(&mut self, source: &Path) -> Result<()> {
         let begin = Instant::now();
         let source_bytes = tree::read_all(source)?;
-        let cost = Cost {
-            wall: begin.elapsed(),
-            ..Cost::default()
-        };
-        let sample = Sample {
-            cost,
-            source_bytes: Some(source_bytes),
-            repository_bytes: None,
-        };
+        let cost = Cost { wall: begin.elapsed(), ..Cost::default() };
+        let sample = Sample { cost, source_bytes: Some(source_bytes), repository_bytes: None };
         self.report.add(&self.corpus.name, CHANGED, "only read", sample);
         Ok(())
     }
@@ -217,15 +176,8 @@ impl Round<'_> {
     fn plain_walk(&mut self, source: &Path) -> Result<()> {
         let begin = Instant::now();
         let source_bytes = tree::bytes(source)?;
-        let cost = Cost {
-            wall: begin.elapsed(),
-            ..Cost::default()
-        };
-        let sample = Sample {
-            cost,
-            source_bytes: Some(source_bytes),
-            repository_bytes: None,
-        };
+        let cost = Cost { wall: begin.elapsed(), ..Cost::default() };
+        let sample = Sample { cost, source_bytes: Some(source_bytes), repository_bytes: None };
         self.report.add(&self.corpus.name, UNCHANGED, "only stat", sample);
         Ok(())
     }
@@ -238,23 +190,13 @@ impl Round<'_> {
         source_bytes: Option<u64>,
     ) -> Result<()> {
         let repository_bytes = Some(tree::bytes(&repository.path())?);
-        let sample = Sample {
-            cost,
-            source_bytes,
-            repository_bytes,
-        };
-        self.report
-            .add(&self.corpus.name, phase, repository.name().text(), sample);
+        let sample = Sample { cost, source_bytes, repository_bytes };
+        self.report.add(&self.corpus.name, phase, repository.name().text(), sample);
         Ok(())
     }
 
     fn say(&self, phase: &str, label: &str, repository: &Repository) {
-        eprintln!(
-            "{}, round {}: {phase}, {label}, {}",
-            self.corpus.name,
-            self.number + 1,
-            repository.name().text()
-        );
+        eprintln!("{}, round {}: {phase}, {label}, {}", self.corpus.name, self.number + 1, repository.name().text());
     }
 }
 
@@ -279,9 +221,7 @@ fn restored_and_compared(
     flush()?;
     let (cost, place) = repository.restore(label, source, &target)?;
     let name = repository.name().text();
-    expected
-        .expect_same(&Listing::of(&place)?)
-        .with_context(|| format!("{name} restored {label} differently"))?;
+    expected.expect_same(&Listing::of(&place)?).with_context(|| format!("{name} restored {label} differently"))?;
     fs::remove_dir_all(&target)?;
     Ok(cost)
 }

@@ -9,10 +9,7 @@ use std::process::Command;
 pub(super) fn lines(place: &Path) -> Vec<String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     vec![
-        format!(
-            "processor: {}, {cores} cores",
-            after_colon("/proc/cpuinfo", "model name")
-        ),
+        format!("processor: {}, {cores} cores", after_colon("/proc/cpuinfo", "model name")),
         format!("memory: {}", after_colon("/proc/meminfo", "MemTotal")),
         format!("system: {}, Linux {}", distribution(), said("uname", &["-r"])),
         format!("file system: {}, data in the page cache", file_system(place)),
@@ -28,8 +25,7 @@ pub(super) fn today() -> String {
 fn after_colon(file: &str, key: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(key));
-    line.and_then(|line| line.split_once(':'))
-        .map_or("unknown".into(), |(_, value)| value.trim().to_owned())
+    line.and_then(|line| line.split_once(':')).map_or("unknown".into(), |(_, value)| value.trim().to_owned())
 }
 
 fn distribution() -> String {

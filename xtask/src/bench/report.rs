@@ -40,26 +40,10 @@ pub(super) struct Report {
 }
 
 /// Columns of the table of measurements.
-const MEASURED: [&str; 9] = [
-    "data",
-    "phase",
-    "tool",
-    "seconds",
-    "spread_percent",
-    "mb_per_s",
-    "cpu_seconds",
-    "peak_mib",
-    "repository_bytes",
-];
+const MEASURED: [&str; 9] =
+    ["data", "phase", "tool", "seconds", "spread_percent", "mb_per_s", "cpu_seconds", "peak_mib", "repository_bytes"];
 /// Columns of the table of comparisons.
-const COMPARED: [&str; 6] = [
-    "data",
-    "phase",
-    "speed_ratio",
-    "speed_ratio_low",
-    "speed_ratio_high",
-    "repository_ratio",
-];
+const COMPARED: [&str; 6] = ["data", "phase", "speed_ratio", "speed_ratio_low", "speed_ratio_high", "repository_ratio"];
 
 impl Report {
     /// Adds a sample.
@@ -67,12 +51,7 @@ impl Report {
         let same = |series: &&mut Series| series.data == data && series.phase == phase && series.tool == tool;
         match self.series.iter_mut().find(same) {
             Some(series) => series.samples.push(sample),
-            None => self.series.push(Series {
-                data: data.to_owned(),
-                phase,
-                tool,
-                samples: vec![sample],
-            }),
+            None => self.series.push(Series { data: data.to_owned(), phase, tool, samples: vec![sample] }),
         }
     }
 
@@ -91,32 +70,24 @@ impl Report {
 
     fn row(&self, series: &Series) -> Map<String, Value> {
         let seconds = series.seconds();
-        let rate = series.samples[0]
-            .source_bytes
-            .map(|bytes| mb_per_s(bytes, seconds.median));
+        let rate = series.samples[0].source_bytes.map(|bytes| mb_per_s(bytes, seconds.median));
         let mut row = Map::new();
         let mut set = |key: &str, value: Value| row.insert(key.to_owned(), value);
         set("data", json!(series.data));
         set("phase", json!(series.phase));
         set("tool", json!(series.tool));
         set("seconds", json!(rounded(seconds.median, 3)));
-        set(
-            "spread_percent",
-            json!(rounded(100.0 * (seconds.high - seconds.low) / seconds.median, 1)),
-        );
+        set("spread_percent", json!(rounded(100.0 * (seconds.high - seconds.low) / seconds.median, 1)));
         set("mb_per_s", json!(rate.map(|rate| rounded(rate, 1))));
-        set("cpu_seconds", json!(rounded(series.cpu_seconds(), 3)));
-        set("peak_mib", json!(rounded(series.peak_mib(), 1)));
+        set("cpu_seconds", json!(series.cpu_seconds().map(|seconds| rounded(seconds, 3))));
+        set("peak_mib", json!(series.peak_mib().map(|mib| rounded(mib, 1))));
         set("repository_bytes", json!(series.repository_bytes()));
         if series.tool == Name::Silt.text() {
             let ratio = self.speed_ratio(series);
             set("speed_ratio", json!(ratio.map(|ratio| rounded(ratio.median, 2))));
             set("speed_ratio_low", json!(ratio.map(|ratio| rounded(ratio.low, 2))));
             set("speed_ratio_high", json!(ratio.map(|ratio| rounded(ratio.high, 2))));
-            set(
-                "repository_ratio",
-                json!(self.repository_ratio(series).map(|ratio| rounded(ratio, 3))),
-            );
+            set("repository_ratio", json!(self.repository_ratio(series).map(|ratio| rounded(ratio, 3))));
         }
         row
     }
@@ -132,16 +103,9 @@ impl Report {
     /// How many times as fast as the faster of the peers; low and high from the slowest and fastest rounds of both.
     fn speed_ratio(&self, series: &Series) -> Option<Spread> {
         let own = series.seconds();
-        let fastest = self
-            .peers(series)
-            .map(Series::seconds)
-            .min_by(|a, b| a.median.total_cmp(&b.median))?;
+        let fastest = self.peers(series).map(Series::seconds).min_by(|a, b| a.median.total_cmp(&b.median))?;
         let (low, high) = (fastest.low / own.high, fastest.high / own.low);
-        Some(Spread {
-            low,
-            median: fastest.median / own.median,
-            high,
-        })
+        Some(Spread { low, median: fastest.median / own.median, high })
     }
 
     /// Size of the repository against the smallest of the peers': below 1 is smaller.
@@ -154,10 +118,7 @@ impl Report {
     fn tables(&self) -> String {
         let rows = self.rows();
         let mut text = table_of(MEASURED, &rows).to_string();
-        let own: Vec<_> = rows
-            .into_iter()
-            .filter(|row| row.get("speed_ratio").is_some_and(Value::is_number))
-            .collect();
+        let own: Vec<_> = rows.into_iter().filter(|row| row.get("speed_ratio").is_some_and(Value::is_number)).collect();
         if !own.is_empty() {
             let _ = write!(
                 text,
@@ -177,11 +138,7 @@ impl Report {
             fs::write(file, &json).with_context(|| format!("{} cannot be written", file.display()))?;
         }
         if options.record {
-            let name = format!(
-                "{bench}-{}{}",
-                machine::today(),
-                if options.quick { "-quick" } else { "" }
-            );
+            let name = format!("{bench}-{}{}", machine::today(), if options.quick { "-quick" } else { "" });
             let folder = workspace::root().join("bench").join("record");
             fs::create_dir_all(&folder)?;
             fs::write(folder.join(format!("{name}.json")), &json)?;
@@ -197,11 +154,7 @@ fn record(bench: &str, tables: &str, notes: &[String], work: &Path) -> String {
     lines.extend(machine::lines(work));
     lines.extend_from_slice(notes);
     let list: Vec<String> = lines.iter().map(|line| format!("- {line}")).collect();
-    format!(
-        "# cargo xtask bench {bench}, {}\n\n{}\n\n{tables}",
-        machine::today(),
-        list.join("\n")
-    )
+    format!("# cargo xtask bench {bench}, {}\n\n{}\n\n{tables}", machine::today(), list.join("\n"))
 }
 
 fn table_of<const N: usize>(columns: [&str; N], rows: &[Map<String, Value>]) -> Table {
@@ -230,37 +183,23 @@ struct Spread {
 
 impl Series {
     fn seconds(&self) -> Spread {
-        let mut seconds: Vec<f64> = self
-            .samples
-            .iter()
-            .map(|sample| sample.cost.wall.as_secs_f64())
-            .collect();
+        let mut seconds: Vec<f64> = self.samples.iter().map(|sample| sample.cost.wall.as_secs_f64()).collect();
         seconds.sort_by(f64::total_cmp);
-        Spread {
-            low: seconds[0],
-            median: seconds[seconds.len() / 2],
-            high: seconds[seconds.len() - 1],
-        }
+        Spread { low: seconds[0], median: seconds[seconds.len() / 2], high: seconds[seconds.len() - 1] }
     }
 
-    fn cpu_seconds(&self) -> f64 {
-        let mut seconds: Vec<f64> = self
-            .samples
-            .iter()
-            .map(|sample| sample.cost.processor.as_secs_f64())
-            .collect();
+    /// Median; `None` for what was not a program of its own.
+    fn cpu_seconds(&self) -> Option<f64> {
+        self.peak_mib()?;
+        let mut seconds: Vec<f64> = self.samples.iter().map(|sample| sample.cost.processor.as_secs_f64()).collect();
         seconds.sort_by(f64::total_cmp);
-        seconds[seconds.len() / 2]
+        Some(seconds[seconds.len() / 2])
     }
 
-    fn peak_mib(&self) -> f64 {
-        as_float(
-            self.samples
-                .iter()
-                .map(|sample| sample.cost.peak_bytes)
-                .max()
-                .unwrap_or_default(),
-        ) / f64::from(1 << 20)
+    /// Largest; `None` for what was not a program of its own.
+    fn peak_mib(&self) -> Option<f64> {
+        let peak_bytes = self.samples.iter().map(|sample| sample.cost.peak_bytes).max().filter(|&bytes| bytes > 0)?;
+        Some(as_float(peak_bytes) / f64::from(1 << 20))
     }
 
     fn repository_bytes(&self) -> Option<u64> {
@@ -279,16 +218,9 @@ mod tests {
     use std::time::Duration;
 
     fn sample(seconds: f64, repository_bytes: u64) -> Sample {
-        let cost = Cost {
-            wall: Duration::from_secs_f64(seconds),
-            processor: Duration::from_secs(1),
-            peak_bytes: 1 << 20,
-        };
-        Sample {
-            cost,
-            source_bytes: Some(10_000_000),
-            repository_bytes: Some(repository_bytes),
-        }
+        let cost =
+            Cost { wall: Duration::from_secs_f64(seconds), processor: Duration::from_secs(1), peak_bytes: 1 << 20 };
+        Sample { cost, source_bytes: Some(10_000_000), repository_bytes: Some(repository_bytes) }
     }
 
     fn report() -> Report {
@@ -315,12 +247,7 @@ mod tests {
     #[test]
     fn every_printed_column_is_a_key_of_the_rows() {
         let rows = report().rows();
-        assert!(
-            MEASURED
-                .iter()
-                .chain(&COMPARED)
-                .all(|column| rows[0].contains_key(*column))
-        );
+        assert!(MEASURED.iter().chain(&COMPARED).all(|column| rows[0].contains_key(*column)));
         let flat = |value: &Value| !value.is_object() && !value.is_array();
         assert!(rows.iter().all(|row| row.values().all(flat)));
     }

@@ -21,17 +21,9 @@ struct Shape {
 }
 
 /// About 40 MB.
-const LITTLE: Shape = Shape {
-    name: "database-little",
-    rows: 100_000,
-    versions: 3,
-};
+const LITTLE: Shape = Shape { name: "database-little", rows: 100_000, versions: 3 };
 /// The first version is beyond 1 GB.
-const FULL: Shape = Shape {
-    name: "database",
-    rows: 2_900_000,
-    versions: 8,
-};
+const FULL: Shape = Shape { name: "database", rows: 2_900_000, versions: 8 };
 
 /// The versions, generated if they are not there yet.
 pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
@@ -44,23 +36,13 @@ pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
         install::ensure(&[install::SQLITE])?;
         (0..shape.versions).try_for_each(|version| make_version(partial, &shape, version))
     })?;
-    let description = format!(
-        "{} versions of a growing SQLite database of {} rows at first, generated",
-        shape.versions, shape.rows
-    );
-    Ok(Corpus {
-        name: "database".into(),
-        description,
-        versions: tree::entries(&kept)?,
-    })
+    let description =
+        format!("{} versions of a growing SQLite database of {} rows at first, generated", shape.versions, shape.rows);
+    Ok(Corpus { name: "database".into(), description, versions: tree::entries(&kept)? })
 }
 
 fn make_version(folder: &Path, shape: &Shape, version: u64) -> Result<()> {
-    eprintln!(
-        "generating version {} of {} of the database",
-        version + 1,
-        shape.versions
-    );
+    eprintln!("generating version {} of {} of the database", version + 1, shape.versions);
     let here = folder.join(format!("{version:03}"));
     if version == 0 {
         fs::create_dir(&here)?;
@@ -83,10 +65,7 @@ const SCHEMA: &str = "create table if not exists events (id integer primary key,
 
 fn import(database: &Path, rows: std::ops::Range<u64>) -> Result<()> {
     let mut command = sqlite(database);
-    command
-        .arg(SCHEMA)
-        .arg(".import --csv /dev/stdin events")
-        .stdin(Stdio::piped());
+    command.arg(SCHEMA).arg(".import --csv /dev/stdin events").stdin(Stdio::piped());
     let mut child = command.spawn().context("sqlite3 could not be started")?;
     let mut out = BufWriter::with_capacity(1 << 20, child.stdin.take().context("it has an input")?);
     let vocabulary = vocabulary();
@@ -141,13 +120,7 @@ fn write_row(out: &mut impl Write, id: u64, vocabulary: &[String]) -> Result<()>
     for _ in 0..24 + sequence.below(24) {
         write!(out, "{} ", vocabulary[skewed(&mut sequence, vocabulary.len())])?;
     }
-    writeln!(
-        out,
-        ",{:016x}{:016x},{}",
-        sequence.next(),
-        sequence.next(),
-        sequence.below(4)
-    )?;
+    writeln!(out, ",{:016x}{:016x},{}", sequence.next(), sequence.next(), sequence.below(4))?;
     Ok(())
 }
 
@@ -161,9 +134,7 @@ fn skewed(sequence: &mut Sequence, bound: usize) -> usize {
 fn vocabulary() -> Vec<String> {
     let mut sequence = Sequence::new(20);
     let letter = |sequence: &mut Sequence| char::from(b"etaoinshrdlucmfw"[sequence.index(16)]);
-    (0..8000)
-        .map(|_| (0..2 + sequence.below(11)).map(|_| letter(&mut sequence)).collect())
-        .collect()
+    (0..8000).map(|_| (0..2 + sequence.below(11)).map(|_| letter(&mut sequence)).collect()).collect()
 }
 
 #[cfg(test)]

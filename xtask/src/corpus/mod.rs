@@ -39,11 +39,7 @@ impl Corpus {
             if total >= bytes_wanted {
                 break;
             }
-            total += if version.is_dir() {
-                tree::bytes(version)?
-            } else {
-                fs::metadata(version)?.len()
-            };
+            total += if version.is_dir() { tree::bytes(version)? } else { fs::metadata(version)?.len() };
             chosen.push(version.as_path());
         }
         Ok(chosen)
@@ -52,10 +48,7 @@ impl Corpus {
 
 /// The corpora that benchmarks and tests use when the user names none; made on first use.
 pub(crate) fn standard(amount: Amount) -> Result<Vec<Corpus>> {
-    Ok(vec![
-        releases::corpus(&folder()?, amount)?,
-        dump::corpus(&folder()?, amount)?,
-    ])
+    Ok(vec![releases::corpus(&folder()?, amount)?, dump::corpus(&folder()?, amount)?])
 }
 
 /// The user's own versions: the entries of a folder in the order of their names.
@@ -63,19 +56,10 @@ pub(crate) fn given(folder: &Path) -> Result<Corpus> {
     let folder = fs::canonicalize(folder)?;
     let versions = tree::entries(&folder)?;
     if versions.is_empty() {
-        bail!(
-            "{} holds no versions: put one file or folder per version into it",
-            folder.display()
-        );
+        bail!("{} holds no versions: put one file or folder per version into it", folder.display());
     }
-    let name = folder
-        .file_name()
-        .map_or("data".into(), |name| name.to_string_lossy().into_owned());
-    Ok(Corpus {
-        name,
-        description: format!("{} versions given by the user", versions.len()),
-        versions,
-    })
+    let name = folder.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
+    Ok(Corpus { name, description: format!("{} versions given by the user", versions.len()), versions })
 }
 
 /// Where downloaded and generated data stays.

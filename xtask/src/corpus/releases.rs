@@ -12,14 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Versions of the crate, one for each release of OpenSSL 3, in the order of those.
-const RELEASES: [&str; 28] = [
+const RELEASES: [&str; 27] = [
     "300.0.3+3.0.0",
     "300.0.4+3.0.1",
     "300.0.5+3.0.2",
     "300.0.7+3.0.3",
     "300.0.8+3.0.4",
     "300.0.9+3.0.5",
-    "300.0.10+3.0.6",
     "300.0.11+3.0.7",
     "300.0.13+3.0.8",
     "300.1.1+3.1.0",
@@ -44,7 +43,9 @@ const RELEASES: [&str; 28] = [
 ];
 
 /// Releases taken when little is asked for: the newest.
-const LITTLE: usize = 4;
+const LITTLE: usize = 3;
+/// Releases may be withdrawn from the registry; with fewer than this left (or than the few asked for) there is no corpus.
+const RELEASES_MIN: usize = 20;
 
 /// The releases, fetched if they are not there yet.
 pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
@@ -54,19 +55,22 @@ pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
     };
     let kept = folder.join("openssl");
     fs::create_dir_all(&kept)?;
-    let versions = releases
-        .iter()
-        .map(|release| fetched(&kept, release))
-        .collect::<Result<Vec<_>>>()?;
+    let mut versions = Vec::new();
+    let mut missing = Ok(());
+    for release in releases {
+        match fetched(&kept, release) {
+            Ok(version) => versions.push(version),
+            Err(error) => missing = Err(error.context(format!("OpenSSL {} cannot be fetched", number(release)))),
+        }
+    }
     let count = versions.len();
-    let (first, last) = (number(releases[0]), number(releases[count - 1]));
+    if count < RELEASES_MIN.min(releases.len()) {
+        missing?;
+    }
+    let (first, last) = (number(releases[0]), number(releases[releases.len() - 1]));
     let description =
         format!("sources of OpenSSL {first} to {last}, {count} releases, as the crate openssl-src holds them");
-    Ok(Corpus {
-        name: "openssl".into(),
-        description,
-        versions,
-    })
+    Ok(Corpus { name: "openssl".into(), description, versions })
 }
 
 /// `3.0.1` of `300.0.4+3.0.1`.
@@ -100,22 +104,11 @@ fn unpacked_crate(release: &str) -> Result<PathBuf> {
     fs::write(package.path().join("empty.rs"), "")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command
-        .args(["metadata", "--format-version", "1", "--manifest-path"])
-        .arg(&manifest);
+    command.args(["metadata", "--format-version", "1", "--manifest-path"]).arg(&manifest);
     let metadata: Value = serde_json::from_str(&program::quietly(&mut command)?)?;
-    let packages = metadata["packages"]
-        .as_array()
-        .context("`cargo metadata` lists no packages")?;
-    let package = packages
-        .iter()
-        .find(|package| package["name"] == "openssl-src")
-        .context("openssl-src is not listed")?;
-    let manifest = package["manifest_path"]
-        .as_str()
-        .context("openssl-src has no manifest path")?;
-    Ok(Path::new(manifest)
-        .parent()
-        .context("a manifest lies in a folder")?
-        .to_path_buf())
+    let packages = metadata["packages"].as_array().context("`cargo metadata` lists no packages")?;
+    let package =
+        packages.iter().find(|package| package["name"] == "openssl-src").context("openssl-src is not listed")?;
+    let manifest = package["manifest_path"].as_str().context("openssl-src has no manifest path")?;
+    Ok(Path::new(manifest).parent().context("a manifest lies in a folder")?.to_path_buf())
 }

@@ -6,10 +6,7 @@ use siltstone_chunk::{Chunker, Sizes, SliceChunks};
 /// Bytes without any pattern: the BLAKE3 extendable output of the seed.
 pub fn random_bytes(seed: &str, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
-    blake3::Hasher::new()
-        .update(seed.as_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
+    blake3::Hasher::new().update(seed.as_bytes()).finalize_xof().fill(&mut bytes);
     bytes
 }
 

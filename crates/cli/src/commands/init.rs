@@ -6,9 +6,10 @@ use crate::password::PasswordSource;
 use crate::repository::{folder, label, place};
 use clap::Args;
 use serde::Serialize;
+use siltstone_store::StoreError;
 use siltstone_store::keys::Argon2Cost;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Disk, Storage};
+use siltstone_store::storage::{Disk, Listing, ObjectName, Storage};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,13 +33,7 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
         Some(given) => folder(given)?,
         None => place(&context.options)?,
     };
-    let is_new = make_folder(&path)?;
-    let made = make(&path, context);
-    if made.is_err() && is_new {
-        // Only an empty folder goes this way: what was begun in it stays.
-        let _ = std::fs::remove_dir(&path);
-    }
-    let repository = made?;
+    let repository = make(&path, context)?;
     let (id, place) = (repository.id().to_string(), path.display().to_string());
     if context.output.json {
         context.output.json(&Initialized { message_type: "initialized", id, repository: place })?;
@@ -53,18 +48,18 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
     Ok(Done::Whole)
 }
 
-/// Makes sure that there is a folder; whether it had to be made.
-fn make_folder(path: &Path) -> Result<bool, CliError> {
-    let failed = |source| CliError::RepositoryFolder { path: path.to_owned(), source };
-    let is_new = !path.exists();
-    std::fs::create_dir_all(path).map_err(failed)?;
-    Ok(is_new)
-}
-
+/// The password is asked for only once it is known that there can be a repository.
 fn make(path: &Path, context: &Context) -> Result<Repository, CliError> {
     let disk = Disk::create(path)?;
+    let objects = disk.list(Listing::All)?;
+    if objects.iter().any(|object| object.name == ObjectName::Config) {
+        return Err(StoreError::AlreadyARepository { location: disk.location() }.into());
+    }
+    // Objects without a config are what an interrupted init left; the store removes them.
+    if objects.is_empty() && !disk.is_empty()? {
+        return Err(CliError::FolderNotEmpty { path: path.to_owned() });
+    }
     let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
-    let storage: Arc<dyn Storage> = Arc::new(disk);
     let chunker = siltstone_engine::backup::default_chunker();
-    Ok(Repository::init(storage, &password, label(None, None), Argon2Cost::DEFAULT, chunker)?)
+    Ok(Repository::init(Arc::new(disk), &password, &label(None, None), Argon2Cost::DEFAULT, chunker)?)
 }

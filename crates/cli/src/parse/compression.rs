@@ -40,7 +40,11 @@ impl FromStr for Compression {
             "better" => BETTER,
             "max" => MAX,
             number => number.parse().ok().filter(|level| LEVELS.contains(level) && *level != 0).ok_or_else(|| {
-                format!("expected off, fastest, auto, better, max, or a level from {} to {} but 0", LEVELS.start(), LEVELS.end())
+                format!(
+                    "expected off, fastest, auto, better, max, or a level from {} to {} but 0",
+                    LEVELS.start(),
+                    LEVELS.end()
+                )
             })?,
         };
         Ok(Self { level })

@@ -16,7 +16,7 @@ pub(crate) use count::KeepCount;
 pub(crate) use duration::Duration;
 pub(crate) use groups::Groups;
 pub(crate) use moment::Moment;
-pub(crate) use reference::SnapshotReference;
+pub(crate) use reference::{SnapshotReference, entry_path};
 pub(crate) use size::Size;
 pub(crate) use span::KeepSpan;
 pub(crate) use subset::Subset;

@@ -20,12 +20,20 @@ impl FromStr for Subset {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some((part, parts)) = text.split_once('/') {
             let (part, parts) = part.parse().ok().zip(parts.parse().ok()).ok_or("expected n/t, such as 1/7")?;
-            return if (1..=parts).contains(&part) { Ok(Self::Part { part, parts }) } else { Err("n/t needs 1 <= n <= t") };
+            return if (1..=parts).contains(&part) {
+                Ok(Self::Part { part, parts })
+            } else {
+                Err("n/t needs 1 <= n <= t")
+            };
         }
         if let Some(percent) = text.strip_suffix('%') {
             let percent: f64 = percent.parse().map_err(|_| "expected a percentage such as 2.5%")?;
             let is_share = percent > 0.0 && percent <= 100.0;
-            return if is_share { Ok(Self::Percent(percent)) } else { Err("a percentage lies above 0% and up to 100%") };
+            return if is_share {
+                Ok(Self::Percent(percent))
+            } else {
+                Err("a percentage lies above 0% and up to 100%")
+            };
         }
         match text.parse::<Size>() {
             Ok(Size(bytes)) if bytes > 0 => Ok(Self::Bytes(bytes)),

@@ -60,7 +60,11 @@ impl StatusMessage {
             message_type: "status",
             seconds_elapsed: elapsed.as_secs(),
             seconds_remaining: remaining.map(|left| left.as_secs()),
-            percent_done: if counts.is_total_known { fraction(counts.bytes_done, counts.bytes_total, 1.0) } else { 0.0 },
+            percent_done: if counts.is_total_known {
+                fraction(counts.bytes_done, counts.bytes_total, 1.0)
+            } else {
+                0.0
+            },
             total_files: counts.files_total,
             files_done: (!restores).then_some(counts.files_done),
             files_restored: restores.then_some(counts.files_done),
@@ -194,7 +198,8 @@ mod tests {
     fn status_has_restics_fields_for_each_work() {
         let totals = Counts { files_total: 4, bytes_total: 100, is_total_known: true, ..Counts::default() };
         let counts = Counts { files_done: 1, bytes_done: 25, ..totals };
-        let message = |work| to_value(StatusMessage::new(work, &counts, Duration::from_secs(3), None)).expect("plain data");
+        let message =
+            |work| to_value(StatusMessage::new(work, &counts, Duration::from_secs(3), None)).expect("plain data");
         assert_eq!(
             message(Work::Backup),
             json!({"message_type": "status", "seconds_elapsed": 3, "percent_done": 0.25, "total_files": 4,

@@ -206,7 +206,9 @@ fn wanted_fps() -> Result<Option<f64>, CliError> {
     let name = "SILT_PROGRESS_FPS";
     match environment::parsed::<f64>(name)? {
         Some(fps) if fps > 0.0 && fps.is_finite() => Ok(Some(fps.min(FPS_MAX))),
-        Some(fps) => Err(CliError::BadVariable { name, value: fps.to_string(), reason: "expected a rate above 0".into() }),
+        Some(fps) => {
+            Err(CliError::BadVariable { name, value: fps.to_string(), reason: "expected a rate above 0".into() })
+        }
         None => Ok(None),
     }
 }

@@ -16,15 +16,17 @@ pub(super) struct Words {
 
 pub(super) fn describe(notice: &Notice) -> Words {
     let note = |code, text: &str| Words { text: text.to_owned(), code, is_warning: false, is_detail: false };
-    let warning = |code, text: String| Words { text: format!("warning: {text}"), code, is_warning: true, is_detail: false };
+    let warning =
+        |code, text: String| Words { text: format!("warning: {text}"), code, is_warning: true, is_detail: false };
     let detail = |code, text: String| Words { text, code, is_warning: false, is_detail: true };
     match notice {
         Notice::IndexRebuilt => {
             note("index_rebuilt", "the local index was missing or stale and has been rebuilt from the repository")
         }
-        Notice::IndexNotSaved { reason } => {
-            warning("index_not_saved", format!("the local index cannot be saved, the next backup rebuilds it: {reason}"))
-        }
+        Notice::IndexNotSaved { reason } => warning(
+            "index_not_saved",
+            format!("the local index cannot be saved, the next backup rebuilds it: {reason}"),
+        ),
         Notice::ClockBehind { seconds } => {
             let text = format!("the clock is {seconds} seconds behind the series' last snapshot; check the time");
             warning("clock_behind", text)
@@ -45,7 +47,9 @@ pub(super) fn describe(notice: &Notice) -> Words {
             );
             warning("rolled_back", text)
         }
-        Notice::Replanned => detail("replanned", "the repository changed under way; the plan was made again".to_owned()),
+        Notice::Replanned => {
+            detail("replanned", "the repository changed under way; the plan was made again".to_owned())
+        }
         other => note("other", &format!("{other:?}")),
     }
 }

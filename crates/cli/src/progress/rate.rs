@@ -25,10 +25,17 @@ impl Rate {
     }
 
     /// Bytes per second; 0 as long as nothing is known.
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate"
+    )]
     pub(super) fn bytes_per_second(&self) -> u64 {
         let ends = self.samples.front().zip(self.samples.back());
-        let Some(((began, first), (ended, last))) = ends else { return 0 };
+        let Some(((began, first), (ended, last))) = ends else {
+            return 0;
+        };
         let seconds = ended.saturating_sub(*began).as_secs_f64();
         if seconds > 0.0 { (last.saturating_sub(*first) as f64 / seconds) as u64 } else { 0 }
     }

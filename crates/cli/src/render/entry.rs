@@ -163,11 +163,11 @@ mod tests {
 
     #[test]
     fn a_link_shows_its_target() {
-        let link = entry(0o777, Content::Symlink { target: b"to\xff".to_vec() });
-        let line = long_line(&link);
+        let symlink = entry(0o777, Content::Symlink { target: b"to\xff".to_vec() });
+        let line = long_line(&symlink);
         assert!(line.starts_with("lrwxrwxrwx     7     0      0 "), "{line}");
         assert!(line.ends_with(" /dir/na\\nme -> to\\xff"), "{line}");
-        let json = serde_json::to_value(EntryJson::from(&link)).expect("plain data");
+        let json = serde_json::to_value(EntryJson::from(&symlink)).expect("plain data");
         assert_eq!(json["type"], "symlink");
         assert_eq!(json["linktarget_raw"], "746fff");
         assert_eq!(json["path"], "/dir/na\nme");

@@ -12,9 +12,11 @@ mod time;
 
 pub(crate) use duration::{clock, seconds};
 pub(crate) use entry::{EntryJson, long_line};
-pub(crate) use name::{Path, visible};
 pub(crate) use group::GroupHeader;
+pub(crate) use name::{Path, visible};
 pub(crate) use size::size;
+#[cfg(test)]
+pub(crate) use snapshot::tests as snapshot_tests;
 pub(crate) use snapshot::{SnapshotJson, describe, snapshot_table};
 pub(crate) use table::Table;
 pub(crate) use time::{local, rfc3339};

@@ -96,7 +96,11 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
                 self.account.chunks_new += 1;
                 self.account.data_plain_bytes += bytes.len() as u64;
                 self.index.insert(fingerprint, number)?;
-                self.add_to_region(ContainerKind::Data, ChunkEntry { number, fingerprint, length: length(bytes)? }, bytes)?;
+                self.add_to_region(
+                    ContainerKind::Data,
+                    ChunkEntry { number, fingerprint, length: length(bytes)? },
+                    bytes,
+                )?;
                 number
             }
         };

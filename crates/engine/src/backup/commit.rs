@@ -29,7 +29,9 @@ impl Cache {
 
     /// Where the index may put what does not fit in memory: the cache's folder, else the system's for temporary files.
     pub(super) fn spill_dir(folder: Option<&Path>, repository: &Repository) -> Result<PathBuf, EngineError> {
-        let Some(folder) = folder else { return Ok(std::env::temp_dir()) };
+        let Some(folder) = folder else {
+            return Ok(std::env::temp_dir());
+        };
         let folder = folder.join(repository.id().to_string());
         match std::fs::create_dir_all(&folder) {
             Ok(()) => Ok(folder),

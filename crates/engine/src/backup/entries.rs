@@ -104,7 +104,11 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         let inode = (metadata.device, metadata.inode);
         self.observer.advance(1, 0);
         let Some((content, names)) = self.linked.get_mut(&inode) else {
-            self.problem(&Problem::entry(&path, ProblemKind::Unreadable, "its content could not be read by another name"));
+            self.problem(&Problem::entry(
+                &path,
+                ProblemKind::Unreadable,
+                "its content could not be read by another name",
+            ));
             return Ok(());
         };
         let content = content.clone();

@@ -457,7 +457,9 @@ impl<'s, 't> Stages<'s, 't> {
     }
 
     fn estimate(&self, paths: &[PathBuf]) {
-        let Ok(scanner) = self.scanner(paths, ScanDetail::StatusOnly) else { return };
+        let Ok(scanner) = self.scanner(paths, ScanDetail::StatusOnly) else {
+            return;
+        };
         let (mut files, mut bytes) = (0u64, 0u64);
         for item in scanner {
             if self.task.observer.is_cancelled() {
@@ -540,7 +542,10 @@ impl<'s, 't> Stages<'s, 't> {
 }
 
 fn paths_of(paths: &[Vec<u8>]) -> Vec<PathBuf> {
-    paths.iter().map(|path| PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(path))).collect()
+    paths
+        .iter()
+        .map(|path| PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(path)))
+        .collect()
 }
 
 /// The result of a stage; a panic in it goes on here.

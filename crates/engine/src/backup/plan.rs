@@ -172,7 +172,9 @@ impl<'s, 'r> Planner<'s, 'r> {
 
     /// The recipe of an unchanged file, unless some of what it needs is lost and must be stored again.
     fn reusable(&self, previous: &Entry) -> Option<(Recipe, Vec<ChunkRun>)> {
-        let Content::File { recipe, .. } = &previous.content else { return None };
+        let Content::File { recipe, .. } = &previous.content else {
+            return None;
+        };
         let source = self.previous.as_ref()?.source;
         let needs = match recipe {
             Recipe::Inline(_) => Vec::new(),

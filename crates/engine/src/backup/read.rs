@@ -179,7 +179,15 @@ impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
     fn read_file(&mut self, file: ToRead) -> Result<(), Stopped> {
         let ToRead { path, mut metadata, handle, action, .. } = file;
         let end = |metadata: Metadata, size, read_bytes, is_complete, problem| {
-            Part::End(Box::new(FileEnd { path: path.clone(), metadata, action, size, read_bytes, is_complete, problem }))
+            Part::End(Box::new(FileEnd {
+                path: path.clone(),
+                metadata,
+                action,
+                size,
+                read_bytes,
+                is_complete,
+                problem,
+            }))
         };
         let source = match handle.open(&path) {
             Ok(source) => source,

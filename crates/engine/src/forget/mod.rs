@@ -10,12 +10,12 @@
 pub mod policy;
 mod rewrite;
 
+use crate::fs::{Problem, ProblemKind};
 use crate::lease::{is_dead, now, this_holder};
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer};
-use crate::fs::{Problem, ProblemKind};
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
@@ -159,7 +159,9 @@ fn forget_in_series(
     observer: &dyn Observer,
     summary: &mut ForgetSummary,
 ) -> Result<i64, EngineError> {
-    let Some(stored) = newest_manifest(repository, series)? else { return Ok(0) };
+    let Some(stored) = newest_manifest(repository, series)? else {
+        return Ok(0);
+    };
     let named = stored.manifest.snapshots().iter().filter(|snapshot| ids.contains(&snapshot.id)).count() as u64;
     if named == 0 {
         return Ok(0);

@@ -41,7 +41,19 @@ pub(super) struct NameList {
     /// All names, each ended by NUL.
     bytes: Vec<u8>,
     /// Where each lies in `bytes`, NUL included.
-    spans: Vec<(usize, usize)>,
+    spans: Vec<Span>,
+}
+
+#[derive(Clone, Copy)]
+struct Span {
+    start: usize,
+    end: usize,
+}
+
+impl Span {
+    fn of(self, bytes: &[u8]) -> &[u8] {
+        bytes.get(self.start..self.end).unwrap_or_default()
+    }
 }
 
 impl NameList {
@@ -62,7 +74,8 @@ impl NameList {
                 }
             }
         }
-        list.sort();
+        let Self { bytes, spans } = &mut list;
+        spans.sort_unstable_by(|left, right| left.of(bytes).cmp(right.of(bytes)));
         (list, outcome)
     }
 
@@ -70,32 +83,24 @@ impl NameList {
         if name != c"." && name != c".." {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(name.to_bytes_with_nul());
-            self.spans.push((start, self.bytes.len()));
+            self.spans.push(Span { start, end: self.bytes.len() });
         }
-    }
-
-    fn sort(&mut self) {
-        let Self { bytes, spans } = self;
-        spans.sort_unstable_by(|left, right| bytes[left.0..left.1].cmp(&bytes[right.0..right.1]));
     }
 
     /// The name at a place of the sorted list; `None` past its end.
     pub(super) fn get(&self, index: usize) -> Option<&CStr> {
-        let &(start, end) = self.spans.get(index)?;
-        CStr::from_bytes_with_nul(self.bytes.get(start..end)?).ok()
+        CStr::from_bytes_with_nul(self.spans.get(index)?.of(&self.bytes)).ok()
     }
 
     /// Whether a name is in the list.
     pub(super) fn contains(&self, name: &CStr) -> bool {
-        let name = name.to_bytes_with_nul();
-        self.spans.binary_search_by(|&(start, end)| self.bytes[start..end].cmp(name)).is_ok()
+        self.spans.binary_search_by(|span| span.of(&self.bytes).cmp(name.to_bytes_with_nul())).is_ok()
     }
 
     /// Keeps one name, if it is there.
     pub(super) fn keep_only(&mut self, name: &CStr) {
-        let name = name.to_bytes_with_nul();
         let Self { bytes, spans } = self;
-        spans.retain(|&(start, end)| &bytes[start..end] == name);
+        spans.retain(|span| span.of(bytes) == name.to_bytes_with_nul());
     }
 
     /// The names in order.

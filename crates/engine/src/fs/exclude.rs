@@ -124,7 +124,8 @@ mod tests {
         ] {
             assert!(rules.matches(path.as_bytes(), is_directory), "{path}");
         }
-        for (path, is_directory) in [("home/tmp", true), ("home/cache", false), ("build/x/out", false), ("a.oo", false)] {
+        for (path, is_directory) in [("home/tmp", true), ("home/cache", false), ("build/x/out", false), ("a.oo", false)]
+        {
             assert!(!rules.matches(path.as_bytes(), is_directory), "{path}");
         }
     }

@@ -42,7 +42,9 @@ impl PathFilter {
         if !self.exclude.is_empty() && self.exclude.verdict_with_parents(path, is_directory) == Verdict::Matched {
             return Selection::Excluded;
         }
-        let Some(include) = &self.include else { return Selection::Selected };
+        let Some(include) = &self.include else {
+            return Selection::Selected;
+        };
         match include.verdict_with_parents(path, is_directory) {
             Verdict::Matched => Selection::Selected,
             _ if is_directory => Selection::Descend,

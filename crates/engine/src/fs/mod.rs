@@ -6,6 +6,11 @@
 //!
 //! Linux only for now: `statx`, `openat2` and `/proc/self/fd` are used, with fallbacks where a container hides one of them.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)
+)]
+
 mod directory;
 mod exclude;
 mod filter;
@@ -14,6 +19,7 @@ mod patterns;
 mod problem;
 mod read_metadata;
 mod scan;
+mod scan_item;
 mod source_file;
 mod source_tree;
 mod status;
@@ -27,7 +33,9 @@ pub use filter::{PathFilter, PathFilterBuilder, Selection};
 pub use names::Ownership;
 pub use patterns::{Case, PatternError};
 pub use problem::{Problem, ProblemKind, Subject};
-pub use scan::{FileKind, ScanDetail, ScanEntry, ScanItem, ScanOptions, Scanner, SkipReason};
+pub use read_metadata::ScanDetail;
+pub use scan::Scanner;
+pub use scan_item::{FileKind, ScanEntry, ScanItem, ScanOptions, SkipReason};
 pub use source_file::{Extent, FileHandle, SourceFile};
 pub use source_tree::absolute_source;
 pub use status::{NodeKind, Status};

@@ -50,14 +50,18 @@ pub(super) struct PatternsBuilder(GitignoreBuilder);
 
 impl Default for PatternsBuilder {
     fn default() -> Self {
-        Self(GitignoreBuilder::new("/"))
+        let mut builder = GitignoreBuilder::new("/");
+        // A pattern that cannot mean what was meant is better refused than taken by its letters.
+        builder.allow_unclosed_class(false);
+        Self(builder)
     }
 }
 
 impl PatternsBuilder {
     /// Adds a pattern.
     pub(super) fn pattern(&mut self, pattern: &str, case: Case) -> Result<(), PatternError> {
-        let invalid = |reason: ignore::Error| PatternError::Invalid { pattern: pattern.into(), reason: reason.to_string() };
+        let invalid =
+            |reason: ignore::Error| PatternError::Invalid { pattern: pattern.into(), reason: reason.to_string() };
         self.0.case_insensitive(case == Case::Insensitive).map_err(invalid)?;
         self.0.add_line(None, &at_any_depth(pattern)).map_err(invalid)?;
         Ok(())

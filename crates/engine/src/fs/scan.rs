@@ -6,9 +6,10 @@
 
 use super::{
     directory::{NameList, open_directory, open_way, open_without_access_time},
-    exclude::{ExcludeRules, Mark},
+    exclude::Mark,
     problem::{Problem, ProblemKind},
-    read_metadata::MetadataReader,
+    read_metadata::{MetadataReader, ScanDetail},
+    scan_item::{FileKind, ScanEntry, ScanItem, ScanOptions, SkipReason},
     source_file::FileHandle,
     source_tree::{SourceNode, SourceTree},
     status::{NodeKind, Status},
@@ -26,116 +27,12 @@ use std::{
     sync::Arc,
 };
 
-pub use super::read_metadata::ScanDetail;
-
 /// How many directories of the current path are kept open. Those above are opened again through `..` on the way back, so that a
 /// path of any depth can be walked.
 const OPEN_DIRECTORIES_MAX: usize = 256;
 
-/// How to walk.
-#[derive(Clone, Debug, Default)]
-pub struct ScanOptions {
-    /// What to leave out.
-    pub exclude: ExcludeRules,
-    /// Stay on the file systems of the sources. A directory on which another is mounted is kept, empty.
-    pub one_file_system: bool,
-    /// How much to look at.
-    pub detail: ScanDetail,
-}
-
-/// What a walk meets.
-#[derive(Debug)]
-pub enum ScanItem {
-    /// An entry to back up.
-    Entry(ScanEntry),
-    /// An entry that could not be looked at; if a directory, what it holds is missing.
-    Problem(Problem),
-    /// Something left out on purpose.
-    Skipped {
-        /// Which.
-        path: EntryPath,
-        /// Why.
-        why: SkipReason,
-    },
-}
-
-/// An entry as the walk found it.
-#[derive(Debug)]
-pub struct ScanEntry {
-    /// Its absolute path without the leading slash.
-    pub path: EntryPath,
-    /// What its inode carries.
-    pub metadata: Metadata,
-    /// What kind of file it is.
-    pub kind: FileKind,
-}
-
-/// What kind of file a walk found.
-#[derive(Debug)]
-pub enum FileKind {
-    /// A directory; what it holds follows.
-    Directory,
-    /// A regular file.
-    File {
-        /// Length in bytes.
-        size: u64,
-        /// To open it.
-        handle: FileHandle,
-    },
-    /// A symbolic link.
-    Symlink {
-        /// Where it points, as bytes.
-        target: Vec<u8>,
-    },
-    /// A named pipe.
-    Fifo,
-    /// A character device.
-    CharDevice {
-        /// Major number.
-        major: u32,
-        /// Minor number.
-        minor: u32,
-    },
-    /// A block device.
-    BlockDevice {
-        /// Major number.
-        major: u32,
-        /// Minor number.
-        minor: u32,
-    },
-}
-
-/// Why something was left out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum SkipReason {
-    /// A pattern matches it.
-    Excluded,
-    /// What the directory holds is left out because of a mark in it.
-    Marked,
-    /// A file beyond the size given.
-    TooLarge,
-    /// It, or what the directory holds, lies on another file system.
-    OtherFilesystem,
-    /// A socket means nothing without its process.
-    Socket,
-    /// A kind of file this program does not know.
-    UnknownKind,
-}
-
-impl SkipReason {
-    /// The reason in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Excluded => "excluded by a pattern",
-            Self::Marked => "its directory is marked to be left out",
-            Self::TooLarge => "larger than the limit",
-            Self::OtherFilesystem => "on another file system",
-            Self::Socket => "a socket",
-            Self::UnknownKind => "of an unknown kind",
-        }
-    }
-}
+/// How much is shown of a path that is too long to be stored.
+const SHOWN_BYTES: usize = 256;
 
 /// Walks sources. An iterator that never fails as a whole.
 pub struct Scanner {
@@ -233,7 +130,7 @@ impl Scanner {
         for path in &self.nested {
             let found = std::fs::symlink_metadata(Path::new("/").join(OsStr::from_bytes(path)));
             if let (Err(error), Ok(path)) = (found, EntryPath::new(path.clone()))
-                && error.kind() == io::ErrorKind::NotFound
+                && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
             {
                 self.ready.push_back(ScanItem::Problem(Problem::entry(&path, ProblemKind::SourceMissing, error)));
             }
@@ -258,7 +155,9 @@ impl Scanner {
 
     fn visit(&mut self, visit: Visit) {
         let Some(frame) = self.frames.last() else { return };
-        let Some(directory) = frame.directory.clone() else { return };
+        let Some(directory) = frame.directory.clone() else {
+            return;
+        };
         let (path_bytes, device) = (frame.path_bytes, frame.device);
         let (Visit::Listed(name) | Visit::Source(name) | Visit::Above(name, _)) = &visit;
         self.path.truncate(path_bytes);
@@ -279,7 +178,8 @@ impl Scanner {
         match EntryPath::new(self.path.clone()) {
             Ok(path) => Some(path),
             Err(error) => {
-                let shown = String::from_utf8_lossy(&self.path[..self.path.len().min(256)]).into_owned() + "...";
+                let beginning = self.path.get(..SHOWN_BYTES).unwrap_or(&self.path);
+                let shown = format!("/{}...", String::from_utf8_lossy(beginning));
                 let problem = Problem::object(shown, ProblemKind::PathTooLong, error);
                 self.ready.push_back(ScanItem::Problem(problem));
                 None
@@ -388,7 +288,9 @@ impl Scanner {
     fn file_kind(&self, directory: &Arc<OwnedFd>, name: CString, status: &Status) -> rustix::io::Result<FileKind> {
         let (major, minor) = (status.special_major, status.special_minor);
         Ok(match status.kind {
-            NodeKind::Symlink if self.reader.detail() == ScanDetail::StatusOnly => FileKind::Symlink { target: Vec::new() },
+            NodeKind::Symlink if self.reader.detail() == ScanDetail::StatusOnly => {
+                FileKind::Symlink { target: Vec::new() }
+            }
             NodeKind::Symlink => {
                 FileKind::Symlink { target: rustix::fs::readlinkat(directory, &name, Vec::new())?.into_bytes() }
             }
@@ -439,7 +341,7 @@ impl Scanner {
         frame.directory = reopened.filter(is_same).map(Arc::new);
         if frame.directory.is_none() {
             frame.names = Names::Listed(NameList::default(), 0);
-            let path = EntryPath::new(&self.path[..frame.path_bytes]).ok();
+            let path = self.path.get(..frame.path_bytes).and_then(|path| EntryPath::new(path).ok());
             let reason = "it was moved during the backup; the rest of what it holds is missing";
             self.ready.push_back(ScanItem::Problem(Problem::at(path.as_ref(), ProblemKind::Unreadable, reason)));
         }
@@ -467,7 +369,9 @@ fn present(mark: &Mark, directory: &OwnedFd, names: &NameList) -> Option<CString
 fn begins_with(directory: &OwnedFd, name: &CStr, header: &[u8]) -> bool {
     use std::io::Read;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let Ok(file) = open_without_access_time(directory, name, flags) else { return false };
+    let Ok(file) = open_without_access_time(directory, name, flags) else {
+        return false;
+    };
     let mut found = Vec::new();
     let length = header.len() as u64;
     std::fs::File::from(file).take(length).read_to_end(&mut found).is_ok() && found == header

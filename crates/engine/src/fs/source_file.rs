@@ -46,7 +46,9 @@ impl FileHandle {
             .and_then(|file| Status::of(&file).map(|status| (file, status)));
         let (file, status) = match opened {
             Ok(opened) => opened,
-            Err(error @ Errno::NOENT) => return Err(Problem::entry(path, ProblemKind::Vanished, io::Error::from(error))),
+            Err(error @ Errno::NOENT) => {
+                return Err(Problem::entry(path, ProblemKind::Vanished, io::Error::from(error)));
+            }
             Err(Errno::LOOP) => return Err(Problem::entry(path, ProblemKind::Replaced, "it is a symbolic link now")),
             Err(error) => return Err(Problem::entry(path, ProblemKind::Unreadable, io::Error::from(error))),
         };
@@ -147,11 +149,8 @@ impl SourceFile {
     pub fn data_extents(&self) -> impl Iterator<Item = io::Result<Extent>> + '_ {
         let mut offset = 0;
         std::iter::from_fn(move || {
-            let found = if self.may_have_holes() {
-                self.next_data(offset)
-            } else {
-                Ok(extent(offset, self.status.size))
-            };
+            let found =
+                if self.may_have_holes() { self.next_data(offset) } else { Ok(extent(offset, self.status.size)) };
             match found {
                 Ok(found) => {
                     offset = found?.end();

@@ -60,7 +60,9 @@ impl SourceTree {
         cleaned.sort_unstable();
         cleaned.dedup();
         let mut tree = Self::default();
-        cleaned.iter().for_each(|path| tree.insert(path.as_os_str()));
+        for path in &cleaned {
+            tree.insert(path.as_os_str());
+        }
         Ok(tree)
     }
 

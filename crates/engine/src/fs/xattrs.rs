@@ -45,7 +45,7 @@ impl XattrReader {
             Err(Errno::NOENT) if !has_proc() => return read_opened(directory, name),
             Err(error) => return Err(error),
         };
-        read_values(&self.names[..length], |name| {
+        read_values(self.names.get(..length).unwrap_or_default(), |name| {
             read_value(|value| rustix::fs::lgetxattr(path, name, value))
         })
     }
@@ -64,9 +64,7 @@ fn read_opened(directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<Xattr>> {
 /// All attributes of an open file, in the order of their names.
 pub(super) fn read_of(file: impl AsFd) -> Result<Vec<Xattr>> {
     let names = list_of(&file)?;
-    read_values(&names, |name| {
-        read_value(|value| rustix::fs::fgetxattr(&file, name, value))
-    })
+    read_values(&names, |name| read_value(|value| rustix::fs::fgetxattr(&file, name, value)))
 }
 
 /// The names of an open file's attributes, each ended by NUL.

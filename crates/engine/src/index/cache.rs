@@ -11,12 +11,7 @@
 //! is verified as a whole when opened: after that it is read through the same open file, which nothing of ours writes
 //! to.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::CacheStatistics;
 use super::merge::Merge;
@@ -53,13 +48,7 @@ pub struct CacheIdentity {
 
 impl CacheIdentity {
     fn header(&self) -> Vec<u8> {
-        [
-            MAGIC.as_slice(),
-            &VERSION.to_le_bytes(),
-            &self.series.0,
-            &self.snapshot.0,
-        ]
-        .concat()
+        [MAGIC.as_slice(), &VERSION.to_le_bytes(), &self.series.0, &self.snapshot.0].concat()
     }
 }
 
@@ -86,11 +75,7 @@ impl PreviousRun {
     ) -> Result<Self, CacheRefused> {
         let file = File::open(path)?;
         let around = (HEADER_BYTES + TRAILER_BYTES) as u64;
-        let body = file
-            .metadata()?
-            .len()
-            .checked_sub(around)
-            .ok_or(CacheRefused::Damaged)?;
+        let body = file.metadata()?.len().checked_sub(around).ok_or(CacheRefused::Damaged)?;
         if !body.is_multiple_of(RECORD_BYTES as u64) {
             return Err(CacheRefused::Damaged);
         }
@@ -98,9 +83,7 @@ impl PreviousRun {
         verifier.header(identity)?;
         verifier.records()?;
         verifier.trailer()?;
-        let Verifier {
-            held, fences, records, ..
-        } = verifier;
+        let Verifier { held, fences, records, .. } = verifier;
         let fences = fences.finish(records);
         Ok(Self(match held {
             Some(held) => Run::in_memory(held, fences),
@@ -158,14 +141,7 @@ impl<'f> Verifier<'f> {
         let (part, of) = MEMORY_PART_OF_BUDGET;
         let fits = records.saturating_mul(RECORD_BYTES as u64) <= budget_bytes / of * part;
         let held = usize::try_from(records).ok().filter(|_| fits).map(Vec::with_capacity);
-        Self {
-            file,
-            mac: blake3::Hasher::new_keyed(key),
-            records,
-            held,
-            fences,
-            last: None,
-        }
+        Self { file, mac: blake3::Hasher::new_keyed(key), records, held, fences, last: None }
     }
 
     fn header(&mut self, identity: &CacheIdentity) -> Result<(), CacheRefused> {
@@ -217,11 +193,7 @@ impl<'f> Verifier<'f> {
         self.mac.update(&count);
         // `Hash` compares in constant time.
         let genuine = self.mac.finalize() == blake3::Hash::from_bytes(mac);
-        if genuine && u64::from_le_bytes(count) == self.records {
-            Ok(())
-        } else {
-            Err(CacheRefused::Damaged)
-        }
+        if genuine && u64::from_le_bytes(count) == self.records { Ok(()) } else { Err(CacheRefused::Damaged) }
     }
 }
 
@@ -232,15 +204,9 @@ pub(super) fn write_cache<K: Fn(ChunkNumber) -> bool>(
     key: &[u8; 32],
     mut records: Merge<'_, K>,
 ) -> io::Result<CacheStatistics> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    let hashed = HashedFile {
-        file: NamedTempFile::new_in(folder)?,
-        mac: blake3::Hasher::new_keyed(key),
-    };
+    let hashed = HashedFile { file: NamedTempFile::new_in(folder)?, mac: blake3::Hasher::new_keyed(key) };
     let mut to = BufWriter::with_capacity(RECORD_BYTES << 12, hashed);
     to.write_all(&identity.header())?;
     let mut kept: u64 = 0;
@@ -252,10 +218,7 @@ pub(super) fn write_cache<K: Fn(ChunkNumber) -> bool>(
     let HashedFile { mut file, mac } = to.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.write_all(mac.finalize().as_bytes())?;
     file.persist(path)?;
-    Ok(CacheStatistics {
-        chunks_kept: kept,
-        chunks_dropped: records.dropped(),
-    })
+    Ok(CacheStatistics { chunks_kept: kept, chunks_dropped: records.dropped() })
 }
 
 /// A file under way and the hash of what it holds so far.

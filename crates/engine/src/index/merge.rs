@@ -21,18 +21,8 @@ struct Source<'r> {
 
 impl<'r, K: Fn(ChunkNumber) -> bool> Merge<'r, K> {
     pub(super) fn new(newest_first: impl IntoIterator<Item = &'r Run>, keep: K) -> Self {
-        let sources = newest_first
-            .into_iter()
-            .map(|run| Source {
-                cursor: Cursor::new(run),
-                head: None,
-            })
-            .collect();
-        Self {
-            sources,
-            keep,
-            dropped: 0,
-        }
+        let sources = newest_first.into_iter().map(|run| Source { cursor: Cursor::new(run), head: None }).collect();
+        Self { sources, keep, dropped: 0 }
     }
 
     /// Records passed over so far: not asked for, or older than another of the same fingerprint.
@@ -51,12 +41,7 @@ impl<'r, K: Fn(ChunkNumber) -> bool> Merge<'r, K> {
         };
         let mut taken = 0;
         for source in &mut self.sources {
-            taken += u64::from(
-                source
-                    .head
-                    .take_if(|head| head.fingerprint == least.fingerprint)
-                    .is_some(),
-            );
+            taken += u64::from(source.head.take_if(|head| head.fingerprint == least.fingerprint).is_some());
         }
         self.dropped += taken - 1;
         Ok(Some(least))

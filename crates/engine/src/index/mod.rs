@@ -80,9 +80,7 @@ impl FingerprintIndex {
     pub fn open(previous: PreviousRun, budget_bytes: u64, spill_dir: &Path) -> Self {
         let previous = previous.into_run();
         let fences = budget_bytes / ALL_FENCES_PART_OF_BUDGET;
-        let for_new = budget_bytes
-            .saturating_sub(previous.memory_bytes())
-            .saturating_sub(fences);
+        let for_new = budget_bytes.saturating_sub(previous.memory_bytes()).saturating_sub(fences);
         Self {
             previous,
             spilled: Vec::new(),
@@ -134,10 +132,7 @@ impl FingerprintIndex {
         key: &[u8; 32],
     ) -> Result<CacheStatistics, IndexError> {
         let new = sorted_run(&self.new);
-        let newest_first = [&new]
-            .into_iter()
-            .chain(self.spilled.iter().rev())
-            .chain([&self.previous]);
+        let newest_first = [&new].into_iter().chain(self.spilled.iter().rev()).chain([&self.previous]);
         write_cache(path, identity, key, Merge::new(newest_first, keep)).map_err(|source| IndexError {
             operation: "writing",
             path: path.to_owned(),
@@ -151,11 +146,7 @@ impl FingerprintIndex {
         writer.push_all(Merge::new([&sorted], |_| true))?;
         self.spilled.push(writer.finish()?);
         self.new.clear();
-        if self.spilled.len() > SPILLED_RUNS_MAX {
-            self.merge_newest()
-        } else {
-            Ok(())
-        }
+        if self.spilled.len() > SPILLED_RUNS_MAX { self.merge_newest() } else { Ok(()) }
     }
 
     /// Merges the two newest runs, and every older one that is no longer than what follows it. So a record is rewritten
@@ -181,11 +172,7 @@ impl FingerprintIndex {
 
     fn failed(&self, operation: &'static str) -> impl FnOnce(io::Error) -> IndexError {
         let path = self.spill_dir.clone();
-        move |source| IndexError {
-            operation,
-            path,
-            source,
-        }
+        move |source| IndexError { operation, path, source }
     }
 }
 
@@ -193,16 +180,12 @@ impl FingerprintIndex {
 fn new_entries_within(bytes: u64) -> usize {
     let buckets = bytes / NEW_BUCKET_BYTES;
     let power = buckets.checked_ilog2().map_or(0, |log| 1u64 << log);
-    usize::try_from(power / 8 * 7)
-        .unwrap_or(usize::MAX)
-        .max(NEW_ENTRIES_LEAST)
+    usize::try_from(power / 8 * 7).unwrap_or(usize::MAX).max(NEW_ENTRIES_LEAST)
 }
 
 fn sorted_run(table: &NewTable) -> Run {
-    let mut records: Vec<_> = table
-        .iter()
-        .map(|(&fingerprint, &number)| Record { fingerprint, number }.pack())
-        .collect();
+    let mut records: Vec<_> =
+        table.iter().map(|(&fingerprint, &number)| Record { fingerprint, number }.pack()).collect();
     records.sort_unstable();
     Run::unfenced(records)
 }
@@ -243,9 +226,7 @@ impl IndexError {
 
 impl From<IndexError> for EngineError {
     fn from(error: IndexError) -> Self {
-        Self::Local {
-            source: io::Error::new(error.kind(), error),
-        }
+        Self::Local { source: io::Error::new(error.kind(), error) }
     }
 }
 

@@ -27,9 +27,6 @@ impl Record {
         let (mut fingerprint, mut number) = ([0; 16], [0; 8]);
         fingerprint.copy_from_slice(&packed[..16]);
         number.copy_from_slice(&packed[16..]);
-        Self {
-            fingerprint: Fingerprint(fingerprint),
-            number: ChunkNumber(u64::from_le_bytes(number)),
-        }
+        Self { fingerprint: Fingerprint(fingerprint), number: ChunkNumber(u64::from_le_bytes(number)) }
     }
 }

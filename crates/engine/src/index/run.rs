@@ -40,10 +40,7 @@ enum Body {
 
 impl Run {
     pub(super) fn in_memory(records: Vec<Packed>, fences: Fences) -> Self {
-        Self {
-            body: Body::Memory(records),
-            fences,
-        }
+        Self { body: Body::Memory(records), fences }
     }
 
     /// The sorted records of a small run that is only walked over.
@@ -53,10 +50,7 @@ impl Run {
     }
 
     pub(super) fn in_file(file: File, start: u64, records: u64, fences: Fences) -> Self {
-        Self {
-            body: Body::File { file, start, records },
-            fences,
-        }
+        Self { body: Body::File { file, start, records }, fences }
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -111,9 +105,7 @@ impl Run {
 }
 
 fn search(records: &[Packed], fingerprint: &Fingerprint) -> Option<ChunkNumber> {
-    let found = records
-        .binary_search_by_key(fingerprint, |packed| Record::unpack(packed).fingerprint)
-        .ok()?;
+    let found = records.binary_search_by_key(fingerprint, |packed| Record::unpack(packed).fingerprint).ok()?;
     records.get(found).map(|packed| Record::unpack(packed).number)
 }
 
@@ -145,12 +137,7 @@ pub(super) struct Cursor<'r> {
 
 impl<'r> Cursor<'r> {
     pub(super) fn new(run: &'r Run) -> Self {
-        Self {
-            run,
-            read: 0,
-            block: Vec::new(),
-            given: 0,
-        }
+        Self { run, read: 0, block: Vec::new(), given: 0 }
     }
 
     pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
@@ -193,11 +180,7 @@ impl FenceBuilder {
     pub(super) fn new(records: u64, bytes_max: u64) -> Self {
         let wanted = (records / RECORDS_PER_FENCE).min((bytes_max / size_of::<u64>() as u64).saturating_sub(1));
         let bits = wanted.checked_ilog2().unwrap_or(0).clamp(1, FENCE_BITS_MAX);
-        Self {
-            bits,
-            starts: Vec::with_capacity((1 << bits) + 1),
-            position: 0,
-        }
+        Self { bits, starts: Vec::with_capacity((1 << bits) + 1), position: 0 }
     }
 
     pub(super) fn push(&mut self, fingerprint: &Fingerprint) {
@@ -210,10 +193,7 @@ impl FenceBuilder {
 
     pub(super) fn finish(mut self, records: u64) -> Fences {
         self.starts.resize((1 << self.bits) + 1, records);
-        Fences {
-            bits: self.bits,
-            starts: self.starts,
-        }
+        Fences { bits: self.bits, starts: self.starts }
     }
 }
 

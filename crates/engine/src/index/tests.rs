@@ -7,10 +7,7 @@ use std::collections::BTreeMap;
 use tempfile::TempDir;
 
 const KEY: [u8; 32] = [7; 32];
-const IDENTITY: CacheIdentity = CacheIdentity {
-    series: SeriesId([1; 16]),
-    snapshot: SnapshotId([3; 32]),
-};
+const IDENTITY: CacheIdentity = CacheIdentity { series: SeriesId([1; 16]), snapshot: SnapshotId([3; 32]) };
 
 /// Uniform, as real fingerprints are.
 fn fingerprint(seed: u64) -> Fingerprint {
@@ -54,16 +51,8 @@ struct Round {
 }
 
 fn any_round() -> impl Strategy<Value = Round> {
-    (
-        prop_oneof![0u64..4000, 4000..200_000u64],
-        prop::collection::vec(0u64..3000, 0..2500),
-        0u64..=10,
-    )
-        .prop_map(|(budget_bytes, inserted, kept_of_ten)| Round {
-            budget_bytes,
-            inserted,
-            kept_of_ten,
-        })
+    (prop_oneof![0u64..4000, 4000..200_000u64], prop::collection::vec(0u64..3000, 0..2500), 0u64..=10)
+        .prop_map(|(budget_bytes, inserted, kept_of_ten)| Round { budget_bytes, inserted, kept_of_ten })
 }
 
 proptest! {
@@ -134,17 +123,10 @@ fn previous_run_in_a_file_answers_as_one_in_memory() {
     let path = write(&dir, (0..20_000).map(|seed| (fingerprint(seed), number(seed))));
     for budget_bytes in [0, 5000, 100_000, 10 << 20] {
         let index = FingerprintIndex::open(reopen(&path, budget_bytes), budget_bytes, dir.path());
-        assert!(
-            index.previous.memory_bytes() <= budget_bytes.max(24),
-            "budget {budget_bytes}"
-        );
+        assert!(index.previous.memory_bytes() <= budget_bytes.max(24), "budget {budget_bytes}");
         for seed in (0..40_000).step_by(7) {
             let wanted = (seed < 20_000).then_some(number(seed));
-            assert_eq!(
-                index.get(&fingerprint(seed)).unwrap(),
-                wanted,
-                "budget {budget_bytes}, chunk {seed}"
-            );
+            assert_eq!(index.get(&fingerprint(seed)).unwrap(), wanted, "budget {budget_bytes}, chunk {seed}");
         }
     }
 }
@@ -164,10 +146,7 @@ fn spilling_rewrites_each_record_only_a_few_times() {
             last_runs = index.spilled.len();
         }
     }
-    assert!(
-        rewritten <= inserted * 5,
-        "{rewritten} records rewritten for {inserted} spilled"
-    );
+    assert!(rewritten <= inserted * 5, "{rewritten} records rewritten for {inserted} spilled");
 }
 
 #[test]
@@ -201,20 +180,11 @@ fn each_refusal_says_why() {
     };
     let absent = open(&dir.path().join("absent"), &IDENTITY, &KEY);
     assert!(matches!(absent, CacheRefused::Unreadable(source) if source.kind() == io::ErrorKind::NotFound));
-    assert!(matches!(
-        open(dir.path(), &IDENTITY, &KEY),
-        CacheRefused::Unreadable(_) | CacheRefused::Damaged
-    ));
+    assert!(matches!(open(dir.path(), &IDENTITY, &KEY), CacheRefused::Unreadable(_) | CacheRefused::Damaged));
     assert!(matches!(open(&path, &IDENTITY, &[8; 32]), CacheRefused::Damaged));
     for other in [
-        CacheIdentity {
-            series: SeriesId([2; 16]),
-            ..IDENTITY
-        },
-        CacheIdentity {
-            snapshot: SnapshotId([4; 32]),
-            ..IDENTITY
-        },
+        CacheIdentity { series: SeriesId([2; 16]), ..IDENTITY },
+        CacheIdentity { snapshot: SnapshotId([4; 32]), ..IDENTITY },
     ] {
         assert!(matches!(open(&path, &other, &KEY), CacheRefused::OtherSnapshot));
     }
@@ -227,9 +197,7 @@ fn a_failed_spill_names_the_folder_and_loses_nothing() {
     let dir = TempDir::new().unwrap();
     let gone = dir.path().join("gone");
     let mut index = FingerprintIndex::open(PreviousRun::empty(), 0, &gone);
-    let errors: Vec<_> = (0..70)
-        .filter_map(|seed| index.insert(fingerprint(seed), number(seed)).err())
-        .collect();
+    let errors: Vec<_> = (0..70).filter_map(|seed| index.insert(fingerprint(seed), number(seed)).err()).collect();
     assert_eq!(errors.len(), 70 - NEW_ENTRIES_LEAST);
     assert!(errors[0].to_string().contains("gone"), "{}", errors[0]);
     assert_eq!(errors[0].kind(), io::ErrorKind::NotFound);
@@ -241,17 +209,9 @@ fn a_cache_that_cannot_be_written_leaves_the_old_one() {
     let dir = TempDir::new().unwrap();
     let path = write(&dir, [(fingerprint(1), number(1))]);
     let blocked = path.join("below a file");
-    assert!(
-        index(1 << 20, &dir)
-            .finish(|_| true, &blocked, &IDENTITY, &KEY)
-            .is_err()
-    );
+    assert!(index(1 << 20, &dir).finish(|_| true, &blocked, &IDENTITY, &KEY).is_err());
     assert_eq!(reopen(&path, 1 << 20).len(), 1);
-    assert_eq!(
-        std::fs::read_dir(dir.path()).unwrap().count(),
-        1,
-        "no temporary file is left"
-    );
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
 }
 
 #[test]

@@ -1,11 +1,25 @@
 //! Restore: plan -> fetch -> open -> decode -> verify -> place.
+//!
+//! The catalog is walked twice. The first walk ([`walk`]) makes directories, links and special files as it meets them and gathers
+//! regular files into batches; a batch's content is placed region by region ([`place`]) while the next is gathered. The second
+//! ([`finish`]) gives directories their metadata, deepest first, when nothing below them changes any more. Memory holds two
+//! batches, whatever the snapshot.
 
-use crate::fs::{Ownership, PathFilter};
+mod finish;
+mod place;
+mod walk;
+
+use crate::chunks::ChunkSource;
+use crate::fs::{Ownership, PathFilter, TargetDir};
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Observer};
-use siltstone_store::catalog::EntryPath;
+use place::{Counts, Placing};
+use siltstone_store::catalog::{CatalogReader, Entry, EntryPath};
+use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What becomes of a file that is already there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,13 +80,98 @@ pub struct RestoreSummary {
     pub problems: u64,
 }
 
-/// Restores a snapshot, or part of it.
+/// Restores a snapshot, or part of it. What cannot be restored is reported, and the rest goes on.
+///
+/// # Errors
+/// What stops the restore as a whole: the target cannot be used, the path asked for is not there, the user interrupted it.
 pub fn restore(
     repository: &Repository,
     snapshot: &SnapshotView,
     options: &RestoreOptions,
     observer: &dyn Observer,
 ) -> Result<RestoreSummary, EngineError> {
-    let _ = (repository, snapshot, options, observer);
-    todo!()
+    let manifest = manifest_of(repository, snapshot)?;
+    let chunks = Arc::new(ChunkSource::new(repository, &manifest));
+    let part = Part::of(&chunks, snapshot, options.below.as_ref())?;
+    if part.below.is_none() && options.filter.takes_everything() {
+        let statistics = &snapshot.snapshot.statistics;
+        observer.estimate(statistics.files, statistics.logical_bytes, true);
+    }
+    let task = Task { repository, snapshot, options, observer, part: &part };
+    if options.dry_run {
+        return task.dry_run(&chunks);
+    }
+    let is_new_target = !options.target.exists();
+    let target = TargetDir::create(&options.target, options.ownership)
+        .map_err(|source| EngineError::Target { path: options.target.clone(), source })?;
+    let counts = Counts::default();
+    let placing =
+        Placing { target: &target, observer, counts: &counts, sparse: options.sparse, verify: options.verify };
+    let mut summary = RestoreSummary::default();
+    walk::place_all(&task, &placing, &chunks, &mut summary)?;
+    finish::finish_directories(&task, &placing, &chunks, is_new_target, &mut summary)?;
+    summary.files_restored += counts.files_restored.load(Ordering::Relaxed);
+    summary.bytes_restored = counts.bytes_restored.load(Ordering::Relaxed);
+    summary.files_verified = counts.files_verified.load(Ordering::Relaxed);
+    summary.problems += counts.problems.load(Ordering::Relaxed);
+    Ok(summary)
+}
+
+/// The newest manifest of the snapshot's series.
+pub(crate) fn manifest_of(repository: &Repository, snapshot: &SnapshotView) -> Result<Manifest, EngineError> {
+    let gone = || EngineError::NoSnapshot { wanted: snapshot.snapshot.id.short() };
+    let manifest = repository.manifest(snapshot.series)?.ok_or_else(gone)?;
+    manifest.position(&snapshot.snapshot.id).map(|_| ()).ok_or_else(gone)?;
+    Ok(manifest)
+}
+
+/// Which part of the snapshot is meant, and what its paths are called in the target.
+struct Part {
+    /// The entry asked for; `None` for all.
+    below: Option<Entry>,
+    /// Bytes to cut off the paths: those of the directory that becomes the target itself, or of the one that holds the file.
+    cut: usize,
+}
+
+impl Part {
+    fn of(chunks: &ChunkSource<'_>, snapshot: &SnapshotView, path: Option<&EntryPath>) -> Result<Self, EngineError> {
+        let Some(path) = path else {
+            return Ok(Self { below: None, cut: 0 });
+        };
+        let missing = || EngineError::NoSuchPath {
+            snapshot: snapshot.snapshot.id.short(),
+            path: format!("/{}", path.as_bytes().escape_ascii()),
+        };
+        let entry = CatalogReader::new(chunks, snapshot.snapshot.root).find(path)?.ok_or_else(missing)?;
+        let cut = match path.parent() {
+            _ if entry.is_directory() => path.as_bytes().len() + 1,
+            Some(parent) => parent.as_bytes().len() + 1,
+            None => 0,
+        };
+        Ok(Self { below: Some(entry), cut })
+    }
+
+    /// The path in the target; `None` for the directory that is the target itself.
+    fn target_path(&self, path: &EntryPath) -> Option<EntryPath> {
+        EntryPath::new(path.as_bytes().get(self.cut..).unwrap_or_default()).ok()
+    }
+}
+
+/// A restore, as asked for.
+struct Task<'t> {
+    repository: &'t Repository,
+    snapshot: &'t SnapshotView,
+    options: &'t RestoreOptions,
+    observer: &'t dyn Observer,
+    part: &'t Part,
+}
+
+impl Task<'_> {
+    fn entries<'s, 'r>(&self, chunks: &'s ChunkSource<'r>) -> siltstone_store::catalog::Entries<&'s ChunkSource<'r>> {
+        let catalog = CatalogReader::new(chunks, self.snapshot.snapshot.root);
+        match &self.part.below {
+            Some(entry) => catalog.under(&entry.path),
+            None => catalog.entries(),
+        }
+    }
 }

@@ -57,6 +57,9 @@ impl fmt::Debug for Name {
     }
 }
 
+/// An extended attribute: name and value.
+pub type Xattr = (Vec<u8>, Vec<u8>);
+
 /// What an inode carries beside its content.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Metadata {
@@ -80,8 +83,8 @@ pub struct Metadata {
     pub device: u64,
     /// How many names the inode has; entries of one device and inode with more than one are hard links of each other.
     pub links: u64,
-    /// Extended attributes, access control lists included: (name, value), in the order of the names.
-    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Extended attributes, access control lists included, in the order of the names.
+    pub xattrs: Vec<Xattr>,
 }
 
 /// What kind of file an entry is. Sockets are never stored: they mean nothing without their process.

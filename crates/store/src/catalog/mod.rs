@@ -1,6 +1,7 @@
 //! A snapshot's tree: path -> metadata and recipe, cut into metadata chunks that successive snapshots share.
 
 mod entry;
+mod fields;
 mod node;
 mod path;
 mod reader;
@@ -12,7 +13,7 @@ mod walk;
 pub(crate) mod wire;
 mod writer;
 
-pub use entry::{Content, Entry, Metadata, Name};
+pub use entry::{Content, Entry, Metadata, Name, Xattr};
 pub use node::NODE_BYTES_MAX;
 pub use path::{EntryPath, PATH_BYTES_MAX};
 pub use reader::{CatalogReader, Children, Entries};

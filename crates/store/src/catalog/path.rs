@@ -78,9 +78,7 @@ impl EntryPath {
 
     /// Whether the entry lies below `directory`, at any depth; not so for the directory itself.
     pub fn is_beneath(&self, directory: &Self) -> bool {
-        self.0
-            .strip_prefix(directory.as_bytes())
-            .is_some_and(|rest| rest.first() == Some(&b'/'))
+        self.0.strip_prefix(directory.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'))
     }
 
     /// What makes these bytes no path, if anything does.
@@ -165,10 +163,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_path() -> impl Strategy<Value = EntryPath> {
-        let bytes = prop::collection::vec(
-            prop_oneof![Just(b'/'), Just(b'.'), Just(b'a'), Just(1u8), Just(0xffu8)],
-            1..9,
-        );
+        let bytes =
+            prop::collection::vec(prop_oneof![Just(b'/'), Just(b'.'), Just(b'a'), Just(1u8), Just(0xffu8)], 1..9);
         bytes.prop_filter_map("no path", |bytes| EntryPath::new(bytes).ok())
     }
 
@@ -197,10 +193,7 @@ mod tests {
             assert!(EntryPath::new(bytes).is_ok(), "{bytes:?}");
         }
         assert!(EntryPath::new(vec![b'a'; PATH_BYTES_MAX]).is_ok());
-        assert!(matches!(
-            EntryPath::new(vec![b'a'; PATH_BYTES_MAX + 1]),
-            Err(StoreError::Limit { .. })
-        ));
+        assert!(matches!(EntryPath::new(vec![b'a'; PATH_BYTES_MAX + 1]), Err(StoreError::Limit { .. })));
         assert!(EntryPath::new("a").unwrap().join(b"b/c").is_err());
     }
 }

@@ -1,11 +1,6 @@
 //! Reads a catalog: all of it, a subtree, one directory, one path.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::{
     Content, Entry, EntryPath, MetadataSource,
@@ -38,9 +33,7 @@ impl<S: MetadataSource + Clone> CatalogReader<S> {
 
     /// All entries in order.
     pub fn entries(&self) -> Entries<S> {
-        Entries {
-            walk: Walk::new(self.source.clone(), self.root),
-        }
+        Entries { walk: Walk::new(self.source.clone(), self.root) }
     }
 
     /// The entry at this path and all beneath it. None, if there are none.
@@ -55,10 +48,7 @@ impl<S: MetadataSource + Clone> CatalogReader<S> {
     /// A directory that has no entry of its own is not listed, nor what is in it.
     pub fn children(&self, directory: Option<&EntryPath>) -> Children<S> {
         let entries = directory.map_or_else(|| self.entries(), |path| self.under(path));
-        Children {
-            entries,
-            depth: directory.map_or(0, |path| path.components().count()),
-        }
+        Children { entries, depth: directory.map_or(0, |path| path.components().count()) }
     }
 
     /// The entry at this path.
@@ -77,10 +67,7 @@ impl<S: MetadataSource + Clone> CatalogReader<S> {
         while let Some(step) = walk.step() {
             match step {
                 Ok(Step::Node(first)) => visit(Ok(ChunkRun { first, count: 1 })),
-                Ok(Step::Entry(Entry {
-                    content: Content::File { recipe, .. },
-                    ..
-                })) => {
+                Ok(Step::Entry(Entry { content: Content::File { recipe, .. }, .. })) => {
                     if let Err(error) = recipe.visit_chunks(&self.source, &mut |run| visit(Ok(run))) {
                         visit(Err(error));
                     }

@@ -59,10 +59,7 @@ impl MetadataSource for Memory {
         if self.lost.contains(&number) {
             return Err(StoreError::MissingChunk { number });
         }
-        self.chunks
-            .get(index(number))
-            .cloned()
-            .ok_or(StoreError::MissingChunk { number })
+        self.chunks.get(index(number)).cloned().ok_or(StoreError::MissingChunk { number })
     }
 }
 
@@ -71,40 +68,19 @@ pub(crate) fn path(text: &str) -> EntryPath {
 }
 
 pub(crate) fn directory(text: &str) -> Entry {
-    Entry {
-        path: path(text),
-        metadata: metadata(0o755, 1),
-        content: Content::Directory,
-    }
+    Entry { path: path(text), metadata: metadata(0o755, 1), content: Content::Directory }
 }
 
 /// A file of `chunks` chunks of 16 KiB from number `first` on.
 pub(crate) fn file(text: &str, first: u64, chunks: u64) -> Entry {
-    let run = ChunkRun {
-        first: ChunkNumber(first),
-        count: chunks,
-    };
-    let recipe = if chunks == 0 {
-        Recipe::default()
-    } else {
-        Recipe::Inline(vec![Piece::Run(run)])
-    };
-    Entry {
-        path: path(text),
-        metadata: metadata(0o644, first),
-        content: Content::File {
-            size: chunks << 14,
-            recipe,
-        },
-    }
+    let run = ChunkRun { first: ChunkNumber(first), count: chunks };
+    let recipe = if chunks == 0 { Recipe::default() } else { Recipe::Inline(vec![Piece::Run(run)]) };
+    Entry { path: path(text), metadata: metadata(0o644, first), content: Content::File { size: chunks << 14, recipe } }
 }
 
 fn metadata(mode: u32, seed: u64) -> Metadata {
     let hash = super::wire::mix(seed);
-    let modified = Time {
-        seconds: 1_700_000_000 + (hash & 0xff_ffff).cast_signed(),
-        nanoseconds: (hash >> 40) as u32,
-    };
+    let modified = Time { seconds: 1_700_000_000 + (hash & 0xff_ffff).cast_signed(), nanoseconds: (hash >> 40) as u32 };
     Metadata {
         mode,
         uid: 1000,

@@ -4,12 +4,7 @@
 //! children that end before it are never loaded. A node that is missing or wrong costs what lies beneath it: it is reported
 //! once and the walk goes on behind it.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::{
     Entry, EntryPath, MetadataSource,
@@ -87,15 +82,7 @@ struct Expected {
 
 impl<S: MetadataSource> Walk<S> {
     pub(super) fn new(source: S, root: ChunkNumber) -> Self {
-        Self {
-            source,
-            root: Some(root),
-            inner: Vec::new(),
-            leaf: None,
-            bound: None,
-            within: None,
-            last: None,
-        }
+        Self { source, root: Some(root), inner: Vec::new(), leaf: None, bound: None, within: None, last: None }
     }
 
     /// Begins at this path and ends behind the last entry beneath it.
@@ -154,10 +141,7 @@ impl<S: MetadataSource> Walk<S> {
                     self.end();
                     return None;
                 }
-                return Some(Expected {
-                    number: child.node,
-                    place: Some((child.first, level)),
-                });
+                return Some(Expected { number: child.node, place: Some((child.first, level)) });
             }
             self.inner.pop();
         }
@@ -166,9 +150,7 @@ impl<S: MetadataSource> Walk<S> {
 
     /// Whether the subtree to stay in ends before this path.
     fn is_over(&self, path: &EntryPath) -> bool {
-        self.within
-            .as_ref()
-            .is_some_and(|within| path > within && !path.is_beneath(within))
+        self.within.as_ref().is_some_and(|within| path > within && !path.is_beneath(within))
     }
 
     fn end(&mut self) {
@@ -180,29 +162,20 @@ impl<S: MetadataSource> Walk<S> {
     fn open(&mut self, expected: Expected) -> Result<(), StoreError> {
         let Expected { number, place } = expected;
         let node = Node::open(self.source.load(number)?).map_err(|fault| damaged(number, fault))?;
-        let fits = place
-            .as_ref()
-            .map_or(node.level() <= LEVELS_MAX, |(_, level)| node.level() == *level);
+        let fits = place.as_ref().map_or(node.level() <= LEVELS_MAX, |(_, level)| node.level() == *level);
         if !fits {
             return Err(damaged(number, "its level is not the one below its parent"));
         }
         let announced = place.map(|(path, _)| path);
         match node {
             Node::Leaf(decoder) => {
-                self.leaf = Some(Leaf {
-                    number,
-                    announced,
-                    decoder,
-                })
+                self.leaf = Some(Leaf { number, announced, decoder });
             }
             Node::Inner { level, children } => {
                 if announced.is_some_and(|path| children.first().is_none_or(|child| child.first != path)) {
                     return Err(damaged(number, "it does not begin with the path its parent names"));
                 }
-                self.inner.push(InnerNode {
-                    level,
-                    children: children.into_iter().peekable(),
-                });
+                self.inner.push(InnerNode { level, children: children.into_iter().peekable() });
             }
         }
         Ok(())
@@ -212,11 +185,7 @@ impl<S: MetadataSource> Walk<S> {
 impl Leaf {
     fn next(&mut self, last: &mut Option<Last>) -> Result<Option<Entry>, StoreError> {
         let entry = self.decoder.next().map_err(|fault| damaged(self.number, fault))?;
-        if self
-            .announced
-            .take()
-            .is_some_and(|path| entry.as_ref().is_none_or(|entry| entry.path != path))
-        {
+        if self.announced.take().is_some_and(|path| entry.as_ref().is_none_or(|entry| entry.path != path)) {
             return Err(damaged(self.number, "it does not begin with the path its parent names"));
         }
         let Some(entry) = entry else { return Ok(None) };
@@ -230,10 +199,7 @@ impl Leaf {
             last.path.clone_from(&entry.path);
             last.is_directory = entry.is_directory();
         } else {
-            *last = Some(Last {
-                path: entry.path.clone(),
-                is_directory: entry.is_directory(),
-            });
+            *last = Some(Last { path: entry.path.clone(), is_directory: entry.is_directory() });
         }
         Ok(Some(entry))
     }

@@ -9,7 +9,8 @@
 
 use super::{
     Entry, EntryPath, MetadataSink, PATH_BYTES_MAX,
-    node::{Child, InnerEncoder, LEVELS_MAX, LeafEncoder, NODE_BYTES_MAX, check_entry},
+    fields::check_entry,
+    node::{Child, InnerEncoder, LEVELS_MAX, LeafEncoder, NODE_BYTES_MAX},
     wire::mix,
 };
 use crate::{error::StoreError, ids::ChunkNumber};
@@ -53,12 +54,7 @@ struct Last {
 impl<S: MetadataSink> CatalogWriter<S> {
     /// Begins a catalog; its nodes go to `sink` as they are complete.
     pub fn new(sink: S) -> Self {
-        Self {
-            sink,
-            leaf: LeafEncoder::default(),
-            inner: Vec::new(),
-            last: None,
-        }
+        Self { sink, leaf: LeafEncoder::default(), inner: Vec::new(), last: None }
     }
 
     /// The sink, for the recipes of the entries to come.
@@ -77,23 +73,14 @@ impl<S: MetadataSink> CatalogWriter<S> {
         let bytes = check_entry(entry).map_err(|fault| refused(entry, fault))?;
         if bytes > ENTRY_BYTES_MAX {
             let (found, limit) = (bytes as u64, ENTRY_BYTES_MAX as u64);
-            return Err(StoreError::limit(
-                &entry.path,
-                "size of the catalog entry in bytes",
-                found,
-                limit,
-            ));
+            return Err(StoreError::limit(&entry.path, "size of the catalog entry in bytes", found, limit));
         }
         if !self.leaf.is_empty() && is_full(self.leaf.bytes() + bytes, self.leaf.paths_bytes()) {
             self.close_leaf()?;
         }
         self.leaf.push(entry);
         self.remember(entry);
-        if self.leaf.bytes() >= NODE_BYTES_CUT_MIN && is_cut_at(0, &entry.path) {
-            self.close_leaf()
-        } else {
-            Ok(())
-        }
+        if self.leaf.bytes() >= NODE_BYTES_CUT_MIN && is_cut_at(0, &entry.path) { self.close_leaf() } else { Ok(()) }
     }
 
     /// Ends the catalog and returns the number of its root. Without any entry the root is an empty leaf.
@@ -134,49 +121,35 @@ impl<S: MetadataSink> CatalogWriter<S> {
 
     fn remember(&mut self, entry: &Entry) {
         let is_directory = entry.is_directory();
-        match &mut self.last {
-            Some(last) => {
-                last.path.clone_from(&entry.path);
-                last.is_directory = is_directory;
-            }
-            None => {
-                self.last = Some(Last {
-                    path: entry.path.clone(),
-                    is_directory,
-                })
-            }
+        if let Some(last) = &mut self.last {
+            last.path.clone_from(&entry.path);
+            last.is_directory = is_directory;
+        } else {
+            let path = entry.path.clone();
+            self.last = Some(Last { path, is_directory });
         }
     }
 
     fn close_leaf(&mut self) -> Result<(), StoreError> {
         let (first, bytes) = self.leaf.take();
         let node = self.sink.store(&bytes)?;
-        self.add_child(
-            0,
-            Child {
-                first: first.expect("a leaf with entries has a first path"),
-                node,
-            },
-        )
+        self.add_child(0, &Child { first: first.expect("a leaf with entries has a first path"), node })
     }
 
     fn close_inner(&mut self, index: usize) -> Result<(), StoreError> {
         let child = self.store_inner(index)?;
-        self.add_child(index + 1, child)
+        self.add_child(index + 1, &child)
     }
 
     fn store_inner(&mut self, index: usize) -> Result<Child, StoreError> {
         let (first, bytes) = self.inner[index].take(level(index)?);
         let node = self.sink.store(&bytes)?;
-        Ok(Child {
-            first: first.expect("an inner node has children"),
-            node,
-        })
+        Ok(Child { first: first.expect("an inner node has children"), node })
     }
 
     /// Lists a finished node in the level above it. A node is only cut when it has two children: so each level has at most half the
     /// nodes of the one below, whatever the paths.
-    fn add_child(&mut self, index: usize, child: Child) -> Result<(), StoreError> {
+    fn add_child(&mut self, index: usize, child: &Child) -> Result<(), StoreError> {
         if index == self.inner.len() {
             self.inner.push(InnerEncoder::default());
         }
@@ -185,13 +158,9 @@ impl<S: MetadataSink> CatalogWriter<S> {
             self.close_inner(index)?;
         }
         let node = &mut self.inner[index];
-        node.push(&child);
+        node.push(child);
         let may_cut = node.count() >= 2 && node.bytes() >= NODE_BYTES_CUT_MIN;
-        if may_cut && is_cut_at(level(index)?, &child.first) {
-            self.close_inner(index)
-        } else {
-            Ok(())
-        }
+        if may_cut && is_cut_at(level(index)?, &child.first) { self.close_inner(index) } else { Ok(()) }
     }
 }
 
@@ -209,15 +178,11 @@ fn is_full(bytes: usize, paths_bytes: usize) -> bool {
 /// Whether nodes of this level may end at this path: FNV-1a over the path, begun with the level so that each level decides anew.
 fn is_cut_at(level: u8, path: &EntryPath) -> bool {
     let begin = 0xcbf2_9ce4_8422_2325 ^ u64::from(level);
-    let hash = path.as_bytes().iter().fold(begin, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash =
+        path.as_bytes().iter().fold(begin, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     mix(hash) >> (64 - CUT_BITS) == 0
 }
 
 fn refused(entry: &Entry, reason: &str) -> StoreError {
-    StoreError::Refused {
-        what: format!("catalog entry \"{}\"", entry.path),
-        reason: reason.to_owned(),
-    }
+    StoreError::Refused { what: format!("catalog entry \"{}\"", entry.path), reason: reason.to_owned() }
 }

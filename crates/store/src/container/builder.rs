@@ -47,15 +47,7 @@ impl ContainerBuilder {
     ) -> Result<Self, StoreError> {
         let key = ObjectKey::create(keys, ObjectName::Container(series, id), kind.object_kind())?;
         let object = key.header().to_bytes().to_vec();
-        Ok(Self {
-            id,
-            kind,
-            key,
-            object,
-            index: Vec::new(),
-            numbers: Vec::new(),
-            regions: 0,
-        })
+        Ok(Self { id, kind, key, object, index: Vec::new(), numbers: Vec::new(), regions: 0 })
     }
 
     /// Whether no region has been pushed.
@@ -83,23 +75,13 @@ impl ContainerBuilder {
     /// as before.
     pub fn push(&mut self, region: &EncodedRegion) -> Result<(), StoreError> {
         require_no_bases(self.key.name(), &region.bases)?;
-        if region.chunks.is_empty()
-            || region
-                .chunks
-                .iter()
-                .any(|chunk| ContainerKind::of(chunk.number) != self.kind)
-        {
+        if region.chunks.is_empty() || region.chunks.iter().any(|chunk| ContainerKind::of(chunk.number) != self.kind) {
             return Err(self.refused("a region without chunks, or with chunks of the other kind"));
         }
         let entry = encoding::encode(&StoredRegion::of(region)?)?;
         let bytes = padded(self.least_bytes(region.payload.len() + TAG_BYTES, entry.len()));
         if bytes > CONTAINER_BYTES_MAX || self.regions as usize == REGIONS_MAX {
-            return Err(StoreError::limit(
-                self.key.name(),
-                "the container's size",
-                bytes,
-                CONTAINER_BYTES_MAX,
-            ));
+            return Err(StoreError::limit(self.key.name(), "the container's size", bytes, CONTAINER_BYTES_MAX));
         }
         self.seal(PieceNumber(self.regions), &region.payload)?;
         self.index.extend_from_slice(&entry);
@@ -125,10 +107,7 @@ impl ContainerBuilder {
             .map_err(|_| StoreError::limit(self.key.name(), "the index's size", index.len() as u64, u32::MAX.into()))?;
 
         let padding_bytes = object_bytes - (self.object.len() + TAG_BYTES + TRAILER_BYTES) as u64;
-        self.seal(
-            PieceNumber::PADDING,
-            &vec![0; usize::try_from(padding_bytes).unwrap_or_default()],
-        )?;
+        self.seal(PieceNumber::PADDING, &vec![0; usize::try_from(padding_bytes).unwrap_or_default()])?;
         let mut trailer = Vec::with_capacity(TRAILER_PLAIN_BYTES);
         for field in [index_offset, index_sealed_bytes.into(), object_bytes, 0] {
             trailer.extend_from_slice(&field.to_le_bytes());
@@ -150,10 +129,7 @@ impl ContainerBuilder {
     fn check(self, record: ContainerRecord) -> Result<SealedContainer, StoreError> {
         let what = self.key.name().to_string();
         match ContainerReader::with_key(self.key, self.id, self.kind, &self.object) {
-            Ok(reader) if *reader.record() == record => Ok(SealedContainer {
-                bytes: self.object,
-                record,
-            }),
+            Ok(reader) if *reader.record() == record => Ok(SealedContainer { bytes: self.object, record }),
             _ => Err(StoreError::SelfCheck { what }),
         }
     }
@@ -171,9 +147,6 @@ impl ContainerBuilder {
     }
 
     fn refused(&self, reason: &str) -> StoreError {
-        StoreError::Refused {
-            what: self.key.name().to_string(),
-            reason: format!("it was given {reason}"),
-        }
+        StoreError::Refused { what: self.key.name().to_string(), reason: format!("it was given {reason}") }
     }
 }

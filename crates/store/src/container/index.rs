@@ -3,12 +3,7 @@
 //! On disk only what cannot be computed is kept, about 19 bytes per chunk: regions lie one after another, so offsets are sums of
 //! sizes, as plain sizes are sums of chunk lengths; consecutive chunk numbers are runs.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::ContainerKind;
 use crate::encoding;
@@ -79,10 +74,7 @@ impl ContainerIndex {
 
     /// Where the chunk lies, if it is in this container.
     pub fn find(&self, number: ChunkNumber) -> Option<ChunkPlace> {
-        let at = self
-            .places
-            .binary_search_by_key(&number, |place| place.chunk.number)
-            .ok()?;
+        let at = self.places.binary_search_by_key(&number, |place| place.chunk.number).ok()?;
         self.places.get(at).copied()
     }
 
@@ -108,9 +100,7 @@ impl ContainerIndex {
             let (stored, after) = encoding::take::<StoredRegion>(object, "index", rest)?;
             rest = after;
             let region = stored.into_entry(object, offset)?;
-            offset = offset
-                .checked_add(region.sealed_bytes.into())
-                .ok_or_else(|| damaged("regions past any size"))?;
+            offset = offset.checked_add(region.sealed_bytes.into()).ok_or_else(|| damaged("regions past any size"))?;
             regions.push(region);
         }
         if offset != end {
@@ -132,11 +122,7 @@ fn places(regions: &[RegionEntry]) -> Vec<ChunkPlace> {
     for (region, entry) in regions.iter().enumerate() {
         let mut offset = 0;
         for chunk in &entry.chunks {
-            places.push(ChunkPlace {
-                region,
-                offset,
-                chunk: *chunk,
-            });
+            places.push(ChunkPlace { region, offset, chunk: *chunk });
             offset += chunk.length as usize;
         }
     }
@@ -150,10 +136,7 @@ pub(super) fn runs(numbers: impl IntoIterator<Item = ChunkNumber>) -> Vec<ChunkR
     for number in numbers {
         match runs.last_mut() {
             Some(run) if run.first.0.checked_add(run.count) == Some(number.0) => run.count += 1,
-            _ => runs.push(ChunkRun {
-                first: number,
-                count: 1,
-            }),
+            _ => runs.push(ChunkRun { first: number, count: 1 }),
         }
     }
     runs
@@ -174,21 +157,14 @@ pub(super) struct StoredRegion {
 impl StoredRegion {
     pub(super) fn of(region: &EncodedRegion) -> Result<Self, StoreError> {
         let payload_bytes = u32::try_from(region.payload.len()).map_err(|_| {
-            StoreError::limit(
-                &"a new region",
-                "its size",
-                region.payload.len() as u64,
-                u32::MAX.into(),
-            )
+            StoreError::limit(&"a new region", "its size", region.payload.len() as u64, u32::MAX.into())
         })?;
         let mut after = 0;
-        let runs = runs(region.chunks.iter().map(|chunk| chunk.number))
-            .into_iter()
-            .map(|run| {
-                let gap = run.first.0 - after;
-                after = run.first.0 + (run.count - 1);
-                (gap, run.count)
-            });
+        let runs = runs(region.chunks.iter().map(|chunk| chunk.number)).into_iter().map(|run| {
+            let gap = run.first.0 - after;
+            after = run.first.0 + (run.count - 1);
+            (gap, run.count)
+        });
         Ok(Self {
             payload_bytes,
             codec: region.codec,
@@ -220,14 +196,7 @@ impl StoredRegion {
         let plain_bytes = validate_chunks(object, &chunks)?;
         let sealed_bytes = u32::try_from(u64::from(self.payload_bytes) + TAG_BYTES as u64)
             .map_err(|_| damaged("a region past any size"))?;
-        Ok(RegionEntry {
-            offset,
-            sealed_bytes,
-            plain_bytes,
-            codec: self.codec,
-            bases,
-            chunks,
-        })
+        Ok(RegionEntry { offset, sealed_bytes, plain_bytes, codec: self.codec, bases, chunks })
     }
 }
 
@@ -236,10 +205,7 @@ fn expand(runs: &[(u64, u64)], count: usize) -> Option<Vec<ChunkNumber>> {
     let mut numbers = Vec::with_capacity(count);
     let mut after = 0u64;
     for (gap, run_count) in runs {
-        let run = ChunkRun {
-            first: ChunkNumber(after.checked_add(*gap)?),
-            count: *run_count,
-        };
+        let run = ChunkRun { first: ChunkNumber(after.checked_add(*gap)?), count: *run_count };
         let room = u64::try_from(count - numbers.len()).ok()?;
         if run.range().is_empty() || run.count > room {
             return None;

@@ -49,11 +49,7 @@ pub enum ContainerKind {
 impl ContainerKind {
     /// The kind of container that the chunk belongs in.
     pub const fn of(number: ChunkNumber) -> Self {
-        if number.is_metadata() {
-            Self::Metadata
-        } else {
-            Self::Data
-        }
+        if number.is_metadata() { Self::Metadata } else { Self::Data }
     }
 
     /// The kind as its object's header states it.
@@ -104,12 +100,7 @@ impl ContainerRecord {
     pub fn validate(&self, object: &ObjectName) -> Result<(), StoreError> {
         let damaged = |reason: &str| Err(StoreError::damaged(object, "container record", reason));
         if self.object_bytes > CONTAINER_BYTES_MAX {
-            return Err(StoreError::limit(
-                object,
-                "the container's size",
-                self.object_bytes,
-                CONTAINER_BYTES_MAX,
-            ));
+            return Err(StoreError::limit(object, "the container's size", self.object_bytes, CONTAINER_BYTES_MAX));
         }
         let index_end = self.index_offset.checked_add(self.index_sealed_bytes.into());
         let fits =
@@ -123,9 +114,7 @@ impl ContainerRecord {
             if range.is_empty() || *range.start() < least {
                 return damaged("its runs of chunk numbers are not ascending");
             }
-            if [*range.start(), *range.end()]
-                .iter()
-                .any(|number| ContainerKind::of(ChunkNumber(*number)) != self.kind)
+            if [*range.start(), *range.end()].iter().any(|number| ContainerKind::of(ChunkNumber(*number)) != self.kind)
             {
                 return damaged("it holds chunks of the other kind");
             }

@@ -3,12 +3,7 @@
 //!
 //! A reader holds no storage and no buffers, only key and index, so it can be kept and shared between threads.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::index::{ContainerIndex, RegionEntry};
 use super::{ContainerKind, ContainerRecord, TRAILER_BYTES};
@@ -69,17 +64,9 @@ impl ContainerReader {
         let plain = key.open_piece(PieceNumber::INDEX, "index", &mut sealed)?;
         let index = ContainerIndex::decode(&name, record.kind, record.index_offset, plain)?;
         if index.runs() != record.chunks {
-            return Err(StoreError::damaged(
-                &name,
-                "index",
-                "it does not list the chunks that the manifest records",
-            ));
+            return Err(StoreError::damaged(&name, "index", "it does not list the chunks that the manifest records"));
         }
-        Ok(Self {
-            key,
-            record: record.clone(),
-            index,
-        })
+        Ok(Self { key, record: record.clone(), index })
     }
 
     /// Opens a container from all its bytes, without a manifest: header, trailer, index and padding are checked.
@@ -94,9 +81,7 @@ impl ContainerReader {
             ObjectKind::DataContainer => ContainerKind::Data,
             ObjectKind::MetadataContainer => ContainerKind::Metadata,
             _ => {
-                return Err(StoreError::Misplaced {
-                    object: name.to_string(),
-                });
+                return Err(StoreError::Misplaced { object: name.to_string() });
             }
         };
         let key = ObjectKey::open(keys, name, kind.object_kind(), object)?;
@@ -156,17 +141,11 @@ impl ContainerReader {
 
     /// Neighbouring regions, still sealed, by one range read; each for [`Self::open_region`].
     pub fn read_sealed_run(&self, storage: &dyn Storage, regions: Range<usize>) -> Result<Vec<Vec<u8>>, StoreError> {
-        let entries = self
-            .index
-            .regions()
-            .get(regions.clone())
-            .ok_or_else(|| self.no_region(regions.end))?;
+        let entries = self.index.regions().get(regions.clone()).ok_or_else(|| self.no_region(regions.end))?;
         let Some(first) = entries.first() else {
             return Ok(Vec::new());
         };
-        let bytes = entries
-            .iter()
-            .try_fold(0u32, |sum, entry| sum.checked_add(entry.sealed_bytes));
+        let bytes = entries.iter().try_fold(0u32, |sum, entry| sum.checked_add(entry.sealed_bytes));
         let length = in_memory(self.key.name(), bytes.unwrap_or(u32::MAX))?;
         let run = storage.read_range(self.key.name(), first.offset, length)?;
         entries
@@ -174,9 +153,7 @@ impl ContainerReader {
             .map(|entry| {
                 let part = || StoreError::damaged(self.key.name(), "regions", "the range read is too short");
                 let start = usize::try_from(entry.offset - first.offset).map_err(|_| part())?;
-                run.get(start..start + entry.sealed_bytes as usize)
-                    .map(<[u8]>::to_vec)
-                    .ok_or_else(part)
+                run.get(start..start + entry.sealed_bytes as usize).map(<[u8]>::to_vec).ok_or_else(part)
             })
             .collect()
     }
@@ -226,11 +203,7 @@ impl ContainerReader {
             .count();
         let Some(chunk) = chunks.get(sound) else { return Ok(()) };
         let which = format!("{}, chunk {}", part(region), chunk.number);
-        Err(StoreError::damaged(
-            self.key.name(),
-            which,
-            "its content does not match its fingerprint",
-        ))
+        Err(StoreError::damaged(self.key.name(), which, "its content does not match its fingerprint"))
     }
 
     /// Checks everything there is about a container's bytes: header, record, trailer, padding, index, and of every region the seal,
@@ -245,10 +218,7 @@ impl ContainerReader {
         let name = record.object_name(series);
         let mut found = Vec::new();
         let mut note = |result: Result<(), StoreError>, chunks: &[ChunkRun]| {
-            found.extend(result.err().map(|error| ContainerDamage {
-                error,
-                chunks: chunks.to_vec(),
-            }));
+            found.extend(result.err().map(|error| ContainerDamage { error, chunks: chunks.to_vec() }));
         };
         let index = slice(&name, "index", object, record.index_offset, record.index_sealed_bytes);
         match index.and_then(|sealed| Self::from_index(keys, series, record, sealed.to_vec())) {
@@ -257,10 +227,7 @@ impl ContainerReader {
                 note(reader.check_frame(object), &[]);
                 for (region, entry) in reader.index.regions().iter().enumerate() {
                     let result = reader.check_region(keys, region, entry, object, decoder);
-                    note(
-                        result,
-                        &super::index::runs(entry.chunks.iter().map(|chunk| chunk.number)),
-                    );
+                    note(result, &super::index::runs(entry.chunks.iter().map(|chunk| chunk.number)));
                 }
             }
         }
@@ -271,25 +238,15 @@ impl ContainerReader {
     fn check_frame(&self, object: &[u8]) -> Result<(), StoreError> {
         let name = self.key.name();
         if object.len() as u64 != self.record.object_bytes {
-            let reason = format!(
-                "the object has {} bytes instead of {}",
-                object.len(),
-                self.record.object_bytes
-            );
+            let reason = format!("the object has {} bytes instead of {}", object.len(), self.record.object_bytes);
             return Err(StoreError::damaged(name, "length", reason));
         }
         if ObjectHeader::parse(name, object)? != *self.key.header() {
-            return Err(StoreError::Misplaced {
-                object: name.to_string(),
-            });
+            return Err(StoreError::Misplaced { object: name.to_string() });
         }
         check_padding(&self.key, &self.record, object)?;
         if open_trailer(&self.key, object)? != (self.record.index_offset, self.record.index_sealed_bytes) {
-            return Err(StoreError::damaged(
-                name,
-                "trailer",
-                "it does not agree with the manifest",
-            ));
+            return Err(StoreError::damaged(name, "trailer", "it does not agree with the manifest"));
         }
         Ok(())
     }
@@ -318,14 +275,8 @@ impl ContainerReader {
     }
 
     fn no_region(&self, region: usize) -> StoreError {
-        let reason = format!(
-            "it has {} regions, number {region} was asked for",
-            self.index.regions().len()
-        );
-        StoreError::Refused {
-            what: self.key.name().to_string(),
-            reason,
-        }
+        let reason = format!("it has {} regions, number {region} was asked for", self.index.regions().len());
+        StoreError::Refused { what: self.key.name().to_string(), reason }
     }
 }
 
@@ -336,13 +287,10 @@ fn part(region: usize) -> String {
 /// Index offset and sealed index bytes as the trailer states them.
 fn open_trailer(key: &ObjectKey, object: &[u8]) -> Result<(u64, u32), StoreError> {
     let damaged = |reason: &str| StoreError::damaged(key.name(), "trailer", reason);
-    let mut sealed: [u8; TRAILER_BYTES] = *object
-        .last_chunk()
-        .ok_or_else(|| damaged("the object ends before it"))?;
+    let mut sealed: [u8; TRAILER_BYTES] = *object.last_chunk().ok_or_else(|| damaged("the object ends before it"))?;
     let mut fields = Fields(key.open_piece(PieceNumber::TRAILER, "trailer", &mut sealed)?);
-    let [offset, index_bytes, object_bytes, zero] = [(); 4]
-        .map(|()| fields.take_u64())
-        .map(|field| field.unwrap_or(u64::MAX));
+    let [offset, index_bytes, object_bytes, zero] =
+        [(); 4].map(|()| fields.take_u64()).map(|field| field.unwrap_or(u64::MAX));
     if object_bytes != object.len() as u64 || zero != 0 {
         return Err(damaged("it is of an object of another length"));
     }
@@ -356,16 +304,11 @@ fn check_padding(key: &ObjectKey, record: &ContainerRecord, object: &[u8]) -> Re
     let start = record.index_offset.saturating_add(record.index_sealed_bytes.into());
     let end = record.object_bytes.saturating_sub(TRAILER_BYTES as u64);
     let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-    let sealed = range
-        .and_then(|(start, end)| object.get(start..end))
-        .ok_or_else(|| damaged("the object ends before it"))?;
+    let sealed =
+        range.and_then(|(start, end)| object.get(start..end)).ok_or_else(|| damaged("the object ends before it"))?;
     let mut sealed = sealed.to_vec();
     let plain = key.open_piece(PieceNumber::PADDING, "padding", &mut sealed)?;
-    if plain.iter().any(|byte| *byte != 0) {
-        Err(damaged("it is not zero"))
-    } else {
-        Ok(())
-    }
+    if plain.iter().any(|byte| *byte != 0) { Err(damaged("it is not zero")) } else { Ok(()) }
 }
 
 fn slice<'o>(name: &ObjectName, part: &str, object: &'o [u8], offset: u64, bytes: u32) -> Result<&'o [u8], StoreError> {

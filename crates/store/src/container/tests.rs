@@ -18,10 +18,7 @@ fn keys() -> RepositoryKeys {
 /// Bytes that zstd can make nothing of, the same for the same seed.
 fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut noise = vec![0; bytes];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut noise);
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut noise);
     noise
 }
 
@@ -33,10 +30,7 @@ fn region(chunks: &[(u64, Vec<u8>)]) -> EncodedRegion {
         length: u32::try_from(bytes.len()).unwrap(),
     };
     let plain: Vec<u8> = chunks.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-    RegionEncoder::new(ZSTD_LEVEL_DEFAULT)
-        .unwrap()
-        .encode(chunks.iter().map(entry).collect(), &plain)
-        .unwrap()
+    RegionEncoder::new(ZSTD_LEVEL_DEFAULT).unwrap().encode(chunks.iter().map(entry).collect(), &plain).unwrap()
 }
 
 fn container(id: ContainerId, kind: ContainerKind, regions: &[EncodedRegion]) -> SealedContainer {
@@ -54,11 +48,7 @@ fn container(id: ContainerId, kind: ContainerKind, regions: &[EncodedRegion]) ->
 
 /// Two regions, one compressible and one not, with gaps in the numbers and the later numbers first.
 fn small() -> SealedContainer {
-    let text = region(&[
-        (10, b"layer ".repeat(100)),
-        (11, b"stone ".repeat(50)),
-        (20, vec![0; 300]),
-    ]);
+    let text = region(&[(10, b"layer ".repeat(100)), (11, b"stone ".repeat(50)), (20, vec![0; 300])]);
     let noise = region(&[(1, noise(1, 200)), (2, noise(2, 1))]);
     assert_eq!((text.codec, noise.codec), (Codec::Zstd, Codec::Raw));
     container(ID, ContainerKind::Data, &[text, noise])
@@ -74,11 +64,8 @@ fn recover(object: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
     let mut decoder = RegionDecoder::new()?;
     let read = |(at, entry): (usize, &RegionEntry)| {
         let start = usize::try_from(entry.offset).unwrap();
-        let plain = reader.open_region(
-            at,
-            object[start..start + entry.sealed_bytes as usize].to_vec(),
-            &mut decoder,
-        )?;
+        let plain =
+            reader.open_region(at, object[start..start + entry.sealed_bytes as usize].to_vec(), &mut decoder)?;
         reader.verify_region(&keys(), at, &plain).map(|()| plain)
     };
     reader.index().regions().iter().enumerate().map(read).collect()
@@ -87,10 +74,7 @@ fn recover(object: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
 #[test]
 fn chunks_come_back_by_number() {
     let SealedContainer { bytes, record } = small();
-    let run = |first, count| ChunkRun {
-        first: ChunkNumber(first),
-        count,
-    };
+    let run = |first, count| ChunkRun { first: ChunkNumber(first), count };
     assert_eq!(record.chunks, [run(1, 2), run(10, 2), run(20, 1)]);
     assert_eq!(record.chunk_count(), 5);
 
@@ -110,13 +94,7 @@ fn a_record_survives_serialization_but_for_its_salt() {
     let record = small().record;
     let bytes = crate::encoding::encode(&record).unwrap();
     let decoded: ContainerRecord = crate::encoding::decode(&"record", "all", &bytes).unwrap();
-    assert_eq!(
-        ContainerRecord {
-            salt: record.salt,
-            ..decoded
-        },
-        record
-    );
+    assert_eq!(ContainerRecord { salt: record.salt, ..decoded }, record);
 }
 
 #[test]
@@ -128,10 +106,7 @@ fn a_copied_region_is_sealed_again_without_recompression() {
         let start = usize::try_from(entry.offset).unwrap();
         bytes[start..start + entry.sealed_bytes as usize].to_vec()
     };
-    let copies = [
-        reader.unseal_region(0, sealed(0)).unwrap(),
-        reader.unseal_region(1, sealed(1)).unwrap(),
-    ];
+    let copies = [reader.unseal_region(0, sealed(0)).unwrap(), reader.unseal_region(1, sealed(1)).unwrap()];
     let copy = container(ID, ContainerKind::Data, &copies);
     assert_eq!(copy.record.chunks, record.chunks);
     assert_eq!(recover(&copy.bytes).unwrap(), recover(&bytes).unwrap());
@@ -143,11 +118,7 @@ fn an_empty_container_and_one_huge_chunk_are_fine() {
     let empty = container(ID, ContainerKind::Data, &[]);
     assert!(check(&empty.record, &empty.bytes).is_empty());
     let huge = region(&[(0, noise(9, crate::region::CHUNK_BYTES_MAX))]);
-    assert!(
-        ContainerBuilder::new(&keys(), SERIES, ID, ContainerKind::Data)
-            .unwrap()
-            .fits(&huge)
-    );
+    assert!(ContainerBuilder::new(&keys(), SERIES, ID, ContainerKind::Data).unwrap().fits(&huge));
     let huge = container(ID, ContainerKind::Data, &[huge]);
     assert!(check(&huge.record, &huge.bytes).is_empty());
 }
@@ -168,15 +139,10 @@ fn a_container_filled_while_it_fits_has_the_target_size() {
 
 #[test]
 fn an_index_costs_less_than_twenty_bytes_per_chunk() {
-    let regions: Vec<_> = (0..4)
-        .map(|r| region(&(r * 64..r * 64 + 64).map(|n| (n, noise(n, 16_400))).collect::<Vec<_>>()))
-        .collect();
+    let regions: Vec<_> =
+        (0..4).map(|r| region(&(r * 64..r * 64 + 64).map(|n| (n, noise(n, 16_400))).collect::<Vec<_>>())).collect();
     let record = container(ID, ContainerKind::Data, &regions).record;
-    assert!(
-        record.index_sealed_bytes < 256 * 20,
-        "{} bytes",
-        record.index_sealed_bytes
-    );
+    assert!(record.index_sealed_bytes < 256 * 20, "{} bytes", record.index_sealed_bytes);
 }
 
 #[test]
@@ -185,18 +151,12 @@ fn what_does_not_belong_is_refused() {
     let metadata = region(&[(ChunkNumber::METADATA_FIRST.0, vec![1; 10])]);
     let mut builder = ContainerBuilder::new(&keys(), SERIES, ID, ContainerKind::Data).unwrap();
     assert!(matches!(builder.push(&metadata), Err(StoreError::Refused { .. })));
-    let delta = EncodedRegion {
-        bases: vec![ChunkNumber(0)],
-        ..data.clone()
-    };
+    let delta = EncodedRegion { bases: vec![ChunkNumber(0)], ..data.clone() };
     let error = builder.push(&delta).unwrap_err();
     assert!(error.to_string().contains("region deltas"), "{error}");
     builder.push(&data).unwrap();
     builder.push(&data).unwrap();
-    assert!(
-        matches!(builder.finish(), Err(StoreError::Refused { .. })),
-        "a number twice"
-    );
+    assert!(matches!(builder.finish(), Err(StoreError::Refused { .. })), "a number twice");
 }
 
 #[test]
@@ -225,19 +185,13 @@ fn every_flipped_byte_is_found_and_costs_no_more_than_its_region() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1 << (at % 8);
         let error = recover(&flipped).unwrap_err();
-        assert!(
-            error.is_damage() && error.to_string().contains("containers/"),
-            "byte {at}: {error}"
-        );
+        assert!(error.is_damage() && error.to_string().contains("containers/"), "byte {at}: {error}");
 
         let found = check(&record, &flipped);
         assert_eq!(found.len(), 1, "byte {at}: {found:?}");
         let lost: u64 = found[0].chunks.iter().map(|run| run.count).sum();
         let in_index = (index..index + record.index_sealed_bytes as usize).contains(&at);
-        assert!(
-            if in_index { lost == 5 } else { lost < 5 },
-            "byte {at} costs {lost} chunks: {found:?}"
-        );
+        assert!(if in_index { lost == 5 } else { lost < 5 }, "byte {at} costs {lost} chunks: {found:?}");
     }
 }
 
@@ -246,10 +200,7 @@ fn every_cut_and_every_addition_is_found() {
     let SealedContainer { bytes, record } = small();
     for length in 0..bytes.len() {
         let error = recover(&bytes[..length]).unwrap_err();
-        assert!(
-            error.is_damage() && error.to_string().contains("containers/"),
-            "{length}: {error}"
-        );
+        assert!(error.is_damage() && error.to_string().contains("containers/"), "{length}: {error}");
         assert!(!check(&record, &bytes[..length]).is_empty(), "{length}");
     }
     let longer = [bytes.as_slice(), &[0]].concat();
@@ -270,55 +221,19 @@ fn a_hostile_record_is_refused() {
     let good = small().record;
     let name = good.object_name(SERIES);
     assert!(good.validate(&name).is_ok());
-    let run = |first, count| ChunkRun {
-        first: ChunkNumber(first),
-        count,
-    };
+    let run = |first, count| ChunkRun { first: ChunkNumber(first), count };
     let bad = [
-        ContainerRecord {
-            object_bytes: CONTAINER_BYTES_MAX + 1,
-            ..good.clone()
-        },
-        ContainerRecord {
-            object_bytes: 0,
-            ..good.clone()
-        },
-        ContainerRecord {
-            index_offset: u64::MAX,
-            ..good.clone()
-        },
-        ContainerRecord {
-            index_offset: 0,
-            ..good.clone()
-        },
-        ContainerRecord {
-            index_sealed_bytes: u32::MAX,
-            ..good.clone()
-        },
-        ContainerRecord {
-            chunks: vec![run(5, 0)],
-            ..good.clone()
-        },
-        ContainerRecord {
-            chunks: vec![run(5, 2), run(7, 1)],
-            ..good.clone()
-        },
-        ContainerRecord {
-            chunks: vec![run(5, 2), run(1, 1)],
-            ..good.clone()
-        },
-        ContainerRecord {
-            chunks: vec![run(5, u64::MAX)],
-            ..good.clone()
-        },
-        ContainerRecord {
-            chunks: vec![run(ChunkNumber::METADATA_FIRST.0 - 1, 2)],
-            ..good.clone()
-        },
-        ContainerRecord {
-            kind: ContainerKind::Metadata,
-            ..good.clone()
-        },
+        ContainerRecord { object_bytes: CONTAINER_BYTES_MAX + 1, ..good.clone() },
+        ContainerRecord { object_bytes: 0, ..good.clone() },
+        ContainerRecord { index_offset: u64::MAX, ..good.clone() },
+        ContainerRecord { index_offset: 0, ..good.clone() },
+        ContainerRecord { index_sealed_bytes: u32::MAX, ..good.clone() },
+        ContainerRecord { chunks: vec![run(5, 0)], ..good.clone() },
+        ContainerRecord { chunks: vec![run(5, 2), run(7, 1)], ..good.clone() },
+        ContainerRecord { chunks: vec![run(5, 2), run(1, 1)], ..good.clone() },
+        ContainerRecord { chunks: vec![run(5, u64::MAX)], ..good.clone() },
+        ContainerRecord { chunks: vec![run(ChunkNumber::METADATA_FIRST.0 - 1, 2)], ..good.clone() },
+        ContainerRecord { kind: ContainerKind::Metadata, ..good.clone() },
     ];
     for record in bad {
         assert!(record.validate(&name).unwrap_err().is_damage(), "{record:?}");

@@ -18,9 +18,7 @@ impl Manifest {
         let mut faults: Vec<StoreError> = self.interval_fault().into_iter().collect();
         let stored = self.check_containers(&mut faults);
         if let Some(number) = (self.live() - &stored).min() {
-            faults.push(StoreError::MissingChunk {
-                number: ChunkNumber(number),
-            });
+            faults.push(StoreError::MissingChunk { number: ChunkNumber(number) });
         }
         if let Some(number) = self.number_out_of_range(&(stored | self.live())) {
             faults.push(self.fault(format!("chunk {number} is in use but was never given out")));
@@ -38,11 +36,7 @@ impl Manifest {
 
     fn interval_fault(&self) -> Option<StoreError> {
         let (position, number, fault) = self.necessary.first_fault()?;
-        let snapshot = self
-            .snapshots
-            .get(position)
-            .map(|snapshot| snapshot.id.short())
-            .unwrap_or_default();
+        let snapshot = self.snapshots.get(position).map(|snapshot| snapshot.id.short()).unwrap_or_default();
         Some(self.fault(format!("snapshot {snapshot}: chunk {} {fault}", ChunkNumber(number))))
     }
 
@@ -57,11 +51,7 @@ impl Manifest {
             if container.id.lease > self.sequence {
                 faults.push(self.fault(format!("container {} was written under a later lease", container.id)));
             }
-            let fresh: u64 = container
-                .chunks
-                .iter()
-                .map(|run| stored.insert_range(run.range()))
-                .sum();
+            let fresh: u64 = container.chunks.iter().map(|run| stored.insert_range(run.range())).sum();
             if fresh != container.chunk_count() {
                 faults.push(self.fault(format!("container {} holds chunks of another container", container.id)));
             }

@@ -3,12 +3,7 @@
 //! Whatever is random or depends on the time stands outside the compressed body and has a fixed size. So the size of a manifest that is
 //! yet to be committed is known to the byte, and `forget --dry-run` can say how much comes back.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::{
     Lease, Manifest, Snapshot,
@@ -74,17 +69,13 @@ impl Manifest {
     /// [`StoreError::Limit`] if the lease or the body is too large.
     pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
         let body = self.encode_body()?;
-        let compressed = zstd::bulk::compress(&body, BODY_LEVEL).map_err(|error| StoreError::Machine {
-            operation: "compressing a manifest",
-            reason: error.to_string(),
-        })?;
+        let compressed = zstd::bulk::compress(&body, BODY_LEVEL)
+            .map_err(|error| StoreError::Machine { operation: "compressing a manifest", reason: error.to_string() })?;
         let mut out = self.encode_head()?;
         out.extend_from_slice(&(body.len() as u64).to_le_bytes());
         out.extend_from_slice(&(compressed.len() as u64).to_le_bytes());
         out.extend_from_slice(&compressed);
-        self.containers
-            .iter()
-            .for_each(|container| out.extend_from_slice(&container.salt));
+        self.containers.iter().for_each(|container| out.extend_from_slice(&container.salt));
         Ok(out)
     }
 
@@ -147,20 +138,13 @@ impl Manifest {
             next_data: self.next_data,
             next_metadata: self.next_metadata,
             snapshots: &self.snapshots,
-            necessary: differences
-                .map(|step| [bitmap_bytes(&step.added), bitmap_bytes(&step.removed)])
-                .collect(),
+            necessary: differences.map(|step| [bitmap_bytes(&step.added), bitmap_bytes(&step.removed)]).collect(),
             containers: &self.containers,
         };
         let bytes = encoding::encode(&body)?;
         if bytes.len() > BODY_BYTES_MAX {
             let (found, limit) = (bytes.len() as u64, BODY_BYTES_MAX as u64);
-            return Err(StoreError::limit(
-                &self.object_name(),
-                "size of the body in bytes",
-                found,
-                limit,
-            ));
+            return Err(StoreError::limit(&self.object_name(), "size of the body in bytes", found, limit));
         }
         Ok(bytes)
     }
@@ -198,14 +182,9 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
     if !is_time(head.committed) || !body.snapshots.iter().all(is_sound) {
         return Err(damaged(object, "a time or the root of a snapshot is out of its range"));
     }
-    body.containers
-        .iter()
-        .try_for_each(|container| container.validate(object))?;
+    body.containers.iter().try_for_each(|container| container.validate(object))?;
     let differences = body.necessary.iter().map(|[added, removed]| {
-        Ok(Difference {
-            added: read_bitmap(added, object)?,
-            removed: read_bitmap(removed, object)?,
-        })
+        Ok(Difference { added: read_bitmap(added, object)?, removed: read_bitmap(removed, object)? })
     });
     Ok(Manifest {
         series: body.series,
@@ -243,11 +222,7 @@ pub(super) fn read_bitmap(bytes: &[u8], object: &ObjectName) -> Result<RoaringTr
     let unsound = || damaged(object, "a list of necessary chunks is no sound bitmap");
     let mut bitmap = RoaringTreemap::deserialize_from(bytes).map_err(|_| unsound())?;
     bitmap.optimize();
-    if bitmap.is_empty() || bitmap_bytes(&bitmap) != bytes {
-        Err(unsound())
-    } else {
-        Ok(bitmap)
-    }
+    if bitmap.is_empty() || bitmap_bytes(&bitmap) != bytes { Err(unsound()) } else { Ok(bitmap) }
 }
 
 /// What is left of an object's plain bytes.
@@ -264,35 +239,24 @@ impl<'b> Rest<'b> {
         let nanoseconds = u32::from_le_bytes(self.array()?);
         let lease_bytes = usize::from(u16::from_le_bytes(self.array()?));
         let block = self.take(LEASE_BYTES_MAX)?;
-        let (lease, padding) = block
-            .split_at_checked(lease_bytes)
-            .ok_or_else(|| damaged(self.object, "its lease exceeds its place"))?;
+        let (lease, padding) =
+            block.split_at_checked(lease_bytes).ok_or_else(|| damaged(self.object, "its lease exceeds its place"))?;
         if padding.iter().any(|&byte| byte != 0) {
             return Err(damaged(self.object, "bytes follow its lease"));
         }
         let lease = encoding::decode(self.object, "manifest's lease", lease)?;
-        Ok(Head {
-            sequence,
-            previous,
-            committed: Time { seconds, nanoseconds },
-            lease,
-        })
+        Ok(Head { sequence, previous, committed: Time { seconds, nanoseconds }, lease })
     }
 
     fn take(&mut self, count: usize) -> Result<&'b [u8], StoreError> {
-        let (taken, rest) = self
-            .bytes
-            .split_at_checked(count)
-            .ok_or_else(|| damaged(self.object, "it ends too early"))?;
+        let (taken, rest) =
+            self.bytes.split_at_checked(count).ok_or_else(|| damaged(self.object, "it ends too early"))?;
         self.bytes = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
-        let (taken, rest) = self
-            .bytes
-            .split_first_chunk()
-            .ok_or_else(|| damaged(self.object, "it ends too early"))?;
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or_else(|| damaged(self.object, "it ends too early"))?;
         self.bytes = rest;
         Ok(*taken)
     }

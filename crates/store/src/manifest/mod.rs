@@ -1,8 +1,8 @@
 //! The commit record of a series: its live snapshots, which chunks each needs, and the containers that hold them.
 //!
 //! The manifest with the highest sequence number is the truth; all else in the repository follows from it. It knows lifecycles, not
-//! data: what a deletion frees is set algebra on its bitmaps ([`necessary`]), and which object goes is told by the runs in its container
-//! records. How it is written is in [`codec`], how it is sealed and committed is not decided here.
+//! data: what a deletion frees is set algebra on its bitmaps (module `necessary`), and which object goes is told by the runs in its container
+//! records. How it is written is in module `codec`, how it is sealed and committed is not decided here.
 
 mod check;
 mod codec;
@@ -98,9 +98,8 @@ impl Manifest {
     /// left as they are: see [`Manifest::dead_after_removal`].
     pub fn remove_snapshots(&mut self, ids: &BTreeSet<SnapshotId>) -> Vec<Snapshot> {
         self.necessary = self.necessary.without(&self.positions(ids));
-        let (removed, kept) = std::mem::take(&mut self.snapshots)
-            .into_iter()
-            .partition(|snapshot| ids.contains(&snapshot.id));
+        let (removed, kept) =
+            std::mem::take(&mut self.snapshots).into_iter().partition(|snapshot| ids.contains(&snapshot.id));
         self.snapshots = kept;
         removed
     }
@@ -129,11 +128,7 @@ impl Manifest {
     }
 
     fn positions(&self, ids: &BTreeSet<SnapshotId>) -> BTreeSet<usize> {
-        let positions = self
-            .snapshots
-            .iter()
-            .enumerate()
-            .filter(|(_, snapshot)| ids.contains(&snapshot.id));
+        let positions = self.snapshots.iter().enumerate().filter(|(_, snapshot)| ids.contains(&snapshot.id));
         positions.map(|(position, _)| position).collect()
     }
 }

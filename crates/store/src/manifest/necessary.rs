@@ -40,26 +40,15 @@ impl NecessaryChunks {
 
     pub(super) fn push(&mut self, necessary: &RoaringTreemap) {
         let mut before = RoaringTreemap::new();
-        self.differences
-            .iter()
-            .for_each(|difference| difference.apply(&mut before));
-        self.differences.push(
-            Difference {
-                added: necessary - &before,
-                removed: &before - necessary,
-            }
-            .optimized(),
-        );
+        self.differences.iter().for_each(|difference| difference.apply(&mut before));
+        self.differences.push(Difference { added: necessary - &before, removed: &before - necessary }.optimized());
     }
 
     /// NC of the snapshot at this position; empty beyond the last.
     pub(super) fn at(&self, position: usize) -> RoaringTreemap {
         let mut necessary = RoaringTreemap::new();
         if position < self.len() {
-            self.differences
-                .iter()
-                .take(position + 1)
-                .for_each(|difference| difference.apply(&mut necessary));
+            self.differences.iter().take(position + 1).for_each(|difference| difference.apply(&mut necessary));
         }
         necessary
     }
@@ -75,9 +64,7 @@ impl NecessaryChunks {
 
     /// What any live snapshot needs.
     pub(super) fn live(&self) -> RoaringTreemap {
-        self.differences
-            .iter()
-            .fold(RoaringTreemap::new(), |live, difference| live | &difference.added)
+        self.differences.iter().fold(RoaringTreemap::new(), |live, difference| live | &difference.added)
     }
 
     /// The series without the snapshots at these positions.
@@ -148,11 +135,7 @@ mod tests {
 
     /// Snapshots as plain sets that keep the interval property: each keeps a part of the one before and adds new numbers.
     fn series() -> impl Strategy<Value = Vec<BTreeSet<u64>>> {
-        let step = (
-            prop::collection::vec(any::<prop::sample::Index>(), 0..20),
-            0u64..40,
-            any::<bool>(),
-        );
+        let step = (prop::collection::vec(any::<prop::sample::Index>(), 0..20), 0u64..40, any::<bool>());
         prop::collection::vec(step, 0..12).prop_map(|steps| {
             let (mut current, mut next, mut all) = (BTreeSet::new(), 0u64, Vec::new());
             for (dropped, fresh, metadata) in steps {
@@ -173,9 +156,9 @@ mod tests {
 
     fn chunks(series: &[BTreeSet<u64>]) -> NecessaryChunks {
         let mut chunks = NecessaryChunks::default();
-        series
-            .iter()
-            .for_each(|set| chunks.push(&set.iter().copied().collect()));
+        for set in series {
+            chunks.push(&set.iter().copied().collect());
+        }
         chunks
     }
 

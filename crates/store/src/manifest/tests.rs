@@ -9,22 +9,15 @@ const SERIES: SeriesId = SeriesId([7; 16]);
 fn snapshot(serial: u8) -> Snapshot {
     Snapshot {
         id: SnapshotId([serial; 32]),
-        time: Time {
-            seconds: 1_700_000_000 + i64::from(serial),
-            nanoseconds: 5,
-        },
+        time: Time { seconds: 1_700_000_000 + i64::from(serial), nanoseconds: 5 },
         host: "quarry".to_owned(),
         user: "mason".to_owned(),
         paths: vec![b"/home/mason".to_vec(), vec![b'/', 0xff]],
         tags: vec!["nightly".to_owned()],
-        description: (serial % 2 == 0).then(|| "before the move".to_owned()),
+        description: serial.is_multiple_of(2).then(|| "before the move".to_owned()),
         program: "silt 0.1.0".to_owned(),
         root: ChunkNumber(ChunkNumber::METADATA_FIRST.0 + u64::from(serial)),
-        statistics: SnapshotStatistics {
-            files: 12,
-            logical_bytes: 1 << 33,
-            ..SnapshotStatistics::default()
-        },
+        statistics: SnapshotStatistics { files: 12, logical_bytes: 1 << 33, ..SnapshotStatistics::default() },
     }
 }
 
@@ -36,10 +29,7 @@ fn container(serial: u32, kind: ContainerKind, first: u64, count: u64) -> Contai
         object_bytes: 1 << 20,
         index_offset: 1 << 19,
         index_sealed_bytes: 1 << 12,
-        chunks: vec![ChunkRun {
-            first: ChunkNumber(first),
-            count,
-        }],
+        chunks: vec![ChunkRun { first: ChunkNumber(first), count }],
     }
 }
 
@@ -51,14 +41,7 @@ fn lease(host: &str) -> Lease {
         boot: "b00f0c3e-6a4f-4b8e-9f57-0d1e2f3a4b5c".to_owned(),
         started_ticks: 1 << 40,
     };
-    Lease {
-        holder,
-        since: Time {
-            seconds: 1_700_000_000,
-            nanoseconds: 0,
-        },
-        purpose: "backup".to_owned(),
-    }
+    Lease { holder, since: Time { seconds: 1_700_000_000, nanoseconds: 0 }, purpose: "backup".to_owned() }
 }
 
 /// Snapshot i needs 50 chunks from 10 i on, and its catalog root.
@@ -69,12 +52,7 @@ fn manifest(snapshots: u8) -> Manifest {
     manifest.next_metadata = ChunkNumber(ChunkNumber::METADATA_FIRST.0 + 300);
     manifest.containers.push(container(0, ContainerKind::Data, 0, 2000));
     manifest.containers.push(container(1, ContainerKind::Data, 2000, 3000));
-    manifest.containers.push(container(
-        2,
-        ContainerKind::Metadata,
-        ChunkNumber::METADATA_FIRST.0,
-        300,
-    ));
+    manifest.containers.push(container(2, ContainerKind::Metadata, ChunkNumber::METADATA_FIRST.0, 300));
     for serial in 0..snapshots {
         let first = u64::from(serial) * 10;
         let mut necessary: RoaringTreemap = (first..first + 50).collect();
@@ -105,10 +83,7 @@ fn the_size_does_not_depend_on_what_is_random_or_late() {
     let bytes = manifest.encoded_bytes().unwrap();
     manifest.sequence = u64::MAX - 1;
     manifest.previous = [0xa7; 32];
-    manifest.committed = Time {
-        seconds: i64::MAX,
-        nanoseconds: 999_999_999,
-    };
+    manifest.committed = Time { seconds: i64::MAX, nanoseconds: 999_999_999 };
     manifest.lease = Some(lease("a much longer name of a machine than before"));
     manifest.containers[1].salt = [0x5c; 32];
     assert_eq!(manifest.encoded_bytes().unwrap(), bytes);
@@ -125,10 +100,7 @@ fn a_lease_too_long_for_its_place_is_refused() {
 fn a_manifest_in_anothers_place_is_refused() {
     let manifest = manifest(1);
     let bytes = manifest.encode().unwrap();
-    for name in [
-        ObjectName::Manifest(SERIES, 8),
-        ObjectName::Manifest(SeriesId([8; 16]), 9),
-    ] {
+    for name in [ObjectName::Manifest(SERIES, 8), ObjectName::Manifest(SeriesId([8; 16]), 9)] {
         let error = Manifest::decode(&name, &bytes).unwrap_err();
         assert!(
             matches!(error, StoreError::Damaged { .. }) && error.to_string().contains(&name.to_string()),
@@ -172,26 +144,23 @@ fn contradictions_are_found() {
     type Break = fn(&mut Manifest);
     let breaks: [(&str, Break); 6] = [
         ("twice", |manifest| {
-            manifest.containers[1].id = manifest.containers[0].id
+            manifest.containers[1].id = manifest.containers[0].id;
         }),
         ("later lease", |manifest| manifest.containers[1].id.lease = 10),
         ("another container", |manifest| {
-            manifest.containers[1].chunks[0].first = ChunkNumber(1999)
+            manifest.containers[1].chunks[0].first = ChunkNumber(1999);
         }),
         ("in no container", |manifest| drop(manifest.containers.remove(0))),
         ("never given out", |manifest| manifest.next_data = ChunkNumber(4999)),
         ("needed again", |manifest| {
-            manifest.push_snapshot(snapshot(50), &RoaringTreemap::from_iter([3]))
+            manifest.push_snapshot(snapshot(50), &RoaringTreemap::from_iter([3]));
         }),
     ];
     for (expected, break_it) in breaks {
         let mut manifest = manifest(6);
         break_it(&mut manifest);
         let faults: Vec<String> = manifest.faults().iter().map(ToString::to_string).collect();
-        assert!(
-            faults.iter().any(|fault| fault.contains(expected)),
-            "{expected}: {faults:?}"
-        );
+        assert!(faults.iter().any(|fault| fault.contains(expected)), "{expected}: {faults:?}");
     }
 }
 

@@ -1,12 +1,7 @@
 //! How recipes and their parts are written. A run is stored as its length and its distance from where the run before it ended, so that
 //! the chunks of files stored one after another cost two bytes a file.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::{PART_ITEMS_MAX, PART_LEVELS_MAX, Piece, Recipe, RecipePart};
 use crate::{
@@ -63,10 +58,7 @@ impl PartChunk {
                     return Err("its level is not one a list of parts can have");
                 }
                 let count = read_count(&mut reader)?;
-                Self::Parts {
-                    level,
-                    parts: read_parts(&mut reader, count)?,
-                }
+                Self::Parts { level, parts: read_parts(&mut reader, count)? }
             }
             _ => return Err("it is no part of a recipe"),
         };
@@ -85,11 +77,7 @@ pub(crate) fn check_recipe(recipe: &Recipe) -> Result<usize, Fault> {
         Recipe::Indirect(parts) if parts.iter().all(|part| part.chunk.is_metadata()) => parts.len(),
         Recipe::Indirect(_) => return Err("a part of its recipe is no metadata chunk"),
     };
-    if count > PART_ITEMS_MAX {
-        Err("its recipe has more pieces than an entry holds")
-    } else {
-        Ok(count)
-    }
+    if count > PART_ITEMS_MAX { Err("its recipe has more pieces than an entry holds") } else { Ok(count) }
 }
 
 /// Appends a recipe that [`check_recipe`] has passed to a catalog entry. `expected` is the number after the last run written, here and in
@@ -160,10 +148,7 @@ fn read_piece(reader: &mut WireReader<'_>, expected: &mut u64) -> Result<Piece, 
         check(hole)?;
         return Ok(hole);
     }
-    let run = ChunkRun {
-        first: ChunkNumber(reader.difference(*expected)?),
-        count: header >> 1,
-    };
+    let run = ChunkRun { first: ChunkNumber(reader.difference(*expected)?), count: header >> 1 };
     check(Piece::Run(run))?;
     *expected = run.first.0.saturating_add(run.count);
     Ok(Piece::Run(run))
@@ -182,10 +167,7 @@ fn read_parts(reader: &mut WireReader<'_>, count: usize) -> Result<Vec<RecipePar
     let mut before = ChunkNumber::METADATA_FIRST;
     let mut parts = Vec::with_capacity(count.min(reader.left()));
     for _ in 0..count {
-        let part = RecipePart {
-            chunk: ChunkNumber(reader.difference(before.0)?),
-            bytes: reader.number()?,
-        };
+        let part = RecipePart { chunk: ChunkNumber(reader.difference(before.0)?), bytes: reader.number()? };
         if !part.chunk.is_metadata() {
             return Err("a part of a recipe is no metadata chunk");
         }
@@ -200,8 +182,5 @@ fn read_count(reader: &mut WireReader<'_>) -> Result<usize, Fault> {
 }
 
 fn bounded_count(count: u64) -> Result<usize, Fault> {
-    usize::try_from(count)
-        .ok()
-        .filter(|&count| count <= PART_ITEMS_MAX)
-        .ok_or("a list exceeds its limit")
+    usize::try_from(count).ok().filter(|&count| count <= PART_ITEMS_MAX).ok_or("a list exceeds its limit")
 }

@@ -1,11 +1,6 @@
 //! Gives the pieces of a recipe, whichever form it has.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::{Piece, Recipe, RecipePart, codec::PartChunk};
 use crate::{
@@ -39,11 +34,7 @@ impl<S: MetadataSource> RecipeReader<S> {
             Recipe::Inline(pieces) => (pieces.clone(), Vec::new()),
             Recipe::Indirect(parts) => (Vec::new(), vec![(parts.clone().into_iter(), None)]),
         };
-        Self {
-            source,
-            pieces: pieces.into_iter(),
-            lists,
-        }
+        Self { source, pieces: pieces.into_iter(), lists }
     }
 
     fn step(&mut self) -> Option<Result<Step, StoreError>> {

@@ -6,10 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 fn run(first: u64, count: u64) -> Piece {
-    Piece::Run(ChunkRun {
-        first: ChunkNumber(first),
-        count,
-    })
+    Piece::Run(ChunkRun { first: ChunkNumber(first), count })
 }
 
 fn write(memory: &mut Memory, pieces: &[Piece]) -> Recipe {
@@ -37,11 +34,7 @@ fn scattered(count: u64) -> Vec<Piece> {
 }
 
 fn scattered_piece(at: u64) -> Piece {
-    if at % 50 == 49 {
-        Piece::Hole(4096)
-    } else {
-        run(at * 1000 + mix(at) % 500, 1 + at % 7)
-    }
+    if at % 50 == 49 { Piece::Hole(4096) } else { run(at * 1000 + mix(at) % 500, 1 + at % 7) }
 }
 
 #[test]
@@ -54,14 +47,8 @@ fn an_empty_file_has_an_empty_inline_recipe() {
 #[test]
 fn neighbours_become_one_piece() {
     let mut memory = Memory::default();
-    let pieces: Vec<_> = (0..100_000)
-        .map(|at| run(at, 1))
-        .chain([Piece::Hole(5), Piece::Hole(6), run(7, 2)])
-        .collect();
-    assert_eq!(
-        write(&mut memory, &pieces),
-        Recipe::Inline(vec![run(0, 100_000), Piece::Hole(11), run(7, 2)])
-    );
+    let pieces: Vec<_> = (0..100_000).map(|at| run(at, 1)).chain([Piece::Hole(5), Piece::Hole(6), run(7, 2)]).collect();
+    assert_eq!(write(&mut memory, &pieces), Recipe::Inline(vec![run(0, 100_000), Piece::Hole(11), run(7, 2)]));
     assert!(memory.chunks.is_empty());
 }
 
@@ -70,9 +57,7 @@ fn a_long_recipe_goes_through_parts() {
     let pieces = scattered(20_000);
     let mut memory = Memory::default();
     let recipe = write(&mut memory, &pieces);
-    let Recipe::Indirect(parts) = &recipe else {
-        panic!("20 000 pieces do not fit an entry")
-    };
+    let Recipe::Indirect(parts) = &recipe else { panic!("20 000 pieces do not fit an entry") };
     assert!((6..40).contains(&parts.len()), "{} parts", parts.len());
     let total: u64 = parts.iter().map(|part| part.bytes).sum();
     assert_eq!(total, pieces.iter().map(|piece| bytes(*piece)).sum::<u64>());
@@ -101,14 +86,9 @@ fn parts_of_parts_are_read() {
     let pieces = (0..4_000_000).map(scattered_piece);
     let mut memory = Memory::default();
     let mut writer = RecipeWriter::new();
-    pieces
-        .clone()
-        .for_each(|piece| writer.push(piece, bytes(piece), &mut memory).unwrap());
+    pieces.clone().for_each(|piece| writer.push(piece, bytes(piece), &mut memory).unwrap());
     let recipe = writer.finish(&mut memory).unwrap();
-    assert!(
-        memory.chunks.iter().any(|part| part[0] == 4),
-        "the parts are too many for one list"
-    );
+    assert!(memory.chunks.iter().any(|part| part[0] == 4), "the parts are too many for one list");
     assert!(RecipeReader::new(&recipe, &memory).map(Result::unwrap).eq(pieces));
     let mut parts = BTreeSet::new();
     recipe
@@ -124,14 +104,9 @@ fn parts_of_parts_are_read() {
 #[test]
 fn pieces_no_file_can_have_are_refused() {
     let mut memory = Memory::default();
-    for piece in [
-        run(0, 0),
-        run(1 << 63, 1),
-        run((1 << 63) - 2, 2),
-        run(u64::MAX, 2),
-        run(5, u64::MAX),
-        Piece::Hole(u64::MAX),
-    ] {
+    for piece in
+        [run(0, 0), run(1 << 63, 1), run((1 << 63) - 2, 2), run(u64::MAX, 2), run(5, u64::MAX), Piece::Hole(u64::MAX)]
+    {
         let refused = RecipeWriter::new().push(piece, 1, &mut memory);
         assert!(matches!(refused, Err(StoreError::Refused { .. })), "{piece:?}");
     }

@@ -50,14 +50,7 @@ impl RecipeWriter {
         bytes: u64,
         sink: &mut impl MetadataSink,
     ) -> Result<(), StoreError> {
-        self.push_run(
-            ChunkRun {
-                first: number,
-                count: 1,
-            },
-            bytes,
-            sink,
-        )
+        self.push_run(ChunkRun { first: number, count: 1 }, bytes, sink)
     }
 
     /// Adds bytes that were never written. None at all is fine.
@@ -65,11 +58,7 @@ impl RecipeWriter {
     /// # Errors
     /// [`StoreError::Refused`] beyond 2^63 bytes; whatever the sink says.
     pub fn push_hole(&mut self, bytes: u64, sink: &mut impl MetadataSink) -> Result<(), StoreError> {
-        if bytes == 0 {
-            Ok(())
-        } else {
-            self.push(Piece::Hole(bytes), bytes, sink)
-        }
+        if bytes == 0 { Ok(()) } else { self.push(Piece::Hole(bytes), bytes, sink) }
     }
 
     /// Adds a piece; `bytes` is how much of the file it covers.
@@ -99,9 +88,7 @@ impl RecipeWriter {
             self.place(piece, bytes, sink)?;
         }
         if !self.indirect {
-            return Ok(Recipe::Inline(
-                self.pieces.into_iter().map(|(piece, _)| piece).collect(),
-            ));
+            return Ok(Recipe::Inline(self.pieces.into_iter().map(|(piece, _)| piece).collect()));
         }
         self.close_pieces(sink)?;
         let mut level = 0;
@@ -116,11 +103,7 @@ impl RecipeWriter {
     fn place(&mut self, piece: Piece, bytes: u64, sink: &mut impl MetadataSink) -> Result<(), StoreError> {
         self.pieces.push((piece, bytes));
         if self.indirect {
-            return if is_cut(piece_hash(piece), self.pieces.len()) {
-                self.close_pieces(sink)
-            } else {
-                Ok(())
-            };
+            return if is_cut(piece_hash(piece), self.pieces.len()) { self.close_pieces(sink) } else { Ok(()) };
         }
         if self.pieces.len() <= PIECES_INLINE_MAX {
             return Ok(());
@@ -128,9 +111,7 @@ impl RecipeWriter {
         // From here on lists are cut: those gathered so far as well, as if they came only now.
         self.indirect = true;
         let gathered = std::mem::take(&mut self.pieces);
-        gathered
-            .into_iter()
-            .try_for_each(|(piece, bytes)| self.place(piece, bytes, sink))
+        gathered.into_iter().try_for_each(|(piece, bytes)| self.place(piece, bytes, sink))
     }
 
     fn close_pieces(&mut self, sink: &mut impl MetadataSink) -> Result<(), StoreError> {
@@ -139,14 +120,7 @@ impl RecipeWriter {
         }
         let (pieces, bytes): (Vec<Piece>, Vec<u64>) = self.pieces.drain(..).unzip();
         let chunk = sink.store(&PartChunk::encode_pieces(&pieces))?;
-        self.add_part(
-            0,
-            RecipePart {
-                chunk,
-                bytes: sum(bytes),
-            },
-            sink,
-        )
+        self.add_part(0, RecipePart { chunk, bytes: sum(bytes) }, sink)
     }
 
     fn close_parts(&mut self, level: usize, sink: &mut impl MetadataSink) -> Result<(), StoreError> {
@@ -155,18 +129,9 @@ impl RecipeWriter {
             return Ok(());
         }
         let height = u8::try_from(level + 2).ok().filter(|&height| height <= PART_LEVELS_MAX);
-        let chunk = sink.store(&PartChunk::encode_parts(
-            height.ok_or_else(|| refused("it has too many pieces"))?,
-            &parts,
-        ))?;
-        self.add_part(
-            level + 1,
-            RecipePart {
-                chunk,
-                bytes: sum(parts.iter().map(|part| part.bytes)),
-            },
-            sink,
-        )
+        let chunk =
+            sink.store(&PartChunk::encode_parts(height.ok_or_else(|| refused("it has too many pieces"))?, &parts))?;
+        self.add_part(level + 1, RecipePart { chunk, bytes: sum(parts.iter().map(|part| part.bytes)) }, sink)
     }
 
     fn add_part(&mut self, level: usize, part: RecipePart, sink: &mut impl MetadataSink) -> Result<(), StoreError> {
@@ -177,11 +142,7 @@ impl RecipeWriter {
             return Ok(());
         };
         parts.push(part);
-        if is_cut(mix(part.chunk.0), parts.len()) {
-            self.close_parts(level, sink)
-        } else {
-            Ok(())
-        }
+        if is_cut(mix(part.chunk.0), parts.len()) { self.close_parts(level, sink) } else { Ok(()) }
     }
 }
 
@@ -190,10 +151,7 @@ fn merge(before: Piece, piece: Piece) -> Option<Piece> {
     match (before, piece) {
         (Piece::Run(before), Piece::Run(run)) if before.first.0.checked_add(before.count) == Some(run.first.0) => {
             let count = before.count.checked_add(run.count)?;
-            Some(Piece::Run(ChunkRun {
-                first: before.first,
-                count,
-            }))
+            Some(Piece::Run(ChunkRun { first: before.first, count }))
         }
         (Piece::Hole(before), Piece::Hole(bytes)) => before.checked_add(bytes).map(Piece::Hole),
         _ => None,
@@ -217,8 +175,5 @@ fn sum(bytes: impl IntoIterator<Item = u64>) -> u64 {
 }
 
 fn refused(reason: &str) -> StoreError {
-    StoreError::Refused {
-        what: "recipe of a file".to_owned(),
-        reason: reason.to_owned(),
-    }
+    StoreError::Refused { what: "recipe of a file".to_owned(), reason: reason.to_owned() }
 }

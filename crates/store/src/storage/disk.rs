@@ -43,10 +43,7 @@ impl Disk {
     /// Opens a folder that exists. Whether it holds a repository is for the caller to find out.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StorageError> {
         let root = Arc::new(Root::open(path.as_ref())?);
-        Ok(Self {
-            queue: SyncQueue::new(Arc::clone(&root)),
-            root,
-        })
+        Ok(Self { queue: SyncQueue::new(Arc::clone(&root)), root })
     }
 
     /// Opens a folder, making it (and the folders above it) if it does not exist. It may hold anything: ask [`Disk::is_empty`].
@@ -117,8 +114,7 @@ impl Storage for Disk {
 
     fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
         self.queue.wait_for(name)?;
-        self.write_and_publish(name, bytes)
-            .map_err(|error| self.queue.poison_unless(changed_nothing, error))?;
+        self.write_and_publish(name, bytes).map_err(|error| self.queue.poison_unless(changed_nothing, error))?;
         let synced = self.root.sync_folder(root::folder_of(&name.to_string()));
         synced.map_err(|error| self.queue.poison_unless(|_| false, error))
     }

@@ -103,11 +103,7 @@ impl StorageError {
     pub(super) fn reading(operation: &'static str, name: &ObjectName, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Self::NotFound { name: *name },
-            _ => Self::Io {
-                operation,
-                name: name.to_string(),
-                source,
-            },
+            _ => Self::Io { operation, name: name.to_string(), source },
         }
     }
 
@@ -117,11 +113,7 @@ impl StorageError {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { name, source },
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Self::ReadOnly { name, source },
-            _ => Self::Io {
-                operation,
-                name,
-                source,
-            },
+            _ => Self::Io { operation, name, source },
         }
     }
 }

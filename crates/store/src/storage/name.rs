@@ -3,12 +3,7 @@
 //! The text form is the path below the repository; reading it is the exact inverse of writing it, so that a file with another
 //! spelling of a name (capital digits, missing zeros) is foreign and never taken for the object.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::ids::{ContainerId, KeyId, SeriesId};
 use std::fmt;

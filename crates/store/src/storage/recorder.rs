@@ -97,10 +97,7 @@ impl StorageCalls {
 
     fn sum(&self, counts: impl Fn(&ObjectName) -> bool) -> ObjectCalls {
         let mut sum = ObjectCalls::default();
-        self.objects
-            .iter()
-            .filter(|(name, _)| counts(name))
-            .for_each(|(_, calls)| sum += *calls);
+        self.objects.iter().filter(|(name, _)| counts(name)).for_each(|(_, calls)| sum += *calls);
         sum
     }
 }
@@ -115,10 +112,7 @@ pub struct Recorder<S> {
 impl<S: Storage> Recorder<S> {
     /// Counts from zero what is asked of `inner` through this recorder.
     pub fn new(inner: S) -> Self {
-        Self {
-            inner,
-            calls: Mutex::default(),
-        }
+        Self { inner, calls: Mutex::default() }
     }
 
     /// The counts so far.

@@ -145,10 +145,7 @@ impl SimulatedDisk {
     pub fn another_process(&self) -> Self {
         let mut platter = self.lock();
         platter.processes += 1;
-        Self {
-            platter: Arc::clone(&self.platter),
-            process: platter.processes,
-        }
+        Self { platter: Arc::clone(&self.platter), process: platter.processes }
     }
 
     /// Sets the fault and starts counting changing calls from 0.
@@ -226,10 +223,7 @@ impl SimulatedDisk {
 
     fn of(platter: Platter) -> Self {
         let process = platter.processes;
-        Self {
-            platter: Arc::new(Mutex::new(platter)),
-            process,
-        }
+        Self { platter: Arc::new(Mutex::new(platter)), process }
     }
 
     fn lock(&self) -> MutexGuard<'_, Platter> {
@@ -276,11 +270,7 @@ impl SimulatedDisk {
 const BARRIER: &str = "sync";
 
 fn power_lost(operation: &'static str, name: &dyn ToString) -> StorageError {
-    StorageError::Io {
-        operation,
-        name: name.to_string(),
-        source: io::Error::other("power lost"),
-    }
+    StorageError::Io { operation, name: name.to_string(), source: io::Error::other("power lost") }
 }
 
 impl Failure {
@@ -297,10 +287,7 @@ impl Storage for SimulatedDisk {
     fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
         let platter = self.lock();
         platter.check_power("read", name)?;
-        platter
-            .find(name)
-            .map(|bytes| bytes.to_vec())
-            .ok_or(StorageError::NotFound { name: *name })
+        platter.find(name).map(|bytes| bytes.to_vec()).ok_or(StorageError::NotFound { name: *name })
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
@@ -308,28 +295,15 @@ impl Storage for SimulatedDisk {
         platter.check_power("read", name)?;
         let object = platter.find(name).ok_or(StorageError::NotFound { name: *name })?;
         let expected = offset.saturating_add(length as u64);
-        let range = usize::try_from(offset)
-            .ok()
-            .and_then(|start| object.get(start..)?.get(..length));
-        range.map(<[u8]>::to_vec).ok_or(StorageError::TooShort {
-            name: *name,
-            expected,
-            found: object.len() as u64,
-        })
+        let range = usize::try_from(offset).ok().and_then(|start| object.get(start..)?.get(..length));
+        range.map(<[u8]>::to_vec).ok_or(StorageError::TooShort { name: *name, expected, found: object.len() as u64 })
     }
 
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
         self.change("write", name, |platter, process, reach| {
             platter.check_new("write", name, bytes)?;
-            let change = Change::Put {
-                bytes: bytes.into(),
-                torn: reach == Reach::Torn,
-            };
-            platter.pending.push(Pending {
-                process,
-                name: *name,
-                change,
-            });
+            let change = Change::Put { bytes: bytes.into(), torn: reach == Reach::Torn };
+            platter.pending.push(Pending { process, name: *name, change });
             Ok(())
         })
     }
@@ -350,11 +324,7 @@ impl Storage for SimulatedDisk {
                 platter.make_durable(*name, bytes.into());
             } else {
                 let change = Change::Create { bytes: bytes.into() };
-                platter.pending.push(Pending {
-                    process,
-                    name: *name,
-                    change,
-                });
+                platter.pending.push(Pending { process, name: *name, change });
             }
             Ok(())
         })
@@ -362,11 +332,7 @@ impl Storage for SimulatedDisk {
 
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
         self.change("delete", name, |platter, process, _| {
-            platter.pending.push(Pending {
-                process,
-                name: *name,
-                change: Change::Delete,
-            });
+            platter.pending.push(Pending { process, name: *name, change: Change::Delete });
             Ok(())
         })
     }
@@ -375,12 +341,7 @@ impl Storage for SimulatedDisk {
         let platter = self.lock();
         platter.check_power("list", &"objects")?;
         let asked = platter.visible().into_iter().filter(|(name, _)| what.holds(name));
-        Ok(asked
-            .map(|(name, bytes)| ObjectMeta {
-                name,
-                bytes: bytes.len() as u64,
-            })
-            .collect())
+        Ok(asked.map(|(name, bytes)| ObjectMeta { name, bytes: bytes.len() as u64 }).collect())
     }
 
     fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {

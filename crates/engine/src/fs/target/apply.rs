@@ -61,8 +61,8 @@ impl TargetDir {
         let mut report = |kind, reason: &dyn std::fmt::Display| problems.push(Problem::at(path, kind, reason));
 
         let owner = self.owners.owner_of(metadata);
-        let owned = owner.map_or(Ok(()), |owner| node.set_owner(&status, owner));
-        if let Err(error) = owned {
+        let owner_set = owner.map_or(Ok(()), |owner| node.set_owner(&status, owner));
+        if let Err(error) = owner_set {
             let reason = format!("user {}, group {}: {}", metadata.uid, metadata.gid, io::Error::from(error));
             report(ProblemKind::Owner, &reason);
         }
@@ -71,7 +71,7 @@ impl TargetDir {
         }
         if status.kind != NodeKind::Symlink {
             let is_foreign = match owner {
-                Some(_) => owned.is_err(),
+                Some(_) => owner_set.is_err(),
                 None => (status.uid, status.gid) != (metadata.uid, metadata.gid),
             };
             // Whoever owns the file now was never meant to lend his rights to those who run it.
@@ -150,7 +150,8 @@ impl Node<'_> {
             }
         }
         for (name, value) in wanted {
-            let set = CString::new(name.as_slice()).map_err(|_| Errno::INVAL).and_then(|name| self.set_xattr(&name, value));
+            let set =
+                CString::new(name.as_slice()).map_err(|_| Errno::INVAL).and_then(|name| self.set_xattr(&name, value));
             if let Err(error) = set {
                 failed.push((name.clone(), error));
             }
@@ -201,9 +202,7 @@ impl Node<'_> {
         };
         match self {
             Self::Open(file) => rustix::fs::futimens(file, &times),
-            Self::Place { parent, name, .. } => {
-                rustix::fs::utimensat(parent, *name, &times, AtFlags::SYMLINK_NOFOLLOW)
-            }
+            Self::Place { parent, name, .. } => rustix::fs::utimensat(parent, *name, &times, AtFlags::SYMLINK_NOFOLLOW),
         }
     }
 }

@@ -46,17 +46,17 @@ impl TargetDir {
     /// Gives a complete draft its name; a file, a link or an empty directory that has it is replaced.
     pub fn publish(&self, path: &EntryPath, draft: Draft) -> Result<(), Problem> {
         let Draft::Beside(_) = draft else { return Ok(()) };
-        let renamed = self.draft_name(path, draft).and_then(|(parent, passing, name)| {
-            super::make::rename_over(&parent, &passing, &name)
-        });
+        let renamed = self
+            .draft_name(path, draft)
+            .and_then(|(parent, passing, name)| super::make::rename_over(&parent, &passing, &name));
         renamed.map_err(|error| not_made(path, error))
     }
 
     /// Removes a draft that will not be completed.
     pub fn discard(&self, path: &EntryPath, draft: Draft) -> Result<(), Problem> {
-        let removed = self.draft_name(path, draft).and_then(|(parent, passing, _)| {
-            rustix::fs::unlinkat(&parent, &passing, AtFlags::empty())
-        });
+        let removed = self
+            .draft_name(path, draft)
+            .and_then(|(parent, passing, _)| rustix::fs::unlinkat(&parent, &passing, AtFlags::empty()));
         removed.map_err(|error| not_made(path, error))
     }
 

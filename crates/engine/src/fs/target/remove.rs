@@ -58,7 +58,11 @@ impl TargetDir {
             Err(error) => return vec![problem(error)],
         }
         self.beneath.forget_parents();
-        match self.beneath.open_same_mount(&parent, &name).and_then(|top| Level::new(&top, name).map(|level| (top, level))) {
+        match self
+            .beneath
+            .open_same_mount(&parent, &name)
+            .and_then(|top| Level::new(&top, name).map(|level| (top, level)))
+        {
             Ok((top, level)) => {
                 let mut removal = Removal { target: self, removed, problems: Vec::new(), path: path.clone() };
                 removal.run(top, level, &parent);
@@ -113,7 +117,9 @@ impl Removal<'_> {
             match levels.last() {
                 None => self.remove_emptied(above_top, &emptied.name),
                 Some(above) => {
-                    let Some(directory) = self.go_up(&current, above) else { return };
+                    let Some(directory) = self.go_up(&current, above) else {
+                        return;
+                    };
                     current = directory;
                     self.remove_emptied(&current, &emptied.name);
                     self.path = self.path.parent().unwrap_or_else(|| self.path.clone());

@@ -79,16 +79,8 @@ impl State {
 
 impl SyncQueue {
     pub(super) fn new(root: Arc<Root>) -> Self {
-        let shared = Arc::new(Shared {
-            root,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        });
-        Self {
-            shared,
-            threads: Mutex::default(),
-            one_barrier: Mutex::default(),
-        }
+        let shared = Arc::new(Shared { root, state: Mutex::default(), changed: Condvar::new() });
+        Self { shared, threads: Mutex::default(), one_barrier: Mutex::default() }
     }
 
     /// Takes a ticket for a put.
@@ -153,9 +145,7 @@ impl SyncQueue {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         while threads.len() < SYNC_THREADS {
             let shared = Arc::clone(&self.shared);
-            let thread = std::thread::Builder::new()
-                .name("sync".to_owned())
-                .spawn(move || shared.work());
+            let thread = std::thread::Builder::new().name("sync".to_owned()).spawn(move || shared.work());
             threads.push(thread.map_err(|source| StorageError::Io {
                 operation: "start a thread to sync",
                 name: self.shared.root.location().to_owned(),
@@ -173,9 +163,7 @@ impl Shared {
 
     fn lock_when(&self, ready: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
         let state = self.lock();
-        self.changed
-            .wait_while(state, |state| !ready(state))
-            .unwrap_or_else(PoisonError::into_inner)
+        self.changed.wait_while(state, |state| !ready(state)).unwrap_or_else(PoisonError::into_inner)
     }
 
     fn work(&self) {

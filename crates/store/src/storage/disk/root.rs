@@ -2,12 +2,7 @@
 //! disk unmounted underneath can lead a write astray. Here are the single steps (write, sync, publish, list); `disk.rs` and
 //! `queue.rs` put them in order.
 
-#![deny(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::temporary::{TEMPORARIES, object_of_temporary};
 use crate::ids::SeriesId;
@@ -35,10 +30,7 @@ pub(super) fn folder_of(path: &str) -> &str {
 
 /// Makes a folder and those above it, durably.
 pub(super) fn make_folders(path: &Path) -> Result<(), StorageError> {
-    let unreachable = |source| StorageError::Unreachable {
-        location: path.display().to_string(),
-        source,
-    };
+    let unreachable = |source| StorageError::Unreachable { location: path.display().to_string(), source };
     let absolute = std::path::absolute(path).map_err(unreachable)?;
     let missing: Vec<&Path> = absolute.ancestors().take_while(|folder| !folder.exists()).collect();
     for folder in missing.into_iter().rev() {
@@ -85,16 +77,10 @@ impl Root {
         let location = path.display().to_string();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(folder) => Ok(Self {
-                folder,
-                location,
-                durable_folders: Mutex::default(),
-                temporaries: Mutex::default(),
-            }),
-            Err(errno) => Err(StorageError::Unreachable {
-                location,
-                source: errno.into(),
-            }),
+            Ok(folder) => {
+                Ok(Self { folder, location, durable_folders: Mutex::default(), temporaries: Mutex::default() })
+            }
+            Err(errno) => Err(StorageError::Unreachable { location, source: errno.into() }),
         }
     }
 
@@ -106,11 +92,7 @@ impl Root {
         let (file, bytes) = self.open_object(name)?;
         match usize::try_from(bytes) {
             Ok(length) if bytes <= READ_BYTES_MAX => read_exact(&file, name, 0, length),
-            _ => Err(StorageError::TooLarge {
-                name: *name,
-                bytes,
-                limit: READ_BYTES_MAX,
-            }),
+            _ => Err(StorageError::TooLarge { name: *name, bytes, limit: READ_BYTES_MAX }),
         }
     }
 
@@ -118,11 +100,7 @@ impl Root {
         let (file, found) = self.open_object(name)?;
         let expected = offset.saturating_add(length as u64);
         if expected > found {
-            return Err(StorageError::TooShort {
-                name: *name,
-                expected,
-                found,
-            });
+            return Err(StorageError::TooShort { name: *name, expected, found });
         }
         read_exact(&file, name, offset, length)
     }
@@ -137,10 +115,7 @@ impl Root {
         if metadata.is_file() {
             Ok((file, metadata.len()))
         } else {
-            Err(failed(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "it is not a regular file",
-            )))
+            Err(failed(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")))
         }
     }
 
@@ -191,11 +166,8 @@ impl Root {
 
     /// Names in a folder, in no order; none if the folder is missing. Names that are not UTF-8 are foreign and left out.
     pub(super) fn entries(&self, folder: &str) -> Result<Vec<String>, StorageError> {
-        let failed = |errno: Errno| StorageError::Io {
-            operation: "list",
-            name: shown(folder).to_owned(),
-            source: errno.into(),
-        };
+        let failed =
+            |errno: Errno| StorageError::Io { operation: "list", name: shown(folder).to_owned(), source: errno.into() };
         let opened = match self.open_folder(folder) {
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Vec::new()),
             opened => opened.map_err(failed)?,
@@ -215,20 +187,13 @@ impl Root {
     pub(super) fn list_folder(&self, folder: &str) -> Result<Vec<ObjectMeta>, StorageError> {
         let mut objects = Vec::new();
         for entry in self.entries(folder)? {
-            let path = if folder.is_empty() {
-                entry
-            } else {
-                format!("{folder}/{entry}")
-            };
+            let path = if folder.is_empty() { entry } else { format!("{folder}/{entry}") };
             let Some(name) = ObjectName::from_text(&path) else {
                 continue;
             };
             match rustix::fs::statat(&self.folder, &path, AtFlags::empty()) {
                 Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_file() => {
-                    objects.push(ObjectMeta {
-                        name,
-                        bytes: u64::try_from(stat.st_size).unwrap_or(0),
-                    });
+                    objects.push(ObjectMeta { name, bytes: u64::try_from(stat.st_size).unwrap_or(0) });
                 }
                 // Not ours, or deleted since its name was read.
                 Ok(_) | Err(Errno::NOENT) => {}
@@ -261,10 +226,7 @@ impl Root {
         for entry in self.entries("")? {
             let is_vacant = match entry.as_str() {
                 "lost+found" => true,
-                TEMPORARIES => self
-                    .entries(TEMPORARIES)?
-                    .iter()
-                    .all(|file| object_of_temporary(file).is_some()),
+                TEMPORARIES => self.entries(TEMPORARIES)?.iter().all(|file| object_of_temporary(file).is_some()),
                 folder if FOLDERS.contains(&folder) => self.entries(folder)?.is_empty(),
                 _ => false,
             };
@@ -301,7 +263,6 @@ fn shown(folder: &str) -> &str {
 
 fn read_exact(file: &File, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
     let mut bytes = vec![0; length];
-    file.read_exact_at(&mut bytes, offset)
-        .map_err(|source| StorageError::reading("read", name, source))?;
+    file.read_exact_at(&mut bytes, offset).map_err(|source| StorageError::reading("read", name, source))?;
     Ok(bytes)
 }

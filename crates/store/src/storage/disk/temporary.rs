@@ -39,12 +39,7 @@ impl Temporary {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match rustix::fs::openat(&root.folder, &path, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) => {
-                let mut temporary = Self {
-                    root: Arc::clone(root),
-                    name: *name,
-                    path,
-                    file: file.into(),
-                };
+                let mut temporary = Self { root: Arc::clone(root), name: *name, path, file: file.into() };
                 temporary.file.write_all(bytes).map_err(failed)?;
                 Ok(temporary)
             }
@@ -61,9 +56,7 @@ impl Temporary {
 
     /// Makes the content durable.
     pub(super) fn sync(&self) -> Result<(), StorageError> {
-        self.file
-            .sync_all()
-            .map_err(|source| StorageError::writing("sync", &self.name, source))
+        self.file.sync_all().map_err(|source| StorageError::writing("sync", &self.name, source))
     }
 
     /// Gives the file its object's name, unless something has it. Durable after the folder is synced.

@@ -91,10 +91,9 @@ impl Dice {
     fn below(&mut self, limit: usize) -> usize {
         match self {
             Self::NothingHappened | Self::AllHappened => limit / 2,
-            Self::Random(_) => self
-                .draw()
-                .checked_rem(limit as u64)
-                .map_or(0, |drawn| usize::try_from(drawn).unwrap_or(0)),
+            Self::Random(_) => {
+                self.draw().checked_rem(limit as u64).map_or(0, |drawn| usize::try_from(drawn).unwrap_or(0))
+            }
         }
     }
 

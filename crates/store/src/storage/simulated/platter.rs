@@ -43,11 +43,7 @@ pub(super) enum Change {
 
 impl Platter {
     pub(super) fn check_power(&self, operation: &'static str, name: &dyn ToString) -> Result<(), StorageError> {
-        if self.power_lost {
-            Err(power_lost(operation, name))
-        } else {
-            Ok(())
-        }
+        if self.power_lost { Err(power_lost(operation, name)) } else { Ok(()) }
     }
 
     /// A process that lost an unfinished put learns it at its next put or barrier, as on a real disk.
@@ -76,11 +72,7 @@ impl Platter {
     }
 
     pub(super) fn find(&self, name: &ObjectName) -> Option<Bytes> {
-        let last = self
-            .pending
-            .iter()
-            .rev()
-            .find(|p| p.name == *name && !matches!(p.change, Change::Put { .. }));
+        let last = self.pending.iter().rev().find(|p| p.name == *name && !matches!(p.change, Change::Put { .. }));
         match last.map(|pending| &pending.change) {
             Some(Change::Create { bytes }) => Some(Arc::clone(bytes)),
             Some(_) => None,
@@ -125,10 +117,7 @@ impl Platter {
 
     /// Makes the pending changes of one process durable, in their order.
     pub(super) fn settle(&mut self, process: u32) {
-        let own: Vec<Pending> = self
-            .pending
-            .extract_if(.., |pending| pending.process == process)
-            .collect();
+        let own: Vec<Pending> = self.pending.extract_if(.., |pending| pending.process == process).collect();
         for Pending { name, change, .. } in own {
             match change {
                 Change::Put { bytes, .. } | Change::Create { bytes } => self.make_durable(name, bytes),

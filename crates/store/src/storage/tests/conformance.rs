@@ -73,10 +73,7 @@ fn of_many_creators_one_wins() {
             let created = |content: u8| storage.create(&manifest(sequence), &[content; 100]).is_ok();
             let won: Vec<u8> = std::thread::scope(|scope| {
                 let threads: Vec<_> = (0..4u8).map(|i| scope.spawn(move || created(i).then_some(i))).collect();
-                threads
-                    .into_iter()
-                    .filter_map(|thread| thread.join().unwrap())
-                    .collect()
+                threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
             });
             assert_eq!(won.len(), 1);
             assert_eq!(storage.read(&manifest(sequence)).unwrap(), [won[0]; 100]);
@@ -126,28 +123,13 @@ fn a_deleted_name_can_be_written_again() {
 fn listings_hold_what_was_asked_in_order() {
     every_storage(|storage| {
         assert_eq!(storage.list(Listing::All).unwrap(), []);
-        let names = [
-            ObjectName::Config,
-            key(1),
-            key(2),
-            manifest(9),
-            manifest(16),
-            container(0),
-            container(17),
-        ];
+        let names = [ObjectName::Config, key(1), key(2), manifest(9), manifest(16), container(0), container(17)];
         for name in names.iter().rev() {
             storage.put(name, name.to_string().as_bytes()).unwrap();
         }
         storage.create(&foreign_container(3), b"").unwrap();
         storage.barrier().unwrap();
-        let listed = |what| {
-            storage
-                .list(what)
-                .unwrap()
-                .into_iter()
-                .map(|object| object.name)
-                .collect::<Vec<_>>()
-        };
+        let listed = |what| storage.list(what).unwrap().into_iter().map(|object| object.name).collect::<Vec<_>>();
         let mut all = names.to_vec();
         all.push(foreign_container(3));
         all.sort();
@@ -158,12 +140,7 @@ fn listings_hold_what_was_asked_in_order() {
         assert_eq!(listed(Listing::Manifests(OTHER_SERIES)), []);
         assert_eq!(listed(Listing::Containers(SERIES)), names[5..7]);
         assert_eq!(listed(Listing::Containers(OTHER_SERIES)), [foreign_container(3)]);
-        for object in storage
-            .list(Listing::All)
-            .unwrap()
-            .iter()
-            .filter(|object| object.name != foreign_container(3))
-        {
+        for object in storage.list(Listing::All).unwrap().iter().filter(|object| object.name != foreign_container(3)) {
             assert_eq!(object.bytes, object.name.to_string().len() as u64);
         }
     });
@@ -217,18 +194,9 @@ fn a_recorder_counts_calls_and_bytes() {
 
     let calls = storage.reset();
     let containers = calls.of_kind(ObjectKind::Container);
-    assert_eq!(
-        (containers.puts, containers.bytes_written, containers.deletes),
-        (2, 150, 1)
-    );
-    assert_eq!(
-        (containers.reads, containers.range_reads, containers.bytes_read),
-        (2, 1, 70)
-    );
-    assert_eq!(
-        (calls.of(&manifest(1)).creates, calls.of(&manifest(1)).bytes_written),
-        (2, 7)
-    );
+    assert_eq!((containers.puts, containers.bytes_written, containers.deletes), (2, 150, 1));
+    assert_eq!((containers.reads, containers.range_reads, containers.bytes_read), (2, 1, 70));
+    assert_eq!((calls.of(&manifest(1)).creates, calls.of(&manifest(1)).bytes_written), (2, 7));
     assert_eq!((calls.barriers, calls.lists, calls.total().bytes_written), (1, 1, 157));
     assert_eq!(storage.calls(), crate::storage::StorageCalls::default());
 }
@@ -258,11 +226,7 @@ fn follows_the_model(storage: &dyn Storage, steps: &[Step]) {
             Step::Put(name, bytes) | Step::Create(name, bytes) => {
                 let (name, bytes) = (container(name), vec![content; usize::from(bytes)]);
                 let is_put = matches!(step, Step::Put(..));
-                let written = if is_put {
-                    storage.put(&name, &bytes)
-                } else {
-                    storage.create(&name, &bytes)
-                };
+                let written = if is_put { storage.put(&name, &bytes) } else { storage.create(&name, &bytes) };
                 assert_eq!(written.is_ok(), !model.contains_key(&name), "{written:?}");
                 model.entry(name).or_insert(bytes);
             }
@@ -274,11 +238,7 @@ fn follows_the_model(storage: &dyn Storage, steps: &[Step]) {
         }
     }
     storage.barrier().unwrap();
-    let listed = storage
-        .list(Listing::All)
-        .unwrap()
-        .into_iter()
-        .map(|object| object.name);
+    let listed = storage.list(Listing::All).unwrap().into_iter().map(|object| object.name);
     let found: BTreeMap<_, _> = listed.map(|name| (name, storage.read(&name).unwrap())).collect();
     assert_eq!(found, model);
 }

@@ -23,10 +23,7 @@ fn what_a_barrier_or_create_promised_survives_every_crash() {
 fn a_pending_put_meets_every_fate() {
     let disk = SimulatedDisk::new();
     disk.put(&container(1), b"abcdefgh").unwrap();
-    assert!(
-        !exists(&disk, &container(1)),
-        "nobody may rely on seeing a put before its barrier"
-    );
+    assert!(!exists(&disk, &container(1)), "nobody may rely on seeing a put before its barrier");
     let mut fates = BTreeSet::new();
     for found in crashes(&disk) {
         fates.insert(match found.read(&container(1)) {
@@ -40,10 +37,7 @@ fn a_pending_put_meets_every_fate() {
             Err(_) => "absent",
         });
     }
-    assert_eq!(
-        fates,
-        BTreeSet::from(["absent", "short", "unfinished", "whole", "zeros"])
-    );
+    assert_eq!(fates, BTreeSet::from(["absent", "short", "unfinished", "whole", "zeros"]));
 }
 
 #[test]
@@ -54,12 +48,7 @@ fn pending_changes_reach_the_disk_in_any_order() {
     disk.delete(&manifest(1)).unwrap();
     disk.put(&container(2), b"2").unwrap();
     let seen: BTreeSet<Vec<bool>> = crashes(&disk)
-        .map(|found| {
-            [manifest(1), container(1), container(2)]
-                .iter()
-                .map(|name| exists(&found, name))
-                .collect()
-        })
+        .map(|found| [manifest(1), container(1), container(2)].iter().map(|name| exists(&found, name)).collect())
         .collect();
     assert_eq!(seen.len(), 8, "{seen:?}");
 }
@@ -72,23 +61,15 @@ fn two_seeds_are_the_extremes() {
     disk.delete(&manifest(1)).unwrap();
     assert_eq!(disk.crash(SimulatedDisk::NOTHING_REACHED).names(), [manifest(1)]);
     let all = disk.crash(SimulatedDisk::ALL_REACHED);
-    assert_eq!(
-        (all.names(), all.read(&container(1)).unwrap()),
-        (vec![container(1)], b"new".to_vec())
-    );
+    assert_eq!((all.names(), all.read(&container(1)).unwrap()), (vec![container(1)], b"new".to_vec()));
 }
 
 #[test]
 fn the_same_seed_finds_the_same_disk() {
     let disk = SimulatedDisk::new();
     (0..20).for_each(|i| disk.put(&container(i), &[1; 100]).unwrap());
-    let contents = |found: SimulatedDisk| {
-        found
-            .names()
-            .iter()
-            .map(|name| found.read(name).unwrap())
-            .collect::<Vec<_>>()
-    };
+    let contents =
+        |found: SimulatedDisk| found.names().iter().map(|name| found.read(name).unwrap()).collect::<Vec<_>>();
     for seed in 0..50 {
         assert_eq!(contents(disk.crash(seed)), contents(disk.crash(seed)));
     }
@@ -152,12 +133,7 @@ fn a_full_disk_stays_usable_and_deleting_makes_room() {
     disk.delete(&container(1)).unwrap();
     disk.create(&manifest(2), &[2; 60]).unwrap();
     assert_eq!(disk.used_bytes(), 100);
-    assert!(
-        disk.crash(SimulatedDisk::ALL_REACHED)
-            .create(&manifest(3), b"x")
-            .unwrap_err()
-            .is_full()
-    );
+    assert!(disk.crash(SimulatedDisk::ALL_REACHED).create(&manifest(3), b"x").unwrap_err().is_full());
 }
 
 #[test]
@@ -177,10 +153,7 @@ fn an_input_output_error_stops_writing_but_not_reading() {
 
 #[test]
 fn a_create_that_failed_too_late_may_be_there_all_the_same() {
-    let disk = SimulatedDisk::new().with_fault(Fault::FailWrite {
-        nth: 0,
-        failure: Failure::IoTooLate,
-    });
+    let disk = SimulatedDisk::new().with_fault(Fault::FailWrite { nth: 0, failure: Failure::IoTooLate });
     disk.create(&manifest(1), b"x").unwrap_err();
     assert!(exists(&disk, &manifest(1)));
     assert!(exists(&disk.crash(SimulatedDisk::ALL_REACHED), &manifest(1)));
@@ -222,10 +195,7 @@ fn damage_does_what_it_says() {
     assert!(!disk.damage(&key(1), Damage::Truncate { bytes: 2 }));
     assert!(!disk.damage(&key(1), Damage::Flip { offset: 2, mask: 1 }));
     assert!(disk.swap(&key(1), &key(2)));
-    assert_eq!(
-        (disk.read(&key(1)).unwrap(), disk.read(&key(2)).unwrap()),
-        (b"efgh".to_vec(), b"ac".to_vec())
-    );
+    assert_eq!((disk.read(&key(1)).unwrap(), disk.read(&key(2)).unwrap()), (b"efgh".to_vec(), b"ac".to_vec()));
     assert!(disk.damage(&key(1), Damage::Replace(b"new".to_vec())));
     assert!(disk.damage(&key(1), Damage::Delete));
     assert!(!disk.damage(&key(1), Damage::Delete));

@@ -25,10 +25,7 @@ fn objects_lie_where_their_names_say_and_only_the_owner_reads_them() {
     for name in [container(1), ObjectName::Config] {
         assert_eq!(mode(folder.path().join(name.to_string())), 0o600);
     }
-    assert_eq!(
-        (mode(folder.path().join("containers")), mode(folder.path().join("tmp"))),
-        (0o700, 0o700)
-    );
+    assert_eq!((mode(folder.path().join("containers")), mode(folder.path().join("tmp"))), (0o700, 0o700));
     assert_eq!(temporaries(folder.path()), 0);
 }
 
@@ -37,21 +34,12 @@ fn missing_folders_are_made_or_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a/b/c");
     let error = Disk::open(&path).unwrap_err();
-    assert!(
-        matches!(&error, StorageError::Unreachable { .. }) && error.to_string().contains("a/b/c"),
-        "{error}"
-    );
+    assert!(matches!(&error, StorageError::Unreachable { .. }) && error.to_string().contains("a/b/c"), "{error}");
     Disk::create(&path).unwrap();
     assert_eq!(mode(folder.path().join("a/b")), 0o700);
     fs::write(folder.path().join("file"), "").unwrap();
-    assert!(matches!(
-        Disk::open(folder.path().join("file")),
-        Err(StorageError::Unreachable { .. })
-    ));
-    assert!(matches!(
-        Disk::create(folder.path().join("file/x")),
-        Err(StorageError::Unreachable { .. })
-    ));
+    assert!(matches!(Disk::open(folder.path().join("file")), Err(StorageError::Unreachable { .. })));
+    assert!(matches!(Disk::create(folder.path().join("file/x")), Err(StorageError::Unreachable { .. })));
 }
 
 #[test]
@@ -84,12 +72,7 @@ fn foreign_files_are_passed_over() {
     fs::create_dir_all(folder.path().join("series/old")).unwrap();
     fs::create_dir_all(folder.path().join(container(1).to_string())).unwrap();
     fs::write(folder.path().join("keys").join("AA".repeat(16)), "").unwrap();
-    let listed: Vec<_> = disk
-        .list(Listing::All)
-        .unwrap()
-        .into_iter()
-        .map(|object| object.name)
-        .collect();
+    let listed: Vec<_> = disk.list(Listing::All).unwrap().into_iter().map(|object| object.name).collect();
     assert_eq!(listed, [key(1), manifest(1)]);
     assert!(disk.read(&container(1)).is_err(), "a folder in an object's place");
 }
@@ -98,10 +81,7 @@ fn foreign_files_are_passed_over() {
 fn a_planted_fifo_does_not_hang_the_reader() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Disk::create(folder.path()).unwrap();
-    let made = Command::new("mkfifo")
-        .arg(folder.path().join("config"))
-        .status()
-        .unwrap();
+    let made = Command::new("mkfifo").arg(folder.path().join("config")).status().unwrap();
     assert!(made.success());
     assert!(matches!(disk.read(&ObjectName::Config), Err(StorageError::Io { .. })));
     assert_eq!(disk.list(Listing::All).unwrap(), []);
@@ -111,14 +91,8 @@ fn a_planted_fifo_does_not_hang_the_reader() {
 fn a_huge_foreign_object_is_not_read_into_memory() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Disk::create(folder.path()).unwrap();
-    fs::File::create(folder.path().join("config"))
-        .unwrap()
-        .set_len(1 << 40)
-        .unwrap();
-    assert!(matches!(
-        disk.read(&ObjectName::Config),
-        Err(StorageError::TooLarge { .. })
-    ));
+    fs::File::create(folder.path().join("config")).unwrap().set_len(1 << 40).unwrap();
+    assert!(matches!(disk.read(&ObjectName::Config), Err(StorageError::TooLarge { .. })));
     assert_eq!(disk.read_range(&ObjectName::Config, 1 << 39, 4).unwrap(), [0; 4]);
 }
 
@@ -131,9 +105,7 @@ fn unfinished_files_of_the_series_are_removed_and_no_others() {
         let file = format!("{}.00000000000000aa", name.to_string().replace('/', "."));
         fs::write(folder.path().join("tmp").join(file), "torn").unwrap();
     };
-    [container(1), manifest(2), foreign_container(3), key(4)]
-        .into_iter()
-        .for_each(plant);
+    [container(1), manifest(2), foreign_container(3), key(4)].into_iter().for_each(plant);
     fs::write(folder.path().join("tmp/notes"), "").unwrap();
     assert_eq!(disk.remove_unfinished(SERIES).unwrap(), 2);
     assert_eq!(temporaries(folder.path()), 3);
@@ -212,10 +184,7 @@ fn run_on_small_disk(folder: &Path, test: &str) -> bool {
         .output();
     match unshared {
         Ok(output) if output.status.success() => {
-            assert!(
-                String::from_utf8_lossy(&output.stdout).contains("1 passed"),
-                "{output:?}"
-            );
+            assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
             true
         }
         Ok(output) if String::from_utf8_lossy(&output.stdout).contains("FAILED") => panic!("{output:?}"),
@@ -239,9 +208,7 @@ fn on_a_small_file_system() {
     };
     let disk = Disk::create(&folder).unwrap();
     disk.create(&ObjectName::Reserve, &vec![0; 100_000]).unwrap();
-    let full = (0..)
-        .find_map(|serial| disk.put(&container(serial), &vec![1; 200_000]).err())
-        .unwrap();
+    let full = (0..).find_map(|serial| disk.put(&container(serial), &vec![1; 200_000]).err()).unwrap();
     assert!(full.is_full(), "{full:?}");
     disk.barrier().unwrap();
     assert_eq!(temporaries(&folder), 0);
@@ -251,17 +218,9 @@ fn on_a_small_file_system() {
     assert_eq!(disk.read(&manifest(1)).unwrap(), vec![2; 150_000]);
     disk.barrier().unwrap();
 
-    let remounted = Command::new("mount")
-        .args(["-o", "remount,ro"])
-        .arg(&folder)
-        .status()
-        .unwrap();
+    let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(&folder).status().unwrap();
     assert!(remounted.success());
-    let refused = [
-        disk.put(&container(100), b"x"),
-        disk.create(&manifest(2), b"x"),
-        disk.delete(&manifest(1)),
-    ];
+    let refused = [disk.put(&container(100), b"x"), disk.create(&manifest(2), b"x"), disk.delete(&manifest(1))];
     for error in refused.map(Result::unwrap_err) {
         assert!(matches!(error, StorageError::ReadOnly { .. }), "{error:?}");
     }

@@ -1,0 +1,271 @@
+//! `silt backup`: makes a snapshot of files, folders, or a stream.
+
+use super::Context;
+use super::sources::{ListArgs, StreamArgs, source_paths, stream};
+use crate::environment;
+use crate::error::{CliError, Done};
+use crate::parse::{Moment, TagList};
+use crate::patterns::ExcludeArgs;
+use crate::progress::{Progress, Work};
+use crate::render::{clock, rfc3339, seconds, size};
+use crate::repository::{open, open_keeping_stdin};
+use crate::retry::while_locked;
+use clap::Args;
+use serde::Serialize;
+use siltstone_engine::backup::{BackupOptions, BackupSummary, Source, backup};
+use siltstone_engine::fs::ExcludeRules;
+use siltstone_store::Time;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// Make a snapshot of files and folders, or of a stream
+#[derive(Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct BackupArgs {
+    /// Files and folders; with --stdin-from-command the command and its arguments
+    #[arg(value_name = "PATH")]
+    paths: Vec<OsString>,
+    /// Series the snapshot belongs to [default: host and paths]
+    #[arg(long, value_name = "NAME")]
+    series: Option<String>,
+    /// Tags of the snapshot, `tag[,tag,...]` (may be repeated)
+    #[arg(long = "tag", value_name = "TAGS")]
+    tags: Vec<TagList>,
+    /// Name of the host to record [default: $SILT_HOST, or this machine's name]
+    #[arg(short = 'H', long, value_name = "HOST")]
+    host: Option<String>,
+    /// Note to record
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Time to record, such as '2012-11-01 22:08:41' [default: now]
+    #[arg(long, value_name = "TIME")]
+    time: Option<Moment>,
+    /// Read all files again, also those that seem unchanged
+    #[arg(short, long)]
+    force: bool,
+    /// Take files for unchanged whatever their change time
+    #[arg(long)]
+    ignore_ctime: bool,
+    /// Take files for unchanged whatever their inode number (and change time)
+    #[arg(long)]
+    ignore_inode: bool,
+    /// Make no snapshot if nothing changed since the previous one
+    #[arg(long)]
+    skip_if_unchanged: bool,
+    /// Do not scan ahead to estimate the remaining time
+    #[arg(long)]
+    no_scan: bool,
+    /// Write nothing, only show what would be done
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Stay on the file systems of the paths given
+    #[arg(short = 'x', long)]
+    one_file_system: bool,
+    #[command(flatten)]
+    exclude: ExcludeArgs,
+    #[command(flatten)]
+    lists: ListArgs,
+    #[command(flatten)]
+    stream: StreamArgs,
+}
+
+pub(super) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, CliError> {
+    let options = options(arguments, context, arguments.exclude.rules()?)?;
+    let takes_stdin = arguments.stream.takes_stdin() || arguments.lists.take_stdin();
+    let paths =
+        if arguments.stream.is_given() { Vec::new() } else { source_paths(&arguments.paths, &arguments.lists)? };
+    let repository = if takes_stdin { open_keeping_stdin(context)? } else { open(context)? };
+    let reader = arguments.stream.is_given().then(|| stream(&arguments.stream, &arguments.paths)).transpose()?;
+
+    let progress = Progress::begin(Work::Backup, context.output)?;
+    let summary = while_locked(context, || {
+        let source = match &reader {
+            Some(stream) => Source::Stream { name: stream.name.clone(), reader: Box::new(stream.reader.clone()) },
+            None => Source::Paths(paths.clone()),
+        };
+        Ok(backup(&repository, source, &options, &progress)?)
+    })?;
+    let problems = progress.counts().problems;
+    progress.end();
+    report(context, arguments.dry_run, &summary)?;
+
+    let is_whole = summary.statistics.problems == 0 && summary.missing_sources == 0 && problems == 0;
+    if !is_whole {
+        context.output.warn("warning: some of the source could not be read whole; the rest is in the snapshot");
+    }
+    Ok(if is_whole { Done::Whole } else { Done::InPart })
+}
+
+fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> Result<BackupOptions, CliError> {
+    Ok(BackupOptions {
+        series: arguments.series.clone(),
+        host: arguments.host.clone().unwrap_or_else(environment::host),
+        user: environment::user(),
+        tags: TagList::flatten(&arguments.tags),
+        description: arguments.description.clone(),
+        time: arguments.time.map(|moment| moment.0),
+        program: environment::program(),
+        exclude,
+        one_file_system: arguments.one_file_system,
+        force: arguments.force,
+        ignore_ctime: arguments.ignore_ctime || arguments.ignore_inode,
+        ignore_inode: arguments.ignore_inode,
+        dry_run: arguments.dry_run,
+        skip_if_unchanged: arguments.skip_if_unchanged,
+        estimate: !arguments.no_scan && (context.output.json || context.output.draws_progress()),
+        memory_bytes: context.options.memory.0,
+        cache: context.cache_folder(),
+        compression_level: context.compression_level()?,
+        take_over: false,
+    })
+}
+
+fn report(context: &Context, dry_run: bool, summary: &BackupSummary) -> Result<(), CliError> {
+    if context.output.json {
+        return context.output.json(&SummaryMessage::new(dry_run, summary));
+    }
+    if !context.output.quiet {
+        context.output.report(text(dry_run, summary))?;
+    }
+    Ok(())
+}
+
+/// restic's report, line by line.
+fn text(dry_run: bool, summary: &BackupSummary) -> String {
+    let all = &summary.statistics;
+    let parent = match &summary.parent {
+        Some(parent) => format!("using parent snapshot {}", parent.short()),
+        None => "no parent snapshot found, all files were read".to_owned(),
+    };
+    let verb = if dry_run { "Would add to" } else { "Added to" };
+    let (added, stored) = (size(all.added_plain_bytes + all.metadata_bytes), size(all.added_stored_bytes));
+    let (read, took) = (size(all.logical_bytes), clock(Duration::from_millis(all.duration_ms)));
+    let end = match (&summary.snapshot, dry_run) {
+        (Some(snapshot), _) => format!("\nsnapshot {} saved", snapshot.short()),
+        (None, true) => String::new(),
+        (None, false) => "\nskipped creating snapshot: nothing changed".to_owned(),
+    };
+    format!(
+        "{parent}\n\n\
+         Files:       {:5} new, {:5} changed, {:5} unmodified\n\
+         Dirs:        {:5}\n\
+         {verb} the repository: {added} ({stored} stored)\n\n\
+         processed {} files, {read} in {took}{end}",
+        all.files_new, all.files_changed, all.files_unchanged, all.directories, all.files,
+    )
+}
+
+/// `message_type` `summary`.
+#[derive(Serialize)]
+struct SummaryMessage<'a> {
+    message_type: &'static str,
+    dry_run: bool,
+    files_new: u64,
+    files_changed: u64,
+    files_unmodified: u64,
+    data_blobs: u64,
+    data_added: u64,
+    data_added_packed: u64,
+    total_files_processed: u64,
+    total_dirs_processed: u64,
+    total_bytes_processed: u64,
+    bytes_read: u64,
+    total_duration: f64,
+    backup_end: String,
+    problems: u64,
+    missing_sources: u64,
+    series: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot_id: Option<String>,
+}
+
+impl<'a> SummaryMessage<'a> {
+    fn new(dry_run: bool, summary: &'a BackupSummary) -> Self {
+        Self::ended(dry_run, summary, environment::now())
+    }
+
+    fn ended(dry_run: bool, summary: &'a BackupSummary, end: Time) -> Self {
+        let all = &summary.statistics;
+        Self {
+            message_type: "summary",
+            dry_run,
+            files_new: all.files_new,
+            files_changed: all.files_changed,
+            files_unmodified: all.files_unchanged,
+            data_blobs: all.chunks_new,
+            data_added: all.added_plain_bytes + all.metadata_bytes,
+            data_added_packed: all.added_stored_bytes,
+            total_files_processed: all.files,
+            total_dirs_processed: all.directories,
+            total_bytes_processed: all.logical_bytes,
+            bytes_read: all.read_bytes,
+            total_duration: seconds(all.duration_ms),
+            backup_end: rfc3339(end),
+            problems: all.problems,
+            missing_sources: summary.missing_sources,
+            series: &summary.series,
+            parent: summary.parent.map(|parent| parent.to_string()),
+            snapshot_id: summary.snapshot.map(|snapshot| snapshot.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use siltstone_store::SnapshotId;
+    use siltstone_store::manifest::SnapshotStatistics;
+
+    fn summary() -> BackupSummary {
+        let statistics = SnapshotStatistics {
+            files: 2,
+            directories: 3,
+            files_new: 2,
+            logical_bytes: 20,
+            added_plain_bytes: 1000,
+            metadata_bytes: 56,
+            added_stored_bytes: 838,
+            duration_ms: 1500,
+            ..SnapshotStatistics::default()
+        };
+        BackupSummary {
+            snapshot: Some(SnapshotId([0x40; 32])),
+            parent: None,
+            series: "host:/source".into(),
+            statistics,
+            missing_sources: 0,
+        }
+    }
+
+    #[test]
+    fn the_report_reads_like_restics() {
+        let expected = "\
+no parent snapshot found, all files were read
+
+Files:           2 new,     0 changed,     0 unmodified
+Dirs:            3
+Added to the repository: 1.031 KiB (838 B stored)
+
+processed 2 files, 20 B in 0:01
+snapshot 40404040 saved";
+        assert_eq!(text(false, &summary()), expected);
+        let skipped = BackupSummary { snapshot: None, ..summary() };
+        assert!(text(false, &skipped).ends_with("skipped creating snapshot: nothing changed"));
+        let dry = text(true, &skipped);
+        assert!(dry.contains("\nWould add to the repository: ") && dry.ends_with("0:01"), "{dry}");
+    }
+
+    #[test]
+    fn the_summary_has_restics_fields() {
+        let summary = summary();
+        let json = serde_json::to_value(SummaryMessage::ended(false, &summary, Time::default())).expect("plain data");
+        assert_eq!(json["message_type"], "summary");
+        assert_eq!(json["data_added"], 1056);
+        assert_eq!(json["data_added_packed"], 838);
+        assert_eq!(json["total_duration"], 1.5);
+        assert_eq!(json["snapshot_id"].as_str().map(str::len), Some(64));
+        assert!(json.get("parent").is_none());
+    }
+}

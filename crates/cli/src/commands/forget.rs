@@ -1,0 +1,282 @@
+//! `silt forget`: removes snapshots, by id or by rules, and gives their space back.
+
+mod messages;
+mod rules;
+
+use super::Context;
+use crate::environment;
+use crate::error::{CliError, Done};
+use crate::parse::{Groups, TagList};
+use crate::patterns::FilterArgs;
+use crate::progress::{Progress, Work};
+use crate::render::{GroupHeader, size, snapshot_table};
+use crate::repository::open;
+use crate::retry::while_locked;
+use clap::Args;
+use messages::{GroupJson, SummaryMessage};
+use rules::RuleArgs;
+use siltstone_engine::forget::policy::{self, Decision};
+use siltstone_engine::forget::{ForgetOptions, ForgetSummary, REWRITE_THRESHOLD_DEFAULT, forget};
+use siltstone_engine::snapshots::{Group, SnapshotKey, SnapshotView, group, list, resolve};
+use siltstone_store::repository::Repository;
+use std::path::PathBuf;
+
+/// Remove snapshots, by id or by --keep-* rules; the space comes back at once
+#[derive(Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct ForgetArgs {
+    /// Remove these snapshots
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    rules: RuleArgs,
+    /// Only snapshots of this host (may be repeated) [default: $SILT_HOST]
+    #[arg(long = "host", value_name = "HOST")]
+    hosts: Vec<String>,
+    /// Only snapshots with all of these tags, `tag[,tag,...]` (repeated: with those of any)
+    #[arg(long = "tag", value_name = "TAGS")]
+    tags: Vec<TagList>,
+    /// Only snapshots of this absolute path (repeated: of all of them)
+    #[arg(long = "path", value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Only snapshots of this series (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    series: Vec<String>,
+    /// Apply the rules to each group of equal host, paths, tags or series; empty for one group of all
+    #[arg(short, long, value_name = "KEYS", default_value = "host,paths")]
+    group_by: Groups,
+    /// Remove nothing, only show what would be done and the exact bytes that would come back
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Narrow tables without paths and reasons
+    #[arg(short, long)]
+    compact: bool,
+    /// Let rules remove every snapshot of a group; with a filter and no rule at all, remove every snapshot that passes it
+    #[arg(long)]
+    unsafe_allow_remove_all: bool,
+    /// Accepted for the sake of scripts: the space always comes back
+    #[arg(long, hide = true)]
+    prune: bool,
+}
+
+/// A group and what the rules say of each of its snapshots.
+struct Decided {
+    group: Group,
+    decisions: Vec<Decision>,
+}
+
+impl Decided {
+    /// The snapshots that stay, or those that go, with the reasons.
+    fn part(&self, keep: bool) -> (Vec<SnapshotView>, Vec<Vec<String>>) {
+        let both = self.group.snapshots.iter().zip(&self.decisions);
+        both.filter(|(_, decision)| decision.keep == keep)
+            .map(|(view, decision)| (view.clone(), decision.reasons.clone()))
+            .unzip()
+    }
+}
+
+pub(super) fn run(arguments: &ForgetArgs, context: &Context) -> Result<Done, CliError> {
+    if !arguments.ids.is_empty() && !arguments.rules.policy().is_empty() {
+        return Err(CliError::Conflict { first: "snapshot ids", second: "--keep-* options" });
+    }
+    let filter = filter(arguments);
+    let repository = open(context)?;
+    let doomed = if arguments.ids.is_empty() {
+        by_rules(arguments, &filter, &repository, context)?
+    } else {
+        by_id(arguments, &filter, &repository)?
+    };
+    remove(&doomed, arguments, &repository, context)
+}
+
+fn filter(arguments: &ForgetArgs) -> FilterArgs {
+    FilterArgs {
+        hosts: arguments.hosts.clone(),
+        tags: arguments.tags.clone(),
+        paths: arguments.paths.clone(),
+        series: arguments.series.clone(),
+    }
+}
+
+fn by_id(arguments: &ForgetArgs, filter: &FilterArgs, repository: &Repository) -> Result<Vec<SnapshotView>, CliError> {
+    let mut views: Vec<SnapshotView> = Vec::new();
+    for id in &arguments.ids {
+        let view = resolve(repository, id, &filter.filter())?;
+        if !views.iter().any(|known| known.snapshot.id == view.snapshot.id) {
+            views.push(view);
+        }
+    }
+    Ok(views)
+}
+
+fn by_rules(
+    arguments: &ForgetArgs,
+    filter: &FilterArgs,
+    repository: &Repository,
+    context: &Context,
+) -> Result<Vec<SnapshotView>, CliError> {
+    let decided = decide(arguments, filter, list(repository, &filter.filter())?)?;
+    if context.output.json {
+        context.output.json(&decided.iter().map(GroupJson::from).collect::<Vec<_>>())?;
+    } else {
+        context.output.report(format_args!("Applying Policy: {}", arguments.rules))?;
+        decided.iter().try_for_each(|decided| print_group(decided, arguments.compact, context))?;
+    }
+    Ok(decided.iter().flat_map(|decided| decided.part(false).0).collect())
+}
+
+fn decide(arguments: &ForgetArgs, filter: &FilterArgs, views: Vec<SnapshotView>) -> Result<Vec<Decided>, CliError> {
+    let (policy, allows_all) = (arguments.rules.policy(), arguments.unsafe_allow_remove_all);
+    let removes_all = policy.is_empty();
+    if removes_all && !allows_all {
+        return Err(CliError::EmptyPolicy);
+    }
+    if removes_all && filter.is_empty() {
+        return Err(CliError::RemoveAllUnfiltered);
+    }
+    let now = jiff::Zoned::now();
+    let mut all = Vec::new();
+    for group in group(views, &arguments.group_by.0) {
+        let mut decisions = policy::apply(&group.snapshots, &policy, &now);
+        if removes_all {
+            decisions.fill(Decision { keep: false, reasons: Vec::new() });
+        }
+        if !allows_all && !decisions.iter().any(|decision| decision.keep) {
+            return Err(CliError::GroupEmptied { group: format!("({})", GroupHeader(&group)) });
+        }
+        all.push(Decided { group, decisions });
+    }
+    Ok(all)
+}
+
+fn print_group(decided: &Decided, compact: bool, context: &Context) -> Result<(), CliError> {
+    let output = context.output;
+    let header = GroupHeader(&decided.group).to_string();
+    if !header.is_empty() {
+        output.report(format_args!("snapshots for ({header}):\n"))?;
+    }
+    for (keep, word) in [(true, "keep"), (false, "remove")] {
+        let (views, reasons) = decided.part(keep);
+        if !views.is_empty() {
+            let table = snapshot_table(&views, keep.then_some(reasons.as_slice()), compact);
+            output.report(format_args!("{word} {} snapshots:\n{table}\n", views.len()))?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(
+    doomed: &[SnapshotView],
+    arguments: &ForgetArgs,
+    repository: &Repository,
+    context: &Context,
+) -> Result<Done, CliError> {
+    let keys: Vec<SnapshotKey> = doomed.iter().map(|view| (view.series, view.snapshot.id)).collect();
+    let options = ForgetOptions {
+        dry_run: arguments.dry_run,
+        rewrite_threshold: REWRITE_THRESHOLD_DEFAULT,
+        take_over: false,
+        host: environment::machine_name(),
+        user: environment::user(),
+        compression_level: context.compression_level()?,
+    };
+    let progress = Progress::begin(Work::Forget, context.output)?;
+    let summary = while_locked(context, || Ok(forget(repository, &keys, &options, &progress)?))?;
+    progress.end();
+    if context.output.json {
+        context.output.json(&SummaryMessage::new(&summary, arguments.dry_run))?;
+    } else {
+        context.output.report(text(&summary, arguments.dry_run))?;
+    }
+    if summary.snapshots_failed > 0 {
+        context.output.warn(format_args!("warning: {} snapshots could not be removed", summary.snapshots_failed));
+        return Ok(Done::InPart);
+    }
+    Ok(Done::Whole)
+}
+
+fn text(summary: &ForgetSummary, dry_run: bool) -> String {
+    if summary.snapshots_removed == 0 {
+        return "no snapshots were removed".to_owned();
+    }
+    let (removed, returned) = if dry_run { ("would remove", "would come back") } else { ("removed", "came back") };
+    let bytes = summary.bytes_returned();
+    let shown = size(bytes.unsigned_abs());
+    let sign = if bytes < 0 { "-" } else { "" };
+    let containers =
+        format!("{} containers deleted, {} rewritten", summary.containers_deleted, summary.containers_rewritten);
+    let snapshots = summary.snapshots_removed;
+    format!("{removed} {snapshots} snapshots: {sign}{shown} ({bytes} bytes) {returned} ({containers})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use crate::render::snapshot_tests::view;
+    use clap::Parser;
+
+    fn parse(line: &str) -> ForgetArgs {
+        let cli =
+            Cli::try_parse_from(["silt", "forget"].into_iter().chain(line.split_whitespace())).expect("a valid line");
+        match cli.command {
+            Command::Forget(arguments) => *arguments,
+            other => panic!("not forget: {other:?}"),
+        }
+    }
+
+    fn decided(line: &str) -> Result<String, CliError> {
+        let arguments = parse(line);
+        let views = vec![view(1, &[], None), view(2, &["keep"], None), view(3, &[], None)];
+        let decided = decide(&arguments, &filter(&arguments), views)?;
+        let decisions = decided.iter().flat_map(|decided| &decided.decisions);
+        Ok(decisions.map(|decision| if decision.keep { 'k' } else { '-' }).collect())
+    }
+
+    #[test]
+    fn short_options_are_restics() {
+        let arguments = parse("-l 1 -H 2 -d 3 -w 4 -m 5 -y unlimited -c -n");
+        let policy = arguments.rules.policy();
+        assert_eq!([policy.last, policy.hourly, policy.daily], [Some(1), Some(2), Some(3)]);
+        assert_eq!([policy.weekly, policy.monthly, policy.yearly], [Some(4), Some(5), Some(u32::MAX)]);
+        assert!(arguments.compact && arguments.dry_run);
+    }
+
+    #[test]
+    fn rules_decide_per_group() {
+        assert_eq!(decided("--keep-last 1").expect("decided"), "--k");
+        assert_eq!(decided("--keep-last 1 --keep-tag keep").expect("decided"), "-kk");
+        assert_eq!(decided("--keep-last 1 --group-by tags").expect("decided"), "-kk");
+    }
+
+    #[test]
+    fn an_empty_policy_removes_nothing() {
+        assert!(matches!(decided(""), Err(CliError::EmptyPolicy)));
+        assert!(matches!(decided("--keep-daily 0"), Err(CliError::EmptyPolicy)));
+        assert!(matches!(decided("--unsafe-allow-remove-all"), Err(CliError::RemoveAllUnfiltered)));
+        assert_eq!(decided("--unsafe-allow-remove-all --host kasimir").expect("decided"), "---");
+    }
+
+    #[test]
+    fn a_mistyped_tag_does_not_empty_a_group() {
+        let error = decided("--keep-tag kepe").expect_err("refused");
+        assert!(matches!(&error, CliError::GroupEmptied { group } if group.contains("kasimir")), "{error}");
+        assert_eq!(decided("--keep-tag kepe --unsafe-allow-remove-all").expect("decided"), "---");
+    }
+
+    #[test]
+    fn the_report_states_the_exact_bytes() {
+        let summary = ForgetSummary {
+            snapshots_removed: 3,
+            containers_deleted: 2,
+            containers_rewritten: 1,
+            bytes_before: 5000,
+            bytes_after: 1904,
+            ..ForgetSummary::default()
+        };
+        let expected =
+            "would remove 3 snapshots: 3.023 KiB (3096 bytes) would come back (2 containers deleted, 1 rewritten)";
+        assert_eq!(text(&summary, true), expected);
+        assert_eq!(text(&ForgetSummary::default(), false), "no snapshots were removed");
+    }
+}

@@ -1,0 +1,142 @@
+//! The `--keep-*` options, and the policy they make.
+
+use crate::parse::{KeepCount, KeepSpan, TagList};
+use clap::Args;
+use siltstone_engine::forget::policy::{KeepPolicy, span_text};
+use std::fmt;
+
+/// Rules; a snapshot that any of them keeps stays.
+#[derive(Args, Debug, Default)]
+#[command(
+    next_help_heading = "Rules (n: a number or 'unlimited'; a span such as 1y5m7d2h, back from the newest snapshot)"
+)]
+pub(super) struct RuleArgs {
+    /// Keep the last n snapshots
+    #[arg(short = 'l', long, value_name = "n")]
+    keep_last: Option<KeepCount>,
+    /// Keep the last snapshot of each of the last n hours that have one
+    #[arg(short = 'H', long, value_name = "n")]
+    keep_hourly: Option<KeepCount>,
+    /// Keep the last snapshot of each of the last n days that have one
+    #[arg(short = 'd', long, value_name = "n")]
+    keep_daily: Option<KeepCount>,
+    /// Keep the last snapshot of each of the last n weeks that have one
+    #[arg(short = 'w', long, value_name = "n")]
+    keep_weekly: Option<KeepCount>,
+    /// Keep the last snapshot of each of the last n months that have one
+    #[arg(short = 'm', long, value_name = "n")]
+    keep_monthly: Option<KeepCount>,
+    /// Keep the last snapshot of each of the last n years that have one
+    #[arg(short = 'y', long, value_name = "n")]
+    keep_yearly: Option<KeepCount>,
+    /// Keep all snapshots within a span
+    #[arg(long, value_name = "span")]
+    keep_within: Option<KeepSpan>,
+    /// Keep the last snapshot of each hour within a span
+    #[arg(long, value_name = "span")]
+    keep_within_hourly: Option<KeepSpan>,
+    /// Keep the last snapshot of each day within a span
+    #[arg(long, value_name = "span")]
+    keep_within_daily: Option<KeepSpan>,
+    /// Keep the last snapshot of each week within a span
+    #[arg(long, value_name = "span")]
+    keep_within_weekly: Option<KeepSpan>,
+    /// Keep the last snapshot of each month within a span
+    #[arg(long, value_name = "span")]
+    keep_within_monthly: Option<KeepSpan>,
+    /// Keep the last snapshot of each year within a span
+    #[arg(long, value_name = "span")]
+    keep_within_yearly: Option<KeepSpan>,
+    /// Keep snapshots with all of these tags, `tag[,tag,...]` (repeated: with those of any)
+    #[arg(long, value_name = "tags")]
+    keep_tag: Vec<TagList>,
+}
+
+impl RuleArgs {
+    /// The policy these options make.
+    pub(super) fn policy(&self) -> KeepPolicy {
+        let count = |option: Option<KeepCount>| option.map(|count| count.0);
+        let span = |option: Option<KeepSpan>| option.map(|span| span.0);
+        KeepPolicy {
+            last: count(self.keep_last),
+            hourly: count(self.keep_hourly),
+            daily: count(self.keep_daily),
+            weekly: count(self.keep_weekly),
+            monthly: count(self.keep_monthly),
+            yearly: count(self.keep_yearly),
+            within: span(self.keep_within),
+            within_hourly: span(self.keep_within_hourly),
+            within_daily: span(self.keep_within_daily),
+            within_weekly: span(self.keep_within_weekly),
+            within_monthly: span(self.keep_within_monthly),
+            within_yearly: span(self.keep_within_yearly),
+            tags: self.keep_tag.iter().map(|list| list.0.clone()).collect(),
+        }
+    }
+
+    fn counts(&self) -> Option<String> {
+        let rules = [
+            (self.keep_last, "latest"),
+            (self.keep_hourly, "hourly"),
+            (self.keep_daily, "daily"),
+            (self.keep_weekly, "weekly"),
+            (self.keep_monthly, "monthly"),
+            (self.keep_yearly, "yearly"),
+        ];
+        let on =
+            rules.into_iter().filter_map(|(count, word)| count.filter(|count| count.0 > 0).map(|count| (count, word)));
+        let words: Vec<String> = on.map(|(count, word)| format!("{count} {word}")).collect();
+        (!words.is_empty()).then(|| format!("{} snapshots", words.join(", ")))
+    }
+
+    fn spans(&self) -> Option<String> {
+        let rules = [
+            (self.keep_within, "all"),
+            (self.keep_within_hourly, "hourly"),
+            (self.keep_within_daily, "daily"),
+            (self.keep_within_weekly, "weekly"),
+            (self.keep_within_monthly, "monthly"),
+            (self.keep_within_yearly, "yearly"),
+        ];
+        let on =
+            rules.into_iter().filter_map(|(span, word)| span.filter(|span| !span.0.is_zero()).map(|span| (span, word)));
+        let words: Vec<String> =
+            on.map(|(span, word)| format!("{word} snapshots within {}", span_text(&span.0))).collect();
+        (!words.is_empty()).then(|| format!("{} of the newest", words.join(", ")))
+    }
+
+    fn tags(&self) -> Option<String> {
+        let lists: Vec<String> = self.keep_tag.iter().map(|list| format!("[{}]", list.0.join(", "))).collect();
+        (!lists.is_empty()).then(|| format!("all snapshots with tags {}", lists.join(" or ")))
+    }
+}
+
+/// `keep 1 latest, 2 daily snapshots and all snapshots within 2d of the newest`.
+impl fmt::Display for RuleArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = [self.counts(), self.tags(), self.spans()].into_iter().flatten().collect();
+        if parts.is_empty() { f.write_str("remove all") } else { write!(f, "keep {}", parts.join(" and ")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_read_as_a_sentence() {
+        let rules = RuleArgs {
+            keep_last: Some(KeepCount(1)),
+            keep_daily: Some(KeepCount(u32::MAX)),
+            keep_weekly: Some(KeepCount(0)),
+            keep_within: Some("2d".parse().expect("a span")),
+            keep_within_daily: Some("1m".parse().expect("a span")),
+            keep_tag: vec![TagList(vec!["a".into(), "b".into()])],
+            ..RuleArgs::default()
+        };
+        let expected = "keep 1 latest, all daily snapshots and all snapshots with tags [a, b] \
+                        and all snapshots within 2d, daily snapshots within 1m of the newest";
+        assert_eq!(rules.to_string(), expected);
+        assert_eq!(RuleArgs::default().to_string(), "remove all");
+    }
+}

@@ -1,0 +1,193 @@
+//! `silt key`: the passwords of a repository.
+
+use super::Context;
+use crate::error::{CliError, Done};
+use crate::password::{Password, PasswordSource};
+use crate::render::{Table, local, rfc3339, visible};
+use crate::repository::{label, open};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use siltstone_store::KeyId;
+use siltstone_store::keys::Argon2Cost;
+use siltstone_store::repository::{KeySlotView, Repository};
+use std::path::PathBuf;
+
+/// Manage the passwords that open the repository
+#[derive(Args, Debug)]
+pub(crate) struct KeyArgs {
+    #[command(subcommand)]
+    command: KeyCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum KeyCommand {
+    /// List the keys
+    List,
+    /// Add a password
+    Add(NewKeyArgs),
+    /// Remove a password by the id of its key
+    Remove {
+        /// Id, or its beginning
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Put a new password in place of the one given
+    Passwd(NewKeyArgs),
+}
+
+#[derive(Args, Debug)]
+struct NewKeyArgs {
+    /// File that holds the new password
+    #[arg(long, value_name = "FILE")]
+    new_password_file: Option<PathBuf>,
+    /// Make the new password empty (insecure)
+    #[arg(long, conflicts_with = "new_password_file")]
+    new_insecure_no_password: bool,
+    /// Name of the host to record
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Name of the user to record
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+}
+
+impl NewKeyArgs {
+    fn password(&self) -> Result<Password, CliError> {
+        let source = match &self.new_password_file {
+            Some(path) => PasswordSource::File(path.clone()),
+            None if self.new_insecure_no_password => PasswordSource::Empty,
+            None => PasswordSource::Ask,
+        };
+        source.read_new("enter new password: ")
+    }
+}
+
+#[derive(Serialize)]
+struct KeyJson {
+    current: bool,
+    id: String,
+    #[serde(rename = "userName")]
+    user_name: String,
+    #[serde(rename = "hostName")]
+    host_name: String,
+    created: String,
+}
+
+#[derive(Serialize)]
+struct KeyMessage {
+    message_type: &'static str,
+    action: &'static str,
+    id: String,
+}
+
+pub(super) fn run(arguments: &KeyArgs, context: &Context) -> Result<Done, CliError> {
+    let mut repository = open(context)?;
+    match &arguments.command {
+        KeyCommand::List => list(&repository, context),
+        KeyCommand::Add(new) => {
+            let (password, label) = (new.password()?, label(new.host.as_deref(), new.user.as_deref()));
+            let id = repository.add_key(&password, &label, Argon2Cost::DEFAULT)?;
+            told(context, "added", id, "saved new key")
+        }
+        KeyCommand::Passwd(new) => {
+            let (password, label) = (new.password()?, label(new.host.as_deref(), new.user.as_deref()));
+            let id = repository.change_password(&password, &label, Argon2Cost::DEFAULT)?;
+            told(context, "changed", id, "saved new key as")
+        }
+        KeyCommand::Remove { id } => {
+            let id = find(&repository.key_slots()?.0, id)?;
+            repository.remove_key(id)?;
+            told(context, "removed", id, "removed key")
+        }
+    }
+}
+
+fn told(context: &Context, action: &'static str, id: KeyId, words: &str) -> Result<Done, CliError> {
+    if context.output.json {
+        context.output.json(&KeyMessage { message_type: "summary", action, id: id.to_string() })?;
+    } else {
+        context.output.report(format_args!("{words} {}", short(id)))?;
+    }
+    Ok(Done::Whole)
+}
+
+fn short(id: KeyId) -> String {
+    id.to_string().chars().take(8).collect()
+}
+
+fn find(slots: &[KeySlotView], wanted: &str) -> Result<KeyId, CliError> {
+    let mut found = slots.iter().filter(|slot| !wanted.is_empty() && slot.id.to_string().starts_with(wanted));
+    match (found.next(), found.count()) {
+        (Some(slot), 0) => Ok(slot.id),
+        (Some(_), more) => Err(CliError::AmbiguousKey { wanted: wanted.to_owned(), count: more + 1 }),
+        (None, _) => Err(CliError::NoSuchKey { wanted: wanted.to_owned() }),
+    }
+}
+
+fn list(repository: &Repository, context: &Context) -> Result<Done, CliError> {
+    let (slots, damaged) = repository.key_slots()?;
+    if context.output.json {
+        context.output.json(&slots.iter().map(KeyJson::from).collect::<Vec<_>>())?;
+    } else {
+        context.output.line(table(&slots))?;
+    }
+    for error in &damaged {
+        context.output.warn(format_args!("error: {error}"));
+    }
+    match damaged.len() {
+        0 => Ok(Done::Whole),
+        findings => Err(CliError::Damaged { findings }),
+    }
+}
+
+impl From<&KeySlotView> for KeyJson {
+    fn from(slot: &KeySlotView) -> Self {
+        Self {
+            current: slot.current,
+            id: slot.id.to_string(),
+            user_name: slot.label.user.clone(),
+            host_name: slot.label.host.clone(),
+            created: rfc3339(slot.label.created),
+        }
+    }
+}
+
+fn table(slots: &[KeySlotView]) -> Table {
+    let mut table = Table::new(vec![" ID", "User", "Host", "Created"]);
+    for slot in slots {
+        let mark = if slot.current { '*' } else { ' ' };
+        let text = |text: &str| vec![visible(text.as_bytes())];
+        let (user, host) = (text(&slot.label.user), text(&slot.label.host));
+        table.row(vec![vec![format!("{mark}{}", short(slot.id))], user, host, vec![local(slot.label.created)]]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use siltstone_store::Time;
+    use siltstone_store::keys::KeyLabel;
+
+    fn slot(number: u8, current: bool) -> KeySlotView {
+        let label = KeyLabel { created: Time::default(), host: "vm".into(), user: "ro\not".into() };
+        KeySlotView { id: KeyId([number; 16]), label, current }
+    }
+
+    #[test]
+    fn the_key_in_use_is_marked() {
+        let text = table(&[slot(0x8d, true), slot(0x11, false)]).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[2].starts_with("*8d8d8d8d  ro\\not  vm    19"), "{text}");
+        assert!(lines[3].starts_with(" 11111111  "), "{text}");
+    }
+
+    #[test]
+    fn a_key_is_found_by_the_beginning_of_its_id() {
+        let slots = [slot(0x8d, true), slot(0x81, false)];
+        assert_eq!(find(&slots, "81").expect("one"), KeyId([0x81; 16]));
+        assert!(matches!(find(&slots, "8"), Err(CliError::AmbiguousKey { count: 2, .. })));
+        assert!(matches!(find(&slots, "9"), Err(CliError::NoSuchKey { .. })));
+        assert!(matches!(find(&slots, ""), Err(CliError::NoSuchKey { .. })));
+    }
+}

@@ -1,0 +1,31 @@
+//! `silt prune`: nothing is ever left to do, since `forget` gives the space back itself.
+
+use super::Context;
+use crate::error::{CliError, Done};
+use crate::repository::open;
+use clap::Args;
+use serde::Serialize;
+
+/// Nothing is left to do: forget gives the space back at once
+#[derive(Args, Debug)]
+pub(crate) struct PruneArgs {
+    /// Options of other tools, accepted for the sake of scripts
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    _ignored: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Nothing {
+    message_type: &'static str,
+    bytes_returned: u64,
+}
+
+pub(super) fn run(_: &PruneArgs, context: &Context) -> Result<Done, CliError> {
+    open(context)?;
+    if context.output.json {
+        context.output.json(&Nothing { message_type: "summary", bytes_returned: 0 })?;
+    } else {
+        context.output.report("nothing is left to do: 'silt forget' gives the space back at once")?;
+    }
+    Ok(Done::Whole)
+}

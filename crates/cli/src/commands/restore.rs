@@ -1,0 +1,218 @@
+//! `silt restore`: writes what a snapshot holds into a folder.
+
+use super::Context;
+use crate::environment;
+use crate::error::{CliError, Done};
+use crate::parse::SnapshotReference;
+use crate::patterns::{FilterArgs, SelectArgs};
+use crate::progress::{Counts, Progress, Work};
+use crate::render::{clock, describe, size};
+use crate::repository::open;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use siltstone_engine::fs::Ownership;
+use siltstone_engine::restore::{Overwrite, RestoreOptions, RestoreSummary, restore};
+use siltstone_engine::snapshots::resolve;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Restore a snapshot, or part of it, into a folder
+#[derive(Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct RestoreArgs {
+    /// Id, latest or latest~N; with :PATH only what is below that path, which then becomes the target itself
+    #[arg(value_name = "SNAPSHOT[:PATH]")]
+    snapshot: OsString,
+    /// Folder to restore into; made if there is none
+    #[arg(short, long, value_name = "DIR", required = true)]
+    target: PathBuf,
+    /// What becomes of files that are already there
+    #[arg(long, value_name = "WHEN", default_value = "always")]
+    overwrite: OverwriteArg,
+    /// Remove from the target what the snapshot does not hold
+    #[arg(long)]
+    delete: bool,
+    /// Read everything back and compare
+    #[arg(long)]
+    verify: bool,
+    /// Make holes for runs of zeros too; holes of the source are always made
+    #[arg(long)]
+    sparse: bool,
+    /// Write nothing, only show what would be done
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Give files to owners by number; otherwise by name, where this machine knows the name
+    #[arg(long, conflicts_with = "no_ownership")]
+    numeric_ids: bool,
+    /// Leave all files to the user who restores
+    #[arg(long)]
+    no_ownership: bool,
+    /// Accepted for the sake of scripts: by name is how it is done
+    #[arg(long, hide = true, conflicts_with_all = ["numeric_ids", "no_ownership"])]
+    ownership_by_name: bool,
+    #[command(flatten)]
+    select: SelectArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OverwriteArg {
+    /// Replace them
+    Always,
+    /// Replace them if size or modification time differ
+    IfChanged,
+    /// Replace them if they are older
+    IfNewer,
+    /// Keep them
+    Never,
+}
+
+impl From<OverwriteArg> for Overwrite {
+    fn from(argument: OverwriteArg) -> Self {
+        match argument {
+            OverwriteArg::Always => Self::Always,
+            OverwriteArg::IfChanged => Self::IfChanged,
+            OverwriteArg::IfNewer => Self::IfNewer,
+            OverwriteArg::Never => Self::Never,
+        }
+    }
+}
+
+pub(super) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, CliError> {
+    let reference = SnapshotReference::from(arguments.snapshot.clone());
+    let options = options(arguments, &reference, context)?;
+    let repository = open(context)?;
+    let view = resolve(&repository, &reference.snapshot, &arguments.filter.filter())?;
+    let target = arguments.target.display();
+    context.output.report(format_args!("restoring snapshot {} to {target}", describe(&view)))?;
+
+    let progress = Progress::begin(Work::Restore, context.output)?;
+    let summary = restore(&repository, &view, &options, &progress)?;
+    let (counts, elapsed) = (progress.counts(), progress.elapsed());
+    progress.end();
+    report(context, &summary, elapsed, arguments.dry_run)?;
+    match failures(&summary, &counts, environment::is_root()) {
+        0 => Ok(Done::Whole),
+        problems => Err(CliError::RestoreProblems { problems }),
+    }
+}
+
+/// How many problems count: without root's rights owners and the like cannot be restored, which is no failure.
+fn failures(summary: &RestoreSummary, counts: &Counts, is_root: bool) -> u64 {
+    if is_root { summary.problems.max(counts.problems + counts.minor_problems) } else { counts.problems }
+}
+
+fn options(
+    arguments: &RestoreArgs,
+    reference: &SnapshotReference,
+    context: &Context,
+) -> Result<RestoreOptions, CliError> {
+    let ownership = match (arguments.no_ownership, arguments.numeric_ids) {
+        (true, _) => Ownership::None,
+        (_, true) => Ownership::Numeric,
+        _ => Ownership::ByName,
+    };
+    Ok(RestoreOptions {
+        target: arguments.target.clone(),
+        below: reference.entry_path()?,
+        filter: arguments.select.filter()?,
+        overwrite: arguments.overwrite.into(),
+        delete: arguments.delete,
+        verify: arguments.verify,
+        sparse: arguments.sparse,
+        dry_run: arguments.dry_run,
+        ownership,
+        memory_bytes: context.options.memory.0,
+    })
+}
+
+fn report(context: &Context, summary: &RestoreSummary, elapsed: Duration, dry_run: bool) -> Result<(), CliError> {
+    if context.output.json {
+        return context.output.json(&SummaryMessage::new(summary, elapsed, dry_run));
+    }
+    context.output.report(text(summary, elapsed, dry_run))
+}
+
+fn text(summary: &RestoreSummary, elapsed: Duration, dry_run: bool) -> String {
+    let verb = if dry_run { "Would restore" } else { "Restored" };
+    let (files, bytes) = (summary.files_restored, size(summary.bytes_restored));
+    let mut text = format!("Summary: {verb} {files} files ({bytes}) in {}", clock(elapsed));
+    if summary.files_kept > 0 {
+        let kept = size(summary.bytes_total.saturating_sub(summary.bytes_restored));
+        text.push_str(&format!(", skipped {} files {kept}", summary.files_kept));
+    }
+    if summary.deleted > 0 {
+        text.push_str(&format!(", deleted {} files/dirs", summary.deleted));
+    }
+    if summary.files_verified > 0 {
+        text.push_str(&format!("\nverified {} files", summary.files_verified));
+    }
+    text
+}
+
+/// `message_type` `summary`.
+#[derive(Serialize)]
+struct SummaryMessage {
+    message_type: &'static str,
+    dry_run: bool,
+    seconds_elapsed: u64,
+    total_duration: f64,
+    total_entries: u64,
+    total_files: u64,
+    files_restored: u64,
+    files_skipped: u64,
+    files_deleted: u64,
+    files_verified: u64,
+    total_bytes: u64,
+    bytes_restored: u64,
+    error_count: u64,
+}
+
+impl SummaryMessage {
+    fn new(summary: &RestoreSummary, elapsed: Duration, dry_run: bool) -> Self {
+        Self {
+            message_type: "summary",
+            dry_run,
+            seconds_elapsed: elapsed.as_secs(),
+            total_duration: elapsed.as_secs_f64(),
+            total_entries: summary.entries,
+            total_files: summary.files_restored + summary.files_kept,
+            files_restored: summary.files_restored,
+            files_skipped: summary.files_kept,
+            files_deleted: summary.deleted,
+            files_verified: summary.files_verified,
+            total_bytes: summary.bytes_total,
+            bytes_restored: summary.bytes_restored,
+            error_count: summary.problems,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> RestoreSummary {
+        RestoreSummary { entries: 9, files_restored: 5, bytes_restored: 20, bytes_total: 30, ..Default::default() }
+    }
+
+    #[test]
+    fn the_report_tells_only_what_happened() {
+        assert_eq!(text(&summary(), Duration::ZERO, false), "Summary: Restored 5 files (20 B) in 0:00");
+        let all = RestoreSummary { files_kept: 2, deleted: 1, files_verified: 5, ..summary() };
+        let expected = "Summary: Would restore 5 files (20 B) in 0:00, skipped 2 files 10 B, deleted 1 files/dirs\nverified 5 files";
+        assert_eq!(text(&all, Duration::ZERO, true), expected);
+    }
+
+    #[test]
+    fn owners_are_no_failure_without_the_right_to_set_them() {
+        let counts = Counts { minor_problems: 4, ..Counts::default() };
+        let summary = RestoreSummary { problems: 4, ..summary() };
+        assert_eq!(failures(&summary, &counts, false), 0);
+        assert_eq!(failures(&summary, &counts, true), 4);
+        let counts = Counts { problems: 1, ..counts };
+        assert_eq!(failures(&summary, &counts, false), 1);
+    }
+}

@@ -1,0 +1,29 @@
+//! `silt version`.
+
+use super::Context;
+use crate::error::{CliError, Done};
+use clap::Args;
+use serde::Serialize;
+use std::env::consts::{ARCH, OS};
+
+/// Print the version
+#[derive(Args, Debug)]
+pub(crate) struct VersionArgs {}
+
+#[derive(Serialize)]
+struct VersionJson {
+    message_type: &'static str,
+    version: &'static str,
+    os: &'static str,
+    arch: &'static str,
+}
+
+pub(super) fn run(_: &VersionArgs, context: &Context) -> Result<Done, CliError> {
+    let version = env!("CARGO_PKG_VERSION");
+    if context.output.json {
+        context.output.json(&VersionJson { message_type: "version", version, os: OS, arch: ARCH })?;
+    } else {
+        context.output.line(format_args!("silt {version} on {OS}/{ARCH}"))?;
+    }
+    Ok(Done::Whole)
+}

@@ -1,0 +1,109 @@
+//! What a walk over the sources is told, and what it meets.
+
+use super::{exclude::ExcludeRules, problem::Problem, read_metadata::ScanDetail, source_file::FileHandle};
+use siltstone_store::catalog::{EntryPath, Metadata};
+
+/// How to walk.
+#[derive(Clone, Debug, Default)]
+pub struct ScanOptions {
+    /// What to leave out.
+    pub exclude: ExcludeRules,
+    /// Stay on the file systems of the sources. A directory on which another is mounted is kept, empty.
+    pub one_file_system: bool,
+    /// How much to look at.
+    pub detail: ScanDetail,
+}
+
+/// What a walk meets.
+#[derive(Debug)]
+pub enum ScanItem {
+    /// An entry to back up.
+    Entry(ScanEntry),
+    /// An entry that could not be looked at; if a directory, what it holds is missing.
+    Problem(Problem),
+    /// Something left out on purpose.
+    Skipped {
+        /// Which.
+        path: EntryPath,
+        /// Why.
+        why: SkipReason,
+    },
+}
+
+/// An entry as the walk found it.
+#[derive(Debug)]
+pub struct ScanEntry {
+    /// Its absolute path without the leading slash.
+    pub path: EntryPath,
+    /// What its inode carries.
+    pub metadata: Metadata,
+    /// What kind of file it is.
+    pub kind: FileKind,
+}
+
+/// What kind of file a walk found.
+#[derive(Debug)]
+pub enum FileKind {
+    /// A directory; what it holds follows.
+    Directory,
+    /// A regular file.
+    File {
+        /// Length in bytes.
+        size: u64,
+        /// To open it.
+        handle: FileHandle,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Where it points, as bytes.
+        target: Vec<u8>,
+    },
+    /// A named pipe.
+    Fifo,
+    /// A character device.
+    CharDevice {
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+    },
+    /// A block device.
+    BlockDevice {
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+    },
+}
+
+/// Why something was left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// A pattern matches it.
+    Excluded,
+    /// What the directory holds is left out because of a mark in it.
+    Marked,
+    /// A file beyond the size given.
+    TooLarge,
+    /// It, or what the directory holds, lies on another file system.
+    OtherFilesystem,
+    /// A socket means nothing without its process.
+    Socket,
+    /// A kind of file this program does not know.
+    UnknownKind,
+}
+
+impl SkipReason {
+    /// The reason in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Excluded => "excluded by a pattern",
+            Self::Marked => "its directory is marked to be left out",
+            Self::TooLarge => "larger than the limit",
+            Self::OtherFilesystem => "on another file system",
+            Self::Socket => "a socket",
+            Self::UnknownKind => "of an unknown kind",
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! Placing content: each needed region is read once, and its chunks written wherever they belong.
+//!
+//! A batch holds files and, for every chunk of theirs, where it lies and where it goes ([`Placement`]). Sorted by region, the placements
+//! become tasks for a pool of workers: read, open, decode, verify, write. A file is made by the first worker that has something for it
+//! and gets its metadata and its name from the one that writes the last byte, so no file stays open between tasks.
+
+use crate::chunks::ChunkSource;
+use crate::fs::{Draft, Problem, ProblemKind, TargetDir, TargetFile};
+use crate::observer::EntryAction;
+use crate::parallel::{Pool, Ticket};
+use crate::{EngineError, Observer};
+use siltstone_store::catalog::{EntryPath, Metadata};
+use siltstone_store::container::ChunkPlace;
+use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
+use siltstone_store::region::RegionDecoder;
+use siltstone_store::{ChunkNumber, StoreError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A batch ends at this many files,
+const BATCH_FILES_MAX: usize = 16 << 10;
+/// or this many chunks (a gibibyte of average ones; some 5 MB of placements).
+const BATCH_PLACEMENTS_MAX: usize = 64 << 10;
+
+/// A regular file to be restored.
+pub(super) struct FileTask {
+    pub(super) path: EntryPath,
+    pub(super) metadata: Metadata,
+    pub(super) size: u64,
+    pub(super) draft: Draft,
+    pub(super) has_holes: bool,
+    /// Whether the draft exists.
+    made: Mutex<bool>,
+    /// Bytes of content not yet dealt with.
+    left: AtomicU64,
+    /// Whether part of the content could not be had.
+    damaged: AtomicBool,
+    /// Whether it cannot be written at all, which has been told.
+    failed: AtomicBool,
+}
+
+/// Where a chunk lies and where it goes.
+#[derive(Clone, Copy, Debug)]
+struct Placement {
+    number: ChunkNumber,
+    container: u32,
+    place: ChunkPlace,
+    file: u32,
+    file_offset: u64,
+}
+
+/// Files that are restored together.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) files: Vec<FileTask>,
+    placements: Vec<Placement>,
+}
+
+impl Batch {
+    pub(super) fn is_full(&self) -> bool {
+        self.files.len() >= BATCH_FILES_MAX || self.placements.len() >= BATCH_PLACEMENTS_MAX
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Adds a file; its recipe is looked up chunk by chunk. What cannot be found is told, and the rest of the file restored.
+    pub(super) fn add(
+        &mut self,
+        chunks: &ChunkSource<'_>,
+        (path, metadata, draft): (EntryPath, Metadata, Draft),
+        (size, recipe): (u64, &Recipe),
+        report: &mut dyn FnMut(Problem),
+    ) {
+        let file = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
+        let (mut at, mut content, mut has_holes, mut damage) = (0u64, 0u64, false, None);
+        for piece in RecipeReader::new(recipe, chunks) {
+            match piece {
+                Ok(Piece::Hole(bytes)) => {
+                    has_holes = true;
+                    at = at.saturating_add(bytes);
+                }
+                Ok(Piece::Run(run)) => {
+                    for number in run.range() {
+                        let number = ChunkNumber(number);
+                        match chunks.place_of(number) {
+                            Ok((container, place)) => {
+                                let container = u32::try_from(container).unwrap_or(u32::MAX);
+                                self.placements.push(Placement { number, container, place, file, file_offset: at });
+                                at = at.saturating_add(place.chunk.length.into());
+                                content += u64::from(place.chunk.length);
+                            }
+                            // Without its length nothing after it has a place.
+                            Err(error) => {
+                                damage = Some(error);
+                                break;
+                            }
+                        }
+                    }
+                }
+                Err(error) => damage = Some(error),
+            }
+            if damage.is_some() {
+                break;
+            }
+        }
+        if damage.is_none() && at != size {
+            damage = Some(StoreError::damaged(&path, "recipe", format!("it makes {at} bytes instead of {size}")));
+        }
+        if let Some(error) = &damage {
+            report(Problem::entry(&path, ProblemKind::ContentDamaged, error));
+        }
+        self.files.push(FileTask {
+            path,
+            metadata,
+            size,
+            draft,
+            has_holes,
+            made: Mutex::new(false),
+            left: AtomicU64::new(content),
+            damaged: AtomicBool::new(damage.is_some()),
+            failed: AtomicBool::new(false),
+        });
+    }
+}
+
+/// Counts that the workers share.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) files_restored: AtomicU64,
+    pub(super) bytes_restored: AtomicU64,
+    pub(super) files_verified: AtomicU64,
+    pub(super) problems: AtomicU64,
+}
+
+/// What all workers share.
+pub(super) struct Placing<'a> {
+    pub(super) target: &'a TargetDir,
+    pub(super) observer: &'a dyn Observer,
+    pub(super) counts: &'a Counts,
+    /// Leave out chunks of zeros.
+    pub(super) sparse: bool,
+    pub(super) verify: bool,
+}
+
+/// A batch being worked on.
+pub(super) struct Running {
+    pub(super) batch: Arc<Batch>,
+    tickets: Vec<Ticket<Vec<usize>>>,
+}
+
+impl<'a> Placing<'a> {
+    pub(super) fn report(&self, problem: &Problem) {
+        self.counts.problems.fetch_add(1, Ordering::Relaxed);
+        self.observer.problem(problem);
+    }
+
+    /// Hands the regions of a batch to the workers.
+    pub(super) fn start<'env>(
+        &'env self,
+        pool: &Pool<'env, Option<RegionDecoder>>,
+        chunks: &Arc<ChunkSource<'env>>,
+        mut batch: Batch,
+    ) -> Running
+    where
+        'a: 'env,
+    {
+        for file in &batch.files {
+            if file.left.load(Ordering::Relaxed) == 0 {
+                self.finish_without_content(file);
+            }
+        }
+        batch.placements.sort_unstable_by_key(|placement| {
+            (placement.container, placement.place.region, placement.place.offset, placement.file, placement.file_offset)
+        });
+        let batch = Arc::new(batch);
+        let mut tickets = Vec::new();
+        let mut start = 0;
+        let key = |placement: &Placement| (placement.container, placement.place.region);
+        for group in batch.placements.chunk_by(|a, b| key(a) == key(b)) {
+            let range = start..start + group.len();
+            start = range.end;
+            let (batch, chunks) = (batch.clone(), chunks.clone());
+            tickets.push(pool.submit(move |decoder| self.place_region(&batch, range, &chunks, decoder.as_mut())));
+        }
+        Running { batch, tickets }
+    }
+
+    /// Waits for a batch. Placements whose container had vanished are tried once more with `reload`'s chunks, if it has newer ones.
+    pub(super) fn finish(
+        &self,
+        running: Running,
+        reload: &mut dyn FnMut() -> Option<Arc<ChunkSource<'a>>>,
+        chunks: &ChunkSource<'_>,
+    ) -> Result<Arc<Batch>, EngineError> {
+        let vanished: Vec<usize> = running.tickets.into_iter().filter_map(Ticket::wait).flatten().collect();
+        if self.observer.is_cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        let newer = if vanished.is_empty() { None } else { reload() };
+        let mut decoder = RegionDecoder::new().ok();
+        for at in vanished {
+            let placement = running.batch.placements[at];
+            let source = newer.as_deref().unwrap_or(chunks);
+            let found = source.place_of(placement.number);
+            match (found, decoder.as_mut()) {
+                (Ok((container, place)), Some(decoder)) => {
+                    let container = u32::try_from(container).unwrap_or(u32::MAX);
+                    let moved = [Placement { container, place, ..placement }];
+                    let result = self.decode(&moved[0], source, decoder);
+                    self.write_placements(&running.batch, &moved, source, &result);
+                }
+                (Err(error), _) => self.write_placements(&running.batch, &[placement], source, &Err(error)),
+                (Ok(_), None) => return Err(EngineError::Interrupted),
+            }
+        }
+        Ok(running.batch)
+    }
+
+    /// Deals with all placements of one region; gives those whose container has vanished.
+    fn place_region(
+        &self,
+        batch: &Batch,
+        range: std::ops::Range<usize>,
+        chunks: &ChunkSource<'_>,
+        decoder: Option<&mut RegionDecoder>,
+    ) -> Vec<usize> {
+        let placements = &batch.placements[range.clone()];
+        let (Some(first), Some(decoder)) = (placements.first(), decoder) else {
+            return Vec::new();
+        };
+        if self.observer.is_cancelled() {
+            return Vec::new();
+        }
+        let plain = self.decode(first, chunks, decoder);
+        if plain.as_ref().is_err_and(StoreError::is_not_found) {
+            return range.collect();
+        }
+        self.write_placements(batch, placements, chunks, &plain);
+        Vec::new()
+    }
+
+    fn decode(
+        &self,
+        placement: &Placement,
+        chunks: &ChunkSource<'_>,
+        decoder: &mut RegionDecoder,
+    ) -> Result<Vec<u8>, StoreError> {
+        let reader = chunks.reader(placement.container as usize)?;
+        reader.read_region(chunks.repository().storage(), placement.place.region, decoder)
+    }
+
+    /// Writes placements of one region, given its plain bytes or what became of them.
+    fn write_placements(
+        &self,
+        batch: &Batch,
+        placements: &[Placement],
+        chunks: &ChunkSource<'_>,
+        plain: &Result<Vec<u8>, StoreError>,
+    ) {
+        // Verify each chunk once, however often it is placed.
+        let mut sound: Vec<(Placement, &[u8])> = Vec::with_capacity(placements.len());
+        let mut last: Option<(ChunkNumber, Option<&[u8]>)> = None;
+        for placement in placements {
+            let bytes = match (&last, plain) {
+                (Some((number, bytes)), _) if *number == placement.number => *bytes,
+                (_, Ok(plain)) => match chunks.verified(placement.container as usize, &placement.place, plain) {
+                    Ok(bytes) => Some(bytes),
+                    Err(error) => {
+                        self.damaged(batch, placement, &error);
+                        None
+                    }
+                },
+                (_, Err(error)) => {
+                    self.damaged(batch, placement, error);
+                    None
+                }
+            };
+            if bytes.is_none() && last.is_some_and(|(number, _)| number == placement.number) {
+                let file = &batch.files[placement.file as usize];
+                file.damaged.store(true, Ordering::Relaxed);
+            }
+            last = Some((placement.number, bytes));
+            sound.push((*placement, bytes.unwrap_or(&[])));
+        }
+        sound.sort_by_key(|(placement, _)| (placement.file, placement.file_offset));
+        for of_one_file in sound.chunk_by(|(a, _), (b, _)| a.file == b.file) {
+            let Some((first, _)) = of_one_file.first() else {
+                continue;
+            };
+            self.write_to_file(&batch.files[first.file as usize], of_one_file, plain.as_deref().unwrap_or(&[]));
+        }
+    }
+
+    fn damaged(&self, batch: &Batch, placement: &Placement, error: &StoreError) {
+        let file = &batch.files[placement.file as usize];
+        if !file.damaged.swap(true, Ordering::Relaxed) {
+            self.report(&Problem::entry(&file.path, ProblemKind::ContentDamaged, error));
+        }
+    }
+
+    fn write_to_file(&self, file: &FileTask, pieces: &[(Placement, &[u8])], plain: &[u8]) {
+        let dealt: u64 = pieces.iter().map(|(placement, _)| u64::from(placement.place.chunk.length)).sum();
+        let open = self.open(file);
+        if let Some(open) = &open {
+            let joins = |(a, a_bytes): &(Placement, &[u8]), (b, b_bytes): &(Placement, &[u8])| {
+                let is_next = a.place.offset + a_bytes.len() == b.place.offset;
+                is_next
+                    && a.file_offset + a_bytes.len() as u64 == b.file_offset
+                    && !a_bytes.is_empty()
+                    && !b_bytes.is_empty()
+            };
+            for run in pieces.chunk_by(joins) {
+                if let Err(error) = self.write_run(open, run, plain) {
+                    self.fail(file, &Problem::entry(&file.path, ProblemKind::NotWritten, error));
+                    break;
+                }
+            }
+        }
+        self.observer.advance(0, dealt);
+        if file.left.fetch_sub(dealt, Ordering::AcqRel) == dealt {
+            if let Some(open) = open {
+                self.complete(file, &open);
+            }
+        }
+    }
+
+    /// Writes chunks that follow each other both in the region and in the file.
+    fn write_run(&self, open: &TargetFile, run: &[(Placement, &[u8])], plain: &[u8]) -> std::io::Result<()> {
+        let (Some((first, first_bytes)), Some((last, last_bytes))) = (run.first(), run.last()) else {
+            return Ok(());
+        };
+        if first_bytes.is_empty() {
+            return Ok(());
+        }
+        if self.sparse {
+            for (placement, bytes) in run {
+                if bytes.iter().any(|byte| *byte != 0) {
+                    self.counts.bytes_restored.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                    open.write_all_at(bytes, placement.file_offset)?;
+                }
+            }
+            return Ok(());
+        }
+        let bytes = &plain[first.place.offset..last.place.offset + last_bytes.len()];
+        self.counts.bytes_restored.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        open.write_all_at(bytes, first.file_offset)
+    }
+
+    /// Opens the draft, making it if this is the first time; `None` if the file has failed.
+    fn open(&self, file: &FileTask) -> Option<TargetFile> {
+        if file.failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut made = file.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = if *made {
+            self.target.open_draft(&file.path, file.draft)
+        } else {
+            self.target.create_file(&file.path, file.draft)
+        };
+        match open {
+            Ok(open) => {
+                *made = true;
+                Some(open)
+            }
+            Err(problem) => {
+                self.fail(file, &problem);
+                None
+            }
+        }
+    }
+
+    fn fail(&self, file: &FileTask, problem: &Problem) {
+        if !file.failed.swap(true, Ordering::Relaxed) {
+            self.report(problem);
+        }
+    }
+
+    /// A file without chunks: empty, or nothing but a hole, or its content could not be found.
+    fn finish_without_content(&self, file: &FileTask) {
+        if let Some(open) = self.open(file) {
+            self.complete(file, &open);
+        }
+    }
+
+    /// All content is in place: length, metadata, name.
+    fn complete(&self, file: &FileTask, open: &TargetFile) {
+        let damaged = file.damaged.load(Ordering::Relaxed);
+        let failed = file.failed.load(Ordering::Relaxed);
+        if failed || (damaged && file.draft != Draft::InPlace) {
+            // What stood there before is better than half of what should.
+            if file.draft != Draft::InPlace {
+                let _ = self.target.discard(&file.path, file.draft);
+            }
+            return;
+        }
+        if (file.has_holes || self.sparse || damaged)
+            && let Err(error) = open.set_size(file.size)
+        {
+            return self.fail(file, &Problem::entry(&file.path, ProblemKind::NotWritten, error));
+        }
+        for problem in self.target.apply_to_file(open, &file.path, &file.metadata) {
+            self.report(&problem);
+        }
+        if let Err(problem) = self.target.publish(&file.path, file.draft) {
+            return self.fail(file, &problem);
+        }
+        self.counts.files_restored.fetch_add(1, Ordering::Relaxed);
+        self.observer.advance(1, 0);
+        if self.observer.wants_entries() {
+            self.observer.entry(&file.path, EntryAction::Restored, file.size);
+        }
+    }
+
+    /// Reads a finished batch back and compares every chunk with its fingerprint.
+    pub(super) fn verify_batch(&self, batch: &Batch, chunks: &ChunkSource<'_>) {
+        let mut by_file: Vec<&Placement> = batch.placements.iter().collect();
+        by_file.sort_unstable_by_key(|placement| (placement.file, placement.file_offset));
+        let mut groups = by_file.chunk_by(|a, b| a.file == b.file).peekable();
+        for (number, file) in batch.files.iter().enumerate() {
+            let group =
+                groups.next_if(|group| group.first().is_some_and(|placement| placement.file as usize == number));
+            if file.failed.load(Ordering::Relaxed) || file.damaged.load(Ordering::Relaxed) {
+                continue;
+            }
+            match self.verify_file(file, group.unwrap_or(&[]), chunks) {
+                Ok(()) => {
+                    self.counts.files_verified.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(reason) => self.report(&Problem::entry(&file.path, ProblemKind::VerifyFailed, reason)),
+            }
+        }
+    }
+
+    fn verify_file(&self, file: &FileTask, placements: &[&Placement], chunks: &ChunkSource<'_>) -> Result<(), String> {
+        let open = self.target.open_existing(&file.path).map_err(|error| error.to_string())?;
+        let size = open.size().map_err(|error| error.to_string())?;
+        if size != file.size {
+            return Err(format!("it has {size} bytes instead of {}", file.size));
+        }
+        let mut buffer = Vec::new();
+        for placement in placements {
+            buffer.resize(placement.place.chunk.length as usize, 0);
+            open.read_exact_at(&mut buffer, placement.file_offset).map_err(|error| error.to_string())?;
+            let fingerprint = chunks.repository().keys().fingerprint_of(placement.number, &buffer);
+            if fingerprint != placement.place.chunk.fingerprint {
+                return Err(format!("the content at byte {} differs", placement.file_offset));
+            }
+        }
+        Ok(())
+    }
+}

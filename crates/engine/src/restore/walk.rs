@@ -1,0 +1,314 @@
+//! The first walk: everything but the metadata of directories.
+
+use super::place::{Batch, Placing, Running};
+use super::{Overwrite, RestoreSummary, Task, manifest_of};
+use crate::EngineError;
+use crate::chunks::ChunkSource;
+use crate::fs::{Draft, InTheWay, Made, NodeKind, Problem, ProblemKind, Selection, Status};
+use crate::observer::{EntryAction, Notice};
+use crate::parallel::{Pool, cores};
+use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
+use siltstone_store::recipe::Recipe;
+use siltstone_store::region::RegionDecoder;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What is to become of an entry.
+enum Fate {
+    /// It is made, under this draft if it is a file.
+    Make(Draft),
+    /// What is there stays.
+    Keep,
+}
+
+/// A directory on the way to the current entry.
+struct Above {
+    path: EntryPath,
+    metadata: Metadata,
+    /// Whether it exists in the target by now; one that is only passed through is made when something below it is taken.
+    made: Option<Made>,
+}
+
+/// The walk's state.
+struct Walk<'w, 'a> {
+    task: &'w Task<'w>,
+    placing: &'w Placing<'a>,
+    summary: &'w mut RestoreSummary,
+    above: Vec<Above>,
+    next_draft: u64,
+    batch: Batch,
+    /// Files with several names that have been taken, by device and inode: the first name and how many are to come.
+    linked: HashMap<(u64, u64), (EntryPath, u64)>,
+    /// Names to be linked once the batch is in place.
+    links: Vec<(EntryPath, EntryPath, InTheWay)>,
+}
+
+/// Walks the part of the snapshot and places all of it.
+pub(super) fn place_all<'a>(
+    task: &Task<'a>,
+    placing: &Placing<'a>,
+    chunks: &Arc<ChunkSource<'a>>,
+    summary: &mut RestoreSummary,
+) -> Result<(), EngineError> {
+    std::thread::scope(|scope| {
+        let workers = cores();
+        let pool = Pool::start(scope, "place", workers, 2 * workers, || RegionDecoder::new().ok());
+        let mut running: Option<(Running, Vec<(EntryPath, EntryPath, InTheWay)>)> = None;
+        let mut walk = Walk {
+            task,
+            placing,
+            summary,
+            above: Vec::new(),
+            next_draft: 0,
+            batch: Batch::default(),
+            linked: HashMap::new(),
+            links: Vec::new(),
+        };
+        let mut finish =
+            |running: Option<(Running, Vec<(EntryPath, EntryPath, InTheWay)>)>| -> Result<(), EngineError> {
+                let Some((running, links)) = running else { return Ok(()) };
+                let batch = placing.finish(running, &mut || reload(task), chunks)?;
+                for (existing, path, in_the_way) in links {
+                    if let Err(problem) = placing.target.make_hard_link(&existing, &path, in_the_way) {
+                        placing.report(&problem);
+                    }
+                }
+                if placing.verify {
+                    placing.verify_batch(&batch, chunks);
+                }
+                Ok(())
+            };
+        for entry in task.entries(chunks) {
+            if task.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            match entry {
+                Ok(entry) => walk.entry(entry, chunks),
+                Err(error) => placing.report(&Problem::object("the catalog", ProblemKind::Damaged, error)),
+            }
+            if walk.batch.is_full() {
+                finish(running.take())?;
+                let (batch, links) = (std::mem::take(&mut walk.batch), std::mem::take(&mut walk.links));
+                running = Some((placing.start(&pool, chunks, batch), links));
+            }
+        }
+        finish(running.take())?;
+        let (batch, links) = (std::mem::take(&mut walk.batch), std::mem::take(&mut walk.links));
+        if !batch.is_empty() || !links.is_empty() {
+            finish(Some((placing.start(&pool, chunks, batch), links)))?;
+        }
+        Ok(())
+    })
+}
+
+/// A container has vanished: if the series has moved on, its newest manifest says where the chunks are now.
+fn reload<'a>(task: &Task<'a>) -> Option<Arc<ChunkSource<'a>>> {
+    let manifest = manifest_of(task.repository, task.snapshot).ok()?;
+    task.observer.notice(&Notice::Replanned);
+    Some(Arc::new(ChunkSource::new(task.repository, &manifest)))
+}
+
+impl Walk<'_, '_> {
+    fn entry(&mut self, entry: Entry, chunks: &ChunkSource<'_>) {
+        let selection = self.task.options.filter.select(&entry.path, entry.is_directory());
+        if selection == Selection::Excluded {
+            return;
+        }
+        let Some(path) = self.task.part.target_path(&entry.path) else {
+            return;
+        };
+        self.above.retain(|above| path.is_beneath(&above.path));
+        if entry.is_directory() {
+            self.above.push(Above { path, metadata: entry.metadata, made: None });
+            if selection == Selection::Selected {
+                self.summary.entries += 1;
+                self.make_directories();
+            }
+            return;
+        }
+        self.summary.entries += 1;
+        if let Content::File { size, .. } = &entry.content {
+            self.summary.bytes_total += size;
+        }
+        self.make_directories();
+        match self.fate(&path, &entry) {
+            Ok(Fate::Make(draft)) => self.make(path, entry, draft, chunks),
+            Ok(Fate::Keep) => self.keep(path, &entry),
+            Err(problem) => self.placing.report(&problem),
+        }
+    }
+
+    /// Makes the directories above that do not exist yet.
+    fn make_directories(&mut self) {
+        for above in &mut self.above {
+            if above.made.is_some() {
+                continue;
+            }
+            let in_the_way = match self.task.options.overwrite {
+                Overwrite::Never => InTheWay::Keep,
+                _ => InTheWay::Replace,
+            };
+            above.made = Some(match self.placing.target.make_directory(&above.path, in_the_way) {
+                Ok(made) => made,
+                Err(problem) => {
+                    self.placing.report(&problem);
+                    Made::Existing
+                }
+            });
+            let _ = &above.metadata;
+        }
+    }
+
+    /// What to do, given what stands there. In a directory made just now there is nothing.
+    fn fate(&mut self, path: &EntryPath, entry: &Entry) -> Result<Fate, Problem> {
+        if self.above.last().is_some_and(|above| above.made == Some(Made::New)) {
+            return Ok(Fate::Make(Draft::InPlace));
+        }
+        let there = self.placing.target.state(path);
+        let there = there.map_err(|error| Problem::entry(path, ProblemKind::NotWritten, error))?;
+        let Some(there) = there else {
+            return Ok(Fate::Make(Draft::InPlace));
+        };
+        let keep = match self.task.options.overwrite {
+            Overwrite::Always => false,
+            Overwrite::Never => true,
+            Overwrite::IfChanged => is_as_wanted(&there, entry),
+            Overwrite::IfNewer => there.modified >= entry.metadata.modified,
+        };
+        if keep {
+            return Ok(Fate::Keep);
+        }
+        self.next_draft += 1;
+        Ok(Fate::Make(Draft::Beside(self.next_draft)))
+    }
+
+    fn keep(&mut self, path: EntryPath, entry: &Entry) {
+        if let Content::File { size, .. } = entry.content {
+            self.summary.files_kept += 1;
+            self.task.observer.advance(1, size);
+        }
+        self.tell(&entry.path, EntryAction::Kept, 0);
+        self.remember_link(&path, &entry.metadata);
+    }
+
+    fn make(&mut self, path: EntryPath, entry: Entry, draft: Draft, chunks: &ChunkSource<'_>) {
+        let in_the_way = if draft == Draft::InPlace { InTheWay::Keep } else { InTheWay::Replace };
+        let target = self.placing.target;
+        let made = match &entry.content {
+            Content::File { size, recipe } => {
+                return self.file(path, entry.metadata.clone(), draft, (*size, recipe), chunks);
+            }
+            Content::Directory => Ok(()),
+            Content::Symlink { target: to } => target.make_symlink(&path, to, in_the_way),
+            Content::Fifo => target.make_fifo(&path, in_the_way),
+            Content::CharDevice { major, minor } => target.make_char_device(&path, (*major, *minor), in_the_way),
+            Content::BlockDevice { major, minor } => target.make_block_device(&path, (*major, *minor), in_the_way),
+        };
+        match made {
+            Err(problem) => self.placing.report(&problem),
+            Ok(()) => {
+                for problem in target.apply_metadata(Some(&path), &entry.metadata) {
+                    self.placing.report(&problem);
+                }
+                self.tell(&entry.path, EntryAction::Restored, 0);
+            }
+        }
+    }
+
+    fn file(
+        &mut self,
+        path: EntryPath,
+        metadata: Metadata,
+        draft: Draft,
+        content: (u64, &Recipe),
+        chunks: &ChunkSource<'_>,
+    ) {
+        let inode = (metadata.device, metadata.inode);
+        if metadata.links > 1
+            && let Some((existing, names)) = self.linked.get_mut(&inode)
+        {
+            let in_the_way = if draft == Draft::InPlace { InTheWay::Keep } else { InTheWay::Replace };
+            self.links.push((existing.clone(), path, in_the_way));
+            self.summary.files_restored += 1;
+            self.task.observer.advance(1, content.0);
+            *names -= 1;
+            if *names == 0 {
+                self.linked.remove(&inode);
+            }
+            return;
+        }
+        self.remember_link(&path, &metadata);
+        let placing = self.placing;
+        self.batch.add(chunks, (path, metadata, draft), content, &mut |problem| placing.report(&problem));
+    }
+
+    fn remember_link(&mut self, path: &EntryPath, metadata: &Metadata) {
+        if metadata.links > 1 {
+            let inode = (metadata.device, metadata.inode);
+            self.linked.entry(inode).or_insert_with(|| (path.clone(), metadata.links - 1));
+        }
+    }
+
+    fn tell(&self, path: &EntryPath, action: EntryAction, bytes: u64) {
+        if self.task.observer.wants_entries() {
+            self.task.observer.entry(path, action, bytes);
+        }
+    }
+}
+
+/// Whether what stands there has the kind, size and modification time of the entry.
+fn is_as_wanted(there: &Status, entry: &Entry) -> bool {
+    let same_time = there.modified == entry.metadata.modified;
+    match &entry.content {
+        Content::File { size, .. } => there.kind == NodeKind::File && there.size == *size && same_time,
+        Content::Symlink { target } => {
+            there.kind == NodeKind::Symlink && there.size == target.len() as u64 && same_time
+        }
+        _ => false,
+    }
+}
+
+impl Task<'_> {
+    /// Counts what a restore would do, looking at the target but writing nothing.
+    pub(super) fn dry_run(&self, chunks: &ChunkSource<'_>) -> Result<RestoreSummary, EngineError> {
+        let target = crate::fs::TargetDir::open(&self.options.target, self.options.ownership).ok();
+        let mut summary = RestoreSummary::default();
+        for entry in self.entries(chunks) {
+            let entry = entry?;
+            let selection = self.options.filter.select(&entry.path, entry.is_directory());
+            let path = self.part.target_path(&entry.path);
+            let (Selection::Selected, Some(path)) = (selection, path) else {
+                continue;
+            };
+            summary.entries += 1;
+            let there = target.as_ref().and_then(|target| target.state(&path).ok().flatten());
+            let keep = there.is_some_and(|there| match self.options.overwrite {
+                Overwrite::Always => false,
+                Overwrite::Never => true,
+                Overwrite::IfChanged => is_as_wanted(&there, &entry),
+                Overwrite::IfNewer => there.modified >= entry.metadata.modified,
+            });
+            let mut bytes = 0;
+            if let Content::File { size, .. } = entry.content {
+                bytes = size;
+                summary.bytes_total += size;
+                if keep {
+                    summary.files_kept += 1;
+                } else {
+                    summary.files_restored += 1;
+                    summary.bytes_restored += size;
+                }
+            }
+            if self.observer.wants_entries() {
+                let action = if keep { EntryAction::Kept } else { EntryAction::Restored };
+                self.observer.entry(&entry.path, action, bytes);
+            }
+        }
+        if self.options.delete
+            && let Some(target) = &target
+        {
+            summary.deleted = super::finish::count_extra(self, target, chunks)?;
+        }
+        Ok(summary)
+    }
+}

@@ -1,0 +1,57 @@
+//! Ending leases that interrupted writers left. Backup and forget take over from a dead holder by themselves; this serves the holder
+//! whose death cannot be seen from here, and the user who wants a clean repository now.
+
+use crate::EngineError;
+use crate::lease::{is_dead, now, this_holder};
+use siltstone_store::StoreError;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::repository::Repository;
+use siltstone_store::series::{LeaseRequest, SeriesWriter};
+
+/// How to unlock.
+#[derive(Clone, Debug)]
+pub struct UnlockOptions {
+    /// Only the series of this name.
+    pub series: Option<String>,
+    /// Also leases whose holder may be alive; it is fenced off and its run is lost.
+    pub take_over: bool,
+    /// Name of this machine, by which a dead holder is known.
+    pub host: String,
+    /// Who does it, recorded in the lease that ends the other.
+    pub user: String,
+}
+
+/// Ends leases, and removes what their holders left unfinished; returns how many were ended. Leases of the living stay.
+///
+/// # Errors
+/// Those of the repository; a series that cannot be read stops the run.
+pub fn unlock(repository: &Repository, options: &UnlockOptions) -> Result<u64, EngineError> {
+    let is_wanted = |manifest: &Manifest| options.series.as_ref().is_none_or(|name| *name == manifest.name);
+    let mut ended = 0;
+    for manifest in repository.manifests()? {
+        if manifest.lease.is_some() && is_wanted(&manifest) && end_lease(repository, &manifest.name, options)? {
+            ended += 1;
+        }
+    }
+    Ok(ended)
+}
+
+/// Whether the lease was ended; a holder that may live keeps it.
+fn end_lease(repository: &Repository, series_name: &str, options: &UnlockOptions) -> Result<bool, EngineError> {
+    let request = LeaseRequest {
+        series_name,
+        holder: this_holder(&options.host, &options.user),
+        purpose: "unlock",
+        now: now(),
+        is_dead: &|holder| is_dead(holder, &options.host),
+        take_over: options.take_over,
+    };
+    match SeriesWriter::acquire(repository, &request) {
+        Ok(writer) => {
+            writer.abandon(now())?;
+            Ok(true)
+        }
+        Err(StoreError::LeaseHeld { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,180 @@
+//! A repository on a simulated disk, a source folder to change, and restores to compare. Shared by the engine's tests.
+#![allow(dead_code, unreachable_pub, missing_docs)]
+
+pub mod tree;
+
+use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
+use siltstone_engine::check::{self, CheckReport, ReadData};
+use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary};
+use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
+use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
+use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
+use siltstone_engine::{EngineError, Silent};
+use siltstone_store::keys::{Argon2Cost, KeyLabel};
+use siltstone_store::repository::Repository;
+use siltstone_store::storage::{SimulatedDisk, Storage};
+use siltstone_store::{SnapshotId, Time};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+pub const PASSWORD: &[u8] = b"a password";
+
+/// A repository and a source.
+pub struct Sandbox {
+    pub folder: TempDir,
+    pub storage: Arc<dyn Storage>,
+}
+
+impl Sandbox {
+    /// An empty source and a new repository on a sound simulated disk.
+    pub fn new() -> Self {
+        Self::on(Arc::new(SimulatedDisk::new()))
+    }
+
+    /// The same on a storage of the test's.
+    pub fn on(storage: Arc<dyn Storage>) -> Self {
+        init(storage.clone()).expect("a new repository");
+        let folder = TempDir::new().expect("a temporary folder");
+        std::fs::create_dir(folder.path().join("source")).expect("a source folder");
+        Self { folder, storage }
+    }
+
+    pub fn source(&self) -> PathBuf {
+        self.folder.path().join("source")
+    }
+
+    pub fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.source().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+        std::fs::write(path, bytes).expect("a file");
+    }
+
+    pub fn symlink(&self, path: &str, target: &str) {
+        std::os::unix::fs::symlink(target, self.source().join(path)).expect("a link");
+    }
+
+    pub fn remove(&self, path: &str) {
+        let path = self.source().join(path);
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.expect("removed");
+    }
+
+    pub fn repository(&self) -> Repository {
+        Repository::open(self.storage.clone(), PASSWORD).expect("the repository opens")
+    }
+
+    pub fn try_backup(&self, options: &BackupOptions) -> Result<BackupSummary, EngineError> {
+        let repository = Repository::open(self.storage.clone(), PASSWORD)?;
+        backup::backup(&repository, Source::Paths(vec![self.source()]), options, &Silent)
+    }
+
+    /// Backs the source up; every file is read.
+    pub fn backup(&self) -> SnapshotId {
+        let options = BackupOptions { force: true, ..self.options() };
+        self.try_backup(&options).expect("a backup").snapshot.expect("a snapshot")
+    }
+
+    pub fn options(&self) -> BackupOptions {
+        BackupOptions {
+            series: Some("test".into()),
+            host: "host".into(),
+            user: "user".into(),
+            tags: Vec::new(),
+            description: None,
+            time: None,
+            program: "test".into(),
+            exclude: ExcludeRules::default(),
+            one_file_system: false,
+            force: false,
+            ignore_ctime: false,
+            ignore_inode: false,
+            dry_run: false,
+            skip_if_unchanged: false,
+            estimate: false,
+            memory_bytes: 256 << 20,
+            cache: Some(self.folder.path().join("cache")),
+            compression_level: 1,
+            take_over: false,
+        }
+    }
+
+    pub fn snapshots(&self) -> Vec<SnapshotView> {
+        snapshots::list(&self.repository(), &SnapshotFilter::default()).expect("a list")
+    }
+
+    pub fn view(&self, id: SnapshotId) -> SnapshotView {
+        self.snapshots().into_iter().find(|view| view.snapshot.id == id).expect("the snapshot")
+    }
+
+    pub fn restore_options(&self, target: &Path) -> RestoreOptions {
+        RestoreOptions {
+            target: target.to_owned(),
+            below: None,
+            filter: PathFilter::default(),
+            overwrite: Overwrite::Always,
+            delete: false,
+            verify: true,
+            sparse: false,
+            dry_run: false,
+            ownership: Ownership::Numeric,
+            memory_bytes: 256 << 20,
+        }
+    }
+
+    pub fn restore(&self, id: SnapshotId, target: &Path) -> Result<RestoreSummary, EngineError> {
+        restore::restore(&self.repository(), &self.view(id), &self.restore_options(target), &Silent)
+    }
+
+    /// The tree of the source as a restore of the snapshot gives it.
+    pub fn restored(&self, id: SnapshotId) -> tree::Tree {
+        let target = TempDir::new().expect("a temporary folder");
+        let summary = self.restore(id, target.path()).expect("a restore");
+        assert_eq!(summary.problems, 0);
+        tree::read(&target.path().join(self.source().strip_prefix("/").expect("an absolute path")))
+    }
+
+    pub fn check(&self, read_data: ReadData) -> CheckReport {
+        check::check(&self.repository(), read_data, &Silent).expect("a check")
+    }
+
+    pub fn forget_options(&self, dry_run: bool) -> ForgetOptions {
+        ForgetOptions {
+            dry_run,
+            rewrite_threshold: forget::REWRITE_THRESHOLD_DEFAULT,
+            take_over: false,
+            host: "host".into(),
+            user: "user".into(),
+            compression_level: 1,
+        }
+    }
+
+    pub fn try_forget(&self, ids: &[SnapshotId], options: &ForgetOptions) -> Result<ForgetSummary, EngineError> {
+        let repository = Repository::open(self.storage.clone(), PASSWORD)?;
+        let all = snapshots::list(&repository, &SnapshotFilter::default())?;
+        let keys: Vec<_> = all
+            .iter()
+            .filter(|view| ids.contains(&view.snapshot.id))
+            .map(|view| (view.series, view.snapshot.id))
+            .collect();
+        forget::forget(&repository, &keys, options, &Silent)
+    }
+
+    pub fn forget(&self, ids: &[SnapshotId], dry_run: bool) -> ForgetSummary {
+        self.try_forget(ids, &self.forget_options(dry_run)).expect("forgetting")
+    }
+}
+
+/// Makes a repository with the cheapest password hashing there is.
+pub fn init(storage: Arc<dyn Storage>) -> Result<Repository, EngineError> {
+    let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
+    Ok(Repository::init(storage, PASSWORD, &label, Argon2Cost::TEST, backup::default_chunker())?)
+}
+
+/// Bytes that do not compress, the same for the same seed.
+pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut noise = vec![0; bytes];
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&seed.to_le_bytes());
+    hasher.finalize_xof().fill(&mut noise);
+    noise
+}
