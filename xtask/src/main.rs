@@ -21,6 +21,7 @@ mod workspace;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use std::process::ExitCode;
 
 /// Tasks of the Siltstone workspace.
 #[derive(Parser)]
@@ -51,14 +52,24 @@ enum Task {
     },
 }
 
-fn main() -> Result<()> {
-    match Arguments::parse().task {
+fn main() -> ExitCode {
+    match run(&Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cargo xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &Task) -> Result<()> {
+    match task {
         Task::Demo => demo::run(),
         Task::Test => test::run(),
         Task::Lint => lint::run(),
         Task::Ci => test::run().and_then(|()| lint::run()),
-        Task::KillLoop(options) => kill_loop::run(&options),
-        Task::Real(options) => real::run(&options),
-        Task::Bench { bench } => bench::run(&bench),
+        Task::KillLoop(options) => kill_loop::run(options),
+        Task::Real(options) => real::run(options),
+        Task::Bench { bench } => bench::run(bench),
     }
 }

@@ -39,10 +39,20 @@ pub(crate) fn machine_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Name of the user, or the number where no variable tells the name.
+/// Name of the user by variable or by the system's list of users; the number where neither knows one.
 pub(crate) fn user() -> String {
-    let name = ["USER", "LOGNAME"].into_iter().find_map(variable);
-    name.map_or_else(|| rustix::process::getuid().as_raw().to_string(), |name| name.to_string_lossy().into_owned())
+    let uid = rustix::process::getuid().as_raw();
+    let set = || ["USER", "LOGNAME"].into_iter().find_map(variable).map(|name| name.to_string_lossy().into_owned());
+    let listed = || name_in(&std::fs::read("/etc/passwd").ok()?, uid);
+    set().or_else(listed).unwrap_or_else(|| uid.to_string())
+}
+
+/// The name of a user number in a list of lines `name:password:number:...`.
+fn name_in(list: &[u8], uid: u32) -> Option<String> {
+    let text = String::from_utf8_lossy(list);
+    let number = uid.to_string();
+    let line = text.lines().find(|line| line.split(':').nth(2) == Some(&number))?;
+    line.split(':').next().filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
 /// Whether the user may do anything to files.
@@ -80,6 +90,13 @@ pub(crate) fn program() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn users_are_found_by_number() {
+        let list = b"root:x:0:0:root:/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\nbroken\n";
+        assert_eq!(name_in(list, 1000).as_deref(), Some("me"));
+        assert_eq!(name_in(list, 7), None);
+    }
 
     #[test]
     fn moments_before_1970_keep_their_nanoseconds() {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug, Default)]
 pub(crate) struct FilterArgs {
     /// Only snapshots of this host (may be repeated) [default: $SILT_HOST]
-    #[arg(long = "host", value_name = "HOST")]
+    #[arg(short = 'H', long = "host", value_name = "HOST")]
     pub(crate) hosts: Vec<String>,
     /// Only snapshots with all of these tags, `tag[,tag,...]` (repeated: with those of any)
     #[arg(long = "tag", value_name = "TAGS")]

@@ -14,11 +14,14 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 pub(crate) fn while_locked<T>(context: &Context, mut work: impl FnMut() -> Result<T, CliError>) -> Result<T, CliError> {
     let patience = context.options.retry_lock.unwrap_or_default().0;
     let began = Instant::now();
-    let mut pause = PAUSE_FIRST;
+    let (mut pause, mut was_told) = (PAUSE_FIRST, false);
     loop {
         match work() {
             Err(error) if error.is_locked() && began.elapsed() < patience && !interrupt::is_asked() => {
-                context.output.warn(format_args!("{error}; trying again until {} have passed", clock(patience)));
+                if !was_told {
+                    was_told = true;
+                    context.output.warn(format_args!("{error}; trying again for up to {}", clock(patience)));
+                }
                 wait(pause.min(patience.saturating_sub(began.elapsed())));
                 pause = (pause * 2).min(PAUSE_MAX);
             }

@@ -4,10 +4,10 @@ use crate::chunks::ChunkSource;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Observer};
-use siltstone_store::ChunkNumber;
 use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
 use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
 use siltstone_store::repository::Repository;
+use siltstone_store::{ChunkNumber, StoreError};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -76,10 +76,10 @@ pub fn dump(
     let catalog = CatalogReader::new(&chunks, snapshot.snapshot.root);
     let entry = path.map(|path| find(&catalog, snapshot, path)).transpose()?;
     match entry {
-        Some(Entry { content: Content::File { recipe, .. }, .. }) => {
+        Some(Entry { path, content: Content::File { size, recipe }, .. }) => {
             let mut content = FileContent::new(&chunks, &recipe, observer);
             let copied = io::copy(&mut content, output);
-            content.outcome(copied.map(drop))
+            content.outcome(copied.map(drop), &path, size)
         }
         Some(entry) if !entry.is_directory() => {
             let path = shown(&entry.path);
@@ -116,7 +116,7 @@ fn dump_tar(
                 header.set_size(*size);
                 let mut content = FileContent::new(chunks, recipe, observer);
                 let appended = archive.append_data(&mut header, path, &mut content);
-                content.outcome(appended)?;
+                content.outcome(appended, &entry.path, *size)?;
             }
             Content::Symlink { target } => {
                 let target = Path::new(std::ffi::OsStr::from_bytes(target));
@@ -170,6 +170,8 @@ struct FileContent<'c, 'r> {
     hole: u64,
     buffer: Vec<u8>,
     read: usize,
+    /// Bytes given so far.
+    given: u64,
     /// What stopped the reading, told in place of the I/O error it appears as.
     error: Option<EngineError>,
 }
@@ -178,15 +180,20 @@ impl<'c, 'r> FileContent<'c, 'r> {
     #[allow(clippy::reversed_empty_ranges)]
     fn new(chunks: &'c ChunkSource<'r>, recipe: &Recipe, observer: &'c dyn Observer) -> Self {
         let pieces = RecipeReader::new(recipe, chunks);
-        Self { chunks, pieces, observer, run: 1..=0, hole: 0, buffer: Vec::new(), read: 0, error: None }
+        Self { chunks, pieces, observer, run: 1..=0, hole: 0, buffer: Vec::new(), read: 0, given: 0, error: None }
     }
 
-    /// The outcome of copying this content, given what the copying said.
-    fn outcome(self, copied: io::Result<()>) -> Result<(), EngineError> {
+    /// The outcome of copying this content, given what the copying said and the size the file is to have.
+    fn outcome(self, copied: io::Result<()>, path: &EntryPath, size: u64) -> Result<(), EngineError> {
         match self.error {
             Some(error) => Err(error),
             None => copied.map_err(output_failed),
+        }?;
+        if self.given == size {
+            return Ok(());
         }
+        let reason = format!("it makes {} bytes instead of {size}", self.given);
+        Err(StoreError::damaged(&shown(path), "recipe", reason).into())
     }
 
     /// Brings the next chunk or hole; `false` at the end.
@@ -221,12 +228,14 @@ impl Read for FileContent<'_, '_> {
                 let count = out.len().min(usize::try_from(self.hole).unwrap_or(usize::MAX));
                 out[..count].fill(0);
                 self.hole -= count as u64;
+                self.given += count as u64;
                 return Ok(count);
             }
             if self.read < self.buffer.len() {
                 let count = out.len().min(self.buffer.len() - self.read);
                 out[..count].copy_from_slice(&self.buffer[self.read..self.read + count]);
                 self.read += count;
+                self.given += count as u64;
                 return Ok(count);
             }
             match self.advance() {

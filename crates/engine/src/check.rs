@@ -38,6 +38,9 @@ pub enum ReadData {
     Percent(f64),
 }
 
+/// How often a series is checked anew because a writer went on meanwhile.
+const ATTEMPTS_MAX: u32 = 8;
+
 /// One thing found wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
@@ -70,6 +73,17 @@ pub struct CheckReport {
     pub orphan_bytes: u64,
 }
 
+impl CheckReport {
+    /// Adds what the check of one series saw.
+    fn add(&mut self, series: Self) {
+        self.findings.extend(series.findings);
+        self.snapshots += series.snapshots;
+        self.containers += series.containers;
+        self.containers_read += series.containers_read;
+        self.bytes_read += series.bytes_read;
+    }
+}
+
 /// Checks the whole repository; damage is reported, not returned as an error.
 ///
 /// # Errors
@@ -94,7 +108,10 @@ pub fn check(
     for series in series {
         report.series += 1;
         match repository.manifest(series) {
-            Ok(Some(manifest)) => checked.push(manifest),
+            Ok(Some(manifest)) => {
+                report.findings.extend(lost_history(&manifest, sizes.get(&series)));
+                checked.push(manifest);
+            }
             Ok(None) => report.findings.push(Finding {
                 object: format!("series/{series}"),
                 what: "its manifest is missing, but containers of it are there; bring back a copy of the manifest"
@@ -105,15 +122,58 @@ pub fn check(
         }
     }
     note_orphans(&listed, &checked, &mut report);
-    for manifest in &checked {
-        let sizes = sizes.remove(&manifest.series).unwrap_or_default();
-        SeriesCheck { repository, manifest, sizes, observer, read_data }.run(&mut report)?;
+    for manifest in checked {
+        check_series(repository, manifest, read_data, observer, &mut report)?;
     }
     Ok(report)
 }
 
+/// Checks a series as one manifest describes it. If a writer went on meanwhile, what it removed is no damage: then the newer manifest
+/// is checked instead.
+fn check_series(
+    repository: &Repository,
+    mut manifest: Manifest,
+    read_data: ReadData,
+    observer: &dyn Observer,
+    report: &mut CheckReport,
+) -> Result<(), EngineError> {
+    let mut attempts_left = ATTEMPTS_MAX;
+    loop {
+        let listed = repository.storage().list(Listing::Containers(manifest.series)).map_err(StoreError::from)?;
+        let sizes = listed.iter().filter_map(|meta| match meta.name {
+            ObjectName::Container(_, id) => Some((id, meta.bytes)),
+            _ => None,
+        });
+        let mut found = CheckReport::default();
+        let check = SeriesCheck { repository, manifest: &manifest, sizes: sizes.collect(), observer, read_data };
+        check.run(&mut found)?;
+        attempts_left -= 1;
+        let newest = if found.findings.is_empty() || attempts_left == 0 {
+            None
+        } else {
+            repository.manifest(manifest.series).ok().flatten().filter(|newest| newest.sequence > manifest.sequence)
+        };
+        match newest {
+            Some(newest) => manifest = newest,
+            None => {
+                report.add(found);
+                return Ok(());
+            }
+        }
+    }
+}
+
 fn finding(object: &str, error: &StoreError) -> Finding {
     Finding { object: object.to_owned(), what: error.to_string(), snapshots: Vec::new() }
+}
+
+/// A container written under a later lease than the newest manifest tells that newer ones are missing. (It was listed before the
+/// manifest was read, so no writer at work explains it.)
+fn lost_history(manifest: &Manifest, sizes: Option<&HashMap<ContainerId, u64>>) -> Option<Finding> {
+    let sequence = manifest.sequence;
+    let beyond = sizes?.keys().filter(|id| id.lease > sequence).max()?;
+    let container = ObjectName::Container(manifest.series, *beyond).to_string();
+    Some(finding(&manifest.object_name().to_string(), &StoreError::LostManifest { container, sequence }))
 }
 
 /// Containers that their manifest does not name, and manifests that are not the newest. Of a series whose manifest cannot be read,

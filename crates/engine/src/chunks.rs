@@ -3,6 +3,9 @@
 //! The manifest says which container holds a number, the container's index which region. Indexes and decoded regions are kept in
 //! two bounded caches, so reading a catalog in order costs one range read per index and one per region. For whole restores use
 //! [`crate::restore`], which reads by region and not by chunk.
+//!
+//! Readers hold no lease: a `forget` beside them may replace a container by another with the same chunks. One that is gone makes
+//! the source read the newest manifest and look again; numbers do not change, so whoever asks by number does not notice.
 
 use lru::LruCache;
 use siltstone_store::catalog::MetadataSource;
@@ -12,7 +15,7 @@ use siltstone_store::region::RegionDecoder;
 use siltstone_store::repository::Repository;
 use siltstone_store::{ChunkNumber, SeriesId, StoreError};
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Container indexes kept open unless said otherwise; one takes up to about 0.7 MB.
 const READERS_MAX: usize = 48;
@@ -22,16 +25,41 @@ const REGIONS_MAX: usize = 24;
 /// A decoded region: plain bytes of consecutive stored chunks.
 pub(crate) type PlainRegion = Arc<Vec<u8>>;
 
-/// Reads chunks of one series as one manifest describes it.
+/// Reads chunks of one series as one manifest describes it, or its successor once that has moved chunks.
 #[derive(Debug)]
 pub(crate) struct ChunkSource<'r> {
     repository: &'r Repository,
     series: SeriesId,
-    records: Vec<ContainerRecord>,
-    /// First number, last number, index into `records`; ascending.
-    spans: Vec<(u64, u64, usize)>,
+    layout: RwLock<Arc<Layout>>,
     readers: Mutex<LruCache<usize, Arc<ContainerReader>>>,
     regions: Mutex<LruCache<(usize, usize), PlainRegion>>,
+}
+
+/// Where the chunks of a series lie.
+#[derive(Debug, Default)]
+struct Layout {
+    /// Number of the manifest that says so.
+    sequence: u64,
+    /// The containers of that manifest, behind those of the manifests before it: an index stays true when the source moves on.
+    records: Vec<Arc<ContainerRecord>>,
+    /// First number, last number, index into `records`; ascending, of the newest manifest only.
+    spans: Vec<(u64, u64, usize)>,
+}
+
+impl Layout {
+    /// The layout after this manifest.
+    fn followed_by(&self, manifest: &Manifest) -> Self {
+        let before = self.records.len();
+        let added = manifest.containers.iter().cloned().map(Arc::new);
+        let records: Vec<_> = self.records.iter().cloned().chain(added).collect();
+        let spans_of = |(at, record): (usize, &Arc<ContainerRecord>)| {
+            let ranges = record.chunks.iter().map(|run| run.range());
+            ranges.map(|range| (*range.start(), *range.end(), at)).collect::<Vec<_>>()
+        };
+        let mut spans: Vec<_> = records.iter().enumerate().skip(before).flat_map(spans_of).collect();
+        spans.sort_unstable();
+        Self { sequence: manifest.sequence, records, spans }
+    }
 }
 
 impl<'r> ChunkSource<'r> {
@@ -43,23 +71,10 @@ impl<'r> ChunkSource<'r> {
     /// The same, keeping at most so many container indexes and decoded regions.
     pub(crate) fn with_limits(repository: &'r Repository, manifest: &Manifest, readers: usize, regions: usize) -> Self {
         let at_least_one = |count| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
-        let records = manifest.containers.clone();
-        let mut spans: Vec<_> = records
-            .iter()
-            .enumerate()
-            .flat_map(|(at, record)| {
-                record.chunks.iter().map(move |run| {
-                    let range = run.range();
-                    (*range.start(), *range.end(), at)
-                })
-            })
-            .collect();
-        spans.sort_unstable();
         Self {
             repository,
             series: manifest.series,
-            records,
-            spans,
+            layout: RwLock::new(Arc::new(Layout::default().followed_by(manifest))),
             readers: Mutex::new(LruCache::new(at_least_one(readers))),
             regions: Mutex::new(LruCache::new(at_least_one(regions))),
         }
@@ -71,14 +86,42 @@ impl<'r> ChunkSource<'r> {
     }
 
     /// The containers, in the order of [`ChunkSource::container_of`]'s answers.
-    pub(crate) fn records(&self) -> &[ContainerRecord] {
-        &self.records
+    pub(crate) fn records(&self) -> Vec<Arc<ContainerRecord>> {
+        self.layout().records.clone()
+    }
+
+    fn layout(&self) -> Arc<Layout> {
+        self.layout.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Does `look`, again if a container was gone and a newer manifest says where its chunks are now.
+    fn following<R>(&self, look: impl Fn() -> Result<R, StoreError>) -> Result<R, StoreError> {
+        loop {
+            let sequence = self.layout().sequence;
+            match look() {
+                Err(error) if error.is_not_found() && self.has_moved_on(sequence) => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Whether the newest manifest is beyond this one; it is then the one to go by.
+    fn has_moved_on(&self, sequence: u64) -> bool {
+        let Ok(Some(newest)) = self.repository.manifest(self.series) else {
+            return false;
+        };
+        let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
+        if newest.sequence > layout.sequence {
+            *layout = Arc::new(layout.followed_by(&newest));
+        }
+        layout.sequence > sequence
     }
 
     /// Which container holds the number.
     pub(crate) fn container_of(&self, number: ChunkNumber) -> Result<usize, StoreError> {
-        let after = self.spans.partition_point(|(first, ..)| *first <= number.0);
-        match after.checked_sub(1).and_then(|at| self.spans.get(at)) {
+        let layout = self.layout();
+        let after = layout.spans.partition_point(|(first, ..)| *first <= number.0);
+        match after.checked_sub(1).and_then(|at| layout.spans.get(at)) {
             Some((_, last, container)) if number.0 <= *last => Ok(*container),
             _ => Err(StoreError::MissingChunk { number }),
         }
@@ -89,7 +132,7 @@ impl<'r> ChunkSource<'r> {
         if let Some(reader) = lock(&self.readers).get(&container) {
             return Ok(reader.clone());
         }
-        let record = &self.records[container];
+        let record = &self.layout().records[container];
         let storage = self.repository.storage();
         let reader = Arc::new(ContainerReader::open(storage, self.repository.keys(), self.series, record)?);
         lock(&self.readers).put(container, reader.clone());
@@ -98,9 +141,11 @@ impl<'r> ChunkSource<'r> {
 
     /// Where a chunk lies: its container, region, offset, length and fingerprint.
     pub(crate) fn place_of(&self, number: ChunkNumber) -> Result<(usize, ChunkPlace), StoreError> {
-        let container = self.container_of(number)?;
-        let place = self.reader(container)?.index().find(number).ok_or(StoreError::MissingChunk { number })?;
-        Ok((container, place))
+        self.following(|| {
+            let container = self.container_of(number)?;
+            let place = self.reader(container)?.index().find(number).ok_or(StoreError::MissingChunk { number })?;
+            Ok((container, place))
+        })
     }
 
     /// A region's plain bytes, kept for a while; its chunks are *not* yet verified.
@@ -121,8 +166,10 @@ impl<'r> ChunkSource<'r> {
         number: ChunkNumber,
         use_bytes: impl FnOnce(&[u8]) -> R,
     ) -> Result<R, StoreError> {
-        let (container, place) = self.place_of(number)?;
-        let plain = self.region(container, place.region)?;
+        let (container, place, plain) = self.following(|| {
+            let (container, place) = self.place_of(number)?;
+            Ok((container, place, self.region(container, place.region)?))
+        })?;
         let bytes = self.verified(container, &place, &plain)?;
         Ok(use_bytes(bytes))
     }
@@ -135,7 +182,7 @@ impl<'r> ChunkSource<'r> {
         plain: &'p [u8],
     ) -> Result<&'p [u8], StoreError> {
         let damaged = |reason: &str| {
-            let name = self.records[container].object_name(self.series);
+            let name = self.layout().records[container].object_name(self.series);
             let part = format!("region {}, chunk {}", place.region, place.chunk.number);
             StoreError::damaged(&name, part, reason)
         };

@@ -1,7 +1,7 @@
 //! Who this process is, for the lease of a series, and whether the holder of another lease is known to be dead.
 //!
-//! A holder is dead for certain only if it ran on this host in the same process-id space and its process is gone, or if this host
-//! has been started anew since. Everything else may be alive; taking over is then the user's decision. Fencing keeps the data safe
+//! A holder is dead for certain only if it ran on this machine in the same process-id space and its process is gone, or if this
+//! machine has been started anew since. Everything else may be alive; taking over is then the user's decision. Fencing keeps the data safe
 //! whatever is decided.
 
 use siltstone_store::Time;
@@ -9,11 +9,11 @@ use siltstone_store::manifest::LeaseHolder;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// This process.
-pub(crate) fn this_holder(host: &str, user: &str) -> LeaseHolder {
+/// This process. The host is the machine's own name, whatever name the snapshot is recorded under: it is for finding the process.
+pub(crate) fn this_holder(user: &str) -> LeaseHolder {
     let pid = std::process::id();
     LeaseHolder {
-        host: host.to_owned(),
+        host: machine_name(),
         user: user.to_owned(),
         pid,
         boot: boot(),
@@ -22,27 +22,45 @@ pub(crate) fn this_holder(host: &str, user: &str) -> LeaseHolder {
 }
 
 /// Whether the process that took a lease is known to be gone.
-pub(crate) fn is_dead(holder: &LeaseHolder, host: &str) -> bool {
-    if holder.host != host {
-        return false;
-    }
+pub(crate) fn is_dead(holder: &LeaseHolder) -> bool {
     let here = boot();
-    let (boot_here, space_here) = here.split_once('/').unwrap_or((&here, ""));
-    let (boot_there, space_there) = holder.boot.split_once('/').unwrap_or((&holder.boot, ""));
-    if boot_here.is_empty() || boot_there.is_empty() {
+    let ([machine_here, boot_here, space_here], [machine, boot, space]) = (parts(&here), parts(&holder.boot));
+    if holder.host != machine_name() || boot_here.is_empty() || boot.is_empty() {
         return false;
     }
-    if boot_here != boot_there {
-        return true;
+    if boot_here != boot {
+        // Started anew, if it is this machine at all: many share a name.
+        return !machine.is_empty() && machine_here == machine;
     }
-    space_here == space_there && started_ticks(holder.pid) != Some(holder.started_ticks)
+    space_here == space && is_gone(holder)
 }
 
-/// Identity of this start of the system and of the process-id space, `<boot id>/<name space>`.
+/// Whether no process of this process-id space is the holder.
+fn is_gone(holder: &LeaseHolder) -> bool {
+    let exists = |pid| !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH));
+    match started_ticks(holder.pid) {
+        Some(started) => started != holder.started_ticks,
+        // Other users' processes may be hidden.
+        None => !i32::try_from(holder.pid).ok().and_then(rustix::process::Pid::from_raw).is_some_and(exists),
+    }
+}
+
+fn machine_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Within what a process number means something: `<machine id>/<boot id>/<process-id space>`, each empty if it is not known.
 fn boot() -> String {
+    let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned()).unwrap_or_default();
-    format!("{}/{space}", boot.trim())
+    format!("{}/{}/{space}", machine.trim(), boot.trim())
+}
+
+/// The three parts of [`boot`]'s text.
+fn parts(boot: &str) -> [&str; 3] {
+    let mut parts = boot.splitn(3, '/');
+    [(); 3].map(|()| parts.next().unwrap_or_default())
 }
 
 /// When a process was started, in clock ticks since boot (field 22 of its stat file); `None` if there is none by that number.
@@ -76,15 +94,20 @@ mod tests {
 
     #[test]
     fn this_process_is_alive_and_one_that_never_was_is_dead() {
-        let holder = this_holder("here", "me");
-        assert!(!is_dead(&holder, "here"));
+        let holder = this_holder("me");
+        assert!(!is_dead(&holder));
         let gone = LeaseHolder { started_ticks: holder.started_ticks + 1, ..holder.clone() };
-        assert!(is_dead(&gone, "here"));
-        assert!(!is_dead(&gone, "elsewhere"), "another host's processes cannot be seen");
-        let rebooted = LeaseHolder { boot: "another/space".into(), ..holder.clone() };
-        assert!(is_dead(&rebooted, "here"));
-        let (boot, _) = holder.boot.split_once('/').expect("two parts");
-        let other_space = LeaseHolder { boot: format!("{boot}/other"), pid: u32::MAX, ..holder.clone() };
-        assert!(!is_dead(&other_space, "here"), "another process-id space cannot be seen");
+        assert!(is_dead(&gone));
+        let elsewhere = LeaseHolder { host: "elsewhere".into(), ..gone };
+        assert!(!is_dead(&elsewhere), "another host's processes cannot be seen");
+        let [machine, boot, space] = parts(&holder.boot);
+        let rebooted = LeaseHolder { boot: format!("{machine}/another/{space}"), ..holder.clone() };
+        assert_eq!(is_dead(&rebooted), !machine.is_empty(), "this machine, if it can be known again, was started anew");
+        let namesake = LeaseHolder { boot: format!("other{machine}/another/{space}"), ..holder.clone() };
+        assert!(!is_dead(&namesake), "another machine of the same name cannot be seen");
+        let other_space = LeaseHolder { boot: format!("{machine}/{boot}/other"), pid: u32::MAX, ..holder.clone() };
+        assert!(!is_dead(&other_space), "another process-id space cannot be seen");
+        let absent = LeaseHolder { pid: i32::MAX.cast_unsigned(), ..holder.clone() };
+        assert!(is_dead(&absent));
     }
 }

@@ -3,7 +3,8 @@
 use crate::EngineError;
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::repository::Repository;
-use siltstone_store::{SeriesId, SnapshotId};
+use siltstone_store::storage::{Listing, ObjectName};
+use siltstone_store::{SeriesId, SnapshotId, StoreError};
 
 /// A snapshot and the series it belongs to.
 #[derive(Clone, Debug)]
@@ -46,9 +47,37 @@ impl SnapshotFilter {
 }
 
 /// All live snapshots that pass, oldest first (by time, and by commit order within a series).
+///
+/// # Errors
+/// Those of the repository; the damage of any series the filter lets through.
 pub fn list(repository: &Repository, filter: &SnapshotFilter) -> Result<Vec<SnapshotView>, EngineError> {
-    let mut views = Vec::new();
-    for manifest in repository.manifests()? {
+    let (views, damage) = list_readable(repository, filter)?;
+    match damage.into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => Ok(views),
+    }
+}
+
+/// As [`list`], but what is wrong with one series does not hide the others: the errors are returned beside.
+pub fn list_readable(
+    repository: &Repository,
+    filter: &SnapshotFilter,
+) -> Result<(Vec<SnapshotView>, Vec<StoreError>), EngineError> {
+    let (mut views, mut damage) = (Vec::new(), Vec::new());
+    let asked: Vec<SeriesId> = filter.series.iter().map(|name| repository.keys().series_id(name)).collect();
+    for series in repository.series()? {
+        if !asked.is_empty() && !asked.contains(&series) {
+            continue;
+        }
+        let manifest = match repository.manifest(series) {
+            Ok(Some(manifest)) => manifest,
+            Ok(None) => continue,
+            Err(error) if error.is_damage() => {
+                damage.push(error);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         for (position, snapshot) in manifest.snapshots().iter().enumerate() {
             let view = SnapshotView {
                 series: manifest.series,
@@ -62,7 +91,7 @@ pub fn list(repository: &Repository, filter: &SnapshotFilter) -> Result<Vec<Snap
         }
     }
     sort_oldest_first(&mut views);
-    Ok(views)
+    Ok((views, damage))
 }
 
 /// Orders by time; within one series the commit order wins over a clock that was set back.
@@ -90,17 +119,33 @@ pub fn resolve(repository: &Repository, wanted: &str, filter: &SnapshotFilter) -
             None if rest.is_empty() => 0,
             None => return Err(none()),
         };
-        return list(repository, filter)?.into_iter().rev().nth(back).ok_or_else(none);
+        return match list(repository, filter)?.into_iter().rev().nth(back) {
+            Some(view) => Ok(view),
+            None => Err(lost_manifest(repository)?.unwrap_or_else(none)),
+        };
     }
-    let mut found: Vec<_> = list(repository, &SnapshotFilter::default())?
+    let (views, damage) = list_readable(repository, &SnapshotFilter::default())?;
+    let mut found: Vec<_> = views
         .into_iter()
         .filter(|view| !wanted.is_empty() && view.snapshot.id.to_string().starts_with(wanted))
         .collect();
     match found.len() {
         1 => found.pop().ok_or_else(none),
-        0 => Err(none()),
+        // It may stand in a manifest that cannot be read.
+        0 => match damage.into_iter().next() {
+            Some(error) => Err(error.into()),
+            None => Err(lost_manifest(repository)?.unwrap_or_else(none)),
+        },
         count => Err(EngineError::AmbiguousSnapshot { wanted: wanted.to_owned(), count }),
     }
+}
+
+/// The error to tell if there is a series with containers but no manifest.
+fn lost_manifest(repository: &Repository) -> Result<Option<EngineError>, EngineError> {
+    let series = repository.series()?;
+    let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
+    let lost = listed.iter().find(|meta| matches!(meta.name, ObjectName::Container(id, _) if !series.contains(&id)));
+    Ok(lost.map(|meta| StoreError::LostManifest { container: meta.name.to_string(), sequence: 0 }.into()))
 }
 
 /// What snapshots are grouped by.

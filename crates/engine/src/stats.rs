@@ -4,7 +4,9 @@ use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::snapshots::{SnapshotFilter, SnapshotView};
 use roaring::RoaringTreemap;
+use siltstone_store::StoreError;
 use siltstone_store::container::ContainerKind;
+use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 
 /// What the repository holds.
@@ -33,14 +35,53 @@ pub struct Stats {
 /// Gathers the figures. Reads the index of every container that holds what the snapshots need.
 pub fn stats(repository: &Repository, filter: &SnapshotFilter) -> Result<Stats, EngineError> {
     let mut stats = Stats { repository_bytes: repository.bytes()?, ..Stats::default() };
-    for manifest in repository.manifests()? {
-        for record in &manifest.containers {
-            stats.containers += 1;
-            match record.kind {
-                ContainerKind::Data => stats.data_container_bytes += record.object_bytes,
-                ContainerKind::Metadata => stats.metadata_container_bytes += record.object_bytes,
+    for series in repository.series()? {
+        let mut manifest = repository.manifest(series)?;
+        while let Some(current) = manifest.take() {
+            let mut with_series = stats;
+            match with_series.add(repository, &current, filter) {
+                Ok(()) => stats = with_series,
+                // A container was gone: if a writer has replaced it, the newer manifest counts.
+                Err(error) if error.is_not_found() => {
+                    let newest = repository.manifest(series)?.filter(|newest| newest.sequence > current.sequence);
+                    manifest = Some(newest.ok_or(error)?);
+                }
+                Err(error) => return Err(error.into()),
             }
         }
+    }
+    Ok(stats)
+}
+
+impl Stats {
+    /// Adds the figures of one series.
+    fn add(&mut self, repository: &Repository, manifest: &Manifest, filter: &SnapshotFilter) -> Result<(), StoreError> {
+        for record in &manifest.containers {
+            self.containers += 1;
+            match record.kind {
+                ContainerKind::Data => self.data_container_bytes += record.object_bytes,
+                ContainerKind::Metadata => self.metadata_container_bytes += record.object_bytes,
+            }
+        }
+        let needed = self.add_snapshots(manifest, filter);
+        let chunks = ChunkSource::new(repository, manifest);
+        for (at, record) in manifest.containers.iter().enumerate() {
+            let is_needed = record.chunks.iter().any(|run| needed.range_cardinality(run.range()) > 0);
+            if record.kind == ContainerKind::Metadata || !is_needed {
+                continue;
+            }
+            for place in chunks.reader(at)?.index().places() {
+                if needed.contains(place.chunk.number.0) {
+                    self.chunks += 1;
+                    self.unique_bytes += u64::from(place.chunk.length);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the snapshots that pass the filter; gives the chunks they need.
+    fn add_snapshots(&mut self, manifest: &Manifest, filter: &SnapshotFilter) -> RoaringTreemap {
         let mut needed = RoaringTreemap::new();
         manifest.for_each_necessary(|position, necessary| {
             let Some(snapshot) = manifest.snapshots().get(position) else {
@@ -53,25 +94,12 @@ pub fn stats(repository: &Repository, filter: &SnapshotFilter) -> Result<Stats, 
                 snapshot: snapshot.clone(),
             };
             if filter.matches(&view) {
-                stats.snapshots += 1;
-                stats.files += snapshot.statistics.files;
-                stats.restore_bytes += snapshot.statistics.logical_bytes;
+                self.snapshots += 1;
+                self.files += snapshot.statistics.files;
+                self.restore_bytes += snapshot.statistics.logical_bytes;
                 needed |= necessary;
             }
         });
-        let chunks = ChunkSource::new(repository, &manifest);
-        for (at, record) in chunks.records().iter().enumerate() {
-            let is_needed = record.chunks.iter().any(|run| needed.range_cardinality(run.range()) > 0);
-            if record.kind == ContainerKind::Metadata || !is_needed {
-                continue;
-            }
-            for place in chunks.reader(at)?.index().places() {
-                if needed.contains(place.chunk.number.0) {
-                    stats.chunks += 1;
-                    stats.unique_bytes += u64::from(place.chunk.length);
-                }
-            }
-        }
+        needed
     }
-    Ok(stats)
 }

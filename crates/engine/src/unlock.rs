@@ -6,7 +6,7 @@ use crate::lease::{is_dead, now, this_holder};
 use siltstone_store::StoreError;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, SeriesWriter};
+use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter};
 
 /// How to unlock.
 #[derive(Clone, Debug)]
@@ -15,8 +15,6 @@ pub struct UnlockOptions {
     pub series: Option<String>,
     /// Also leases whose holder may be alive; it is fenced off and its run is lost.
     pub take_over: bool,
-    /// Name of this machine, by which a dead holder is known.
-    pub host: String,
     /// Who does it, recorded in the lease that ends the other.
     pub user: String,
 }
@@ -40,11 +38,12 @@ pub fn unlock(repository: &Repository, options: &UnlockOptions) -> Result<u64, E
 fn end_lease(repository: &Repository, series_name: &str, options: &UnlockOptions) -> Result<bool, EngineError> {
     let request = LeaseRequest {
         series_name,
-        holder: this_holder(&options.host, &options.user),
+        holder: this_holder(&options.user),
         purpose: "unlock",
         now: now(),
-        is_dead: &|holder| is_dead(holder, &options.host),
+        is_dead: &is_dead,
         take_over: options.take_over,
+        reserve: ReserveUse::Spend,
     };
     match SeriesWriter::acquire(repository, &request) {
         Ok(writer) => {

@@ -122,13 +122,17 @@ pub enum StoreError {
         series: String,
     },
 
-    /// The highest manifest does not follow from the one before it: the store was rolled back or mixed with another copy.
+    /// The highest manifest does not follow from the one before it: files of another copy of the store were mixed in, or a writer
+    /// that had been fenced off was killed before it could take its manifest back.
     #[error(
-        "{object} does not follow the manifest before it: the store was rolled back or holds files of another copy"
+        "{object} does not follow {before}, which is of another copy of the repository or was left by a killed writer: \
+         the newer one is true; move the older one away"
     )]
     BrokenHistory {
         /// The newer manifest.
         object: String,
+        /// The one before it.
+        before: String,
     },
 
     /// A container was written after the newest manifest there is: manifests are missing.

@@ -6,7 +6,8 @@
 //! ```
 //! The wrapping key is Argon2id of the password, with the cost written in the slot, so that costs can grow with machines. A wrong
 //! password shows in the header's key commitment before anything is decrypted. The label (who made the slot, when, where) is sealed
-//! under the metadata key: listing slots needs an open repository, and a stranger learns nothing from them.
+//! under the metadata key: listing slots needs an open repository, and a stranger learns nothing from them. With it is sealed a hash of
+//! all that comes before, so that a check finds damage of a slot whose password it does not know.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -84,6 +85,13 @@ pub struct KeyLabel {
     pub user: String,
 }
 
+/// A label with the BLAKE3 of the bytes before it.
+#[derive(Serialize, Deserialize)]
+struct SealedLabel {
+    label: KeyLabel,
+    front: [u8; 32],
+}
+
 /// What a slot gives to who knows its password.
 #[derive(Clone, Debug)]
 pub struct Unlocked {
@@ -112,6 +120,8 @@ pub struct KeySlot {
     cost_box: [u8; COST_BYTES],
     secret: [u8; SECRET_BYTES],
     label: Vec<u8>,
+    /// BLAKE3 of the bytes before the label.
+    front: [u8; 32],
 }
 
 impl KeySlot {
@@ -136,7 +146,7 @@ impl KeySlot {
         object.extend_from_slice(&unlocked.repository.0);
         wrapping.seal_piece(PieceNumber::CONTENT, &mut object, start)?;
 
-        let label = encoding::encode(label)?;
+        let label = encoding::encode(&SealedLabel { label: label.clone(), front: *blake3::hash(&object).as_bytes() })?;
         append_padded(&label_key(&unlocked.keys(), name, salt)?, PieceNumber::LABEL, &label, &mut object)?;
         Ok(object)
     }
@@ -157,7 +167,10 @@ impl KeySlot {
         let cost_box = fields.take().ok_or_else(|| cut("cost"))?;
         let cost = parse_cost(&name, &cost_box)?;
         let secret = fields.take().ok_or_else(|| cut("secret"))?;
-        Ok(Self { name, id, header, cost, cost_box, secret, label: fields.0.to_vec() })
+        let label = fields.0.to_vec();
+        let front = object.get(..object.len().saturating_sub(label.len())).unwrap_or_default();
+        let front = *blake3::hash(front).as_bytes();
+        Ok(Self { name, id, header, cost, cost_box, secret, label, front })
     }
 
     /// The slot's identity.
@@ -188,14 +201,18 @@ impl KeySlot {
         Ok(Some(unlocked))
     }
 
-    /// The slot's label.
+    /// The slot's label, after a look at the slot as a whole.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`], also for a slot of another repository.
+    /// [`StoreError::Damaged`] of any part, also for a slot of another repository.
     pub fn label(&self, keys: &RepositoryKeys) -> Result<KeyLabel, StoreError> {
         let key = label_key(keys, self.name, self.header.salt)?;
         let plain = open_padded(&key, PieceNumber::LABEL, "label", self.label.clone())?;
-        encoding::decode(&self.name, "label", &plain)
+        let SealedLabel { label, front } = encoding::decode(&self.name, "label", &plain)?;
+        if front != self.front {
+            return Err(StoreError::damaged(&self.name, "secret", "it is not what was sealed with the label"));
+        }
+        Ok(label)
     }
 }
 

@@ -36,6 +36,15 @@ pub struct StoredManifest {
     pub hash: [u8; 32],
 }
 
+/// What a writer does when the disk has no room for its manifest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReserveUse {
+    /// It fails: a run that only adds would fill the reserve's room and leave none for forgetting.
+    Keep,
+    /// It gives the reserve up: what it does next makes room.
+    Spend,
+}
+
 /// Who wants to write, and how to tell whether another writer is gone.
 pub struct LeaseRequest<'a> {
     /// The series' name; the series is made if there is none.
@@ -50,6 +59,8 @@ pub struct LeaseRequest<'a> {
     pub is_dead: &'a dyn Fn(&LeaseHolder) -> bool,
     /// Take the lease over whoever holds it.
     pub take_over: bool,
+    /// What to do on a full disk.
+    pub reserve: ReserveUse,
 }
 
 /// The holder of a series' lease, and what acquiring it found.
@@ -59,6 +70,7 @@ pub struct SeriesWriter<'r> {
     stored: StoredManifest,
     lease_sequence: u64,
     next_serial: AtomicU32,
+    reserve: ReserveUse,
     /// Size of the reserve if a commit had to use it up.
     reserve_spent: Option<u64>,
     /// The lease that was taken over, if one was.
@@ -122,9 +134,9 @@ fn check_history(repository: &Repository, listed: &[ObjectMeta], newest: &Stored
         return Ok(());
     }
     match repository.storage().read(&name) {
-        Ok(object) if *blake3::hash(&object).as_bytes() != manifest.previous => Err(StoreError::BrokenHistory {
-            object: ObjectName::Manifest(manifest.series, manifest.sequence).to_string(),
-        }),
+        Ok(object) if *blake3::hash(&object).as_bytes() != manifest.previous => {
+            Err(StoreError::BrokenHistory { object: manifest.object_name().to_string(), before: name.to_string() })
+        }
         Ok(_) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error.into()),
@@ -133,15 +145,13 @@ fn check_history(repository: &Repository, listed: &[ObjectMeta], newest: &Stored
 
 /// A container carries the number of the lease it was written under, and that lease was durable before it. So a container beyond the
 /// newest manifest proves that a manifest was lost, by damage or by a copy brought back; sweeping it away as left over would then
-/// destroy snapshots.
-fn refuse_lost_history(
-    repository: &Repository,
-    series: SeriesId,
-    newest: Option<&StoredManifest>,
-) -> Result<(), StoreError> {
-    let sequence = newest.map_or(0, |stored| stored.manifest.sequence);
-    let beyond = |meta: &ObjectMeta| matches!(meta.name, ObjectName::Container(_, id) if id.lease > sequence);
-    match repository.storage().list(Listing::Containers(series))?.iter().find(|meta| beyond(meta)) {
+/// destroy snapshots. The containers must have been listed before the manifest was read: a writer may have begun in between.
+///
+/// # Errors
+/// [`StoreError::LostManifest`] with the first container that proves it. `sequence` is 0 if the series has no manifest.
+pub fn refuse_lost_history(containers: &[ObjectMeta], sequence: u64) -> Result<(), StoreError> {
+    let beyond = |meta: &&ObjectMeta| matches!(meta.name, ObjectName::Container(_, id) if id.lease > sequence);
+    match containers.iter().find(beyond) {
         Some(meta) => Err(StoreError::LostManifest { container: meta.name.to_string(), sequence }),
         None => Ok(()),
     }
@@ -168,30 +178,33 @@ impl<'r> SeriesWriter<'r> {
     /// [`StoreError::LeaseHeld`] if a writer holds it that is not known to be dead.
     pub fn acquire(repository: &'r Repository, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
         let series = repository.keys().series_id(request.series_name);
+        let containers = repository.storage().list(Listing::Containers(series))?;
         let stored = newest_manifest(repository, series)?;
         let current = stored.as_ref().and_then(|stored| stored.manifest.lease.clone());
-        if let Some(lease) = &current {
-            if !request.take_over && !(request.is_dead)(&lease.holder) {
-                return Err(StoreError::LeaseHeld {
-                    series: request.series_name.to_owned(),
-                    holder: lease.holder.to_string(),
-                    since: lease.since.to_string(),
-                });
-            }
+        if let Some(lease) = &current
+            && !request.take_over
+            && !(request.is_dead)(&lease.holder)
+        {
+            return Err(StoreError::LeaseHeld {
+                series: request.series_name.to_owned(),
+                holder: lease.holder.to_string(),
+                since: lease.since.to_string(),
+            });
         }
-        refuse_lost_history(repository, series, stored.as_ref())?;
+        refuse_lost_history(&containers, stored.as_ref().map_or(0, |stored| stored.manifest.sequence))?;
         let (mut leased, previous) = match &stored {
             Some(stored) => (stored.manifest.clone(), Some(stored)),
             None => (Manifest::new(series, request.series_name), None),
         };
         leased.lease =
             Some(Lease { holder: request.holder.clone(), since: request.now, purpose: request.purpose.to_owned() });
-        let (stored, reserve_spent) = commit_after(repository, previous, leased, request.now)?;
+        let (stored, reserve_spent) = commit_after(repository, previous, leased, request.now, request.reserve)?;
         let mut writer = Self {
             repository,
             lease_sequence: stored.manifest.sequence,
             stored,
             next_serial: AtomicU32::new(0),
+            reserve: request.reserve,
             reserve_spent,
             taken_over: current,
             orphans_removed: 0,
@@ -202,6 +215,8 @@ impl<'r> SeriesWriter<'r> {
     }
 
     /// Removes older manifests, containers that no manifest names, and unfinished writes; notes what is lost.
+    ///
+    /// Containers of a later lease are left alone: they belong to a writer that took over without this one knowing yet.
     pub fn sweep(&mut self) -> Result<(), StoreError> {
         let storage = self.repository.storage();
         let series = self.series();
@@ -209,7 +224,8 @@ impl<'r> SeriesWriter<'r> {
         let known = self.container_ids();
         let mut removed = storage.remove_unfinished(series)?;
         for meta in &listed {
-            if matches!(meta.name, ObjectName::Container(_, id) if !known.contains(&id)) {
+            let is_orphan = |id: &ContainerId| id.lease <= self.lease_sequence && !known.contains(id);
+            if matches!(&meta.name, ObjectName::Container(_, id) if is_orphan(id)) {
                 storage.delete(&meta.name)?;
                 removed += 1;
             }
@@ -254,10 +270,12 @@ impl<'r> SeriesWriter<'r> {
         let lease = if keep_lease { self.stored.manifest.lease.clone() } else { None };
         self.repository.storage().barrier()?;
         next.lease = lease;
-        let (stored, reserve_spent) = commit_after(self.repository, Some(&self.stored), next, now)?;
+        let (stored, reserve_spent) = commit_after(self.repository, Some(&self.stored), next, now, self.reserve)?;
         self.stored = stored;
         self.reserve_spent = self.reserve_spent.or(reserve_spent);
-        self.delete_older_manifests()
+        // The commit stands. What cannot be tidied up now the next writer removes.
+        let _ = self.delete_older_manifests();
+        Ok(())
     }
 
     /// Deletes containers that the newest manifest does not name.
@@ -273,18 +291,21 @@ impl<'r> SeriesWriter<'r> {
         Ok(())
     }
 
-    /// Gives the lease back without changing anything else, and removes what was written under it.
+    /// Gives the lease back without changing anything else, and removes what was written under it. That makes room, so the reserve may
+    /// go for it on a full disk; it is put back at once.
     pub fn abandon(mut self, now: Time) -> Result<(), StoreError> {
+        self.reserve = ReserveUse::Spend;
         let unchanged = self.stored.manifest.clone();
         self.commit(unchanged, false, now)?;
         self.sweep()?;
-        Ok(self.repository.storage().barrier()?)
+        self.repository.storage().barrier()?;
+        self.restore_reserve()
     }
 
     /// Puts back the reserve that commits on a full disk have used up, as far as there is room by now.
     pub fn restore_reserve(&mut self) -> Result<(), StoreError> {
         match self.reserve_spent.take() {
-            Some(bytes) => make_reserve(self.repository, bytes),
+            Some(bytes) => make_reserve(self.repository, bytes).map(drop),
             None => Ok(()),
         }
     }
@@ -310,6 +331,7 @@ fn commit_after(
     previous: Option<&StoredManifest>,
     mut manifest: Manifest,
     now: Time,
+    reserve: ReserveUse,
 ) -> Result<(StoredManifest, Option<u64>), StoreError> {
     manifest.sequence = previous.map_or(1, |stored| stored.manifest.sequence + 1);
     manifest.previous = previous.map_or([0; 32], |stored| stored.hash);
@@ -321,24 +343,40 @@ fn commit_after(
     }
     let object = seal_object(repository.keys(), &name, ObjectKind::Manifest, &plain)?;
     let fenced = || StoreError::Fenced { series: manifest.name.clone() };
-    let reserve_spent = match create_from_reserve(repository, &name, &object) {
+    // A number may be free only because a writer that took over has already gone further and tidied up. One that does so between
+    // this look and the next is met by taking the manifest back: left there, it would pass for a broken history.
+    if is_overtaken(repository, &manifest)? {
+        return Err(fenced());
+    }
+    let reserve_spent = match create_from_reserve(repository, &name, &object, reserve) {
         Err(StoreError::Storage(StorageError::AlreadyExists { .. })) => return Err(fenced()),
         other => other?,
     };
-    // The number was free, but perhaps only because a writer that took over has already gone further and tidied up.
-    let newest = repository.storage().list(Listing::Manifests(manifest.series))?;
-    if newest.iter().filter_map(manifest_sequence).any(|sequence| sequence > manifest.sequence) {
+    if is_overtaken(repository, &manifest)? {
+        repository.storage().delete(&name)?;
+        repository.storage().barrier()?;
         return Err(fenced());
     }
     let hash = *blake3::hash(&object).as_bytes();
     Ok((StoredManifest { manifest, object_bytes: object.len() as u64, hash }, reserve_spent))
 }
 
-/// Creates an object; on a full disk the reserve is given up for it, and its size returned.
-fn create_from_reserve(repository: &Repository, name: &ObjectName, object: &[u8]) -> Result<Option<u64>, StoreError> {
+/// Whether there is a manifest beyond this one.
+fn is_overtaken(repository: &Repository, manifest: &Manifest) -> Result<bool, StoreError> {
+    let listed = repository.storage().list(Listing::Manifests(manifest.series))?;
+    Ok(listed.iter().filter_map(manifest_sequence).any(|sequence| sequence > manifest.sequence))
+}
+
+/// Creates an object; on a full disk the reserve may be given up for it, and its size is then returned.
+fn create_from_reserve(
+    repository: &Repository,
+    name: &ObjectName,
+    object: &[u8],
+    reserve: ReserveUse,
+) -> Result<Option<u64>, StoreError> {
     let storage = repository.storage();
     match storage.create(name, object) {
-        Err(error) if error.is_full() => {
+        Err(error) if error.is_full() && reserve == ReserveUse::Spend => {
             let Some(bytes) = reserve_present(repository)? else {
                 return Err(error.into());
             };
@@ -361,23 +399,28 @@ pub fn keep_reserve(repository: &Repository, manifest_bytes: u64) -> Result<(), 
     let wanted = manifest_bytes.saturating_mul(RESERVE_MANIFESTS).next_multiple_of(4096).max(RESERVE_BYTES_MIN);
     match reserve_present(repository)? {
         Some(present) if present >= wanted => Ok(()),
-        Some(_) => {
+        Some(present) => {
             repository.storage().delete(&ObjectName::Reserve)?;
             repository.storage().barrier()?;
-            make_reserve(repository, wanted)
+            // A small reserve is better than none.
+            if !make_reserve(repository, wanted)? {
+                make_reserve(repository, present)?;
+            }
+            Ok(())
         }
-        None => make_reserve(repository, wanted),
+        None => make_reserve(repository, wanted).map(drop),
     }
 }
 
-/// Random bytes: a file system that compresses or finds holes must not give the space away beforehand.
-fn make_reserve(repository: &Repository, wanted: u64) -> Result<(), StoreError> {
+/// Random bytes: a file system that compresses or finds holes must not give the space away beforehand. Whether there was room.
+fn make_reserve(repository: &Repository, wanted: u64) -> Result<bool, StoreError> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < wanted {
         bytes.extend_from_slice(&random_bytes::<4096>()?);
     }
     match repository.storage().create(&ObjectName::Reserve, &bytes) {
-        Err(error) if error.is_full() || matches!(error, StorageError::AlreadyExists { .. }) => Ok(()),
-        other => Ok(other?),
+        Err(error) if error.is_full() => Ok(false),
+        Err(StorageError::AlreadyExists { .. }) => Ok(true),
+        other => Ok(other.map(|()| true)?),
     }
 }

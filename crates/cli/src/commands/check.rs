@@ -36,11 +36,8 @@ pub(super) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliE
     let progress = Progress::begin(Work::Check, context.output)?;
     let report = check(&repository, read_data, &progress)?;
     progress.end();
-    if context.output.json {
-        tell_json(&report, context)?
-    } else {
-        tell(&report, context)?
-    }
+    let told = if context.output.json { tell_json(&report, context) } else { tell(&report, context) };
+    told?;
     match report.findings.len() {
         0 => Ok(Done::Whole),
         findings => Err(CliError::Damaged { findings }),

@@ -28,8 +28,6 @@ pub(crate) struct ForgetArgs {
     /// Remove these snapshots
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    #[command(flatten)]
-    rules: RuleArgs,
     /// Only snapshots of this host (may be repeated) [default: $SILT_HOST]
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
@@ -57,6 +55,9 @@ pub(crate) struct ForgetArgs {
     /// Accepted for the sake of scripts: the space always comes back
     #[arg(long, hide = true)]
     prune: bool,
+    // Last, since its heading would cover what follows.
+    #[command(flatten)]
+    rules: RuleArgs,
 }
 
 /// A group and what the rules say of each of its snapshots.
@@ -176,7 +177,6 @@ fn remove(
         dry_run: arguments.dry_run,
         rewrite_threshold: REWRITE_THRESHOLD_DEFAULT,
         take_over: false,
-        host: environment::machine_name(),
         user: environment::user(),
         compression_level: context.compression_level()?,
     };

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 /// Write completion scripts for shells (- for standard output)
 #[derive(Args, Debug)]
 #[group(required = true, multiple = true)]
+#[allow(clippy::struct_field_names, reason = "they are the names of the options")]
 pub(crate) struct GenerateArgs {
     /// For bash
     #[arg(long, value_name = "FILE")]

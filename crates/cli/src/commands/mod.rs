@@ -18,7 +18,7 @@ pub(crate) mod version;
 
 use crate::args::{Cli, Command, GlobalArgs};
 use crate::environment;
-use crate::error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE};
+use crate::error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
 use crate::interrupt;
 use crate::output::Output;
 use crate::parse::Compression;
@@ -70,10 +70,12 @@ pub(crate) fn main() -> ExitCode {
         Ok(Done::Whole) => ExitCode::SUCCESS,
         Ok(Done::InPart) => ExitCode::from(EXIT_INCOMPLETE),
         Err(error) => {
+            // Whatever a run that was asked to stop fell over, it ended because of that.
+            let code = if interrupt::is_asked() { EXIT_INTERRUPTED } else { error.exit_status() };
             if !error.is_closed_pipe() {
-                print_error(context.output.json, error.exit_status(), &error.message());
+                print_error(context.output.json, code, &error.message());
             }
-            ExitCode::from(error.exit_status())
+            ExitCode::from(code)
         }
     }
 }

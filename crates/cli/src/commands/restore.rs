@@ -138,18 +138,14 @@ fn report(context: &Context, summary: &RestoreSummary, elapsed: Duration, dry_ru
 fn text(summary: &RestoreSummary, elapsed: Duration, dry_run: bool) -> String {
     let verb = if dry_run { "Would restore" } else { "Restored" };
     let (files, bytes) = (summary.files_restored, size(summary.bytes_restored));
-    let mut text = format!("Summary: {verb} {files} files ({bytes}) in {}", clock(elapsed));
-    if summary.files_kept > 0 {
-        let kept = size(summary.bytes_total.saturating_sub(summary.bytes_restored));
-        text.push_str(&format!(", skipped {} files {kept}", summary.files_kept));
-    }
-    if summary.deleted > 0 {
-        text.push_str(&format!(", deleted {} files/dirs", summary.deleted));
-    }
-    if summary.files_verified > 0 {
-        text.push_str(&format!("\nverified {} files", summary.files_verified));
-    }
-    text
+    let left = summary.bytes_total.saturating_sub(summary.bytes_restored);
+    let parts = [
+        Some(format!("Summary: {verb} {files} files ({bytes}) in {}", clock(elapsed))),
+        (summary.files_kept > 0).then(|| format!(", skipped {} files {}", summary.files_kept, size(left))),
+        (summary.deleted > 0).then(|| format!(", deleted {} files/dirs", summary.deleted)),
+        (summary.files_verified > 0).then(|| format!("\nverified {} files", summary.files_verified)),
+    ];
+    parts.into_iter().flatten().collect()
 }
 
 /// `message_type` `summary`.

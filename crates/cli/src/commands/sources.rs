@@ -1,16 +1,21 @@
 //! What `silt backup` reads: paths given, paths from lists, standard input, or what a command prints.
 
 use crate::error::CliError;
+use crate::interrupt;
 use clap::Args;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Lists of paths.
 #[derive(Args, Debug, Default)]
+#[allow(clippy::struct_field_names, reason = "they are the names of the options")]
 pub(super) struct ListArgs {
     /// Read paths and globs from a file, one per line, # begins a comment (- for standard input; may be repeated)
     #[arg(long, value_name = "FILE")]
@@ -120,16 +125,16 @@ pub(super) struct Stream {
 /// The stream these options mean; `command` is what stands after `--`.
 pub(super) fn stream(options: &StreamArgs, command: &[OsString]) -> Result<Stream, CliError> {
     let name = Path::new("/").join(&options.stdin_filename);
-    let reader: Box<dyn Read + Send> = match command.split_first() {
-        Some((program, arguments)) if options.stdin_from_command => Box::new(CommandReader::start(program, arguments)?),
-        _ => Box::new(io::stdin()),
+    let reader = match command.split_first() {
+        Some((program, arguments)) if options.stdin_from_command => StreamReader::of_command(program, arguments)?,
+        _ => StreamReader::of_stdin()?,
     };
     Ok(Stream { name, reader: SharedReader(Arc::new(Mutex::new(reader))) })
 }
 
 /// One reader in several hands: a backup that found its series locked has read nothing, the next try begins where it did.
 #[derive(Clone)]
-pub(super) struct SharedReader(Arc<Mutex<Box<dyn Read + Send>>>);
+pub(super) struct SharedReader(Arc<Mutex<StreamReader>>);
 
 impl Read for SharedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -137,24 +142,61 @@ impl Read for SharedReader {
     }
 }
 
-/// What a command prints; its failure is a failed read at the end, so that no snapshot is made of half an output.
-struct CommandReader {
+/// Standard input, or what a command prints; the failure of the command is a failed read at the end, so that no snapshot is made
+/// of half an output. A read that waits ends with [`io::ErrorKind::Interrupted`] when the user asks to stop.
+struct StreamReader {
+    input: File,
+    command: Option<Running>,
+}
+
+struct Running {
     child: Child,
-    output: ChildStdout,
     shown: String,
     is_over: bool,
 }
 
-impl CommandReader {
-    fn start(program: &OsStr, arguments: &[OsString]) -> Result<Self, CliError> {
+impl StreamReader {
+    fn of_stdin() -> Result<Self, CliError> {
+        let failed = |source| CliError::ListFile { path: "-".into(), source };
+        // Not by way of `Stdin`: its buffer would hide from `poll` what was read ahead.
+        let input = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+        Ok(Self { input: input.into(), command: None })
+    }
+
+    fn of_command(program: &OsStr, arguments: &[OsString]) -> Result<Self, CliError> {
         let shown = program.to_string_lossy().into_owned();
         let failed = |source| CliError::StreamCommand { command: shown.clone(), source };
         let mut command = Command::new(program);
         let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().map_err(failed)?;
         let output = child.stdout.take().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
-        Ok(Self { child, output, shown, is_over: false })
+        let input = File::from(OwnedFd::from(output));
+        Ok(Self { input, command: Some(Running { child, shown, is_over: false }) })
     }
 
+    /// Waits until there is something to read, but no longer than until the user asks to stop.
+    fn wait(&self) -> io::Result<()> {
+        const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+        while poll(&mut [PollFd::new(&self.input, PollFlags::IN)], Some(&PATIENCE))? == 0 {
+            if interrupt::is_asked() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Read for StreamReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.wait()?;
+        match (self.input.read(buffer)?, &mut self.command) {
+            (0, Some(command)) if !buffer.is_empty() => command.end(),
+            (read, _) => Ok(read),
+        }
+    }
+}
+
+impl Running {
+    /// What reading its end gives: 0 bytes, or its failure.
     fn end(&mut self) -> io::Result<usize> {
         let status = self.child.wait()?;
         self.is_over = true;
@@ -165,19 +207,7 @@ impl CommandReader {
     }
 }
 
-impl Read for CommandReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.is_over || buffer.is_empty() {
-            return Ok(0);
-        }
-        match self.output.read(buffer)? {
-            0 => self.end(),
-            read => Ok(read),
-        }
-    }
-}
-
-impl Drop for CommandReader {
+impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_over {
             // The backup was given up: the command would wait for a reader for ever.
@@ -234,13 +264,13 @@ mod tests {
     fn a_failed_command_is_a_failed_read() {
         let shell = |script: &str| {
             let arguments = ["-c".into(), script.into()];
-            let mut reader = CommandReader::start(OsStr::new("sh"), &arguments).expect("started");
+            let mut reader = StreamReader::of_command(OsStr::new("sh"), &arguments).expect("started");
             let mut text = String::new();
             reader.read_to_string(&mut text).map(|_| text)
         };
         assert_eq!(shell("echo all").expect("read"), "all\n");
         let error = shell("echo part; exit 3").expect_err("the command failed");
         assert!(error.to_string().contains("exit status: 3"), "{error}");
-        assert!(matches!(CommandReader::start(OsStr::new("/no/such"), &[]), Err(CliError::StreamCommand { .. })));
+        assert!(matches!(StreamReader::of_command(OsStr::new("/no/such"), &[]), Err(CliError::StreamCommand { .. })));
     }
 }

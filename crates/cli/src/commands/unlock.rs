@@ -30,7 +30,6 @@ pub(super) fn run(arguments: &UnlockArgs, context: &Context) -> Result<Done, Cli
     let options = UnlockOptions {
         series: arguments.series.clone(),
         take_over: arguments.remove_all,
-        host: environment::machine_name(),
         user: environment::user(),
     };
     let removed = unlock(&repository, &options)?;

@@ -41,7 +41,9 @@ mod tests {
     fn nothing_ticks_after_the_stop() {
         let ticks = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&ticks);
-        let ticker = Ticker::start(Duration::from_millis(1), move || drop(counted.fetch_add(1, Ordering::SeqCst)));
+        let ticker = Ticker::start(Duration::from_millis(1), move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+        });
         while ticks.load(Ordering::SeqCst) == 0 {
             thread::yield_now();
         }

@@ -12,7 +12,9 @@ pub(crate) fn visible(bytes: &[u8]) -> String {
             if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
         }
         // Writing to a string cannot fail.
-        chunk.invalid().iter().for_each(|byte| drop(write!(text, "\\x{byte:02x}")));
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
     }
     text
 }
@@ -44,8 +46,15 @@ impl Path {
     /// The bytes in hexadecimal, if they are no text.
     pub(crate) fn raw(&self) -> Option<String> {
         let is_text = std::str::from_utf8(&self.0).is_ok();
-        (!is_text).then(|| self.0.iter().map(|byte| format!("{byte:02x}")).collect())
+        (!is_text).then(|| hexadecimal(&self.0))
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 impl Serialize for Path {

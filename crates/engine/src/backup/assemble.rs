@@ -11,6 +11,7 @@ use siltstone_store::container::ContainerKind;
 use siltstone_store::region::{ChunkEntry, EncodedRegion, REGION_PLAIN_BYTES_TARGET, RegionEncoder};
 use siltstone_store::secrets::RepositoryKeys;
 use siltstone_store::{ChunkNumber, Fingerprint, StoreError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A region on its way to the packer, in the order it was cut off.
 pub(super) type RegionTicket = (ContainerKind, Ticket<Result<EncodedRegion, StoreError>>);
@@ -22,12 +23,23 @@ struct RegionStage {
     plain: Vec<u8>,
 }
 
+/// Chunks of earlier snapshots that are as good as unknown, so that they are stored again.
+#[derive(Debug, Default)]
+pub(super) struct Unusable {
+    /// Those that the manifest names but the storage lost.
+    pub(super) lost: RoaringTreemap,
+    /// Set by the planner when it meets damage in the previous catalog. It runs ahead of the entries whose nodes could be damaged, so
+    /// none of these is used again.
+    pub(super) catalog_damaged: AtomicBool,
+}
+
 /// Gives numbers to chunks and keeps account of them. It is also where the catalog and long recipes store their pieces.
 pub(super) struct ChunkStore<'a, 'env> {
     keys: &'a RepositoryKeys,
     index: FingerprintIndex,
-    /// Chunks that the manifest names but the storage lost: as good as unknown, so that they are stored again.
-    lost: &'a RoaringTreemap,
+    unusable: &'a Unusable,
+    /// The first number that this run gives to a catalog piece.
+    metadata_from: ChunkNumber,
     next_data: ChunkNumber,
     next_metadata: ChunkNumber,
     data: RegionStage,
@@ -36,7 +48,7 @@ pub(super) struct ChunkStore<'a, 'env> {
     packer: Sender<RegionTicket>,
     /// Numbers the snapshot needs.
     necessary: RoaringTreemap,
-    /// Numbers of the file being put together; they count only if it comes to an end.
+    /// Numbers that came up since the last entry: its own, and those of the parts of its recipe. They count once it is in the catalog.
     pending: RoaringTreemap,
     account: Account,
 }
@@ -65,7 +77,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
     pub(super) fn new(
         keys: &'a RepositoryKeys,
         index: FingerprintIndex,
-        lost: &'a RoaringTreemap,
+        unusable: &'a Unusable,
         next: (ChunkNumber, ChunkNumber),
         encoders: Pool<'env, Option<RegionEncoder>>,
         packer: Sender<RegionTicket>,
@@ -73,7 +85,8 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         Self {
             keys,
             index,
-            lost,
+            unusable,
+            metadata_from: next.1,
             next_data: next.0,
             next_metadata: next.1,
             data: RegionStage::default(),
@@ -108,15 +121,15 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         Ok(number)
     }
 
-    /// The current file is complete: the snapshot needs its chunks.
-    pub(super) fn keep_file(&mut self) {
+    /// The current entry is in the catalog: the snapshot needs its chunks, and the nodes that were finished with it.
+    pub(super) fn keep_entry(&mut self) {
         if !self.pending.is_empty() {
             self.necessary |= std::mem::take(&mut self.pending);
         }
     }
 
-    /// The current file could not be read to its end: the snapshot does not hold it.
-    pub(super) fn drop_file(&mut self) {
+    /// The current entry could not be read to its end, or was refused: the snapshot does not hold it.
+    pub(super) fn drop_entry(&mut self) {
         self.pending.clear();
     }
 
@@ -127,7 +140,13 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
 
     fn known(&self, fingerprint: &Fingerprint) -> Result<Option<ChunkNumber>, EngineError> {
         let found = self.index.get(fingerprint)?;
-        Ok(found.filter(|number| self.lost.is_empty() || !self.lost.contains(number.0)))
+        Ok(found.filter(|number| !self.is_unusable(*number)))
+    }
+
+    fn is_unusable(&self, number: ChunkNumber) -> bool {
+        let Unusable { lost, catalog_damaged } = self.unusable;
+        let is_earlier_catalog = number.is_metadata() && number < self.metadata_from;
+        (is_earlier_catalog && catalog_damaged.load(Ordering::Acquire)) || (!lost.is_empty() && lost.contains(number.0))
     }
 
     fn add_to_region(&mut self, kind: ContainerKind, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
@@ -168,6 +187,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
 
     /// Hands on what is left.
     pub(super) fn finish(mut self) -> Result<Assembled, EngineError> {
+        self.keep_entry();
         self.flush(ContainerKind::Data)?;
         self.flush(ContainerKind::Metadata)?;
         Ok(Assembled {
@@ -195,7 +215,7 @@ impl MetadataSink for ChunkStore<'_, '_> {
                 number
             }
         };
-        self.necessary.insert(number.0);
+        self.pending.insert(number.0);
         Ok(number)
     }
 }

@@ -28,15 +28,9 @@ impl Cache {
     }
 
     /// Where the index may put what does not fit in memory: the cache's folder, else the system's for temporary files.
-    pub(super) fn spill_dir(folder: Option<&Path>, repository: &Repository) -> Result<PathBuf, EngineError> {
-        let Some(folder) = folder else {
-            return Ok(std::env::temp_dir());
-        };
-        let folder = folder.join(repository.id().to_string());
-        match std::fs::create_dir_all(&folder) {
-            Ok(()) => Ok(folder),
-            Err(_) => Ok(std::env::temp_dir()),
-        }
+    pub(super) fn spill_dir(folder: Option<&Path>, repository: &Repository) -> PathBuf {
+        let folder = folder.map(|folder| folder.join(repository.id().to_string()));
+        folder.filter(|folder| std::fs::create_dir_all(folder).is_ok()).unwrap_or_else(std::env::temp_dir)
     }
 
     /// Tells if the store has an older manifest than one seen before.

@@ -22,11 +22,11 @@ pub(super) struct Tally {
 pub(super) struct Entries<'s, 'a, 'env> {
     catalog: CatalogWriter<&'s mut ChunkStore<'a, 'env>>,
     observer: &'s dyn Observer,
-    wants_entries: bool,
+    is_heard: bool,
     /// The recipe of the file whose chunks are coming in.
     recipe: RecipeWriter,
-    /// Content of files with several names, by device and inode, and how many names are still to come.
-    linked: HashMap<(u64, u64), (Content, u64)>,
+    /// Files with several names, by device and inode, as they were read, and how many names are still to come.
+    linked: HashMap<(u64, u64), (Content, Metadata, u64)>,
     tally: Tally,
 }
 
@@ -35,7 +35,7 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         Self {
             catalog: CatalogWriter::new(store),
             observer,
-            wants_entries: observer.wants_entries(),
+            is_heard: observer.wants_entries(),
             recipe: RecipeWriter::new(),
             linked: HashMap::new(),
             tally: Tally::default(),
@@ -46,14 +46,17 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
     pub(super) fn item(&mut self, item: Item) -> Result<(), EngineError> {
         match item {
             Item::Ready { entry, action, needs } => {
+                let is_kept = self.push(&entry, action)?;
                 if let Content::File { recipe, size } = &entry.content {
-                    let store = self.catalog.sink_mut();
-                    inline_runs(recipe).chain(needs).for_each(|run| store.keep_range(run.range()));
+                    if is_kept {
+                        let store = self.catalog.sink_mut();
+                        inline_runs(recipe).chain(needs).for_each(|run| store.keep_range(run.range()));
+                    }
                     self.observer.advance(1, *size);
                 }
-                self.push(&entry, action)
+                Ok(())
             }
-            Item::Link { path, metadata, action } => self.link(path, metadata, action),
+            Item::Link { path, metadata, action } => self.link(path, &metadata, action),
             Item::Read(_) => unreachable!("files to be read come as pieces"),
         }
     }
@@ -87,23 +90,26 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
             self.problem(problem);
         }
         if !end.is_complete {
-            self.catalog.sink_mut().drop_file();
+            self.catalog.sink_mut().drop_entry();
             return Ok(());
         }
-        self.catalog.sink_mut().keep_file();
         let content = Content::File { size: end.size, recipe };
-        if end.metadata.links > 1 {
-            let names = end.metadata.links - 1;
-            self.linked.insert((end.metadata.device, end.metadata.inode), (content.clone(), names));
+        let entry = Entry { path: end.path, metadata: end.metadata, content };
+        let is_kept = self.push(&entry, end.action)?;
+        let Entry { metadata, content, .. } = entry;
+        if is_kept && metadata.links > 1 {
+            let names = metadata.links - 1;
+            self.linked.insert((metadata.device, metadata.inode), (content, metadata, names));
         }
-        self.push(&Entry { path: end.path, metadata: end.metadata, content }, end.action)
+        Ok(())
     }
 
-    /// Another name of a file that was read before it.
-    fn link(&mut self, path: EntryPath, metadata: Metadata, action: EntryAction) -> Result<(), EngineError> {
+    /// Another name of a file that was read before it. It gets the metadata that was read with the content, not what the walk found
+    /// later: newer times beside older content would pass for unchanged ever after.
+    fn link(&mut self, path: EntryPath, metadata: &Metadata, action: EntryAction) -> Result<(), EngineError> {
         let inode = (metadata.device, metadata.inode);
         self.observer.advance(1, 0);
-        let Some((content, names)) = self.linked.get_mut(&inode) else {
+        let Some((content, as_read, names)) = self.linked.get_mut(&inode) else {
             self.problem(&Problem::entry(
                 &path,
                 ProblemKind::Unreadable,
@@ -111,29 +117,31 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
             ));
             return Ok(());
         };
-        let content = content.clone();
+        let (content, metadata) = (content.clone(), as_read.clone());
         *names -= 1;
         if *names == 0 {
             self.linked.remove(&inode);
         }
-        self.push(&Entry { path, metadata, content }, action)
+        self.push(&Entry { path, metadata, content }, action).map(drop)
     }
 
-    fn push(&mut self, entry: &Entry, action: EntryAction) -> Result<(), EngineError> {
+    /// Puts an entry into the catalog; `false` if it is one that the catalog cannot hold, which is told.
+    fn push(&mut self, entry: &Entry, action: EntryAction) -> Result<bool, EngineError> {
         match self.catalog.push(entry) {
-            Ok(()) => {}
+            Ok(()) => self.catalog.sink_mut().keep_entry(),
             Err(error @ (StoreError::Limit { .. } | StoreError::Refused { .. })) => {
+                self.catalog.sink_mut().drop_entry();
                 self.problem(&Problem::entry(&entry.path, ProblemKind::Unreadable, error));
-                return Ok(());
+                return Ok(false);
             }
             Err(error) => return Err(error.into()),
         }
         self.count(entry, action);
-        if self.wants_entries {
+        if self.is_heard {
             let bytes = if let Content::File { size, .. } = entry.content { size } else { 0 };
             self.observer.entry(&entry.path, action, bytes);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn count(&mut self, entry: &Entry, action: EntryAction) {

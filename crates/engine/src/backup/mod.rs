@@ -20,29 +20,28 @@ use crate::chunks::ChunkSource;
 use crate::fs::{ExcludeRules, ScanDetail, ScanItem, ScanOptions, Scanner, absolute_source};
 use crate::index::FingerprintIndex;
 use crate::lease::{is_dead, now, this_holder};
-use crate::observer::Notice;
+use crate::observer::{EntryAction, Notice};
 use crate::pack::{ContainerSink, DrySink, Packed, Packer};
 use crate::parallel::{Pool, cores, spawn_named};
 use crate::{EngineError, Observer};
-use assemble::{Assembled, ChunkStore, RegionTicket};
+use assemble::{Assembled, ChunkStore, RegionTicket, Unusable};
 use commit::{Cache, open_index};
 use crossbeam_channel::{Receiver, bounded};
 use entries::Entries;
-use plan::{Planned, Planner, Step};
+use plan::{Item, Planned, Planner, Step};
 use read::{Buffers, FileEnd, ReadStage};
 use roaring::RoaringTreemap;
 use siltstone_chunk::{Chunker, Sizes};
-use siltstone_store::catalog::{EntryPath, Metadata};
+use siltstone_store::catalog::{Content, EntryPath, Metadata};
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
 use siltstone_store::region::RegionEncoder;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, SeriesWriter, lost_containers, newest_manifest};
+use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, lost_containers, newest_manifest};
 use siltstone_store::storage::Listing;
 use siltstone_store::{ContainerId, SnapshotId, StoreError, Time};
 use std::io::Read;
-use std::path::PathBuf;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// What the queues, buffers and compressors take; the rest of the budget is the index's.
@@ -256,11 +255,12 @@ impl<'t> Task<'t> {
     fn acquire(&self) -> Result<SeriesWriter<'t>, EngineError> {
         let request = LeaseRequest {
             series_name: self.series,
-            holder: this_holder(&self.options.host, &self.options.user),
+            holder: this_holder(&self.options.user),
             purpose: "backup",
             now: now(),
-            is_dead: &|holder| is_dead(holder, &self.options.host),
+            is_dead: &is_dead,
             take_over: self.options.take_over,
+            reserve: ReserveUse::Keep,
         };
         let writer = SeriesWriter::acquire(self.repository, &request)?;
         if let Some(lease) = &writer.taken_over {
@@ -336,9 +336,10 @@ impl<'t> Task<'t> {
         if !lost.is_empty() {
             self.observer.notice(&Notice::ContainersLost { chunks: lost.len() });
         }
-        let spill = Cache::spill_dir(self.options.cache.as_deref(), self.repository)?;
+        let spill = Cache::spill_dir(self.options.cache.as_deref(), self.repository);
         let index = self.index(manifest, &chunks, &lost, spill.as_ref())?;
-        let stages = Stages { task: self, manifest, chunks: &chunks, lost: &lost, sink };
+        let unusable = Unusable { lost, ..Unusable::default() };
+        let stages = Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink };
         stages.run(source, index)
     }
 
@@ -347,7 +348,7 @@ impl<'t> Task<'t> {
         manifest: &Manifest,
         chunks: &ChunkSource<'_>,
         lost: &RoaringTreemap,
-        spill: &std::path::Path,
+        spill: &Path,
     ) -> Result<FingerprintIndex, EngineError> {
         let budget = self.options.memory_bytes - FIXED_MEMORY_BYTES;
         let cache = self.options.cache.as_deref().map(|folder| Cache::new(folder, self.repository, manifest.series));
@@ -371,32 +372,33 @@ struct Stages<'s, 't> {
     task: &'s Task<'t>,
     manifest: &'s Manifest,
     chunks: &'s ChunkSource<'t>,
-    lost: &'s RoaringTreemap,
+    unusable: &'s Unusable,
     sink: &'s dyn ContainerSink,
 }
 
-impl<'s, 't> Stages<'s, 't> {
+impl Stages<'_, '_> {
     fn run(&self, source: Source, index: FingerprintIndex) -> Result<Flow, EngineError> {
         let workers = cores();
         let keys = self.task.repository.keys();
         let buffers = Buffers::new(self.task.chunker.sizes().max());
         let level = self.task.options.compression_level;
-        let stream_error = Mutex::new(None);
         std::thread::scope(|scope| {
             let (packer_in, packer_out) = bounded::<RegionTicket>(REGIONS_AHEAD_MAX);
             let packer = spawn_named(scope, "pack", move || self.pack(&packer_out));
             let encoders = Pool::start(scope, "encode", workers, workers, || RegionEncoder::new(level).ok());
             let hashers = Pool::start(scope, "hash", workers, workers, || ());
             let (steps_in, steps_out) = bounded(STEPS_AHEAD_MAX);
+            let (assembler, assembling) = bounded(0);
             let stage = ReadStage {
                 chunker: self.task.chunker,
                 buffers: &buffers,
                 keys,
                 hashers,
                 observer: self.task.observer,
+                assembling,
             };
             let next = (self.manifest.next_data, self.manifest.next_metadata);
-            let store = ChunkStore::new(keys, index, self.lost, next, encoders, packer_in);
+            let store = ChunkStore::new(keys, index, self.unusable, next, encoders, packer_in);
 
             let assembled = match source {
                 Source::Paths(paths) => {
@@ -409,41 +411,38 @@ impl<'s, 't> Stages<'s, 't> {
                     let planner = spawn_named(scope, "plan", move || {
                         let scanner = self.scanner(&paths, ScanDetail::Full)?;
                         let parent = self.manifest.snapshots().last();
-                        let Self { task, chunks, lost, .. } = *self;
-                        Planner::new(task.options, task.observer, chunks, parent, lost, steps_in, jobs_in).run(scanner)
+                        let Self { task, chunks, unusable, .. } = *self;
+                        Planner::new(task.options, task.observer, chunks, parent, unusable, steps_in, jobs_in)
+                            .run(scanner)
                     });
                     if self.task.options.estimate {
                         let paths = paths_of(&self.task.paths);
                         spawn_named(scope, "estimate", move || self.estimate(&paths));
                     }
                     let assembled = self.assemble(store, steps_out, &buffers);
+                    drop(assembler);
                     joined(planner).and_then(|planned| Ok((planned, assembled?)))
                 }
                 Source::Stream { name, reader } => {
                     let (pieces_in, pieces_out) = bounded(STEPS_AHEAD_MAX);
-                    let _ = steps_in.send(Step::Pieces(pieces_out));
+                    let (above, end) = self.stream_entries(&name)?;
+                    let _ = steps_in.send(Step::Items(above)).and_then(|()| steps_in.send(Step::Pieces(pieces_out)));
                     drop(steps_in);
-                    let stream_error = &stream_error;
-                    let end = self.stream_end(&name)?;
-                    spawn_named(scope, "read", move || {
-                        if let Err(source) = stage.run_stream(reader, end, pieces_in) {
-                            let name = name.display().to_string();
-                            *stream_error.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-                                Some(EngineError::Stream { name, source });
-                        }
-                    });
-                    self.assemble(store, steps_out, &buffers).map(|assembled| (Planned::default(), assembled))
+                    let reader = spawn_named(scope, "read", move || stage.run_stream(reader, end, pieces_in));
+                    let assembled = self.assemble(store, steps_out, &buffers);
+                    drop(assembler);
+                    // A failed stream looks like an empty one to the stages behind it: its outcome must be known before any commit.
+                    let failed = |source| EngineError::Stream { name: name.display().to_string(), source };
+                    let read = joined(reader).map_err(failed);
+                    assembled.and_then(|assembled| read.map(|()| (Planned::default(), assembled)))
                 }
             };
             // What the packer met comes first: it makes the stages before it stop.
             let packed = joined(packer)?;
-            let (planned, (entries, root, assembled)) = assembled?;
-            if let Some(error) = stream_error.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take() {
-                return Err(error);
-            }
             if self.task.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
+            let (planned, (entries, root, assembled)) = assembled?;
             Ok(Flow { planned, entries, root, assembled, packed })
         })
     }
@@ -513,31 +512,34 @@ impl<'s, 't> Stages<'s, 't> {
         Ok((tally, root, store.finish()?))
     }
 
-    /// What the one file of a stream is recorded as: a regular file of now, for its owner alone.
-    fn stream_end(&self, name: &std::path::Path) -> Result<impl FnOnce(u64) -> FileEnd + Send + use<>, EngineError> {
+    /// What a stream is recorded as: a regular file of now, for its owner alone, and the directories that its name puts above it.
+    fn stream_entries(
+        &self,
+        name: &Path,
+    ) -> Result<(Vec<Item>, impl FnOnce(u64) -> FileEnd + Send + use<>), EngineError> {
         let bytes = self.task.paths.first().map(|path| path.strip_prefix(b"/").unwrap_or(path).to_vec());
         let invalid = || EngineError::NoSource {
             path: name.to_owned(),
             source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "this is no name for a stream"),
         };
         let path = EntryPath::new(bytes.unwrap_or_default()).map_err(|_| invalid())?;
-        let time = self.task.options.time.unwrap_or_else(now);
-        Ok(move |size| FileEnd {
-            path,
-            metadata: Metadata {
-                mode: 0o600,
-                uid: rustix::process::geteuid().as_raw(),
-                gid: rustix::process::getegid().as_raw(),
-                modified: time,
-                links: 1,
-                ..Metadata::default()
-            },
-            action: crate::observer::EntryAction::New,
-            size,
-            read_bytes: size,
-            is_complete: true,
-            problem: None,
-        })
+        let metadata = |mode| Metadata {
+            mode,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            modified: self.task.options.time.unwrap_or_else(now),
+            links: 1,
+            ..Metadata::default()
+        };
+        let mut above: Vec<Item> = std::iter::successors(path.parent(), EntryPath::parent)
+            .map(|path| plan::ready(path, metadata(0o700), Content::Directory, None))
+            .collect();
+        above.reverse();
+        let metadata = metadata(0o600);
+        let action = EntryAction::New;
+        let end =
+            move |size| FileEnd { path, metadata, action, size, read_bytes: size, is_complete: true, problem: None };
+        Ok((above, end))
     }
 }
 

@@ -5,6 +5,7 @@
 //! in the order is kept by the channel that the job's results will come through.
 
 use super::BackupOptions;
+use super::assemble::Unusable;
 use super::read::{Job, ReadyPiece, ToRead};
 use crate::chunks::ChunkSource;
 use crate::fs::{FileKind, Problem, ProblemKind, ScanEntry, ScanItem, Scanner};
@@ -12,13 +13,13 @@ use crate::observer::{EntryAction, Notice};
 use crate::parallel::Ticket;
 use crate::{EngineError, Observer};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use roaring::RoaringTreemap;
 use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath, Metadata};
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::recipe::{Piece, Recipe};
 use siltstone_store::{ChunkRun, StoreError};
 use std::collections::HashSet;
 use std::iter::Peekable;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A batch is handed on at this many entries,
 const BATCH_ENTRIES_MAX: usize = 256;
@@ -55,13 +56,13 @@ struct Previous<'s, 'r> {
     source: &'s ChunkSource<'r>,
     entries: Peekable<Box<dyn Iterator<Item = Result<Entry, StoreError>> + 's>>,
     /// Set once the catalog turned out to be damaged; from there on all is new.
-    damaged: bool,
+    damaged: &'s AtomicBool,
 }
 
 pub(super) struct Planner<'s, 'r> {
     options: &'s BackupOptions,
     observer: &'s dyn Observer,
-    lost: &'s RoaringTreemap,
+    unusable: &'s Unusable,
     previous: Option<Previous<'s, 'r>>,
     /// Files with several names of which one is being read, by device and inode.
     links: HashSet<(u64, u64)>,
@@ -88,16 +89,16 @@ impl<'s, 'r> Planner<'s, 'r> {
         observer: &'s dyn Observer,
         source: &'s ChunkSource<'r>,
         parent: Option<&'s Snapshot>,
-        lost: &'s RoaringTreemap,
+        unusable: &'s Unusable,
         steps: Sender<Step>,
         jobs: Sender<Job>,
     ) -> Self {
         let previous = parent.map(|parent| {
             let entries: Box<dyn Iterator<Item = _> + 's> = Box::new(CatalogReader::new(source, parent.root).entries());
-            Previous { source, entries: entries.peekable(), damaged: false }
+            Previous { source, entries: entries.peekable(), damaged: &unusable.catalog_damaged }
         });
         let (links, batch) = (HashSet::new(), Vec::new());
-        Self { options, observer, lost, previous, links, steps, jobs, batch, batch_bytes: 0, has_reads: false }
+        Self { options, observer, unusable, previous, links, steps, jobs, batch, batch_bytes: 0, has_reads: false }
     }
 
     /// Walks to the end, or until a later stage goes away or the user asks to stop.
@@ -184,8 +185,9 @@ impl<'s, 'r> Planner<'s, 'r> {
                 runs
             }
         };
-        let is_lost = |run: &ChunkRun| !self.lost.is_disjoint(&std::iter::once(run.range()).flatten().collect());
-        let lost = !self.lost.is_empty() && (needs.iter().any(is_lost) || inline_runs(recipe).any(|run| is_lost(&run)));
+        let lost = &self.unusable.lost;
+        let is_lost = |run: &ChunkRun| !lost.is_disjoint(&std::iter::once(run.range()).flatten().collect());
+        let lost = !lost.is_empty() && (needs.iter().any(is_lost) || inline_runs(recipe).any(|run| is_lost(&run)));
         (!lost).then(|| (recipe.clone(), needs))
     }
 
@@ -225,7 +227,8 @@ impl<'s, 'r> Planner<'s, 'r> {
     }
 }
 
-fn ready(path: EntryPath, metadata: Metadata, content: Content, previous: Option<Entry>) -> Item {
+/// An entry that needs no reading.
+pub(super) fn ready(path: EntryPath, metadata: Metadata, content: Content, previous: Option<Entry>) -> Item {
     let action = match previous {
         None => EntryAction::New,
         Some(previous) if previous.metadata == metadata && previous.content == content => EntryAction::Unchanged,
@@ -249,7 +252,7 @@ pub(super) fn inline_runs(recipe: &Recipe) -> impl Iterator<Item = ChunkRun> + '
 impl Previous<'_, '_> {
     /// The entry at `path`; what comes before it in the previous catalog is passed over.
     fn at(&mut self, path: &EntryPath, observer: &dyn Observer) -> Option<Entry> {
-        if self.damaged {
+        if self.damaged.load(Ordering::Relaxed) {
             return None;
         }
         loop {
@@ -257,7 +260,7 @@ impl Previous<'_, '_> {
                 Err(error) => {
                     let reason = format!("{error}; files from here on are read again");
                     observer.problem(&Problem::object("the previous catalog", ProblemKind::Damaged, reason));
-                    self.damaged = true;
+                    self.damaged.store(true, Ordering::Release);
                     return None;
                 }
                 Ok(entry) if entry.path > *path => return None,

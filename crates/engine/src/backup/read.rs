@@ -9,11 +9,12 @@ use crate::fs::{FileHandle, Problem, ProblemKind, SourceFile};
 use crate::lease::now;
 use crate::observer::EntryAction;
 use crate::parallel::{Pool, Ticket};
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, Sender, select};
 use siltstone_chunk::Chunker;
 use siltstone_store::catalog::{EntryPath, Metadata};
 use siltstone_store::secrets::RepositoryKeys;
 use siltstone_store::{Fingerprint, Time};
+use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read};
 use std::sync::{Mutex, PoisonError};
 
@@ -105,12 +106,15 @@ pub(super) struct ReadStage<'a, 'env> {
     pub(super) keys: &'env RepositoryKeys,
     pub(super) hashers: Pool<'env, ()>,
     pub(super) observer: &'a dyn Observer,
+    /// Disconnected once the assembling stage has ended. Its end alone would not show here: a queue of steps that nobody takes any
+    /// more still holds the receivers of their pieces, as long as the planner holds the queue.
+    pub(super) assembling: Receiver<Infallible>,
 }
 
 /// The stage after has gone away; it has the error to tell.
 pub(super) struct Stopped;
 
-impl<'env> ReadStage<'_, 'env> {
+impl ReadStage<'_, '_> {
     /// Works off jobs until there are no more.
     pub(super) fn run(&self, jobs: &Receiver<Job>) {
         for job in jobs {
@@ -194,13 +198,13 @@ impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
             Err(problem) => return self.add(end(metadata, 0, 0, false, Some(problem))),
         };
         source.update(&mut metadata);
+        distrust_fresh(&mut metadata, now());
         let part = match self.read_content(&source)? {
             Err(error) => end(metadata, 0, 0, false, Some(Problem::entry(&path, ProblemKind::Unreadable, error))),
             Ok((size, read_bytes)) => {
                 let changed = size != source.size() || source.changed_since_open().unwrap_or(true);
                 let reason = "what was read is stored, and may be a mixture of before and after";
                 let problem = changed.then(|| Problem::entry(&path, ProblemKind::ChangedWhileRead, reason));
-                distrust_fresh(&mut metadata);
                 end(metadata, size, read_bytes, true, problem)
             }
         };
@@ -302,7 +306,10 @@ impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
             }
             ReadyPiece { bytes, parts }
         });
-        self.out.send(ticket).map_err(|_| Stopped)
+        select! {
+            send(self.out, ticket) -> sent => sent.map_err(|_| Stopped),
+            recv(self.stage.assembling) -> _ => Err(Stopped),
+        }
     }
 }
 
@@ -312,10 +319,10 @@ impl Drop for PieceWriter<'_, '_, '_> {
     }
 }
 
-/// Forgets the change time of an inode changed within the last tick, so that the next backup reads the file again.
-fn distrust_fresh(metadata: &mut Metadata) {
+/// Forgets the change time of an inode changed within the last tick before it was opened, so that the next backup reads the file again.
+fn distrust_fresh(metadata: &mut Metadata, opened: Time) {
     let nanoseconds = |time: Time| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
-    let age = nanoseconds(now()) - nanoseconds(metadata.changed);
+    let age = nanoseconds(opened) - nanoseconds(metadata.changed);
     if age < TICK_NANOSECONDS {
         metadata.changed = Time::default();
     }

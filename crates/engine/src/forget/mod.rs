@@ -1,7 +1,7 @@
 //! Forgetting snapshots: choose ([`policy`]), commit without them, delete what is dead whole, rewrite what is dead in part.
 //!
 //! Which containers are dead follows from the bitmaps of necessary chunks alone: no container is read for it. One whose dead share
-//! passes the threshold is rewritten ([`rewrite`]): its survivors move to a new container, which is durable and committed before
+//! passes the threshold is rewritten (`rewrite`): its survivors move to a new container, which is durable and committed before
 //! the old one goes. On a full disk the first commit is made from the reserve, whole dead containers give their space back, and
 //! rewriting is put off.
 //!
@@ -16,11 +16,12 @@ use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer};
+use rewrite::Stopped;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, SeriesWriter, manifest_object_bytes, newest_manifest};
+use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, manifest_object_bytes, newest_manifest};
 use siltstone_store::storage::{Listing, ObjectName};
 use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -38,8 +39,6 @@ pub struct ForgetOptions {
     /// Take over a lease whose holder cannot be seen from here.
     pub take_over: bool,
     /// Who does it, recorded in the lease.
-    pub host: String,
-    /// Likewise.
     pub user: String,
     /// Compression level of zstd for rewritten regions.
     pub compression_level: i32,
@@ -170,7 +169,8 @@ fn forget_in_series(
         let plan = plan(&stored.manifest, ids, options.rewrite_threshold);
         summary.snapshots_removed += named;
         let orphans = orphan_bytes(repository, &stored.manifest)?;
-        return dry_run(repository, plan, stored.manifest.sequence + 1, stored.object_bytes, orphans, options, summary);
+        let held = stored.object_bytes + orphans;
+        return dry_run(repository, plan, stored.manifest.sequence + 1, held, options, observer, summary);
     }
     let mut writer = acquire(repository, &stored.manifest.name, options, observer)?;
     match execute(repository, &mut writer, ids, options, observer) {
@@ -196,11 +196,12 @@ fn acquire<'r>(
 ) -> Result<SeriesWriter<'r>, EngineError> {
     let request = LeaseRequest {
         series_name,
-        holder: this_holder(&options.host, &options.user),
+        holder: this_holder(&options.user),
         purpose: "forget",
         now: now(),
-        is_dead: &|holder| is_dead(holder, &options.host),
+        is_dead: &is_dead,
         take_over: options.take_over,
+        reserve: ReserveUse::Spend,
     };
     let writer = SeriesWriter::acquire(repository, &request)?;
     if let Some(lease) = &writer.taken_over {
@@ -228,22 +229,22 @@ fn dry_run(
     repository: &Repository,
     plan: Plan,
     lease: u64,
-    manifest_bytes: u64,
-    orphan_bytes: u64,
+    held_bytes: u64,
     options: &ForgetOptions,
+    observer: &dyn Observer,
     summary: &mut ForgetSummary,
 ) -> Result<i64, EngineError> {
     let sink = DrySink::new(lease);
     let mut next = plan.next;
-    let mut gone: u64 = orphan_bytes + manifest_bytes + object_bytes(&plan.dead);
+    let mut gone: u64 = held_bytes + object_bytes(&plan.dead);
     let mut made = 0;
     summary.containers_deleted += plan.dead.len() as u64;
     if !plan.to_rewrite.is_empty() {
-        let packed = rewrite::rewrite(repository, next.series, &plan.to_rewrite, &plan.live, options, &sink)?;
-        gone += object_bytes(&plan.to_rewrite);
-        made += object_bytes(&packed);
-        summary.containers_rewritten += plan.to_rewrite.len() as u64;
-        replace(&mut next, &plan.to_rewrite, packed);
+        let (old, new) = rewrite_sound(repository, next.series, plan.to_rewrite, &plan.live, options, &sink, observer)?;
+        gone += object_bytes(&old);
+        made += object_bytes(&new);
+        summary.containers_rewritten += old.len() as u64;
+        replace(&mut next, &old, new);
     }
     next.lease = None;
     made += manifest_object_bytes(&next)?;
@@ -264,8 +265,8 @@ fn execute(
     writer.delete(&container_ids(&plan.dead))?;
     let mut done = ForgetSummary { containers_deleted: plan.dead.len() as u64, ..ForgetSummary::default() };
     if rewrites {
-        match rewrite_and_commit(repository, writer, &plan.to_rewrite, &plan.live, options) {
-            Ok(()) => done.containers_rewritten = plan.to_rewrite.len() as u64,
+        match rewrite_and_commit(repository, writer, plan.to_rewrite, &plan.live, options, observer) {
+            Ok(rewritten) => done.containers_rewritten = rewritten,
             Err(error) if error.is_full() => {
                 // The snapshots are gone and whole dead containers have been given back; this part waits for the next forget.
                 observer.notice(&Notice::RewriteDeferred);
@@ -284,16 +285,45 @@ fn execute(
 fn rewrite_and_commit(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
-    to_rewrite: &[ContainerRecord],
+    to_rewrite: Vec<ContainerRecord>,
     live: &RoaringTreemap,
     options: &ForgetOptions,
-) -> Result<(), StoreError> {
-    let sink: &dyn ContainerSink = writer;
-    let packed = rewrite::rewrite(repository, writer.series(), to_rewrite, live, options, sink)?;
+    observer: &dyn Observer,
+) -> Result<u64, StoreError> {
+    let (wanted, sink): (_, &dyn ContainerSink) = (to_rewrite.len(), writer);
+    let (old, new) = rewrite_sound(repository, writer.series(), to_rewrite, live, options, sink, observer)?;
     let mut next = writer.manifest().clone();
-    replace(&mut next, to_rewrite, packed);
+    replace(&mut next, &old, new);
     writer.commit(next, false, now())?;
-    writer.delete(&container_ids(to_rewrite))
+    writer.delete(&container_ids(&old))?;
+    if old.len() < wanted {
+        writer.sweep()?;
+    }
+    Ok(old.len() as u64)
+}
+
+/// Rewrites the containers that can be read, and gives them with the new ones. A damaged container is told and stays as it is, for
+/// what is sound of it is still needed; what was made of it before the damage was met is left to be swept.
+fn rewrite_sound(
+    repository: &Repository,
+    series: SeriesId,
+    mut to_rewrite: Vec<ContainerRecord>,
+    live: &RoaringTreemap,
+    options: &ForgetOptions,
+    sink: &dyn ContainerSink,
+    observer: &dyn Observer,
+) -> Result<(Vec<ContainerRecord>, Vec<ContainerRecord>), StoreError> {
+    loop {
+        match rewrite::rewrite(repository, series, &to_rewrite, live, options, sink) {
+            Ok(new) => return Ok((to_rewrite, new)),
+            Err(Stopped { at, error }) if error.is_damage() && at < to_rewrite.len() => {
+                let name = to_rewrite.remove(at).object_name(series).to_string();
+                let reason = format!("{error}; it is kept as it is");
+                observer.problem(&Problem::object(name, ProblemKind::Damaged, reason));
+            }
+            Err(Stopped { error, .. }) => return Err(error),
+        }
+    }
 }
 
 fn replace(manifest: &mut Manifest, old: &[ContainerRecord], new: Vec<ContainerRecord>) {

@@ -123,7 +123,7 @@ pub fn span_text(span: &Span) -> String {
         (i64::from(span.get_hours()), 'h'),
     ];
     let given = parts.iter().filter(|(number, _)| *number != 0);
-    given.map(|(number, unit)| format!("{number}{unit}")).collect()
+    given.fold(String::new(), |text, (number, unit)| format!("{text}{number}{unit}"))
 }
 
 /// What a rule counts by; two moments of equal key lie in one period.
@@ -232,7 +232,7 @@ fn is_off(count: Option<u32>) -> bool {
 }
 
 fn is_zero(span: Option<Span>) -> bool {
-    span.is_none_or(|span| span.is_zero())
+    span.is_none_or(Span::is_zero)
 }
 
 fn first_moment(like: &Zoned) -> Zoned {

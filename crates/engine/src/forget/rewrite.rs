@@ -12,6 +12,12 @@ use siltstone_store::region::{ChunkEntry, REGION_PLAIN_BYTES_TARGET, RegionDecod
 use siltstone_store::repository::Repository;
 use siltstone_store::{SeriesId, StoreError};
 
+/// Why rewriting stopped, and at which container.
+pub(super) struct Stopped {
+    pub(super) at: usize,
+    pub(super) error: StoreError,
+}
+
 /// Makes new containers of what `live` needs from `records`, and gives their records. Memory: two containers and two regions.
 pub(super) fn rewrite(
     repository: &Repository,
@@ -20,49 +26,72 @@ pub(super) fn rewrite(
     live: &RoaringTreemap,
     options: &ForgetOptions,
     sink: &dyn ContainerSink,
-) -> Result<Vec<ContainerRecord>, StoreError> {
-    let mut survivors = Survivors {
-        packer: Packer::new(repository.keys(), series, sink),
-        encoder: RegionEncoder::new(options.compression_level)?,
-        kind: ContainerKind::Data,
-        chunks: Vec::new(),
-        plain: Vec::new(),
-    };
-    let mut decoder = RegionDecoder::new()?;
-    let storage = repository.storage();
-    for record in records {
-        let reader = ContainerReader::open(storage, repository.keys(), series, record)?;
-        survivors.begin(record.kind)?;
-        for (at, region) in reader.index().regions().iter().enumerate() {
-            let alive = region.chunks.iter().filter(|chunk| live.contains(chunk.number.0)).count();
-            if alive == region.chunks.len() {
-                survivors.flush()?;
-                survivors.packer.push(record.kind, &reader.copy_region(storage, at)?)?;
-            } else if alive > 0 {
-                let plain = reader.read_region(storage, at, &mut decoder)?;
-                reader.verify_region(repository.keys(), at, &plain)?;
-                for (chunk, bytes) in split_region(&region.chunks, &plain) {
-                    if live.contains(chunk.number.0) {
-                        survivors.push(chunk, bytes)?;
-                    }
-                }
-            }
-        }
+) -> Result<Vec<ContainerRecord>, Stopped> {
+    let last = records.len().saturating_sub(1);
+    let mut survivors = Survivors::new(repository, series, options, sink).map_err(|error| Stopped { at: 0, error })?;
+    for (at, record) in records.iter().enumerate() {
+        survivors.take(repository, series, record, live).map_err(|error| Stopped { at, error })?;
     }
-    survivors.flush()?;
-    Ok(survivors.packer.finish()?.containers)
+    let packed = survivors.flush().and_then(|()| survivors.packer.finish());
+    Ok(packed.map_err(|error| Stopped { at: last, error })?.containers)
 }
 
 /// Chunks gathered for the next region.
 struct Survivors<'a> {
     packer: Packer<'a>,
     encoder: RegionEncoder,
+    decoder: RegionDecoder,
     kind: ContainerKind,
     chunks: Vec<ChunkEntry>,
     plain: Vec<u8>,
 }
 
-impl Survivors<'_> {
+impl<'a> Survivors<'a> {
+    fn new(
+        repository: &'a Repository,
+        series: SeriesId,
+        options: &ForgetOptions,
+        sink: &'a dyn ContainerSink,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            packer: Packer::new(repository.keys(), series, sink),
+            encoder: RegionEncoder::new(options.compression_level)?,
+            decoder: RegionDecoder::new()?,
+            kind: ContainerKind::Data,
+            chunks: Vec::new(),
+            plain: Vec::new(),
+        })
+    }
+
+    /// Takes what `live` needs of one container.
+    fn take(
+        &mut self,
+        repository: &Repository,
+        series: SeriesId,
+        record: &ContainerRecord,
+        live: &RoaringTreemap,
+    ) -> Result<(), StoreError> {
+        let storage = repository.storage();
+        let reader = ContainerReader::open(storage, repository.keys(), series, record)?;
+        self.begin(record.kind)?;
+        for (at, region) in reader.index().regions().iter().enumerate() {
+            let alive = region.chunks.iter().filter(|chunk| live.contains(chunk.number.0)).count();
+            if alive == region.chunks.len() {
+                self.flush()?;
+                self.packer.push(record.kind, &reader.copy_region(storage, at)?)?;
+            } else if alive > 0 {
+                let plain = reader.read_region(storage, at, &mut self.decoder)?;
+                reader.verify_region(repository.keys(), at, &plain)?;
+                for (chunk, bytes) in split_region(&region.chunks, &plain) {
+                    if live.contains(chunk.number.0) {
+                        self.push(chunk, bytes)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn begin(&mut self, kind: ContainerKind) -> Result<(), StoreError> {
         if self.kind != kind {
             self.flush()?;

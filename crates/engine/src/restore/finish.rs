@@ -4,7 +4,7 @@ use super::place::Placing;
 use super::{RestoreSummary, Task};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::fs::{Problem, Selection, TargetDir};
+use crate::fs::{Problem, ProblemKind, Selection, TargetDir};
 use crate::observer::EntryAction;
 use siltstone_store::catalog::{EntryPath, Metadata};
 use std::collections::BTreeSet;
@@ -22,6 +22,8 @@ struct Frame {
     used: bool,
     /// The names it holds in the snapshot; gathered only to delete others.
     names: BTreeSet<Vec<u8>>,
+    /// Whether a damaged part of the catalog may hold more names of it: then nothing in it is deleted.
+    is_incomplete: bool,
 }
 
 /// Applies metadata to all restored directories; removes what the snapshot does not hold, if asked.
@@ -34,7 +36,11 @@ pub(super) fn finish_directories(
 ) -> Result<(), EngineError> {
     let delete = task.options.delete;
     let mut leave = |frame: Frame| {
-        if delete && frame.selected {
+        if delete && frame.selected && frame.is_incomplete {
+            let reason =
+                "the catalog is damaged here: what else the snapshot holds is not known, so nothing is removed";
+            placing.report(&Problem::at(frame.target.as_ref(), ProblemKind::NotRemoved, reason));
+        } else if delete && frame.selected {
             let target = placing.target;
             let is_wanted = |name: &[u8]| frame.holds(name) || is_excluded(task, &frame, name);
             let mut removed = |path: &EntryPath| {
@@ -54,29 +60,24 @@ pub(super) fn finish_directories(
             }
         }
     };
-    walk(task, chunks, &mut leave, &mut |problem| placing.report(&problem))
+    walk(task, chunks, &mut leave)
 }
 
 /// How much `--delete` would remove; for a dry run.
 pub(super) fn count_extra(task: &Task<'_>, target: &TargetDir, chunks: &ChunkSource<'_>) -> Result<u64, EngineError> {
     let mut extra = 0;
     let mut leave = |frame: Frame| {
-        if frame.selected {
+        if frame.selected && !frame.is_incomplete {
             let names = target.list(frame.target.as_ref()).unwrap_or_default();
             extra += names.iter().filter(|name| !frame.holds(name) && !is_excluded(task, &frame, name)).count() as u64;
         }
     };
-    walk(task, chunks, &mut leave, &mut |_| {})?;
+    walk(task, chunks, &mut leave)?;
     Ok(extra)
 }
 
 /// Walks the directories of the part, calling `leave` for each after all below it.
-fn walk(
-    task: &Task<'_>,
-    chunks: &ChunkSource<'_>,
-    leave: &mut dyn FnMut(Frame),
-    report: &mut dyn FnMut(Problem),
-) -> Result<(), EngineError> {
+fn walk(task: &Task<'_>, chunks: &ChunkSource<'_>, leave: &mut dyn FnMut(Frame)) -> Result<(), EngineError> {
     let root = Frame {
         path: None,
         target: None,
@@ -84,6 +85,7 @@ fn walk(
         selected: task.options.filter.takes_everything() && task.part.below.is_none(),
         used: false,
         names: BTreeSet::new(),
+        is_incomplete: false,
     };
     let mut frames = vec![root];
     let gather = task.options.delete;
@@ -91,8 +93,13 @@ fn walk(
         if task.observer.is_cancelled() {
             return Err(EngineError::Interrupted);
         }
-        // A damaged node was told by the first walk.
-        let Ok(entry) = entry else { continue };
+        // A damaged node was told by the first walk. What it held lies, in the order of the walk, in the directories open here.
+        let Ok(entry) = entry else {
+            for frame in &mut frames {
+                frame.is_incomplete = true;
+            }
+            continue;
+        };
         let is_below = |frame: &Frame| frame.path.as_ref().is_none_or(|path| entry.path.is_beneath(path));
         while frames.last().is_some_and(|frame| !is_below(frame)) {
             pop(&mut frames, leave);
@@ -110,6 +117,7 @@ fn walk(
                 selected,
                 used: selected,
                 names: BTreeSet::new(),
+                is_incomplete: false,
             });
         } else if selected && let Some(frame) = frames.last_mut() {
             frame.used = true;
@@ -118,7 +126,6 @@ fn walk(
     while !frames.is_empty() {
         pop(&mut frames, leave);
     }
-    let _ = report;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Restore: plan -> fetch -> open -> decode -> verify -> place.
 //!
-//! The catalog is walked twice. The first walk ([`walk`]) makes directories, links and special files as it meets them and gathers
-//! regular files into batches; a batch's content is placed region by region ([`place`]) while the next is gathered. The second
-//! ([`finish`]) gives directories their metadata, deepest first, when nothing below them changes any more. Memory holds two
+//! The catalog is walked twice. The first walk (`walk`) makes directories, links and special files as it meets them and gathers
+//! regular files into batches; a batch's content is placed region by region (`place`) while the next is gathered. The second
+//! (`finish`) gives directories their metadata, deepest first, when nothing below them changes any more. Memory holds two
 //! batches, whatever the snapshot.
 
 mod finish;

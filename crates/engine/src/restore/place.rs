@@ -49,6 +49,14 @@ struct Placement {
     file_offset: u64,
 }
 
+impl FileTask {
+    /// Whether what now has the file's name is the file, if with gaps where its content was lost. Known once its batch is done.
+    pub(super) fn is_in_place(&self) -> bool {
+        let damaged = self.damaged.load(Ordering::Relaxed) && self.draft != Draft::InPlace;
+        !damaged && !self.failed.load(Ordering::Relaxed)
+    }
+}
+
 /// Files that are restored together.
 #[derive(Default)]
 pub(super) struct Batch {
@@ -208,7 +216,7 @@ impl<'a> Placing<'a> {
                 (Ok((container, place)), Some(decoder)) => {
                     let container = u32::try_from(container).unwrap_or(u32::MAX);
                     let moved = [Placement { container, place, ..placement }];
-                    let result = self.decode(&moved[0], source, decoder);
+                    let result = decode(&moved[0], source, decoder);
                     self.write_placements(&running.batch, &moved, source, &result);
                 }
                 (Err(error), _) => self.write_placements(&running.batch, &[placement], source, &Err(error)),
@@ -227,28 +235,21 @@ impl<'a> Placing<'a> {
         decoder: Option<&mut RegionDecoder>,
     ) -> Vec<usize> {
         let placements = &batch.placements[range.clone()];
-        let (Some(first), Some(decoder)) = (placements.first(), decoder) else {
+        let Some(first) = placements.first() else {
             return Vec::new();
         };
         if self.observer.is_cancelled() {
             return Vec::new();
         }
-        let plain = self.decode(first, chunks, decoder);
+        let plain = match decoder {
+            Some(decoder) => decode(first, chunks, decoder),
+            None => Err(StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }),
+        };
         if plain.as_ref().is_err_and(StoreError::is_not_found) {
             return range.collect();
         }
         self.write_placements(batch, placements, chunks, &plain);
         Vec::new()
-    }
-
-    fn decode(
-        &self,
-        placement: &Placement,
-        chunks: &ChunkSource<'_>,
-        decoder: &mut RegionDecoder,
-    ) -> Result<Vec<u8>, StoreError> {
-        let reader = chunks.reader(placement.container as usize)?;
-        reader.read_region(chunks.repository().storage(), placement.place.region, decoder)
     }
 
     /// Writes placements of one region, given its plain bytes or what became of them.
@@ -320,8 +321,9 @@ impl<'a> Placing<'a> {
         }
         self.observer.advance(0, dealt);
         if file.left.fetch_sub(dealt, Ordering::AcqRel) == dealt {
-            if let Some(open) = open {
-                self.complete(file, &open);
+            match open {
+                Some(open) => self.complete(file, &open),
+                None => self.give_up(file),
             }
         }
     }
@@ -389,11 +391,7 @@ impl<'a> Placing<'a> {
         let damaged = file.damaged.load(Ordering::Relaxed);
         let failed = file.failed.load(Ordering::Relaxed);
         if failed || (damaged && file.draft != Draft::InPlace) {
-            // What stood there before is better than half of what should.
-            if file.draft != Draft::InPlace {
-                let _ = self.target.discard(&file.path, file.draft);
-            }
-            return;
+            return self.give_up(file);
         }
         if (file.has_holes || self.sparse || damaged)
             && let Err(error) = open.set_size(file.size)
@@ -410,6 +408,13 @@ impl<'a> Placing<'a> {
         self.observer.advance(1, 0);
         if self.observer.wants_entries() {
             self.observer.entry(&file.path, EntryAction::Restored, file.size);
+        }
+    }
+
+    /// Leaves what stood there before, which is better than half of what should.
+    fn give_up(&self, file: &FileTask) {
+        if file.draft != Draft::InPlace {
+            let _ = self.target.discard(&file.path, file.draft);
         }
     }
 
@@ -450,4 +455,10 @@ impl<'a> Placing<'a> {
         }
         Ok(())
     }
+}
+
+/// The plain bytes of the region a chunk lies in.
+fn decode(placement: &Placement, chunks: &ChunkSource<'_>, decoder: &mut RegionDecoder) -> Result<Vec<u8>, StoreError> {
+    let reader = chunks.reader(placement.container as usize)?;
+    reader.read_region(chunks.repository().storage(), placement.place.region, decoder)
 }

@@ -1,32 +1,45 @@
 //! The first walk: everything but the metadata of directories.
 
-use super::place::{Batch, Placing, Running};
+use super::place::{Batch, FileTask, Placing, Running};
 use super::{Overwrite, RestoreSummary, Task, manifest_of};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::fs::{Draft, InTheWay, Made, NodeKind, Problem, ProblemKind, Selection, Status};
+use crate::fs::{Draft, InTheWay, Made, NodeKind, Problem, ProblemKind, Selection, Status, Subject};
 use crate::observer::{EntryAction, Notice};
 use crate::parallel::{Pool, cores};
-use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
-use siltstone_store::recipe::Recipe;
+use siltstone_store::Time;
+use siltstone_store::catalog::{Content, Entry, EntryPath};
 use siltstone_store::region::RegionDecoder;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What is to become of an entry.
 enum Fate {
     /// It is made, under this draft if it is a file.
     Make(Draft),
-    /// What is there stays.
-    Keep,
+    /// What is there stays, whether or not it is what the snapshot holds.
+    Keep { as_wanted: bool },
 }
+
+/// A name that a file has, another that it is to have, and what becomes of what stands there.
+type Link = (EntryPath, EntryPath, InTheWay);
 
 /// A directory on the way to the current entry.
 struct Above {
     path: EntryPath,
-    metadata: Metadata,
     /// Whether it exists in the target by now; one that is only passed through is made when something below it is taken.
     made: Option<Made>,
+}
+
+/// Something with several names.
+struct Linked {
+    first: EntryPath,
+    /// How many names are to come.
+    names: u64,
+    /// What must agree with a further name's: an inode's number may have been given anew during the backup.
+    kind: std::mem::Discriminant<Content>,
+    size: u64,
+    modified: Time,
 }
 
 /// The walk's state.
@@ -37,10 +50,10 @@ struct Walk<'w, 'a> {
     above: Vec<Above>,
     next_draft: u64,
     batch: Batch,
-    /// Files with several names that have been taken, by device and inode: the first name and how many are to come.
-    linked: HashMap<(u64, u64), (EntryPath, u64)>,
+    /// What has several names and was taken under its first, by device and inode.
+    linked: HashMap<(u64, u64), Linked>,
     /// Names to be linked once the batch is in place.
-    links: Vec<(EntryPath, EntryPath, InTheWay)>,
+    links: Vec<Link>,
 }
 
 /// Walks the part of the snapshot and places all of it.
@@ -53,7 +66,9 @@ pub(super) fn place_all<'a>(
     std::thread::scope(|scope| {
         let workers = cores();
         let pool = Pool::start(scope, "place", workers, 2 * workers, || RegionDecoder::new().ok());
-        let mut running: Option<(Running, Vec<(EntryPath, EntryPath, InTheWay)>)> = None;
+        let mut running: Option<(Running, Vec<Link>)> = None;
+        // First names of files with several that could not be put in place: something else may stand there.
+        let mut missing: HashSet<EntryPath> = HashSet::new();
         let mut walk = Walk {
             task,
             placing,
@@ -64,20 +79,24 @@ pub(super) fn place_all<'a>(
             linked: HashMap::new(),
             links: Vec::new(),
         };
-        let mut finish =
-            |running: Option<(Running, Vec<(EntryPath, EntryPath, InTheWay)>)>| -> Result<(), EngineError> {
-                let Some((running, links)) = running else { return Ok(()) };
-                let batch = placing.finish(running, &mut || reload(task), chunks)?;
-                for (existing, path, in_the_way) in links {
-                    if let Err(problem) = placing.target.make_hard_link(&existing, &path, in_the_way) {
-                        placing.report(&problem);
-                    }
+        let mut finish = |running: Option<(Running, Vec<Link>)>| -> Result<(), EngineError> {
+            let Some((running, links)) = running else { return Ok(()) };
+            let batch = placing.finish(running, &mut || reload(task), chunks)?;
+            let is_missing = |file: &&FileTask| file.metadata.links > 1 && !file.is_in_place();
+            missing.extend(batch.files.iter().filter(is_missing).map(|file| file.path.clone()));
+            for (existing, path, in_the_way) in links {
+                if missing.contains(&existing) {
+                    let reason = format!("it is another name of {}, which failed", Subject::Entry(existing));
+                    placing.report(&Problem::entry(&path, ProblemKind::NotWritten, reason));
+                } else if let Err(problem) = placing.target.make_hard_link(&existing, &path, in_the_way) {
+                    placing.report(&problem);
                 }
-                if placing.verify {
-                    placing.verify_batch(&batch, chunks);
-                }
-                Ok(())
-            };
+            }
+            if placing.verify {
+                placing.verify_batch(&batch, chunks);
+            }
+            Ok(())
+        };
         for entry in task.entries(chunks) {
             if task.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
@@ -118,8 +137,9 @@ impl Walk<'_, '_> {
             return;
         };
         self.above.retain(|above| path.is_beneath(&above.path));
+        self.add_missing_above(&path);
         if entry.is_directory() {
-            self.above.push(Above { path, metadata: entry.metadata, made: None });
+            self.above.push(Above { path, made: None });
             if selection == Selection::Selected {
                 self.summary.entries += 1;
                 self.make_directories();
@@ -133,8 +153,19 @@ impl Walk<'_, '_> {
         self.make_directories();
         match self.fate(&path, &entry) {
             Ok(Fate::Make(draft)) => self.make(path, entry, draft, chunks),
-            Ok(Fate::Keep) => self.keep(path, &entry),
+            Ok(Fate::Keep { as_wanted }) => self.keep(&path, &entry, as_wanted),
             Err(problem) => self.placing.report(&problem),
+        }
+    }
+
+    /// Directories above an entry that did not come before it, because their part of the catalog is damaged or a pattern leaves them out.
+    fn add_missing_above(&mut self, path: &EntryPath) {
+        let bytes = path.as_bytes();
+        let known = self.above.last().map_or(0, |above| above.path.as_bytes().len() + 1);
+        for (end, _) in bytes.iter().enumerate().skip(known).filter(|(_, byte)| **byte == b'/') {
+            if let Some(path) = bytes.get(..end).and_then(|bytes| EntryPath::new(bytes).ok()) {
+                self.above.push(Above { path, made: None });
+            }
         }
     }
 
@@ -155,7 +186,6 @@ impl Walk<'_, '_> {
                     Made::Existing
                 }
             });
-            let _ = &above.metadata;
         }
     }
 
@@ -176,27 +206,55 @@ impl Walk<'_, '_> {
             Overwrite::IfNewer => there.modified >= entry.metadata.modified,
         };
         if keep {
-            return Ok(Fate::Keep);
+            return Ok(Fate::Keep { as_wanted: is_as_wanted(&there, entry) });
+        }
+        if there.kind == NodeKind::Directory && self.task.options.delete && self.task.options.filter.takes_everything()
+        {
+            // Nothing it holds is in the snapshot, or the entry could not be no directory.
+            self.remove_directory(path);
+            return Ok(Fate::Make(Draft::InPlace));
         }
         self.next_draft += 1;
         Ok(Fate::Make(Draft::Beside(self.next_draft)))
     }
 
-    fn keep(&mut self, path: EntryPath, entry: &Entry) {
+    fn remove_directory(&mut self, path: &EntryPath) {
+        let (mut deleted, task) = (0, self.task);
+        let mut removed = |path: &EntryPath| {
+            deleted += 1;
+            if task.observer.wants_entries() {
+                task.observer.entry(path, EntryAction::Deleted, 0);
+            }
+        };
+        for problem in self.placing.target.remove_tree(path, &mut removed) {
+            self.placing.report(&problem);
+        }
+        self.summary.deleted += deleted;
+    }
+
+    fn keep(&mut self, path: &EntryPath, entry: &Entry, as_wanted: bool) {
         if let Content::File { size, .. } = entry.content {
             self.summary.files_kept += 1;
             self.task.observer.advance(1, size);
         }
         self.tell(&entry.path, EntryAction::Kept, 0);
-        self.remember_link(&path, &entry.metadata);
+        // Another file that has the name must not get the snapshot's other names too.
+        if as_wanted {
+            self.remember_link(path, entry);
+        }
     }
 
     fn make(&mut self, path: EntryPath, entry: Entry, draft: Draft, chunks: &ChunkSource<'_>) {
         let in_the_way = if draft == Draft::InPlace { InTheWay::Keep } else { InTheWay::Replace };
+        if self.link(&path, &entry, in_the_way) {
+            return;
+        }
         let target = self.placing.target;
         let made = match &entry.content {
             Content::File { size, recipe } => {
-                return self.file(path, entry.metadata.clone(), draft, (*size, recipe), chunks);
+                self.remember_link(&path, &entry);
+                let (file, placing) = ((path, entry.metadata, draft), self.placing);
+                return self.batch.add(chunks, file, (*size, recipe), &mut |problem| placing.report(&problem));
             }
             Content::Directory => Ok(()),
             Content::Symlink { target: to } => target.make_symlink(&path, to, in_the_way),
@@ -210,42 +268,42 @@ impl Walk<'_, '_> {
                 for problem in target.apply_metadata(Some(&path), &entry.metadata) {
                     self.placing.report(&problem);
                 }
+                self.remember_link(&path, &entry);
                 self.tell(&entry.path, EntryAction::Restored, 0);
             }
         }
     }
 
-    fn file(
-        &mut self,
-        path: EntryPath,
-        metadata: Metadata,
-        draft: Draft,
-        content: (u64, &Recipe),
-        chunks: &ChunkSource<'_>,
-    ) {
-        let inode = (metadata.device, metadata.inode);
-        if metadata.links > 1
-            && let Some((existing, names)) = self.linked.get_mut(&inode)
-        {
-            let in_the_way = if draft == Draft::InPlace { InTheWay::Keep } else { InTheWay::Replace };
-            self.links.push((existing.clone(), path, in_the_way));
-            self.summary.files_restored += 1;
-            self.task.observer.advance(1, content.0);
-            *names -= 1;
-            if *names == 0 {
-                self.linked.remove(&inode);
-            }
-            return;
+    /// Whether this is a further name of what was taken under another; then it is linked once the batch is in place.
+    fn link(&mut self, path: &EntryPath, entry: &Entry, in_the_way: InTheWay) -> bool {
+        let inode = (entry.metadata.device, entry.metadata.inode);
+        let Some(linked) = self.linked.get_mut(&inode).filter(|linked| linked.is_same_as(entry)) else {
+            return false;
+        };
+        self.links.push((linked.first.clone(), path.clone(), in_the_way));
+        linked.names -= 1;
+        if linked.names == 0 {
+            self.linked.remove(&inode);
         }
-        self.remember_link(&path, &metadata);
-        let placing = self.placing;
-        self.batch.add(chunks, (path, metadata, draft), content, &mut |problem| placing.report(&problem));
+        if let Content::File { size, .. } = entry.content {
+            self.summary.files_restored += 1;
+            self.task.observer.advance(1, size);
+        }
+        self.tell(&entry.path, EntryAction::Restored, 0);
+        true
     }
 
-    fn remember_link(&mut self, path: &EntryPath, metadata: &Metadata) {
+    fn remember_link(&mut self, path: &EntryPath, entry: &Entry) {
+        let metadata = &entry.metadata;
         if metadata.links > 1 {
             let inode = (metadata.device, metadata.inode);
-            self.linked.entry(inode).or_insert_with(|| (path.clone(), metadata.links - 1));
+            self.linked.entry(inode).or_insert_with(|| Linked {
+                first: path.clone(),
+                names: metadata.links - 1,
+                kind: std::mem::discriminant(&entry.content),
+                size: size_of(&entry.content),
+                modified: metadata.modified,
+            });
         }
     }
 
@@ -254,6 +312,18 @@ impl Walk<'_, '_> {
             self.task.observer.entry(path, action, bytes);
         }
     }
+}
+
+impl Linked {
+    fn is_same_as(&self, entry: &Entry) -> bool {
+        self.kind == std::mem::discriminant(&entry.content)
+            && self.size == size_of(&entry.content)
+            && self.modified == entry.metadata.modified
+    }
+}
+
+fn size_of(content: &Content) -> u64 {
+    if let Content::File { size, .. } = content { *size } else { 0 }
 }
 
 /// Whether what stands there has the kind, size and modification time of the entry.

@@ -1,7 +1,13 @@
 //! A repository on a simulated disk, a source folder to change, and restores to compare. Shared by the engine's tests.
-#![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unused_self, clippy::needless_pass_by_value)]
 
+pub mod faults;
+pub mod guarded;
+pub mod log;
+pub mod ruin;
+pub mod scene;
 pub mod tree;
+pub mod writer;
 
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::{self, CheckReport, ReadData};
@@ -10,6 +16,7 @@ use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_engine::{EngineError, Silent};
+use siltstone_store::catalog::EntryPath;
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{SimulatedDisk, Storage};
@@ -22,7 +29,7 @@ pub const PASSWORD: &[u8] = b"a password";
 
 /// A repository and a source.
 pub struct Sandbox {
-    pub folder: TempDir,
+    pub folder: Arc<TempDir>,
     pub storage: Arc<dyn Storage>,
 }
 
@@ -35,9 +42,14 @@ impl Sandbox {
     /// The same on a storage of the test's.
     pub fn on(storage: Arc<dyn Storage>) -> Self {
         init(storage.clone()).expect("a new repository");
-        let folder = TempDir::new().expect("a temporary folder");
+        let folder = Arc::new(TempDir::new().expect("a temporary folder"));
         std::fs::create_dir(folder.path().join("source")).expect("a source folder");
         Self { folder, storage }
+    }
+
+    /// The same source and cache beside another storage, such as a later state of this one's.
+    pub fn at(&self, storage: impl Storage + 'static) -> Self {
+        Self { folder: self.folder.clone(), storage: Arc::new(storage) }
     }
 
     pub fn source(&self) -> PathBuf {
@@ -142,7 +154,6 @@ impl Sandbox {
             dry_run,
             rewrite_threshold: forget::REWRITE_THRESHOLD_DEFAULT,
             take_over: false,
-            host: "host".into(),
             user: "user".into(),
             compression_level: 1,
         }
@@ -168,6 +179,12 @@ impl Sandbox {
 pub fn init(storage: Arc<dyn Storage>) -> Result<Repository, EngineError> {
     let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
     Ok(Repository::init(storage, PASSWORD, &label, Argon2Cost::TEST, backup::default_chunker())?)
+}
+
+/// An absolute path as a snapshot calls it.
+pub fn entry_path(path: &Path) -> EntryPath {
+    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
+    EntryPath::new(bytes.strip_prefix(b"/").expect("an absolute path")).expect("a path")
 }
 
 /// Bytes that do not compress, the same for the same seed.

@@ -10,6 +10,7 @@ use std::fmt;
 #[command(
     next_help_heading = "Rules (n: a number or 'unlimited'; a span such as 1y5m7d2h, back from the newest snapshot)"
 )]
+#[allow(clippy::struct_field_names, reason = "they are the names of the options")]
 pub(super) struct RuleArgs {
     /// Keep the last n snapshots
     #[arg(short = 'l', long, value_name = "n")]

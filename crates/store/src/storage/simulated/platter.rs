@@ -121,7 +121,11 @@ impl Platter {
         for Pending { name, change, .. } in own {
             match change {
                 Change::Put { bytes, .. } | Change::Create { bytes } => self.make_durable(name, bytes),
-                Change::Delete => drop(self.durable.remove(&name)),
+                Change::Delete => {
+                    // It deleted what it saw: a create of unsure outcome, too.
+                    self.pending.retain(|other| other.name != name || !matches!(other.change, Change::Create { .. }));
+                    self.durable.remove(&name);
+                }
             }
         }
     }

@@ -1,0 +1,66 @@
+//! A repository with snapshots, and what each of them must restore to, whatever happens.
+
+use super::tree::Tree;
+use super::{Sandbox, noise};
+use siltstone_engine::check::ReadData;
+use siltstone_store::SnapshotId;
+use siltstone_store::storage::SimulatedDisk;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub struct Scene {
+    pub sandbox: Sandbox,
+    pub disk: SimulatedDisk,
+    /// The snapshots in the order they were made.
+    pub ids: Vec<SnapshotId>,
+    pub trees: BTreeMap<SnapshotId, Tree>,
+}
+
+impl Scene {
+    /// An empty repository and source.
+    pub fn new() -> Self {
+        let disk = SimulatedDisk::new();
+        let sandbox = Sandbox::on(Arc::new(disk.clone()));
+        Self { sandbox, disk, ids: Vec::new(), trees: BTreeMap::new() }
+    }
+
+    /// Two snapshots that share a container, and a source that differs from both.
+    pub fn with_two_snapshots() -> Self {
+        let mut scene = Self::new();
+        scene.sandbox.write("kept/large", &noise(1, 60_000));
+        scene.sandbox.write("changed", &noise(2, 60_000));
+        scene.sandbox.symlink("kept/link", "large");
+        scene.backup();
+        scene.sandbox.write("changed", &noise(3, 60_000));
+        scene.backup();
+        scene.sandbox.write("changed", &noise(4, 50_000));
+        scene.sandbox.write("added", b"a little");
+        scene
+    }
+
+    /// Makes a snapshot of the source as it is.
+    pub fn backup(&mut self) -> SnapshotId {
+        let id = self.sandbox.backup();
+        self.ids.push(id);
+        self.trees.insert(id, self.source());
+        id
+    }
+
+    /// The source as it is.
+    pub fn source(&self) -> Tree {
+        super::tree::read(&self.sandbox.source())
+    }
+
+    /// Every snapshot found restores to its tree (one that is not known, to the source as it is), and all bytes are sound. Gives the
+    /// snapshots found.
+    pub fn assert_sound(&self, disk: &SimulatedDisk, story: &str) -> BTreeSet<SnapshotId> {
+        let found = self.sandbox.at(disk.clone());
+        let ids: BTreeSet<_> = found.snapshots().iter().map(|view| view.snapshot.id).collect();
+        for id in &ids {
+            let expected = self.trees.get(id).cloned().unwrap_or_else(|| self.source());
+            assert!(found.restored(*id) == expected, "snapshot {} differs after {story}", id.short());
+        }
+        assert_eq!(found.check(ReadData::All).findings, [], "after {story}");
+        ids
+    }
+}

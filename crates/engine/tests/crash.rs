@@ -1,0 +1,211 @@
+//! Whatever write fails, and whenever the power goes, what was committed stays: every write of every command that writes is hit in every
+//! way on the simulated disk, and each disk found afterwards must restore every committed snapshot identically, check clean to the
+//! last byte, and take the next backup, which removes what the interrupted run left.
+//!
+//! Every write is hit, none sampled: the sources are small, so that a run makes some ten writes. Sampled are the fates of writes that were
+//! pending when the power went (the two extremes and two random draws per fault; the store's own tests draw more).
+
+mod common;
+
+use common::faults::{Found, at_every_write, copy, writes_of};
+use common::scene::Scene;
+use common::{PASSWORD, writer};
+use siltstone_engine::backup::BackupOptions;
+use siltstone_engine::check::ReadData;
+use siltstone_engine::forget::ForgetOptions;
+use siltstone_engine::{EngineError, snapshots};
+use siltstone_store::keys::{Argon2Cost, KeyLabel};
+use siltstone_store::repository::Repository;
+use siltstone_store::storage::{Listing, SimulatedDisk, Storage};
+use siltstone_store::{SnapshotId, StoreError, Time};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Options of a run whose predecessor may not have ended peacefully; it was this very process, so it does not count as dead.
+fn backup_options(scene: &Scene) -> BackupOptions {
+    BackupOptions { force: true, take_over: true, ..scene.sandbox.options() }
+}
+
+fn forget_options(scene: &Scene) -> ForgetOptions {
+    ForgetOptions { take_over: true, rewrite_threshold: 0.0, ..scene.sandbox.forget_options(false) }
+}
+
+fn try_backup(scene: &Scene, disk: &SimulatedDisk) -> Result<SnapshotId, EngineError> {
+    let summary = scene.sandbox.at(disk.clone()).try_backup(&backup_options(scene))?;
+    Ok(summary.snapshot.expect("a backup that ends well makes a snapshot"))
+}
+
+fn try_forget(scene: &Scene, disk: &SimulatedDisk, ids: &[SnapshotId]) -> Result<(), EngineError> {
+    scene.sandbox.at(disk.clone()).try_forget(ids, &forget_options(scene)).map(|_| ())
+}
+
+/// The next backup works, and leaves no orphans.
+fn assert_recovers(scene: &Scene, disk: &SimulatedDisk, story: &str) {
+    let id = try_backup(scene, disk).unwrap_or_else(|error| panic!("the next backup: {error} after {story}"));
+    assert!(scene.assert_sound(disk, story).contains(&id), "after {story}");
+    assert_eq!(scene.sandbox.at(disk.clone()).check(ReadData::None).orphans, 0, "after {story}");
+}
+
+fn examine_backup(scene: &Scene, found: &Found<'_, Result<SnapshotId, EngineError>>) {
+    let ids = scene.assert_sound(&found.disk, &found.story);
+    let new: Vec<_> = ids.iter().filter(|id| !scene.trees.contains_key(id)).collect();
+    assert_eq!(ids.len() - new.len(), scene.trees.len(), "a committed snapshot is gone after {}", found.story);
+    assert!(new.len() <= 1, "{}", found.story);
+    if let Ok(id) = found.result {
+        assert_eq!(new, [id], "a backup that ended well is there after {}", found.story);
+    }
+    if found.recover {
+        assert_recovers(scene, &found.disk, &found.story);
+    }
+}
+
+fn examine_forget(scene: &Scene, found: &Found<'_, Result<(), EngineError>>, gone: &[SnapshotId]) {
+    let ids = scene.assert_sound(&found.disk, &found.story);
+    let all: BTreeSet<_> = scene.ids.iter().copied().collect();
+    let rest: BTreeSet<_> = scene.ids.iter().copied().filter(|id| !gone.contains(id)).collect();
+    assert!(ids == rest || (ids == all && found.result.is_err()), "{}", found.story);
+    if found.recover {
+        try_forget(scene, &found.disk, gone).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+        assert_eq!(scene.assert_sound(&found.disk, &found.story), rest);
+        found.disk.set_capacity(None);
+        assert_recovers(scene, &found.disk, &found.story);
+    }
+}
+
+#[test]
+fn a_backup_hit_at_any_write_costs_no_committed_snapshot() {
+    let scene = Scene::with_two_snapshots();
+    at_every_write(&scene.disk, |disk| try_backup(&scene, disk), |found| examine_backup(&scene, found));
+}
+
+#[test]
+fn a_first_backup_hit_at_any_write_leaves_a_repository_that_takes_the_next() {
+    let scene = Scene::new();
+    scene.sandbox.write("file", &common::noise(1, 40_000));
+    at_every_write(&scene.disk, |disk| try_backup(&scene, disk), |found| examine_backup(&scene, found));
+}
+
+#[test]
+fn forgetting_with_containers_rewritten_hit_at_any_write_costs_no_other_snapshot() {
+    let scene = Scene::with_two_snapshots();
+    let gone = [scene.ids[0]];
+    let sound = copy(&scene.disk);
+    let summary = scene.sandbox.at(sound).try_forget(&gone, &forget_options(&scene)).expect("forgetting");
+    assert!(summary.containers_rewritten > 0 && summary.containers_deleted > 0, "{summary:?}");
+    at_every_write(&scene.disk, |disk| try_forget(&scene, disk, &gone), |found| examine_forget(&scene, found, &gone));
+}
+
+#[test]
+fn forgetting_on_a_disk_full_to_the_last_byte_hit_at_any_write_costs_no_other_snapshot() {
+    let scene = Scene::with_two_snapshots();
+    let gone = [scene.ids[0]];
+    let full = copy(&scene.disk);
+    full.set_capacity(Some(full.used_bytes()));
+    at_every_write(&full, |disk| try_forget(&scene, disk, &gone), |found| examine_forget(&scene, found, &gone));
+}
+
+#[test]
+fn a_backup_that_takes_a_dead_writers_lease_over_hit_at_any_write_costs_no_committed_snapshot() {
+    let scene = Scene::with_two_snapshots();
+    leave_lease_and_orphans(&scene.sandbox.repository());
+    let found = scene.sandbox.check(ReadData::All);
+    assert!(found.findings.is_empty() && found.orphans > 0, "{found:?}");
+    at_every_write(&scene.disk, |disk| try_backup(&scene, disk), |found| examine_backup(&scene, found));
+}
+
+/// A writer takes the lease, writes a container, and is gone.
+fn leave_lease_and_orphans(repository: &Repository) {
+    let writer = writer::acquire(repository, writer::dead_holder(), false).expect("the lease");
+    writer.put(&writer::container(repository, &writer)).expect("a container");
+    repository.storage().barrier().expect("a barrier");
+}
+
+#[test]
+fn a_dead_writers_lease_is_taken_over_without_being_told_to() {
+    let scene = Scene::with_two_snapshots();
+    leave_lease_and_orphans(&scene.sandbox.repository());
+    let options = BackupOptions { take_over: false, ..backup_options(&scene) };
+    let summary = scene.sandbox.try_backup(&options).expect("the holder is known to be dead");
+    assert!(scene.assert_sound(&scene.disk, "taking over").contains(&summary.snapshot.expect("a snapshot")));
+    assert_eq!(scene.sandbox.check(ReadData::All).orphans, 0);
+}
+
+#[test]
+fn an_init_hit_at_any_write_leaves_a_repository_or_a_place_for_one() {
+    let scene = Scene::new();
+    let init = |disk: &SimulatedDisk| common::init(Arc::new(disk.clone())).map(|_| ());
+    at_every_write(&SimulatedDisk::new(), init, |found| {
+        let story = &found.story;
+        match Repository::open(Arc::new(found.disk.clone()), PASSWORD) {
+            Ok(_) => {}
+            Err(StoreError::NotARepository { .. }) if found.result.is_err() => {
+                init(&found.disk).unwrap_or_else(|error| panic!("{error} at the second attempt after {story}"));
+                let keys = found.disk.list(Listing::Keys).expect("a list");
+                assert_eq!(keys.len(), 1, "no slot of the first attempt is left after {story}");
+            }
+            Err(error) => panic!("{error} after {story}"),
+        }
+        assert_recovers(&scene, &found.disk, story);
+    });
+}
+
+#[test]
+fn a_password_change_hit_at_any_write_never_locks_the_repository() {
+    let scene = Scene::with_two_snapshots();
+    let change = |disk: &SimulatedDisk| -> Result<(), EngineError> {
+        let mut repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
+        let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
+        repository.change_password(b"another", &label, Argon2Cost::TEST)?;
+        Ok(())
+    };
+    at_every_write(&scene.disk, change, |found| {
+        let [old, new] =
+            [PASSWORD, b"another"].map(|password| Repository::open(Arc::new(found.disk.clone()), password).is_ok());
+        assert!(old || new, "no password opens after {}", found.story);
+        assert!(found.result.is_err() || (new && !old), "after {}", found.story);
+        let password = if new { b"another" } else { PASSWORD };
+        let repository = Repository::open(Arc::new(found.disk.clone()), password).expect("it opens");
+        let listed = snapshots::list(&repository, &snapshots::SnapshotFilter::default()).expect("a list");
+        assert_eq!(listed.len(), 2, "after {}", found.story);
+    });
+}
+
+#[test]
+fn a_disk_full_at_any_point_of_a_backup_costs_nothing_and_forgetting_still_works() {
+    let scene = Scene::with_two_snapshots();
+    let used = scene.disk.used_bytes();
+    let sound = copy(&scene.disk);
+    try_backup(&scene, &sound).expect("room enough");
+    let grown = sound.used_bytes() - used;
+    let mut fulls = 0;
+    for room in (0..=grown + 8192).step_by(usize::try_from(grown / 16).expect("a small number").max(1)) {
+        let story = format!("a backup with {room} bytes of room");
+        let disk = copy(&scene.disk).with_capacity(used + room);
+        let result = try_backup(&scene, &disk);
+        if let Err(error) = &result {
+            fulls += 1;
+            assert!(matches!(error, EngineError::Store(error) if error.is_full()), "{error:?} after {story}");
+        }
+        // Whatever room the failed backup gave back, something else has taken by now.
+        disk.set_capacity(Some(disk.used_bytes()));
+        let ids = scene.assert_sound(&disk, &story);
+        assert_eq!(ids.len(), 2 + usize::from(result.is_ok()), "after {story}");
+        let before = disk.used_bytes();
+        try_forget(&scene, &disk, &scene.ids[..1]).unwrap_or_else(|error| panic!("forgetting: {error} after {story}"));
+        assert!(disk.used_bytes() + 50_000 < before, "{} of {before} bytes are left after {story}", disk.used_bytes());
+        assert_eq!(scene.assert_sound(&disk, &story).len(), ids.len() - 1);
+        disk.set_capacity(None);
+        assert_recovers(&scene, &disk, &story);
+    }
+    assert!(fulls >= 8, "{fulls} of the backups met a full disk");
+}
+
+#[test]
+fn every_run_makes_writes_to_be_hit() {
+    let scene = Scene::with_two_snapshots();
+    assert!(
+        writes_of(&scene.disk, |disk| try_backup(&scene, disk)) >= 7,
+        "lease, two containers, barrier, commit, tidying"
+    );
+    assert!(writes_of(&scene.disk, |disk| try_forget(&scene, disk, &scene.ids[..1])) >= 9);
+}

@@ -1,0 +1,109 @@
+//! How often the storage is asked: a restore reads every needed region once, forgetting whole containers reads none of them.
+
+mod common;
+
+use common::scene::Scene;
+use siltstone_engine::Silent;
+use siltstone_engine::restore::{self, RestoreOptions};
+use siltstone_store::container::{ContainerKind, ContainerReader};
+use siltstone_store::storage::{ObjectKind, ObjectName, Recorder, SimulatedDisk};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+type Recorded = Arc<Recorder<SimulatedDisk>>;
+
+/// A scene whose storage counts.
+fn recorded() -> (Scene, Recorded) {
+    let mut scene = Scene::new();
+    let recorder = Arc::new(Recorder::new(scene.disk.clone()));
+    scene.sandbox.storage = recorder.clone();
+    (scene, recorder)
+}
+
+#[test]
+fn a_restore_reads_each_region_and_each_index_once() {
+    let (mut scene, recorder) = recorded();
+    // Several regions, chunks that occur in several files and in distant regions, and a second snapshot's containers beside.
+    let (one, two) = (common::noise(1, 2_500_000), common::noise(2, 1_500_000));
+    scene.sandbox.write("a", &one);
+    scene.sandbox.write("b", &two);
+    scene.sandbox.write("c/both", &[two.as_slice(), &one].concat());
+    scene.backup();
+    scene.sandbox.write("d", &common::noise(3, 1_200_000));
+    let id = scene.backup();
+
+    let target = TempDir::new().expect("a temporary folder");
+    let (repository, view) = (scene.sandbox.repository(), scene.sandbox.view(id));
+    let options = RestoreOptions { verify: false, ..scene.sandbox.restore_options(target.path()) };
+    recorder.reset();
+    let summary = restore::restore(&repository, &view, &options, &Silent).expect("a restore");
+    assert_eq!((summary.problems, summary.files_restored), (0, 4));
+    let calls = recorder.reset();
+
+    let manifest = repository.manifest(view.series).expect("a manifest").expect("a manifest");
+    let mut regions_of_data = 0;
+    for record in &manifest.containers {
+        let reader =
+            ContainerReader::open(repository.storage(), repository.keys(), view.series, record).expect("opens");
+        let regions = reader.index().regions().len() as u64;
+        let of_this = calls.of(&ObjectName::Container(view.series, record.id));
+        assert_eq!(of_this.reads, 0, "no container is read whole: {}", record.id);
+        if record.kind == ContainerKind::Data {
+            assert_eq!(of_this.range_reads, 1 + regions, "its index and its regions, each once: {}", record.id);
+            regions_of_data += regions;
+        } else {
+            assert!(of_this.range_reads <= 1 + regions, "{}: {}", record.id, of_this.range_reads);
+        }
+    }
+    assert!(regions_of_data >= 5, "{regions_of_data} regions");
+    assert_eq!(calls.of_kind(ObjectKind::Manifest).reads, 1);
+    assert_eq!(calls.of_kind(ObjectKind::Config).reads + calls.of_kind(ObjectKind::Key).reads, 0);
+    let total = calls.total();
+    assert_eq!((total.puts, total.creates, total.deletes), (0, 0, 0), "a restore writes nothing");
+}
+
+#[test]
+fn restoring_one_file_reads_only_the_regions_it_needs() {
+    let (mut scene, recorder) = recorded();
+    scene.sandbox.write("large", &common::noise(1, 3_500_000));
+    scene.sandbox.write("small", b"a few bytes");
+    let id = scene.backup();
+    let target = TempDir::new().expect("a temporary folder");
+    let (repository, view) = (scene.sandbox.repository(), scene.sandbox.view(id));
+    let path = scene.sandbox.source().join("small");
+    let path = path.strip_prefix("/").expect("an absolute path").to_string_lossy().into_owned();
+    let below = siltstone_store::catalog::EntryPath::new(path.into_bytes()).expect("a path");
+    let options = RestoreOptions { below: Some(below), ..scene.sandbox.restore_options(target.path()) };
+    recorder.reset();
+    let summary = restore::restore(&repository, &view, &options, &Silent).expect("a restore");
+    assert_eq!((summary.problems, summary.files_restored), (0, 1));
+    let calls = recorder.reset();
+    assert!(calls.of_kind(ObjectKind::Container).bytes_read < 1_200_000, "{:?}", calls.of_kind(ObjectKind::Container));
+}
+
+#[test]
+fn forgetting_whole_containers_reads_none_of_them() {
+    let (mut scene, recorder) = recorded();
+    for version in 0..3 {
+        scene.sandbox.write("file", &common::noise(version, 300_000));
+        scene.backup();
+    }
+    recorder.reset();
+    let summary = scene.sandbox.forget(&scene.ids[1..2], false);
+    assert_eq!((summary.containers_deleted, summary.containers_rewritten), (2, 0));
+    let containers = recorder.reset().of_kind(ObjectKind::Container);
+    assert_eq!((containers.reads, containers.range_reads, containers.deletes), (0, 0, 2));
+    assert_eq!(scene.assert_sound(&scene.disk, "forgetting the second").len(), 2);
+}
+
+#[test]
+fn a_backup_without_changes_reads_no_file_content_and_writes_one_small_container() {
+    let (mut scene, recorder) = recorded();
+    scene.sandbox.write("file", &common::noise(1, 900_000));
+    scene.backup();
+    recorder.reset();
+    scene.sandbox.try_backup(&scene.sandbox.options()).expect("a backup");
+    let containers = recorder.reset().of_kind(ObjectKind::Container);
+    assert!(containers.bytes_written < 16 << 10, "{containers:?}");
+    assert!(containers.bytes_read < 64 << 10, "{containers:?}");
+}

@@ -1,0 +1,217 @@
+//! The engine against a plain copy: random trees, random edits, backups, forgetting and restores, in two series at once.
+//!
+//! After every step that writes to the repository each live snapshot restores to exactly the tree that was backed up, `check` finds
+//! nothing reading all data, every chunk number lives in one stretch of its series, and forgetting left exactly the bytes that its
+//! dry run had stated.
+//!
+//! `SILTSTONE_MODEL_CASES=500 cargo test -p siltstone-engine --test model` runs for longer.
+
+mod common;
+#[path = "model/edit.rs"]
+mod edit;
+
+use common::{Sandbox, tree};
+use edit::{Edit, any_edits};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use siltstone_engine::backup::{self, BackupOptions, Source};
+use siltstone_engine::check::ReadData;
+use siltstone_engine::forget::ForgetOptions;
+use siltstone_engine::restore::{self, RestoreOptions};
+use siltstone_engine::{EntryAction, Observer, Silent};
+use siltstone_store::SnapshotId;
+use siltstone_store::catalog::EntryPath;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Cases of an ordinary run; some 0.1 s each.
+const CASES: u32 = 60;
+const THRESHOLDS: [f64; 4] = [0.0, 0.2, 0.6, 1.0];
+const SERIES: [&str; 2] = ["one", "two"];
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Edit the tree of a series, then back it up.
+    Backup { series: usize, edits: Vec<Edit>, force: bool, has_cache: bool, memory_mib: u64 },
+    /// Forget those live snapshots whose bit is set.
+    Forget { chosen: u16, threshold: usize },
+    /// Restore a snapshot over what an earlier such step left, removing what does not belong.
+    RestoreOver { chosen: Index },
+    /// The index kept on this machine is lost.
+    LoseCache,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let memory_mib = prop_oneof![Just(160u64), Just(200), Just(512)];
+    let backup = (0..SERIES.len(), any_edits(), any::<bool>(), prop::bool::weighted(0.8), memory_mib).prop_map(
+        |(series, edits, force, has_cache, memory_mib)| Step::Backup { series, edits, force, has_cache, memory_mib },
+    );
+    let forget = (any::<u16>(), 0..THRESHOLDS.len()).prop_map(|(chosen, threshold)| Step::Forget { chosen, threshold });
+    prop_oneof![
+        10 => backup,
+        4 => forget,
+        2 => any::<Index>().prop_map(|chosen| Step::RestoreOver { chosen }),
+        1 => Just(Step::LoseCache),
+    ]
+}
+
+/// A live snapshot and the tree it must restore to.
+struct Live {
+    id: SnapshotId,
+    series: usize,
+    tree: tree::Tree,
+}
+
+struct Model {
+    sandbox: Sandbox,
+    live: Vec<Live>,
+    /// Where snapshots are restored over one another.
+    scratch: TempDir,
+}
+
+impl Model {
+    fn new() -> Self {
+        let model = Self { sandbox: Sandbox::new(), live: Vec::new(), scratch: folder() };
+        for series in 0..SERIES.len() {
+            std::fs::create_dir(model.source(series)).expect("a source");
+        }
+        model
+    }
+
+    fn source(&self, series: usize) -> PathBuf {
+        self.sandbox.folder.path().join(SERIES[series])
+    }
+
+    fn run(&mut self, step: &Step) {
+        match step {
+            Step::Backup { series, edits, force, has_cache, memory_mib } => {
+                let source = self.source(*series);
+                edits.iter().for_each(|edit| edit.apply(&source));
+                self.back_up(*series, *force, *has_cache, memory_mib << 20);
+                self.verify();
+            }
+            Step::Forget { chosen, threshold } => {
+                self.forget(*chosen, THRESHOLDS[*threshold]);
+                self.verify();
+            }
+            Step::RestoreOver { chosen } if !self.live.is_empty() => {
+                let live = &self.live[chosen.index(self.live.len())];
+                let found = self.restored(live, self.scratch.path(), true);
+                assert_same(&found, &live.tree, "restored over another snapshot");
+            }
+            Step::RestoreOver { .. } => {}
+            Step::LoseCache => drop(std::fs::remove_dir_all(self.cache())),
+        }
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.sandbox.folder.path().join("cache")
+    }
+
+    fn back_up(&mut self, series: usize, force: bool, has_cache: bool, memory_bytes: u64) {
+        let options = BackupOptions {
+            series: Some(SERIES[series].into()),
+            force,
+            memory_bytes,
+            cache: has_cache.then(|| self.cache()),
+            ..self.sandbox.options()
+        };
+        let source = self.source(series);
+        let summary =
+            backup::backup(&self.sandbox.repository(), Source::Paths(vec![source.clone()]), &options, &Silent)
+                .expect("a backup");
+        assert_eq!(summary.statistics.problems, 0);
+        let id = summary.snapshot.expect("a snapshot");
+        self.live.push(Live { id, series, tree: tree::read(&source) });
+    }
+
+    fn forget(&mut self, chosen: u16, threshold: f64) {
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.live).into_iter().enumerate().partition(|(at, _)| chosen >> at & 1 == 1);
+        let ids: Vec<_> = gone.iter().map(|(_, live)| live.id).collect();
+        self.live = kept.into_iter().map(|(_, live)| live).collect();
+        let options =
+            |dry_run, threshold| ForgetOptions { rewrite_threshold: threshold, ..self.sandbox.forget_options(dry_run) };
+        let before = self.sandbox.repository().bytes().expect("bytes");
+        for other in THRESHOLDS {
+            let stated = self.sandbox.try_forget(&ids, &options(true, other)).expect("a dry run");
+            assert_eq!((stated.bytes_before, stated.snapshots_removed), (before, ids.len() as u64));
+        }
+        assert_eq!(self.sandbox.repository().bytes().expect("bytes"), before, "dry runs write nothing");
+        let stated = self.sandbox.try_forget(&ids, &options(true, threshold)).expect("a dry run");
+        let done = self.sandbox.try_forget(&ids, &options(false, threshold)).expect("forgetting");
+        assert_eq!(done, stated);
+        assert_eq!(self.sandbox.repository().bytes().expect("bytes"), stated.bytes_after);
+    }
+
+    /// All that holds after every step.
+    fn verify(&self) {
+        let report = self.sandbox.check(ReadData::All);
+        assert_eq!(report.findings, []);
+        assert_eq!((report.snapshots, report.orphans), (self.live.len() as u64, 0));
+        for manifest in self.sandbox.repository().manifests().expect("manifests") {
+            manifest.verify_intervals().expect("the interval property");
+            assert!(manifest.faults().is_empty());
+            assert!(manifest.lease.is_none());
+        }
+        for live in &self.live {
+            let target = folder();
+            let found = self.restored(live, target.path(), false);
+            assert_same(&found, &live.tree, "restored");
+        }
+    }
+
+    /// Restores what lies below the source's folder, that folder becoming the target.
+    fn restored(&self, live: &Live, target: &Path, delete: bool) -> tree::Tree {
+        let below = common::entry_path(&self.source(live.series));
+        let options = RestoreOptions { below: Some(below), delete, ..self.sandbox.restore_options(target) };
+        let view = self.sandbox.view(live.id);
+        let summary = restore::restore(&self.sandbox.repository(), &view, &options, &Complain).expect("a restore");
+        assert_eq!(summary.problems, 0);
+        tree::read(target)
+    }
+}
+
+/// Tells problems to whoever reads a failed test.
+struct Complain;
+
+impl Observer for Complain {
+    fn problem(&self, problem: &siltstone_engine::fs::Problem) {
+        eprintln!("{problem}");
+    }
+
+    fn entry(&self, _: &EntryPath, _: EntryAction, _: u64) {}
+}
+
+fn folder() -> TempDir {
+    TempDir::new().expect("a temporary folder")
+}
+
+/// Compares all but the folder itself, which the target was before.
+fn assert_same(found: &tree::Tree, wanted: &tree::Tree, what: &str) {
+    let mut differences = tree::differences(found, wanted);
+    differences.retain(|line| !line.starts_with(": "));
+    assert!(differences.is_empty(), "{what}:\n{}", differences.join("\n"));
+}
+
+fn config() -> ProptestConfig {
+    let wanted = std::env::var("SILTSTONE_MODEL_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig {
+        cases: wanted.unwrap_or(CASES),
+        max_shrink_iters: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn every_live_snapshot_is_what_was_backed_up(steps in prop::collection::vec(any_step(), 1..14)) {
+        let mut model = Model::new();
+        for step in &steps {
+            model.run(step);
+        }
+    }
+}

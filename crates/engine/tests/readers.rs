@@ -1,0 +1,201 @@
+//! Readers hold no lease: a forget beside them moves chunks to other containers, and none of them notices.
+
+mod common;
+
+use common::{Sandbox, noise, tree};
+use siltstone_engine::check::{self, ReadData};
+use siltstone_engine::forget::ForgetOptions;
+use siltstone_engine::snapshots::SnapshotFilter;
+use siltstone_engine::{Silent, browse, restore, stats};
+use siltstone_store::catalog::EntryPath;
+use siltstone_store::repository::Repository;
+use siltstone_store::storage::{Damage, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
+use siltstone_store::{SeriesId, SnapshotId};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+type Deed = Box<dyn FnOnce() + Send>;
+
+/// A disk on which something happens right before the `nth` look at a container.
+struct Meddled {
+    disk: SimulatedDisk,
+    deed: Mutex<(u64, Option<Deed>)>,
+}
+
+impl Meddled {
+    fn before_container_read(&self) {
+        let mut deed = self.deed.lock().expect("sound");
+        let due = deed.0 == 0;
+        deed.0 = deed.0.saturating_sub(1);
+        let act = if due { deed.1.take() } else { None };
+        drop(deed);
+        if let Some(act) = act {
+            act();
+        }
+    }
+}
+
+impl fmt::Debug for Meddled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meddled")
+    }
+}
+
+impl Storage for Meddled {
+    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
+        if matches!(name, ObjectName::Container(..)) {
+            self.before_container_read();
+        }
+        self.disk.read(name)
+    }
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        self.before_container_read();
+        self.disk.read_range(name, offset, length)
+    }
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.disk.put(name, bytes)
+    }
+    fn barrier(&self) -> Result<(), StorageError> {
+        self.disk.barrier()
+    }
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.disk.create(name, bytes)
+    }
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        self.disk.delete(name)
+    }
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        self.disk.list(what)
+    }
+    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
+        self.disk.remove_unfinished(series)
+    }
+    fn location(&self) -> String {
+        self.disk.location()
+    }
+}
+
+/// Three snapshots that share containers; forgetting the first two rewrites what the last needs.
+fn three_snapshots() -> (Sandbox, SimulatedDisk, Vec<SnapshotId>) {
+    let disk = SimulatedDisk::new();
+    let sandbox = Sandbox::on(Arc::new(disk.clone()));
+    for number in 0..40 {
+        sandbox.write(&format!("kept/{number}"), &noise(number, 30_000));
+        sandbox.write(&format!("gone/{number}"), &noise(1000 + number, 30_000));
+    }
+    let mut ids = vec![sandbox.backup()];
+    sandbox.remove("gone");
+    for number in 0..10 {
+        sandbox.write(&format!("added/{number}"), &noise(2000 + number, 30_000));
+    }
+    ids.push(sandbox.backup());
+    sandbox.remove("added");
+    ids.push(sandbox.backup());
+    (sandbox, disk, ids)
+}
+
+/// Runs `reader` on a repository in which the first two snapshots are forgotten before each of its looks at a container in turn,
+/// until it ends before the forget would have begun.
+fn beside_a_forget(reader: impl Fn(&Repository, &Sandbox, SnapshotId)) {
+    let (sandbox, sound, ids) = three_snapshots();
+    for nth in 0..1000 {
+        let disk = sound.crash(SimulatedDisk::ALL_REACHED);
+        let forgetful = sandbox.at(disk.clone());
+        let gone = ids[..2].to_vec();
+        let deed: Deed = Box::new(move || {
+            let options = ForgetOptions { rewrite_threshold: 0.0, ..forgetful.forget_options(false) };
+            assert!(forgetful.try_forget(&gone, &options).expect("forgetting").containers_rewritten > 0);
+        });
+        let meddled = Arc::new(Meddled { disk, deed: Mutex::new((nth, Some(deed))) });
+        let repository = Repository::open(meddled.clone(), common::PASSWORD).expect("it opens");
+        reader(&repository, &sandbox, ids[2]);
+        if meddled.deed.lock().expect("sound").1.is_some() {
+            assert!(nth > 0, "the reader looks at containers");
+            return;
+        }
+    }
+    panic!("the reader never ends");
+}
+
+fn view(repository: &Repository, id: SnapshotId) -> siltstone_engine::snapshots::SnapshotView {
+    let all = siltstone_engine::snapshots::list(repository, &SnapshotFilter::default()).expect("a list");
+    all.into_iter().find(|view| view.snapshot.id == id).expect("the snapshot")
+}
+
+#[test]
+fn a_restore_beside_a_forget_gives_everything() {
+    beside_a_forget(|repository, sandbox, id| {
+        let target = tempfile::tempdir().expect("a folder");
+        let options = sandbox.restore_options(target.path());
+        let summary = restore::restore(repository, &view(repository, id), &options, &Silent).expect("a restore");
+        assert_eq!(summary.problems, 0);
+        let root = target.path().join(sandbox.source().strip_prefix("/").expect("absolute"));
+        assert_eq!(tree::read(&root), tree::read(&sandbox.source()));
+    });
+}
+
+#[test]
+fn looking_and_dumping_beside_a_forget_sees_everything() {
+    beside_a_forget(|repository, sandbox, id| {
+        let view = view(repository, id);
+        let mut seen = 0;
+        browse::ls(repository, &view, None, true, &mut |_| {
+            seen += 1;
+            Ok(())
+        })
+        .expect("a listing");
+        assert!(seen > 40);
+        let file = sandbox.source().join("kept/7");
+        let path = EntryPath::new(file.to_str().expect("text").trim_start_matches('/')).expect("a path");
+        let mut out = Vec::new();
+        browse::dump(repository, &view, Some(&path), &mut out, &Silent).expect("a dump");
+        assert_eq!(out, noise(7, 30_000));
+    });
+}
+
+#[test]
+fn a_check_beside_a_forget_raises_no_alarm() {
+    beside_a_forget(|repository, _, _| {
+        let report = check::check(repository, ReadData::All, &Silent).expect("a check");
+        assert_eq!(report.findings, []);
+    });
+}
+
+#[test]
+fn figures_beside_a_forget_are_gathered() {
+    beside_a_forget(|repository, _, _| {
+        let figures = stats::stats(repository, &SnapshotFilter::default()).expect("figures");
+        assert!(figures.chunks > 0);
+    });
+}
+
+/// The story: the catalog was damaged, the names in the damaged part were taken for names the snapshot does not hold, and the
+/// files that had them were deleted from the target.
+#[test]
+fn deleting_extra_files_stops_where_the_catalog_is_damaged() {
+    let disk = SimulatedDisk::new();
+    let sandbox = Sandbox::on(Arc::new(disk.clone()));
+    // Names that do not compress, so that the catalog has several regions.
+    for number in 0..6000 {
+        let [one, two] = [0, 1].map(|half| blake3::hash(&noise(2 * number + half, 8)).to_hex());
+        let name = format!("{one}{two}{one}");
+        sandbox.write(&format!("many/{name}"), b"");
+    }
+    let id = sandbox.backup();
+    let target = tempfile::tempdir().expect("a folder");
+    sandbox.restore(id, target.path()).expect("a restore");
+    let root = target.path().join(sandbox.source().strip_prefix("/").expect("absolute"));
+    std::fs::write(root.join("many/extra"), b"").expect("a file");
+    let whole = tree::read(&root);
+
+    let listed = disk.list(Listing::All).expect("a list");
+    let containers: Vec<_> = listed.iter().filter(|meta| matches!(meta.name, ObjectName::Container(..))).collect();
+    assert_eq!(containers.len(), 1, "only the catalog is stored");
+    assert!(disk.damage(&containers[0].name, Damage::Flip { offset: 1000, mask: 1 }));
+    let options = restore::RestoreOptions { delete: true, ..sandbox.restore_options(target.path()) };
+    let repository = sandbox.repository();
+    let summary = restore::restore(&repository, &view(&repository, id), &options, &Silent).expect("a restore");
+    assert!(summary.problems >= 1);
+    assert_eq!(summary.deleted, 0);
+    assert_eq!(tree::read(&root).keys().collect::<Vec<_>>(), whole.keys().collect::<Vec<_>>());
+}

@@ -1,0 +1,209 @@
+//! Who may write: the lease and its fencing, histories that were rolled back, clocks that were set back, storage that cannot be written.
+
+mod common;
+
+use common::faults::copy;
+use common::guarded::ReadOnlyDisk;
+use common::log::Log;
+use common::scene::Scene;
+use common::{PASSWORD, writer};
+use siltstone_engine::backup::{self, BackupOptions, Source};
+use siltstone_engine::check::ReadData;
+use siltstone_engine::forget::ForgetOptions;
+use siltstone_engine::snapshots::{self, SnapshotFilter};
+use siltstone_engine::{EngineError, Notice};
+use siltstone_store::repository::Repository;
+use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
+use siltstone_store::{StoreError, Time};
+use std::sync::Arc;
+
+fn another(disk: &SimulatedDisk) -> Repository {
+    Repository::open(Arc::new(disk.another_process()), PASSWORD).expect("the repository opens")
+}
+
+fn taking_over(scene: &Scene) -> BackupOptions {
+    BackupOptions { force: true, take_over: true, ..scene.sandbox.options() }
+}
+
+#[test]
+fn a_lease_of_a_holder_that_may_live_is_respected() {
+    let scene = Scene::with_two_snapshots();
+    let holding = another(&scene.disk);
+    let _held = writer::acquire(&holding, writer::distant_holder(), false).expect("the lease");
+    let options = BackupOptions { take_over: false, ..taking_over(&scene) };
+    let backup = scene.sandbox.try_backup(&options).map(drop);
+    let forget = scene.sandbox.try_forget(&scene.ids[..1], &scene.sandbox.forget_options(false)).map(drop);
+    for result in [backup, forget] {
+        let error = result.expect_err("the series is being written");
+        assert!(matches!(error, EngineError::Store(StoreError::LeaseHeld { .. })), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains("\"test\"") && text.contains("process 17 of user on elsewhere"), "{text}");
+    }
+    assert_eq!(scene.assert_sound(&scene.disk, "two refusals").len(), 2);
+    let other = BackupOptions { series: Some("other".into()), ..options };
+    scene.sandbox.try_backup(&other).expect("another series is not concerned");
+}
+
+#[test]
+fn a_writer_that_was_overtaken_commits_nothing_and_removes_nothing() {
+    let scene = Scene::with_two_snapshots();
+    let slow_repository = another(&scene.disk);
+    let mut slow = writer::acquire(&slow_repository, writer::distant_holder(), false).expect("the lease");
+    slow.put(&writer::container(&slow_repository, &slow)).expect("a container");
+
+    let new = scene.sandbox.at(scene.disk.another_process()).try_backup(&taking_over(&scene));
+    let new = new.expect("a backup that takes over").snapshot.expect("a snapshot");
+
+    // It has not noticed yet, and tidies up: what the other wrote is not its to judge.
+    let _ = slow.sweep();
+    assert!(scene.assert_sound(&scene.disk, "the sweep of the overtaken").contains(&new));
+    let next = slow.manifest().clone();
+    let error = slow.commit(next, false, Time::default()).expect_err("its lease is gone");
+    assert!(matches!(error, StoreError::Fenced { .. } | StoreError::Storage(_)), "{error:?}");
+    slow.abandon(Time::default()).expect_err("there is nothing to give back");
+    assert!(scene.assert_sound(&scene.disk, "the end of the overtaken").contains(&new));
+
+    scene.sandbox.at(scene.disk.another_process()).try_backup(&taking_over(&scene)).expect("the next backup");
+    assert_eq!(scene.sandbox.check(ReadData::All).orphans, 0);
+}
+
+/// The one who took over has committed twice, so the number that the slow writer's commit needs is free again. Its manifest there would
+/// pass for a broken history, and the series could not be read any more.
+#[test]
+fn a_commit_under_a_number_set_free_by_the_overtaker_is_fenced_and_leaves_no_trace() {
+    let scene = Scene::with_two_snapshots();
+    let slow_repository = another(&scene.disk);
+    let mut slow = writer::acquire(&slow_repository, writer::distant_holder(), false).expect("the lease");
+    let number = slow.manifest().sequence + 1;
+    scene.sandbox.at(scene.disk.another_process()).try_backup(&taking_over(&scene)).expect("a backup that takes over");
+    let name = ObjectName::Manifest(slow.series(), number);
+    assert!(!scene.disk.names().contains(&name), "the number is free");
+    let next = slow.manifest().clone();
+    let error = slow.commit(next, false, Time::default()).expect_err("its lease is gone");
+    assert!(matches!(error, StoreError::Fenced { .. }), "{error:?}");
+    assert!(error.to_string().contains("took over the series \"test\""), "{error}");
+    assert!(!scene.disk.names().contains(&name));
+    assert_eq!(scene.assert_sound(&scene.disk, "the fenced commit").len(), 3);
+}
+
+#[test]
+fn two_writers_that_race_for_the_lease_do_not_both_get_it() {
+    let scene = Scene::with_two_snapshots();
+    let [one, other] = [another(&scene.disk), another(&scene.disk)];
+    let first = writer::acquire(&one, writer::distant_holder(), false).expect("the lease");
+    let second = writer::acquire(&other, writer::distant_holder(), true).expect("the lease");
+    assert!(first.manifest().sequence < second.manifest().sequence);
+    let error = first.abandon(Time::default()).expect_err("the second holds it");
+    assert!(matches!(error, StoreError::Fenced { .. }), "{error:?}");
+    second.abandon(Time::default()).expect("it gives its lease back");
+    assert_eq!(scene.assert_sound(&scene.disk, "both have ended").len(), 2);
+}
+
+#[test]
+fn a_rolled_back_manifest_is_found_and_nothing_is_swept_away_for_it() {
+    let mut scene = Scene::new();
+    scene.sandbox.write("file", &common::noise(1, 50_000));
+    scene.backup();
+    let old = copy(&scene.disk);
+    scene.sandbox.write("file", &common::noise(2, 50_000));
+    scene.backup();
+    let newest = manifest_names(&scene.disk);
+    let back = manifest_names(&old);
+    let good = copy(&scene.disk);
+
+    let disk = copy(&scene.disk);
+    for name in &newest {
+        disk.damage(name, Damage::Delete);
+    }
+    disk.damage(&back[0], Damage::Replace(old.read(&back[0]).expect("the old manifest")));
+    let names = disk.names();
+    let sandbox = scene.sandbox.at(disk.clone());
+    assert_eq!(sandbox.restored(scene.ids[0]), scene.trees[&scene.ids[0]], "what is listed is there");
+
+    let findings = sandbox.check(ReadData::None).findings;
+    assert!(findings.iter().any(|finding| finding.what.contains("manifests are missing")), "{findings:?}");
+    let backup = sandbox.try_backup(&taking_over(&scene)).map(drop);
+    let forget = sandbox.try_forget(&scene.ids[..1], &scene.sandbox.forget_options(false)).map(drop);
+    for result in [backup, forget] {
+        let error = result.expect_err("history is missing");
+        assert!(matches!(error, EngineError::Store(StoreError::LostManifest { .. })), "{error:?}");
+        assert!(error.to_string().contains("containers/"), "{error}");
+    }
+    assert_eq!(disk.names(), names, "nothing was touched");
+
+    disk.damage(&back[0], Damage::Delete);
+    for name in &newest {
+        disk.damage(name, Damage::Replace(good.read(name).expect("the new manifest")));
+    }
+    assert_eq!(scene.assert_sound(&disk, "the newest manifest was brought back").len(), 2);
+}
+
+fn manifest_names(disk: &SimulatedDisk) -> Vec<ObjectName> {
+    disk.list(Listing::AllManifests).expect("a list").into_iter().map(|meta| meta.name).collect()
+}
+
+#[test]
+fn a_store_rolled_back_as_a_whole_is_noticed_by_the_machine_that_saw_it_newer() {
+    let mut scene = Scene::new();
+    scene.sandbox.write("file", &common::noise(1, 50_000));
+    scene.backup();
+    let old = copy(&scene.disk);
+    scene.sandbox.write("file", &common::noise(2, 50_000));
+    scene.backup();
+    let repository = Repository::open(Arc::new(old.clone()), PASSWORD).expect("the repository opens");
+    let log = Log::default();
+    let source = Source::Paths(vec![scene.sandbox.source()]);
+    backup::backup(&repository, source, &taking_over(&scene), &log).expect("a backup");
+    let is_told = |notice: &Notice| matches!(notice, Notice::RolledBack { seen, found } if seen > found);
+    assert!(log.notices().iter().any(is_told), "{:?}", log.notices());
+    assert_eq!(scene.assert_sound(&old, "the store was rolled back").len(), 2);
+}
+
+#[test]
+fn a_clock_set_back_is_told_and_the_last_backup_stays_the_latest() {
+    let mut scene = Scene::new();
+    scene.sandbox.write("file", b"of the future");
+    let future = Time { seconds: 9_000_000_000, nanoseconds: 0 };
+    let options = BackupOptions { time: Some(future), ..taking_over(&scene) };
+    let first = scene.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
+    scene.trees.insert(first, scene.source());
+
+    scene.sandbox.write("file", b"of the present");
+    let log = Log::default();
+    let source = Source::Paths(vec![scene.sandbox.source()]);
+    let second = backup::backup(&scene.sandbox.repository(), source, &taking_over(&scene), &log).expect("a backup");
+    assert!(
+        matches!(log.notices().as_slice(), [Notice::ClockBehind { seconds }] if *seconds > 0),
+        "{:?}",
+        log.notices()
+    );
+
+    let latest = snapshots::resolve(&scene.sandbox.repository(), "latest", &SnapshotFilter::default());
+    assert_eq!(Some(latest.expect("a snapshot").snapshot.id), second.snapshot);
+    assert_eq!(scene.assert_sound(&scene.disk, "the clock was set back").len(), 2);
+    scene.sandbox.forget(&[first], false);
+    assert_eq!(scene.assert_sound(&scene.disk, "the future was forgotten").len(), 1);
+}
+
+#[test]
+fn a_read_only_repository_can_be_read_and_says_so_when_written() {
+    let scene = Scene::with_two_snapshots();
+    let before = scene.disk.names();
+    let sandbox = scene.sandbox.at(ReadOnlyDisk(scene.disk.clone()));
+    for id in &scene.ids {
+        assert_eq!(sandbox.restored(*id), scene.trees[id]);
+    }
+    assert_eq!(sandbox.check(ReadData::All).findings, []);
+    sandbox.forget(&scene.ids[..1], true);
+    let dry = BackupOptions { dry_run: true, ..taking_over(&scene) };
+    sandbox.try_backup(&dry).expect("a dry run writes nothing");
+
+    let options = ForgetOptions { take_over: true, ..sandbox.forget_options(false) };
+    let results =
+        [sandbox.try_backup(&taking_over(&scene)).map(drop), sandbox.try_forget(&scene.ids[..1], &options).map(drop)];
+    for result in results {
+        let text = result.expect_err("nothing can be written").to_string();
+        assert!(text.contains("series/") && text.contains("read-only"), "{text}");
+    }
+    assert_eq!(scene.disk.names(), before);
+}

@@ -1,0 +1,111 @@
+//! Two writers beginning at the same moment: one gets the lease, the other is told who holds it.
+
+use siltstone_store::config::ChunkerSettings;
+use siltstone_store::keys::{Argon2Cost, KeyLabel};
+use siltstone_store::manifest::LeaseHolder;
+use siltstone_store::region::{ChunkEntry, RegionEncoder};
+use siltstone_store::repository::Repository;
+use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter};
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
+use siltstone_store::{SeriesId, StoreError, Time, container};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+type Deed = Box<dyn FnOnce() + Send>;
+
+/// A disk on which something happens right before containers are listed for the first time.
+struct Meddled(SimulatedDisk, Mutex<Option<Deed>>);
+
+impl fmt::Debug for Meddled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meddled")
+    }
+}
+
+impl Storage for Meddled {
+    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
+        self.0.read(name)
+    }
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        self.0.read_range(name, offset, length)
+    }
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.0.put(name, bytes)
+    }
+    fn barrier(&self) -> Result<(), StorageError> {
+        self.0.barrier()
+    }
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.0.create(name, bytes)
+    }
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        self.0.delete(name)
+    }
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        let deed = if matches!(what, Listing::Containers(_)) { self.1.lock().expect("sound").take() } else { None };
+        if let Some(act) = deed {
+            act();
+        }
+        self.0.list(what)
+    }
+    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
+        self.0.remove_unfinished(series)
+    }
+    fn location(&self) -> String {
+        self.0.location()
+    }
+}
+
+fn acquire(repository: &Repository, pid: u32) -> Result<SeriesWriter<'_>, StoreError> {
+    let holder = LeaseHolder {
+        host: "host".into(),
+        user: "user".into(),
+        pid,
+        boot: "machine/boot/space".into(),
+        started_ticks: 1,
+    };
+    SeriesWriter::acquire(
+        repository,
+        &LeaseRequest {
+            series_name: "series",
+            holder,
+            purpose: "backup",
+            now: Time::default(),
+            is_dead: &|_| false,
+            take_over: false,
+            reserve: ReserveUse::Keep,
+        },
+    )
+}
+
+/// Puts a container of one chunk, durably.
+fn put_container(repository: &Repository, writer: &SeriesWriter<'_>) {
+    let (bytes, number) = (b"a chunk", writer.manifest().next_data);
+    let chunk = ChunkEntry { number, fingerprint: repository.keys().fingerprint(bytes), length: 7 };
+    let region = RegionEncoder::new(1).expect("an encoder").encode(vec![chunk], bytes).expect("a region");
+    let kind = container::ContainerKind::Data;
+    let id = writer.new_container_id();
+    let mut builder =
+        container::ContainerBuilder::new(repository.keys(), writer.series(), id, kind).expect("a builder");
+    builder.push(&region).expect("room");
+    writer.put(&builder.finish().expect("a container")).expect("a put");
+    repository.storage().barrier().expect("a barrier");
+}
+
+/// The story: the containers were listed after the manifest was read. A writer that began in between had written some by then, under a
+/// lease beyond that manifest; the second writer took that for the sign of a lost manifest, and told the user to bring back a copy.
+#[test]
+fn a_writer_that_began_meanwhile_is_not_taken_for_a_lost_manifest() {
+    let disk = SimulatedDisk::new();
+    let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
+    let chunker = ChunkerSettings { name: "gear-nc2".into(), min_bytes: 8192, average_bytes: 16384, max_bytes: 65536 };
+    let first = Repository::init(Arc::new(disk.clone()), b"password", &label, Argon2Cost::TEST, chunker);
+    let first = first.expect("a repository");
+    let begin = move || put_container(&first, &acquire(&first, 1).expect("the lease is free"));
+    let meddled = Arc::new(Meddled(disk, Mutex::new(Some(Box::new(begin)))));
+    let second = Repository::open(meddled, b"password").expect("it opens");
+    match acquire(&second, 2) {
+        Err(StoreError::LeaseHeld { holder, .. }) => assert!(holder.contains("process 1"), "{holder}"),
+        other => panic!("{other:?}"),
+    }
+}
