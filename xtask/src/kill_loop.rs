@@ -66,7 +66,7 @@ struct State {
     repository: Repository,
     /// The snapshots that must be there, and what each must restore to.
     committed: BTreeMap<String, Listing>,
-    /// What a backup and a forget take when left alone: moments to kill are drawn from a little more than that.
+    /// About what a backup and a forget take when left alone: moments to kill are drawn from a little more than that.
     backup_time: Duration,
     forget_time: Duration,
     killed: u64,
@@ -105,6 +105,7 @@ impl State {
         let listing = Listing::of(&self.source)?;
         let mut command = self.repository.backup_command(&self.source, &label, Reading::Everything);
         let ending = self.kill(&mut command, self.backup_time)?;
+        self.backup_time = adapted(self.backup_time, ending);
         let is_listed = self.repository.labels()?.contains(&label);
         ensure!(is_listed || ending == Ending::Killed, "a backup that ended well is not listed");
         if is_listed {
@@ -120,6 +121,7 @@ impl State {
         let chosen: Vec<String> = chosen.into_iter().collect();
         let mut command = self.repository.forget_command(&chosen)?;
         let ending = self.kill(&mut command, self.forget_time)?;
+        self.forget_time = adapted(self.forget_time, ending);
         let left = self.repository.labels()?;
         let gone: Vec<&String> = chosen.iter().filter(|label| !left.contains(label)).collect();
         ensure!(gone.len() == chosen.len() || ending == Ending::Killed, "a forget that ended well left a snapshot");
@@ -156,6 +158,14 @@ impl State {
             fs::remove_dir_all(&self.target)?;
         }
         Ok(())
+    }
+}
+
+/// Later runs are not as long as the first: the estimate follows, so that most are killed at work but some come to their end.
+fn adapted(usual: Duration, ending: Ending) -> Duration {
+    match ending {
+        Ending::Finished => usual * 4 / 5,
+        Ending::Killed => usual * 21 / 20,
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Far more than any of these runs takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Files that keep every reader and every queue between the stages full.
 fn large_files(sandbox: &Sandbox) {

@@ -86,7 +86,9 @@ impl Model {
         match step {
             Step::Backup { series, edits, force, has_cache, memory_mib } => {
                 let source = self.source(*series);
-                edits.iter().for_each(|edit| edit.apply(&source));
+                for edit in edits {
+                    edit.apply(&source);
+                }
                 self.back_up(*series, *force, *has_cache, memory_mib << 20);
                 self.verify();
             }

@@ -47,14 +47,15 @@ impl Cache {
     }
 }
 
-/// The index of the chunks that the last snapshot needs: from the cache, or rebuilt from the containers' indexes.
+/// The index of the chunks that the last snapshot needs: from the cache, or rebuilt from the containers' indexes. The chunks of
+/// containers whose index turns out to be unreadable are added to `lost`.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn open_index(
     repository: &Repository,
     manifest: &Manifest,
     cache: Option<&Cache>,
     chunks: &ChunkSource<'_>,
-    lost: &RoaringTreemap,
+    lost: &mut RoaringTreemap,
     budget_bytes: u64,
     spill_dir: &Path,
     observer: &dyn Observer,
@@ -72,7 +73,7 @@ pub(super) fn open_index(
         return Ok(FingerprintIndex::open(previous, budget_bytes, spill_dir));
     }
     let mut index = FingerprintIndex::open(PreviousRun::empty(), budget_bytes, spill_dir);
-    let needed = manifest.necessary(manifest.snapshots().len() - 1) - lost;
+    let needed = manifest.necessary(manifest.snapshots().len() - 1) - &*lost;
     for (at, record) in chunks.records().iter().enumerate() {
         let is_needed = record.chunks.iter().any(|run| needed.range_cardinality(run.range()) > 0);
         if !is_needed {
@@ -87,7 +88,12 @@ pub(super) fn open_index(
                 }
             }
             // Its chunks are stored again; a check will tell of it.
-            Err(error) if error.is_damage() => observer.notice(&Notice::IndexUnreadable { reason: error.to_string() }),
+            Err(error) if error.is_damage() => {
+                observer.notice(&Notice::IndexUnreadable { reason: error.to_string() });
+                record.chunks.iter().for_each(|run| {
+                    lost.insert_range(run.range());
+                });
+            }
             Err(error) => return Err(error.into()),
         }
     }

@@ -332,12 +332,12 @@ impl<'t> Task<'t> {
         sink: &dyn ContainerSink,
     ) -> Result<Flow, EngineError> {
         let chunks = ChunkSource::with_limits(self.repository, manifest, 8, 6);
-        let lost = lost_numbers(manifest, lost);
+        let mut lost = lost_numbers(manifest, lost);
         if !lost.is_empty() {
             self.observer.notice(&Notice::ContainersLost { chunks: lost.len() });
         }
         let spill = Cache::spill_dir(self.options.cache.as_deref(), self.repository);
-        let index = self.index(manifest, &chunks, &lost, spill.as_ref())?;
+        let index = self.index(manifest, &chunks, &mut lost, spill.as_ref())?;
         let unusable = Unusable { lost, ..Unusable::default() };
         let stages = Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink };
         stages.run(source, index)
@@ -347,7 +347,7 @@ impl<'t> Task<'t> {
         &self,
         manifest: &Manifest,
         chunks: &ChunkSource<'_>,
-        lost: &RoaringTreemap,
+        lost: &mut RoaringTreemap,
         spill: &Path,
     ) -> Result<FingerprintIndex, EngineError> {
         let budget = self.options.memory_bytes - FIXED_MEMORY_BYTES;

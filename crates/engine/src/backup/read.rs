@@ -27,6 +27,8 @@ const PARTS_MAX: usize = 4096;
 /// A file whose inode changed so shortly before it was read may be changed again without its time telling so: the clock that
 /// stamps inodes ticks every 1 to 10 ms. It is read again next time.
 const TICK_NANOSECONDS: i128 = 20_000_000;
+/// The same for file systems that keep whole seconds, or even ones (FAT).
+const COARSE_TICK_NANOSECONDS: i128 = 2_000_000_000;
 
 /// A file to be read.
 pub(super) struct ToRead {
@@ -323,7 +325,8 @@ impl Drop for PieceWriter<'_, '_, '_> {
 fn distrust_fresh(metadata: &mut Metadata, opened: Time) {
     let nanoseconds = |time: Time| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
     let age = nanoseconds(opened) - nanoseconds(metadata.changed);
-    if age < TICK_NANOSECONDS {
+    let tick = if metadata.changed.nanoseconds == 0 { COARSE_TICK_NANOSECONDS } else { TICK_NANOSECONDS };
+    if age < tick {
         metadata.changed = Time::default();
     }
 }

@@ -5,8 +5,10 @@
 //! (`finish`) gives directories their metadata, deepest first, when nothing below them changes any more. Memory holds two
 //! batches, whatever the snapshot.
 
+mod batch;
 mod finish;
 mod place;
+mod verify;
 mod walk;
 
 use crate::chunks::ChunkSource;

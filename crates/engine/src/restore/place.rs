@@ -1,137 +1,18 @@
 //! Placing content: each needed region is read once, and its chunks written wherever they belong.
 //!
-//! A batch holds files and, for every chunk of theirs, where it lies and where it goes ([`Placement`]). Sorted by region, the placements
-//! become tasks for a pool of workers: read, open, decode, verify, write. A file is made by the first worker that has something for it
+//! Sorted by region, the placements of a [`Batch`] become tasks for a pool of workers: read, open, decode, verify, write. A file is made by the first worker that has something for it
 //! and gets its metadata and its name from the one that writes the last byte, so no file stays open between tasks.
 
+use super::batch::{Batch, FileTask, Placement};
 use crate::chunks::ChunkSource;
 use crate::fs::{Draft, Problem, ProblemKind, TargetDir, TargetFile};
 use crate::observer::EntryAction;
 use crate::parallel::{Pool, Ticket};
 use crate::{EngineError, Observer};
-use siltstone_store::catalog::{EntryPath, Metadata};
-use siltstone_store::container::ChunkPlace;
-use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
 use siltstone_store::region::RegionDecoder;
 use siltstone_store::{ChunkNumber, StoreError};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// A batch ends at this many files,
-const BATCH_FILES_MAX: usize = 16 << 10;
-/// or this many chunks (a gibibyte of average ones; some 5 MB of placements).
-const BATCH_PLACEMENTS_MAX: usize = 64 << 10;
-
-/// A regular file to be restored.
-pub(super) struct FileTask {
-    pub(super) path: EntryPath,
-    pub(super) metadata: Metadata,
-    pub(super) size: u64,
-    pub(super) draft: Draft,
-    pub(super) has_holes: bool,
-    /// Whether the draft exists.
-    made: Mutex<bool>,
-    /// Bytes of content not yet dealt with.
-    left: AtomicU64,
-    /// Whether part of the content could not be had.
-    damaged: AtomicBool,
-    /// Whether it cannot be written at all, which has been told.
-    failed: AtomicBool,
-}
-
-/// Where a chunk lies and where it goes.
-#[derive(Clone, Copy, Debug)]
-struct Placement {
-    number: ChunkNumber,
-    container: u32,
-    place: ChunkPlace,
-    file: u32,
-    file_offset: u64,
-}
-
-impl FileTask {
-    /// Whether what now has the file's name is the file, if with gaps where its content was lost. Known once its batch is done.
-    pub(super) fn is_in_place(&self) -> bool {
-        let damaged = self.damaged.load(Ordering::Relaxed) && self.draft != Draft::InPlace;
-        !damaged && !self.failed.load(Ordering::Relaxed)
-    }
-}
-
-/// Files that are restored together.
-#[derive(Default)]
-pub(super) struct Batch {
-    pub(super) files: Vec<FileTask>,
-    placements: Vec<Placement>,
-}
-
-impl Batch {
-    pub(super) fn is_full(&self) -> bool {
-        self.files.len() >= BATCH_FILES_MAX || self.placements.len() >= BATCH_PLACEMENTS_MAX
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-
-    /// Adds a file; its recipe is looked up chunk by chunk. What cannot be found is told, and the rest of the file restored.
-    pub(super) fn add(
-        &mut self,
-        chunks: &ChunkSource<'_>,
-        (path, metadata, draft): (EntryPath, Metadata, Draft),
-        (size, recipe): (u64, &Recipe),
-        report: &mut dyn FnMut(Problem),
-    ) {
-        let file = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
-        let (mut at, mut content, mut has_holes, mut damage) = (0u64, 0u64, false, None);
-        for piece in RecipeReader::new(recipe, chunks) {
-            match piece {
-                Ok(Piece::Hole(bytes)) => {
-                    has_holes = true;
-                    at = at.saturating_add(bytes);
-                }
-                Ok(Piece::Run(run)) => {
-                    for number in run.range() {
-                        let number = ChunkNumber(number);
-                        match chunks.place_of(number) {
-                            Ok((container, place)) => {
-                                let container = u32::try_from(container).unwrap_or(u32::MAX);
-                                self.placements.push(Placement { number, container, place, file, file_offset: at });
-                                at = at.saturating_add(place.chunk.length.into());
-                                content += u64::from(place.chunk.length);
-                            }
-                            // Without its length nothing after it has a place.
-                            Err(error) => {
-                                damage = Some(error);
-                                break;
-                            }
-                        }
-                    }
-                }
-                Err(error) => damage = Some(error),
-            }
-            if damage.is_some() {
-                break;
-            }
-        }
-        if damage.is_none() && at != size {
-            damage = Some(StoreError::damaged(&path, "recipe", format!("it makes {at} bytes instead of {size}")));
-        }
-        if let Some(error) = &damage {
-            report(Problem::entry(&path, ProblemKind::ContentDamaged, error));
-        }
-        self.files.push(FileTask {
-            path,
-            metadata,
-            size,
-            draft,
-            has_holes,
-            made: Mutex::new(false),
-            left: AtomicU64::new(content),
-            damaged: AtomicBool::new(damage.is_some()),
-            failed: AtomicBool::new(false),
-        });
-    }
-}
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 /// Counts that the workers share.
 #[derive(Debug, Default)]
@@ -174,9 +55,10 @@ impl<'a> Placing<'a> {
     where
         'a: 'env,
     {
-        for file in &batch.files {
-            if file.left.load(Ordering::Relaxed) == 0 {
-                self.finish_without_content(file);
+        for file in batch.ending() {
+            // Planned to its end, and nothing of it is under way: it is empty, a hole, or was written by the batch before.
+            if file.deal_with(1) && let Some(open) = self.open(file) {
+                self.complete(file, &open);
             }
         }
         batch.placements.sort_unstable_by_key(|placement| {
@@ -320,7 +202,7 @@ impl<'a> Placing<'a> {
             }
         }
         self.observer.advance(0, dealt);
-        if file.left.fetch_sub(dealt, Ordering::AcqRel) == dealt {
+        if file.deal_with(dealt) {
             match open {
                 Some(open) => self.complete(file, &open),
                 None => self.give_up(file),
@@ -379,13 +261,6 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// A file without chunks: empty, or nothing but a hole, or its content could not be found.
-    fn finish_without_content(&self, file: &FileTask) {
-        if let Some(open) = self.open(file) {
-            self.complete(file, &open);
-        }
-    }
-
     /// All content is in place: length, metadata, name.
     fn complete(&self, file: &FileTask, open: &TargetFile) {
         let damaged = file.damaged.load(Ordering::Relaxed);
@@ -393,7 +268,7 @@ impl<'a> Placing<'a> {
         if failed || (damaged && file.draft != Draft::InPlace) {
             return self.give_up(file);
         }
-        if (file.has_holes || self.sparse || damaged)
+        if (file.has_holes.load(Ordering::Relaxed) || self.sparse || damaged)
             && let Err(error) = open.set_size(file.size)
         {
             return self.fail(file, &Problem::entry(&file.path, ProblemKind::NotWritten, error));
@@ -416,44 +291,6 @@ impl<'a> Placing<'a> {
         if file.draft != Draft::InPlace {
             let _ = self.target.discard(&file.path, file.draft);
         }
-    }
-
-    /// Reads a finished batch back and compares every chunk with its fingerprint.
-    pub(super) fn verify_batch(&self, batch: &Batch, chunks: &ChunkSource<'_>) {
-        let mut by_file: Vec<&Placement> = batch.placements.iter().collect();
-        by_file.sort_unstable_by_key(|placement| (placement.file, placement.file_offset));
-        let mut groups = by_file.chunk_by(|a, b| a.file == b.file).peekable();
-        for (number, file) in batch.files.iter().enumerate() {
-            let group =
-                groups.next_if(|group| group.first().is_some_and(|placement| placement.file as usize == number));
-            if file.failed.load(Ordering::Relaxed) || file.damaged.load(Ordering::Relaxed) {
-                continue;
-            }
-            match self.verify_file(file, group.unwrap_or(&[]), chunks) {
-                Ok(()) => {
-                    self.counts.files_verified.fetch_add(1, Ordering::Relaxed);
-                }
-                Err(reason) => self.report(&Problem::entry(&file.path, ProblemKind::VerifyFailed, reason)),
-            }
-        }
-    }
-
-    fn verify_file(&self, file: &FileTask, placements: &[&Placement], chunks: &ChunkSource<'_>) -> Result<(), String> {
-        let open = self.target.open_existing(&file.path).map_err(|error| error.to_string())?;
-        let size = open.size().map_err(|error| error.to_string())?;
-        if size != file.size {
-            return Err(format!("it has {size} bytes instead of {}", file.size));
-        }
-        let mut buffer = Vec::new();
-        for placement in placements {
-            buffer.resize(placement.place.chunk.length as usize, 0);
-            open.read_exact_at(&mut buffer, placement.file_offset).map_err(|error| error.to_string())?;
-            let fingerprint = chunks.repository().keys().fingerprint_of(placement.number, &buffer);
-            if fingerprint != placement.place.chunk.fingerprint {
-                return Err(format!("the content at byte {} differs", placement.file_offset));
-            }
-        }
-        Ok(())
     }
 }
 

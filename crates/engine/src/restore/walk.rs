@@ -1,6 +1,7 @@
 //! The first walk: everything but the metadata of directories.
 
-use super::place::{Batch, FileTask, Placing, Running};
+use super::batch::{Batch, FilePlan, FileTask};
+use super::place::{Placing, Running};
 use super::{Overwrite, RestoreSummary, Task, manifest_of};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
@@ -46,6 +47,8 @@ struct Linked {
 struct Walk<'w, 'a> {
     task: &'w Task<'w>,
     placing: &'w Placing<'a>,
+    pool: Pool<'w, Option<RegionDecoder>>,
+    chunks: &'w Arc<ChunkSource<'a>>,
     summary: &'w mut RestoreSummary,
     above: Vec<Above>,
     next_draft: u64,
@@ -54,69 +57,49 @@ struct Walk<'w, 'a> {
     linked: HashMap<(u64, u64), Linked>,
     /// Names to be linked once the batch is in place.
     links: Vec<Link>,
+    /// The batch before, being placed, and its links.
+    running: Option<(Running, Vec<Link>)>,
+    /// First names of files with several that could not be put in place: something else may stand there.
+    missing: HashSet<EntryPath>,
 }
 
 /// Walks the part of the snapshot and places all of it.
 pub(super) fn place_all<'a>(
-    task: &Task<'a>,
+    task: &Task<'_>,
     placing: &Placing<'a>,
     chunks: &Arc<ChunkSource<'a>>,
     summary: &mut RestoreSummary,
 ) -> Result<(), EngineError> {
     std::thread::scope(|scope| {
         let workers = cores();
-        let pool = Pool::start(scope, "place", workers, 2 * workers, || RegionDecoder::new().ok());
-        let mut running: Option<(Running, Vec<Link>)> = None;
-        // First names of files with several that could not be put in place: something else may stand there.
-        let mut missing: HashSet<EntryPath> = HashSet::new();
         let mut walk = Walk {
             task,
             placing,
+            pool: Pool::start(scope, "place", workers, 2 * workers, || RegionDecoder::new().ok()),
+            chunks,
             summary,
             above: Vec::new(),
             next_draft: 0,
             batch: Batch::default(),
             linked: HashMap::new(),
             links: Vec::new(),
-        };
-        let mut finish = |running: Option<(Running, Vec<Link>)>| -> Result<(), EngineError> {
-            let Some((running, links)) = running else { return Ok(()) };
-            let batch = placing.finish(running, &mut || reload(task), chunks)?;
-            let is_missing = |file: &&FileTask| file.metadata.links > 1 && !file.is_in_place();
-            missing.extend(batch.files.iter().filter(is_missing).map(|file| file.path.clone()));
-            for (existing, path, in_the_way) in links {
-                if missing.contains(&existing) {
-                    let reason = format!("it is another name of {}, which failed", Subject::Entry(existing));
-                    placing.report(&Problem::entry(&path, ProblemKind::NotWritten, reason));
-                } else if let Err(problem) = placing.target.make_hard_link(&existing, &path, in_the_way) {
-                    placing.report(&problem);
-                }
-            }
-            if placing.verify {
-                placing.verify_batch(&batch, chunks);
-            }
-            Ok(())
+            running: None,
+            missing: HashSet::new(),
         };
         for entry in task.entries(chunks) {
             if task.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
             match entry {
-                Ok(entry) => walk.entry(entry, chunks),
+                Ok(entry) => walk.entry(entry)?,
                 Err(error) => placing.report(&Problem::object("the catalog", ProblemKind::Damaged, error)),
             }
             if walk.batch.is_full() {
-                finish(running.take())?;
-                let (batch, links) = (std::mem::take(&mut walk.batch), std::mem::take(&mut walk.links));
-                running = Some((placing.start(&pool, chunks, batch), links));
+                walk.hand_on()?;
             }
         }
-        finish(running.take())?;
-        let (batch, links) = (std::mem::take(&mut walk.batch), std::mem::take(&mut walk.links));
-        if !batch.is_empty() || !links.is_empty() {
-            finish(Some((placing.start(&pool, chunks, batch), links)))?;
-        }
-        Ok(())
+        walk.hand_on()?;
+        walk.finish()
     })
 }
 
@@ -128,13 +111,44 @@ fn reload<'a>(task: &Task<'a>) -> Option<Arc<ChunkSource<'a>>> {
 }
 
 impl Walk<'_, '_> {
-    fn entry(&mut self, entry: Entry, chunks: &ChunkSource<'_>) {
+    /// Hands the batch to the workers once the one before is in place.
+    fn hand_on(&mut self) -> Result<(), EngineError> {
+        self.finish()?;
+        let (batch, links) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.links));
+        if !batch.is_empty() || !links.is_empty() {
+            self.running = Some((self.placing.start(&self.pool, self.chunks, batch), links));
+        }
+        Ok(())
+    }
+
+    /// Waits for the batch being placed, then makes further names and verifies.
+    fn finish(&mut self) -> Result<(), EngineError> {
+        let Some((running, links)) = self.running.take() else { return Ok(()) };
+        let (task, placing) = (self.task, self.placing);
+        let batch = placing.finish(running, &mut || reload(task), self.chunks)?;
+        let is_missing = |file: &&Arc<FileTask>| file.metadata.links > 1 && !file.is_in_place();
+        self.missing.extend(batch.files.iter().filter(is_missing).map(|file| file.path.clone()));
+        for (existing, path, in_the_way) in links {
+            if self.missing.contains(&existing) {
+                let reason = format!("it is another name of {}, which failed", Subject::Entry(existing));
+                placing.report(&Problem::entry(&path, ProblemKind::NotWritten, reason));
+            } else if let Err(problem) = placing.target.make_hard_link(&existing, &path, in_the_way) {
+                placing.report(&problem);
+            }
+        }
+        if placing.verify {
+            placing.verify_batch(&batch, self.chunks);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: Entry) -> Result<(), EngineError> {
         let selection = self.task.options.filter.select(&entry.path, entry.is_directory());
         if selection == Selection::Excluded {
-            return;
+            return Ok(());
         }
         let Some(path) = self.task.part.target_path(&entry.path) else {
-            return;
+            return Ok(());
         };
         self.above.retain(|above| path.is_beneath(&above.path));
         self.add_missing_above(&path);
@@ -144,7 +158,7 @@ impl Walk<'_, '_> {
                 self.summary.entries += 1;
                 self.make_directories();
             }
-            return;
+            return Ok(());
         }
         self.summary.entries += 1;
         if let Content::File { size, .. } = &entry.content {
@@ -152,10 +166,11 @@ impl Walk<'_, '_> {
         }
         self.make_directories();
         match self.fate(&path, &entry) {
-            Ok(Fate::Make(draft)) => self.make(path, entry, draft, chunks),
+            Ok(Fate::Make(draft)) => return self.make(path, entry, draft),
             Ok(Fate::Keep { as_wanted }) => self.keep(&path, &entry, as_wanted),
             Err(problem) => self.placing.report(&problem),
         }
+        Ok(())
     }
 
     /// Directories above an entry that did not come before it, because their part of the catalog is damaged or a pattern leaves them out.
@@ -244,17 +259,16 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn make(&mut self, path: EntryPath, entry: Entry, draft: Draft, chunks: &ChunkSource<'_>) {
+    fn make(&mut self, path: EntryPath, entry: Entry, draft: Draft) -> Result<(), EngineError> {
         let in_the_way = if draft == Draft::InPlace { InTheWay::Keep } else { InTheWay::Replace };
         if self.link(&path, &entry, in_the_way) {
-            return;
+            return Ok(());
         }
         let target = self.placing.target;
         let made = match &entry.content {
             Content::File { size, recipe } => {
                 self.remember_link(&path, &entry);
-                let (file, placing) = ((path, entry.metadata, draft), self.placing);
-                return self.batch.add(chunks, file, (*size, recipe), &mut |problem| placing.report(&problem));
+                return self.file(FilePlan::new(self.chunks, (path, entry.metadata, draft), (*size, recipe)));
             }
             Content::Directory => Ok(()),
             Content::Symlink { target: to } => target.make_symlink(&path, to, in_the_way),
@@ -272,6 +286,19 @@ impl Walk<'_, '_> {
                 self.tell(&entry.path, EntryAction::Restored, 0);
             }
         }
+        Ok(())
+    }
+
+    /// Plans a file, over as many batches as it takes.
+    fn file(&mut self, mut plan: FilePlan<'_, '_>) -> Result<(), EngineError> {
+        let placing = self.placing;
+        while !plan.fill(&mut self.batch, &mut |problem| placing.report(&problem)) {
+            if self.task.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            self.hand_on()?;
+        }
+        Ok(())
     }
 
     /// Whether this is a further name of what was taken under another; then it is linked once the batch is in place.

@@ -137,12 +137,15 @@ impl Sandbox {
         restore::restore(&self.repository(), &self.view(id), &self.restore_options(target), &Silent)
     }
 
-    /// The tree of the source as a restore of the snapshot gives it.
+    /// The tree of the source as a restore of the snapshot gives it. Only what lies below the source is restored: the folders above it
+    /// belong to root, and restoring their owner is not for everybody who runs tests.
     pub fn restored(&self, id: SnapshotId) -> tree::Tree {
-        let target = TempDir::new().expect("a temporary folder");
-        let summary = self.restore(id, target.path()).expect("a restore");
+        let folder = TempDir::new().expect("a temporary folder");
+        let target = folder.path().join("restored");
+        let options = RestoreOptions { below: Some(entry_path(&self.source())), ..self.restore_options(&target) };
+        let summary = restore::restore(&self.repository(), &self.view(id), &options, &Silent).expect("a restore");
         assert_eq!(summary.problems, 0);
-        tree::read(&target.path().join(self.source().strip_prefix("/").expect("an absolute path")))
+        tree::read(&target)
     }
 
     pub fn check(&self, read_data: ReadData) -> CheckReport {

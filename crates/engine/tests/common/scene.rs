@@ -7,6 +7,7 @@ use siltstone_store::SnapshotId;
 use siltstone_store::storage::SimulatedDisk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub struct Scene {
     pub sandbox: Sandbox,
@@ -38,8 +39,10 @@ impl Scene {
         scene
     }
 
-    /// Makes a snapshot of the source as it is.
+    /// Makes a snapshot of the source as it is. The source is left to age first: what changed just before a backup is read again by the
+    /// next one, and whether that happens must not depend on how fast this machine is.
     pub fn backup(&mut self) -> SnapshotId {
+        std::thread::sleep(Duration::from_millis(60));
         let id = self.sandbox.backup();
         self.ids.push(id);
         self.trees.insert(id, self.source());

@@ -324,3 +324,39 @@ fn a_dry_run_writes_nothing_and_an_unchanged_tree_can_be_skipped() {
     sandbox.write("0/file", b"x");
     assert!(back_up(&sandbox, |options| options.skip_if_unchanged = true, &Silent).snapshot.is_some());
 }
+
+/// Root may read everything: it runs this test as nobody, if nobody may run it.
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_goes_on() {
+    const NOBODY: u32 = 65_534;
+    if is_root() {
+        use std::os::unix::process::CommandExt;
+        let mut again = std::process::Command::new(std::env::current_exe().expect("this program"));
+        again.args(["--exact", "source::what_cannot_be_read_is_told_and_the_rest_goes_on"]);
+        if let Ok(output) = again.uid(NOBODY).gid(NOBODY).current_dir("/").output() {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        }
+        return;
+    }
+    let sandbox = Sandbox::new();
+    for name in ["a", "closed file", "closed folder/file", "z"] {
+        sandbox.write(name, name.as_bytes());
+    }
+    let closed = ["closed file", "closed folder"].map(|name| sandbox.source().join(name));
+    for path in &closed {
+        set_mode(path, 0o000);
+    }
+    let log = Log::default();
+    let summary = back_up(&sandbox, |_| (), &log);
+    for path in &closed {
+        set_mode(path, 0o700);
+    }
+    for name in ["closed file", "closed folder"] {
+        assert!(log.tells_of(&format!("{name}: cannot be read")), "{:?}", log.problems());
+    }
+    assert_eq!(summary.statistics.problems, 2);
+    let target = folder();
+    let restored = restore_into(&sandbox, summary.snapshot.expect("a snapshot"), target.path());
+    assert_eq!(tree::listing(&restored), ["a", "closed folder", "z"], "the folder itself is known");
+    set_mode(restored.join("closed folder"), 0o700);
+}
