@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Container indexes kept open unless said otherwise; one takes up to about 0.7 MB.
 const READERS_MAX: usize = 48;
-/// Decoded regions kept unless said otherwise; one takes up to about 1 MiB.
-const REGIONS_MAX: usize = 24;
+/// Decoded regions kept unless said otherwise; one takes up to about 2 MiB.
+const REGIONS_MAX: usize = 16;
 
 /// A decoded region: plain bytes of consecutive stored chunks.
 pub(crate) type PlainRegion = Arc<Vec<u8>>;

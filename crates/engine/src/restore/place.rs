@@ -57,7 +57,9 @@ impl<'a> Placing<'a> {
     {
         for file in batch.ending() {
             // Planned to its end, and nothing of it is under way: it is empty, a hole, or was written by the batch before.
-            if file.deal_with(1) && let Some(open) = self.open(file) {
+            if file.deal_with(1)
+                && let Some(open) = self.open(file)
+            {
                 self.complete(file, &open);
             }
         }

@@ -1,0 +1,229 @@
+//! The threads of a backup: starts every stage, joins them, and says which error is the one to tell.
+//!
+//! A stage that fails or is told to stop drops its ends of the queues; its neighbours find them gone and stop too. The error that
+//! began it is the one returned, the packer's before all others.
+
+use super::assemble::{Assembled, ChunkStore, RegionTicket, Unusable};
+use super::entries::{Entries, Tally};
+use super::plan::{self, Item, Planned, Planner, Step};
+use super::read::{Buffers, FileEnd, ReadStage};
+use super::{Source, Task};
+use crate::EngineError;
+use crate::chunks::ChunkSource;
+use crate::fs::{FileKind, ScanDetail, ScanItem, ScanOptions, Scanner};
+use crate::index::FingerprintIndex;
+use crate::lease::now;
+use crate::observer::EntryAction;
+use crate::pack::{ContainerSink, Packed, Packer};
+use crate::parallel::{Pool, cores, spawn_named};
+use crossbeam_channel::{Receiver, TryRecvError, bounded};
+use siltstone_store::ChunkNumber;
+use siltstone_store::catalog::{Content, EntryPath, Metadata};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::region::RegionEncoder;
+use std::convert::Infallible;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Steps planned ahead of the assembling stage; a job of small files holds up to a mebibyte or two.
+const STEPS_AHEAD_MAX: usize = 12;
+/// Regions between assembling and packing.
+const REGIONS_AHEAD_MAX: usize = 6;
+
+/// What went through the stages.
+pub(super) struct Flow {
+    pub(super) planned: Planned,
+    pub(super) entries: Tally,
+    pub(super) root: ChunkNumber,
+    pub(super) assembled: Assembled,
+    pub(super) packed: Packed,
+}
+
+/// All that the stages share.
+pub(super) struct Stages<'s, 't> {
+    pub(super) task: &'s Task<'t>,
+    pub(super) manifest: &'s Manifest,
+    pub(super) chunks: &'s ChunkSource<'t>,
+    pub(super) unusable: &'s Unusable,
+    pub(super) sink: &'s dyn ContainerSink,
+}
+
+impl Stages<'_, '_> {
+    /// Runs all stages to the end of the source.
+    pub(super) fn run(&self, source: Source, index: FingerprintIndex) -> Result<Flow, EngineError> {
+        let workers = cores();
+        let keys = self.task.repository.keys();
+        let buffers = Buffers::new(self.task.chunker.sizes().max());
+        let level = self.task.options.compression_level;
+        std::thread::scope(|scope| {
+            let (packer_in, packer_out) = bounded::<RegionTicket>(REGIONS_AHEAD_MAX);
+            let packer = spawn_named(scope, "pack", move || self.pack(&packer_out));
+            let encoders = Pool::start(scope, "encode", workers, workers, || RegionEncoder::new(level).ok());
+            let hashers = Pool::start(scope, "hash", workers, workers, || ());
+            let (steps_in, steps_out) = bounded(STEPS_AHEAD_MAX);
+            // Dropping the one end tells every thread that holds the other that assembling has ended.
+            let (assembler, assembling) = bounded::<Infallible>(0);
+            let while_assembling = assembling.clone();
+            let stage = ReadStage {
+                chunker: self.task.chunker,
+                buffers: &buffers,
+                keys,
+                hashers,
+                observer: self.task.observer,
+                assembling,
+            };
+            let next = (self.manifest.next_data, self.manifest.next_metadata);
+            let store = ChunkStore::new(keys, index, self.unusable, next, encoders, packer_in);
+
+            let assembled = match source {
+                Source::Paths(paths) => {
+                    let (jobs_in, jobs_out) = bounded(workers);
+                    for number in 0..workers.max(2) {
+                        let (stage, jobs_out) = (stage.clone(), jobs_out.clone());
+                        spawn_named(scope, &format!("read-{number}"), move || stage.run(&jobs_out));
+                    }
+                    drop((stage, jobs_out));
+                    let planner = spawn_named(scope, "plan", move || {
+                        let scanner = self.scanner(&paths, ScanDetail::Full)?;
+                        let parent = self.manifest.snapshots().last();
+                        let Self { task, chunks, unusable, .. } = *self;
+                        Planner::new(task.options, task.observer, chunks, parent, unusable, steps_in, jobs_in)
+                            .run(scanner)
+                    });
+                    if self.task.options.estimate {
+                        spawn_named(scope, "estimate", move || self.estimate(&while_assembling));
+                    }
+                    let assembled = self.assemble(store, steps_out, &buffers);
+                    drop(assembler);
+                    joined(planner).and_then(|planned| Ok((planned, assembled?)))
+                }
+                Source::Stream { name, reader } => {
+                    let (pieces_in, pieces_out) = bounded(STEPS_AHEAD_MAX);
+                    let (above, end) = self.stream_entries(&name)?;
+                    let _ = steps_in.send(Step::Items(above)).and_then(|()| steps_in.send(Step::Pieces(pieces_out)));
+                    drop(steps_in);
+                    let reader = spawn_named(scope, "read", move || stage.run_stream(reader, end, pieces_in));
+                    let assembled = self.assemble(store, steps_out, &buffers);
+                    drop(assembler);
+                    // A failed stream looks like an empty one to the stages behind it: its outcome must be known before any commit.
+                    let failed = |source| EngineError::Stream { name: name.display().to_string(), source };
+                    let read = joined(reader).map_err(failed);
+                    assembled.and_then(|assembled| read.map(|()| (Planned::default(), assembled)))
+                }
+            };
+            // What the packer met comes first: it makes the stages before it stop.
+            let packed = joined(packer)?;
+            if self.task.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            let (planned, (entries, root, assembled)) = assembled?;
+            Ok(Flow { planned, entries, root, assembled, packed })
+        })
+    }
+
+    fn scanner(&self, paths: &[PathBuf], detail: ScanDetail) -> Result<Scanner, EngineError> {
+        let options = self.task.options;
+        let options =
+            ScanOptions { exclude: options.exclude.clone(), one_file_system: options.one_file_system, detail };
+        Scanner::new(paths, options)
+            .map_err(|source| EngineError::NoSource { path: paths.first().cloned().unwrap_or_default(), source })
+    }
+
+    /// Counts what there is, for the observer, until it is done or no longer of use.
+    fn estimate(&self, while_assembling: &Receiver<Infallible>) {
+        let Ok(scanner) = self.scanner(&paths_of(&self.task.paths), ScanDetail::StatusOnly) else {
+            return;
+        };
+        let (mut files, mut bytes) = (0u64, 0u64);
+        for item in scanner {
+            if while_assembling.try_recv() == Err(TryRecvError::Disconnected) {
+                return;
+            }
+            if let ScanItem::Entry(found) = item {
+                files += 1;
+                if let FileKind::File { size, .. } = found.kind {
+                    bytes += size;
+                }
+                if files.is_multiple_of(1024) {
+                    self.task.observer.estimate(files, bytes, false);
+                }
+            }
+        }
+        self.task.observer.estimate(files, bytes, true);
+    }
+
+    fn pack(&self, regions: &Receiver<RegionTicket>) -> Result<Packed, EngineError> {
+        let mut packer = Packer::new(self.task.repository.keys(), self.manifest.series, self.sink);
+        for (kind, ticket) in regions {
+            let region = ticket.wait().ok_or(EngineError::Interrupted)??;
+            packer.push(kind, &region)?;
+        }
+        Ok(packer.finish()?)
+    }
+
+    fn assemble(
+        &self,
+        mut store: ChunkStore<'_, '_>,
+        steps: Receiver<Step>,
+        buffers: &Buffers,
+    ) -> Result<(Tally, ChunkNumber, Assembled), EngineError> {
+        let mut entries = Entries::new(&mut store, self.task.observer);
+        for step in steps {
+            if self.task.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            match step {
+                Step::Items(items) => items.into_iter().try_for_each(|item| entries.item(item))?,
+                Step::Pieces(pieces) => {
+                    for ticket in pieces {
+                        let piece = ticket.wait().ok_or(EngineError::Interrupted)?;
+                        entries.piece(piece.parts, &piece.bytes)?;
+                        buffers.give_back(piece.bytes);
+                    }
+                }
+            }
+        }
+        let (tally, root) = entries.finish()?;
+        Ok((tally, root, store.finish()?))
+    }
+
+    /// What a stream is recorded as: a regular file of now, for its owner alone, and the directories that its name puts above it.
+    fn stream_entries(
+        &self,
+        name: &Path,
+    ) -> Result<(Vec<Item>, impl FnOnce(u64) -> FileEnd + Send + use<>), EngineError> {
+        let bytes = self.task.paths.first().map(|path| path.strip_prefix(b"/").unwrap_or(path).to_vec());
+        let invalid = || EngineError::NoSource {
+            path: name.to_owned(),
+            source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "this is no name for a stream"),
+        };
+        let path = EntryPath::new(bytes.unwrap_or_default()).map_err(|_| invalid())?;
+        let metadata = |mode| Metadata {
+            mode,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            modified: self.task.options.time.unwrap_or_else(now),
+            links: 1,
+            ..Metadata::default()
+        };
+        let mut above: Vec<Item> = std::iter::successors(path.parent(), EntryPath::parent)
+            .map(|path| plan::ready(path, metadata(0o700), Content::Directory, None))
+            .collect();
+        above.reverse();
+        let metadata = metadata(0o600);
+        let action = EntryAction::New;
+        let end =
+            move |size| FileEnd { path, metadata, action, size, read_bytes: size, is_complete: true, problem: None };
+        Ok((above, end))
+    }
+}
+
+fn paths_of(paths: &[Vec<u8>]) -> Vec<PathBuf> {
+    paths.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
+}
+
+/// The result of a stage; a panic in it goes on here.
+fn joined<R>(stage: std::thread::ScopedJoinHandle<'_, R>) -> R {
+    stage.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
