@@ -42,6 +42,16 @@ impl Output {
         }
     }
 
+    /// Something that is wrong and does not end the command.
+    pub(crate) fn error(self, message: impl Display) {
+        let line = if self.json {
+            serde_json::json!({ "message_type": "error", "error": { "message": message.to_string() } }).to_string()
+        } else {
+            format!("silt: {message}")
+        };
+        let _ = writeln!(io::stderr().lock(), "{line}");
+    }
+
     /// Whether a progress line can be drawn and is wanted.
     pub(crate) fn draws_progress(self) -> bool {
         !self.quiet && !self.json && io::stderr().is_terminal()

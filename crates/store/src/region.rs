@@ -15,8 +15,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use zstd::zstd_safe::CParameter;
 
-/// What a region is filled to, in plain bytes; one longer chunk makes a region of its own.
-pub const REGION_PLAIN_BYTES_TARGET: usize = 2 << 20;
+/// What a region of file chunks is filled to, in plain bytes; one longer chunk makes a region of its own.
+pub const DATA_REGION_BYTES_TARGET: usize = 2 << 20;
+/// The same for catalogs: they are read a node at a time, and what a damaged region costs should be little.
+pub const METADATA_REGION_BYTES_TARGET: usize = 512 << 10;
 /// The longest chunk, and with it the longest region, in plain bytes. Bounds the memory that decoding one region takes.
 pub const CHUNK_BYTES_MAX: usize = 16 << 20;
 /// The default zstd level. At it the encoder's tables are made larger ([`TABLES_AT_DEFAULT`]).

@@ -8,7 +8,7 @@ use crate::render::{GroupHeader, Path, SnapshotJson, snapshot_table};
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::snapshots::{Group, GroupKey, SnapshotView, group, list, resolve};
+use siltstone_engine::snapshots::{Group, GroupKey, SnapshotView, group, list_readable, resolve};
 use siltstone_store::repository::Repository;
 
 /// List the snapshots
@@ -60,7 +60,7 @@ impl From<&Group> for KeyJson {
 
 pub(super) fn run(arguments: &SnapshotsArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let mut views = wanted(arguments, &repository)?;
+    let (mut views, done) = wanted(arguments, &repository, context)?;
     if let Some(number) = arguments.latest {
         views = latest(views, number);
     }
@@ -75,15 +75,23 @@ pub(super) fn run(arguments: &SnapshotsArgs, context: &Context) -> Result<Done, 
         (false, _) if groups.is_empty() => output.line("0 snapshots")?,
         (false, _) => groups.iter().try_for_each(|group| print_group(group, arguments.compact, context))?,
     }
-    Ok(Done::Whole)
+    Ok(done)
 }
 
-fn wanted(arguments: &SnapshotsArgs, repository: &Repository) -> Result<Vec<SnapshotView>, CliError> {
+/// The snapshots asked for. A series that cannot be read is told, and does not hide the others.
+fn wanted(
+    arguments: &SnapshotsArgs,
+    repository: &Repository,
+    context: &Context,
+) -> Result<(Vec<SnapshotView>, Done), CliError> {
     let filter = arguments.filter.filter();
     if arguments.ids.is_empty() {
-        return Ok(list(repository, &filter)?);
+        let (views, damage) = list_readable(repository, &filter)?;
+        damage.iter().for_each(|error| context.output.error(error));
+        return Ok((views, if damage.is_empty() { Done::Whole } else { Done::InPart }));
     }
-    arguments.ids.iter().map(|id| Ok(resolve(repository, id, &filter)?)).collect()
+    let views = arguments.ids.iter().map(|id| Ok(resolve(repository, id, &filter)?));
+    Ok((views.collect::<Result<_, CliError>>()?, Done::Whole))
 }
 
 /// The last `number` of each host and paths, in the order they came in.

@@ -8,7 +8,7 @@ use crossbeam_channel::Sender;
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::MetadataSink;
 use siltstone_store::container::ContainerKind;
-use siltstone_store::region::{ChunkEntry, EncodedRegion, REGION_PLAIN_BYTES_TARGET, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use siltstone_store::secrets::RepositoryKeys;
 use siltstone_store::{ChunkNumber, Fingerprint, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -151,12 +151,12 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
 
     fn add_to_region(&mut self, kind: ContainerKind, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
         let stage = self.stage(kind);
-        if !stage.chunks.is_empty() && stage.plain.len() + bytes.len() > REGION_PLAIN_BYTES_TARGET {
+        if !stage.chunks.is_empty() && stage.plain.len() + bytes.len() > kind.region_bytes_target() {
             self.flush(kind)?;
         }
         let stage = self.stage(kind);
         if stage.plain.capacity() == 0 {
-            stage.plain.reserve_exact(REGION_PLAIN_BYTES_TARGET);
+            stage.plain.reserve_exact(kind.region_bytes_target());
         }
         stage.chunks.push(chunk);
         stage.plain.extend_from_slice(bytes);

@@ -8,7 +8,7 @@ use super::ForgetOptions;
 use crate::pack::{ContainerSink, Packer};
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerKind, ContainerReader, ContainerRecord};
-use siltstone_store::region::{ChunkEntry, REGION_PLAIN_BYTES_TARGET, RegionDecoder, RegionEncoder, split_region};
+use siltstone_store::region::{ChunkEntry, RegionDecoder, RegionEncoder, split_region};
 use siltstone_store::repository::Repository;
 use siltstone_store::{SeriesId, StoreError};
 
@@ -103,7 +103,7 @@ impl<'a> Survivors<'a> {
     fn push(&mut self, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), StoreError> {
         // Numbers ascend within a region; containers need not be in order.
         let ascends = self.chunks.last().is_none_or(|last| last.number < chunk.number);
-        if !ascends || self.plain.len() + bytes.len() > REGION_PLAIN_BYTES_TARGET {
+        if !ascends || self.plain.len() + bytes.len() > self.kind.region_bytes_target() {
             self.flush()?;
         }
         self.chunks.push(chunk);

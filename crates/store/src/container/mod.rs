@@ -22,6 +22,7 @@ pub use reader::{ContainerDamage, ContainerReader};
 
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, ChunkRun, ContainerId, SeriesId};
+use crate::region::{DATA_REGION_BYTES_TARGET, METADATA_REGION_BYTES_TARGET};
 use crate::sealed::{HEADER_BYTES, ObjectKind, Salt, TAG_BYTES};
 use crate::storage::ObjectName;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,14 @@ impl ContainerKind {
     /// The kind of container that the chunk belongs in.
     pub const fn of(number: ChunkNumber) -> Self {
         if number.is_metadata() { Self::Metadata } else { Self::Data }
+    }
+
+    /// What its regions are filled to, in plain bytes.
+    pub const fn region_bytes_target(self) -> usize {
+        match self {
+            Self::Data => DATA_REGION_BYTES_TARGET,
+            Self::Metadata => METADATA_REGION_BYTES_TARGET,
+        }
     }
 
     /// The kind as its object's header states it.
