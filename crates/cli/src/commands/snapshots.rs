@@ -87,7 +87,9 @@ fn wanted(
     let filter = arguments.filter.filter();
     if arguments.ids.is_empty() {
         let (views, damage) = list_readable(repository, &filter)?;
-        damage.iter().for_each(|error| context.output.error(error));
+        for error in &damage {
+            context.output.error(error);
+        }
         return Ok((views, if damage.is_empty() { Done::Whole } else { Done::InPart }));
     }
     let views = arguments.ids.iter().map(|id| Ok(resolve(repository, id, &filter)?));
