@@ -71,7 +71,7 @@ pub(crate) struct ExcludeArgs {
     /// Leave out the content of directories that hold a file of this name, if it begins with the header given
     #[arg(long, value_name = "NAME[:HEADER]")]
     pub(crate) exclude_if_present: Vec<String>,
-    /// Leave out the content of cache directories, marked by a CACHEDIR.TAG file (https://bford.info/cachedir/)
+    /// Leave out the content of cache directories, marked by a CACHEDIR.TAG file <https://bford.info/cachedir/>
     #[arg(long)]
     pub(crate) exclude_caches: bool,
     /// Leave out files larger than this

@@ -21,7 +21,7 @@ pub const DATA_REGION_BYTES_TARGET: usize = 2 << 20;
 pub const METADATA_REGION_BYTES_TARGET: usize = 512 << 10;
 /// The longest chunk, and with it the longest region, in plain bytes. Bounds the memory that decoding one region takes.
 pub const CHUNK_BYTES_MAX: usize = 16 << 20;
-/// The default zstd level. At it the encoder's tables are made larger ([`TABLES_AT_DEFAULT`]).
+/// The default zstd level. At it the encoder's tables are made larger (`TABLES_AT_DEFAULT`).
 pub const ZSTD_LEVEL_DEFAULT: i32 = 2;
 /// Window and hash table at the default level, as powers of two: a window of a whole region and a table twice that of zstd's level 2.
 /// On 200 MB of a database in regions of 2 MiB this gives the size of level 3 (78.4 against 78.3 MB) at 234 against 190 MB/s, on a

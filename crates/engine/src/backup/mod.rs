@@ -9,7 +9,7 @@
 //! pack       1 thread    containers, storage
 //! ```
 //! Every queue is bounded; together they hold some 100 MiB whatever the source, the rest of the budget is the index's. This file says
-//! what is asked for and begins and ends it; [`stages`] starts the threads and joins them.
+//! what is asked for and begins and ends it; `stages` starts the threads and joins them.
 
 mod assemble;
 mod commit;

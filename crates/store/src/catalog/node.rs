@@ -52,7 +52,7 @@ impl LeafEncoder {
         self.paths_bytes
     }
 
-    /// Appends an entry that [`check_entry`] has passed.
+    /// Appends an entry that `check_entry` has passed.
     pub(super) fn push(&mut self, entry: &Entry) {
         if self.first.is_none() {
             self.first = Some(entry.path.clone());
