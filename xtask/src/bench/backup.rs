@@ -117,11 +117,12 @@ impl Round<'_> {
         label: &str,
         reading: Reading,
     ) -> Result<()> {
-        let source_bytes = tree::read_all(source)?;
         for index in turns(repositories.len(), self.number) {
             let repository = &repositories[index];
             self.say(phase, label, repository);
             flush()?;
+            // Read again for each: what was measured before may have pushed the source out of the page cache.
+            let source_bytes = tree::read_all(source)?;
             let cost = repository.backup(source, label, reading)?;
             self.add(phase, repository, cost, Some(source_bytes))?;
         }
