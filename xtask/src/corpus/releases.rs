@@ -43,7 +43,7 @@ const RELEASES: [&str; 27] = [
 ];
 
 /// Releases taken when little is asked for: the newest.
-const LITTLE: usize = 3;
+const LITTLE: usize = 2;
 /// Releases may be withdrawn from the registry; with fewer than this left (or than the few asked for) there is no corpus.
 const RELEASES_MIN: usize = 20;
 
