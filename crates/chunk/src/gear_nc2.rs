@@ -30,6 +30,7 @@
 //! 2.76 there.
 
 use crate::{Chunker, Sizes};
+use alloc::boxed::Box;
 
 /// Bytes that decide on a candidate: after 64 shifts a byte has left the hash.
 const WINDOW_BYTES: usize = 64;
@@ -73,7 +74,7 @@ impl Chunker for GearNc2 {
     }
 
     fn cut(&self, data: &[u8]) -> usize {
-        let (min, end) = (self.sizes.min(), data.len().min(self.sizes.max()));
+        let (min, end) = (self.sizes.min().max(WINDOW_BYTES), data.len().min(self.sizes.max()));
         if end <= min {
             return end;
         }
@@ -135,7 +136,7 @@ fn normal_point(sizes: Sizes) -> usize {
 
 fn gear_table(key: &[u8; 32]) -> Box<[u64; 256]> {
     let mut output = blake3::Hasher::new_keyed(key).update(b"siltstone gear-nc2 table").finalize_xof();
-    Box::new(std::array::from_fn(|_| {
+    Box::new(core::array::from_fn(|_| {
         let mut word = [0; 8];
         output.fill(&mut word);
         u64::from_le_bytes(word)

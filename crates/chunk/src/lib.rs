@@ -1,32 +1,68 @@
 //! Content-defined chunking: where a stream of bytes is cut, and nothing else.
 //!
-//! A [`Chunker`] finds the end of the first chunk of a slice. [`SliceChunks`] and [`StreamChunker`] repeat that over a
-//! whole slice or reader. Each algorithm is one file named after it; all its forms give the same cuts on every input
-//! and every machine, for ever, because stored data is only found again where it is cut again in the same places.
+//! A [`Chunker`] finds the end of the first chunk of a slice. [`SliceChunks`] and `StreamChunker` repeat that over a
+//! whole slice or reader. [`ALGORITHMS`] lists all there are, for command lines and comparisons; [`by_name`] makes one.
 //!
-//! | name | algorithm | source |
-//! |---|---|---|
-//! | `gear-nc2` | [`GearNc2`]: Gear hash, normalised chunking level 2, keyed table | `FastCDC`, ATC'16 and TPDS'20 |
+//! Each algorithm is one file named after it, with the scalar body written from its paper. Where it pays there is a second,
+//! generic body over the vectors of `siltstone-simd`. All forms of one algorithm give the same cuts on every input and
+//! every machine, for ever, because stored data is only found again where it is cut again in the same places.
 //!
 //! ```
 //! use siltstone_chunk::{SliceChunks, Sizes, by_name};
-//! let chunker = by_name("gear-nc2", Sizes::DEFAULT, &[0; 32])?;
+//! let chunker = by_name("lagged", Sizes::DEFAULT, &[0; 32])?;
 //! let data = vec![7; 100_000];
 //! assert_eq!(SliceChunks::new(&chunker, &data).map(<[u8]>::len).sum::<usize>(), data.len());
 //! # Ok::<(), siltstone_chunk::ChunkerError>(())
 //! ```
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod ae;
+mod aes16;
+mod algorithms;
+mod average;
+mod crc;
+mod error;
+mod fastcdc;
+mod fingerprint;
+mod fixed;
+mod gear;
 mod gear_nc2;
+mod lagged;
+mod maxp;
+mod normalised;
+mod rabin;
+mod ram;
+mod rolling;
+mod scan;
+mod seqcdc;
 mod sizes;
 mod slice;
+#[cfg(feature = "std")]
 mod stream;
+mod swpr;
+mod tttd;
+mod two_stage;
 
+pub use ae::{Ae, AeOpt1, AeOpt2, Extreme, Value};
+pub use aes16::Aes16;
+pub use algorithms::{ALGORITHMS, Algorithm, DEFAULT_NAME, by_name, names};
+pub use error::ChunkerError;
+pub use fingerprint::Fingerprinter;
 pub use gear_nc2::GearNc2;
+pub use lagged::{Lagged, Sample};
+pub use maxp::Maxp;
+pub use ram::Ram;
+pub use siltstone_simd::Isa;
 pub use sizes::Sizes;
 pub use slice::SliceChunks;
+#[cfg(feature = "std")]
 pub use stream::{StreamBuffer, StreamChunker};
+pub use swpr::Swpr;
 
-use std::{fmt, sync::Arc};
+use alloc::{boxed::Box, sync::Arc};
 
 /// Finds where the first chunk of some bytes ends.
 pub trait Chunker: Send + Sync {
@@ -38,9 +74,21 @@ pub trait Chunker: Send + Sync {
 
     /// Length in bytes of the first chunk of `data`: 0 if `data` is empty, else 1 ..= `sizes().max()`.
     ///
-    /// `data` must hold at least `sizes().max()` bytes or reach to the end of the stream; the result then depends on
-    /// nothing beyond the chunk itself. Only the last chunk of a stream may be shorter than `sizes().min()`.
+    /// `data` is taken to reach to the end of the stream. Where it does not, a result is still final if it is less than
+    /// `data.len()` or equal to `sizes().max()`: it stays the same whatever follows. Only the last chunk of a stream may
+    /// be shorter than `sizes().min()`.
     fn cut(&self, data: &[u8]) -> usize;
+
+    /// Calls `each` with the length of every chunk of `data`, in order, as [`SliceChunks`] would find them. Algorithms
+    /// that look at a whole segment before they cut do that here.
+    fn cut_all(&self, data: &[u8], each: &mut dyn FnMut(usize)) {
+        let mut rest = data;
+        while !rest.is_empty() {
+            let length = self.cut(rest);
+            each(length);
+            rest = &rest[length..];
+        }
+    }
 }
 
 macro_rules! chunker_behind_pointer {
@@ -55,58 +103,10 @@ macro_rules! chunker_behind_pointer {
             fn cut(&self, data: &[u8]) -> usize {
                 (**self).cut(data)
             }
+            fn cut_all(&self, data: &[u8], each: &mut dyn FnMut(usize)) {
+                (**self).cut_all(data, each);
+            }
         }
     )*};
 }
 chunker_behind_pointer!(&C, Box<C>, Arc<C>);
-
-/// Every name that [`by_name`] knows, the default first.
-pub const CHUNKER_NAMES: &[&str] = &[GearNc2::NAME];
-
-/// Makes the chunker of that name. `key` decides where it cuts; chunkers without a key ignore it.
-///
-/// # Errors
-/// [`ChunkerError::UnknownName`] if no chunker has that name.
-pub fn by_name(name: &str, sizes: Sizes, key: &[u8; 32]) -> Result<Box<dyn Chunker>, ChunkerError> {
-    match name {
-        GearNc2::NAME => Ok(Box::new(GearNc2::new(sizes, key))),
-        _ => Err(ChunkerError::UnknownName { name: name.to_owned() }),
-    }
-}
-
-/// Why a chunker could not be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ChunkerError {
-    /// No chunker has this name.
-    UnknownName {
-        /// The name asked for.
-        name: String,
-    },
-    /// The sizes do not fit together.
-    BadSizes {
-        /// Smallest chunk asked for, bytes.
-        min: u32,
-        /// Average chunk asked for, bytes.
-        expected: u32,
-        /// Largest chunk asked for, bytes.
-        max: u32,
-        /// The rule they break.
-        rule: &'static str,
-    },
-}
-
-impl fmt::Display for ChunkerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownName { name } => {
-                write!(f, "no chunker is named {name:?}; choose one of: {}", CHUNKER_NAMES.join(", "))
-            }
-            Self::BadSizes { min, expected, max, rule } => {
-                write!(f, "chunk sizes min {min}, expected {expected}, max {max} bytes do not work: {rule}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ChunkerError {}

@@ -2,11 +2,14 @@
 
 use crate::ChunkerError;
 
-/// Smallest, expected and largest chunk, in bytes. The expected size is the average on random bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Smallest, expected and largest chunk, in bytes. The expected size is the average on random bytes. Smallest and largest
+/// may be absent: the hashless chunkers need neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sizes {
+    /// 0 for none.
     min: u32,
     expected: u32,
+    /// `u32::MAX` for none.
     max: u32,
 }
 
@@ -15,10 +18,11 @@ impl Sizes {
     /// 90 KB averages lay within 7 %, 2026), and 16 KiB halves the index that 8 KiB needs.
     pub const DEFAULT: Self = Self { min: 8 << 10, expected: 16 << 10, max: 64 << 10 };
 
-    /// No minimum lies below this: the widest window any chunker looks at, so that a window never leaves its chunk.
+    /// No minimum but none at all lies below this: the widest window any chunker looks at, so that a window never leaves
+    /// its chunk.
     pub const MIN_BYTES_LOWEST: u32 = 64;
 
-    /// No maximum lies above this: what a stream must buffer.
+    /// No maximum but none at all lies above this: what a stream must buffer.
     pub const MAX_BYTES_HIGHEST: u32 = 64 << 20;
 
     /// Checks and keeps the three sizes.
@@ -52,7 +56,44 @@ impl Sizes {
         Self::new(expected / 2, expected, expected.saturating_mul(4))
     }
 
-    /// Smallest chunk in bytes; only the last of a stream may be smaller.
+    /// The limits of `FastCDC` (ATC'16) and of AE's Rabin_0.25 (TC'17) around an expected size: a quarter of it
+    /// and eight times it, as far as [`Sizes::new`] takes them.
+    ///
+    /// # Errors
+    /// [`ChunkerError::BadSizes`] if `expected` is below 128 bytes or above 16 MiB.
+    pub fn quarter(expected: u32) -> Result<Self, ChunkerError> {
+        Self::around(expected)?;
+        let min = (expected / 4).max(Self::MIN_BYTES_LOWEST);
+        Self::new(min, expected, expected.saturating_mul(8).min(Self::MAX_BYTES_HIGHEST))
+    }
+
+    /// The limits of TTTD (HPL-2005-30(R.1)) around an expected size: 0.46 times it and 2.8 times it.
+    ///
+    /// # Errors
+    /// [`ChunkerError::BadSizes`] if `expected` is below 128 bytes or above 16 MiB.
+    pub fn tttd(expected: u32) -> Result<Self, ChunkerError> {
+        Self::around(expected)?;
+        let min = (expected / 50 * 23 + expected % 50 * 23 / 50).max(Self::MIN_BYTES_LOWEST);
+        Self::new(min, expected, expected / 5 * 14 + expected % 5 * 14 / 5)
+    }
+
+    /// An expected size alone: no chunk is too small or too large. A stream then buffers the longest chunk it meets,
+    /// whatever that is.
+    ///
+    /// # Errors
+    /// [`ChunkerError::BadSizes`] if `expected` is below 128 bytes or above 16 MiB.
+    pub fn unlimited(expected: u32) -> Result<Self, ChunkerError> {
+        let Self { expected, .. } = Self::around(expected)?;
+        Ok(Self { min: 0, expected, max: u32::MAX })
+    }
+
+    /// The same without a smallest size.
+    #[must_use]
+    pub const fn without_min(self) -> Self {
+        Self { min: 0, ..self }
+    }
+
+    /// Smallest chunk in bytes, 0 for none; only the last of a stream may be smaller.
     pub const fn min(self) -> usize {
         self.min as usize
     }
@@ -62,9 +103,9 @@ impl Sizes {
         self.expected as usize
     }
 
-    /// Largest chunk in bytes.
+    /// Largest chunk in bytes, `usize::MAX` for none.
     pub const fn max(self) -> usize {
-        self.max as usize
+        if self.max == u32::MAX { usize::MAX } else { self.max as usize }
     }
 }
 
@@ -96,5 +137,7 @@ mod tests {
         assert!(Sizes::new(u32::MAX, u32::MAX, u32::MAX).is_err());
         assert!(Sizes::around(127).is_err());
         assert!(Sizes::around(u32::MAX).is_err());
+        assert!(Sizes::unlimited(127).is_err());
+        assert!(Sizes::unlimited(16 << 20).is_ok_and(|sizes| sizes.min() == 0 && sizes.max() == usize::MAX));
     }
 }

@@ -1,4 +1,4 @@
-//! The chunks of bytes that already lie in memory.
+//! The chunks of bytes that already lie in memory: a slice, or a mapped file.
 
 use crate::Chunker;
 

@@ -5,7 +5,9 @@ use crate::error::{CliError, Done};
 use crate::password::PasswordSource;
 use crate::repository::{folder, label, place};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use serde::Serialize;
+use siltstone_engine::backup;
 use siltstone_store::StoreError;
 use siltstone_store::keys::Argon2Cost;
 use siltstone_store::repository::Repository;
@@ -19,6 +21,12 @@ pub(crate) struct InitArgs {
     /// Folder of the new repository; the same as -r
     #[arg(value_name = "REPOSITORY", conflicts_with = "repo")]
     place: Option<PathBuf>,
+
+    /// How files are cut into chunks, for as long as the repository lives. `aes16` is slower, and gives nothing away to
+    /// someone who sees the lengths of chunks beside files he knows
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(backup::chunker_names()))]
+    #[arg(default_value_t = backup::default_chunker().name)]
+    chunker: String,
 }
 
 #[derive(Serialize)]
@@ -33,7 +41,7 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
         Some(given) => folder(given)?,
         None => place(&context.options)?,
     };
-    let repository = make(&path, context)?;
+    let repository = make(&path, &arguments.chunker, context)?;
     let (id, place) = (repository.id().to_string(), path.display().to_string());
     if context.output.json {
         context.output.json(&Initialized { message_type: "initialized", id, repository: place })?;
@@ -49,7 +57,7 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
 }
 
 /// The password is asked for only once it is known that there can be a repository.
-fn make(path: &Path, context: &Context) -> Result<Repository, CliError> {
+fn make(path: &Path, chunker: &str, context: &Context) -> Result<Repository, CliError> {
     let disk = Disk::create(path)?;
     let objects = disk.list(Listing::All)?;
     if objects.iter().any(|object| object.name == ObjectName::Config) {
@@ -60,6 +68,6 @@ fn make(path: &Path, context: &Context) -> Result<Repository, CliError> {
         return Err(CliError::FolderNotEmpty { path: path.to_owned() });
     }
     let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
-    let chunker = siltstone_engine::backup::default_chunker();
+    let chunker = backup::chunker(chunker);
     Ok(Repository::init(Arc::new(disk), &password, &label(None, None), Argon2Cost::DEFAULT, chunker)?)
 }

@@ -118,10 +118,20 @@ pub struct BackupSummary {
 
 /// The chunker of new repositories.
 pub fn default_chunker() -> ChunkerSettings {
+    chunker(siltstone_chunk::DEFAULT_NAME)
+}
+
+/// The names a new repository may choose its chunker by: those whose cuts depend on its key.
+pub fn chunker_names() -> impl Iterator<Item = &'static str> {
+    siltstone_chunk::ALGORITHMS.iter().filter(|algorithm| algorithm.keyed).map(|algorithm| algorithm.name)
+}
+
+/// The chunker of this name with the usual sizes.
+pub fn chunker(name: &str) -> ChunkerSettings {
     let bytes = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
     let sizes = Sizes::DEFAULT;
     ChunkerSettings {
-        name: siltstone_chunk::GearNc2::NAME.to_owned(),
+        name: name.to_owned(),
         min_bytes: bytes(sizes.min()),
         average_bytes: bytes(sizes.expected()),
         max_bytes: bytes(sizes.max()),
@@ -178,10 +188,14 @@ pub fn backup(
 
 fn open_chunker(repository: &Repository) -> Result<Box<dyn Chunker>, EngineError> {
     let settings = &repository.config().chunker;
+    let unknown = |feature| StoreError::UnknownFeature { object: "config".to_owned(), feature };
+    if !chunker_names().any(|name| name == settings.name) {
+        return Err(unknown(format!("the chunker {:?}", settings.name)).into());
+    }
     let sizes = Sizes::new(settings.min_bytes, settings.average_bytes, settings.max_bytes);
     let chunker = sizes
         .and_then(|sizes| siltstone_chunk::by_name(&settings.name, sizes, &repository.keys().chunker_key()))
-        .map_err(|error| StoreError::UnknownFeature { object: "config".to_owned(), feature: error.to_string() })?;
+        .map_err(|error| unknown(error.to_string()))?;
     Ok(chunker)
 }
 

@@ -1,0 +1,123 @@
+//! AE over single bytes.
+
+use super::{Order, cut_scalar};
+use crate::Isa;
+use core::marker::PhantomData;
+use siltstone_simd::{Kernel, Simd};
+
+/// The first cut of `data`; its length if there is none.
+pub(super) fn cut<O: Order>(data: &[u8], window: usize, isa: Isa) -> usize {
+    let scalar = || cut_scalar(data.len(), data.len(), window, |i| data[i], O::beyond);
+    isa.run(Cut::<O> { data, window, order: PhantomData }).unwrap_or_else(scalar)
+}
+
+struct Cut<'d, O> {
+    data: &'d [u8],
+    window: usize,
+    order: PhantomData<O>,
+}
+
+impl<O: Order> Kernel for Cut<'_, O> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> usize {
+        let Self { data, window, .. } = self;
+        if window < S::LANES || data.is_empty() {
+            return cut_scalar(data.len(), data.len(), window, |i| data[i], O::beyond);
+        }
+        let mut record = Record { byte: data[0], at: 0 };
+        let mut done = 1;
+        loop {
+            let end = data.len().min(record.at + window + 1);
+            if record.byte == O::LAST {
+                return end;
+            }
+            match next_record::<S, O>(s, &data[..end], done, record.byte, window) {
+                Some((next, next_done)) => (record, done) = (next, next_done),
+                None => return end,
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Record {
+    byte: u8,
+    at: usize,
+}
+
+/// Vectors looked at together while the window allows: enough to hide the test behind the loads.
+const STEP: usize = 4;
+
+/// The extreme of the first block from `from` on that holds a byte beyond `record`, and where the search goes on. Bytes
+/// before `from` are not beyond it. No block is longer than the window.
+#[inline(always)]
+fn next_record<S: Simd, O: Order>(
+    s: S,
+    data: &[u8],
+    from: usize,
+    record: u8,
+    window: usize,
+) -> Option<(Record, usize)> {
+    let mut at = from;
+    let records = s.splat(record);
+    let found = |block: &[u8], at: usize, extremes: S::Bytes| {
+        let byte = if O::MAX { s.reduce_max(extremes) } else { s.reduce_min(extremes) };
+        Some((Record { byte, at: at + first_equal(s, block, byte) }, at + block.len()))
+    };
+    if window >= STEP * S::LANES {
+        while let Some(block) = data.get(at..at + STEP * S::LANES) {
+            let low = extreme::<S, O>(s, s.load(block, 0), s.load(block, S::LANES));
+            let high = extreme::<S, O>(s, s.load(block, 2 * S::LANES), s.load(block, 3 * S::LANES));
+            let extremes = extreme::<S, O>(s, low, high);
+            if any_beyond::<S, O>(s, extremes, records) {
+                return found(block, at, extremes);
+            }
+            at += STEP * S::LANES;
+        }
+    }
+    while at < data.len() {
+        // The last vector may overlap what is done; a record's window never begins after it.
+        let start = at.min(data.len().saturating_sub(S::LANES));
+        let Some(block) = data.get(start..start + S::LANES) else {
+            return next_record_scalar::<O>(data, at, record);
+        };
+        let bytes = s.load(block, 0);
+        if any_beyond::<S, O>(s, bytes, records) {
+            return found(block, start, bytes);
+        }
+        at = start + S::LANES;
+    }
+    None
+}
+
+/// The same for data shorter than a vector.
+#[inline(always)]
+fn next_record_scalar<O: Order>(data: &[u8], from: usize, record: u8) -> Option<(Record, usize)> {
+    let at = (from..data.len()).find(|at| O::beyond(data[*at], record))?;
+    Some((Record { byte: data[at], at }, at + 1))
+}
+
+#[inline(always)]
+fn extreme<S: Simd, O: Order>(s: S, a: S::Bytes, b: S::Bytes) -> S::Bytes {
+    if O::MAX { s.max(a, b) } else { s.min(a, b) }
+}
+
+#[inline(always)]
+fn any_beyond<S: Simd, O: Order>(s: S, bytes: S::Bytes, record: S::Bytes) -> bool {
+    if O::MAX { s.any_gt(bytes, record) } else { s.any_gt(record, bytes) }
+}
+
+/// The index of the first `byte` in a block that holds one.
+#[inline(always)]
+fn first_equal<S: Simd>(s: S, block: &[u8], byte: u8) -> usize {
+    let bytes = s.splat(byte);
+    (0..block.len())
+        .step_by(S::LANES)
+        .find_map(|at| {
+            let mask = s.eq(s.load(block, at), bytes);
+            (mask != 0).then(|| at + mask.trailing_zeros() as usize)
+        })
+        .unwrap_or(block.len())
+}

@@ -1,0 +1,62 @@
+//! AE-Opt1: AE with fewer questions per byte, for scalar code.
+//!
+//! Source: AE, TC'17, section 3.3, Algorithm 2. Cuts are those of AE-Max (the definition is in `mod.rs`); only the way to them
+//! differs. No chunk ends before the `w` positions after the record have been looked at, so the inner loop asks one question
+//! of each: is its value beyond the record?
+//!
+//! As printed, Algorithm 2 leaves the inner loop at a value *equal* to the record too, and then ends the chunk at
+//! `record + w` without having looked at what lies between. That contradicts Algorithm 1 and the claim of equal deduplication.
+//! Here the inner loop goes on at equal values, which gives the cuts of Algorithm 1. Nor does a chunk reach beyond its stream,
+//! as the printed one does if the stream ends inside a window.
+
+use super::{Value, wide, window};
+use crate::{Chunker, Sizes};
+
+/// The chunkers `ae-opt1`, `ae8-opt1`.
+#[derive(Clone, Copy, Debug)]
+pub struct AeOpt1 {
+    name: &'static str,
+    value: Value,
+    sizes: Sizes,
+    window: usize,
+}
+
+impl AeOpt1 {
+    /// The chunker, known by `name`.
+    pub fn new(name: &'static str, value: Value, sizes: Sizes) -> Self {
+        Self { name, value, sizes, window: window(value, sizes) }
+    }
+}
+
+impl Chunker for AeOpt1 {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    fn cut(&self, data: &[u8]) -> usize {
+        let data = &data[..data.len().min(self.sizes.max())];
+        let Some(searched) = data.get(self.sizes.min()..) else { return data.len() };
+        let cut = match self.value {
+            Value::Byte => cut(searched.len(), self.window, |i| searched[i]),
+            Value::EightBytes => cut(wide::values(searched), self.window, |i| wide::value(searched, i)),
+        };
+        cut.map_or(data.len(), |cut| self.sizes.min() + cut)
+    }
+}
+
+/// Algorithm 2 over `count` values.
+fn cut<T: Copy + PartialOrd>(count: usize, window: usize, value: impl Fn(usize) -> T) -> Option<usize> {
+    let mut at = 0;
+    while at + window < count {
+        let record = value(at);
+        match (at + 1..=at + window).find(|i| value(*i) > record) {
+            Some(next) => at = next,
+            None => return Some(at + window + 1),
+        }
+    }
+    None
+}

@@ -1,0 +1,204 @@
+//! SWPR: the hash of Odess+ as a windowed one, with normalised thresholds.
+//!
+//! Source of the hash: Odess, TOS, section 3.4, with four windows. There four windows roll side by side, each four bytes at
+//! a time: `FP(i) = (FP(i-4) << 4) + w(i)` with `w(i)` the four bytes that end at i. After eight steps a term has left the 32
+//! bits, so the hash is a finite sum, a FIR filter, and three doublings give it at every position of a vector at once:
+//!
+//! ```text
+//! w(L)    = b[L-4] .. b[L-1], big-endian
+//! s1(L)   = w(L)  + (w(L-4)   << 4)
+//! s2(L)   = s1(L) + (s1(L-8)  << 8)
+//! h(L)    = s2(L) + (s2(L-16) << 16)        = sum over j in 0 .. 8 of w(L-4j) << 4j   (mod 2^32): 32 bytes before L
+//! x(L)    = h(L) * odd                      (mod 2^32)
+//! cut     = the least L >= max(min, 36) with x(L) < strict if L < normal, x(L) < loose if L >= normal;
+//!           max, or the end of the stream, if they come first
+//! strict  = 2^62 / expected, loose = 2^66 / expected, each over 2^32, rounded down
+//! normal    makes the average on random bytes the expected size (normalised.rs)
+//! odd     = the first little-endian u32 of keyed BLAKE3's extendable output over "siltstone swpr", made odd
+//! ```
+//!
+//! Reasons:
+//! 1. **The product** carries the low bits of the sum, where the newest bytes are, to the high ones that are compared.
+//! 2. **36, not 32**: the vector form warms up over two groups of 16 positions, whose words reach three bytes further.
+//! 3. Beside `lagged`: no filter and no mix, but words instead of bytes, so a quarter of the positions per vector.
+
+use crate::normalised::Normalised;
+use crate::{Chunker, Isa, Sizes};
+use siltstone_simd::{Kernel, Simd};
+
+/// The bytes a hash depends on and a warm-up reads.
+const WINDOW_BYTES: usize = 36;
+/// Terms of a hash, four bytes apart.
+const TERMS: usize = 8;
+/// Normalisation level.
+const LEVEL: u32 = 2;
+
+/// The chunker `swpr`.
+#[derive(Clone, Copy, Debug)]
+pub struct Swpr {
+    sizes: Sizes,
+    rule: Normalised,
+    odd: u32,
+    isa: Isa,
+}
+
+impl Swpr {
+    /// Its name in [`crate::by_name`].
+    pub const NAME: &'static str = "swpr";
+
+    /// A chunker whose cuts depend on `key`, in its form for `isa`.
+    pub fn new(sizes: Sizes, key: &[u8; 32], isa: Isa) -> Self {
+        let mut odd = [0; 4];
+        blake3::Hasher::new_keyed(key).update(b"siltstone swpr").finalize_xof().fill(&mut odd);
+        let rule = Normalised::new(sizes, WINDOW_BYTES, LEVEL, 0);
+        Self { sizes, rule, odd: u32::from_le_bytes(odd) | 1, isa }
+    }
+
+    /// A product below this ends a chunk of `length` bytes.
+    #[inline(always)]
+    fn threshold(&self, length: usize) -> u32 {
+        high_half(self.rule.threshold(length))
+    }
+
+    /// Whether a chunk may end after `length` bytes, the hash summed from its terms.
+    #[inline(always)]
+    fn ends(&self, data: &[u8], length: usize) -> bool {
+        let hash = (0..TERMS).fold(0u32, |sum, j| sum.wrapping_add(word(data, length - 4 * j) << (4 * j)));
+        hash.wrapping_mul(self.odd) < self.threshold(length)
+    }
+
+    /// The definition, with four rolled hashes taking turns.
+    fn cut_scalar(&self, data: &[u8], from: usize) -> usize {
+        let mut hashes = [0u32; 4];
+        for length in from - 4 * (TERMS - 1)..=data.len() {
+            let hash = &mut hashes[length % 4];
+            *hash = (*hash << 4).wrapping_add(word(data, length));
+            if length >= from && hash.wrapping_mul(self.odd) < self.threshold(length) {
+                return length;
+            }
+        }
+        data.len()
+    }
+}
+
+/// `w` of the definition.
+#[inline(always)]
+fn word(data: &[u8], length: usize) -> u32 {
+    data[length - 4..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+#[allow(clippy::cast_possible_truncation)]
+fn high_half(threshold: u64) -> u32 {
+    (threshold >> 32) as u32
+}
+
+impl Chunker for Swpr {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    fn cut(&self, data: &[u8]) -> usize {
+        let data = &data[..data.len().min(self.sizes.max())];
+        if data.len() < self.rule.min {
+            return data.len();
+        }
+        self.isa.run(Cut { chunker: self, data }).unwrap_or_else(|| self.cut_scalar(data, self.rule.min))
+    }
+}
+
+struct Cut<'d> {
+    chunker: &'d Swpr,
+    data: &'d [u8],
+}
+
+/// Positions hashed together: one, two or four vectors of words.
+const GROUP: usize = 16;
+/// Groups looked at before the next branch.
+const GROUPS: usize = 4;
+const BLOCK: usize = GROUP * GROUPS;
+
+impl Kernel for Cut<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> usize {
+        let Self { chunker, data } = self;
+        let odd = s.words_splat(chunker.odd);
+        // The byte that completes the window of length L lies at L - 1.
+        let mut at = chunker.rule.min - 1;
+        let mut roll = Roll::new(s);
+        roll.next(s, &data[at - 2 * GROUP - 3..]);
+        roll.next(s, &data[at - GROUP - 3..]);
+        while at + BLOCK <= data.len() {
+            let block = &data[at - 3..at + BLOCK];
+            let threshold = s.words_splat(chunker.threshold(at + BLOCK));
+            let mut below = 0;
+            for group in 0..GROUPS {
+                let hashes = roll.next(s, &block[group * GROUP..group * GROUP + GROUP + 3]);
+                for (i, hash) in hashes.into_iter().take(GROUP / S::WORDS).enumerate() {
+                    below |= s.words_lt(s.words_mul(hash, odd), threshold) << (group * GROUP + i * S::WORDS);
+                }
+            }
+            while below != 0 {
+                let length = at + 1 + below.trailing_zeros() as usize;
+                if chunker.ends(data, length) {
+                    return length;
+                }
+                below &= below - 1;
+            }
+            at += BLOCK;
+        }
+        if at < data.len() { chunker.cut_scalar(data, at + 1) } else { data.len() }
+    }
+}
+
+/// The groups before, at each stage of the sum.
+struct Roll<S: Simd> {
+    words: Group<S>,
+    fours: Group<S>,
+    eights: Group<S>,
+}
+
+/// A value for each of 16 positions, in the first `16 / WORDS` vectors.
+type Group<S> = [<S as siltstone_simd::Words>::Word; 4];
+
+impl<S: Simd> Roll<S> {
+    #[inline(always)]
+    fn new(s: S) -> Self {
+        let zero = [s.words_splat(0); 4];
+        Self { words: zero, fours: zero, eights: zero }
+    }
+
+    /// The hashes of the next 16 positions, whose words lie in the first 19 bytes of `data`.
+    #[inline(always)]
+    fn next(&mut self, s: S, data: &[u8]) -> Group<S> {
+        let (mut words, mut fours, mut eights) = (self.words, self.fours, self.eights);
+        let mut sums = words;
+        for i in 0..GROUP / S::WORDS {
+            words[i] = s.words_sliding(data, i * S::WORDS);
+        }
+        for i in 0..GROUP / S::WORDS {
+            fours[i] = s.words_add(words[i], s.words_shl::<4>(lagged::<S, 4>(s, &self.words, &words, i)));
+        }
+        for i in 0..GROUP / S::WORDS {
+            eights[i] = s.words_add(fours[i], s.words_shl::<8>(lagged::<S, 8>(s, &self.fours, &fours, i)));
+        }
+        for i in 0..GROUP / S::WORDS {
+            sums[i] = s.words_add(eights[i], s.words_shl::<16>(self.eights[i]));
+        }
+        *self = Self { words, fours, eights };
+        sums
+    }
+}
+
+/// Vector `i` of a group, of the values `LAG` positions before.
+#[inline(always)]
+fn lagged<S: Simd, const LAG: usize>(s: S, before: &Group<S>, group: &Group<S>, i: usize) -> S::Word {
+    let vectors = GROUP / S::WORDS;
+    let earlier = |by: usize| if i >= by { group[i - by] } else { before[vectors + i - by] };
+    if LAG < S::WORDS { s.words_shift_in::<LAG>(earlier(1), group[i]) } else { earlier(LAG / S::WORDS) }
+}

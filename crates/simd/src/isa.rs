@@ -1,0 +1,224 @@
+//! Which instruction set: what this CPU has, what the user allows, and the jump to it.
+
+use crate::{Kernel, Portable};
+use Level::{Portable as PortableLevel, Scalar};
+use core::fmt;
+
+/// An instruction set this CPU has. [`Isa::available`], [`Isa::best`] and [`Isa::by_name`] are the only ways to one, so
+/// having it is the proof that its instructions can be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Isa(pub(crate) Level);
+
+/// Every instruction set there is code for, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(dead_code)] // Each target knows all names and has some.
+pub(crate) enum Level {
+    Scalar,
+    Portable,
+    Sse2,
+    Ssse3,
+    Avx2,
+    Avx2Gfni,
+    Avx512,
+    Avx512Gfni,
+    Neon,
+}
+
+const LEVELS: [Level; 9] = [
+    Scalar,
+    PortableLevel,
+    Level::Sse2,
+    Level::Ssse3,
+    Level::Avx2,
+    Level::Avx2Gfni,
+    Level::Avx512,
+    Level::Avx512Gfni,
+    Level::Neon,
+];
+
+impl Isa {
+    /// No vectors.
+    pub const SCALAR: Self = Self(Scalar);
+
+    /// The environment variable that lowers the choice.
+    pub const VARIABLE: &'static str = "SILT_ISA";
+
+    /// All that this CPU has, lowest first.
+    pub fn available() -> impl Iterator<Item = Self> {
+        LEVELS.into_iter().filter(|level| level.is_there()).map(Self)
+    }
+
+    /// The one of that name, if this CPU has it.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::available().find(|isa| isa.name() == name)
+    }
+
+    /// The highest this CPU has.
+    pub fn highest() -> Self {
+        Self::available().last().unwrap_or(Self::SCALAR)
+    }
+
+    /// The highest, or what the environment variable `SILT_ISA` names.
+    ///
+    /// # Errors
+    /// [`UnknownIsa`] if the variable names none that this CPU has.
+    #[cfg(feature = "std")]
+    pub fn chosen() -> Result<Self, UnknownIsa> {
+        match std::env::var(Self::VARIABLE) {
+            Ok(name) if !name.is_empty() => Self::by_name(&name).ok_or(UnknownIsa { name }),
+            _ => Ok(Self::highest()),
+        }
+    }
+
+    /// The highest, or what the environment variable `SILT_ISA` names if this CPU has it; read once.
+    pub fn best() -> Self {
+        #[cfg(feature = "std")]
+        {
+            static BEST: std::sync::OnceLock<Isa> = std::sync::OnceLock::new();
+            *BEST.get_or_init(|| Self::chosen().unwrap_or_else(|_| Self::highest()))
+        }
+        #[cfg(not(feature = "std"))]
+        Self::highest()
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            Scalar => "scalar",
+            PortableLevel => "portable",
+            Level::Sse2 => "sse2",
+            Level::Ssse3 => "ssse3",
+            Level::Avx2 => "avx2",
+            Level::Avx2Gfni => "avx2-gfni",
+            Level::Avx512 => "avx512",
+            Level::Avx512Gfni => "avx512-gfni",
+            Level::Neon => "neon",
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// `SILT_ISA` names no instruction set of this CPU.
+#[cfg(feature = "std")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownIsa {
+    /// What it names.
+    pub name: std::string::String,
+}
+
+#[cfg(feature = "std")]
+impl fmt::Display for UnknownIsa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={} names no instruction set of this CPU; unset it or choose one of:", Isa::VARIABLE, self.name)?;
+        Isa::available().try_for_each(|isa| write!(f, " {isa}"))
+    }
+}
+
+#[cfg(feature = "std")]
+impl std::error::Error for UnknownIsa {}
+
+/// Detection and dispatch of the levels of one architecture: for each, its detection, its token and its features.
+macro_rules! levels {
+    ($($level:ident $detected:expr, $token:expr, $wrapper:ident $features:literal;)*) => {
+        impl Level {
+            fn is_there(self) -> bool {
+                match self {
+                    Scalar | PortableLevel => true,
+                    $(Level::$level => $detected,)*
+                    #[allow(unreachable_patterns)]
+                    _ => false,
+                }
+            }
+        }
+
+        impl Isa {
+            /// Runs the kernel with the vectors of this instruction set; `None` for `scalar`, which has none.
+            #[inline]
+            pub fn run<K: Kernel>(self, kernel: K) -> Option<K::Output> {
+                match self.0 {
+                    Scalar => None,
+                    PortableLevel => Some(kernel.run(Portable::new())),
+                    // SAFETY: an `Isa` of this level exists only where `is_there` found its features.
+                    $(Level::$level => Some(unsafe { $wrapper(kernel) }),)*
+                    #[allow(unreachable_patterns)]
+                    _ => None,
+                }
+            }
+        }
+
+        $(
+            /// # Safety
+            /// The CPU must have the features.
+            #[target_feature(enable = $features)]
+            unsafe fn $wrapper<K: Kernel>(kernel: K) -> K::Output {
+                // SAFETY: the caller promises the features.
+                kernel.run(unsafe { $token })
+            }
+        )*
+    };
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+macro_rules! has {
+    ($($feature:tt),*) => { $(std::arch::is_x86_feature_detected!($feature))&&* };
+}
+#[cfg(all(not(feature = "std"), target_arch = "x86_64"))]
+macro_rules! has {
+    ($($feature:tt),*) => { $(cfg!(target_feature = $feature))&&* };
+}
+
+#[cfg(target_arch = "x86_64")]
+levels! {
+    Sse2 true, crate::Sse::<false>::new(), run_sse2 "sse2";
+    Ssse3 has!("ssse3"), crate::Sse::<true>::new(), run_ssse3 "ssse3";
+    Avx2 has!("avx2"), crate::Avx2::<false>::new(), run_avx2 "avx2";
+    Avx2Gfni has!("avx2", "gfni", "aes", "vaes"), crate::Avx2::<true>::new(), run_avx2_gfni "avx2,gfni,aes,vaes";
+    Avx512 has!("avx512f", "avx512bw", "avx512vl", "avx512dq", "bmi1", "bmi2", "lzcnt"),
+        crate::Avx512::<false>::new(), run_avx512 "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,lzcnt";
+    Avx512Gfni has!("avx512f", "avx512bw", "avx512vl", "avx512dq", "bmi1", "bmi2", "lzcnt", "avx512vbmi", "gfni", "aes", "vaes"),
+        crate::Avx512::<true>::new(), run_avx512_gfni
+        "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,lzcnt,avx512vbmi,gfni,aes,vaes";
+}
+
+#[cfg(target_arch = "aarch64")]
+levels! {
+    Neon true, crate::Neon::new(), run_neon "neon";
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+levels! {}
+
+/// What a token's `ISA` is.
+pub(crate) const fn isa(level: Level) -> Isa {
+    Isa(level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Simd;
+
+    struct Which;
+
+    impl Kernel for Which {
+        type Output = Isa;
+        #[inline(always)]
+        fn run<S: Simd>(self, _: S) -> Isa {
+            S::ISA
+        }
+    }
+
+    #[test]
+    fn each_level_runs_its_own_token() {
+        for isa in Isa::available() {
+            assert_eq!(isa.run(Which).unwrap_or(Isa::SCALAR), isa);
+            assert_eq!(Isa::by_name(isa.name()), Some(isa));
+        }
+        assert_eq!(Isa::by_name("mmx"), None);
+    }
+}
