@@ -89,7 +89,7 @@ pub const DEFAULT_NAME: &str = Lagged::NAME;
 
 /// All of them.
 pub const ALGORITHMS: &[Algorithm] = rows! {
-    "fixed" Unlimited: "every expected bytes, whatever they are", "LBFS, SOSP'01, section 2.1"
+    "fixed" Unlimited: "every expected bytes, whatever they are", "LBFS, SOSP'01, section 3.1"
         => |name, sizes, _, _| Fixed::new(name, sizes);
     "rabin" Quarter: "Rabin fingerprint of 48 bytes", "LBFS, SOSP'01, section 3.1"
         => |name, sizes, _, _| Rolling::new(name, RabinHash, sizes);

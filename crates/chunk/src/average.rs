@@ -54,6 +54,12 @@ pub(crate) fn least_reaching(low: u32, high: u32, goal: f64, f: impl Fn(u32) -> 
     low
 }
 
+/// The whole number at or below `x`: 0 below 0, the largest there is above that.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+pub(crate) const fn floor(x: f64) -> u64 {
+    x as u64
+}
+
 /// `x` to the power `n`.
 pub(crate) fn power(x: f64, n: u32) -> f64 {
     let (mut result, mut square, mut rest) = (1.0, x, n);

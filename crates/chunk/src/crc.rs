@@ -1,6 +1,6 @@
 //! CRC: the CRC-32 of the last 48 bytes.
 //!
-//! Source: SS-CDC, SYSTOR'19, which rolls a CRC-32; VectorCDC, TOS'25, section 6, has it as a row. Where to cut is told in
+//! Source: SS-CDC, SYSTOR'19, which rolls a CRC-32; `VectorCDC`, TOS'25, section 6, has it as a row. Where to cut is told in
 //! `rolling.rs`; the hash, which is format:
 //!
 //! ```text
@@ -14,6 +14,7 @@
 //!
 //! Cost: as Rabin. Its vector form is in `two_stage.rs`.
 
+use crate::average::floor;
 use crate::rolling::RollingHash;
 
 /// CRC-32 of IEEE 802.3: the coefficient of x^31 is the lowest bit.
@@ -39,7 +40,7 @@ impl RollingHash for CrcHash {
 
     fn threshold(positions: f64) -> u32 {
         const VALUES: f64 = 4_294_967_296.0;
-        (VALUES / positions) as u32
+        u32::try_from(floor(VALUES / positions)).unwrap_or(u32::MAX)
     }
 
     #[inline(always)]
@@ -53,12 +54,12 @@ const fn entering() -> [u32; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        let (mut value, mut bit) = (byte as u32, 0);
+        let (mut value, mut bit) = (byte, 0);
         while bit < 8 {
-            value = value >> 1 ^ (value & 1) * POLYNOMIAL;
+            value = (value >> 1) ^ ((value & 1) * POLYNOMIAL);
             bit += 1;
         }
-        table[byte] = value;
+        table[byte as usize] = value;
         byte += 1;
     }
     table

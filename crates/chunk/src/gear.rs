@@ -1,6 +1,6 @@
 //! Gear: a sum of table entries, each doubled once per byte that followed.
 //!
-//! Source: Ddelta, Performance Evaluation 2014, section 3.1. Where to cut is told in `rolling.rs`; the hash, which is format:
+//! Source: Ddelta, Performance Evaluation 2014. Where to cut is told in `rolling.rs`; the hash, which is format:
 //!
 //! ```text
 //! h      sum over k in 0..32 of table[window[31 - k]] << k    (mod 2^32)
@@ -13,6 +13,7 @@
 //!
 //! Cost: a table lookup, a shift and an addition per byte. Its vector form is in `two_stage.rs`.
 
+use crate::average::floor;
 use crate::rolling::RollingHash;
 use alloc::boxed::Box;
 
@@ -24,7 +25,7 @@ pub(crate) struct GearHash {
 
 impl GearHash {
     pub(crate) fn new() -> Self {
-        Self { table: table(b"siltstone gear table", u32::from_le_bytes) }
+        Self { table: Box::new(table(b"siltstone gear table", u32::from_le_bytes)) }
     }
 }
 
@@ -39,7 +40,7 @@ impl RollingHash for GearHash {
 
     fn threshold(positions: f64) -> u32 {
         const VALUES: f64 = 4_294_967_296.0;
-        (VALUES / positions) as u32
+        u32::try_from(floor(VALUES / positions)).unwrap_or(u32::MAX)
     }
 
     #[inline(always)]
@@ -49,11 +50,11 @@ impl RollingHash for GearHash {
 }
 
 /// The table of random numbers that belongs to a name.
-pub(crate) fn table<const BYTES: usize, T>(name: &[u8], number: fn([u8; BYTES]) -> T) -> Box<[T; 256]> {
+pub(crate) fn table<const BYTES: usize, T>(name: &[u8], number: fn([u8; BYTES]) -> T) -> [T; 256] {
     let mut output = blake3::Hasher::new().update(name).finalize_xof();
-    Box::new(core::array::from_fn(|_| {
+    core::array::from_fn(|_| {
         let mut bytes = [0; BYTES];
         output.fill(&mut bytes);
         number(bytes)
-    }))
+    })
 }

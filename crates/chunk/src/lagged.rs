@@ -1,12 +1,15 @@
 //! Lagged hashing: a windowed hash that vectors compute at every position at once, and a mix that decides.
 //!
 //! Siltstone's own. A rolled hash is a chain: each position waits for the one before. A *windowed* one is not: here it is a
-//! sum over GF(2) of eight-by-eight bit matrices, one for each of the last eight bytes, so that a whole vector of positions
-//! gets its hashes from eight loads at neighbouring offsets, one matrix instruction each. The hash leaves one position in
-//! 256; only there a mix of the last 32 bytes is computed, and decides. The definition, which is format:
+//! sum over GF(2) of eight-by-eight bit matrices applied to the last sixteen bytes. Four matrices, applied to loads at
+//! neighbouring offsets, give a whole vector of positions the sums of four bytes; twice a sum and a matrix of the sum some
+//! positions before make eight and sixteen of four. The hash leaves one position in 256; only there a mix of the last 32
+//! bytes is computed, and decides. The definition, which is format:
 //!
 //! ```text
-//! h(L)        = xor over k in 0 .. 8 of A_k(b[L-1-k])                      one byte from the 8 bytes before L
+//! h4(L)       = xor over k in 0 .. 4 of A_k(b[L-1-k])
+//! h8(L)       = h4(L) xor C(h4(L-4))
+//! h(L)        = h8(L) xor D(h8(L-8))                                       one byte from the 16 bytes before L
 //! candidate     L with (h(L) xor target) & filter == 0
 //! x(L)        = fold(fold(w0^k0, w1^k1) xor fold(w2^k2, w3^k3), k4)        the 32 bytes before L as little-endian words
 //! fold(a, b)  = low half xor high half of the 128-bit product a b
@@ -17,23 +20,24 @@
 //! normal        makes the average on random bytes the expected size (normalised.rs)
 //! ```
 //!
-//! The key gives, from keyed BLAKE3's extendable output over "siltstone lagged": for each `A_k`, from k = 0 on, its eight
-//! columns, one byte each, skipping groups of eight whose matrix is not invertible; for the target the first byte of a
+//! The key gives, from keyed BLAKE3's extendable output over "siltstone lagged", read in groups of eight bytes: for `A_0` to
+//! `A_3`, `C` and `D` eight columns, skipping groups whose matrix is not invertible; for the target the first byte of a
 //! group, skipping zeros; then `k0 .. k4` as little-endian words, k4 made odd.
 //!
 //! Reasons:
-//! 1. **A short window.** Whether L is a cut depends on 32 bytes; an edit before them does not move it. 16, 48 and 64 bytes
-//!    deduplicated worse.
-//! 2. **Eight lags** spread the candidates of text, whose few frequent words of four or six bytes crowd them: 8 lags
-//!    deduplicated 1.1 % better than 6 on source tars (mean of three keys, 2026-11). They cost nothing where the hash is
-//!    rolled: with a table of 64-bit words whose bytes are the `A_k` of one byte, `s = (s << 8) ^ T[b]` has h on top.
-//! 3. **Level 2, least half of the average, most four times it**: levels 1 and 3, and least sizes of 1/4, 5/8, 3/4 were no
-//!    better on source tars and a database at averages of 4, 8 and 16 KB.
+//! 1. **Sixteen bytes** for the first hash. Data repeats short words (of text, of record headers), and where all windows
+//!    are alike all are candidates or none. With 4, 6 and 8 bytes the savings depended on luck with the key: unique bytes of
+//!    Redis dumps at 4 KB scattered by 1.1 % (standard deviation over five keys) with 8, by 0.2 % with 16 bytes, and on
+//!    source tars the mean fell by 1 %. Letting one position in 16 through did as well, at a quarter of the speed (2026-11).
+//! 2. **A mix of 32 bytes** decides: 16 and 24 saved the same within the scatter, 48 and 64 less.
+//! 3. **Level 2, least half of the average, most four times it**: levels 1 and 3, and least sizes of 1/4, 5/8 and 3/4 were
+//!    no better on source tars at averages of 4, 8 and 16 KB.
 //! 4. **A target that is not 0**: a run of zeros has the hash 0, and is never looked at candidate by candidate.
 //! 5. **The key raises the bar only**, as with every linear hash: cuts observed beside known content reveal it in time.
 //!    `aes16` is the form whose cuts do not.
 //!
-//! Cost with default sizes: reading half of the bytes, about 20 instructions per vector.
+//! Cost with default sizes: half of the bytes are read, with some 25 instructions per vector and 20 per candidate. Without
+//! matrix or shuffle instructions the sums are rolled through words, a table lookup for each byte and one for each sum.
 
 use crate::normalised::Normalised;
 use crate::{Chunker, Isa, Sizes};
@@ -41,8 +45,10 @@ use alloc::boxed::Box;
 use core::{array, iter};
 use siltstone_simd::{Kernel, Matrix, Simd};
 
-/// Bytes that decide whether a length is a candidate: as many as a rolled 64-bit word can hold sums of.
-const LAGS: usize = 8;
+/// Bytes that decide whether a length is a candidate.
+const LAGS: usize = 16;
+/// Bytes with matrices of their own; the rest comes by doubling.
+const DIRECT_LAGS: usize = 4;
 /// Bytes that decide whether a candidate is a cut.
 const WINDOW_BYTES: usize = 32;
 /// Normalisation level.
@@ -94,8 +100,8 @@ impl Lagged {
         if data.len() < from {
             return data.len();
         }
-        let scan = Scan { hash: &self.hash, data, from, ends: &mut ends };
-        self.isa.run(scan).unwrap_or_else(|| self.hash.first_scalar(data, from, &mut ends))
+        let found = self.isa.run(Scan { hash: &self.hash, data, from, ends: &mut ends });
+        found.unwrap_or_else(|| self.hash.first_scalar(data, from, data.len(), &mut ends)).unwrap_or(data.len())
     }
 }
 
@@ -115,9 +121,14 @@ impl Chunker for Lagged {
 
 #[derive(Clone)]
 struct Hash {
-    matrices: [Matrix; LAGS],
-    /// Byte 7 - k of `table[b]` is `A_k(b)`.
+    /// `A_0 .. A_3`.
+    matrices: [Matrix; DIRECT_LAGS],
+    /// `C` and `D`.
+    doublings: [Matrix; 2],
+    /// Byte 7 - k of `table[b]` is what b adds to `h8` as the k-th byte before.
     table: [u64; 256],
+    /// `D` of each byte.
+    late: [u8; 256],
     target: u8,
     filter: u8,
     mix_keys: [u64; 5],
@@ -131,7 +142,7 @@ impl Hash {
             output.fill(&mut group);
             group
         });
-        let matrices = array::from_fn(|_| {
+        let [a0, a1, a2, a3, c, d] = array::from_fn(|_| {
             let invertible = |matrix: &Matrix| (1..=255).all(|byte| matrix.apply(byte) != 0);
             // Endless: 29 % of all matrices are invertible.
             groups.by_ref().map(Matrix::from_columns).find(invertible).unwrap_or(Matrix::from_columns([0; 8]))
@@ -139,13 +150,17 @@ impl Hash {
         let target = groups.by_ref().map(|group| group[0]).find(|byte| *byte != 0).unwrap_or(1);
         let mut mix_keys = array::from_fn(|_| groups.next().map_or(0, u64::from_le_bytes));
         mix_keys[4] |= 1;
-        let table = array::from_fn(|byte| {
-            u64::from_be_bytes(matrices.map(|matrix| matrix.apply(u8::try_from(byte).unwrap_or(u8::MAX))))
+        let bytes: [u8; 256] = array::from_fn(|byte| u8::try_from(byte).unwrap_or(u8::MAX));
+        let table = bytes.map(|byte| {
+            let [h0, h1, h2, h3] = [a0, a1, a2, a3].map(|matrix| matrix.apply(byte));
+            u64::from_be_bytes([h0, h1, h2, h3, c.apply(h0), c.apply(h1), c.apply(h2), c.apply(h3)])
         });
-        Self { matrices, table, target, filter: u8::MAX >> (8 - filter_bits), mix_keys }
+        let late = bytes.map(|byte| d.apply(byte));
+        let filter = u8::MAX >> (8 - filter_bits);
+        Self { matrices: [a0, a1, a2, a3], doublings: [c, d], table, late, target, filter, mix_keys }
     }
 
-    /// `x` of the definition for the 32 bytes that end at `end`.
+    /// `x` of the definition for the bytes that end at `end`.
     #[inline(always)]
     fn mix(&self, data: &[u8], end: usize) -> u64 {
         let window = &data[end - WINDOW_BYTES..end];
@@ -154,18 +169,44 @@ impl Hash {
         fold(fold(word(0), word(1)) ^ fold(word(2), word(3)), self.mix_keys[4])
     }
 
-    /// The definition, with the hash rolled.
-    fn first_scalar(&self, data: &[u8], from: usize, ends: &mut impl FnMut(usize, u64) -> bool) -> usize {
-        let roll = |state: u64, byte: u8| state << 8 ^ self.table[usize::from(byte)];
-        let mut state = data[from - LAGS..from - 1].iter().fold(0, |state, byte| roll(state, *byte));
-        for (length, byte) in (from..).zip(&data[from - 1..]) {
-            state = roll(state, *byte);
-            let [hash, ..] = state.to_be_bytes();
+    /// The definition for `from ..= to`, with the hash rolled.
+    fn first_scalar(
+        &self,
+        data: &[u8],
+        from: usize,
+        to: usize,
+        ends: &mut impl FnMut(usize, u64) -> bool,
+    ) -> Option<usize> {
+        // The byte that completes the window of length L lies at L - 1.
+        let mut rolled = Rolled::default();
+        for byte in &data[from - LAGS..from - 1] {
+            rolled.next(self, *byte);
+        }
+        for (length, byte) in (from..=to).zip(&data[from - 1..to]) {
+            let hash = rolled.next(self, *byte);
             if (hash ^ self.target) & self.filter == 0 && ends(length, self.mix(data, length)) {
-                return length;
+                return Some(length);
             }
         }
-        data.len()
+        None
+    }
+}
+
+/// The hash one byte after another: sums of eight lags roll through a word, and what falls out of a second one is the sum
+/// of eight positions before.
+#[derive(Default)]
+struct Rolled {
+    sums: u64,
+    past: u64,
+}
+
+impl Rolled {
+    #[inline(always)]
+    fn next(&mut self, hash: &Hash, byte: u8) -> u8 {
+        self.sums = self.sums << 8 ^ hash.table[usize::from(byte)];
+        let ([h8, ..], [before, ..]) = (self.sums.to_be_bytes(), self.past.to_be_bytes());
+        self.past = self.past << 8 | u64::from(h8);
+        h8 ^ hash.late[usize::from(before)]
     }
 }
 
@@ -184,39 +225,75 @@ struct Scan<'d, F> {
 }
 
 impl<F: FnMut(usize, u64) -> bool> Kernel for Scan<'_, F> {
-    type Output = usize;
+    type Output = Option<usize>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) -> usize {
+    fn run<S: Simd>(self, s: S) -> Option<usize> {
         let Self { hash, data, from, ends } = self;
-        let (target, filter) = (s.splat(hash.target & hash.filter), s.splat(hash.filter));
         // The byte that completes the window of length L lies at L - 1.
         let mut at = from - 1;
-        while S::MATRICES && at + 2 * S::LANES <= data.len() {
-            let block = &data[at + 1 - LAGS..at + 2 * S::LANES];
-            let (low, high) = (lagged_sum(s, hash, block, 0), lagged_sum(s, hash, block, S::LANES));
-            let masks = [s.eq(s.and(low, filter), target), s.eq(s.and(high, filter), target)];
-            for (first, mut mask) in [at + 1, at + 1 + S::LANES].into_iter().zip(masks) {
-                while mask != 0 {
-                    let length = first + mask.trailing_zeros() as usize;
-                    if ends(length, hash.mix(data, length)) {
-                        return length;
-                    }
-                    mask &= mask - 1;
+        if S::MATRICES {
+            // Warming up reads a vector before the first.
+            let least = S::LANES + DIRECT_LAGS - 1;
+            if at < least {
+                let to = data.len().min(least);
+                let found = hash.first_scalar(data, from, to, ends);
+                if found.is_some() {
+                    return found;
                 }
+                at = to;
             }
-            at += 2 * S::LANES;
+            let (target, filter) = (s.splat(hash.target & hash.filter), s.splat(hash.filter));
+            let mut lags = Lags::warm(s, hash, data, at);
+            while at + 2 * S::LANES <= data.len() {
+                let block = &data[at + 1 - DIRECT_LAGS..at + 2 * S::LANES];
+                let low = lags.next(s, hash, block, 0);
+                let high = lags.next(s, hash, block, S::LANES);
+                let masks = [s.eq(s.and(low, filter), target), s.eq(s.and(high, filter), target)];
+                for (first, mut mask) in [at + 1, at + 1 + S::LANES].into_iter().zip(masks) {
+                    while mask != 0 {
+                        let length = first + mask.trailing_zeros() as usize;
+                        if ends(length, hash.mix(data, length)) {
+                            return Some(length);
+                        }
+                        mask &= mask - 1;
+                    }
+                }
+                at += 2 * S::LANES;
+            }
         }
-        if at < data.len() { hash.first_scalar(data, at + 1, ends) } else { data.len() }
+        hash.first_scalar(data, at + 1, data.len(), ends)
     }
 }
 
-/// The hashes of the positions whose last byte lies `LAGS - 1` after `at` and on.
-#[inline(always)]
-fn lagged_sum<S: Simd>(s: S, hash: &Hash, block: &[u8], at: usize) -> S::Bytes {
-    let mut sum = s.apply(&hash.matrices[0], s.load(block, at + LAGS - 1));
-    for k in 1..LAGS {
-        sum = s.xor(sum, s.apply(&hash.matrices[k], s.load(block, at + LAGS - 1 - k)));
+/// The sums of the vector before.
+struct Lags<S: Simd> {
+    h4: S::Bytes,
+    h8: S::Bytes,
+}
+
+impl<S: Simd> Lags<S> {
+    /// For the vector from `at` on, which lies at least a vector and three bytes after the begin of `data`.
+    #[inline(always)]
+    fn warm(s: S, hash: &Hash, data: &[u8], at: usize) -> Self {
+        let mut lags = Self { h4: s.splat(0), h8: s.splat(0) };
+        if at >= S::LANES + DIRECT_LAGS - 1 {
+            // Its first four lanes are wrong, and not needed: only the last eight of a vector before are.
+            lags.next(s, hash, &data[at - S::LANES + 1 - DIRECT_LAGS..at], 0);
+        }
+        lags
     }
-    sum
+
+    /// The hashes of the positions from `DIRECT_LAGS - 1` after `at` on.
+    #[inline(always)]
+    fn next(&mut self, s: S, hash: &Hash, block: &[u8], at: usize) -> S::Bytes {
+        let mut h4 = s.apply(&hash.matrices[0], s.load(block, at + DIRECT_LAGS - 1));
+        for k in 1..DIRECT_LAGS {
+            h4 = s.xor(h4, s.apply(&hash.matrices[k], s.load(block, at + DIRECT_LAGS - 1 - k)));
+        }
+        let h8 = s.xor(h4, s.apply(&hash.doublings[0], s.shift_in::<4>(self.h4, h4)));
+        let h16 = s.xor(h8, s.apply(&hash.doublings[1], s.shift_in::<8>(self.h8, h8)));
+        (self.h4, self.h8) = (h4, h8);
+        h16
+    }
 }

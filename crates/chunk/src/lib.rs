@@ -51,6 +51,8 @@ pub use aes16::Aes16;
 pub use algorithms::{ALGORITHMS, Algorithm, DEFAULT_NAME, by_name, names};
 pub use error::ChunkerError;
 pub use fingerprint::Fingerprinter;
+#[cfg(feature = "references")]
+pub use fingerprint::Reference;
 pub use gear_nc2::GearNc2;
 pub use lagged::{Lagged, Sample};
 pub use maxp::Maxp;

@@ -16,22 +16,19 @@
 //! **Window.** Peaks have the density `P = sum over v of (1/256) (v/256)^(2w)` on random bytes; `w` is the least that makes the
 //! mean distance `1 / P` the expected size (less `min`).
 //!
-//! **Strides.** A vector form needs no sliding maximum. Let all positions before `from` be decided, and look at the w + 1
-//! positions `from ..= from + w`. Any two of them lie in each other's windows. So with M their largest byte and q its last
-//! position among them:
-//! 1. all of them but q are no peaks: q reaches each of them;
-//! 2. let r be the first position in `from + w + 1 ..= q + w` whose byte is M or more. If there is one, q is no peak, and nor is any
-//!    position between q and r: q exceeds it. Go on with `from = r`;
-//! 3. otherwise all of `q + 1 ..= q + w` are exceeded by q. If all of `q - w .. q` are too, q is a peak; else go on with
-//!    `from = q + w + 1`.
+//! **One pass.** No sliding maximum is needed. Let q be a position, all before it being decided, and look for the first position in
+//! its right window whose byte reaches `b(q)`:
+//! 1. if r is the first, q is no peak, and nor is any position between q and r: q exceeds it. Go on with r;
+//! 2. if there is none, all of the right window are exceeded by q. If all of the left window are too, q is a peak; otherwise
+//!    go on with `q + w + 1`.
 //!
-//! `from` moves by at least w + 1 each time, at most w bytes are read again at each of: finding q, looking left of it.
+//! A vector form may go on from q to the last position with the largest byte of any stretch of at most w bytes around r: it
+//! reaches all others there, and lies in their windows.
 //!
-//! Cost: at most four looks at each byte, whatever the data; on most data hardly more than two, and only the first one
-//! from memory.
+//! Cost: each byte is looked at once from memory, whatever the data, and at most w of w + 1 again for a left window.
 
 use crate::average::{least_reaching, power};
-use crate::scan::{first_reaching, largest, last_equal};
+use crate::scan::{block_reaching, last_largest};
 use crate::{Chunker, Isa, Sizes};
 use siltstone_simd::{Kernel, Simd};
 
@@ -75,35 +72,26 @@ impl Chunker for Maxp {
     }
 }
 
-/// The first peak from `from` on, by strides.
-#[inline(always)]
-fn peak(
-    data: &[u8],
-    window: usize,
-    mut from: usize,
-    last_largest: impl Fn(&[u8]) -> (usize, u8),
-    first_reaching: impl Fn(&[u8], u8) -> Option<usize>,
-) -> Option<usize> {
-    while let Some(stretch) = data.get(from..=from + window) {
-        let (at, byte) = last_largest(stretch);
-        let peak = from + at;
-        // A window that leaves the data belongs to no peak, nor does that of any later position.
-        let ahead = data.get(from + window + 1..=peak + window)?;
-        from = match first_reaching(ahead, byte) {
-            Some(beyond) => from + window + 1 + beyond,
-            None if first_reaching(&data[peak - window..peak], byte).is_none() => return Some(peak),
-            None => peak + window + 1,
-        };
+/// The first peak from `at` on.
+fn peak_scalar(data: &[u8], window: usize, mut at: usize) -> Option<usize> {
+    loop {
+        let (byte, right) = (data.get(at)?, data.get(at + 1..=at + window)?);
+        match right.iter().position(|other| other >= byte) {
+            Some(before) => at += 1 + before,
+            None if data[at - window..at].iter().all(|other| other < byte) => return Some(at),
+            None => at += window + 1,
+        }
     }
-    None
 }
 
-fn peak_scalar(data: &[u8], window: usize, from: usize) -> Option<usize> {
-    let last_largest = |stretch: &[u8]| {
-        stretch.iter().enumerate().fold((0, 0), |most, (at, byte)| if *byte >= most.1 { (at, *byte) } else { most })
-    };
-    peak(data, window, from, last_largest, |bytes, byte| bytes.iter().position(|other| *other >= byte))
-}
+/// Bytes of a cell.
+const CELL: usize = 64;
+/// Cells whose largest bytes are found before any of them is compared.
+const BATCH: usize = 16;
+/// Cells whose largest bytes are kept.
+const CELLS: usize = 512;
+/// No window is wider: that of the highest expected size has 22 cells on each side.
+const REACH_MAX: usize = 32;
 
 struct Peak<'d> {
     data: &'d [u8],
@@ -116,12 +104,105 @@ impl Kernel for Peak<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> Option<usize> {
-        let last_largest = |stretch: &[u8]| {
-            let byte = largest(s, stretch);
-            (last_equal(s, stretch, byte).unwrap_or(0), byte)
-        };
-        peak(self.data, self.window, self.from, last_largest, |bytes, byte| first_reaching(s, bytes, byte))
+        // Cells on each side that lie in the window of every position of the cell between.
+        let reach = (self.window + 1).saturating_sub(CELL) / CELL;
+        if reach == 0 || reach > REACH_MAX { self.by_strides(s, self.from) } else { self.by_cells(s, reach) }
     }
+}
+
+impl Peak<'_> {
+    #[inline(always)]
+    fn by_cells<S: Simd>(&self, s: S, reach: usize) -> Option<usize> {
+        let mut largest = [0; CELLS + 64];
+        // Where the cells begin, how many of them have their largest byte found, and are compared.
+        let (mut origin, mut found, mut done) = (self.from - self.window, 0, self.window / CELL);
+        while let Some(batch) = self.data.get(origin + found * CELL..origin + (found + BATCH) * CELL) {
+            for cell in 0..BATCH {
+                largest[found + cell] = largest_of_cell(s, &batch[cell * CELL..(cell + 1) * CELL]);
+            }
+            found += BATCH;
+            while done + reach < found {
+                let count = S::LANES.min(found - reach - done);
+                let mut cells = leading(s, &largest, done, reach) & u64::MAX >> (64 - count);
+                while cells != 0 {
+                    let cell = done + cells.trailing_zeros() as usize;
+                    if let Some(peak) = self.peak_of_cell(s, origin + cell * CELL, largest[cell], reach) {
+                        return Some(peak);
+                    }
+                    cells &= cells - 1;
+                }
+                done += count;
+            }
+            if found + BATCH > CELLS {
+                let forget = done - reach;
+                largest.copy_within(forget..found, 0);
+                (origin, found, done) = (origin + forget * CELL, found - forget, reach);
+            }
+        }
+        self.by_strides(s, self.from.max(origin + done * CELL))
+    }
+
+    /// The peak in the cell that begins there, whose largest byte is given and exceeds `reach` cells on each side.
+    #[inline(always)]
+    fn peak_of_cell<S: Simd>(&self, s: S, cell: usize, byte: u8, reach: usize) -> Option<usize> {
+        let mut lanes = 0;
+        for at in (0..CELL).step_by(S::LANES) {
+            lanes |= s.eq(s.load(&self.data[cell..cell + CELL], at), s.splat(byte)) << at;
+        }
+        let peak = cell + lanes.trailing_zeros() as usize;
+        if lanes & (lanes - 1) != 0 || peak < self.from {
+            return None;
+        }
+        // What lies farther than those cells, and a vector at least.
+        let (begin, end) = (peak - self.window, peak + 1 + self.window);
+        let left = begin..(cell - reach * CELL).max(begin + S::LANES);
+        let right = (cell + (reach + 1) * CELL).min(end - S::LANES)..end;
+        let reached = block_reaching(s, self.data.get(right)?, 0, byte).is_some()
+            || block_reaching(s, &self.data[left], 0, byte).is_some();
+        (!reached).then_some(peak)
+    }
+
+    /// The first peak from `at` on.
+    #[inline(always)]
+    fn by_strides<S: Simd>(&self, s: S, mut at: usize) -> Option<usize> {
+        let Self { data, window, .. } = *self;
+        // Bytes of the right window that are known to be exceeded.
+        let mut exceeded = 0;
+        loop {
+            let (byte, right) = (*data.get(at)?, data.get(at + 1..=at + window)?);
+            if let Some(block) = block_reaching(s, right, exceeded, byte) {
+                let rival = block.start + last_largest(s, &right[block.clone()]);
+                at += 1 + rival;
+                exceeded = block.end - rival - 1;
+            } else if block_reaching(s, &data[at - window..at], 0, byte).is_none() {
+                return Some(at);
+            } else {
+                at += window + 1;
+                exceeded = 0;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn largest_of_cell<S: Simd>(s: S, cell: &[u8]) -> u8 {
+    let mut all = s.load(cell, 0);
+    let mut at = S::LANES;
+    while at < CELL {
+        all = s.max(all, s.load(cell, at));
+        at += S::LANES;
+    }
+    s.reduce_max(all)
+}
+
+/// A bit for each of the `LANES` cells from `first` on: whether it exceeds `reach` cells on each side.
+#[inline(always)]
+fn leading<S: Simd>(s: S, largest: &[u8], first: usize, reach: usize) -> u64 {
+    let mut sides = s.splat(0);
+    for distance in 1..=reach {
+        sides = s.max(sides, s.max(s.load(largest, first - distance), s.load(largest, first + distance)));
+    }
+    s.gt(s.load(largest, first), sides)
 }
 
 /// The share of positions that are peaks on random bytes.

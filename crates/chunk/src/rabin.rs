@@ -19,6 +19,7 @@
 //! Cost: a shift, two table lookups and three exclusive ors per byte, one lookup and one of these waiting for the byte
 //! before.
 
+use crate::average::floor;
 use crate::rolling::RollingHash;
 
 /// P without its x^64.
@@ -45,7 +46,7 @@ impl RollingHash for RabinHash {
 
     fn threshold(positions: f64) -> u64 {
         const VALUES: f64 = 18_446_744_073_709_551_616.0;
-        (VALUES / positions) as u64
+        floor(VALUES / positions)
     }
 
     #[inline(always)]
@@ -63,10 +64,10 @@ const fn multiples(exponent: usize) -> [u64; 256] {
         done += 1;
     }
     let mut table = [0; 256];
-    let mut byte = 1;
+    let mut byte = 1usize;
     while byte < 256 {
         // A byte that is a power of two takes the next power of x; the others are sums of those.
-        if byte & (byte - 1) == 0 {
+        if byte.is_power_of_two() {
             table[byte] = power;
             power = times_x(power);
         } else {
@@ -79,7 +80,7 @@ const fn multiples(exponent: usize) -> [u64; 256] {
 
 /// `value x mod P`.
 const fn times_x(value: u64) -> u64 {
-    value << 1 ^ (value >> 63) * POLYNOMIAL
+    (value << 1) ^ ((value >> 63) * POLYNOMIAL)
 }
 
 #[cfg(test)]
@@ -123,12 +124,12 @@ mod tests {
         let (a, b) = (1u128 << 32 | 0b1000_1101, 1u128 << 32 | 0b1100_0101);
         let whole = (0..=32).filter(|bit| b >> bit & 1 == 1).fold(0, |sum, bit| sum ^ a << bit);
         assert_eq!(whole >> 64, 1);
-        assert!(!is_irreducible(whole as u64));
+        assert!(!is_irreducible((whole & u128::from(u64::MAX)).try_into().unwrap()));
     }
 
     #[test]
     fn the_polynomial_is_the_first_irreducible_one_from_pi_on() {
         const PI: u64 = 0x243F_6A88_85A3_08D3;
-        assert_eq!((PI..).find(|low| is_irreducible(*low)), Some(POLYNOMIAL));
+        assert_eq!((PI..=POLYNOMIAL).find(|low| is_irreducible(*low)), Some(POLYNOMIAL));
     }
 }

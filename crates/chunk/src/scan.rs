@@ -1,8 +1,10 @@
-//! What the extremal chunkers ask of a stretch of bytes: its largest, the first that reaches a threshold, the last of a value.
+//! What the extremal chunkers ask of a stretch of bytes: its largest, where one first reaches a threshold.
 //!
 //! Each question is answered four vectors at a time, so that the test hides behind the loads, then one at a time, the last
-//! vector overlapping what is done. Stretches shorter than a vector are looked at byte by byte.
+//! vector overlapping what is done. Stretches shorter than a vector are looked at byte by byte. Loops, no closures: a closure
+//! around an instruction of `Simd` is only as fast as its own compilation, which knows nothing of the instruction set.
 
+use core::ops::Range;
 use siltstone_simd::Simd;
 
 /// Vectors looked at together.
@@ -16,68 +18,86 @@ pub(crate) fn largest<S: Simd>(s: S, data: &[u8]) -> u8 {
     }
     let top = s.splat(u8::MAX);
     let mut all = s.splat(0);
-    let mut steps = data.chunks_exact(STEP * S::LANES);
-    for step in steps.by_ref() {
-        all = s.max(all, largest_of_step(s, step));
+    let mut at = 0;
+    while let Some(step) = data.get(at..at + STEP * S::LANES) {
+        all = s.max(all, largest_lanes(s, step));
         if s.any_eq(all, top) {
             return u8::MAX;
         }
+        at += STEP * S::LANES;
     }
-    let rest = data.len() - steps.remainder().len();
-    for at in (rest..data.len()).step_by(S::LANES) {
+    while at < data.len() {
         all = s.max(all, s.load(data, at.min(data.len() - S::LANES)));
+        at += S::LANES;
     }
     s.reduce_max(all)
 }
 
-/// The first position whose byte is `threshold` or more.
+/// The first block of one or four vectors, from `from` on, with a byte of `threshold` or more, where bytes before `from`
+/// are less than that. A stretch shorter than a vector has blocks of one byte.
 #[inline(always)]
-pub(crate) fn first_reaching<S: Simd>(s: S, data: &[u8], threshold: u8) -> Option<usize> {
+pub(crate) fn block_reaching<S: Simd>(s: S, data: &[u8], from: usize, threshold: u8) -> Option<Range<usize>> {
     if data.len() < S::LANES {
-        return data.iter().position(|byte| *byte >= threshold);
+        let at = (from..data.len()).find(|at| data[*at] >= threshold)?;
+        return Some(at..at + 1);
     }
     let thresholds = s.splat(threshold);
-    let mut at = 0;
+    let mut at = from;
     while let Some(step) = data.get(at..at + STEP * S::LANES) {
-        if s.any_ge(largest_of_step(s, step), thresholds) {
-            break;
+        if s.any_ge(largest_lanes(s, step), thresholds) {
+            return Some(at..at + STEP * S::LANES);
         }
         at += STEP * S::LANES;
     }
-    // In the step that holds one, or in the rest.
     while at < data.len() {
         let start = at.min(data.len() - S::LANES);
-        let bytes = s.load(data, start);
-        if s.any_ge(bytes, thresholds) {
-            return Some(start + s.ge(bytes, thresholds).trailing_zeros() as usize);
+        if s.any_ge(s.load(data, start), thresholds) {
+            return Some(start..start + S::LANES);
         }
         at = start + S::LANES;
     }
     None
 }
 
-/// The last position of `byte`.
+/// The first position whose byte is `threshold` or more.
 #[inline(always)]
-pub(crate) fn last_equal<S: Simd>(s: S, data: &[u8], byte: u8) -> Option<usize> {
-    if data.len() < S::LANES {
-        return data.iter().rposition(|other| *other == byte);
-    }
-    let wanted = s.splat(byte);
-    let mut end = data.len();
-    while end > 0 {
-        let start = end.saturating_sub(S::LANES);
-        let bytes = s.load(data, start);
-        if s.any_eq(bytes, wanted) {
-            return Some(start + s.eq(bytes, wanted).ilog2() as usize);
+pub(crate) fn first_reaching<S: Simd>(s: S, data: &[u8], threshold: u8) -> Option<usize> {
+    let block = block_reaching(s, data, 0, threshold)?;
+    let thresholds = s.splat(threshold);
+    let mut at = block.start;
+    while at + S::LANES <= block.end {
+        let lanes = s.ge(s.load(data, at), thresholds);
+        if lanes != 0 {
+            return Some(at + lanes.trailing_zeros() as usize);
         }
-        end = start;
+        at += S::LANES;
     }
-    None
+    Some(block.start)
+}
+
+/// The last position of the largest byte of a block.
+#[inline(always)]
+pub(crate) fn last_largest<S: Simd>(s: S, block: &[u8]) -> usize {
+    let mut all = s.splat(0);
+    let mut at = 0;
+    while at + S::LANES <= block.len() {
+        all = s.max(all, s.load(block, at));
+        at += S::LANES;
+    }
+    let largest = s.splat(s.reduce_max(all));
+    while at > 0 {
+        at -= S::LANES;
+        let lanes = s.eq(s.load(block, at), largest);
+        if lanes != 0 {
+            return at + lanes.ilog2() as usize;
+        }
+    }
+    0
 }
 
 /// Lane by lane, the largest of `STEP` vectors.
 #[inline(always)]
-fn largest_of_step<S: Simd>(s: S, step: &[u8]) -> S::Bytes {
+fn largest_lanes<S: Simd>(s: S, step: &[u8]) -> S::Bytes {
     let low = s.max(s.load(step, 0), s.load(step, S::LANES));
     let high = s.max(s.load(step, 2 * S::LANES), s.load(step, 3 * S::LANES));
     s.max(low, high)

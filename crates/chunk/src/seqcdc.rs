@@ -31,7 +31,7 @@
 //!
 //! Cost: a comparison per byte that is neither before the smallest size nor skipped.
 
-use crate::average::{mean_until, solve_increasing};
+use crate::average::{floor, mean_until, solve_increasing};
 use crate::{Chunker, Sizes};
 
 /// Runs, longest first, and the falls that make a skip.
@@ -52,7 +52,7 @@ impl SeqCdc {
     pub(crate) fn new(name: &'static str, sizes: Sizes) -> Self {
         let with_skip = RUNS_AND_TRIGGERS.map(|(run, trigger)| (run, trigger, skip(run, trigger, sizes)));
         let (run, trigger, skip) = with_skip.into_iter().find(|(.., skip)| *skip >= 0.0).unwrap_or((2, 1, 0.0));
-        Self { name, sizes, run, trigger, skip: (skip + 0.5) as usize }
+        Self { name, sizes, run, trigger, skip: usize::try_from(floor(skip + 0.5)).unwrap_or(usize::MAX) }
     }
 
     /// Compares each byte with the one before it, up to an end or a skip.
@@ -177,6 +177,9 @@ mod tests {
             let chunker = SeqCdc::new("seqcdc", Sizes::around(expected).unwrap());
             (chunker.run, chunker.trigger, chunker.skip)
         };
-        assert_eq!([128, 1 << 10, 2 << 10, 8 << 10, 64 << 10].map(parameters), [(3, 2, 4), (4, 9, 45), (5, 50, 18), (5, 50, 389), (5, 50, 3849)]);
+        assert_eq!(
+            [128, 1 << 10, 2 << 10, 8 << 10, 64 << 10].map(parameters),
+            [(3, 2, 4), (4, 9, 45), (5, 50, 18), (5, 50, 389), (5, 50, 3849)]
+        );
     }
 }

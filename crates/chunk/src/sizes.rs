@@ -56,7 +56,7 @@ impl Sizes {
         Self::new(expected / 2, expected, expected.saturating_mul(4))
     }
 
-    /// The limits of `FastCDC` (ATC'16) and of AE's Rabin_0.25 (TC'17) around an expected size: a quarter of it
+    /// The limits of `FastCDC` (ATC'16) and of AE's `Rabin_0.25` (TC'17) around an expected size: a quarter of it
     /// and eight times it, as far as [`Sizes::new`] takes them.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Two stages: first every place where a cut may be, by many heads at once; then the cuts among them.
 //!
-//! Source: SS-CDC, SYSTOR'19, as VectorCDC, TOS'25, section 3.2 tells it. The cuts are those of `gear` and `crc`.
+//! Source: SS-CDC, SYSTOR'19, as `VectorCDC`, TOS'25, section 3.2 tells it. The cuts are those of `gear` and `crc`.
 //!
 //! ```text
 //! stage 1   a segment of the data is parted into as many regions as a vector has words; each lane rolls over one of them,
@@ -184,6 +184,7 @@ impl<H: LanesHash> Kernel for MarkLanes<'_, H> {
     type Output = usize;
 
     #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // A segment is far smaller than 4 GiB.
     fn run<S: Simd>(self, s: S) -> usize {
         /// Bytes in a word.
         const STEP: usize = 4;

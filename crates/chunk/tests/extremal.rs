@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{algorithm, any_data, any_sizes, forms, lengths, random_bytes};
+use common::{algorithm, any_data, any_sizes, cases, forms, lengths, random_bytes};
 use proptest::prelude::*;
 use siltstone_chunk::{Ae, Extreme, Isa, Maxp, Ram, Sizes, Value};
 
@@ -115,7 +115,7 @@ fn cuts_of_simple_data_are_those_of_the_definitions() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(target_arch = "x86_64") { 100 } else { 10 }))]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn cuts_are_those_of_the_definitions(sizes in any_sizes(), data in any_data(3000)) {
@@ -139,6 +139,23 @@ fn maxp_cuts_after_the_peaks_of_the_whole_stream() {
     assert_eq!(found.collect::<Vec<_>>(), ends);
 }
 
+/// So long that the vector form forgets cells more than once within a chunk.
+#[test]
+fn maxp_finds_peaks_that_lie_far_apart() {
+    for expected in [600, 1000, 8 << 10] {
+        let sizes = Sizes::unlimited(expected).unwrap();
+        let window = Maxp::new("maxp", sizes, Isa::best()).window();
+        let mut data: Vec<u8> = (0..300_000).map(|i| (i % 7) as u8).collect();
+        for at in
+            [window, 40_000, 40_000 + window, 90_001, 90_002 + window, 91_003 + 2 * window, 200_000, 299_999 - window]
+        {
+            data[at] = 9;
+        }
+        assert_is_defined_so("maxp", sizes, &data);
+        assert!(lengths(&Maxp::new("maxp", sizes, Isa::best()), &data).iter().any(|length| *length > 100_000));
+    }
+}
+
 #[test]
 fn no_chunk_of_ae_is_shorter_than_its_window() {
     let data = random_bytes("shortest", 1 << 20);
@@ -149,14 +166,20 @@ fn no_chunk_of_ae_is_shorter_than_its_window() {
     }
 }
 
-/// TC'17, Table 4: the share of chunks longer than m averages. Its product treats neighbouring windows as independent and
-/// its average is `(e - 1) w`, so it is off; longer chunks are even rarer than it says.
+/// A chunk is longer than x windows with the probability of Dickman's function at x. TC'17, Table 4, has `1 / x!` for it, which is
+/// never less: long chunks are even rarer than the paper says.
 #[test]
 #[allow(clippy::cast_precision_loss)]
-fn long_chunks_of_ae_are_as_rare_as_the_paper_says() {
+fn long_chunks_of_ae_are_as_rare_as_theory_says() {
     let sizes = Sizes::unlimited(1024).unwrap();
     let chunker = Ae::new("ae8-max", Extreme::Max, Value::EightBytes, sizes, Isa::best());
     let found = lengths(&chunker, &random_bytes("long", 32 << 20));
-    let share = |m: usize| found.iter().filter(|length| **length > m * 1024).count() as f64 / found.len() as f64;
-    println!("{} {} {}", share(2), share(3), share(4));
+    let share = |limit: usize| found.iter().filter(|length| **length > limit).count() as f64 / found.len() as f64;
+    for (windows, dickman) in [(1, 1.0), (2, 0.306_85), (3, 0.048_61), (4, 0.004_91)] {
+        let found = share(windows * chunker.window());
+        assert!((found / dickman - 1.0).abs() < 0.1, "{windows} windows: {found}, not {dickman}");
+    }
+    for (averages, paper) in [(2, 0.0938), (3, 0.0064), (4, 2.56e-4), (5, 6.85e-6)] {
+        assert!(share(averages * 1024) < paper, "{averages} averages");
+    }
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{any_data, any_sizes, forms, lengths, random_bytes, sizes};
+use common::{any_data, any_sizes, cases, forms, lengths, random_bytes, sizes};
 use proptest::prelude::*;
 use siltstone_chunk::{ALGORITHMS, Isa, Sizes};
 
@@ -40,7 +40,7 @@ fn nothing_has_no_chunk_and_a_byte_is_one() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(target_arch = "x86_64") { 150 } else { 20 }))]
+    #![proptest_config(cases(150))]
 
     #[test]
     fn forms_agree(sizes in any_sizes(), key: [u8; 32], data in any_data(6000), start in 0..70usize) {
@@ -68,10 +68,12 @@ proptest! {
     #[test]
     fn whole_segments_are_cut_as_single_chunks_are(sizes in any_sizes(), key: [u8; 32], data in any_data(6000)) {
         for algorithm in ALGORITHMS {
-            let chunker = algorithm.make(sizes, &key, Isa::best());
-            let mut found = Vec::new();
-            chunker.cut_all(&data, &mut |length| found.push(length));
-            prop_assert_eq!(found, lengths(&chunker, &data), "{}", algorithm.name);
+            for isa in forms(algorithm) {
+                let chunker = algorithm.make(sizes, &key, isa);
+                let mut found = Vec::new();
+                chunker.cut_all(&data, &mut |length| found.push(length));
+                prop_assert_eq!(found, lengths(&chunker, &data), "{} {}", algorithm.name, isa);
+            }
         }
     }
 

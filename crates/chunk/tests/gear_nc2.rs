@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{lengths, random_bytes, sizes};
+use common::{cases, lengths, random_bytes, sizes};
 use proptest::prelude::*;
 use siltstone_chunk::{Chunker, GearNc2, Sizes};
 
@@ -146,7 +146,7 @@ fn any_data() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn equals_the_oracle(sizes in any_sizes(), key: [u8; 32], data in any_data()) {

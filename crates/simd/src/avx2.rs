@@ -45,6 +45,10 @@ impl<const GFNI: bool> Simd for Avx2<GFNI> {
         proven!(_mm256_min_epu8(a, b))
     }
     #[inline(always)]
+    fn sub_saturating(self, a: __m256i, b: __m256i) -> __m256i {
+        proven!(_mm256_subs_epu8(a, b))
+    }
+    #[inline(always)]
     fn xor(self, a: __m256i, b: __m256i) -> __m256i {
         proven!(_mm256_xor_si256(a, b))
     }
@@ -74,6 +78,13 @@ impl<const GFNI: bool> Simd for Avx2<GFNI> {
     #[inline(always)]
     fn reduce_min(self, a: __m256i) -> u8 {
         !self.reduce_max(self.xor(a, self.splat(0xFF)))
+    }
+    #[inline(always)]
+    fn shift_in<const COUNT: usize>(self, before: __m256i, a: __m256i) -> __m256i {
+        proven!({
+            let middle = _mm256_permute2x128_si256::<0x21>(before, a);
+            if COUNT == 4 { _mm256_alignr_epi8::<12>(a, middle) } else { _mm256_alignr_epi8::<8>(a, middle) }
+        })
     }
     #[inline(always)]
     fn apply(self, matrix: &Matrix, a: __m256i) -> __m256i {
@@ -229,29 +240,49 @@ impl<const GFNI: bool> Words for Avx2<GFNI> {
     }
     #[inline(always)]
     fn words_columns(self, blocks: &[&[u8; 64]; 16]) -> [__m256i; 16] {
+        let mut columns = [self.words_splat(0); 16];
+        for half in 0..2 {
+            let row = |block: usize| proven!(_mm256_loadu_si256(blocks[block].as_ptr().cast::<__m256i>().add(half)));
+            let rows = [row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7)];
+            columns[8 * half..][..8].copy_from_slice(&self.transposed(rows));
+        }
+        columns
+    }
+    #[inline(always)]
+    fn words_rows(self, columns: &[__m256i; 8], rows: &mut [[u8; 32]; 16]) {
+        for (row, vector) in rows.iter_mut().zip(self.transposed(*columns)) {
+            proven!(_mm256_storeu_si256(row.as_mut_ptr().cast(), vector));
+        }
+    }
+}
+
+#[allow(clippy::unused_self)] // It is the proof.
+impl<const GFNI: bool> Avx2<GFNI> {
+    /// Word j of vector i becomes word i of vector j.
+    #[inline(always)]
+    fn transposed(self, vectors: [__m256i; 8]) -> [__m256i; 8] {
+        let [a, b, c, d, rest @ ..] = vectors;
+        let (low, high) = (self.quads([a, b, c, d]), self.quads(rest));
+        let mut vectors = [a; 8];
+        for i in 0..4 {
+            vectors[i] = proven!(_mm256_permute2x128_si256::<0x20>(low[i], high[i]));
+            vectors[4 + i] = proven!(_mm256_permute2x128_si256::<0x31>(low[i], high[i]));
+        }
+        vectors
+    }
+
+    /// The same within each 128-bit lane.
+    #[inline(always)]
+    fn quads(self, [a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
         proven!({
-            let mut columns = [_mm256_setzero_si256(); 16];
-            for half in 0..2 {
-                let row = |block: usize| _mm256_loadu_si256(blocks[block].as_ptr().cast::<__m256i>().add(half));
-                // Quads of four columns: pairs of rows, pairs of pairs, then 128-bit halves.
-                let quad = |first: usize| {
-                    let [a, b, c, d] = [row(first), row(first + 1), row(first + 2), row(first + 3)];
-                    let (ab_low, ab_high) = (_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
-                    let (cd_low, cd_high) = (_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
-                    [
-                        _mm256_unpacklo_epi64(ab_low, cd_low),
-                        _mm256_unpackhi_epi64(ab_low, cd_low),
-                        _mm256_unpacklo_epi64(ab_high, cd_high),
-                        _mm256_unpackhi_epi64(ab_high, cd_high),
-                    ]
-                };
-                let (first, second) = (quad(0), quad(4));
-                for i in 0..4 {
-                    columns[8 * half + i] = _mm256_permute2x128_si256::<0x20>(first[i], second[i]);
-                    columns[8 * half + 4 + i] = _mm256_permute2x128_si256::<0x31>(first[i], second[i]);
-                }
-            }
-            columns
+            let (ab_low, ab_high) = (_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+            let (cd_low, cd_high) = (_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+            [
+                _mm256_unpacklo_epi64(ab_low, cd_low),
+                _mm256_unpackhi_epi64(ab_low, cd_low),
+                _mm256_unpacklo_epi64(ab_high, cd_high),
+                _mm256_unpackhi_epi64(ab_high, cd_high),
+            ]
         })
     }
 }

@@ -45,6 +45,10 @@ impl<const GFNI: bool> Simd for Avx512<GFNI> {
         proven!(_mm512_min_epu8(a, b))
     }
     #[inline(always)]
+    fn sub_saturating(self, a: __m512i, b: __m512i) -> __m512i {
+        proven!(_mm512_subs_epu8(a, b))
+    }
+    #[inline(always)]
     fn xor(self, a: __m512i, b: __m512i) -> __m512i {
         proven!(_mm512_xor_si512(a, b))
     }
@@ -77,6 +81,10 @@ impl<const GFNI: bool> Simd for Avx512<GFNI> {
             let a = _mm_min_epu8(a, _mm_srli_epi16::<8>(a));
             _mm_cvtsi128_si32(_mm_minpos_epu16(_mm_and_si128(a, _mm_set1_epi16(0xFF)))) as u8
         })
+    }
+    #[inline(always)]
+    fn shift_in<const COUNT: usize>(self, before: __m512i, a: __m512i) -> __m512i {
+        proven!(if COUNT == 4 { _mm512_alignr_epi32::<15>(a, before) } else { _mm512_alignr_epi64::<7>(a, before) })
     }
     #[inline(always)]
     fn apply(self, matrix: &Matrix, a: __m512i) -> __m512i {
@@ -227,34 +235,64 @@ impl<const GFNI: bool> Words for Avx512<GFNI> {
     }
     #[inline(always)]
     fn words_columns(self, blocks: &[&[u8; 64]; 16]) -> [__m512i; 16] {
-        proven!({
-            let row = |block: usize| _mm512_loadu_si512(blocks[block].as_ptr().cast());
-            // Within 128-bit lanes: lane l of quads[q][c] holds column 4 l + c of rows 4 q .. 4 q + 4.
-            let quad = |first: usize| {
-                let [a, b, c, d] = [row(first), row(first + 1), row(first + 2), row(first + 3)];
-                let (ab_low, ab_high) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-                let (cd_low, cd_high) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
-                [
-                    _mm512_unpacklo_epi64(ab_low, cd_low),
-                    _mm512_unpackhi_epi64(ab_low, cd_low),
-                    _mm512_unpacklo_epi64(ab_high, cd_high),
-                    _mm512_unpackhi_epi64(ab_high, cd_high),
-                ]
-            };
-            let quads = [quad(0), quad(4), quad(8), quad(12)];
-            let mut columns = [_mm512_setzero_si512(); 16];
-            for c in 0..4 {
-                // A 4x4 transposition of 128-bit lanes.
-                let low_01 = _mm512_shuffle_i32x4::<0x44>(quads[0][c], quads[1][c]);
-                let low_23 = _mm512_shuffle_i32x4::<0x44>(quads[2][c], quads[3][c]);
-                let high_01 = _mm512_shuffle_i32x4::<0xEE>(quads[0][c], quads[1][c]);
-                let high_23 = _mm512_shuffle_i32x4::<0xEE>(quads[2][c], quads[3][c]);
-                columns[c] = _mm512_shuffle_i32x4::<0x88>(low_01, low_23);
-                columns[4 + c] = _mm512_shuffle_i32x4::<0xDD>(low_01, low_23);
-                columns[8 + c] = _mm512_shuffle_i32x4::<0x88>(high_01, high_23);
-                columns[12 + c] = _mm512_shuffle_i32x4::<0xDD>(high_01, high_23);
+        let mut columns = [self.words_splat(0); 16];
+        for half in 0..2 {
+            // Pairing halves of two blocks on loading them spares a quarter of the shuffles.
+            let pair = |block: usize| self.pair(blocks[block], blocks[block + 4], half);
+            let low = self.quads([pair(0), pair(1), pair(2), pair(3)]);
+            let high = self.quads([pair(8), pair(9), pair(10), pair(11)]);
+            for i in 0..4 {
+                columns[8 * half + i] = proven!(_mm512_shuffle_i32x4::<0x88>(low[i], high[i]));
+                columns[8 * half + 4 + i] = proven!(_mm512_shuffle_i32x4::<0xDD>(low[i], high[i]));
             }
-            columns
+        }
+        columns
+    }
+    #[inline(always)]
+    fn words_rows(self, columns: &[__m512i; 8], rows: &mut [[u8; 32]; 16]) {
+        let [a, b, c, d, rest @ ..] = *columns;
+        let (low, high) = (self.quads([a, b, c, d]), self.quads(rest));
+        let (first, second) =
+            proven!((_mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0), _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4),));
+        for i in 0..4 {
+            // Rows i and 4 + i, then 8 + i and 12 + i.
+            let pairs = proven!([
+                _mm512_permutex2var_epi64(low[i], first, high[i]),
+                _mm512_permutex2var_epi64(low[i], second, high[i]),
+            ]);
+            for (k, pair) in pairs.into_iter().enumerate() {
+                let halves = proven!([_mm512_castsi512_si256(pair), _mm512_extracti64x4_epi64::<1>(pair)]);
+                proven!(_mm256_storeu_si256(rows[8 * k + i].as_mut_ptr().cast(), halves[0]));
+                proven!(_mm256_storeu_si256(rows[8 * k + 4 + i].as_mut_ptr().cast(), halves[1]));
+            }
+        }
+    }
+}
+
+#[allow(clippy::unused_self)] // It is the proof.
+impl<const GFNI: bool> Avx512<GFNI> {
+    /// The same half of two blocks, side by side.
+    #[inline(always)]
+    fn pair(self, low: &[u8; 64], high: &[u8; 64], half: usize) -> __m512i {
+        let (low, high) = (&low[32 * half..][..32], &high[32 * half..][..32]);
+        proven!({
+            let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.as_ptr().cast()));
+            _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(high.as_ptr().cast()))
+        })
+    }
+
+    /// Within each 128-bit lane, word j of vector i becomes word i of vector j.
+    #[inline(always)]
+    fn quads(self, [a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+        proven!({
+            let (ab_low, ab_high) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+            let (cd_low, cd_high) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+            [
+                _mm512_unpacklo_epi64(ab_low, cd_low),
+                _mm512_unpackhi_epi64(ab_low, cd_low),
+                _mm512_unpacklo_epi64(ab_high, cd_high),
+                _mm512_unpackhi_epi64(ab_high, cd_high),
+            ]
         })
     }
 }

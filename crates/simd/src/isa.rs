@@ -64,10 +64,12 @@ impl Isa {
     /// [`UnknownIsa`] if the variable names none that this CPU has.
     #[cfg(feature = "std")]
     pub fn chosen() -> Result<Self, UnknownIsa> {
-        match std::env::var(Self::VARIABLE) {
-            Ok(name) if !name.is_empty() => Self::by_name(&name).ok_or(UnknownIsa { name }),
-            _ => Ok(Self::highest()),
+        let name = std::env::var_os(Self::VARIABLE).unwrap_or_default();
+        if name.is_empty() {
+            return Ok(Self::highest());
         }
+        let name = name.to_string_lossy();
+        Self::by_name(&name).ok_or_else(|| UnknownIsa { name: name.into_owned() })
     }
 
     /// The highest, or what the environment variable `SILT_ISA` names if this CPU has it; read once.
@@ -155,6 +157,7 @@ macro_rules! levels {
             /// # Safety
             /// The CPU must have the features.
             #[target_feature(enable = $features)]
+            #[allow(unused_unsafe)] // A token of the baseline needs no proof.
             unsafe fn $wrapper<K: Kernel>(kernel: K) -> K::Output {
                 // SAFETY: the caller promises the features.
                 kernel.run(unsafe { $token })

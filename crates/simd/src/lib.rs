@@ -46,6 +46,8 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 
 mod aes;
+#[cfg(all(feature = "guarded", target_os = "linux"))]
+pub mod guarded;
 mod isa;
 mod matrix;
 mod portable;
@@ -65,7 +67,9 @@ pub use aes::AesKeys;
 pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
-pub use isa::{Isa, UnknownIsa};
+pub use isa::Isa;
+#[cfg(feature = "std")]
+pub use isa::UnknownIsa;
 pub use matrix::Matrix;
 #[cfg(target_arch = "aarch64")]
 pub use neon::Neon;

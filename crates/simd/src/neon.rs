@@ -61,6 +61,10 @@ impl Simd for Neon {
         proven!(vminq_u8(a, b))
     }
     #[inline(always)]
+    fn sub_saturating(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        proven!(vqsubq_u8(a, b))
+    }
+    #[inline(always)]
     fn xor(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
         proven!(veorq_u8(a, b))
     }
@@ -95,6 +99,10 @@ impl Simd for Neon {
     #[inline(always)]
     fn reduce_min(self, a: uint8x16_t) -> u8 {
         proven!(vminvq_u8(a))
+    }
+    #[inline(always)]
+    fn shift_in<const COUNT: usize>(self, before: uint8x16_t, a: uint8x16_t) -> uint8x16_t {
+        proven!(if COUNT == 4 { vextq_u8::<12>(before, a) } else { vextq_u8::<8>(before, a) })
     }
     #[inline(always)]
     fn apply(self, matrix: &Matrix, a: uint8x16_t) -> uint8x16_t {
@@ -172,20 +180,39 @@ impl Words for Neon {
     }
     #[inline(always)]
     fn words_columns(self, blocks: &[&[u8; 64]; 16]) -> [uint32x4_t; 16] {
+        let mut columns = [self.words_splat(0); 16];
+        for part in 0..4 {
+            let row = |block: usize| proven!(vreinterpretq_u32_u8(vld1q_u8(blocks[block].as_ptr().add(16 * part))));
+            columns[4 * part..][..4].copy_from_slice(&self.transposed([row(0), row(1), row(2), row(3)]));
+        }
+        columns
+    }
+    #[inline(always)]
+    fn words_rows(self, columns: &[uint32x4_t; 8], rows: &mut [[u8; 32]; 16]) {
+        let [a, b, c, d, rest @ ..] = *columns;
+        let (low, high) = (self.transposed([a, b, c, d]), self.transposed(rest));
+        for ((row, low), high) in rows.iter_mut().zip(low).zip(high) {
+            let (first, second) = row.split_at_mut(16);
+            proven!(vst1q_u8(first.as_mut_ptr(), vreinterpretq_u8_u32(low)));
+            proven!(vst1q_u8(second.as_mut_ptr(), vreinterpretq_u8_u32(high)));
+        }
+    }
+}
+
+#[allow(clippy::unused_self)] // It is the proof.
+impl Neon {
+    /// Word j of vector i becomes word i of vector j.
+    #[inline(always)]
+    fn transposed(self, [a, b, c, d]: [uint32x4_t; 4]) -> [uint32x4_t; 4] {
         proven!({
-            let row = |block: usize, part: usize| vreinterpretq_u32_u8(vld1q_u8(blocks[block].as_ptr().add(16 * part)));
-            let mut columns = [vdupq_n_u32(0); 16];
-            for part in 0..4 {
-                let [a, b, c, d] = [row(0, part), row(1, part), row(2, part), row(3, part)];
-                let (ab_even, ab_odd) = (vtrn1q_u32(a, b), vtrn2q_u32(a, b));
-                let (cd_even, cd_odd) = (vtrn1q_u32(c, d), vtrn2q_u32(c, d));
-                let join = |low, high| vcombine_u32(low, high);
-                columns[4 * part] = join(vget_low_u32(ab_even), vget_low_u32(cd_even));
-                columns[4 * part + 1] = join(vget_low_u32(ab_odd), vget_low_u32(cd_odd));
-                columns[4 * part + 2] = join(vget_high_u32(ab_even), vget_high_u32(cd_even));
-                columns[4 * part + 3] = join(vget_high_u32(ab_odd), vget_high_u32(cd_odd));
-            }
-            columns
+            let (ab_even, ab_odd) = (vtrn1q_u32(a, b), vtrn2q_u32(a, b));
+            let (cd_even, cd_odd) = (vtrn1q_u32(c, d), vtrn2q_u32(c, d));
+            [
+                vcombine_u32(vget_low_u32(ab_even), vget_low_u32(cd_even)),
+                vcombine_u32(vget_low_u32(ab_odd), vget_low_u32(cd_odd)),
+                vcombine_u32(vget_high_u32(ab_even), vget_high_u32(cd_even)),
+                vcombine_u32(vget_high_u32(ab_odd), vget_high_u32(cd_odd)),
+            ]
         })
     }
 }

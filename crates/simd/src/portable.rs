@@ -85,6 +85,10 @@ impl Simd for Portable {
         lanes(&a, &b, |a, b| if a < b { a } else { b })
     }
     #[inline(always)]
+    fn sub_saturating(self, a: Bytes, b: Bytes) -> Bytes {
+        from_fn(|i| a[i].saturating_sub(b[i]))
+    }
+    #[inline(always)]
     fn xor(self, a: Bytes, b: Bytes) -> Bytes {
         lanes(&a, &b, |a, b| a ^ b)
     }
@@ -119,6 +123,10 @@ impl Simd for Portable {
     #[inline(always)]
     fn reduce_min(self, a: Bytes) -> u8 {
         a.into_iter().fold(u8::MAX, u8::min)
+    }
+    #[inline(always)]
+    fn shift_in<const COUNT: usize>(self, before: Bytes, a: Bytes) -> Bytes {
+        from_fn(|i| if i < COUNT { before[LANES - COUNT + i] } else { a[i - COUNT] })
     }
     #[inline(always)]
     fn apply(self, matrix: &Matrix, a: Bytes) -> Bytes {
@@ -196,5 +204,13 @@ impl Words for Portable {
                 u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
             })
         })
+    }
+    #[inline(always)]
+    fn words_rows(self, columns: &[Word; 8], rows: &mut [[u8; 32]; 16]) {
+        for (lane, row) in rows[..Self::WORDS].iter_mut().enumerate() {
+            for (bytes, column) in row.chunks_exact_mut(4).zip(columns) {
+                bytes.copy_from_slice(&column[lane].to_le_bytes());
+            }
+        }
     }
 }

@@ -64,6 +64,10 @@ impl<const SHUFFLE: bool> Simd for Sse<SHUFFLE> {
         proven!(_mm_min_epu8(a, b))
     }
     #[inline(always)]
+    fn sub_saturating(self, a: __m128i, b: __m128i) -> __m128i {
+        proven!(_mm_subs_epu8(a, b))
+    }
+    #[inline(always)]
     fn xor(self, a: __m128i, b: __m128i) -> __m128i {
         proven!(_mm_xor_si128(a, b))
     }
@@ -92,6 +96,14 @@ impl<const SHUFFLE: bool> Simd for Sse<SHUFFLE> {
     #[inline(always)]
     fn reduce_min(self, a: __m128i) -> u8 {
         !self.reduce_max(self.xor(a, self.splat(0xFF)))
+    }
+    #[inline(always)]
+    fn shift_in<const COUNT: usize>(self, before: __m128i, a: __m128i) -> __m128i {
+        proven!(if COUNT == 4 {
+            _mm_or_si128(_mm_slli_si128::<4>(a), _mm_srli_si128::<12>(before))
+        } else {
+            _mm_or_si128(_mm_slli_si128::<8>(a), _mm_srli_si128::<8>(before))
+        })
     }
     #[inline(always)]
     fn apply(self, matrix: &Matrix, a: __m128i) -> __m128i {
@@ -187,19 +199,39 @@ impl<const SHUFFLE: bool> Words for Sse<SHUFFLE> {
     }
     #[inline(always)]
     fn words_columns(self, blocks: &[&[u8; 64]; 16]) -> [__m128i; 16] {
+        let mut columns = [self.words_splat(0); 16];
+        for part in 0..4 {
+            let row = |block: usize| proven!(_mm_loadu_si128(blocks[block].as_ptr().cast::<__m128i>().add(part)));
+            columns[4 * part..][..4].copy_from_slice(&self.transposed([row(0), row(1), row(2), row(3)]));
+        }
+        columns
+    }
+    #[inline(always)]
+    fn words_rows(self, columns: &[__m128i; 8], rows: &mut [[u8; 32]; 16]) {
+        let [a, b, c, d, rest @ ..] = *columns;
+        let (low, high) = (self.transposed([a, b, c, d]), self.transposed(rest));
+        for ((row, low), high) in rows.iter_mut().zip(low).zip(high) {
+            let (first, second) = row.split_at_mut(16);
+            proven!(_mm_storeu_si128(first.as_mut_ptr().cast(), low));
+            proven!(_mm_storeu_si128(second.as_mut_ptr().cast(), high));
+        }
+    }
+}
+
+#[allow(clippy::unused_self)] // It is the proof.
+impl<const SHUFFLE: bool> Sse<SHUFFLE> {
+    /// Word j of vector i becomes word i of vector j.
+    #[inline(always)]
+    fn transposed(self, [a, b, c, d]: [__m128i; 4]) -> [__m128i; 4] {
         proven!({
-            let row = |block: usize, part: usize| _mm_loadu_si128(blocks[block].as_ptr().cast::<__m128i>().add(part));
-            let mut columns = [_mm_setzero_si128(); 16];
-            for part in 0..4 {
-                let [a, b, c, d] = [row(0, part), row(1, part), row(2, part), row(3, part)];
-                let (ab_low, ab_high) = (_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
-                let (cd_low, cd_high) = (_mm_unpacklo_epi32(c, d), _mm_unpackhi_epi32(c, d));
-                columns[4 * part] = _mm_unpacklo_epi64(ab_low, cd_low);
-                columns[4 * part + 1] = _mm_unpackhi_epi64(ab_low, cd_low);
-                columns[4 * part + 2] = _mm_unpacklo_epi64(ab_high, cd_high);
-                columns[4 * part + 3] = _mm_unpackhi_epi64(ab_high, cd_high);
-            }
-            columns
+            let (ab_low, ab_high) = (_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
+            let (cd_low, cd_high) = (_mm_unpacklo_epi32(c, d), _mm_unpackhi_epi32(c, d));
+            [
+                _mm_unpacklo_epi64(ab_low, cd_low),
+                _mm_unpackhi_epi64(ab_low, cd_low),
+                _mm_unpacklo_epi64(ab_high, cd_high),
+                _mm_unpackhi_epi64(ab_high, cd_high),
+            ]
         })
     }
 }

@@ -45,6 +45,8 @@ pub trait Simd: Words {
     fn splat(self, byte: u8) -> Self::Bytes;
     fn max(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
     fn min(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
+    /// `a - b` where that is positive, 0 elsewhere: 0 exactly where `a <= b`.
+    fn sub_saturating(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
     fn xor(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
     fn and(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
     /// Lanes where `a == b`.
@@ -74,6 +76,8 @@ pub trait Simd: Words {
     fn reduce_min(self, a: Self::Bytes) -> u8;
     /// `matrix` applied to each lane.
     fn apply(self, matrix: &Matrix, a: Self::Bytes) -> Self::Bytes;
+    /// The last `COUNT` lanes of `before` and then the first of `a`: each lane moves up by `COUNT`, which is 4 or 8.
+    fn shift_in<const COUNT: usize>(self, before: Self::Bytes, a: Self::Bytes) -> Self::Bytes;
     /// Encrypts the `AES_WINDOWS` windows of 16 bytes that begin at `at`, `at + 1`, ...: a bit for each whose first eight
     /// bytes, little-endian, then lie below `threshold`.
     ///
@@ -145,4 +149,7 @@ pub trait Words: Copy + Send + Sync + 'static {
     /// Columns of `WORDS` blocks: word i of block j becomes lane j of vector i; words are little-endian. Blocks beyond
     /// `WORDS` are not looked at.
     fn words_columns(self, blocks: &[&[u8; 64]; 16]) -> [Self::Word; 16];
+    /// Rows of eight columns: lane j of vector i becomes word i of row j; words are little-endian. Rows beyond `WORDS`
+    /// stay as they are.
+    fn words_rows(self, columns: &[Self::Word; 8], rows: &mut [[u8; 32]; 16]);
 }

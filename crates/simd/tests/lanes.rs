@@ -1,5 +1,5 @@
 //! Every operation of every instruction set against plain arithmetic, lane by lane.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::cast_possible_truncation)]
 
 use siltstone_simd::{Isa, Kernel, Matrix, Simd};
 
@@ -33,6 +33,8 @@ impl Kernel for Bytes<'_> {
         assert_eq!(bytes(s, a), self.0[1..=S::LANES], "load");
         assert_eq!(bytes(s, s.max(a, b)), pairs().map(|(a, b)| a.max(b)).collect::<Vec<_>>(), "max");
         assert_eq!(bytes(s, s.min(a, b)), pairs().map(|(a, b)| a.min(b)).collect::<Vec<_>>(), "min");
+        let differences = pairs().map(|(a, b)| a.saturating_sub(b)).collect::<Vec<_>>();
+        assert_eq!(bytes(s, s.sub_saturating(a, b)), differences, "sub_saturating");
         assert_eq!(bytes(s, s.xor(a, b)), pairs().map(|(a, b)| a ^ b).collect::<Vec<_>>(), "xor");
         assert_eq!(bytes(s, s.and(a, b)), pairs().map(|(a, b)| a & b).collect::<Vec<_>>(), "and");
         assert_eq!(s.eq(a, b), mask(pairs().map(|(a, b)| a == b)), "eq");
@@ -43,6 +45,9 @@ impl Kernel for Bytes<'_> {
         assert_eq!(s.any_gt(a, b), pairs().any(|(a, b)| a > b), "any_gt");
         assert_eq!(s.reduce_max(a), pairs().map(|(a, _)| a).max().unwrap(), "reduce_max");
         assert_eq!(s.reduce_min(a), pairs().map(|(a, _)| a).min().unwrap(), "reduce_min");
+        let joined = [&self.0[1..=S::LANES], &self.1[2..S::LANES + 2]].concat();
+        assert_eq!(bytes(s, s.shift_in::<4>(a, b)), joined[S::LANES - 4..2 * S::LANES - 4], "shift_in");
+        assert_eq!(bytes(s, s.shift_in::<8>(a, b)), joined[S::LANES - 8..2 * S::LANES - 8], "shift_in");
         let columns: [u8; 8] = self.1[..8].try_into().unwrap();
         let matrix = Matrix::from_columns(columns);
         assert_eq!(bytes(s, s.apply(&matrix, a)), pairs().map(|(a, _)| matrix.apply(a)).collect::<Vec<_>>(), "apply");
@@ -75,7 +80,7 @@ impl Kernel for Words<'_> {
         assert_eq!(found(s.words_shr::<8>(a)), want(&|a, _| a >> 8));
         let table: [u32; 256] = std::array::from_fn(|i| (i as u32).wrapping_mul(0x9E37_79B9));
         assert_eq!(found(s.words_lookup(&table, a)), want(&|a, _| table[a as usize % 256]));
-        assert_eq!(found(s.words_map(a, |a| a.count_ones())), want(&|a, _| a.count_ones()));
+        assert_eq!(found(s.words_map(a, u32::count_ones)), want(&|a, _| a.count_ones()));
         let places: [u32; 16] = std::array::from_fn(|i| (252 + 37 * i as u32) % 253);
         assert_eq!(
             found(s.words_gather(&self.0[..256], s.words_load(&places))),
@@ -96,6 +101,11 @@ impl Kernel for Words<'_> {
         for (i, column) in columns.into_iter().enumerate() {
             assert_eq!(found(column), (0..S::WORDS).map(|j| word(7 * j + 4 * i)).collect::<Vec<_>>(), "column {i}");
         }
+        let mut rows = [[7; 32]; 16];
+        s.words_rows(columns[8..].try_into().unwrap(), &mut rows);
+        let want = |j: usize| if j < S::WORDS { blocks[j][32..].try_into().unwrap() } else { [7; 32] };
+        assert_eq!(rows, std::array::from_fn(want), "rows");
+        s.prefetch(self.0, 300);
     }
 }
 
@@ -108,9 +118,9 @@ fn operations_on_bytes_are_plain_arithmetic() {
                 b[i + 2] = a[i + 1];
             }
             isa.run(Bytes(&a, &b));
-            isa.run(Bytes(&a, &vec![0xFF; 80]));
-            isa.run(Bytes(&vec![0; 80], &a));
-            isa.run(Bytes(&vec![seed as u8; 80], &vec![seed as u8; 80]));
+            isa.run(Bytes(&a, &[0xFF; 80]));
+            isa.run(Bytes(&[0; 80], &a));
+            isa.run(Bytes(&[seed as u8; 80], &[seed as u8; 80]));
         }
     }
 }

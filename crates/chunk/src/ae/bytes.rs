@@ -62,17 +62,13 @@ fn next_record<S: Simd, O: Order>(
 ) -> Option<(Record, usize)> {
     let mut at = from;
     let records = s.splat(record);
-    let found = |block: &[u8], at: usize, extremes: S::Bytes| {
-        let byte = if O::MAX { s.reduce_max(extremes) } else { s.reduce_min(extremes) };
-        Some((Record { byte, at: at + first_equal(s, block, byte) }, at + block.len()))
-    };
     if window >= STEP * S::LANES {
         while let Some(block) = data.get(at..at + STEP * S::LANES) {
             let low = extreme::<S, O>(s, s.load(block, 0), s.load(block, S::LANES));
             let high = extreme::<S, O>(s, s.load(block, 2 * S::LANES), s.load(block, 3 * S::LANES));
             let extremes = extreme::<S, O>(s, low, high);
             if any_beyond::<S, O>(s, extremes, records) {
-                return found(block, at, extremes);
+                return Some((found::<S, O>(s, block, at, extremes), at + block.len()));
             }
             at += STEP * S::LANES;
         }
@@ -85,7 +81,7 @@ fn next_record<S: Simd, O: Order>(
         };
         let bytes = s.load(block, 0);
         if any_beyond::<S, O>(s, bytes, records) {
-            return found(block, start, bytes);
+            return Some((found::<S, O>(s, block, start, bytes), start + block.len()));
         }
         at = start + S::LANES;
     }
@@ -109,15 +105,18 @@ fn any_beyond<S: Simd, O: Order>(s: S, bytes: S::Bytes, record: S::Bytes) -> boo
     if O::MAX { s.any_gt(bytes, record) } else { s.any_gt(record, bytes) }
 }
 
-/// The index of the first `byte` in a block that holds one.
+/// The first record of the block at `at`, whose vectors have these extremes.
 #[inline(always)]
-fn first_equal<S: Simd>(s: S, block: &[u8], byte: u8) -> usize {
+fn found<S: Simd, O: Order>(s: S, block: &[u8], at: usize, extremes: S::Bytes) -> Record {
+    let byte = if O::MAX { s.reduce_max(extremes) } else { s.reduce_min(extremes) };
     let bytes = s.splat(byte);
-    (0..block.len())
-        .step_by(S::LANES)
-        .find_map(|at| {
-            let mask = s.eq(s.load(block, at), bytes);
-            (mask != 0).then(|| at + mask.trailing_zeros() as usize)
-        })
-        .unwrap_or(block.len())
+    let mut within = 0;
+    while within + S::LANES <= block.len() {
+        let lanes = s.eq(s.load(block, within), bytes);
+        if lanes != 0 {
+            return Record { byte, at: at + within + lanes.trailing_zeros() as usize };
+        }
+        within += S::LANES;
+    }
+    Record { byte, at }
 }

@@ -1,11 +1,15 @@
 //! AE over eight-byte values.
 //!
 //! A value exceeds the record if their first differing byte does. So the lanes of a block are compared byte by byte, the
-//! first byte of all values in one vector, their second in the next; after the first vector hardly any lane is still equal.
+//! first byte of all values in one vector, their second in the next. Four vectors are passed over at once if no lane can hold
+//! a record, judged by its first two bytes, which takes no mask; in a block that is not passed over, the lanes that do are
+//! found, and of those the extreme: inside a block no longer than w no chunk can end.
 
 use super::{Order, cut_scalar};
 use crate::Isa;
+use crate::scan::STEP;
 use core::marker::PhantomData;
+use core::ops::Range;
 use siltstone_simd::{Kernel, Simd};
 
 pub(super) const VALUE_BYTES: usize = 8;
@@ -26,10 +30,20 @@ pub(super) fn value(data: &[u8], at: usize) -> u64 {
     data[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
+/// Lanes whose values are compared one by one before all lanes are compared at once. Text is full of pairs of bytes that equal
+/// the record's; runs of one value fill all lanes with it.
+const FEW: usize = 4;
+
 struct Cut<'d, O> {
     data: &'d [u8],
     window: usize,
     order: PhantomData<O>,
+}
+
+#[derive(Clone, Copy)]
+struct Record {
+    value: u64,
+    at: usize,
 }
 
 impl<O: Order> Kernel for Cut<'_, O> {
@@ -42,48 +56,108 @@ impl<O: Order> Kernel for Cut<'_, O> {
         if count == 0 {
             return data.len();
         }
-        let (mut record, mut at, mut from) = (value(data, 0), 0, 1);
+        let mut record = Record { value: value(data, 0), at: 0 };
+        let mut done = 1;
         loop {
-            let end = count.min(at + window + 1);
-            match next_record::<S, O>(s, data, from, end, record) {
-                Some(next) => (record, at, from) = (value(data, next), next, next + 1),
-                None if end == at + window + 1 => return end,
+            let end = count.min(record.at + window + 1);
+            match next_record::<S, O>(s, data, done..end, record, window) {
+                Some((next, next_done)) => (record, done) = (next, next_done),
+                None if end == record.at + window + 1 => return end,
                 None => return data.len(),
             }
         }
     }
 }
 
-/// The first position in `from ..< end` whose value is beyond the record.
+/// The extreme of the first block in `range` that holds values beyond the record, and where the search goes on. Values before
+/// `range` are not beyond it. No block is longer than the window.
 #[inline(always)]
-fn next_record<S: Simd, O: Order>(s: S, data: &[u8], from: usize, end: usize, record: u64) -> Option<usize> {
-    let record_bytes = record.to_be_bytes();
-    let (first, second) = (s.splat(record_bytes[0]), s.splat(record_bytes[1]));
-    let mut at = from;
-    // Positions at ..< at + 2 LANES and all bytes of their values.
-    while at + 2 * S::LANES <= end {
-        let block = &data[at..at + 2 * S::LANES + VALUE_BYTES - 1];
-        let low = perhaps_beyond::<S, O>(s, block, 0, first, second);
-        let high = perhaps_beyond::<S, O>(s, block, S::LANES, first, second);
-        if low | high != 0 {
-            let lanes = beyond::<S, O>(s, block, 0, record_bytes);
-            if lanes != 0 {
-                return Some(at + lanes.trailing_zeros() as usize);
-            }
-            let lanes = beyond::<S, O>(s, block, S::LANES, record_bytes);
-            if lanes != 0 {
-                return Some(at + S::LANES + lanes.trailing_zeros() as usize);
-            }
+fn next_record<S: Simd, O: Order>(
+    s: S,
+    data: &[u8],
+    range: Range<usize>,
+    record: Record,
+    window: usize,
+) -> Option<(Record, usize)> {
+    let mut at = range.start;
+    while STEP * S::LANES <= window && at + STEP * S::LANES <= range.end {
+        let next = next_of_block::<S, O, STEP>(s, data, at, record);
+        at += STEP * S::LANES;
+        if next.at != record.at {
+            return Some((next, at));
         }
-        at += 2 * S::LANES;
     }
-    (at..end).find(|at| O::beyond(value(data, *at), record))
+    while S::LANES <= window.min(range.end) && at < range.end {
+        // The last vector may overlap what is done.
+        let start = at.min(range.end - S::LANES);
+        let next = next_of_block::<S, O, 1>(s, data, start, record);
+        at = start + S::LANES;
+        if next.at != record.at {
+            return Some((next, at));
+        }
+    }
+    let at = (at..range.end).find(|at| O::beyond(value(data, *at), record.value))?;
+    Some((Record { value: value(data, at), at }, at + 1))
+}
+
+/// The extreme of the record and the values of `VECTORS` vectors.
+#[inline(always)]
+fn next_of_block<S: Simd, O: Order, const VECTORS: usize>(s: S, data: &[u8], at: usize, mut record: Record) -> Record {
+    let block = &data[at..at + VECTORS * S::LANES + VALUE_BYTES - 1];
+    if perhaps_beyond::<S, O, VECTORS>(s, block, record.value) {
+        for vector in 0..VECTORS {
+            record = raise::<S, O>(s, block, vector * S::LANES, at, record);
+        }
+    }
+    record
+}
+
+/// Whether the first two bytes of some value do not rule out that it is beyond the record.
+#[inline(always)]
+fn perhaps_beyond<S: Simd, O: Order, const VECTORS: usize>(s: S, block: &[u8], record: u64) -> bool {
+    let bytes = record.to_be_bytes();
+    let (first, second) = (s.splat(bytes[0]), s.splat(bytes[1]));
+    // The extreme of the first bytes; and how far both bytes stay behind the record's, at least.
+    let (mut extreme, mut behind) = (first, s.splat(u8::MAX));
+    for vector in 0..VECTORS {
+        let (a, b) = (s.load(block, vector * S::LANES), s.load(block, vector * S::LANES + 1));
+        if O::MAX {
+            extreme = s.max(extreme, a);
+            behind = s.min(behind, s.max(s.sub_saturating(first, a), s.sub_saturating(second, b)));
+        } else {
+            extreme = s.min(extreme, a);
+            behind = s.min(behind, s.max(s.sub_saturating(a, first), s.sub_saturating(b, second)));
+        }
+    }
+    s.any_eq(behind, s.splat(0)) || if O::MAX { s.any_gt(extreme, first) } else { s.any_gt(first, extreme) }
+}
+
+/// The extreme of the record and the values of the vector that lies `within` the block at `at`.
+#[inline(always)]
+fn raise<S: Simd, O: Order>(s: S, block: &[u8], within: usize, at: usize, mut record: Record) -> Record {
+    let mut lanes = perhaps_lanes::<S, O>(s, block, within, record.value);
+    loop {
+        for _ in 0..FEW {
+            if lanes == 0 {
+                return record;
+            }
+            let lane = within + lanes.trailing_zeros() as usize;
+            let next = value(block, lane);
+            if O::beyond(next, record.value) {
+                record = Record { value: next, at: at + lane };
+            }
+            lanes &= lanes - 1;
+        }
+        lanes &= beyond::<S, O>(s, block, within, record.value);
+    }
 }
 
 /// Lanes whose first two bytes do not rule out that the value is beyond the record.
 #[inline(always)]
-fn perhaps_beyond<S: Simd, O: Order>(s: S, block: &[u8], at: usize, first: S::Bytes, second: S::Bytes) -> u64 {
+fn perhaps_lanes<S: Simd, O: Order>(s: S, block: &[u8], at: usize, record: u64) -> u64 {
+    let bytes = record.to_be_bytes();
     let (a, b) = (s.load(block, at), s.load(block, at + 1));
+    let (first, second) = (s.splat(bytes[0]), s.splat(bytes[1]));
     if O::MAX {
         s.gt(a, first) | s.eq(a, first) & s.ge(b, second)
     } else {
@@ -93,9 +167,9 @@ fn perhaps_beyond<S: Simd, O: Order>(s: S, block: &[u8], at: usize, first: S::By
 
 /// Lanes whose value is beyond the record.
 #[inline(always)]
-fn beyond<S: Simd, O: Order>(s: S, block: &[u8], at: usize, record: [u8; VALUE_BYTES]) -> u64 {
+fn beyond<S: Simd, O: Order>(s: S, block: &[u8], at: usize, record: u64) -> u64 {
     let (mut beyond, mut equal) = (0, S::ALL);
-    for (k, byte) in record.into_iter().enumerate() {
+    for (k, byte) in record.to_be_bytes().into_iter().enumerate() {
         let (a, b) = (s.load(block, at + k), s.splat(byte));
         beyond |= equal & if O::MAX { s.gt(a, b) } else { s.gt(b, a) };
         equal &= s.eq(a, b);
