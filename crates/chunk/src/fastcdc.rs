@@ -31,8 +31,8 @@
 //!
 //! Cost: a table lookup, shift, addition and test per byte from `first` on.
 
-use crate::average::{exp_minus, least_reaching, mean_until};
 use crate::gear::table;
+use crate::normalised::normal_point;
 use crate::rolling::positions_per_candidate;
 use crate::{Chunker, Sizes};
 use alloc::boxed::Box;
@@ -167,17 +167,8 @@ impl Ones {
     }
 
     /// `normal` of the definition.
-    #[allow(clippy::cast_precision_loss)]
     fn normal_point(self, sizes: Sizes) -> usize {
-        let in_u32 = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
-        let (lowest, highest) = (in_u32(first(sizes)), in_u32(sizes.max()));
-        let (first, max) = (f64::from(lowest), sizes.max() as f64);
-        let (strict, loose) = (1.0 / positions(self.strict), 1.0 / positions(self.loose));
-        let normal = least_reaching(lowest, highest, sizes.expected() as f64, |normal| {
-            let (before, after) = (f64::from(normal) - first, max - f64::from(normal));
-            first + mean_until(strict, before) + exp_minus(strict * before) * mean_until(loose, after)
-        });
-        normal as usize
+        normal_point(sizes, first(sizes), 1.0 / positions(self.strict), 1.0 / positions(self.loose))
     }
 }
 

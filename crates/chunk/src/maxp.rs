@@ -19,13 +19,21 @@
 //! **One pass.** No sliding maximum is needed. Let q be a position, all before it being decided, and look for the first position in
 //! its right window whose byte reaches `b(q)`:
 //! 1. if r is the first, q is no peak, and nor is any position between q and r: q exceeds it. Go on with r;
-//! 2. if there is none, all of the right window are exceeded by q. If all of the left window are too, q is a peak; otherwise
-//!    go on with `q + w + 1`.
+//! 2. if there is none, q exceeds all of its right window. If it exceeds all of the left one too, it is a peak; otherwise go on
+//!    with `q + w + 1`.
 //!
-//! A vector form may go on from q to the last position with the largest byte of any stretch of at most w bytes around r: it
-//! reaches all others there, and lies in their windows.
+//! In place of r, a vector form may take the last position with the largest byte of any stretch of w bytes or less that r lies
+//! in: it reaches all others there, and lies in their windows. Each byte is looked at once, and at most w of w + 1 bytes again
+//! for a left window, whatever the data.
 //!
-//! Cost: each byte is looked at once from memory, whatever the data, and at most w of w + 1 again for a left window.
+//! **Cells.** That pass asks at every other turn a question whose answer cannot be foreseen: 5 GB/s. So vectors first find the
+//! largest byte of each cell of 64 bytes, which takes no decision at all. If `n` is the number of whole cells that lie in
+//! the window of every position of the cell beside them, `64 n + 63 <= w`, then a peak's cell exceeds n cells on each side. On random
+//! bytes that leaves about 1.5 cells in an average chunk, and never more than one of n + 1, whose windows are looked at.
+//! Where windows are narrower than two cells and where the data ends, one pass is made as above.
+//!
+//! Cost: each byte is read once, and those of the first window and of a few cells again by the next chunk. 0.69 of the speed of
+//! reading memory, 25 GB/s in cache (AVX-512, average 8 KiB, 2026-11).
 
 use crate::average::{least_reaching, power};
 use crate::scan::{block_reaching, last_largest};
@@ -84,13 +92,13 @@ fn peak_scalar(data: &[u8], window: usize, mut at: usize) -> Option<usize> {
     }
 }
 
-/// Bytes of a cell.
+/// Bytes of a cell: as many as a mask has bits.
 const CELL: usize = 64;
 /// Cells whose largest bytes are found before any of them is compared.
 const BATCH: usize = 16;
 /// Cells whose largest bytes are kept.
 const CELLS: usize = 512;
-/// No window is wider: that of the highest expected size has 22 cells on each side.
+/// Cells on each side that are compared at most. The window of the highest expected size has 21.
 const REACH_MAX: usize = 32;
 
 struct Peak<'d> {

@@ -30,12 +30,15 @@ impl Normalised {
     /// For a hash of the last `window` bytes, asked only at one in `2^filter_bits` lengths.
     ///
     /// `filter_bits` may be at most log2 of `expected / 2^level`: the loose probability must not pass one.
+    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn new(sizes: Sizes, window: usize, level: u32, filter_bits: u32) -> Self {
         let expected = sizes.expected() as u128;
         let share = |shift: u32| u64::try_from((1u128 << shift) / expected).unwrap_or(u64::MAX);
         let (strict, loose) = (share(64 - level + filter_bits), share(64 + level + filter_bits));
         let min = sizes.min().max(window);
-        Self { min, normal: normal(sizes, min, strict, loose, filter_bits), strict, loose }
+        let probability = |threshold: u64| threshold as f64 / WHOLE / f64::from(1u32 << filter_bits);
+        let normal = normal_point(sizes, min, probability(strict), probability(loose));
+        Self { min, normal, strict, loose }
     }
 
     /// A hash below this ends a chunk of `length` bytes. It never falls with the length.
@@ -45,15 +48,15 @@ impl Normalised {
     }
 }
 
+/// The length at which the thresholds change, for chunks that may end from `first` on with these probabilities: the least
+/// that makes the average on random bytes at least the expected size.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // No size lies above 64 MiB; "none" is as good as 1 GiB.
-fn normal(sizes: Sizes, min: usize, strict: u64, loose: u64, filter_bits: u32) -> usize {
-    let (min, max) = (min as u32, sizes.max().min(1 << 30) as u32);
-    let probability = |threshold: u64| threshold as f64 / WHOLE / f64::from(1u32 << filter_bits);
-    let (strict, loose) = (probability(strict), probability(loose));
+pub(crate) fn normal_point(sizes: Sizes, first: usize, strict: f64, loose: f64) -> usize {
+    let (first, max) = (first as u32, sizes.max().min(1 << 30) as u32);
     let mean = |normal: u32| {
-        let before = f64::from(normal - min);
+        let before = f64::from(normal - first);
         let after = exp_minus(strict * before) * mean_until(loose, f64::from(max - normal));
-        f64::from(min) + mean_until(strict, before) + after
+        f64::from(first) + mean_until(strict, before) + after
     };
-    least_reaching(min, max, sizes.expected() as f64, mean) as usize
+    least_reaching(first, max, sizes.expected() as f64, mean) as usize
 }

@@ -17,7 +17,7 @@ const LENGTHS_LARGER: [usize; 9] = [511, 512, 513, 1023, 1500, 4095, 4096, 4097,
 fn kinds() -> [Vec<u8>; 4] {
     let len = LENGTHS_LARGER[LENGTHS_LARGER.len() - 1];
     let few = random_bytes("few", len).iter().map(|byte| byte & 3).collect();
-    [random_bytes("guarded", len), few, vec![0; len], (0..len).map(|i| (i / 50) as u8).collect()]
+    [random_bytes("guarded", len), few, vec![0; len], (0..len).map(|i| (i / 50).to_le_bytes()[0]).collect()]
 }
 
 /// Calls `each` with the first and the last bytes of the data, in all lengths: the first with a guard before them, the last

@@ -42,7 +42,7 @@ fn stream_chunks<R: Read>(stream: &mut StreamChunker<&dyn Chunker, R>) -> Vec<Ve
 /// Bytes of each kind: cuts at usual places, at few places, nowhere or everywhere.
 fn kinds(len: usize) -> [Vec<u8>; 3] {
     let random = random_bytes("stream", len);
-    let few = random.iter().enumerate().map(|(i, byte)| byte & (i / 40_000) as u8).collect();
+    let few = random.iter().enumerate().map(|(i, byte)| byte & (i / 40_000).to_le_bytes()[0]).collect();
     [random, few, vec![0; len]]
 }
 

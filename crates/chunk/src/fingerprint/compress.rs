@@ -7,6 +7,9 @@
 //! 2. **Every input is a whole leaf**, so no block needs a check of its own: shorter ones are copied into one first.
 //! 3. **The next group is fetched meanwhile.** Lanes read 1024 bytes apart, 64 bytes at a time, which no CPU foresees.
 
+// The state's rows have BLAKE3's names.
+#![allow(clippy::inline_always, clippy::many_single_char_names, clippy::cast_possible_truncation)]
+
 use super::{BLOCK_BYTES, LEAF_BYTES, Value};
 use siltstone_simd::{Kernel, Simd};
 

@@ -1,7 +1,7 @@
 //! Fingerprints: keyed BLAKE3 of many chunks at once, with all lanes filled across the borders of chunks.
 //!
-//! Source: O'Connor, Aumasson, Neves, Wilcox-O'Hearn: BLAKE3, 2020, sections 2.1 to 2.6. The definition, which is format:
-//! the fingerprint of a chunk is `blake3::keyed_hash(key, chunk)`, that is
+//! Source: O'Connor, Aumasson, Neves, Wilcox-O'Hearn: BLAKE3, 2020, section 2. The definition, which is format: the
+//! fingerprint of a chunk is `blake3::keyed_hash(key, chunk)`, that is
 //!
 //! ```text
 //! leaf i of a chunk   its bytes 1024 i ..< 1024 (i + 1), or to its end; an empty chunk has one empty leaf
@@ -13,23 +13,33 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **A chunk alone does not fill the lanes.** AVX-512 works on 16 leaves; a chunk of 8 KiB has 8 and a short one, then
-//!    4, 2, 1 parents. So the leaves of all chunks of a batch form one list, and the parents of each level: all but the
-//!    last group of a list are full.
-//! 2. **Leaves of different lengths never wait for each other.** Whole leaves come first, then the partial ones by
-//!    falling length; a lane whose leaf has ended idles for the block or two by which its neighbours are longer.
+//! 1. **A chunk alone does not fill the lanes.** AVX-512 works on 16 leaves; a chunk of 8.5 KiB has 8 and a short one,
+//!    then 4, 2, 1 and 1 parents. So the leaves of all chunks of a batch form one list, and so do the parents of each
+//!    level: only the last group of a list has lanes to spare.
+//! 2. **Leaves of different lengths do not wait for each other.** Whole ones come first, then the others by falling
+//!    number of blocks; a lane idles for the block or two by which the longest of its group is longer.
 //! 3. **Memory is bounded** by batches of [`BATCH_LEAVES`]. A chunk larger than that fills the lanes by itself, and few
 //!    leaves fill none: both go to the crate, chunk by chunk.
-//! 4. **The portable vectors leave it to the crate** too ([`Fingerprinter::best`]): on x86-64 they reach a quarter of its
-//!    speed there.
+//! 4. **So does everything where only portable vectors are there** ([`Fingerprinter::best`]): on x86-64 they reach a
+//!    quarter of the crate's speed. On POWER neither has been measured.
 //!
-//! Cost: 8.4 bytes of scratch per 64 bytes of a batch. GB/s on one core of a 2.6 GHz Xeon (2026-11, CPU time, machine not
-//! quiet; `examples/fingerprints.rs`) beside the crate chunk by chunk, restricted to the same instructions:
+//! Cost: about 96 bytes of scratch per leaf of a batch, so 200 KiB at most. GB/s on one core of a 2.6 GHz Xeon beside the
+//! crate chunk by chunk (2026-11, medians of nine alternating runs in CPU time on a busy machine). In each row the crate
+//! was built for the same instructions, SSE4.1 in the row SSSE3:
 //!
 //! ```text
-//!                      8 KiB    4..12 KiB   8..24 KiB        (the latter two random, so with partial leaves)
-//! AVX-512, memory
+//!            from memory                                   from a cache of 2 MiB
+//!            8 KiB        4..12 KiB    8..24 KiB           8 KiB        4..12 KiB    8..24 KiB
+//! AVX-512    6.16 (3.47)  5.71 (2.35)  5.70 (3.29)         7.88 (5.61)  7.35 (3.53)  7.43 (5.08)
+//! AVX2       4.03 (3.44)  3.66 (2.25)  3.67 (2.74)         4.15 (4.36)  3.99 (2.73)  4.01 (3.44)
+//! SSSE3      2.22 (1.99)  2.10 (1.67)  2.10 (1.81)         2.13 (2.30)  2.08 (1.92)  2.06 (2.09)
+//! SSE2       1.91 (1.74)  1.84 (1.47)  1.83 (1.58)         1.91 (1.93)  1.86 (1.61)  1.86 (1.74)
+//! portable   0.41 (1.74)  0.40 (1.47)  0.40 (1.58)         0.40 (1.93)  0.39 (1.61)  0.39 (1.74)
 //! ```
+//!
+//! Lengths in ranges are random, so with partial leaves, as chunkers give them. Level of comparison: the crate's assembly on
+//! chunks of 64 KiB, which fill its lanes, 5.7 from memory and 8.2 from the cache; a block of 16 lanes takes 848
+//! instructions on two ports.
 
 mod compress;
 #[cfg(feature = "references")]
@@ -64,8 +74,7 @@ pub struct Fingerprinter {
 }
 
 impl Fingerprinter {
-    /// Fingerprints with this key and the vectors of `isa`; `scalar` leaves all to the crate `blake3`, which has its own
-    /// choice of instructions.
+    /// With this key, on the vectors of `isa`; `scalar` leaves all to the crate `blake3`, which chooses for itself.
     pub fn new(key: &[u8; 32], isa: Isa) -> Self {
         let mut key_words = [0; 8];
         for (word, bytes) in key_words.iter_mut().zip(key.chunks_exact(4)) {
@@ -74,7 +83,7 @@ impl Fingerprinter {
         Self { key: *key, key_words, isa }
     }
 
-    /// The fastest on this CPU, or what `SILT_ISA` lowers it to.
+    /// With the fastest on this CPU, or what `SILT_ISA` lowers it to.
     pub fn best(key: &[u8; 32]) -> Self {
         let isa = Isa::best();
         Self::new(key, if isa.name() == "portable" { Isa::SCALAR } else { isa })

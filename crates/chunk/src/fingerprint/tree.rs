@@ -39,7 +39,9 @@ impl<'k> Trees<'k> {
         let mut level = self.leaves(chunks, widths.iter().sum());
         while widths.iter().any(|width| *width > 1) {
             level = self.parents(&level, &widths);
-            widths.iter_mut().for_each(|width| *width = width.div_ceil(2));
+            for width in &mut widths {
+                *width = width.div_ceil(2);
+            }
         }
         level
     }
