@@ -6,10 +6,10 @@ use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program and the Debian package it comes in.
+/// A program, or another file, and the Debian package it comes in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needed {
-    /// Name of the program.
+    /// Name of the program, or the whole path of a file that is none.
     pub(crate) program: &'static str,
     /// Name of the package.
     pub(crate) package: &'static str,
@@ -23,6 +23,12 @@ pub(crate) const SETFACL: Needed = Needed { program: "setfacl", package: "acl" }
 pub(crate) const SETFATTR: Needed = Needed { program: "setfattr", package: "attr" };
 /// Makes the growing database.
 pub(crate) const SQLITE: Needed = Needed { program: "sqlite3", package: "sqlite3" };
+/// Makes the dumps of a key-value store.
+pub(crate) const REDIS: Needed = Needed { program: "redis-server", package: "redis-server" };
+/// Talks to it.
+pub(crate) const REDIS_CLIENT: Needed = Needed { program: "redis-cli", package: "redis-tools" };
+/// Fetches releases of compiled programs.
+pub(crate) const PIP: Needed = Needed { program: "pip3", package: "python3-pip" };
 /// A peer.
 pub(crate) const RESTIC: Needed = Needed { program: "restic", package: "restic" };
 /// A peer.
@@ -38,9 +44,13 @@ pub(crate) fn ensure(needed: &[Needed]) -> Result<()> {
         let names: Vec<&str> = missing.iter().map(|needed| needed.program).collect();
         bail!("these programs are needed and not there: {}; install them and run this again", names.join(", "));
     }
+    packages(&missing.iter().map(|needed| needed.package).collect::<Vec<_>>())
+}
+
+/// Installs Debian packages.
+pub(crate) fn packages(names: &[&str]) -> Result<()> {
     apt_get(&["update", "--quiet"], &[])?;
-    let packages: Vec<&str> = missing.iter().map(|needed| needed.package).collect();
-    apt_get(&["install", "--yes", "--quiet", "--no-install-recommends"], &packages)
+    apt_get(&["install", "--yes", "--quiet", "--no-install-recommends"], names)
 }
 
 /// Where `program` is: on the search path, or where Go installs programs (a newer peer than the distribution's may be there).

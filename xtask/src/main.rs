@@ -3,6 +3,7 @@
 
 mod bench;
 mod corpus;
+mod cross;
 mod demo;
 mod deterministic;
 mod edit;
@@ -13,6 +14,7 @@ mod lint;
 mod map;
 mod program;
 mod real;
+mod sanitize;
 mod table;
 mod test;
 mod tool;
@@ -37,9 +39,13 @@ enum Task {
     Demo,
     /// All tests: the workspace's own, and a short loop of kill -9.
     Test,
+    /// Tests of chunking and its vectors on ARM and POWER, emulated, built with the oldest compiler they promise to build with.
+    Cross,
+    /// Tests of chunking and its vectors with every access to memory checked, on many random cases.
+    Sanitize(sanitize::Options),
     /// Formatting, clippy, documentation and licences, each with warnings denied.
     Lint,
-    /// What the continuous integration runs: test, then lint.
+    /// What the continuous integration runs: test, cross, then lint.
     Ci,
     /// Kill the real program at random moments and see that nothing committed is lost.
     KillLoop(kill_loop::Options),
@@ -66,8 +72,10 @@ fn run(task: &Task) -> Result<()> {
     match task {
         Task::Demo => demo::run(),
         Task::Test => test::run(),
+        Task::Cross => cross::run(),
+        Task::Sanitize(options) => sanitize::run(options),
         Task::Lint => lint::run(),
-        Task::Ci => test::run().and_then(|()| lint::run()),
+        Task::Ci => test::run().and_then(|()| cross::run()).and_then(|()| lint::run()),
         Task::KillLoop(options) => kill_loop::run(options),
         Task::Real(options) => real::run(options),
         Task::Bench { bench } => bench::run(bench),

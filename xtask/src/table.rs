@@ -10,8 +10,8 @@ pub(crate) struct Table {
 
 impl Table {
     /// A table with these column names.
-    pub(crate) fn new<const N: usize>(columns: [&str; N]) -> Self {
-        Self { rows: vec![columns.iter().map(ToString::to_string).collect()] }
+    pub(crate) fn new(columns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { rows: vec![columns.into_iter().map(Into::into).collect()] }
     }
 
     /// Adds a row; it must have a cell for every column.

@@ -41,6 +41,13 @@ pub(crate) fn target() -> Result<PathBuf> {
     Ok(PathBuf::from(folder))
 }
 
+/// Runs this very task again, built as it has to be for what is timed in this process.
+pub(crate) fn run_again_in_release() -> Result<()> {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--release", "--package", "xtask", "--"]).args(std::env::args_os().skip(1));
+    program::run(&mut command)
+}
+
 /// Builds `silt` and says where it is. If `XTASK_SILT` names a program, that one is taken as it is: to compare two builds.
 pub(crate) fn build_silt(build: Build) -> Result<PathBuf> {
     if let Some(program) = std::env::var_os("XTASK_SILT") {

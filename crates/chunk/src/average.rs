@@ -83,7 +83,7 @@ mod tests {
             let (found, want) = (exp_minus(x), f64::exp(-x));
             assert!((found - want).abs() <= want * 1e-12, "{x}: {found} {want}");
         }
-        assert_eq!(exp_minus(701.0), 0.0);
+        assert!(exp_minus(701.0) < 1e-300);
     }
 
     #[test]

@@ -36,7 +36,7 @@
 //! reading memory, 25 GB/s in cache (AVX-512, average 8 KiB, 2026-11).
 
 use crate::average::{least_reaching, power};
-use crate::scan::{block_reaching, last_largest};
+use crate::scan::{block_reaching, last_largest, prefetch};
 use crate::{Chunker, Isa, Sizes};
 use siltstone_simd::{Kernel, Simd};
 
@@ -52,7 +52,7 @@ pub struct Maxp {
 impl Maxp {
     /// The chunker in its form for `isa`, known by `name`.
     pub fn new(name: &'static str, sizes: Sizes, isa: Isa) -> Self {
-        let goal = (sizes.expected() - sizes.min()) as u32;
+        let goal = sizes.searched();
         let window = least_reaching(1, goal, f64::from(goal), |window| 1.0 / peaks_per_byte(window));
         Self { name, sizes, window: window as usize, isa }
     }
@@ -125,6 +125,7 @@ impl Peak<'_> {
         // Where the cells begin, how many of them have their largest byte found, and are compared.
         let (mut origin, mut found, mut done) = (self.from - self.window, 0, self.window / CELL);
         while let Some(batch) = self.data.get(origin + found * CELL..origin + (found + BATCH) * CELL) {
+            prefetch(s, self.data, origin + found * CELL, BATCH * CELL);
             for cell in 0..BATCH {
                 largest[found + cell] = largest_of_cell(s, &batch[cell * CELL..(cell + 1) * CELL]);
             }

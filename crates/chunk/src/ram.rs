@@ -35,7 +35,7 @@ pub struct Ram {
 impl Ram {
     /// The chunker in its form for `isa`, known by `name`.
     pub fn new(name: &'static str, sizes: Sizes, isa: Isa) -> Self {
-        let goal = (sizes.expected() - sizes.min()) as u32;
+        let goal = sizes.searched();
         let window = least_reaching(1, goal, f64::from(goal), mean);
         Self { name, sizes, window: window as usize, isa }
     }

@@ -103,6 +103,11 @@ impl Sizes {
         self.expected as usize
     }
 
+    /// Bytes of an average chunk beyond the smallest.
+    pub(crate) const fn searched(self) -> u32 {
+        self.expected - self.min
+    }
+
     /// Largest chunk in bytes, `usize::MAX` for none.
     pub const fn max(self) -> usize {
         if self.max == u32::MAX { usize::MAX } else { self.max as usize }

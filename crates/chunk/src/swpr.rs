@@ -178,8 +178,8 @@ impl<S: Simd> Roll<S> {
     fn next(&mut self, s: S, data: &[u8]) -> Group<S> {
         let (mut words, mut fours, mut eights) = (self.words, self.fours, self.eights);
         let mut sums = words;
-        for i in 0..GROUP / S::WORDS {
-            words[i] = s.words_sliding(data, i * S::WORDS);
+        for (i, vector) in words.iter_mut().enumerate().take(GROUP / S::WORDS) {
+            *vector = s.words_sliding(data, i * S::WORDS);
         }
         for i in 0..GROUP / S::WORDS {
             fours[i] = s.words_add(words[i], s.words_shl::<4>(lagged::<S, 4>(s, &self.words, &words, i)));

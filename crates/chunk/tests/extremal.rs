@@ -1,5 +1,5 @@
 //! AE, MAXP and RAM against their definitions, each position tried by itself; and AE against its paper's theory.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::cast_possible_truncation)]
 
 mod common;
 
@@ -104,12 +104,15 @@ fn cuts_of_simple_data_are_those_of_the_definitions() {
     let peaks = |distance: usize| (0..5000).map(|i| if i % distance == 0 { 9 } else { (i % 7) as u8 }).collect();
     let mut inputs: Vec<Vec<u8>> = [50, 51, 127, 128, 129, 500].map(peaks).to_vec();
     inputs.extend([vec![0; 5000], vec![255; 5000], b"abc".repeat(1700)]);
-    inputs.extend([(0..5000).map(|i| (i / 20) as u8).collect(), (0..5000).rev().map(|i| (i / 20) as u8).collect()]);
+    inputs
+        .extend([(0..5000u32).map(|i| (i / 20) as u8).collect(), (0..5000u32).rev().map(|i| (i / 20) as u8).collect()]);
     inputs.extend((0..9).map(|len| vec![1; len]));
     for name in NAMES {
         for expected in [128, 160, 255, 1000] {
             let sizes = Sizes::unlimited(expected).unwrap();
-            inputs.iter().for_each(|data| assert_is_defined_so(name, sizes, data));
+            for data in &inputs {
+                assert_is_defined_so(name, sizes, data);
+            }
         }
     }
 }
@@ -119,7 +122,9 @@ proptest! {
 
     #[test]
     fn cuts_are_those_of_the_definitions(sizes in any_sizes(), data in any_data(3000)) {
-        NAMES.iter().for_each(|name| assert_is_defined_so(name, sizes, &data));
+        for name in NAMES {
+            assert_is_defined_so(name, sizes, &data);
+        }
     }
 }
 
@@ -145,7 +150,7 @@ fn maxp_finds_peaks_that_lie_far_apart() {
     for expected in [600, 1000, 8 << 10] {
         let sizes = Sizes::unlimited(expected).unwrap();
         let window = Maxp::new("maxp", sizes, Isa::best()).window();
-        let mut data: Vec<u8> = (0..300_000).map(|i| (i % 7) as u8).collect();
+        let mut data: Vec<u8> = (0..300_000u32).map(|i| (i % 7) as u8).collect();
         for at in
             [window, 40_000, 40_000 + window, 90_001, 90_002 + window, 91_003 + 2 * window, 200_000, 299_999 - window]
         {

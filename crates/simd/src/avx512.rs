@@ -104,14 +104,14 @@ impl<const GFNI: bool> Simd for Avx512<GFNI> {
     #[inline(always)]
     fn aes_below(self, keys: &AesKeys, data: &[u8], at: usize, threshold: u64) -> u64 {
         const QUADS: usize = 8;
+        const ONES: i64 = 0x0101_0101_0101_0101;
         const BYTES: usize = 4 * QUADS + 15;
         assert!(GFNI, "this level does not encrypt");
         let bytes = &data[at..at + BYTES];
         proven!({
             let round = |i: usize| _mm512_broadcast_i32x4(_mm_loadu_si128(keys.rounds[i].as_ptr().cast()));
             let source = _mm512_maskz_loadu_epi8((1 << BYTES) - 1, bytes.as_ptr().cast());
-            const TWO: i64 = 0x0202_0202_0202_0202;
-            let window_of_lane = _mm512_set_epi64(TWO + TWO / 2, TWO + TWO / 2, TWO, TWO, TWO / 2, TWO / 2, 0, 0);
+            let window_of_lane = _mm512_set_epi64(3 * ONES, 3 * ONES, 2 * ONES, 2 * ONES, ONES, ONES, 0, 0);
             // Lane l of window w takes byte w + l; each quad begins four bytes later.
             let lanes = _mm512_broadcast_i32x4(_mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
             let order = _mm512_add_epi8(lanes, window_of_lane);

@@ -9,16 +9,17 @@
 //! The source is in the page cache, dirty pages are flushed before each measurement. Restored trees are compared with the source in
 //! content and metadata before anything is printed.
 
-use super::Options;
+use super::publish::Output;
 use super::report::{Report, Sample};
-use crate::corpus::{Amount, Corpus};
+use crate::corpus::{self, Amount, Corpus};
 use crate::program::{self, Cost};
-use crate::tool::{Reading, Repository, Tool};
+use crate::tool::{Name, Reading, Repository, Tool};
 use crate::tree::{self, Listing};
 use crate::{edit, workspace};
 use anyhow::{Context, Result};
+use clap::Args;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -28,6 +29,39 @@ const UNCHANGED: &str = "unchanged";
 const RESTORE: &str = "restore";
 const VERSIONS: &str = "all versions";
 const FORGET: &str = "forget half";
+
+/// What it takes.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    output: Output,
+    /// Your own versions: a folder with one file or folder per version, in the order of their names.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// How often everything is measured; 3 by default, 1 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
+    /// Which programs to measure.
+    #[arg(long, value_delimiter = ',', default_value = "silt,restic,borg")]
+    tools: Vec<Name>,
+}
+
+impl Options {
+    fn amount(&self) -> Amount {
+        if self.output.quick { Amount::Little } else { Amount::Full }
+    }
+
+    fn rounds(&self) -> u64 {
+        self.rounds.unwrap_or(if self.output.quick { 1 } else { 3 })
+    }
+
+    fn corpora(&self) -> Result<Vec<Corpus>> {
+        match &self.data {
+            Some(folder) => Ok(vec![corpus::given(folder)?]),
+            None => corpus::standard(self.amount()),
+        }
+    }
+}
 
 /// Runs the benchmark and prints its tables.
 pub(super) fn run(options: &Options) -> Result<()> {
@@ -46,7 +80,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         }
         notes.push(format!("{}: {}", corpus.name, corpus.description));
     }
-    report.publish("backup", &notes, options, work.path())
+    options.output.publish("backup", &report.tables(), &report.rows(), &notes, work.path())
 }
 
 /// One round on one kind of data.

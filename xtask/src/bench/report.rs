@@ -1,17 +1,13 @@
 //! From samples to rows: the median over the rounds with its spread, rates, and `silt` against the best of the others. The printed
 //! columns are the keys of the JSON rows.
 
-use super::Options;
-use super::machine;
+use super::publish::{Row, table_of};
+use super::statistics::{Spread, rounded};
 use crate::program::Cost;
-use crate::table::{Table, as_float, mb_per_s};
+use crate::table::{as_float, mb_per_s};
 use crate::tool::Name;
-use crate::workspace;
-use anyhow::{Context, Result};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 /// One measurement of one round.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +52,7 @@ impl Report {
     }
 
     /// One flat object per row.
-    fn rows(&self) -> Vec<Map<String, Value>> {
+    pub(super) fn rows(&self) -> Vec<Row> {
         let mut order: Vec<&Series> = self.series.iter().collect();
         order.sort_by_key(|series| self.first_of_phase(series));
         order.into_iter().map(|series| self.row(series)).collect()
@@ -68,16 +64,16 @@ impl Report {
         self.series.iter().position(same).unwrap_or_default()
     }
 
-    fn row(&self, series: &Series) -> Map<String, Value> {
+    fn row(&self, series: &Series) -> Row {
         let seconds = series.seconds();
         let rate = series.samples[0].source_bytes.map(|bytes| mb_per_s(bytes, seconds.median));
-        let mut row = Map::new();
+        let mut row = Row::new();
         let mut set = |key: &str, value: Value| row.insert(key.to_owned(), value);
         set("data", json!(series.data));
         set("phase", json!(series.phase));
         set("tool", json!(series.tool));
         set("seconds", json!(rounded(seconds.median, 3)));
-        set("spread_percent", json!(rounded(100.0 * (seconds.high - seconds.low) / seconds.median, 1)));
+        set("spread_percent", json!(rounded(seconds.percent(), 1)));
         set("mb_per_s", json!(rate.map(|rate| rounded(rate, 1))));
         set("cpu_seconds", json!(series.cpu_seconds().map(|seconds| rounded(seconds, 3))));
         set("peak_mib", json!(series.peak_mib().map(|mib| rounded(mib, 1))));
@@ -115,85 +111,30 @@ impl Report {
     }
 
     /// Both tables.
-    fn tables(&self) -> String {
+    pub(super) fn tables(&self) -> String {
         let rows = self.rows();
-        let mut text = table_of(MEASURED, &rows).to_string();
+        let mut text = table_of(&MEASURED, &rows).to_string();
         let own: Vec<_> = rows.into_iter().filter(|row| row.get("speed_ratio").is_some_and(Value::is_number)).collect();
         if !own.is_empty() {
             let _ = write!(
                 text,
                 "\n`silt` against the faster, and the smaller, of the others:\n\n{}",
-                table_of(COMPARED, &own)
+                table_of(&COMPARED, &own)
             );
         }
         text
     }
-
-    /// Prints the tables and writes what the options ask for. `notes` tell how it was measured, a line each; `work` is where.
-    pub(super) fn publish(&self, bench: &str, notes: &[String], options: &Options, work: &Path) -> Result<()> {
-        let tables = self.tables();
-        println!("{tables}");
-        let json = serde_json::to_string_pretty(&self.rows())? + "\n";
-        if let Some(file) = &options.json {
-            fs::write(file, &json).with_context(|| format!("{} cannot be written", file.display()))?;
-        }
-        if options.record {
-            let name = format!("{bench}-{}{}", machine::today(), if options.quick { "-quick" } else { "" });
-            let folder = workspace::root().join("bench").join("record");
-            fs::create_dir_all(&folder)?;
-            fs::write(folder.join(format!("{name}.json")), &json)?;
-            fs::write(folder.join(format!("{name}.md")), record(bench, &tables, notes, work))?;
-            println!("recorded as bench/record/{name}.md and .json");
-        }
-        Ok(())
-    }
-}
-
-fn record(bench: &str, tables: &str, notes: &[String], work: &Path) -> String {
-    let mut lines = vec![format!("commit: {}", workspace::commit())];
-    lines.extend(machine::lines(work));
-    lines.extend_from_slice(notes);
-    let list: Vec<String> = lines.iter().map(|line| format!("- {line}")).collect();
-    format!("# cargo xtask bench {bench}, {}\n\n{}\n\n{tables}", machine::today(), list.join("\n"))
-}
-
-fn table_of<const N: usize>(columns: [&str; N], rows: &[Map<String, Value>]) -> Table {
-    let mut table = Table::new(columns);
-    for row in rows {
-        table.row(columns.iter().map(|&column| shown(row.get(column))).collect());
-    }
-    table
-}
-
-fn shown(value: Option<&Value>) -> String {
-    match value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-    }
-}
-
-/// The middle and the ends of several numbers.
-#[derive(Clone, Copy, Debug)]
-struct Spread {
-    low: f64,
-    median: f64,
-    high: f64,
 }
 
 impl Series {
     fn seconds(&self) -> Spread {
-        let mut seconds: Vec<f64> = self.samples.iter().map(|sample| sample.cost.wall.as_secs_f64()).collect();
-        seconds.sort_by(f64::total_cmp);
-        Spread { low: seconds[0], median: seconds[seconds.len() / 2], high: seconds[seconds.len() - 1] }
+        Spread::of(self.samples.iter().map(|sample| sample.cost.wall.as_secs_f64()))
     }
 
     /// Median; `None` for what was not a program of its own.
     fn cpu_seconds(&self) -> Option<f64> {
         self.peak_mib()?;
-        let mut seconds: Vec<f64> = self.samples.iter().map(|sample| sample.cost.processor.as_secs_f64()).collect();
-        seconds.sort_by(f64::total_cmp);
-        Some(seconds[seconds.len() / 2])
+        Some(Spread::of(self.samples.iter().map(|sample| sample.cost.processor.as_secs_f64())).median)
     }
 
     /// Largest; `None` for what was not a program of its own.
@@ -205,11 +146,6 @@ impl Series {
     fn repository_bytes(&self) -> Option<u64> {
         self.samples.last().and_then(|sample| sample.repository_bytes)
     }
-}
-
-fn rounded(value: f64, digits: i32) -> f64 {
-    let scale = 10_f64.powi(digits);
-    (value * scale).round() / scale
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ struct Shape {
 
 /// About 40 MB.
 const LITTLE: Shape = Shape { name: "database-little", rows: 100_000, versions: 3 };
+/// Four versions of 340 MB, which together fit into memory.
+const MIDDLE: Shape = Shape { name: "database-middle", rows: 850_000, versions: 4 };
 /// The first version is beyond 1 GB.
 const FULL: Shape = Shape { name: "database", rows: 2_900_000, versions: 8 };
 
@@ -29,6 +31,7 @@ const FULL: Shape = Shape { name: "database", rows: 2_900_000, versions: 8 };
 pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
     let shape = match amount {
         Amount::Little => LITTLE,
+        Amount::Memory => MIDDLE,
         Amount::Full => FULL,
     };
     let kept = folder.join(shape.name);

@@ -1,9 +1,11 @@
-//! Data to back up: successive releases of a real source tree ([`releases`]), a growing database ([`dump`]), or the user's own
-//! versions. Each is a list of versions, a version being a file or a folder. What is downloaded or generated stays in the build
-//! folder for the next run.
+//! Data to back up or to cut: successive releases of a real source tree ([`releases`]), a growing database ([`dump`]), dumps of a
+//! changing key-value store ([`store`]), releases of compiled programs ([`wheels`]), or the user's own versions. Each is a list of
+//! versions, a version being a file or a folder. What is downloaded or generated stays in the build folder for the next run.
 
 mod dump;
 mod releases;
+mod store;
+mod wheels;
 
 use crate::{tree, workspace};
 use anyhow::{Result, bail};
@@ -15,6 +17,8 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Amount {
     /// Enough to see that all works: a few versions, some tens of MB each.
     Little,
+    /// All versions of a corpus fit into memory together: at most 1.6 GB.
+    Memory,
     /// At least twenty releases, and a database beyond 1 GB.
     Full,
 }
@@ -49,6 +53,18 @@ impl Corpus {
 /// The corpora that benchmarks and tests use when the user names none; made on first use.
 pub(crate) fn standard(amount: Amount) -> Result<Vec<Corpus>> {
     Ok(vec![releases::corpus(&folder()?, amount)?, dump::corpus(&folder()?, amount)?])
+}
+
+/// The releases of a source tree alone.
+pub(crate) fn releases(amount: Amount) -> Result<Corpus> {
+    releases::corpus(&folder()?, amount)
+}
+
+/// Data of different kinds, to compare chunkers on; made on first use.
+pub(crate) fn for_savings(amount: Amount) -> Result<Vec<Corpus>> {
+    let folder = folder()?;
+    let makers = [releases::corpus, dump::corpus, store::corpus, wheels::corpus];
+    makers.into_iter().map(|make| make(&folder, amount)).collect()
 }
 
 /// The user's own versions: the entries of a folder in the order of their names.

@@ -50,7 +50,7 @@ const RELEASES_MIN: usize = 20;
 /// The releases, fetched if they are not there yet.
 pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
     let releases = match amount {
-        Amount::Full => &RELEASES[..],
+        Amount::Memory | Amount::Full => &RELEASES[..],
         Amount::Little => &RELEASES[RELEASES.len() - LITTLE..],
     };
     let kept = folder.join("openssl");

@@ -1,7 +1,8 @@
 //! AE over single bytes.
 
-use super::{Order, cut_scalar};
+use super::{Order, any_beyond, cut_scalar};
 use crate::Isa;
+use crate::scan::{STEP, prefetch};
 use core::marker::PhantomData;
 use siltstone_simd::{Kernel, Simd};
 
@@ -47,9 +48,6 @@ struct Record {
     at: usize,
 }
 
-/// Vectors looked at together while the window allows: enough to hide the test behind the loads.
-const STEP: usize = 4;
-
 /// The extreme of the first block from `from` on that holds a byte beyond `record`, and where the search goes on. Bytes
 /// before `from` are not beyond it. No block is longer than the window.
 #[inline(always)]
@@ -64,6 +62,7 @@ fn next_record<S: Simd, O: Order>(
     let records = s.splat(record);
     if window >= STEP * S::LANES {
         while let Some(block) = data.get(at..at + STEP * S::LANES) {
+            prefetch(s, data, at, STEP * S::LANES);
             let low = extreme::<S, O>(s, s.load(block, 0), s.load(block, S::LANES));
             let high = extreme::<S, O>(s, s.load(block, 2 * S::LANES), s.load(block, 3 * S::LANES));
             let extremes = extreme::<S, O>(s, low, high);
@@ -98,11 +97,6 @@ fn next_record_scalar<O: Order>(data: &[u8], from: usize, record: u8) -> Option<
 #[inline(always)]
 fn extreme<S: Simd, O: Order>(s: S, a: S::Bytes, b: S::Bytes) -> S::Bytes {
     if O::MAX { s.max(a, b) } else { s.min(a, b) }
-}
-
-#[inline(always)]
-fn any_beyond<S: Simd, O: Order>(s: S, bytes: S::Bytes, record: S::Bytes) -> bool {
-    if O::MAX { s.any_gt(bytes, record) } else { s.any_gt(record, bytes) }
 }
 
 /// The first record of the block at `at`, whose vectors have these extremes.

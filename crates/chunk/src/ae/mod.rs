@@ -15,14 +15,14 @@
 //! begins):
 //! - *Eight-byte values* hardly ever tie. Measure positions in windows. If `g(x) / x` is the density of "x is a record and
 //!   the chunk has not ended before", then `x g(x)` is the integral of g over `x - 1 .. x` and `g = 1` on `0 .. 1`: g is
-//!   Dickman's function. A record at x is the last with probability `x / (x + 1)`, so the mean length is the integral of g
-//!   over all x, which is e^gamma. So `w = e / 1.78107`. (The paper's section 3.1 estimates `(e - 1) w = 1.718 w`, 3.5 %
-//!   short: its sum of probabilities counts positions after the end.)
+//!   Dickman's function. A record at x is the last with probability `x / (x + 1)`. So a chunk is longer than x windows with
+//!   probability `g(x)`, and the mean length is the integral of g over all x, which is e^gamma: `w = e / 1.78107`. (The paper's
+//!   section 3.1 estimates `(e - 1) w = 1.718 w`, 3.5 % short: its sum of probabilities counts positions after the end.)
 //! - *Single bytes* tie: the first 255 ends the search. From a record of value m, `q = (255 - m) / 256` is the chance that
 //!   a byte exceeds it, and the mean rest is `s w + (1 - s) (g + mean rest over the values above m)` with
 //!   `s = (1 - q)^w` and `g` the mean of a geometric distribution cut off at w. For w far above 256 it comes to `w + 256`.
 //!
-//! **One pass.** VectorCDC finds each record by a range scan and then the extreme byte of the whole window after it, which
+//! **One pass.** `VectorCDC` finds each record by a range scan and then the extreme byte of the whole window after it, which
 //! is thrown away when a later record comes. Neither is needed. While no byte of a block exceeds the record, the block is
 //! done; when one does, the extreme of that block is the next record, whatever lies between: inside a block shorter than w
 //! no chunk can end. And a record of 255 (0 for AE-Min) is the last one: nothing after it need be looked at.
@@ -35,8 +35,9 @@ mod wide;
 pub use opt1::AeOpt1;
 pub use opt2::AeOpt2;
 
-use crate::average::{least_reaching, power};
+use crate::average::{floor, least_reaching, power};
 use crate::{Chunker, Isa, Sizes};
+use siltstone_simd::Simd;
 
 /// Which extreme is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +139,18 @@ trait Order {
     fn beyond<T: PartialOrd>(a: T, b: T) -> bool {
         if Self::MAX { a > b } else { a < b }
     }
+
+    /// The byte that all these are beyond or equal to.
+    #[inline(always)]
+    fn nearest(bytes: [u8; 8]) -> u8 {
+        if Self::MAX { bytes.into_iter().fold(u8::MAX, u8::min) } else { bytes.into_iter().fold(0, u8::max) }
+    }
+}
+
+/// Whether some lane is beyond the same lane of `record`.
+#[inline(always)]
+fn any_beyond<S: Simd, O: Order>(s: S, bytes: S::Bytes, record: S::Bytes) -> bool {
+    if O::MAX { s.any_gt(bytes, record) } else { s.any_gt(record, bytes) }
 }
 
 struct Greatest;
@@ -155,12 +168,12 @@ impl Order for Least {
 fn window(value: Value, sizes: Sizes) -> usize {
     /// e to the power of Euler's constant.
     const MEAN_IN_WINDOWS: f64 = 1.781_072_417_990_198;
-    let goal = (sizes.expected() - sizes.min()) as u32;
+    let goal = sizes.searched();
     let window = match value {
-        Value::EightBytes => (f64::from(goal) / MEAN_IN_WINDOWS + 0.5) as u32,
-        Value::Byte => least_reaching(1, goal, f64::from(goal), mean_of_bytes),
+        Value::EightBytes => floor(f64::from(goal) / MEAN_IN_WINDOWS + 0.5),
+        Value::Byte => least_reaching(1, goal, f64::from(goal), mean_of_bytes).into(),
     };
-    window.max(1) as usize
+    usize::try_from(window.max(1)).unwrap_or(usize::MAX)
 }
 
 /// Mean chunk length on random bytes, single bytes being the values.

@@ -5,9 +5,9 @@
 //! a record, judged by its first two bytes, which takes no mask; in a block that is not passed over, the lanes that do are
 //! found, and of those the extreme: inside a block no longer than w no chunk can end.
 
-use super::{Order, cut_scalar};
+use super::{Order, any_beyond, cut_scalar};
 use crate::Isa;
-use crate::scan::STEP;
+use crate::scan::{STEP, prefetch};
 use core::marker::PhantomData;
 use core::ops::Range;
 use siltstone_simd::{Kernel, Simd};
@@ -30,8 +30,8 @@ pub(super) fn value(data: &[u8], at: usize) -> u64 {
     data[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Lanes whose values are compared one by one before all lanes are compared at once. Text is full of pairs of bytes that equal
-/// the record's; runs of one value fill all lanes with it.
+/// Lanes whose values are compared one by one before all lanes are compared at once: in text, pairs of bytes that equal the
+/// record's are frequent and scattered.
 const FEW: usize = 4;
 
 struct Cut<'d, O> {
@@ -81,6 +81,7 @@ fn next_record<S: Simd, O: Order>(
 ) -> Option<(Record, usize)> {
     let mut at = range.start;
     while STEP * S::LANES <= window && at + STEP * S::LANES <= range.end {
+        prefetch(s, data, at, STEP * S::LANES);
         let next = next_of_block::<S, O, STEP>(s, data, at, record);
         at += STEP * S::LANES;
         if next.at != record.at {
@@ -112,13 +113,14 @@ fn next_of_block<S: Simd, O: Order, const VECTORS: usize>(s: S, data: &[u8], at:
     record
 }
 
-/// Whether the first two bytes of some value do not rule out that it is beyond the record.
+/// Whether neither the first two bytes of all values nor all bytes together rule out that one is beyond the record. It is
+/// the latter that passes over runs of one byte.
 #[inline(always)]
 fn perhaps_beyond<S: Simd, O: Order, const VECTORS: usize>(s: S, block: &[u8], record: u64) -> bool {
     let bytes = record.to_be_bytes();
     let (first, second) = (s.splat(bytes[0]), s.splat(bytes[1]));
-    // The extreme of the first bytes; and how far both bytes stay behind the record's, at least.
-    let (mut extreme, mut behind) = (first, s.splat(u8::MAX));
+    // The extreme byte of all; and how far the first two of a value stay behind the record's, at least.
+    let (mut extreme, mut behind) = (s.load(block, block.len() - S::LANES), s.splat(u8::MAX));
     for vector in 0..VECTORS {
         let (a, b) = (s.load(block, vector * S::LANES), s.load(block, vector * S::LANES + 1));
         if O::MAX {
@@ -129,15 +131,18 @@ fn perhaps_beyond<S: Simd, O: Order, const VECTORS: usize>(s: S, block: &[u8], r
             behind = s.min(behind, s.max(s.sub_saturating(a, first), s.sub_saturating(b, second)));
         }
     }
-    s.any_eq(behind, s.splat(0)) || if O::MAX { s.any_gt(extreme, first) } else { s.any_gt(first, extreme) }
+    any_beyond::<S, O>(s, extreme, first)
+        || s.any_eq(behind, s.splat(0)) && any_beyond::<S, O>(s, extreme, s.splat(O::nearest(bytes)))
 }
 
 /// The extreme of the record and the values of the vector that lies `within` the block at `at`.
 #[inline(always)]
 fn raise<S: Simd, O: Order>(s: S, block: &[u8], within: usize, at: usize, mut record: Record) -> Record {
+    // Where masks are dear, so is comparing all at once.
+    let few = if S::LANES == 16 { 16 } else { FEW };
     let mut lanes = perhaps_lanes::<S, O>(s, block, within, record.value);
     loop {
-        for _ in 0..FEW {
+        for _ in 0..few {
             if lanes == 0 {
                 return record;
             }

@@ -8,7 +8,7 @@
 //! 3. **The next group is fetched meanwhile.** Lanes read 1024 bytes apart, 64 bytes at a time, which no CPU foresees.
 
 // The state's rows have BLAKE3's names.
-#![allow(clippy::inline_always, clippy::many_single_char_names, clippy::cast_possible_truncation)]
+#![allow(clippy::many_single_char_names, clippy::cast_possible_truncation)]
 
 use super::{BLOCK_BYTES, LEAF_BYTES, Value};
 use siltstone_simd::{Kernel, Simd};

@@ -1,0 +1,175 @@
+//! The data that is cut, whole in memory: random, real, of low entropy. One set at a time, none above [`BYTES_MAX`].
+
+use super::archive;
+use crate::corpus::{self, Amount, Corpus};
+use crate::deterministic::Sequence;
+use crate::{table, tree};
+use anyhow::{Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Of a data set; what lies beyond is left out, by whole versions.
+const BYTES_MAX: u64 = 1_600_000_000;
+
+/// Bytes to cut.
+pub(super) struct Data {
+    /// Short name, for tables.
+    pub(super) name: String,
+    /// What it is, in a sentence.
+    pub(super) description: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Where data comes from, before it is in memory.
+pub(super) enum Source {
+    /// Bytes without any pattern.
+    Random { name: &'static str, bytes: usize },
+    /// See [`low_entropy`].
+    LowEntropy { bytes: usize },
+    /// Versions of something, one after another: a folder as the archive `tar` makes of it, a file as it is.
+    Versions(Corpus),
+}
+
+impl Source {
+    /// What the table of speeds is measured on: in memory, real, of low entropy, in the cache. A cache holds the last, the others
+    /// are much larger than any.
+    pub(super) fn for_speed(amount: Amount) -> Result<Vec<Self>> {
+        let (random, low_entropy) = match amount {
+            Amount::Little => (64 << 20, 64 << 20),
+            Amount::Memory | Amount::Full => (1 << 30, 512 << 20),
+        };
+        Ok(vec![
+            Self::Random { name: "random", bytes: random },
+            Self::Versions(corpus::releases(amount)?),
+            Self::LowEntropy { bytes: low_entropy },
+            Self::Random { name: "cached", bytes: 1 << 20 },
+        ])
+    }
+
+    /// What the table of savings is measured on.
+    pub(super) fn for_savings(amount: Amount) -> Result<Vec<Self>> {
+        Ok(corpus::for_savings(amount)?.into_iter().map(Self::Versions).collect())
+    }
+
+    /// The user's own: a file, or a folder with one file or folder per version.
+    pub(super) fn given(path: &Path) -> Result<Self> {
+        if path.is_dir() {
+            return Ok(Self::Versions(corpus::given(path)?));
+        }
+        let name = path.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
+        let description = "a file given by the user".into();
+        Ok(Self::Versions(Corpus { name, description, versions: vec![path.to_path_buf()] }))
+    }
+
+    /// Brings it into memory.
+    pub(super) fn load(&self) -> Result<Data> {
+        match self {
+            Self::Random { name, bytes } => Ok(Data {
+                name: (*name).into(),
+                description: format!("{} MiB of random bytes", bytes >> 20),
+                bytes: Sequence::new(1).bytes(*bytes),
+            }),
+            Self::LowEntropy { bytes } => Ok(Data {
+                name: "low-entropy".into(),
+                description: format!("{} MiB of runs, repeated patterns, few values and sparse pages", bytes >> 20),
+                bytes: low_entropy(*bytes),
+            }),
+            Self::Versions(corpus) => load(corpus),
+        }
+    }
+}
+
+fn load(corpus: &Corpus) -> Result<Data> {
+    let taken = fitting(&corpus.versions)?;
+    let mut bytes = Vec::new();
+    for version in taken {
+        if version.is_dir() {
+            archive::append(&mut bytes, version)?;
+        } else {
+            archive::append_file(&mut bytes, version)?;
+        }
+    }
+    if bytes.is_empty() {
+        bail!("{} holds no bytes", corpus.name);
+    }
+    let (count, all) = (taken.len(), corpus.versions.len());
+    let left_out = if count < all { format!(", the first {count} of {all}") } else { String::new() };
+    let description = format!("{}{left_out}; {}", corpus.description, table::bytes(bytes.len() as u64));
+    Ok(Data { name: corpus.name.clone(), description, bytes })
+}
+
+/// As many of the first versions as fit into memory.
+fn fitting(versions: &[PathBuf]) -> Result<&[PathBuf]> {
+    let mut total = 0;
+    for (count, version) in versions.iter().enumerate() {
+        total += if version.is_dir() { tree::bytes(version)? } else { fs::metadata(version)?.len() };
+        if total > BYTES_MAX {
+            if count == 0 {
+                bail!("{} is larger than {}", version.display(), table::bytes(BYTES_MAX));
+            }
+            return Ok(&versions[..count]);
+        }
+    }
+    Ok(versions)
+}
+
+/// What hashes find hard and images of machines are full of, in stretches of 1 to 256 KiB: zeros (more than anything else), runs of another byte,
+/// short patterns again and again, two values only, and pages of text thinly strewn over zeros.
+fn low_entropy(count: usize) -> Vec<u8> {
+    let mut sequence = Sequence::new(2);
+    let mut bytes = Vec::with_capacity(count + (256 << 10));
+    while bytes.len() < count {
+        let length = 1024 << sequence.below(9);
+        match sequence.below(8) {
+            0..3 => bytes.resize(bytes.len() + length, 0),
+            3 => bytes.resize(bytes.len() + length, sequence.bytes(1)[0]),
+            4 | 5 => {
+                let period = 2 + sequence.index(62);
+                let pattern = sequence.bytes(period);
+                bytes.extend(pattern.iter().cycle().take(length));
+            }
+            6 => bytes.extend(sequence.bytes(length).iter().map(|byte| byte & 1)),
+            _ => sparse_pages(&mut bytes, length, &mut sequence),
+        }
+    }
+    bytes.truncate(count);
+    bytes
+}
+
+/// Pages of 4 KiB, one in four with some letters at its begin.
+fn sparse_pages(bytes: &mut Vec<u8>, length: usize, sequence: &mut Sequence) {
+    for _ in 0..length.div_ceil(4096) {
+        let mut page = vec![0; 4096];
+        if sequence.below(4) == 0 {
+            let written = 64 + sequence.index(1024);
+            for byte in &mut page[..written] {
+                *byte = b'a' + sequence.bytes(1)[0] % 26;
+            }
+        }
+        bytes.extend(page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn low_entropy_is_the_same_each_time_and_mostly_repetition() {
+        let bytes = low_entropy(4 << 20);
+        assert_eq!(bytes.len(), 4 << 20);
+        assert_eq!(bytes, low_entropy(4 << 20));
+        let repeated = bytes.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        assert!((40..90).contains(&(repeated * 100 / bytes.len())), "{repeated}");
+    }
+
+    #[test]
+    fn versions_follow_one_another() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("1"), "one").unwrap();
+        fs::write(folder.path().join("2"), "two").unwrap();
+        let data = Source::given(folder.path()).unwrap().load().unwrap();
+        assert_eq!(data.bytes, b"onetwo");
+        assert_eq!(Source::given(&folder.path().join("2")).unwrap().load().unwrap().bytes, b"two");
+    }
+}

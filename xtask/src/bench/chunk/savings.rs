@@ -1,0 +1,118 @@
+//! What is saved at equal real averages. A chunker that cuts more often finds more duplicates, so savings compare only where chunks
+//! are equally large on the very data they are compared on, whatever the chunkers were asked for. For each method, data and target
+//! the expected size is searched that gives that average; its limits keep their proportion to it.
+
+use super::cuts::Cuts;
+use super::data::Data;
+use super::method::Method;
+use super::search::{Found, search};
+use crate::bench::statistics::Spread;
+use crate::table::as_float;
+use anyhow::Result;
+use siltstone_chunk::Isa;
+use std::ops::RangeInclusive;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The real averages compared at, bytes.
+pub(super) const TARGETS: [u32; 3] = [4 << 10, 8 << 10, 16 << 10];
+/// Expected sizes searched, bytes: what every method takes.
+const EXPECTED: RangeInclusive<u32> = 512..=1 << 20;
+
+/// What one method saves on one set of data at one average.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    pub(super) method: Method,
+    /// The average wanted, bytes.
+    pub(super) target_bytes: u32,
+    /// What the method was asked for, bytes.
+    pub(super) expected_bytes: u32,
+    /// Summed over all keys, where it has one.
+    pub(super) cuts: Cuts,
+    /// How many keys.
+    pub(super) keys: u64,
+    /// By how much the keys differ in what they store: most less least, against the middle.
+    pub(super) key_spread: Option<f64>,
+    /// Whether the average is within a hundredth of the wanted one; otherwise it is the nearest this method has on this data.
+    pub(super) is_reached: bool,
+}
+
+/// All methods at all targets, on as many threads as there are cores: nothing is timed.
+pub(super) fn measure(data: &Data, methods: &[Method]) -> Result<Vec<Point>> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let worker = || {
+        while let Some((index, method)) = methods.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
+            let points = of_method(*method, &data.bytes);
+            if let Ok(points) = &points {
+                say(data, points);
+            }
+            done.lock().expect("no worker panics").push((index, points));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(methods.len());
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(worker))));
+    let mut done = done.into_inner().expect("no worker panics");
+    done.sort_by_key(|(index, _)| *index);
+    let points: Vec<Vec<Point>> = done.into_iter().map(|(_, points)| points).collect::<Result<_>>()?;
+    Ok(points.concat())
+}
+
+/// One method at all targets; each search begins where the one before says.
+fn of_method(method: Method, data: &[u8]) -> Result<Vec<Point>> {
+    let mut points = Vec::with_capacity(TARGETS.len());
+    for target_bytes in TARGETS {
+        let first = points.last().map_or(target_bytes, |last| scaled(last, target_bytes));
+        let Found { expected, measured, is_reached, .. } =
+            search(f64::from(target_bytes), first, &EXPECTED, |expected| cut(method, expected, data))?;
+        let keys = measured.len() as u64;
+        let (cuts, key_spread) = (sum(&measured), spread(&measured));
+        points.push(Point { method, target_bytes, expected_bytes: expected, cuts, keys, key_spread, is_reached });
+    }
+    Ok(points)
+}
+
+/// What the method cuts with each of its keys, and the average over all.
+fn cut(method: Method, expected: u32, data: &[u8]) -> Result<(f64, Vec<Cuts>)> {
+    let chunkers = method.chunkers(expected, Isa::best())?;
+    let cuts: Vec<Cuts> = chunkers.iter().map(|chunker| Cuts::of(&**chunker, data)).collect();
+    Ok((sum(&cuts).average(), cuts))
+}
+
+fn sum(of_keys: &[Cuts]) -> Cuts {
+    of_keys.iter().fold(Cuts::default(), Cuts::and)
+}
+
+fn spread(of_keys: &[Cuts]) -> Option<f64> {
+    let spread = Spread::of(of_keys.iter().map(|cuts| as_float(cuts.unique_bytes)));
+    (of_keys.len() > 1).then(|| (spread.high - spread.low) / spread.median)
+}
+
+/// The expected size that proportion gives.
+fn scaled(last: &Point, target_bytes: u32) -> u32 {
+    let scaled = u64::from(last.expected_bytes) * u64::from(target_bytes) / u64::from(last.target_bytes);
+    u32::try_from(scaled).unwrap_or(*EXPECTED.end())
+}
+
+fn say(data: &Data, points: &[Point]) {
+    let Some(first) = points.first() else { return };
+    let savings: Vec<String> = points.iter().map(|point| format!("{:.4}", point.cuts.savings())).collect();
+    eprintln!("{}: {} saves {}", data.name, first.method.name(), savings.join(", "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deterministic::Sequence;
+
+    #[test]
+    fn equal_averages_are_reached_and_repetition_is_saved() {
+        let once = Sequence::new(5).bytes(3 << 20);
+        let data = Data { name: "d".into(), description: String::new(), bytes: once.repeat(2) };
+        let methods = Method::chosen(&["gear-nc2".into()]).unwrap();
+        for point in measure(&data, &methods).unwrap() {
+            let off = (point.cuts.average() / f64::from(point.target_bytes) - 1.0).abs();
+            assert_eq!(point.is_reached, off <= super::super::search::TOLERANCE);
+            assert!((0.45..0.51).contains(&point.cuts.savings()), "{point:?}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What is done with the results of every benchmark: printed, written as JSON, kept as a record with what explains it.
+
+use super::machine;
+use crate::table::Table;
+use crate::workspace;
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A row of results: flat, keyed by the names of columns.
+pub(super) type Row = Map<String, Value>;
+
+/// What every benchmark takes.
+#[derive(Args)]
+pub(super) struct Output {
+    /// Little data and few rounds: a minute or two.
+    #[arg(long)]
+    pub(super) quick: bool,
+    /// Also writes the rows as JSON: an array of flat objects, keyed by the printed columns.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Keeps table and rows under bench/record, with machine, versions and commit.
+    #[arg(long)]
+    record: bool,
+}
+
+impl Output {
+    /// Prints the tables and writes what the options ask for. `notes` tell how it was measured, a line each; `work` is where.
+    pub(super) fn publish(&self, bench: &str, tables: &str, rows: &[Row], notes: &[String], work: &Path) -> Result<()> {
+        println!("{tables}");
+        let json = serde_json::to_string_pretty(rows)? + "\n";
+        if let Some(file) = &self.json {
+            fs::write(file, &json).with_context(|| format!("{} cannot be written", file.display()))?;
+        }
+        if self.record {
+            let name = format!("{bench}-{}{}", machine::today(), if self.quick { "-quick" } else { "" });
+            let folder = workspace::root().join("bench").join("record");
+            fs::create_dir_all(&folder)?;
+            fs::write(folder.join(format!("{name}.json")), &json)?;
+            fs::write(folder.join(format!("{name}.md")), record(bench, tables, notes, work))?;
+            println!("recorded as bench/record/{name}.md and .json");
+        }
+        Ok(())
+    }
+}
+
+fn record(bench: &str, tables: &str, notes: &[String], work: &Path) -> String {
+    let mut lines = vec![format!("commit: {}", workspace::commit())];
+    lines.extend(machine::lines(work));
+    lines.extend_from_slice(notes);
+    let list: Vec<String> = lines.iter().map(|line| format!("- {line}")).collect();
+    format!("# cargo xtask bench {bench}, {}\n\n{}\n\n{tables}", machine::today(), list.join("\n"))
+}
+
+/// These columns of the rows.
+pub(super) fn table_of(columns: &[&str], rows: &[Row]) -> Table {
+    let mut table = Table::new(columns.iter().copied());
+    for row in rows {
+        table.row(columns.iter().map(|&column| shown(row.get(column))).collect());
+    }
+    table
+}
+
+/// A value as it stands in a table; nothing for none.
+pub(super) fn shown(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}

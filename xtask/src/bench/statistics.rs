@@ -1,0 +1,58 @@
+//! From several measurements to the few numbers that are shown.
+
+/// The middle and the ends of several numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    pub(super) low: f64,
+    pub(super) median: f64,
+    pub(super) high: f64,
+}
+
+impl Spread {
+    /// Of these numbers; of an even count the upper middle is taken.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub(super) fn of(numbers: impl IntoIterator<Item = f64>) -> Self {
+        let mut numbers: Vec<f64> = numbers.into_iter().collect();
+        numbers.sort_by(f64::total_cmp);
+        Self { low: numbers[0], median: numbers[numbers.len() / 2], high: numbers[numbers.len() - 1] }
+    }
+
+    /// The distance of the ends, in percent of the median.
+    pub(super) fn percent(self) -> f64 {
+        100.0 * (self.high - self.low) / self.median
+    }
+}
+
+/// The geometric mean; 1 of no numbers.
+pub(super) fn geometric_mean(ratios: &[f64]) -> f64 {
+    let logarithms: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+    let count: f64 = ratios.iter().map(|_| 1.0).sum();
+    (logarithms / count.max(1.0)).exp()
+}
+
+/// The nearest number of so many decimal places.
+pub(super) fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_stands_between_the_ends() {
+        let spread = Spread::of([3.0, 1.0, 2.0]);
+        assert_eq!(spread, Spread { low: 1.0, median: 2.0, high: 3.0 });
+        assert!((spread.percent() - 100.0).abs() < 1e-9);
+        assert!((Spread::of([1.0, 2.0]).median - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ratios_and_their_inverses_cancel_out() {
+        assert!((geometric_mean(&[2.0, 0.5, 1.0]) - 1.0).abs() < 1e-12);
+        assert!((geometric_mean(&[]) - 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,139 @@
+//! The tests of the crates with instruction sets in them, on processors that are not here: built with the oldest compiler they
+//! promise to build with, run by an emulator. Two more promises that only this build can hold are looked at here:
+//! `siltstone-chunk` needs no `std`, and the portable vectors become vector instructions on POWER.
+
+mod toolchain;
+
+use crate::install::{self, Needed};
+use crate::{program, workspace};
+use anyhow::{Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use toolchain::Toolchain;
+
+/// A processor that is not here.
+struct Target {
+    /// As Rust names it.
+    triple: &'static str,
+    /// As the programs of the C compiler begin, and the folder of its libraries.
+    tools: &'static str,
+    emulator: &'static str,
+    needed: [Needed; 3],
+}
+
+const ARM: Target = Target {
+    triple: "aarch64-unknown-linux-gnu",
+    tools: "aarch64-linux-gnu",
+    emulator: "qemu-aarch64",
+    needed: [
+        Needed { program: "aarch64-linux-gnu-gcc", package: "gcc-aarch64-linux-gnu" },
+        Needed { program: "/usr/aarch64-linux-gnu/lib/crt1.o", package: "libc6-dev-arm64-cross" },
+        Needed { program: "qemu-aarch64", package: "qemu-user" },
+    ],
+};
+
+const POWER: Target = Target {
+    triple: "powerpc64le-unknown-linux-gnu",
+    tools: "powerpc64le-linux-gnu",
+    emulator: "qemu-ppc64le",
+    needed: [
+        Needed { program: "powerpc64le-linux-gnu-gcc", package: "gcc-powerpc64le-linux-gnu" },
+        Needed { program: "/usr/powerpc64le-linux-gnu/lib/crt1.o", package: "libc6-dev-ppc64el-cross" },
+        Needed { program: "qemu-ppc64le", package: "qemu-user" },
+    ],
+};
+
+/// The crates with instruction sets in them.
+pub(crate) const PACKAGES: [&str; 4] = ["--package", "siltstone-simd", "--package", "siltstone-chunk"];
+
+/// Functions of the example `speed`, and how many of these instructions they hold at least on POWER: about half of what one step
+/// of their inner loops takes, which looks at 64 or 256 bytes, sixteen at once. Each is there twice, for the maximum and the
+/// minimum.
+const VECTORISED: [(&str, &[&str], usize); 3] = [
+    ("siltstone_chunk::ae::bytes::cut", &["vmaxub", "vminub"], 16),
+    ("siltstone_chunk::ae::bytes::cut", &["vcmpgtub"], 2),
+    ("siltstone_chunk::ae::wide::cut", &["vcmpgtub"], 8),
+];
+
+/// Installs what is missing, builds, runs, looks.
+pub(crate) fn run() -> Result<()> {
+    install::ensure(&[install::COMPILER])?;
+    install::ensure(&[ARM.needed, POWER.needed].concat())?;
+    let cross = Cross { toolchain: Toolchain::ensure()?, folder: workspace::target()?.join("cross").join("build") };
+    cross.needs_no_std()?;
+    cross.is_vectorised()?;
+    let tests = ["--quiet", "--no-fail-fast", "--lib", "--tests", "--target", ARM.triple, "--target", POWER.triple];
+    program::run(cross.cargo("test").args(tests).args(PACKAGES))
+}
+
+struct Cross {
+    toolchain: Toolchain,
+    /// Where it builds: beside the results of the usual compiler, not among them.
+    folder: PathBuf,
+}
+
+impl Cross {
+    /// The cargo that runs us, driving the other compiler, optimising: the emulator is slow enough.
+    fn cargo(&self, word: &str) -> Command {
+        let mut command = workspace::cargo();
+        command.args([word, "--release", "--locked"]);
+        command.env("CARGO_TARGET_DIR", &self.folder).env("CARGO_PROFILE_RELEASE_DEBUG", "false");
+        command.env("RUSTC", self.toolchain.rustc()).envs(self.toolchain.variables());
+        for target in [ARM, POWER] {
+            let compiler = format!("{}-gcc", target.tools);
+            let variable = |name| format!("CARGO_TARGET_{}_{name}", target.triple.to_uppercase().replace('-', "_"));
+            command.env(variable("RUNNER"), format!("{} -L /usr/{}", target.emulator, target.tools));
+            command.env(variable("LINKER"), &compiler);
+            command.env(format!("CC_{}", target.triple.replace('-', "_")), compiler);
+        }
+        command
+    }
+
+    /// Folder of what was built for `target`.
+    fn built(&self, target: &Target) -> PathBuf {
+        self.folder.join(target.triple).join("release")
+    }
+
+    /// Compiles a program that cannot be compiled with `std`.
+    fn needs_no_std(&self) -> Result<()> {
+        let build = ["--quiet", "--no-default-features", "--target", ARM.triple];
+        program::run(self.cargo("build").args(build).args(PACKAGES))?;
+        let built = self.built(&ARM);
+        let library = format!("siltstone_chunk={}", built.join("libsiltstone_chunk.rlib").display());
+        let dependencies = format!("dependency={}", built.join("deps").display());
+        let mut command = Command::new(self.toolchain.rustc());
+        command.envs(self.toolchain.variables()).current_dir(workspace::root());
+        command.args(["--edition", "2024", "--crate-type", "rlib", "--target", ARM.triple, "-C", "panic=abort"]);
+        command.args(["--extern", &library, "-L", &dependencies, "-o"]).arg(self.folder.join("libno_std.rlib"));
+        program::run(command.arg("crates/chunk/tests/no_std/lib.rs"))
+    }
+
+    /// Looks for vector instructions in the machine code for POWER.
+    fn is_vectorised(&self) -> Result<()> {
+        let build = ["--quiet", "--target", POWER.triple];
+        program::run(self.cargo("build").args(build).args(["--package", "siltstone-chunk", "--example", "speed"]))?;
+        let code = disassemble(&POWER, &self.built(&POWER).join("examples").join("speed"))?;
+        for (function, instructions, least) in VECTORISED {
+            let found = count(&code, function, instructions);
+            ensure!(
+                found >= least,
+                "{function} holds {found} of the instructions {} on POWER, not {least}: the compiler has not vectorised it",
+                instructions.join(", "),
+            );
+        }
+        eprintln!("the portable vectors are vectors on POWER");
+        Ok(())
+    }
+}
+
+fn disassemble(target: &Target, file: &Path) -> Result<String> {
+    let mut command = Command::new(format!("{}-objdump", target.tools));
+    program::quietly(command.args(["--disassemble", "--demangle", "--no-show-raw-insn"]).arg(file))
+}
+
+/// How often any of the instructions occurs in the functions of this name. Functions are parted by empty lines.
+fn count(code: &str, function: &str, instructions: &[&str]) -> usize {
+    let heading = format!("<{function}>:");
+    let bodies = code.split("\n\n").filter(|body| body.lines().next().is_some_and(|line| line.ends_with(&heading)));
+    bodies.flat_map(str::split_whitespace).filter(|word| instructions.contains(word)).count()
+}
