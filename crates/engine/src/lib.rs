@@ -20,3 +20,4 @@ pub mod unlock;
 
 pub use error::EngineError;
 pub use observer::{EntryAction, Notice, Observer, Silent};
+pub use siltstone_chunk::Isa;

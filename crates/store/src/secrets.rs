@@ -81,6 +81,13 @@ fn first_half(hash: &[u8; 32]) -> [u8; 16] {
     half
 }
 
+impl Fingerprint {
+    /// The fingerprint of the chunk whose keyed BLAKE3 this is.
+    pub fn of_hash(hash: &[u8; 32]) -> Self {
+        Self(first_half(hash))
+    }
+}
+
 /// What an open repository is worked with: the derived keys, without the master key itself.
 #[derive(Clone)]
 pub struct RepositoryKeys {
@@ -118,6 +125,11 @@ impl RepositoryKeys {
     /// The fingerprint of a data chunk.
     pub fn fingerprint(&self, bytes: &[u8]) -> Fingerprint {
         Fingerprint(self.fingerprints.hash_128(bytes))
+    }
+
+    /// The key of [`Self::fingerprint`], for those who hash many data chunks at once and then take [`Fingerprint::of_hash`].
+    pub fn fingerprint_key(&self) -> [u8; 32] {
+        *self.fingerprints.0
     }
 
     /// The fingerprint of a metadata chunk: another key, so that a file holding the very bytes of a catalog node is still never

@@ -10,9 +10,8 @@ use crate::lease::now;
 use crate::observer::EntryAction;
 use crate::parallel::{Pool, Ticket};
 use crossbeam_channel::{Receiver, Sender, select};
-use siltstone_chunk::Chunker;
+use siltstone_chunk::{Chunker, Fingerprinter};
 use siltstone_store::catalog::{EntryPath, Metadata};
-use siltstone_store::secrets::RepositoryKeys;
 use siltstone_store::{Fingerprint, Time};
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read};
@@ -105,8 +104,7 @@ impl Buffers {
 pub(super) struct ReadStage<'a, 'env> {
     pub(super) chunker: &'a dyn Chunker,
     pub(super) buffers: &'a Buffers,
-    pub(super) keys: &'env RepositoryKeys,
-    pub(super) hashers: Pool<'env, ()>,
+    pub(super) hashers: Pool<'env, Fingerprinter>,
     pub(super) observer: &'a dyn Observer,
     /// Disconnected once the assembling stage has ended. Its end alone would not show here: a queue of steps that nobody takes any
     /// more still holds the receivers of their pieces, as long as the planner holds the queue.
@@ -299,13 +297,8 @@ impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
         self.cut = 0;
         let bytes = std::mem::replace(&mut self.bytes, next);
         let mut parts = std::mem::take(&mut self.parts);
-        let keys = self.stage.keys;
-        let ticket = self.stage.hashers.submit(move |()| {
-            for part in &mut parts {
-                if let Part::Chunk { start, length, fingerprint } = part {
-                    *fingerprint = keys.fingerprint(&bytes[*start..*start + *length]);
-                }
-            }
+        let ticket = self.stage.hashers.submit(move |fingerprinter| {
+            fingerprint_chunks(fingerprinter, &bytes, &mut parts);
             ReadyPiece { bytes, parts }
         });
         select! {
@@ -321,6 +314,23 @@ impl Drop for PieceWriter<'_, '_, '_> {
     }
 }
 
+/// Fingerprints the chunks of a piece together: one by one they would leave most lanes of the hash idle.
+fn fingerprint_chunks(fingerprinter: &Fingerprinter, bytes: &[u8], parts: &mut [Part]) {
+    let chunk = |part: &Part| match part {
+        Part::Chunk { start, length, .. } => Some(*start..*start + *length),
+        _ => None,
+    };
+    let chunks: Vec<&[u8]> = parts.iter().filter_map(chunk).map(|range| &bytes[range]).collect();
+    let mut hashes = Vec::with_capacity(chunks.len());
+    fingerprinter.fingerprints(&chunks, &mut hashes);
+    let mut hashes = hashes.iter();
+    for part in parts {
+        if let Part::Chunk { fingerprint, .. } = part {
+            *fingerprint = hashes.next().map(Fingerprint::of_hash).expect("one hash for each chunk");
+        }
+    }
+}
+
 /// Forgets the change time of an inode changed within the last tick before it was opened, so that the next backup reads the file again.
 fn distrust_fresh(metadata: &mut Metadata, opened: Time) {
     let nanoseconds = |time: Time| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
@@ -328,5 +338,28 @@ fn distrust_fresh(metadata: &mut Metadata, opened: Time) {
     let tick = if metadata.changed.nanoseconds == 0 { COARSE_TICK_NANOSECONDS } else { TICK_NANOSECONDS };
     if age < tick {
         metadata.changed = Time::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use siltstone_store::{MasterKey, RepositoryId, RepositoryKeys};
+
+    #[test]
+    fn chunks_fingerprinted_together_are_those_fingerprinted_alone() {
+        let keys = RepositoryKeys::derive(&MasterKey::from_bytes([1; 32]), RepositoryId([2; 16]));
+        let bytes: Vec<u8> = (0..300_000u32).map(|i| i.wrapping_mul(i).to_le_bytes()[1]).collect();
+        let (mut parts, mut start) = (Vec::new(), 0);
+        for length in [0, 1, 1024, 9000, 20_000, 700, 65_536, 8191, 100_000] {
+            parts.extend([Part::Chunk { start, length, fingerprint: Fingerprint([0; 16]) }, Part::Hole(7)]);
+            start += length;
+        }
+        fingerprint_chunks(&Fingerprinter::best(&keys.fingerprint_key()), &bytes, &mut parts);
+        for part in parts {
+            if let Part::Chunk { start, length, fingerprint } = part {
+                assert_eq!(fingerprint, keys.fingerprint(&bytes[start..start + length]), "{length} bytes");
+            }
+        }
     }
 }

@@ -17,6 +17,7 @@ use crate::observer::EntryAction;
 use crate::pack::{ContainerSink, Packed, Packer};
 use crate::parallel::{Pool, cores, spawn_named};
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
+use siltstone_chunk::Fingerprinter;
 use siltstone_store::ChunkNumber;
 use siltstone_store::catalog::{Content, EntryPath, Metadata};
 use siltstone_store::manifest::Manifest;
@@ -60,7 +61,7 @@ impl Stages<'_, '_> {
             let (packer_in, packer_out) = bounded::<RegionTicket>(REGIONS_AHEAD_MAX);
             let packer = spawn_named(scope, "pack", move || self.pack(&packer_out));
             let encoders = Pool::start(scope, "encode", workers, workers, || RegionEncoder::new(level).ok());
-            let hashers = Pool::start(scope, "hash", workers, workers, || ());
+            let hashers = Pool::start(scope, "hash", workers, workers, || Fingerprinter::best(&keys.fingerprint_key()));
             let (steps_in, steps_out) = bounded(STEPS_AHEAD_MAX);
             // Dropping the one end tells every thread that holds the other that assembling has ended.
             let (assembler, assembling) = bounded::<Infallible>(0);
@@ -68,7 +69,6 @@ impl Stages<'_, '_> {
             let stage = ReadStage {
                 chunker: self.task.chunker,
                 buffers: &buffers,
-                keys,
                 hashers,
                 observer: self.task.observer,
                 assembling,
