@@ -10,6 +10,7 @@ const RUNS: usize = 11;
 const TOGETHER: usize = 128;
 const KEY: [u8; 32] = [7; 32];
 
+#[allow(clippy::cast_precision_loss)]
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let is_wanted = |isa: &Isa| wanted.is_empty() || wanted.iter().any(|name| name == isa.name());

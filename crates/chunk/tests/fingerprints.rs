@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::random_bytes;
+use common::{cases, random_bytes};
 use proptest::prelude::*;
 use siltstone_chunk::{Fingerprinter, Isa};
 
@@ -77,7 +77,7 @@ fn any_count() -> impl Strategy<Value = usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(target_arch = "x86_64") { 100 } else { 15 }))]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn any_list_of_any_lengths(
@@ -95,7 +95,7 @@ mod references {
     use siltstone_chunk::Reference;
 
     fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
     }
 
     /// FIPS 180-4's examples; BLAKE3's and XXH3's own for no bytes.

@@ -12,6 +12,7 @@ Environment (an option given wins; an invalid value is an error):
   SILT_PASSWORD, SILT_PASSWORD_FILE, SILT_PASSWORD_COMMAND where its password comes from
   SILT_CACHE_DIR, SILT_COMPRESSION, SILT_HOST              as --cache-dir, --compression, --host
   SILT_PROGRESS_FPS                                        progress updates per second, also where there is no terminal
+  SILT_ISA                                                 instruction set to use, lower than the best one
 
 Exit status:
   0    done

@@ -1,6 +1,7 @@
 //! What the surroundings say: variables, the machine's name, the user, the cache folder, the time zone.
 
 use crate::error::CliError;
+use siltstone_engine::Isa;
 use siltstone_store::Time;
 use std::env;
 use std::ffi::OsString;
@@ -27,6 +28,17 @@ where
         Ok(value) => Ok(Some(value)),
         Err(error) => Err(CliError::BadVariable { name, value: text, reason: T::Err::to_string(&error) }),
     }
+}
+
+/// Looks at what no command asks for by itself: the instruction set.
+///
+/// # Errors
+/// [`CliError::BadVariable`] if `$SILT_ISA` names none of this CPU.
+pub(crate) fn check() -> Result<(), CliError> {
+    let known = || Isa::available().map(Isa::name).collect::<Vec<_>>().join(", ");
+    let bad =
+        |value| CliError::BadVariable { name: Isa::VARIABLE, value, reason: format!("expected one of {}", known()) };
+    Isa::chosen().map(|_| ()).map_err(|unknown| bad(unknown.name))
 }
 
 /// Name of this machine: `$SILT_HOST`, or what the system says.

@@ -47,10 +47,15 @@ fn errors_are_json_where_json_is_asked_for() {
 fn invalid_variables_are_errors() {
     let sandbox = Sandbox::new();
     sandbox.write("a", "a");
-    for (name, value) in [("SILT_COMPRESSION", "much"), ("SILT_PROGRESS_FPS", "-1"), ("SILT_PROGRESS_FPS", "fast")] {
+    let bad_ones =
+        [("SILT_COMPRESSION", "much"), ("SILT_PROGRESS_FPS", "-1"), ("SILT_PROGRESS_FPS", "fast"), ("SILT_ISA", "mmx")];
+    for (name, value) in bad_ones {
         let bad = ran(sandbox.silt().env(name, value).args(["backup", &sandbox.source()])).exits(1);
         assert!(bad.stderr.contains(name) && bad.stderr.contains(value), "{}", bad.stderr);
     }
+    let unknown = ran(sandbox.silt().env("SILT_ISA", "mmx").arg("version")).exits(1);
+    assert!(unknown.stderr.contains("scalar, portable"), "the known ones are named: {}", unknown.stderr);
+    ran(sandbox.silt().env("SILT_ISA", "portable").args(["backup", &sandbox.source()])).ok();
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(crate) fn main() -> ExitCode {
     interrupt::listen();
     raise_open_file_limit();
     let context = Context::new(cli.global);
-    match run(&cli.command, &context) {
+    match environment::check().and_then(|()| run(&cli.command, &context)) {
         Ok(Done::Whole) => ExitCode::SUCCESS,
         Ok(Done::InPart) => ExitCode::from(EXIT_INCOMPLETE),
         Err(error) => {
