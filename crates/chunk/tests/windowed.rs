@@ -1,5 +1,13 @@
 //! `lagged`, `swpr` and `aes16` against their definitions, read word for word: every hash is computed anew from its window.
 #![allow(missing_docs)]
+// What the definitions say in real numbers is computed in them.
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap
+)]
+#![allow(clippy::many_single_char_names)]
 
 mod common;
 
@@ -11,6 +19,9 @@ use siltstone_chunk::{Chunker, Isa, Lagged, Sample, Sizes};
 
 /// The hash of the definition, as a fraction of 2^64, for the bytes before a cut; `None` if they are no candidate.
 type Hash = Box<dyn Fn(&[u8]) -> Option<u64>>;
+
+/// Makes the oracle of one algorithm.
+type Make = fn(Sizes, &[u8; 32]) -> Oracle;
 
 struct Oracle {
     window: usize,
@@ -123,8 +134,7 @@ proptest! {
 
     #[test]
     fn windowed_hashes_equal_their_definitions(sizes in any_sizes(), key: [u8; 32], data in any_data(3000)) {
-        let oracles: [(&str, fn(Sizes, &[u8; 32]) -> Oracle); 3] = [("lagged", lagged), ("swpr", swpr), ("aes16", aes16)];
-        for (name, oracle) in oracles {
+        for (name, oracle) in [("lagged", lagged as Make), ("swpr", swpr), ("aes16", aes16)] {
             let found = lengths(&algorithm(name).make(sizes, &key, Isa::SCALAR), &data);
             prop_assert_eq!(found, oracle(sizes, &key).lengths(sizes, name == "swpr", &data), "{}", name);
         }

@@ -1,4 +1,4 @@
-//! Data to back up or to cut: successive releases of a real source tree ([`releases`]), a growing database ([`dump`]), dumps of a
+//! Data to back up or to cut: successive releases of a real source tree ([`mod@releases`]), a growing database ([`dump`]), dumps of a
 //! changing key-value store ([`store`]), releases of compiled programs ([`wheels`]), or the user's own versions. Each is a list of
 //! versions, a version being a file or a folder. What is downloaded or generated stays in the build folder for the next run.
 
