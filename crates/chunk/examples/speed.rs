@@ -1,5 +1,5 @@
-//! How fast chunkers cut random bytes in memory, or those of files, in each of their forms: median of eleven runs, one thread.
-//! `cargo run --release -p siltstone-chunk --example speed [-- NAME... FILE...]`
+//! How fast chunkers cut random bytes in memory, or those of files, in each of their forms: median of eleven runs, one
+//! thread. `cargo run --release -p siltstone-chunk --example speed [-- NAME... FILE...]`
 
 use siltstone_chunk::{ALGORITHMS, Isa};
 use siltstone_simd::{Kernel, Simd};

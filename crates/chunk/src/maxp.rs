@@ -1,8 +1,8 @@
 //! MAXP: a chunk ends with a byte that exceeds all w bytes before it and all w bytes after it.
 //!
-//! Sources: Bjorner, Blass, Gurevich: "Content-dependent chunking for differential compression, the local maximum approach"
-//! (Journal of Computer and System Sciences 2010); `VectorCDC`, TOS'25, sections 2.1 and 4.3. The definition, which is format; a
-//! chunk's first position is 0, `b(i)` the byte at position i:
+//! Sources: Bjorner, Blass, Gurevich: "Content-dependent chunking for differential compression, the local maximum
+//! approach" (Journal of Computer and System Sciences 2010); `VectorCDC`, TOS'25, sections 2.1 and 4.3. The definition,
+//! which is format; a chunk's first position is 0, `b(i)` the byte at position i:
 //!
 //! ```text
 //! peak   a position q with b(q) > b(i) for all other i in q - w ..= q + w, all of which lie in the chunk's stretch:
@@ -10,30 +10,32 @@
 //! cut    q + 1 for the least peak q >= min - 1;  max, or the end of the stream, if there is none
 //! ```
 //!
-//! **Cuts are those of the whole stream** if there are no limits: two peaks are more than w apart, as each must exceed the
-//! other otherwise. So the left window of the next peak begins after the cut, and lies in the next chunk by itself.
+//! **Cuts are those of the whole stream** if there are no limits: two peaks are more than w apart, as each must exceed
+//! the other otherwise. So the left window of the next peak begins after the cut, and lies in the next chunk by itself.
 //!
-//! **Window.** Peaks have the density `P = sum over v of (1/256) (v/256)^(2w)` on random bytes; `w` is the least that makes the
-//! mean distance `1 / P` the expected size (less `min`).
+//! **Window.** Peaks have the density `P = sum over v of (1/256) (v/256)^(2w)` on random bytes; `w` is the least that
+//! makes the mean distance `1 / P` the expected size (less `min`).
 //!
-//! **One pass.** No sliding maximum is needed. Let q be a position, all before it being decided, and look for the first position in
-//! its right window whose byte reaches `b(q)`:
+//! **One pass.** No sliding maximum is needed. Let q be a position, all before it being decided, and look for the first
+//! position in its right window whose byte reaches `b(q)`:
 //! 1. if r is the first, q is no peak, and nor is any position between q and r: q exceeds it. Go on with r;
-//! 2. if there is none, q exceeds all of its right window. If it exceeds all of the left one too, it is a peak; otherwise go on
-//!    with `q + w + 1`.
+//! 2. if there is none, q exceeds all of its right window. If it exceeds all of the left one too, it is a peak;
+//!    otherwise go on with `q + w + 1`.
 //!
-//! In place of r, a vector form may take the last position with the largest byte of any stretch of w bytes or less that r lies
-//! in: it reaches all others there, and lies in their windows. Each byte is looked at once, and at most w of w + 1 bytes again
-//! for a left window, whatever the data.
+//! In place of r, a vector form may take the last position with the largest byte of any stretch of w bytes or less that
+//! r lies in: it reaches all others there, and lies in their windows. Each byte is looked at once, and at most w of
+//! `w + 1` bytes again for a left window, whatever the data.
 //!
-//! **Cells.** That pass asks at every other turn a question whose answer cannot be foreseen: 5 GB/s. So vectors first find the
-//! largest byte of each cell of 64 bytes, which takes no decision at all. If `n` is the number of whole cells that lie in
-//! the window of every position of the cell beside them, `64 n + 63 <= w`, then a peak's cell exceeds n cells on each side. On random
-//! bytes that leaves about 1.5 cells in an average chunk, and never more than one of n + 1, whose windows are looked at.
-//! Where windows are narrower than two cells and where the data ends, one pass is made as above.
+//! **Cells.** That pass asks at every other step a question whose answer cannot be foreseen, which halves its speed. So
+//! vectors first find the largest byte of each cell of 64 bytes, which takes no decision at all. If n is the greatest
+//! number with `64 n + 63 <= w`, then n whole cells on each side lie in the window of every position of the cell
+//! between, and a peak's cell exceeds them. On random bytes that leaves 1.5 cells in an average chunk, and never more
+//! than one of `n + 1`; the rest of their windows is looked at. Where windows are narrower than two cells, and where
+//! the data ends, one pass is made as above.
 //!
-//! Cost: each byte is read once, and those of the first window and of a few cells again by the next chunk. 0.69 of the speed of
-//! reading memory, 25 GB/s in cache (AVX-512, average 8 KiB, 2026-11).
+//! Cost: each byte is read once, the first window and the last cells again by the next chunk. 0.7 of the speed of
+//! reading memory on random bytes, 0.8 on text; 25 GB/s in cache (AVX-512, average 8 KiB, 2026-11). Runs and periods
+//! are as fast.
 
 use crate::average::{least_reaching, power};
 use crate::scan::{block_reaching, last_largest, prefetch};

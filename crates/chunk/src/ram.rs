@@ -1,20 +1,21 @@
-//! RAM, the rapid asymmetric maximum: a chunk ends with the first byte after a window that reaches the window's largest.
+//! RAM, the rapid asymmetric maximum: a chunk ends with the first byte after a window that reaches the window's
+//! largest.
 //!
-//! Sources: RAM (Widodo, Lim, Atiquzzaman, Future Generation Computer Systems 2017); `VectorCDC`, TOS'25, sections 2.1 and
-//! 4.3. The definition, which is format; a chunk's first position is 0, `b(i)` the byte at position i:
+//! Sources: RAM (Widodo, Lim, Atiquzzaman, Future Generation Computer Systems 2017); `VectorCDC`, TOS'25, sections 2.1
+//! and 4.3. The definition, which is format; a chunk's first position is 0, `b(i)` the byte at position i:
 //!
 //! ```text
 //! M      the largest of b(min) .. b(min + w - 1)
 //! cut    i + 1 for the least i >= min + w with b(i) >= M;  max, or the end of the stream, if there is none before
 //! ```
 //!
-//! **Window.** On random bytes M is at most m with probability `((m + 1) / 256)^w`, and the search after the window takes
-//! `256 / (256 - M)` bytes on average. `w` is the least that makes the sum of both the expected size (less `min`). For w far
-//! above 256 it comes to `w + 256`.
+//! **Window.** On random bytes M is at most m with probability `((m + 1) / 256)^w`, and the search after the window
+//! takes `256 / (256 - M)` bytes on average. `w` is the least that makes the sum of both the expected size (less
+//! `min`). For w far above 256 it comes to `w + 256`.
 //!
-//! **Vectors.** Two scans, as `VectorCDC` has them: the largest byte of a window, the first that reaches a threshold. The first
-//! one ends where it meets a 255: nothing can exceed it, so the rest of the window need not be read. On random bytes that
-//! leaves some 500 bytes of a chunk to look at, whatever its size.
+//! **Vectors.** Two scans, as `VectorCDC` has them: the largest byte of a window, the first that reaches a threshold.
+//! The first one ends where it meets a 255: nothing can exceed it, so the rest of the window need not be read. On
+//! random bytes that leaves some 500 bytes of a chunk to look at, whatever its size.
 //!
 //! Cost: each byte is read at most once.
 

@@ -1,8 +1,9 @@
 //! What the extremal chunkers ask of a stretch of bytes: its largest, where one first reaches a threshold.
 //!
-//! Each question is answered four vectors at a time, so that the test hides behind the loads, then one at a time, the last
-//! vector overlapping what is done. Stretches shorter than a vector are looked at byte by byte. Loops, no closures: a closure
-//! around an instruction of `Simd` is only as fast as its own compilation, which knows nothing of the instruction set.
+//! Each question is answered four vectors at a time, so that the test hides behind the loads, then one at a time, the
+//! last vector overlapping what is done. Stretches shorter than a vector are looked at byte by byte. Loops, no
+//! closures: a closure around an instruction of `Simd` is only as fast as its own compilation, which knows nothing of
+//! the instruction set.
 
 use core::ops::Range;
 use siltstone_simd::Simd;
@@ -10,9 +11,9 @@ use siltstone_simd::Simd;
 /// Vectors looked at together: enough to hide the test behind the loads.
 pub(crate) const STEP: usize = 4;
 
-/// Asks memory for what comes 2 KiB after the `len` bytes at `at`. Branches that are not foreseen keep the processor from running
-/// ahead: this made 8-byte AE 1.1 to 1.2, MAXP 1.06 to 1.2, AE of bytes 1.0 to 1.1 times as fast (random bytes, text, database,
-/// AVX-512, 2026-11); 1 and 4 KiB did less.
+/// Asks memory for what comes 2 KiB after the `len` bytes at `at`. Branches that are not foreseen keep the processor
+/// from running ahead: this made 8-byte AE 1.1 to 1.2, MAXP 1.06 to 1.2, AE of bytes 1.0 to 1.1 times as fast (random
+/// bytes, text, database, AVX-512, 2026-11); 1 and 4 KiB did less.
 #[inline(always)]
 pub(crate) fn prefetch<S: Simd>(s: S, data: &[u8], at: usize, len: usize) {
     for line in (at..at + len).step_by(64) {
@@ -43,8 +44,8 @@ pub(crate) fn largest<S: Simd>(s: S, data: &[u8]) -> u8 {
     s.reduce_max(all)
 }
 
-/// The first block of one or four vectors, from `from` on, with a byte of `threshold` or more, where bytes before `from`
-/// are less than that. A stretch shorter than a vector has blocks of one byte.
+/// The first block of one or four vectors, from `from` on, with a byte of `threshold` or more, where bytes before
+/// `from` are less than that. A stretch shorter than a vector has blocks of one byte.
 #[inline(always)]
 pub(crate) fn block_reaching<S: Simd>(s: S, data: &[u8], from: usize, threshold: u8) -> Option<Range<usize>> {
     if data.len() < S::LANES {
@@ -76,9 +77,9 @@ pub(crate) fn first_reaching<S: Simd>(s: S, data: &[u8], threshold: u8) -> Optio
     let thresholds = s.splat(threshold);
     let mut at = block.start;
     while at + S::LANES <= block.end {
-        let lanes = s.ge(s.load(data, at), thresholds);
-        if lanes != 0 {
-            return Some(at + lanes.trailing_zeros() as usize);
+        let bytes = s.load(data, at);
+        if s.any_ge(bytes, thresholds) {
+            return Some(at + s.ge(bytes, thresholds).trailing_zeros() as usize);
         }
         at += S::LANES;
     }
@@ -97,9 +98,9 @@ pub(crate) fn last_largest<S: Simd>(s: S, block: &[u8]) -> usize {
     let largest = s.splat(s.reduce_max(all));
     while at > 0 {
         at -= S::LANES;
-        let lanes = s.eq(s.load(block, at), largest);
-        if lanes != 0 {
-            return at + lanes.ilog2() as usize;
+        let bytes = s.load(block, at);
+        if s.any_eq(bytes, largest) {
+            return at + s.eq(bytes, largest).ilog2() as usize;
         }
     }
     0

@@ -15,8 +15,8 @@ fn values(value: Value, bytes: &[u8]) -> Vec<u64> {
     }
 }
 
-/// TC'17, section 3.1, word for word: the first position whose value is greater than all before it and not less than any
-/// in its right window, which lies inside. Least values are greatest ones of the complement.
+/// TC'17, section 3.1, word for word: the first position whose value is greater than all before it and not less than
+/// any in its right window, which lies inside. Least values are greatest ones of the complement.
 fn ae(extreme: Extreme, value: Value, window: usize, data: &[u8]) -> Option<usize> {
     let complement = |value: u64| if extreme == Extreme::Max { value } else { !value };
     let values: Vec<u64> = values(value, data).into_iter().map(complement).collect();
@@ -171,8 +171,8 @@ fn no_chunk_of_ae_is_shorter_than_its_window() {
     }
 }
 
-/// A chunk is longer than x windows with the probability of Dickman's function at x. TC'17, Table 4, has `1 / x!` for it, which is
-/// never less: long chunks are even rarer than the paper says.
+/// A chunk is longer than x windows with the probability of Dickman's function at x. TC'17, Table 4, has `1 / x!` for
+/// it, which is never less: long chunks are even rarer than the paper says.
 #[test]
 #[allow(clippy::cast_precision_loss)]
 fn long_chunks_of_ae_are_as_rare_as_theory_says() {

@@ -106,9 +106,9 @@ fn found<S: Simd, O: Order>(s: S, block: &[u8], at: usize, extremes: S::Bytes) -
     let bytes = s.splat(byte);
     let mut within = 0;
     while within + S::LANES <= block.len() {
-        let lanes = s.eq(s.load(block, within), bytes);
-        if lanes != 0 {
-            return Record { byte, at: at + within + lanes.trailing_zeros() as usize };
+        let vector = s.load(block, within);
+        if s.any_eq(vector, bytes) {
+            return Record { byte, at: at + within + s.eq(vector, bytes).trailing_zeros() as usize };
         }
         within += S::LANES;
     }

@@ -1,5 +1,5 @@
-//! AE: a chunk ends w bytes after the first position whose value nothing before it reaches and nothing in the w after it
-//! exceeds.
+//! AE: a chunk ends w bytes after the first position whose value nothing before it reaches and nothing in the w after
+//! it exceeds.
 //!
 //! Source: AE, TC'17, Algorithm 1; AE-Min is the same with the order turned round. The definition, which is format; a
 //! chunk's first position is 0, `v(i)` the value at position i:
@@ -11,21 +11,24 @@
 //! v(i)       byte i (VectorCDC, TOS'25), or bytes i ..< i + 8 as a big-endian number (TC'17, section 3.1)
 //! ```
 //!
-//! **Window.** `w` is found so that the average on random bytes is the expected size `e` (less `min`, from which the search
-//! begins):
-//! - *Eight-byte values* hardly ever tie. Measure positions in windows. If `g(x) / x` is the density of "x is a record and
-//!   the chunk has not ended before", then `x g(x)` is the integral of g over `x - 1 .. x` and `g = 1` on `0 .. 1`: g is
-//!   Dickman's function. A record at x is the last with probability `x / (x + 1)`. So a chunk is longer than x windows with
-//!   probability `g(x)`, and the mean length is the integral of g over all x, which is e^gamma: `w = e / 1.78107`. (The paper's
-//!   section 3.1 estimates `(e - 1) w = 1.718 w`, 3.5 % short: its sum of probabilities counts positions after the end.)
-//! - *Single bytes* tie: the first 255 ends the search. From a record of value m, `q = (255 - m) / 256` is the chance that
-//!   a byte exceeds it, and the mean rest is `s w + (1 - s) (g + mean rest over the values above m)` with
-//!   `s = (1 - q)^w` and `g` the mean of a geometric distribution cut off at w. For w far above 256 it comes to `w + 256`.
+//! **Window.** `w` is found so that the average on random bytes is the expected size `e` (less `min`, from which the
+//! search begins):
+//! - *Eight-byte values* hardly ever tie. Measure positions in windows. If `g(x) / x` is the density of "x is a record
+//!   and the chunk has not ended before", then `x g(x)` is the integral of g over `x - 1 .. x` and `g = 1` on `0 .. 1`:
+//!   g is Dickman's function. A record at x is the last with probability `x / (x + 1)`. So a chunk is longer than x
+//!   windows with probability `g(x)`, and the mean length is the integral of g over all x, which is e^gamma:
+//!   `w = e / 1.78107`. (The paper's section 3.1 estimates `(e - 1) w = 1.718 w`, 3.5 % short: its sum of probabilities
+//!   counts positions after the end.)
+//! - *Single bytes* tie: the first 255 ends the search. From a record of value m, `q = (255 - m) / 256` is the chance
+//!   that a byte exceeds it, and the mean rest is `s w + (1 - s) (g + mean rest over the values above m)` with
+//!   `s = (1 - q)^w` and `g` the mean of a geometric distribution cut off at w. For w far above 256 it comes to
+//!   `w + 256`.
 //!
-//! **One pass.** `VectorCDC` finds each record by a range scan and then the extreme byte of the whole window after it, which
-//! is thrown away when a later record comes. Neither is needed. While no byte of a block exceeds the record, the block is
-//! done; when one does, the extreme of that block is the next record, whatever lies between: inside a block shorter than w
-//! no chunk can end. And a record of 255 (0 for AE-Min) is the last one: nothing after it need be looked at.
+//! **One pass.** `VectorCDC` finds each record by a range scan and then the extreme byte of the whole window after it,
+//! which is thrown away when a later record comes. Neither is needed. While no byte of a block exceeds the record, the
+//! block is done; when one does, the extreme of that block is the next record, whatever lies between: inside a block
+//! shorter than w no chunk can end. And a record of 255 (0 for AE-Min) is the last one: nothing after it need be looked
+//! at.
 
 mod bytes;
 mod opt1;
@@ -138,12 +141,6 @@ trait Order {
     #[inline(always)]
     fn beyond<T: PartialOrd>(a: T, b: T) -> bool {
         if Self::MAX { a > b } else { a < b }
-    }
-
-    /// The byte that all these are beyond or equal to.
-    #[inline(always)]
-    fn nearest(bytes: [u8; 8]) -> u8 {
-        if Self::MAX { bytes.into_iter().fold(u8::MAX, u8::min) } else { bytes.into_iter().fold(0, u8::max) }
     }
 }
 

@@ -1,13 +1,13 @@
 //! AE-Opt1: AE with fewer questions per byte, for scalar code.
 //!
-//! Source: AE, TC'17, section 3.3, Algorithm 2. Cuts are those of AE-Max (the definition is in `mod.rs`); only the way to them
-//! differs. No chunk ends before the `w` positions after the record have been looked at, so the inner loop asks one question
-//! of each: is its value beyond the record?
+//! Source: AE, TC'17, section 3.3, Algorithm 2. Cuts are those of AE-Max (the definition is in `mod.rs`); only the way
+//! to them differs. No chunk ends before the `w` positions after the record have been looked at, so the inner loop asks
+//! one question of each: is its value beyond the record?
 //!
 //! As printed, Algorithm 2 leaves the inner loop at a value *equal* to the record too, and then ends the chunk at
-//! `record + w` without having looked at what lies between. That contradicts Algorithm 1 and the claim of equal deduplication.
-//! Here the inner loop goes on at equal values, which gives the cuts of Algorithm 1. Nor does a chunk reach beyond its stream,
-//! as the printed one does if the stream ends inside a window.
+//! `record + w` without having looked at what lies between. That contradicts Algorithm 1 and the claim of equal
+//! deduplication. Here the inner loop goes on at equal values, which gives the cuts of Algorithm 1. Nor does a chunk
+//! reach beyond its stream, as the printed one does if the stream ends inside a window.
 
 use super::{Value, wide, window};
 use crate::{Chunker, Sizes};

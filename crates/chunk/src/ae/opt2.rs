@@ -7,12 +7,12 @@
 //! LEST   the expected size divided by 2, 4 or 8, and less than w
 //! ```
 //!
-//! The paper's three thresholds are three rows; it recommends 1/8. Random bytes hold no such runs, so the window and the average
-//! are those of AE-Max.
+//! The paper's three thresholds are three rows; it recommends 1/8. Random bytes hold no such runs, so the window and
+//! the average are those of AE-Max.
 //!
-//! Algorithm 3 keeps a least value beside the greatest and asks at LEST whether they are the same. The vector form asks that
-//! question first, of the bytes themselves: it goes no further than their first difference, and then all is AE-Max.
-//! Eight-byte values are equal exactly if all their bytes are, since neighbouring values share seven.
+//! Algorithm 3 keeps a least value beside the greatest and asks at LEST whether they are the same. The vector form asks
+//! that question first, of the bytes themselves: it goes no further than their first difference, and then all is
+//! AE-Max. Eight-byte values are equal exactly if all their bytes are, since neighbouring values share seven.
 
 use super::{Ae, Extreme, Value, wide};
 use crate::{Chunker, Isa, Sizes};
@@ -26,8 +26,8 @@ pub struct AeOpt2 {
 }
 
 impl AeOpt2 {
-    /// The chunker in its form for `isa`, known by `name`. LEST, the "low-entropy-string threshold", is the expected size
-    /// divided by `divisor`.
+    /// The chunker in its form for `isa`, known by `name`. LEST, the "low-entropy-string threshold", is the expected
+    /// size divided by `divisor`.
     pub fn new(name: &'static str, value: Value, divisor: usize, sizes: Sizes, isa: Isa) -> Self {
         let ae = Ae::new(name, Extreme::Max, value, sizes, isa);
         Self { ae, lest: (sizes.expected() / divisor).min(ae.window() - 1) }

@@ -1,9 +1,9 @@
 //! AE over eight-byte values.
 //!
-//! A value exceeds the record if their first differing byte does. So the lanes of a block are compared byte by byte, the
-//! first byte of all values in one vector, their second in the next. Four vectors are passed over at once if no lane can hold
-//! a record, judged by its first two bytes, which takes no mask; in a block that is not passed over, the lanes that do are
-//! found, and of those the extreme: inside a block no longer than w no chunk can end.
+//! A value exceeds the record if their first differing byte does. So the lanes of a block are compared byte by byte,
+//! the first byte of all values in one vector, their second in the next. Four vectors are passed over at once if no
+//! lane can hold a record, judged by its first two bytes, which takes no mask; in a block that is not passed over, the
+//! lanes that do are found, and of those the extreme: inside a block no longer than w no chunk can end.
 
 use super::{Order, any_beyond, cut_scalar};
 use crate::Isa;
@@ -30,8 +30,8 @@ pub(super) fn value(data: &[u8], at: usize) -> u64 {
     data[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Lanes whose values are compared one by one before all lanes are compared at once: in text, pairs of bytes that equal the
-/// record's are frequent and scattered.
+/// Lanes whose values are compared one by one before all lanes are compared at once: in text, pairs of bytes that equal
+/// the record's are frequent and scattered.
 const FEW: usize = 4;
 
 struct Cut<'d, O> {
@@ -69,8 +69,8 @@ impl<O: Order> Kernel for Cut<'_, O> {
     }
 }
 
-/// The extreme of the first block in `range` that holds values beyond the record, and where the search goes on. Values before
-/// `range` are not beyond it. No block is longer than the window.
+/// The extreme of the first block in `range` that holds values beyond the record, and where the search goes on. Values
+/// before `range` are not beyond it. No block is longer than the window.
 #[inline(always)]
 fn next_record<S: Simd, O: Order>(
     s: S,
@@ -113,13 +113,13 @@ fn next_of_block<S: Simd, O: Order, const VECTORS: usize>(s: S, data: &[u8], at:
     record
 }
 
-/// Whether neither the first two bytes of all values nor all bytes together rule out that one is beyond the record. It is
-/// the latter that passes over runs of one byte.
+/// Whether the first two bytes of some value do not rule out that it is beyond the record. A record of eight equal
+/// bytes, as in a run of zeros, is exceeded only where a byte is beyond those.
 #[inline(always)]
 fn perhaps_beyond<S: Simd, O: Order, const VECTORS: usize>(s: S, block: &[u8], record: u64) -> bool {
     let bytes = record.to_be_bytes();
     let (first, second) = (s.splat(bytes[0]), s.splat(bytes[1]));
-    // The extreme byte of all; and how far the first two of a value stay behind the record's, at least.
+    // The extreme of all bytes; and how far the first two of a value stay behind the record's, at least.
     let (mut extreme, mut behind) = (s.load(block, block.len() - S::LANES), s.splat(u8::MAX));
     for vector in 0..VECTORS {
         let (a, b) = (s.load(block, vector * S::LANES), s.load(block, vector * S::LANES + 1));
@@ -131,8 +131,8 @@ fn perhaps_beyond<S: Simd, O: Order, const VECTORS: usize>(s: S, block: &[u8], r
             behind = s.min(behind, s.max(s.sub_saturating(a, first), s.sub_saturating(b, second)));
         }
     }
-    any_beyond::<S, O>(s, extreme, first)
-        || s.any_eq(behind, s.splat(0)) && any_beyond::<S, O>(s, extreme, s.splat(O::nearest(bytes)))
+    let is_run = record == u64::from_be_bytes([bytes[0]; VALUE_BYTES]);
+    any_beyond::<S, O>(s, extreme, first) || !is_run && s.any_eq(behind, s.splat(0))
 }
 
 /// The extreme of the record and the values of the vector that lies `within` the block at `at`.
