@@ -278,7 +278,7 @@ struct Lags<S: Simd> {
 }
 
 impl<S: Simd> Lags<S> {
-    /// For the vector from `at` on, which lies at least a vector and three bytes after the begin of `data`.
+    /// For the vector from `at` on. Data that ends before a vector and three bytes has no such vector, and nothing to warm.
     #[inline(always)]
     fn warm(s: S, hash: &Hash, data: &[u8], at: usize) -> Self {
         let mut lags = Self { h4: s.splat(0), h8: s.splat(0) };
