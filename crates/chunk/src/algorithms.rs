@@ -3,8 +3,6 @@
 use crate::crc::CrcHash;
 use crate::fastcdc::{FastCdc, Step};
 use crate::fixed::Fixed;
-use crate::gear::GearHash;
-use crate::rabin::RabinHash;
 use crate::rolling::Rolling;
 use crate::seqcdc::SeqCdc;
 use crate::tttd::Tttd;
@@ -13,6 +11,7 @@ use crate::{
     Ae, AeOpt1, AeOpt2, Aes16, Chunker, ChunkerError, Extreme, GearNc2, Isa, Lagged, Maxp, Ram, Sizes, Swpr, Value,
 };
 use alloc::boxed::Box;
+use siltstone_rolling::{Gear, Rabin};
 
 /// One row of [`ALGORITHMS`].
 #[derive(Clone, Copy, Debug)]
@@ -92,13 +91,13 @@ pub const ALGORITHMS: &[Algorithm] = rows! {
     "fixed" Unlimited: "every expected bytes, whatever they are", "LBFS, SOSP'01, section 3.1"
         => |name, sizes, _, _| Fixed::new(name, sizes);
     "rabin" Quarter: "Rabin fingerprint of 48 bytes", "LBFS, SOSP'01, section 3.1"
-        => |name, sizes, _, _| Rolling::new(name, RabinHash, sizes);
+        => |name, sizes, _, _| Rolling::new(name, Rabin::<48>, sizes);
     "tttd" Tttd: "Rabin with a second, easier threshold to fall back to", "HPL-2005-30(R.1)"
         => |name, sizes, _, _| Tttd::new(name, sizes);
     "crc" Quarter: "CRC-32 of 48 bytes", "SS-CDC, SYSTOR'19"
         => |name, sizes, _, _| Rolling::new(name, CrcHash, sizes);
     "gear" Quarter: "Gear over 32 bytes", "Ddelta, Performance Evaluation 2014"
-        => |name, sizes, _, _| Rolling::new(name, GearHash::new(), sizes);
+        => |name, sizes, _, _| Rolling::new(name, Gear::new(), sizes);
     "fastcdc-2016-nc0" Quarter: "cold Gear, hardly normalised", "FastCDC, ATC'16"
         => |name, sizes, _, _| FastCdc::new(name, Step::OneByte, 0, sizes);
     "fastcdc-2016-nc1" Quarter: "cold Gear, normalised at level 1", "FastCDC, ATC'16"
@@ -116,7 +115,7 @@ pub const ALGORITHMS: &[Algorithm] = rows! {
     "fastcdc-2020-nc3" Quarter: "the same, two bytes per step, normalised at level 3", "FastCDC, TPDS'20"
         => |name, sizes, _, _| FastCdc::new(name, Step::TwoBytes, 3, sizes);
     "ss-gear" Quarter vector: "the cuts of gear, candidates first and then cuts", "SS-CDC, SYSTOR'19"
-        => |name, sizes, _, isa| TwoStage::new(name, GearHash::new(), sizes, isa);
+        => |name, sizes, _, isa| TwoStage::new(name, Gear::new(), sizes, isa);
     "ss-crc" Quarter vector: "the cuts of crc, candidates first and then cuts", "SS-CDC, SYSTOR'19"
         => |name, sizes, _, isa| TwoStage::new(name, CrcHash, sizes, isa);
     "seqcdc" Around: "first run of rising bytes, stretches of falls skipped", "SeqCDC, Middleware'24"

@@ -14,8 +14,8 @@
 //!
 //! Cost: as Rabin. Its vector form is in `two_stage.rs`.
 
-use crate::average::floor;
-use crate::rolling::RollingHash;
+use crate::rolling::{CutHash, threshold_u32};
+use siltstone_rolling::RollingHash;
 
 /// CRC-32 of IEEE 802.3: the coefficient of x^31 is the lowest bit.
 const POLYNOMIAL: u32 = 0xEDB8_8320;
@@ -37,10 +37,11 @@ impl RollingHash for CrcHash {
         let [lowest, ..] = (value ^ u32::from(entering)).to_le_bytes();
         value >> 8 ^ LEAVING[usize::from(leaving)] ^ ENTERING[usize::from(lowest)]
     }
+}
 
+impl CutHash for CrcHash {
     fn threshold(positions: f64) -> u32 {
-        const VALUES: f64 = 4_294_967_296.0;
-        u32::try_from(floor(VALUES / positions)).unwrap_or(u32::MAX)
+        threshold_u32(positions)
     }
 
     #[inline(always)]

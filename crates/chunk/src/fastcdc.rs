@@ -31,11 +31,11 @@
 //!
 //! Cost: a table lookup, shift, addition and test per byte from `first` on.
 
-use crate::gear::table;
 use crate::normalised::normal_point;
 use crate::rolling::positions_per_candidate;
 use crate::{Chunker, Sizes};
 use alloc::boxed::Box;
+use siltstone_rolling::table;
 
 /// Bytes rolled per step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ struct Masks {
 impl FastCdc {
     /// The chunker, normalised at `level`, known by `name`.
     pub(crate) fn new(name: &'static str, step: Step, level: u32, sizes: Sizes) -> Self {
-        let single = table(b"siltstone fastcdc table", u64::from_le_bytes);
+        let single = table(None, b"siltstone fastcdc table", u64::from_le_bytes);
         let ones = Ones::of(level, sizes);
         Self {
             name,

@@ -31,6 +31,7 @@
 
 use crate::{Chunker, Sizes};
 use alloc::boxed::Box;
+use siltstone_rolling::table;
 
 /// Bytes that decide on a candidate: after 64 shifts a byte has left the hash.
 const WINDOW_BYTES: usize = 64;
@@ -59,7 +60,7 @@ impl GearNc2 {
             normal: normal_point(sizes),
             strict: threshold(1 << 62),
             loose: threshold(1 << 66),
-            table: gear_table(key),
+            table: Box::new(table(Some(key), b"siltstone gear-nc2 table", u64::from_le_bytes)),
         }
     }
 }
@@ -132,13 +133,4 @@ fn normal_point(sizes: Sizes) -> usize {
     let (top, bottom) = (3 * expected - 4 * min, 27 * expected + 4 * min);
     let past_min = 8 * expected * top * (3 * bottom * bottom + top * top) / (3 * bottom * bottom * bottom);
     usize::try_from(min + past_min).unwrap_or(sizes.max()).min(sizes.max())
-}
-
-fn gear_table(key: &[u8; 32]) -> Box<[u64; 256]> {
-    let mut output = blake3::Hasher::new_keyed(key).update(b"siltstone gear-nc2 table").finalize_xof();
-    Box::new(core::array::from_fn(|_| {
-        let mut word = [0; 8];
-        output.fill(&mut word);
-        u64::from_le_bytes(word)
-    }))
 }

@@ -91,15 +91,27 @@ impl Lagged {
     ///
     /// Bytes below the smallest size are read too, which `cut` skips.
     pub fn cut_sampling(&self, data: &[u8], mut each: impl FnMut(Sample)) -> usize {
-        self.first(data, WINDOW_BYTES, |end, hash| {
+        self.first(self.at_most_a_chunk(data), WINDOW_BYTES, |end, hash| {
             each(Sample { end, hash });
             end >= self.rule.min && hash < self.rule.threshold(end)
         })
     }
 
+    /// All samples of a chunk that was cut before, by whatever chunker and however large: those that
+    /// [`cut_sampling`](Self::cut_sampling) gives if it cuts this chunk.
+    pub fn samples(&self, chunk: &[u8], mut each: impl FnMut(Sample)) {
+        self.first(chunk, WINDOW_BYTES, |end, hash| {
+            each(Sample { end, hash });
+            false
+        });
+    }
+
+    fn at_most_a_chunk<'d>(&self, data: &'d [u8]) -> &'d [u8] {
+        &data[..data.len().min(self.sizes.max())]
+    }
+
     /// The first candidate from `from` on that `ends` the chunk.
     fn first(&self, data: &[u8], from: usize, mut ends: impl FnMut(usize, u64) -> bool) -> usize {
-        let data = &data[..data.len().min(self.sizes.max())];
         if data.len() < from {
             return data.len();
         }
@@ -118,7 +130,7 @@ impl Chunker for Lagged {
     }
 
     fn cut(&self, data: &[u8]) -> usize {
-        self.first(data, self.rule.min, |length, hash| hash < self.rule.threshold(length))
+        self.first(self.at_most_a_chunk(data), self.rule.min, |length, hash| hash < self.rule.threshold(length))
     }
 }
 

@@ -1,11 +1,15 @@
 //! A cut where the rolling hash of the last bytes falls below a threshold: what Rabin, CRC and Gear share. They differ in
-//! the hash alone, each a file of its own.
+//! the hash alone: those of crate `rolling`, and `crc.rs`.
+//!
+//! Sources: LBFS, SOSP'01, section 3.1, from which content-defined chunking comes; Ddelta, Performance Evaluation 2014,
+//! for Gear.
 //!
 //! The definition, which is format; W is the hash's window in bytes, h its value as a number of B bits:
 //!
 //! ```text
 //! first      max(min, W), so that a window never leaves its chunk
 //! cut        the least L in first ..< max with h(data[L - W .. L]) < floor(2^B / d); else max, or the end of the stream
+//! h          of Rabin and CRC the complement of their value, of Gear its value
 //! d          the solution of  first + d (1 - e^(-(max - first) / d)) = expected
 //! ```
 //!
@@ -17,44 +21,63 @@
 //! 3. **Linear hashes are complemented.** All-zero bytes have the Rabin fingerprint and the CRC 0. Left as they are they
 //!    would be cut at every smallest size; complemented they are never cut before `max`.
 //!
+//! 4. **Whole windows.** Ddelta starts a chunk with a Gear hash of 0 and takes the highest bits, as a threshold does; here
+//!    the sum is warmed up over the window before the first place that counts, so that a candidate depends on it only.
+//!
 //! Cost: one step of the hash per byte from `first` on.
 
-use crate::average::{mean_until, solve_increasing};
+use crate::average::{floor, mean_until, solve_increasing};
 use crate::{Chunker, Sizes};
+use siltstone_rolling::{Gear, Rabin, RollingHash};
 
-/// A hash of the last `WINDOW_BYTES` bytes, kept up as the window slides.
-pub(crate) trait RollingHash: Send + Sync {
-    /// W of the definition.
-    const WINDOW_BYTES: usize;
-
-    /// What is rolled; of no bytes at all it is the default.
-    type Value: Copy + Default + Send + Sync;
-
-    /// The value one byte on. Bytes that were never there are zero.
-    fn slide(&self, value: Self::Value, leaving: u8, entering: u8) -> Self::Value;
-
+/// A hash of which a threshold tells candidates.
+pub(crate) trait CutHash: RollingHash {
     /// The largest number of which there is one below it in `positions` positions.
     fn threshold(positions: f64) -> Self::Value;
 
     /// Whether h lies below `threshold`.
     fn is_below(value: Self::Value, threshold: Self::Value) -> bool;
+}
 
-    /// The value of a whole window.
-    fn of(&self, window: &[u8]) -> Self::Value {
-        window.iter().fold(Self::Value::default(), |value, &byte| self.slide(value, 0, byte))
+impl<const WINDOW_BYTES: usize> CutHash for Rabin<WINDOW_BYTES> {
+    fn threshold(positions: f64) -> u64 {
+        const VALUES: f64 = 18_446_744_073_709_551_616.0;
+        floor(VALUES / positions)
     }
+
+    #[inline(always)]
+    fn is_below(value: u64, threshold: u64) -> bool {
+        !value < threshold
+    }
+}
+
+impl CutHash for Gear {
+    fn threshold(positions: f64) -> u32 {
+        threshold_u32(positions)
+    }
+
+    #[inline(always)]
+    fn is_below(value: u32, threshold: u32) -> bool {
+        value < threshold
+    }
+}
+
+/// The largest number of which there is one below it in `positions` numbers of 32 bits.
+pub(crate) fn threshold_u32(positions: f64) -> u32 {
+    const VALUES: f64 = 4_294_967_296.0;
+    u32::try_from(floor(VALUES / positions)).unwrap_or(u32::MAX)
 }
 
 /// The chunkers `rabin`, `crc` and `gear`.
 #[derive(Clone, Debug)]
-pub(crate) struct Rolling<H: RollingHash> {
+pub(crate) struct Rolling<H: CutHash> {
     name: &'static str,
     sizes: Sizes,
     pub(crate) hash: H,
     pub(crate) threshold: H::Value,
 }
 
-impl<H: RollingHash> Rolling<H> {
+impl<H: CutHash> Rolling<H> {
     /// The chunker that cuts by `hash`, known by `name`.
     pub(crate) fn new(name: &'static str, hash: H, sizes: Sizes) -> Self {
         let threshold = H::threshold(positions_per_candidate(first::<H>(sizes), sizes));
@@ -67,7 +90,7 @@ impl<H: RollingHash> Rolling<H> {
     }
 }
 
-impl<H: RollingHash> Chunker for Rolling<H> {
+impl<H: CutHash> Chunker for Rolling<H> {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -1,15 +1,11 @@
 //! SWPR: the hash of Odess+ as a windowed one, with normalised thresholds.
 //!
-//! Source of the hash: Odess, TOS, section 3.4, with four windows. There four windows roll side by side, each four bytes at
-//! a time: `FP(i) = (FP(i-4) << 4) + w(i)` with `w(i)` the four bytes that end at i. After eight steps a term has left the 32
-//! bits, so the hash is a finite sum, a FIR filter, and three doublings give it at every position of a vector at once:
+//! Source of the hash: Odess, TOS, section 3.4, with four windows. It and its vector form are in crate `rolling`, `swpr`. The
+//! definition, which is format:
 //!
 //! ```text
-//! w(L)    = b[L-4] .. b[L-1], big-endian
-//! s1(L)   = w(L)  + (w(L-4)   << 4)
-//! s2(L)   = s1(L) + (s1(L-8)  << 8)
-//! h(L)    = s2(L) + (s2(L-16) << 16)        = sum over j in 0 .. 8 of w(L-4j) << 4j   (mod 2^32): 32 bytes before L
-//! x(L)    = h(L) * odd                      (mod 2^32)
+//! h(L)    = sum over j in 0 .. 8 of w(L-4j) << 4j   (mod 2^32): 32 bytes before L;  w(L) = b[L-4] .. b[L-1], big-endian
+//! x(L)    = h(L) * odd                              (mod 2^32)
 //! cut     = the least L >= max(min, 36) with x(L) < strict if L < normal, x(L) < loose if L >= normal;
 //!           max, or the end of the stream, if they come first
 //! strict  = 2^62 / expected, loose = 2^66 / expected, each over 2^32, rounded down
@@ -24,12 +20,11 @@
 
 use crate::normalised::Normalised;
 use crate::{Chunker, Isa, Sizes};
+use siltstone_rolling::swpr::{self, GROUP, Roll, Rolled};
 use siltstone_simd::{Kernel, Simd};
 
 /// The bytes a hash depends on and a warm-up reads.
 const WINDOW_BYTES: usize = 36;
-/// Terms of a hash, four bytes apart.
-const TERMS: usize = 8;
 /// Memory is asked for this far ahead, beyond what the next chunk will skip if this one ends soon.
 const AHEAD_BYTES: usize = 2 << 10;
 /// Normalisation level.
@@ -65,16 +60,14 @@ impl Swpr {
     /// Whether a chunk may end after `length` bytes, the hash summed from its terms.
     #[inline(always)]
     fn ends(&self, data: &[u8], length: usize) -> bool {
-        let hash = (0..TERMS).fold(0u32, |sum, j| sum.wrapping_add(word(data, length - 4 * j) << (4 * j)));
-        hash.wrapping_mul(self.odd) < self.threshold(length)
+        swpr::hash(data, length).wrapping_mul(self.odd) < self.threshold(length)
     }
 
     /// The definition, with four rolled hashes taking turns.
     fn cut_scalar(&self, data: &[u8], from: usize) -> usize {
-        let mut hashes = [0u32; 4];
-        for length in from - 4 * (TERMS - 1)..=data.len() {
-            let hash = &mut hashes[length % 4];
-            *hash = (*hash << 4).wrapping_add(word(data, length));
+        let mut rolled = Rolled::<4>::new();
+        for (length, byte) in (1..).zip(data).skip(from - swpr::WINDOW_BYTES) {
+            let hash = low_half(rolled.next(*byte));
             if length >= from && hash.wrapping_mul(self.odd) < self.threshold(length) {
                 return length;
             }
@@ -83,10 +76,9 @@ impl Swpr {
     }
 }
 
-/// `w` of the definition.
-#[inline(always)]
-fn word(data: &[u8], length: usize) -> u32 {
-    data[length - 4..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+#[allow(clippy::cast_possible_truncation)]
+fn low_half(hash: u64) -> u32 {
+    hash as u32
 }
 
 #[allow(clippy::cast_possible_truncation)]
@@ -117,8 +109,6 @@ struct Cut<'d> {
     data: &'d [u8],
 }
 
-/// Positions hashed together: one, two or four vectors of words.
-const GROUP: usize = 16;
 /// Groups looked at before the next branch.
 const GROUPS: usize = 4;
 const BLOCK: usize = GROUP * GROUPS;
@@ -157,51 +147,4 @@ impl Kernel for Cut<'_> {
         }
         if at < data.len() { chunker.cut_scalar(data, at + 1) } else { data.len() }
     }
-}
-
-/// The groups before, at each stage of the sum.
-struct Roll<S: Simd> {
-    words: Group<S>,
-    fours: Group<S>,
-    eights: Group<S>,
-}
-
-/// A value for each of 16 positions, in the first `16 / WORDS` vectors.
-type Group<S> = [<S as siltstone_simd::Words>::Word; 4];
-
-impl<S: Simd> Roll<S> {
-    #[inline(always)]
-    fn new(s: S) -> Self {
-        let zero = [s.words_splat(0); 4];
-        Self { words: zero, fours: zero, eights: zero }
-    }
-
-    /// The hashes of the next 16 positions, whose words lie in the first 19 bytes of `data`.
-    #[inline(always)]
-    fn next(&mut self, s: S, data: &[u8]) -> Group<S> {
-        let (mut words, mut fours, mut eights) = (self.words, self.fours, self.eights);
-        let mut sums = words;
-        for (i, vector) in words.iter_mut().enumerate().take(GROUP / S::WORDS) {
-            *vector = s.words_sliding(data, i * S::WORDS);
-        }
-        for i in 0..GROUP / S::WORDS {
-            fours[i] = s.words_add(words[i], s.words_shl::<4>(lagged::<S, 4>(s, &self.words, &words, i)));
-        }
-        for i in 0..GROUP / S::WORDS {
-            eights[i] = s.words_add(fours[i], s.words_shl::<8>(lagged::<S, 8>(s, &self.fours, &fours, i)));
-        }
-        for i in 0..GROUP / S::WORDS {
-            sums[i] = s.words_add(eights[i], s.words_shl::<16>(self.eights[i]));
-        }
-        *self = Self { words, fours, eights };
-        sums
-    }
-}
-
-/// Vector `i` of a group, of the values `LAG` positions before.
-#[inline(always)]
-fn lagged<S: Simd, const LAG: usize>(s: S, before: &Group<S>, group: &Group<S>, i: usize) -> S::Word {
-    let vectors = GROUP / S::WORDS;
-    let earlier = |by: usize| if i >= by { group[i - by] } else { before[vectors + i - by] };
-    if LAG < S::WORDS { s.words_shift_in::<LAG>(earlier(1), group[i]) } else { earlier(LAG / S::WORDS) }
 }

@@ -2,7 +2,7 @@
 //! taken instead of a place that hangs on nothing.
 //!
 //! Source: Eshghi and Tang, A Framework for Analyzing and Improving Content-Based Chunking Algorithms, HPL-2005-30(R.1),
-//! section 3. The hash is that of `rabin.rs`; the definition, which is format:
+//! section 3. The hash h is that of `rolling.rs`, Rabin; the definition, which is format:
 //!
 //! ```text
 //! first      max(min, 48);  t = floor(2^64 / d)
@@ -26,9 +26,12 @@
 //! Cost: that of Rabin and a second comparison.
 
 use crate::average::{exp_minus, solve_increasing};
-use crate::rabin::RabinHash;
-use crate::rolling::{RollingHash, first};
+use crate::rolling::{CutHash, first};
 use crate::{Chunker, Sizes};
+use siltstone_rolling::{Rabin, RollingHash};
+
+const WINDOW_BYTES: usize = 48;
+type Hash = Rabin<WINDOW_BYTES>;
 
 /// The chunker `tttd`.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +45,7 @@ pub(crate) struct Tttd {
 impl Tttd {
     /// The chunker, known by `name`.
     pub(crate) fn new(name: &'static str, sizes: Sizes) -> Self {
-        let main = RabinHash::threshold(positions_per_candidate(sizes));
+        let main = Hash::threshold(positions_per_candidate(sizes));
         Self { name, sizes, main, backup: main.saturating_mul(2) }
     }
 }
@@ -57,21 +60,20 @@ impl Chunker for Tttd {
     }
 
     fn cut(&self, data: &[u8]) -> usize {
-        const WINDOW_BYTES: usize = RabinHash::WINDOW_BYTES;
-        let (first, end) = (first::<RabinHash>(self.sizes), data.len().min(self.sizes.max()));
+        let (first, end) = (first::<Hash>(self.sizes), data.len().min(self.sizes.max()));
         if end <= first {
             return end;
         }
         let before = &data[first - WINDOW_BYTES..end - WINDOW_BYTES];
-        let (mut value, mut backup) = (RabinHash.of(&data[first - WINDOW_BYTES..first]), end);
+        let (mut value, mut backup) = (Rabin::<WINDOW_BYTES>.of(&data[first - WINDOW_BYTES..first]), end);
         for (at, (&leaving, &entering)) in before.iter().zip(&data[first..end]).enumerate() {
-            if RabinHash::is_below(value, self.backup) {
+            if Hash::is_below(value, self.backup) {
                 backup = first + at;
-                if RabinHash::is_below(value, self.main) {
+                if Hash::is_below(value, self.main) {
                     return backup;
                 }
             }
-            value = RabinHash.slide(value, leaving, entering);
+            value = Rabin::<WINDOW_BYTES>.slide(value, leaving, entering);
         }
         if end == self.sizes.max() { backup } else { end }
     }
@@ -80,7 +82,7 @@ impl Chunker for Tttd {
 /// `d` of the definition.
 #[allow(clippy::cast_precision_loss)]
 fn positions_per_candidate(sizes: Sizes) -> f64 {
-    let first = first::<RabinHash>(sizes);
+    let first = first::<Hash>(sizes);
     let (goal, n) = ((sizes.expected() - first) as f64, (sizes.max() - first) as f64);
     solve_increasing(1.0, 8.0 * goal, goal, |d| {
         let q = exp_minus(n / d);

@@ -20,11 +20,11 @@
 //! stages are. Instruction sets without gathers do the same lane by lane.
 
 use crate::crc::{self, CrcHash};
-use crate::gear::GearHash;
-use crate::rolling::{Rolling, RollingHash};
+use crate::rolling::{CutHash, Rolling};
 use crate::{Chunker, Isa, Sizes};
 use alloc::vec;
 use alloc::vec::Vec;
+use siltstone_rolling::{Gear, RollingHash};
 use siltstone_simd::{Kernel, Simd};
 
 /// Bytes whose candidates are found before their cuts: their bitmap takes an eighth of it. A power of two would put the
@@ -32,7 +32,7 @@ use siltstone_simd::{Kernel, Simd};
 const SEGMENT_BYTES: usize = (1 << 20) + 16 * 256;
 
 /// A rolling hash in many lanes.
-pub(crate) trait LanesHash: RollingHash<Value = u32> {
+pub(crate) trait LanesHash: CutHash + RollingHash<Value = u32> {
     /// The values one byte on. The bytes are the lowest of each lane.
     fn slide_lanes<S: Simd>(&self, s: S, value: S::Word, leaving: S::Word, entering: S::Word) -> S::Word;
 
@@ -40,10 +40,10 @@ pub(crate) trait LanesHash: RollingHash<Value = u32> {
     fn lanes_below<S: Simd>(s: S, value: S::Word, threshold: u32) -> u64;
 }
 
-impl LanesHash for GearHash {
+impl LanesHash for Gear {
     #[inline(always)]
     fn slide_lanes<S: Simd>(&self, s: S, value: S::Word, _: S::Word, entering: S::Word) -> S::Word {
-        s.words_add(s.words_add(value, value), s.words_lookup(&self.table, entering))
+        s.words_add(s.words_add(value, value), s.words_lookup(self.table(), entering))
     }
 
     #[inline(always)]
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn segments_do_not_show_in_gear() {
-        segments_do_not_show(&GearHash::new());
+        segments_do_not_show(&Gear::new());
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         let sizes = Sizes::quarter(8 << 10).unwrap();
         for isa in [Isa::SCALAR, Isa::best()] {
             for len in [SEGMENT_BYTES, SEGMENT_BYTES + 32, SEGMENT_BYTES + 49, data.len()] {
-                let gear = TwoStage::new("ss", GearHash::new(), sizes, isa);
+                let gear = TwoStage::new("ss", Gear::new(), sizes, isa);
                 assert_eq!(lengths(&gear, &data[..len]), lengths(&gear.rolling, &data[..len]));
                 let crc = TwoStage::new("ss", CrcHash, sizes, isa);
                 assert_eq!(lengths(&crc, &data[..len]), lengths(&crc.rolling, &data[..len]));

@@ -148,8 +148,17 @@ proptest! {
             let mut samples = Vec::new();
             let cut = chunker.cut_sampling(&data, |sample| samples.push(sample));
             prop_assert_eq!(cut, chunker.cut(&data));
-            let candidates = (32..=cut).filter_map(|end| (oracle.hash)(&data[end - 32..end]).map(|hash| Sample { end, hash }));
-            prop_assert_eq!(samples, candidates.collect::<Vec<_>>(), "{}", isa);
+            let candidates = |chunk: &[u8]| -> Vec<Sample> {
+                let hash = |end: usize| (oracle.hash)(&chunk[end - 32..end]).map(|hash| Sample { end, hash });
+                (32..=chunk.len()).filter_map(hash).collect()
+            };
+            prop_assert_eq!(&samples, &candidates(&data[..cut]), "{}", isa);
+            // However large a chunk is.
+            for chunk in [&data[..cut], &data] {
+                samples.clear();
+                chunker.samples(chunk, |sample| samples.push(sample));
+                prop_assert_eq!(&samples, &candidates(chunk), "{}, of {}", isa, chunk.len());
+            }
         }
     }
 }

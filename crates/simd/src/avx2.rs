@@ -2,10 +2,10 @@
 
 use crate::isa::{Level, isa};
 use crate::sse::{last_word, proven};
-use crate::{AesKeys, Isa, Matrix, Simd, Words};
+use crate::{AesKeys, Isa, Matrix, Simd, Words, matrix};
 use core::arch::x86_64::*;
 
-/// The proof that AVX2, and GFNI and VAES if `GFNI`, can be executed.
+/// The proof that AVX2 and what came with it (BMI, POPCNT), and GFNI and VAES if `GFNI`, can be executed.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2<const GFNI: bool>(());
 
@@ -43,6 +43,31 @@ impl<const GFNI: bool> Simd for Avx2<GFNI> {
     #[inline(always)]
     fn min(self, a: __m256i, b: __m256i) -> __m256i {
         proven!(_mm256_min_epu8(a, b))
+    }
+    #[inline(always)]
+    fn add(self, a: __m256i, b: __m256i) -> __m256i {
+        proven!(_mm256_add_epi8(a, b))
+    }
+    #[inline(always)]
+    fn mean(self, a: __m256i, b: __m256i) -> __m256i {
+        proven!(_mm256_avg_epu8(a, b))
+    }
+    #[inline(always)]
+    fn shl<const BITS: i32>(self, a: __m256i) -> __m256i {
+        proven!(if GFNI {
+            _mm256_gf2p8affine_epi64_epi8::<0>(a, _mm256_set1_epi64x(matrix::shifted_up(BITS) as i64))
+        } else {
+            // No byte keeps what its neighbour shifted into it.
+            _mm256_and_si256(_mm256_slli_epi16::<BITS>(a), _mm256_set1_epi8((0xFF_u8 << BITS) as i8))
+        })
+    }
+    #[inline(always)]
+    fn shr<const BITS: i32>(self, a: __m256i) -> __m256i {
+        proven!(if GFNI {
+            _mm256_gf2p8affine_epi64_epi8::<0>(a, _mm256_set1_epi64x(matrix::shifted_down(BITS) as i64))
+        } else {
+            _mm256_and_si256(_mm256_srli_epi16::<BITS>(a), _mm256_set1_epi8((0xFF_u8 >> BITS) as i8))
+        })
     }
     #[inline(always)]
     fn sub_saturating(self, a: __m256i, b: __m256i) -> __m256i {
@@ -150,6 +175,14 @@ impl<const GFNI: bool> Words for Avx2<GFNI> {
     #[inline(always)]
     fn words_add(self, a: __m256i, b: __m256i) -> __m256i {
         proven!(_mm256_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn words_max(self, a: __m256i, b: __m256i) -> __m256i {
+        proven!(_mm256_max_epu32(a, b))
+    }
+    #[inline(always)]
+    fn words_min(self, a: __m256i, b: __m256i) -> __m256i {
+        proven!(_mm256_min_epu32(a, b))
     }
     #[inline(always)]
     fn words_mul(self, a: __m256i, b: __m256i) -> __m256i {

@@ -2,7 +2,7 @@
 
 use crate::isa::{Level, isa};
 use crate::sse::{last_word, proven};
-use crate::{AesKeys, Isa, Matrix, Simd, Words};
+use crate::{AesKeys, Isa, Matrix, Simd, Words, matrix};
 use core::arch::x86_64::*;
 
 /// The proof that AVX-512 F, BW, VL and DQ, and VBMI, GFNI and VAES if `GFNI`, can be executed.
@@ -43,6 +43,31 @@ impl<const GFNI: bool> Simd for Avx512<GFNI> {
     #[inline(always)]
     fn min(self, a: __m512i, b: __m512i) -> __m512i {
         proven!(_mm512_min_epu8(a, b))
+    }
+    #[inline(always)]
+    fn add(self, a: __m512i, b: __m512i) -> __m512i {
+        proven!(_mm512_add_epi8(a, b))
+    }
+    #[inline(always)]
+    fn mean(self, a: __m512i, b: __m512i) -> __m512i {
+        proven!(_mm512_avg_epu8(a, b))
+    }
+    #[inline(always)]
+    fn shl<const BITS: i32>(self, a: __m512i) -> __m512i {
+        proven!(if GFNI {
+            _mm512_gf2p8affine_epi64_epi8::<0>(a, _mm512_set1_epi64(matrix::shifted_up(BITS) as i64))
+        } else {
+            // No byte keeps what its neighbour shifted into it.
+            _mm512_and_si512(_mm512_sll_epi16(a, _mm_cvtsi32_si128(BITS)), _mm512_set1_epi8((0xFF_u8 << BITS) as i8))
+        })
+    }
+    #[inline(always)]
+    fn shr<const BITS: i32>(self, a: __m512i) -> __m512i {
+        proven!(if GFNI {
+            _mm512_gf2p8affine_epi64_epi8::<0>(a, _mm512_set1_epi64(matrix::shifted_down(BITS) as i64))
+        } else {
+            _mm512_and_si512(_mm512_srl_epi16(a, _mm_cvtsi32_si128(BITS)), _mm512_set1_epi8((0xFF_u8 >> BITS) as i8))
+        })
     }
     #[inline(always)]
     fn sub_saturating(self, a: __m512i, b: __m512i) -> __m512i {
@@ -156,6 +181,14 @@ impl<const GFNI: bool> Words for Avx512<GFNI> {
     #[inline(always)]
     fn words_add(self, a: __m512i, b: __m512i) -> __m512i {
         proven!(_mm512_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn words_max(self, a: __m512i, b: __m512i) -> __m512i {
+        proven!(_mm512_max_epu32(a, b))
+    }
+    #[inline(always)]
+    fn words_min(self, a: __m512i, b: __m512i) -> __m512i {
+        proven!(_mm512_min_epu32(a, b))
     }
     #[inline(always)]
     fn words_mul(self, a: __m512i, b: __m512i) -> __m512i {

@@ -179,13 +179,17 @@ macro_rules! has {
 levels! {
     Sse2 true, crate::Sse::<false>::new(), run_sse2 "sse2";
     Ssse3 has!("ssse3"), crate::Sse::<true>::new(), run_ssse3 "ssse3";
-    Avx2 has!("avx2"), crate::Avx2::<false>::new(), run_avx2 "avx2";
-    Avx2Gfni has!("avx2", "gfni", "aes", "vaes"), crate::Avx2::<true>::new(), run_avx2_gfni "avx2,gfni,aes,vaes";
-    Avx512 has!("avx512f", "avx512bw", "avx512vl", "avx512dq", "bmi1", "bmi2", "lzcnt"),
-        crate::Avx512::<false>::new(), run_avx512 "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,lzcnt";
-    Avx512Gfni has!("avx512f", "avx512bw", "avx512vl", "avx512dq", "bmi1", "bmi2", "lzcnt", "avx512vbmi", "gfni", "aes", "vaes"),
+    Avx2 has!("avx2", "bmi1", "bmi2", "lzcnt", "popcnt"),
+        crate::Avx2::<false>::new(), run_avx2 "avx2,bmi1,bmi2,lzcnt,popcnt";
+    Avx2Gfni has!("avx2", "bmi1", "bmi2", "lzcnt", "popcnt", "gfni", "aes", "vaes"),
+        crate::Avx2::<true>::new(), run_avx2_gfni "avx2,bmi1,bmi2,lzcnt,popcnt,gfni,aes,vaes";
+    Avx512 has!("avx512f", "avx512bw", "avx512vl", "avx512dq", "bmi1", "bmi2", "lzcnt", "popcnt"),
+        crate::Avx512::<false>::new(), run_avx512 "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,lzcnt,popcnt";
+    Avx512Gfni has!(
+        "avx512f", "avx512bw", "avx512vl", "avx512dq", "bmi1", "bmi2", "lzcnt", "popcnt", "avx512vbmi", "gfni", "aes", "vaes"
+    ),
         crate::Avx512::<true>::new(), run_avx512_gfni
-        "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,lzcnt,avx512vbmi,gfni,aes,vaes";
+        "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,lzcnt,popcnt,avx512vbmi,gfni,aes,vaes";
 }
 
 #[cfg(target_arch = "aarch64")]

@@ -42,6 +42,21 @@ impl Matrix {
     }
 }
 
+/// The `rows` of the matrix that shifts a byte up by `bits`: each row of the identity, as many places further.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) const fn shifted_up(bits: i32) -> u64 {
+    IDENTITY >> (8 * bits)
+}
+
+/// The same down.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) const fn shifted_down(bits: i32) -> u64 {
+    IDENTITY << (8 * bits)
+}
+
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+const IDENTITY: u64 = 0x0102_0408_1020_4080;
+
 const fn apply(columns: [u8; 8], byte: u8) -> u8 {
     let (mut sum, mut bit) = (0, 0);
     while bit < 8 {

@@ -61,6 +61,22 @@ impl Simd for Neon {
         proven!(vminq_u8(a, b))
     }
     #[inline(always)]
+    fn add(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        proven!(vaddq_u8(a, b))
+    }
+    #[inline(always)]
+    fn mean(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        proven!(vrhaddq_u8(a, b))
+    }
+    #[inline(always)]
+    fn shl<const BITS: i32>(self, a: uint8x16_t) -> uint8x16_t {
+        proven!(vshlq_n_u8::<BITS>(a))
+    }
+    #[inline(always)]
+    fn shr<const BITS: i32>(self, a: uint8x16_t) -> uint8x16_t {
+        proven!(vshrq_n_u8::<BITS>(a))
+    }
+    #[inline(always)]
     fn sub_saturating(self, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
         proven!(vqsubq_u8(a, b))
     }
@@ -132,6 +148,14 @@ impl Words for Neon {
     #[inline(always)]
     fn words_add(self, a: uint32x4_t, b: uint32x4_t) -> uint32x4_t {
         proven!(vaddq_u32(a, b))
+    }
+    #[inline(always)]
+    fn words_max(self, a: uint32x4_t, b: uint32x4_t) -> uint32x4_t {
+        proven!(vmaxq_u32(a, b))
+    }
+    #[inline(always)]
+    fn words_min(self, a: uint32x4_t, b: uint32x4_t) -> uint32x4_t {
+        proven!(vminq_u32(a, b))
     }
     #[inline(always)]
     fn words_mul(self, a: uint32x4_t, b: uint32x4_t) -> uint32x4_t {

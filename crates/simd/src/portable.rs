@@ -85,6 +85,23 @@ impl Simd for Portable {
         lanes(&a, &b, |a, b| if a < b { a } else { b })
     }
     #[inline(always)]
+    fn add(self, a: Bytes, b: Bytes) -> Bytes {
+        lanes(&a, &b, u8::wrapping_add)
+    }
+    #[inline(always)]
+    fn mean(self, a: Bytes, b: Bytes) -> Bytes {
+        // Without a ninth bit: what both have, and half of what one has, rounded up.
+        lanes(&a, &b, |a, b| (a | b) - ((a ^ b) >> 1))
+    }
+    #[inline(always)]
+    fn shl<const BITS: i32>(self, a: Bytes) -> Bytes {
+        lanes(&a, &a, |a, _| a << BITS)
+    }
+    #[inline(always)]
+    fn shr<const BITS: i32>(self, a: Bytes) -> Bytes {
+        lanes(&a, &a, |a, _| a >> BITS)
+    }
+    #[inline(always)]
     fn sub_saturating(self, a: Bytes, b: Bytes) -> Bytes {
         from_fn(|i| a[i].saturating_sub(b[i]))
     }
@@ -162,6 +179,14 @@ impl Words for Portable {
     #[inline(always)]
     fn words_add(self, a: Word, b: Word) -> Word {
         words(&a, &b, u32::wrapping_add)
+    }
+    #[inline(always)]
+    fn words_max(self, a: Word, b: Word) -> Word {
+        words(&a, &b, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    fn words_min(self, a: Word, b: Word) -> Word {
+        words(&a, &b, |a, b| if a < b { a } else { b })
     }
     #[inline(always)]
     fn words_mul(self, a: Word, b: Word) -> Word {

@@ -64,6 +64,23 @@ impl<const SHUFFLE: bool> Simd for Sse<SHUFFLE> {
         proven!(_mm_min_epu8(a, b))
     }
     #[inline(always)]
+    fn add(self, a: __m128i, b: __m128i) -> __m128i {
+        proven!(_mm_add_epi8(a, b))
+    }
+    #[inline(always)]
+    fn mean(self, a: __m128i, b: __m128i) -> __m128i {
+        proven!(_mm_avg_epu8(a, b))
+    }
+    #[inline(always)]
+    fn shl<const BITS: i32>(self, a: __m128i) -> __m128i {
+        // No byte keeps what its neighbour shifted into it.
+        proven!(_mm_and_si128(_mm_slli_epi16::<BITS>(a), _mm_set1_epi8((0xFF_u8 << BITS) as i8)))
+    }
+    #[inline(always)]
+    fn shr<const BITS: i32>(self, a: __m128i) -> __m128i {
+        proven!(_mm_and_si128(_mm_srli_epi16::<BITS>(a), _mm_set1_epi8((0xFF_u8 >> BITS) as i8)))
+    }
+    #[inline(always)]
     fn sub_saturating(self, a: __m128i, b: __m128i) -> __m128i {
         proven!(_mm_subs_epu8(a, b))
     }
@@ -147,6 +164,14 @@ impl<const SHUFFLE: bool> Words for Sse<SHUFFLE> {
         proven!(_mm_add_epi32(a, b))
     }
     #[inline(always)]
+    fn words_max(self, a: __m128i, b: __m128i) -> __m128i {
+        self.where_gt(a, b, a, b)
+    }
+    #[inline(always)]
+    fn words_min(self, a: __m128i, b: __m128i) -> __m128i {
+        self.where_gt(a, b, b, a)
+    }
+    #[inline(always)]
     fn words_mul(self, a: __m128i, b: __m128i) -> __m128i {
         proven!({
             let even = _mm_mul_epu32(a, b);
@@ -220,6 +245,16 @@ impl<const SHUFFLE: bool> Words for Sse<SHUFFLE> {
 
 #[allow(clippy::unused_self)] // It is the proof.
 impl<const SHUFFLE: bool> Sse<SHUFFLE> {
+    /// Words of `x` where `a > b`, unsigned, those of `y` elsewhere.
+    #[inline(always)]
+    fn where_gt(self, a: __m128i, b: __m128i, x: __m128i, y: __m128i) -> __m128i {
+        proven!({
+            let sign = _mm_set1_epi32(i32::MIN);
+            let greater = _mm_cmpgt_epi32(_mm_xor_si128(a, sign), _mm_xor_si128(b, sign));
+            _mm_or_si128(_mm_and_si128(greater, x), _mm_andnot_si128(greater, y))
+        })
+    }
+
     /// Word j of vector i becomes word i of vector j.
     #[inline(always)]
     fn transposed(self, [a, b, c, d]: [__m128i; 4]) -> [__m128i; 4] {

@@ -45,6 +45,14 @@ pub trait Simd: Words {
     fn splat(self, byte: u8) -> Self::Bytes;
     fn max(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
     fn min(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
+    /// Sums, less 256 where they reach it.
+    fn add(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
+    /// Means, rounded up.
+    fn mean(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
+    /// Each lane shifted up by `BITS` (1 to 7), by itself.
+    fn shl<const BITS: i32>(self, a: Self::Bytes) -> Self::Bytes;
+    /// Each lane shifted down by `BITS` (1 to 7), by itself.
+    fn shr<const BITS: i32>(self, a: Self::Bytes) -> Self::Bytes;
     /// `a - b` where that is positive, 0 elsewhere: 0 exactly where `a <= b`.
     fn sub_saturating(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
     fn xor(self, a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
@@ -103,6 +111,8 @@ pub trait Words: Copy + Send + Sync + 'static {
     /// Over the first `WORDS` of `into`.
     fn words_store(self, a: Self::Word, into: &mut [u32; 16]);
     fn words_add(self, a: Self::Word, b: Self::Word) -> Self::Word;
+    fn words_max(self, a: Self::Word, b: Self::Word) -> Self::Word;
+    fn words_min(self, a: Self::Word, b: Self::Word) -> Self::Word;
     /// Low halves of the products.
     fn words_mul(self, a: Self::Word, b: Self::Word) -> Self::Word;
     fn words_xor(self, a: Self::Word, b: Self::Word) -> Self::Word;

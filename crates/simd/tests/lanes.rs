@@ -35,6 +35,13 @@ impl Kernel for Bytes<'_> {
         assert_eq!(bytes(s, s.min(a, b)), pairs().map(|(a, b)| a.min(b)).collect::<Vec<_>>(), "min");
         let differences = pairs().map(|(a, b)| a.saturating_sub(b)).collect::<Vec<_>>();
         assert_eq!(bytes(s, s.sub_saturating(a, b)), differences, "sub_saturating");
+        assert_eq!(bytes(s, s.add(a, b)), pairs().map(|(a, b)| a.wrapping_add(b)).collect::<Vec<_>>(), "add");
+        let mean = |(a, b)| (u16::from(a) + u16::from(b)).div_ceil(2) as u8;
+        assert_eq!(bytes(s, s.mean(a, b)), pairs().map(mean).collect::<Vec<_>>(), "mean");
+        assert_eq!(bytes(s, s.shl::<4>(a)), pairs().map(|(a, _)| a << 4).collect::<Vec<_>>(), "shl");
+        assert_eq!(bytes(s, s.shl::<1>(a)), pairs().map(|(a, _)| a << 1).collect::<Vec<_>>(), "shl");
+        assert_eq!(bytes(s, s.shr::<2>(a)), pairs().map(|(a, _)| a >> 2).collect::<Vec<_>>(), "shr");
+        assert_eq!(bytes(s, s.shr::<7>(a)), pairs().map(|(a, _)| a >> 7).collect::<Vec<_>>(), "shr");
         assert_eq!(bytes(s, s.xor(a, b)), pairs().map(|(a, b)| a ^ b).collect::<Vec<_>>(), "xor");
         assert_eq!(bytes(s, s.and(a, b)), pairs().map(|(a, b)| a & b).collect::<Vec<_>>(), "and");
         assert_eq!(s.eq(a, b), mask(pairs().map(|(a, b)| a == b)), "eq");
@@ -74,6 +81,8 @@ impl Kernel for Words<'_> {
         };
         assert_eq!(found(s.words_splat(first[3])), vec![first[3]; S::WORDS]);
         assert_eq!(found(s.words_add(a, b)), want(&u32::wrapping_add));
+        assert_eq!(found(s.words_max(a, b)), want(&u32::max));
+        assert_eq!(found(s.words_min(a, b)), want(&u32::min));
         assert_eq!(found(s.words_mul(a, b)), want(&u32::wrapping_mul));
         assert_eq!(found(s.words_xor(a, b)), want(&|a, b| a ^ b));
         assert_eq!(found(s.words_shl::<4>(a)), want(&|a, _| a << 4));

@@ -1,12 +1,11 @@
-//! Rabin: the fingerprint of the last 48 bytes, as a polynomial over GF(2).
+//! Rabin: the fingerprint of the last bytes, as a polynomial over GF(2).
 //!
-//! Sources: LBFS, SOSP'01, section 3.1, from which content-defined chunking comes; Rabin, Fingerprinting by Random
-//! Polynomials, 1981. Where to cut is told in `rolling.rs`; the hash, which is format:
+//! Source: Rabin, Fingerprinting by Random Polynomials, 1981. The definition, which is format; W is the window in bytes:
 //!
 //! ```text
-//! M(x)  the window as a polynomial: its first byte's highest bit is the coefficient of x^383, its last byte's lowest of 1
+//! M(x)  the window as a polynomial: its first byte's highest bit is the coefficient of x^(8 W - 1), its last byte's lowest of 1
 //! P(x)  x^64 + 0x243F6A8885A30907, the bits being the coefficients of x^63 .. 1
-//! h     the complement of the 64 coefficients of M mod P
+//! h     the 64 coefficients of M mod P
 //! ```
 //!
 //! Reasons:
@@ -14,44 +13,36 @@
 //!    such polynomial of degree 64 whose low coefficients are at or above the first 64 binary digits of pi's fraction:
 //!    nobody chose it. Polynomials of few terms would do for collisions, but their highest coefficients hang on few bits.
 //! 2. **Two tables.** Appending a byte multiplies by x^8 and reduces what overflows (`ENTERING`, x^64 times a byte); the
-//!    byte that leaves has by then been multiplied by x^384, which `LEAVING` takes back.
+//!    byte that leaves has by then been multiplied by x^(8 W), which `LEAVING` takes back.
+//! 3. **Zeros before the begin change nothing**: they add nothing to M.
 //!
 //! Cost: a shift, two table lookups and three exclusive ors per byte, one lookup and one of these waiting for the byte
 //! before.
 
-use crate::average::floor;
-use crate::rolling::RollingHash;
+use crate::RollingHash;
 
 /// P without its x^64.
 const POLYNOMIAL: u64 = 0x243F_6A88_85A3_0907;
-const WINDOW_BYTES: usize = 48;
 
 static ENTERING: [u64; 256] = multiples(64);
-static LEAVING: [u64; 256] = multiples(8 * WINDOW_BYTES);
 
-/// The fingerprint of 48 bytes, not complemented.
+/// The fingerprint of so many bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RabinHash;
+pub struct Rabin<const WINDOW_BYTES: usize>;
 
-impl RollingHash for RabinHash {
+impl<const WINDOW_BYTES: usize> Rabin<WINDOW_BYTES> {
+    const LEAVING: &'static [u64; 256] = &multiples(8 * WINDOW_BYTES);
+}
+
+impl<const WINDOW_BYTES: usize> RollingHash for Rabin<WINDOW_BYTES> {
     const WINDOW_BYTES: usize = WINDOW_BYTES;
     type Value = u64;
 
     #[inline(always)]
     fn slide(&self, value: u64, leaving: u8, entering: u8) -> u64 {
         let [overflow, ..] = value.to_be_bytes();
-        let joined = value << 8 ^ u64::from(entering) ^ LEAVING[usize::from(leaving)];
+        let joined = value << 8 ^ u64::from(entering) ^ Self::LEAVING[usize::from(leaving)];
         joined ^ ENTERING[usize::from(overflow)]
-    }
-
-    fn threshold(positions: f64) -> u64 {
-        const VALUES: f64 = 18_446_744_073_709_551_616.0;
-        floor(VALUES / positions)
-    }
-
-    #[inline(always)]
-    fn is_below(value: u64, threshold: u64) -> bool {
-        !value < threshold
     }
 }
 

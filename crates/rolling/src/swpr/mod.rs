@@ -1,0 +1,181 @@
+//! SWPR: windows that roll side by side, each a subwindow of several bytes at a time.
+//!
+//! Source: Odess, TOS, section 3.4, and Table 3 for the numbers of windows. The definition, which is format; W windows (2, 4 or 8)
+//! make values of B = 128 / W bits:
+//!
+//! ```text
+//! v(L)   the subwindow of W bytes that end at L, as a big-endian number, its parts of B bits added:
+//!        W = 2, 4: the number itself;  W = 8: the sum of four numbers of 16 bits
+//! h(L)   (h(L - W) << 4) + v(L)         (mod 2^B)
+//!      = sum over j in 0 .. B / 4 of v(L - W j) << 4 j:  the 32 bytes before L, whatever W is
+//! ```
+//!
+//! Reasons:
+//! 1. **Bytes that are not there are 0**, as in the paper's algorithms, so every place of a chunk has a value. Algorithm 1 also
+//!    takes the first byte of a chunk for one that is not there, Algorithm 2 does not; nor do we.
+//! 2. **W = 8**: the paper says that eight bytes are mapped to 16 bits, not how. A sum lets all of them count.
+//! 3. **Vectors need no rolling**: the sum is a FIR filter, which gives the values of many neighbouring places at once,
+//!    the same to the bit ([`Roll`] by words; [`Tops`] the highest bytes only, by bytes).
+
+mod tops;
+mod vectors;
+
+pub use tops::Tops;
+pub use vectors::{GROUP, Group, Roll};
+
+/// Bytes that decide on a value.
+pub const WINDOW_BYTES: usize = 32;
+
+/// `h(end)` for four windows, summed from its terms.
+///
+/// # Panics
+/// If `end` is not in `32 ..= data.len()`.
+#[inline(always)]
+pub fn hash(data: &[u8], end: usize) -> u32 {
+    let window = &data[end - WINDOW_BYTES..end];
+    window.chunks_exact(4).fold(0, |sum: u32, word| {
+        let word = word.first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
+        (sum << 4).wrapping_add(word)
+    })
+}
+
+/// The values of one place after another, `WINDOWS` rolling in turn: the definition word for word.
+#[derive(Clone, Debug)]
+pub struct Rolled<const WINDOWS: usize> {
+    /// The last value of each window.
+    values: [u64; WINDOWS],
+    /// Whose turn it is.
+    turn: usize,
+    /// The bytes before, the last one lowest.
+    bytes: u64,
+}
+
+impl<const WINDOWS: usize> Rolled<WINDOWS> {
+    /// Bits of a value.
+    pub const BITS: u32 = 128 / WINDOWS as u32;
+
+    /// With no bytes before.
+    pub fn new() -> Self {
+        Self { values: [0; WINDOWS], turn: 0, bytes: 0 }
+    }
+
+    /// The value of the place after `byte`.
+    #[inline(always)]
+    pub fn next(&mut self, byte: u8) -> u64 {
+        self.bytes = self.bytes << 8 | u64::from(byte);
+        self.turn = (self.turn + 1) % WINDOWS;
+        let value = (self.values[self.turn] << 4).wrapping_add(self.subwindow()) & u64::MAX >> (64 - Self::BITS);
+        self.values[self.turn] = value;
+        value
+    }
+
+    #[inline(always)]
+    fn subwindow(&self) -> u64 {
+        let bytes = self.bytes & u64::MAX >> (64 - 8 * WINDOWS);
+        if WINDOWS < 8 {
+            return bytes;
+        }
+        (0..4).fold(0, |sum, part| sum + (bytes >> (16 * part) & 0xFFFF))
+    }
+}
+
+impl<const WINDOWS: usize> Default for Rolled<WINDOWS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use siltstone_simd::{Isa, Kernel, Simd};
+
+    fn noise(len: usize) -> Vec<u8> {
+        let mut bytes = alloc::vec![0; len];
+        blake3::Hasher::new().update(b"swpr").finalize_xof().fill(&mut bytes);
+        bytes
+    }
+
+    /// `h(end)` of the definition's last line.
+    fn defined(windows: usize, data: &[u8], end: usize) -> u64 {
+        let bits = 128 / windows;
+        let byte = |at: usize| if at < 64 { 0 } else { u128::from(data[at - 64]) };
+        let value = |j: usize| {
+            let last = 64 + end - windows * j;
+            let number = (last - windows..last).fold(0, |number, at| number << 8 | byte(at));
+            if windows == 8 { (0..4).map(|part| number >> (16 * part) & 0xFFFF).sum() } else { number }
+        };
+        let sum = (0..bits / 4).fold(0, |sum: u128, j| sum + (value(j) << (4 * j)));
+        u64::try_from(sum % (1 << bits)).unwrap()
+    }
+
+    fn rolls_as_defined<const WINDOWS: usize>() {
+        let data = noise(100);
+        let mut rolled = Rolled::<WINDOWS>::new();
+        for end in 1..=100 {
+            assert_eq!(rolled.next(data[end - 1]), defined(WINDOWS, &data, end), "{WINDOWS} windows, {end}");
+        }
+    }
+
+    #[test]
+    fn rolled_values_are_those_of_the_definition() {
+        rolls_as_defined::<2>();
+        rolls_as_defined::<4>();
+        rolls_as_defined::<8>();
+    }
+
+    #[test]
+    fn the_sum_of_terms_is_the_rolled_value() {
+        let data = noise(200);
+        for end in WINDOW_BYTES..=200 {
+            assert_eq!(u64::from(hash(&data, end)), defined(4, &data, end));
+        }
+    }
+
+    /// Every value found by words, and none above the boundary missed by bytes.
+    struct Forms<'d>(&'d [u8]);
+
+    impl Kernel for Forms<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) {
+            let data = &[&[0; 32], self.0].concat()[..];
+            let value = |at: usize| u32::try_from(defined(4, self.0, at - 32 + 1)).unwrap();
+            let mut roll = Roll::new(s);
+            for at in (32..data.len() - GROUP).step_by(GROUP) {
+                let hashes = roll.next(s, &data[at - 3..at + GROUP]);
+                for (i, hash) in hashes.into_iter().take(GROUP / S::WORDS).enumerate() {
+                    let mut words = [0; 16];
+                    s.words_store(hash, &mut words);
+                    for (j, word) in words[..S::WORDS].iter().enumerate() {
+                        assert_eq!(*word, value(at + i * S::WORDS + j), "{}", S::ISA);
+                    }
+                }
+            }
+            for boundary in [0, 1, 1 << 24, 0x7FFF_FFFF, 0xF7FF_FFFF, 0xFDFF_FFFF, 0xFF7F_FFFF, u32::MAX] {
+                let mut tops = Tops::new(s, boundary);
+                let mut let_through = 0;
+                for at in (32..data.len() - S::LANES).step_by(S::LANES) {
+                    let mask = tops.next(s, &data[at - Tops::<S>::BEFORE..at + S::LANES]);
+                    let_through += mask.count_ones();
+                    for lane in (0..S::LANES).filter(|lane| mask >> lane & 1 == 0) {
+                        assert!(value(at + lane) < boundary, "{}, {boundary:x}", S::ISA);
+                    }
+                }
+                if boundary > 0xF700_0000 && data.iter().any(|byte| *byte > 0) {
+                    assert!(let_through as usize * 10 < data.len(), "{}, {boundary:x}: {let_through}", S::ISA);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn vectors_find_the_same_on_every_instruction_set() {
+        for isa in Isa::available() {
+            isa.run(Forms(&noise(20_000)));
+            isa.run(Forms(&noise(20_000).into_iter().map(|byte| byte | 0xF0).collect::<Vec<_>>()));
+        }
+    }
+}
