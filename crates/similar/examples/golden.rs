@@ -1,0 +1,21 @@
+//! Freezes the features of new methods: writes `tests/golden/NAME.txt` for each name given that has none yet. Files that are
+//! there stay as they are, for ever.
+//! `cargo run --release -p siltstone-similar --example golden -- NAME...`
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::golden::{cases, line, path};
+use siltstone_similar::Isa;
+use std::fs::OpenOptions;
+use std::io::Write;
+
+fn main() -> std::io::Result<()> {
+    for name in std::env::args().skip(1) {
+        let lines: Vec<String> = cases(&name).iter().map(|case| line(case, Isa::SCALAR) + "\n").collect();
+        let mut file = OpenOptions::new().write(true).create_new(true).open(path(&name))?;
+        write!(file, "# Never edited: see tests/golden.rs.\n{}", lines.concat())?;
+        println!("{}: {} cases", path(&name), lines.len());
+    }
+    Ok(())
+}

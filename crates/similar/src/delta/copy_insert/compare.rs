@@ -1,0 +1,112 @@
+//! Where two stretches of bytes are equal: the only thing vectors are needed for here.
+//!
+//! All is made of one question: which of 64 pairs of bytes are equal? Every instruction set gives the same answer, so the same
+//! matches are found, and the same deltas written, on every machine.
+
+use siltstone_simd::Simd;
+
+/// Bytes compared at once.
+pub(super) const BLOCK_BYTES: usize = 64;
+const WORD_BYTES: usize = 8;
+
+type Block = [u8; BLOCK_BYTES];
+
+/// What answers the question.
+pub(super) trait Compare: Copy {
+    /// A bit for each pair of bytes, set where they are equal, the lowest for the first.
+    fn equal(self, one: &Block, other: &Block) -> u64;
+}
+
+/// With the vectors of an instruction set.
+#[derive(Clone, Copy)]
+pub(super) struct Vectors<S>(pub(super) S);
+
+impl<S: Simd> Compare for Vectors<S> {
+    #[inline(always)]
+    fn equal(self, one: &Block, other: &Block) -> u64 {
+        let mut equal = 0;
+        let mut at = 0;
+        while at < BLOCK_BYTES {
+            equal |= self.0.eq(self.0.load(one, at), self.0.load(other, at)) << at;
+            at += S::LANES;
+        }
+        equal
+    }
+}
+
+/// Byte by byte.
+#[derive(Clone, Copy)]
+pub(super) struct Scalar;
+
+impl Compare for Scalar {
+    #[inline(always)]
+    fn equal(self, one: &Block, other: &Block) -> u64 {
+        equal_bytes(one, other)
+    }
+}
+
+/// The same for up to 64 pairs; bits of pairs that are not there are 0.
+#[inline(always)]
+fn equal_bytes(one: &[u8], other: &[u8]) -> u64 {
+    one.iter().zip(other).rev().fold(0, |equal, (one, other)| equal << 1 | u64::from(one == other))
+}
+
+/// Which of the first 64 bytes of both are equal.
+#[inline(always)]
+pub(super) fn equal_mask(compare: impl Compare, one: &[u8], other: &[u8]) -> u64 {
+    match (one.first_chunk(), other.first_chunk()) {
+        (Some(one), Some(other)) => compare.equal(one, other),
+        _ => {
+            let bytes = one.len().min(other.len());
+            equal_bytes(&one[..bytes], &other[..bytes])
+        }
+    }
+}
+
+/// How many bytes at the begin of both are equal, at most `bytes_max`. What lies behind these is read too: whole blocks are faster.
+#[inline(always)]
+pub(super) fn common_prefix(compare: impl Compare, mut one: &[u8], mut other: &[u8], bytes_max: usize) -> usize {
+    let mut bytes = 0;
+    while bytes < bytes_max {
+        let (Some((block, rest)), Some((other_block, other_rest))) = (one.split_first_chunk(), other.split_first_chunk())
+        else {
+            bytes += one.iter().zip(other).take_while(|(one, other)| one == other).count();
+            break;
+        };
+        let equal = compare.equal(block, other_block);
+        if equal != u64::MAX {
+            bytes += equal.trailing_ones() as usize;
+            break;
+        }
+        bytes += BLOCK_BYTES;
+        (one, other) = (rest, other_rest);
+    }
+    bytes.min(bytes_max)
+}
+
+/// How many bytes at the end of both are equal, at most `bytes_max`. What lies before these is read too.
+#[inline(always)]
+pub(super) fn common_suffix(compare: impl Compare, mut one: &[u8], mut other: &[u8], bytes_max: usize) -> usize {
+    let mut bytes = 0;
+    while bytes < bytes_max {
+        let (Some((rest, block)), Some((other_rest, other_block))) = (one.split_last_chunk(), other.split_last_chunk())
+        else {
+            bytes += one.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other).count();
+            break;
+        };
+        let equal = compare.equal(block, other_block);
+        if equal != u64::MAX {
+            bytes += equal.leading_ones() as usize;
+            break;
+        }
+        bytes += BLOCK_BYTES;
+        (one, other) = (rest, other_rest);
+    }
+    bytes.min(bytes_max)
+}
+
+/// The word of eight bytes at `at`; `None` if it does not lie in `bytes`.
+#[inline(always)]
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at + WORD_BYTES)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+}

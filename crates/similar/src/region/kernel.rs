@@ -1,0 +1,258 @@
+//! The calls to the zstd library, made safe: compressing and decompressing the end of a slice with its begin as prefix, and writing
+//! sequences that were found elsewhere.
+//!
+//! Prefix and text lie in one slice because zstd then treats them as one: its loops for a past that lies elsewhere are slower
+//! (see `encoder.rs`). Contexts are reused; a prefix is referred to for one call only.
+
+#![allow(unsafe_code)]
+
+use alloc::vec::Vec;
+use core::ffi::CStr;
+use core::ptr::NonNull;
+pub(super) use zstd_sys::{ZSTD_Sequence as Sequence, ZSTD_cParameter as Parameter};
+use zstd_sys::{ZSTD_CCtx, ZSTD_DCtx, ZSTD_ResetDirective, ZSTD_format_e};
+
+/// `ZSTD_c_format` and `ZSTD_d_format`, by the names the bindings have.
+const C_FORMAT: Parameter = Parameter::ZSTD_c_experimentalParam2;
+const D_FORMAT: zstd_sys::ZSTD_dParameter = zstd_sys::ZSTD_dParameter::ZSTD_d_experimentalParam1;
+
+/// The most bytes that a block of a frame can hold.
+pub(super) const BLOCK_BYTES_MAX: usize = 128 << 10;
+
+/// What the library complains about.
+pub(super) type Complaint = &'static str;
+
+/// A compressor that writes frames without magic number, content size and checksum.
+pub(super) struct Compressor(NonNull<ZSTD_CCtx>);
+
+// SAFETY: a context is memory of its own without ties to a thread; `&mut self` is needed for all that changes it.
+unsafe impl Send for Compressor {}
+// SAFETY: there is nothing to do with `&Compressor`.
+unsafe impl Sync for Compressor {}
+
+impl Compressor {
+    /// # Panics
+    /// If memory runs out.
+    pub(super) fn new() -> Self {
+        // SAFETY: no conditions; null is given where memory ran out.
+        let raw = NonNull::new(unsafe { zstd_sys::ZSTD_createCCtx() });
+        let mut compressor = Self(raw.expect("memory for a zstd context"));
+        compressor.set(C_FORMAT, ZSTD_format_e::ZSTD_f_zstd1_magicless as u32);
+        compressor.set(Parameter::ZSTD_c_contentSizeFlag, 0);
+        compressor.set(Parameter::ZSTD_c_checksumFlag, 0);
+        compressor
+    }
+
+    /// # Panics
+    /// If the library does not know the value, which is ours.
+    pub(super) fn set(&mut self, parameter: Parameter, value: u32) {
+        let value = i32::try_from(value).expect("a small number");
+        // SAFETY: the context lives; unknown values give an error.
+        let code = unsafe { zstd_sys::ZSTD_CCtx_setParameter(self.0.as_ptr(), parameter, value) };
+        if let Err(complaint) = check(code) {
+            panic!("zstd does not take {value} for {parameter:?}: {complaint}");
+        }
+    }
+
+    /// Begins a frame with a window of this logarithm.
+    fn begin(&mut self, window_log: u32) {
+        // SAFETY: the context lives.
+        let code = unsafe { zstd_sys::ZSTD_CCtx_reset(self.0.as_ptr(), ZSTD_ResetDirective::ZSTD_reset_session_only) };
+        check(code).expect("sessions can always be reset");
+        self.set(Parameter::ZSTD_c_windowLog, window_log);
+    }
+
+    /// Compresses `whole[prefix_bytes..]`, with what lies before as prefix, into `out`, whose content is replaced.
+    ///
+    /// # Panics
+    /// If memory runs out, or `whole` is shorter than the prefix.
+    pub(super) fn compress(&mut self, window_log: u32, whole: &[u8], prefix_bytes: usize, out: &mut Vec<u8>) {
+        self.begin(window_log);
+        let (prefix, text) = whole.split_at(prefix_bytes);
+        out.clear();
+        // SAFETY: no conditions.
+        out.reserve(unsafe { zstd_sys::ZSTD_compressBound(text.len()) });
+        // SAFETY: the context lives, prefix and text are readable and `out` writable for the lengths given; the prefix is
+        // referred to by the next frame only, which is finished, or given up, before this function returns.
+        let code = unsafe {
+            let context = self.0.as_ptr();
+            let code = zstd_sys::ZSTD_CCtx_refPrefix(context, prefix.as_ptr().cast(), prefix.len());
+            if zstd_sys::ZSTD_isError(code) == 0 {
+                zstd_sys::ZSTD_compress2(
+                    context,
+                    out.as_mut_ptr().cast(),
+                    out.capacity(),
+                    text.as_ptr().cast(),
+                    text.len(),
+                )
+            } else {
+                code
+            }
+        };
+        // SAFETY: `out` is what was compressed into.
+        unsafe { finish(code, out) };
+    }
+
+    /// Writes `text` as these sequences into `out`, whose content is replaced. A block ends with a sequence of length 0. Offsets may
+    /// reach beyond the begin of the text, into a prefix that only the decoder sees.
+    ///
+    /// # Panics
+    /// If memory runs out, or the sequences are not those of a text of that length in blocks of at most the window and [`BLOCK_BYTES_MAX`].
+    pub(super) fn write(&mut self, window_log: u32, sequences: &[Sequence], text: &[u8], out: &mut Vec<u8>) {
+        let block_bytes = BLOCK_BYTES_MAX.min(1 << window_log);
+        assert!(describe(sequences, block_bytes, text.len()), "sequences of another text");
+        self.begin(window_log);
+        out.clear();
+        // SAFETY: no conditions.
+        out.reserve(unsafe { zstd_sys::ZSTD_compressBound(text.len()) });
+        // SAFETY: the context lives, sequences and text are readable and `out` is writable for the lengths given. The library reads
+        // literals from the text where sequences say they lie: inside of it, as was just asserted. It reads nothing at offsets.
+        let code = unsafe {
+            zstd_sys::ZSTD_compressSequences(
+                self.0.as_ptr(),
+                out.as_mut_ptr().cast(),
+                out.capacity(),
+                sequences.as_ptr(),
+                sequences.len(),
+                text.as_ptr().cast(),
+                text.len(),
+            )
+        };
+        // SAFETY: `out` is what was written into.
+        unsafe { finish(code, out) };
+    }
+}
+
+/// Takes over what the library wrote.
+///
+/// # Panics
+/// If it complains: there was room for the worst case and parameters are sound, so memory ran out.
+///
+/// # Safety
+/// `code` is what a function returned that writes into the capacity of `out`.
+unsafe fn finish(code: usize, out: &mut Vec<u8>) {
+    match check(code) {
+        // SAFETY: so many bytes were written.
+        Ok(bytes) => unsafe { out.set_len(bytes) },
+        Err(complaint) => panic!("zstd cannot compress: {complaint}"),
+    }
+}
+
+/// Whether sequences, each of 4 bytes at least, add up to blocks and blocks to a text.
+fn describe(sequences: &[Sequence], block_bytes: usize, text_bytes: usize) -> bool {
+    let (mut all, mut block) = (0, 0);
+    for sequence in sequences {
+        let Sequence { offset, litLength, matchLength, .. } = *sequence;
+        block += litLength as usize + matchLength as usize;
+        if matchLength == 0 {
+            if offset != 0 || block > block_bytes {
+                return false;
+            }
+            all += block;
+            block = 0;
+        } else if offset == 0 || matchLength < 4 || block > block_bytes {
+            return false;
+        }
+    }
+    all == text_bytes && block == 0
+}
+
+impl Drop for Compressor {
+    fn drop(&mut self) {
+        // SAFETY: made by `ZSTD_createCCtx`, freed once.
+        unsafe { zstd_sys::ZSTD_freeCCtx(self.0.as_ptr()) };
+    }
+}
+
+/// A decompressor of such frames.
+pub(super) struct Decompressor(NonNull<ZSTD_DCtx>);
+
+// SAFETY: as for `Compressor`.
+unsafe impl Send for Decompressor {}
+// SAFETY: as for `Compressor`.
+unsafe impl Sync for Decompressor {}
+
+impl Decompressor {
+    /// # Panics
+    /// If memory runs out.
+    pub(super) fn new() -> Self {
+        // SAFETY: no conditions; null is given where memory ran out.
+        let raw = NonNull::new(unsafe { zstd_sys::ZSTD_createDCtx() });
+        let decompressor = Self(raw.expect("memory for a zstd context"));
+        // SAFETY: the context lives; unknown values give an error.
+        let code = unsafe {
+            zstd_sys::ZSTD_DCtx_setParameter(
+                decompressor.0.as_ptr(),
+                D_FORMAT,
+                ZSTD_format_e::ZSTD_f_zstd1_magicless as i32,
+            )
+        };
+        check(code).expect("a known format");
+        decompressor
+    }
+
+    /// Decompresses `payload` over `whole[prefix_bytes..]`, with what lies before as prefix; gives how many bytes it is.
+    pub(super) fn decompress(
+        &mut self,
+        whole: &mut [u8],
+        prefix_bytes: usize,
+        payload: &[u8],
+    ) -> Result<usize, Complaint> {
+        let (prefix, text) = whole.split_at_mut(prefix_bytes);
+        // SAFETY: the context lives, prefix and payload are readable and the text writable for the lengths given, none of them
+        // overlaps another; the prefix is referred to by the next frames of this call only.
+        let code = unsafe {
+            let context = self.0.as_ptr();
+            let code = zstd_sys::ZSTD_DCtx_refPrefix(context, prefix.as_ptr().cast(), prefix.len());
+            if zstd_sys::ZSTD_isError(code) == 0 {
+                zstd_sys::ZSTD_decompressDCtx(
+                    context,
+                    text.as_mut_ptr().cast(),
+                    text.len(),
+                    payload.as_ptr().cast(),
+                    payload.len(),
+                )
+            } else {
+                code
+            }
+        };
+        check(code)
+    }
+}
+
+impl Drop for Decompressor {
+    fn drop(&mut self) {
+        // SAFETY: made by `ZSTD_createDCtx`, freed once.
+        unsafe { zstd_sys::ZSTD_freeDCtx(self.0.as_ptr()) };
+    }
+}
+
+/// The window that a payload's header asks for, bytes.
+pub(super) fn window_bytes(payload: &[u8]) -> Result<u64, Complaint> {
+    let mut header = core::mem::MaybeUninit::uninit();
+    // SAFETY: the header is writable, the payload readable for its length.
+    let code = unsafe {
+        zstd_sys::ZSTD_getFrameHeader_advanced(
+            header.as_mut_ptr(),
+            payload.as_ptr().cast(),
+            payload.len(),
+            ZSTD_format_e::ZSTD_f_zstd1_magicless,
+        )
+    };
+    match check(code)? {
+        // SAFETY: 0 says that it is written.
+        0 => Ok(unsafe { header.assume_init() }.windowSize),
+        _ => Err("it ends inside its header"),
+    }
+}
+
+/// A number of the library, or its complaint.
+fn check(code: usize) -> Result<usize, Complaint> {
+    // SAFETY: no conditions; names are static, and end with a zero.
+    unsafe {
+        if zstd_sys::ZSTD_isError(code) == 0 {
+            return Ok(code);
+        }
+        Err(CStr::from_ptr(zstd_sys::ZSTD_getErrorName(code)).to_str().unwrap_or("an error without a name"))
+    }
+}

@@ -1,0 +1,75 @@
+//! A run of chunks against a set of others.
+//!
+//! The unit of delta is the *region*, not the chunk: the members of a region, one after another, are its text; the text is one
+//! zstd frame that begins with the region's bases, one after another, as its past. Matches cross the borders of chunks, one base
+//! serves many members, one entropy coder serves all; and a region without bases is an ordinary compressed region. The
+//! definition, which is format:
+//!
+//! ```text
+//! prefix    the bases, in the order in which they are listed
+//! text      the members, in theirs
+//! Raw       payload = text
+//! Zstd      payload = one frame as RFC 8878 has it, without the magic number, without content size, dictionary identifier and
+//!           checksum; its matches may reach back into the prefix, which lies before the text; its window is at most the power
+//!           of two that is not less than the bytes of prefix and text, and 1024
+//! ```
+//!
+//! How long the text is, and which chunks are bases, the holder of the region knows: the payload does not say.
+
+mod bases;
+mod decoder;
+mod encoder;
+mod error;
+mod kernel;
+mod search;
+#[cfg(test)]
+mod tests;
+
+pub use bases::{Offer, choose_bases};
+pub use decoder::RegionDecoder;
+pub use encoder::{Level, RegionEncoder};
+pub use error::RegionError;
+
+use alloc::vec::Vec;
+
+/// The most bytes that the bases and members of a region can have together: what a zstd decoder takes by default.
+pub const REGION_BYTES_MAX: usize = 128 << 20;
+
+/// How a region's payload is to be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// The payload is the text.
+    Raw,
+    /// The payload is a zstd frame.
+    Zstd,
+}
+
+/// The base-two logarithm of the window for so many bytes.
+fn window_log(bytes: usize) -> u32 {
+    bytes.max(1 << 10).next_power_of_two().ilog2()
+}
+
+/// Puts the parts one after another into the front of `whole`, which grows if it must; gives how many bytes they are.
+fn concatenate(whole: &mut [u8], parts: &[&[u8]]) -> usize {
+    let mut rest = whole;
+    let mut bytes = 0;
+    for part in parts {
+        let (front, back) = rest.split_at_mut(part.len());
+        front.copy_from_slice(part);
+        bytes += part.len();
+        rest = back;
+    }
+    bytes
+}
+
+/// The sum of the lengths.
+fn length(parts: &[&[u8]]) -> usize {
+    parts.iter().fold(0, |sum, part| sum.saturating_add(part.len()))
+}
+
+/// Makes room for so many bytes. What lies there stays: only what is new is written to.
+fn grow(whole: &mut Vec<u8>, bytes: usize) {
+    if whole.len() < bytes {
+        whole.resize(bytes, 0);
+    }
+}
