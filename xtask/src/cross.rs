@@ -1,6 +1,6 @@
 //! The tests of the crates with instruction sets in them, on processors that are not here: built with the oldest compiler they
 //! promise to build with, run by an emulator. Two more promises that only this build can hold are looked at here:
-//! `siltstone-chunk` needs no `std`, and the portable vectors become vector instructions on POWER.
+//! `siltstone-chunk` and `siltstone-similar` need no `std`, and the portable vectors become vector instructions on POWER.
 
 mod toolchain;
 
@@ -43,8 +43,23 @@ const POWER: Target = Target {
     ],
 };
 
-/// The crates with instruction sets in them.
-pub(crate) const PACKAGES: [&str; 4] = ["--package", "siltstone-simd", "--package", "siltstone-chunk"];
+/// The crates with instruction sets in them, and what they share.
+pub(crate) const PACKAGES: [&str; 8] = [
+    "--package",
+    "siltstone-simd",
+    "--package",
+    "siltstone-rolling",
+    "--package",
+    "siltstone-chunk",
+    "--package",
+    "siltstone-similar",
+];
+
+/// Without what is written in C, which would need a compiler for each processor.
+const FEATURES: [&str; 3] = ["--no-default-features", "--features", "std"];
+
+/// Crates that need no `std`: each has a user that cannot have it, `tests/no_std/lib.rs`.
+const NO_STD: [&str; 2] = ["chunk", "similar"];
 
 /// Functions of the example `speed`, and how many of these instructions they hold at least on POWER: about half of what one step
 /// of their inner loops takes, which looks at 64 or 256 bytes, sixteen at once. Each is there twice, for the maximum and the
@@ -63,7 +78,7 @@ pub(crate) fn run() -> Result<()> {
     cross.needs_no_std()?;
     cross.is_vectorised()?;
     let tests = ["--quiet", "--no-fail-fast", "--lib", "--tests", "--target", ARM.triple, "--target", POWER.triple];
-    program::run(cross.cargo("test").args(tests).args(PACKAGES))
+    program::run(cross.cargo("test").args(tests).args(PACKAGES).args(FEATURES))
 }
 
 struct Cross {
@@ -94,18 +109,21 @@ impl Cross {
         self.folder.join(target.triple).join("release")
     }
 
-    /// Compiles a program that cannot be compiled with `std`.
+    /// Compiles programs that cannot be compiled with `std`.
     fn needs_no_std(&self) -> Result<()> {
         let build = ["--quiet", "--no-default-features", "--target", ARM.triple];
         program::run(self.cargo("build").args(build).args(PACKAGES))?;
         let built = self.built(&ARM);
-        let library = format!("siltstone_chunk={}", built.join("libsiltstone_chunk.rlib").display());
-        let dependencies = format!("dependency={}", built.join("deps").display());
-        let mut command = Command::new(self.toolchain.rustc());
-        command.envs(self.toolchain.variables()).current_dir(workspace::root());
-        command.args(["--edition", "2024", "--crate-type", "rlib", "--target", ARM.triple, "-C", "panic=abort"]);
-        command.args(["--extern", &library, "-L", &dependencies, "-o"]).arg(self.folder.join("libno_std.rlib"));
-        program::run(command.arg("crates/chunk/tests/no_std/lib.rs"))
+        NO_STD.iter().try_for_each(|name| {
+            let library = format!("siltstone_{name}={}", built.join(format!("libsiltstone_{name}.rlib")).display());
+            let dependencies = format!("dependency={}", built.join("deps").display());
+            let mut command = Command::new(self.toolchain.rustc());
+            command.envs(self.toolchain.variables()).current_dir(workspace::root());
+            command.args(["--edition", "2024", "--crate-type", "rlib", "--target", ARM.triple, "-C", "panic=abort"]);
+            command.args(["--extern", &library, "-L", &dependencies, "-o"]);
+            command.arg(self.folder.join(format!("libno_std_{name}.rlib")));
+            program::run(command.arg(format!("crates/{name}/tests/no_std/lib.rs")))
+        })
     }
 
     /// Looks for vector instructions in the machine code for POWER.

@@ -6,6 +6,7 @@ use crate::deterministic::Sequence;
 use crate::{table, tree};
 use anyhow::{Result, bail};
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Of a data set; what lies beyond is left out, by whole versions.
@@ -18,6 +19,22 @@ pub(super) struct Data {
     /// What it is, in a sentence.
     pub(super) description: String,
     pub(super) bytes: Vec<u8>,
+    /// Where each version ends; the last with the bytes.
+    pub(super) ends: Vec<usize>,
+}
+
+impl Data {
+    /// A single version.
+    pub(super) fn single(name: &str, description: String, bytes: Vec<u8>) -> Self {
+        let ends = vec![bytes.len()];
+        Self { name: name.into(), description, bytes, ends }
+    }
+
+    /// Where each version lies in the bytes.
+    pub(super) fn ranges(&self) -> Vec<Range<usize>> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, &end)| begin..end).collect()
+    }
 }
 
 /// Where data comes from, before it is in memory.
@@ -64,16 +81,14 @@ impl Source {
     /// Brings it into memory.
     pub(super) fn load(&self) -> Result<Data> {
         match self {
-            Self::Random { name, bytes } => Ok(Data {
-                name: (*name).into(),
-                description: format!("{} MiB of random bytes", bytes >> 20),
-                bytes: Sequence::new(1).bytes(*bytes),
-            }),
-            Self::LowEntropy { bytes } => Ok(Data {
-                name: "low-entropy".into(),
-                description: format!("{} MiB of runs, repeated patterns, few values and sparse pages", bytes >> 20),
-                bytes: low_entropy(*bytes),
-            }),
+            Self::Random { name, bytes } => {
+                let description = format!("{} MiB of random bytes", bytes >> 20);
+                Ok(Data::single(name, description, Sequence::new(1).bytes(*bytes)))
+            }
+            Self::LowEntropy { bytes } => {
+                let description = format!("{} MiB of runs, repeated patterns, few values and sparse pages", bytes >> 20);
+                Ok(Data::single("low-entropy", description, low_entropy(*bytes)))
+            }
             Self::Versions(corpus) => load(corpus),
         }
     }
@@ -81,13 +96,14 @@ impl Source {
 
 fn load(corpus: &Corpus) -> Result<Data> {
     let taken = fitting(&corpus.versions)?;
-    let mut bytes = Vec::new();
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
     for version in taken {
         if version.is_dir() {
             archive::append(&mut bytes, version)?;
         } else {
             archive::append_file(&mut bytes, version)?;
         }
+        ends.push(bytes.len());
     }
     if bytes.is_empty() {
         bail!("{} holds no bytes", corpus.name);
@@ -95,7 +111,7 @@ fn load(corpus: &Corpus) -> Result<Data> {
     let (count, all) = (taken.len(), corpus.versions.len());
     let left_out = if count < all { format!(", the first {count} of {all}") } else { String::new() };
     let description = format!("{}{left_out}; {}", corpus.description, table::bytes(bytes.len() as u64));
-    Ok(Data { name: corpus.name.clone(), description, bytes })
+    Ok(Data { name: corpus.name.clone(), description, bytes, ends })
 }
 
 /// As many of the first versions as fit into memory.
@@ -170,6 +186,7 @@ mod tests {
         fs::write(folder.path().join("2"), "two").unwrap();
         let data = Source::given(folder.path()).unwrap().load().unwrap();
         assert_eq!(data.bytes, b"onetwo");
+        assert_eq!(data.ranges(), [0..3, 3..6]);
         assert_eq!(Source::given(&folder.path().join("2")).unwrap().load().unwrap().bytes, b"two");
     }
 }

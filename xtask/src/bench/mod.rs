@@ -1,11 +1,15 @@
 //! Measurements: of the whole program against its peers, of the parts against what others have. Every benchmark is a test first: a
 //! time is printed only for a result that was compared with what it should be.
 
+mod archive;
 mod backup;
 mod chunk;
+mod data;
 mod machine;
+mod memory;
 mod publish;
 mod report;
+mod similar;
 mod statistics;
 
 use anyhow::Result;
@@ -18,6 +22,8 @@ pub(crate) enum Bench {
     Backup(backup::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
     Chunk(chunk::Options),
+    /// Sketches, and deltas of chunks and of regions: speed, accuracy, and what they come to on real versions.
+    Similar(similar::Options),
 }
 
 /// Runs one benchmark.
@@ -25,5 +31,6 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Backup(options) => backup::run(options),
         Bench::Chunk(options) => chunk::run(options),
+        Bench::Similar(options) => similar::run(options),
     }
 }

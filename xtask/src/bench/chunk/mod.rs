@@ -6,16 +6,13 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `data.rs`, `archive.rs` | the bytes, in memory |
-//! | `method.rs`, `outside.rs`, `fingerprints.rs`, `memory.rs` | what is measured |
+//!
+//! | `method.rs`, `outside.rs`, `fingerprints.rs` | what is measured |
 //! | `cuts.rs`, `search.rs` | chunks summed up; the expected size for a real average |
 //! | `speed.rs`, `savings.rs`, `ranking.rs` | the two tables |
 
-mod archive;
 mod cuts;
-mod data;
 mod fingerprints;
-mod memory;
 mod method;
 mod outside;
 mod ranking;
@@ -24,11 +21,11 @@ mod search;
 mod speed;
 
 use super::publish::{Output, Row};
+use crate::bench::data::Source;
 use crate::corpus::Amount;
 use crate::workspace;
 use anyhow::{Result, bail};
 use clap::Args;
-use data::Source;
 use method::Method;
 use ranking::Ranking;
 use std::fs;

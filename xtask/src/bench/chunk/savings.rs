@@ -3,9 +3,9 @@
 //! the expected size is searched that gives that average; its limits keep their proportion to it.
 
 use super::cuts::Cuts;
-use super::data::Data;
 use super::method::Method;
 use super::search::{Found, search};
+use crate::bench::data::Data;
 use crate::bench::statistics::Spread;
 use crate::table::as_float;
 use anyhow::Result;
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn equal_averages_are_reached_and_repetition_is_saved() {
         let once = Sequence::new(5).bytes(3 << 20);
-        let data = Data { name: "d".into(), description: String::new(), bytes: once.repeat(2) };
+        let data = Data::single("d", String::new(), once.repeat(2));
         let methods = Method::chosen(&["gear-nc2".into()]).unwrap();
         for point in measure(&data, &methods).unwrap() {
             let off = (point.cuts.average() / f64::from(point.target_bytes) - 1.0).abs();

@@ -3,10 +3,10 @@
 //! the scalar form finds; a row that ever differs shows no time.
 
 use super::cuts::{Cuts, Digest};
-use super::data::Data;
 use super::fingerprints::{CHUNK_BYTES, Fingerprint};
-use super::memory;
 use super::method::Method;
+use crate::bench::data::Data;
+use crate::bench::memory;
 use crate::bench::publish::{Row, shown, table_of};
 use crate::bench::statistics::{Spread, rounded};
 use crate::table::{Table, as_float};
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn all_rows_are_measured_and_right() {
         let bytes = Sequence::new(4).bytes(300_000);
-        let data = Data { name: "d".into(), description: String::new(), bytes };
+        let data = Data::single("d", String::new(), bytes);
         let methods = [Method::chosen(&["ae-max".into()]).unwrap(), vec![Method::Gearhash]].concat();
         // Debug builds are slow: one round, and the repetition is not what is tested.
         let (rows, wrong) = measure(&data, &methods, 1).unwrap();
