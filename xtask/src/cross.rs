@@ -55,9 +55,6 @@ pub(crate) const PACKAGES: [&str; 8] = [
     "siltstone-similar",
 ];
 
-/// Without what is written in C, which would need a compiler for each processor.
-const FEATURES: [&str; 3] = ["--no-default-features", "--features", "std"];
-
 /// Crates that need no `std`: each has a user that cannot have it, `tests/no_std/lib.rs`.
 const NO_STD: [&str; 2] = ["chunk", "similar"];
 
@@ -78,7 +75,7 @@ pub(crate) fn run() -> Result<()> {
     cross.needs_no_std()?;
     cross.is_vectorised()?;
     let tests = ["--quiet", "--no-fail-fast", "--lib", "--tests", "--target", ARM.triple, "--target", POWER.triple];
-    program::run(cross.cargo("test").args(tests).args(PACKAGES).args(FEATURES))
+    program::run(cross.cargo("test").args(tests).args(PACKAGES))
 }
 
 struct Cross {

@@ -49,7 +49,7 @@ pub fn aligned(new: &[Place], ends: &[u64]) -> Vec<Range<usize>> {
 /// Lays the chunks of one gap over the old places from `left` to `right`, as far as those are known.
 fn lay_over(gap: &[Place], over: &mut [Range<usize>], left: Option<usize>, right: Option<usize>, ends: &[u64]) {
     let begin = |place: usize| place.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
-    let length: u64 = gap.iter().map(|place| place.bytes).sum();
+    let length = gap.iter().fold(0u64, |sum, place| sum.saturating_add(place.bytes));
     let most = length.saturating_mul(SLACK).saturating_add(SLACK_BYTES);
     let (from, to) = match (left.map(begin), right.map(begin)) {
         (Some(left), Some(right)) if left <= right && right - left <= most => (left, right),
@@ -62,9 +62,12 @@ fn lay_over(gap: &[Place], over: &mut [Range<usize>], left: Option<usize>, right
     }
     let mut done = 0;
     for (place, over) in gap.iter().zip(over) {
-        let share = |done: u64| from + (u128::from(done) * u128::from(to - from) / u128::from(length.max(1))) as u64;
-        let (first, last) = (share(done), share(done + place.bytes));
-        done += place.bytes;
+        let share = |done: u64| {
+            let share = u128::from(done) * u128::from(to - from) / u128::from(length.max(1));
+            from.saturating_add(u64::try_from(share).unwrap_or(u64::MAX))
+        };
+        let (first, last) = (share(done), share(done.saturating_add(place.bytes)));
+        done = done.saturating_add(place.bytes);
         let places = ends.partition_point(|end| *end <= first)..ends.partition_point(|end| *end < last) + 1;
         *over = places.start.min(ends.len())..places.end.min(ends.len());
     }
@@ -106,5 +109,22 @@ mod tests {
     #[test]
     fn neighbours_in_the_wrong_order_leave_the_left_one() {
         assert_eq!(over(9, &[Some(5), None, Some(1)]), vec![0..0, 6..7, 0..0]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_given_places_are_of_the_old_version_and_only_new_chunks_have_some(
+            new in proptest::collection::vec((0..100_000u64, proptest::option::of(0..60usize)), 0..60),
+            old in proptest::collection::vec(0..100_000u64, 0..50),
+        ) {
+            let ends: Vec<u64> = old.iter().scan(0, |end, bytes| { *end += bytes; Some(*end) }).collect();
+            let new: Vec<Place> = new.into_iter().map(|(bytes, old)| Place { bytes, old }).collect();
+            let over = aligned(&new, &ends);
+            proptest::prop_assert_eq!(over.len(), new.len());
+            for (place, over) in new.iter().zip(over) {
+                proptest::prop_assert!(over.start <= over.end && over.end <= ends.len());
+                proptest::prop_assert!(place.old.is_none() || over.is_empty());
+            }
+        }
     }
 }

@@ -68,6 +68,11 @@ impl Source {
         Ok(corpus::for_savings(amount)?.into_iter().map(Self::Versions).collect())
     }
 
+    /// What resemblance is looked for in.
+    pub(super) fn for_resemblance(amount: Amount) -> Result<Vec<Self>> {
+        Ok(corpus::for_resemblance(amount)?.into_iter().map(Self::Versions).collect())
+    }
+
     /// The user's own: a file, or a folder with one file or folder per version.
     pub(super) fn given(path: &Path) -> Result<Self> {
         if path.is_dir() {
@@ -86,7 +91,8 @@ impl Source {
                 Ok(Data::single(name, description, Sequence::new(1).bytes(*bytes)))
             }
             Self::LowEntropy { bytes } => {
-                let description = format!("{} MiB of runs, repeated patterns, few values and sparse pages", bytes >> 20);
+                let description =
+                    format!("{} MiB of runs, repeated patterns, few values and sparse pages", bytes >> 20);
                 Ok(Data::single("low-entropy", description, low_entropy(*bytes)))
             }
             Self::Versions(corpus) => load(corpus),

@@ -1,10 +1,12 @@
 //! Data to back up or to cut: successive releases of a real source tree ([`mod@releases`]), a growing database ([`dump`]), dumps of a
-//! changing key-value store ([`store`]), releases of compiled programs ([`wheels`]), or the user's own versions. Each is a list of
+//! changing key-value store ([`store`]), releases of compiled programs ([`wheels`]), a machine's root file system ([`system`]), or the
+//! user's own versions. Each is a list of
 //! versions, a version being a file or a folder. What is downloaded or generated stays in the build folder for the next run.
 
 mod dump;
 mod releases;
 mod store;
+mod system;
 mod wheels;
 
 use crate::{tree, workspace};
@@ -65,6 +67,13 @@ pub(crate) fn for_savings(amount: Amount) -> Result<Vec<Corpus>> {
     let folder = folder()?;
     let makers = [releases::corpus, dump::corpus, store::corpus, wheels::corpus];
     makers.into_iter().map(|make| make(&folder, amount)).collect()
+}
+
+/// Data of different kinds, to look for resemblance in; made on first use.
+pub(crate) fn for_resemblance(amount: Amount) -> Result<Vec<Corpus>> {
+    let mut corpora = for_savings(amount)?;
+    corpora.push(system::corpus(&folder()?, amount)?);
+    Ok(corpora)
 }
 
 /// The user's own versions: the entries of a folder in the order of their names.

@@ -7,6 +7,7 @@ use core::marker::PhantomData;
 use siltstone_simd::{Kernel, Simd};
 
 /// The first cut of `data`; its length if there is none.
+#[inline(never)] // `cargo xtask cross` looks for it by its name.
 pub(super) fn cut<O: Order>(data: &[u8], window: usize, isa: Isa) -> usize {
     let scalar = || cut_scalar(data.len(), data.len(), window, |i| data[i], O::beyond);
     isa.run(Cut::<O> { data, window, order: PhantomData }).unwrap_or_else(scalar)

@@ -52,7 +52,7 @@ pub struct Rolled<const WINDOWS: usize> {
 
 impl<const WINDOWS: usize> Rolled<WINDOWS> {
     /// Bits of a value.
-    pub const BITS: u32 = 128 / WINDOWS as u32;
+    pub const BITS: u32 = 128 >> WINDOWS.ilog2();
 
     /// With no bytes before.
     pub fn new() -> Self {

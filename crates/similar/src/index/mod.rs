@@ -1,7 +1,7 @@
 //! From a sketch to the stored chunks that are likest.
 //!
-//! Two ways to choose, [`Fit`]. By *super-features*, the first that any stored chunk shares decides (FirstFit: Finesse, section 5; Odess,
-//! section 4.3). By single *features*, the chunk that shares the most wins (BestFit), which also finds chunks that are less alike and
+//! Two ways to choose, [`Fit`]. By *super-features*, the first that any stored chunk shares decides (`FirstFit`: Finesse, section 5; Odess,
+//! section 4.3). By single *features*, the chunk that shares the most wins (`BestFit`), which also finds chunks that are less alike and
 //! tells how alike they are.
 //!
 //! ```text

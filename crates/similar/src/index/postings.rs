@@ -13,8 +13,9 @@ const PLACES_TAKEN: usize = 6;
 struct Bucket {
     serials: [u32; PLACES],
     tags: [u16; PLACES],
-    /// How many were ever added, counted on past `PLACES` only modulo it.
+    /// How many places hold a posting.
     taken: u8,
+    /// Where the next goes.
     next: u8,
 }
 
@@ -34,8 +35,8 @@ impl Postings {
         let bucket = &mut self.buckets[bucket];
         let place = usize::from(bucket.next);
         (bucket.serials[place], bucket.tags[place]) = (serial, tag);
+        bucket.taken = bucket.taken.max(bucket.next + 1);
         bucket.next = if place + 1 == PLACES { 0 } else { bucket.next + 1 };
-        bucket.taken = bucket.taken.max(place as u8 + 1);
     }
 
     /// The serials of the postings that seem to have this key.
@@ -60,12 +61,12 @@ impl Postings {
     #[allow(clippy::cast_possible_truncation)]
     fn place(&self, key: u64) -> (usize, u16) {
         let hash = mixed(key);
-        let bucket = (u128::from(hash) * self.buckets.len() as u128 >> 64) as usize;
+        let bucket = ((u128::from(hash) * self.buckets.len() as u128) >> 64) as usize;
         (bucket, hash as u16)
     }
 }
 
-/// Spreads keys that differ in few bits over all 64 (the finaliser of SplitMix64; Steele, Lea and Flood, OOPSLA 2014).
+/// Spreads keys that differ in few bits over all 64 (the finaliser of `SplitMix64`; Steele, Lea and Flood, OOPSLA 2014).
 fn mixed(key: u64) -> u64 {
     let key = (key ^ key >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let key = (key ^ key >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -5,6 +5,7 @@
 use super::kernel::{Decompressor, window_bytes};
 use super::{Form, REGION_BYTES_MAX, RegionError, concatenate, grow, length, window_log};
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Decodes regions, one after another, reusing its memory: as much as the longest region had with its bases.
 pub struct RegionDecoder {
@@ -63,6 +64,12 @@ impl RegionDecoder {
             return Err(RegionError::WrongLength { expected: text_bytes, found });
         }
         Ok(self.whole.get(prefix_bytes..bytes).unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for RegionDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RegionDecoder")
     }
 }
 

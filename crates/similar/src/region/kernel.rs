@@ -6,13 +6,17 @@
 
 #![allow(unsafe_code)]
 
+use super::levels::Tables;
 use alloc::vec::Vec;
 use core::ffi::CStr;
 use core::ptr::NonNull;
-pub(super) use zstd_sys::{ZSTD_Sequence as Sequence, ZSTD_cParameter as Parameter};
-use zstd_sys::{ZSTD_CCtx, ZSTD_DCtx, ZSTD_ResetDirective, ZSTD_format_e};
+pub(super) use zstd_sys::ZSTD_Sequence as Sequence;
+use zstd_sys::ZSTD_cParameter as Parameter;
+use zstd_sys::{ZSTD_CCtx, ZSTD_DCtx, ZSTD_ResetDirective, ZSTD_format_e, ZSTD_strategy};
 
-/// `ZSTD_c_format` and `ZSTD_d_format`, by the names the bindings have.
+/// `ZSTD_c_format`, `ZSTD_c_blockDelimiters`, `ZSTD_c_repcodeResolution` and `ZSTD_d_format`, by the names the bindings have.
+const BLOCK_DELIMITERS: Parameter = Parameter::ZSTD_c_experimentalParam11;
+const REPEATED_OFFSETS: Parameter = Parameter::ZSTD_c_experimentalParam19;
 const C_FORMAT: Parameter = Parameter::ZSTD_c_experimentalParam2;
 const D_FORMAT: zstd_sys::ZSTD_dParameter = zstd_sys::ZSTD_dParameter::ZSTD_d_experimentalParam1;
 
@@ -31,9 +35,31 @@ unsafe impl Send for Compressor {}
 unsafe impl Sync for Compressor {}
 
 impl Compressor {
+    /// For [`compress`](Self::compress) at one of zstd's levels.
+    ///
     /// # Panics
     /// If memory runs out.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(level: i32) -> Self {
+        let mut compressor = Self::create();
+        compressor.set(Parameter::ZSTD_c_compressionLevel, level.unsigned_abs());
+        compressor
+    }
+
+    /// For [`write`](Self::write). The strategy decides how blocks are written (tables of its own, the last ones, or the format's are
+    /// compared exactly), no search: tables are as small as can be.
+    ///
+    /// # Panics
+    /// If memory runs out.
+    pub(super) fn writer() -> Self {
+        let mut compressor = Self::create();
+        compressor.set(Parameter::ZSTD_c_strategy, ZSTD_strategy::ZSTD_lazy as u32);
+        compressor.set_tables(Tables { hash_log: 6, chain_log: 6, word_bytes: 4 });
+        compressor.set(BLOCK_DELIMITERS, 1);
+        compressor.set(REPEATED_OFFSETS, 1);
+        compressor
+    }
+
+    fn create() -> Self {
         // SAFETY: no conditions; null is given where memory ran out.
         let raw = NonNull::new(unsafe { zstd_sys::ZSTD_createCCtx() });
         let mut compressor = Self(raw.expect("memory for a zstd context"));
@@ -43,23 +69,33 @@ impl Compressor {
         compressor
     }
 
-    /// # Panics
-    /// If the library does not know the value, which is ours.
-    pub(super) fn set(&mut self, parameter: Parameter, value: u32) {
+    fn set(&mut self, parameter: Parameter, value: u32) {
         let value = i32::try_from(value).expect("a small number");
         // SAFETY: the context lives; unknown values give an error.
         let code = unsafe { zstd_sys::ZSTD_CCtx_setParameter(self.0.as_ptr(), parameter, value) };
-        if let Err(complaint) = check(code) {
-            panic!("zstd does not take {value} for {parameter:?}: {complaint}");
-        }
+        check(code).expect("values of ours");
+    }
+
+    /// Chooses the sizes of tables for the frames to come.
+    pub(super) fn set_tables(&mut self, tables: Tables) {
+        let Tables { hash_log, chain_log, word_bytes } = tables;
+        self.reset();
+        self.set(Parameter::ZSTD_c_hashLog, hash_log);
+        self.set(Parameter::ZSTD_c_chainLog, chain_log);
+        self.set(Parameter::ZSTD_c_minMatch, word_bytes);
     }
 
     /// Begins a frame with a window of this logarithm.
     fn begin(&mut self, window_log: u32) {
+        self.reset();
+        self.set(Parameter::ZSTD_c_windowLog, window_log);
+    }
+
+    /// Ends the frame before, so that parameters can be set.
+    fn reset(&mut self) {
         // SAFETY: the context lives.
         let code = unsafe { zstd_sys::ZSTD_CCtx_reset(self.0.as_ptr(), ZSTD_ResetDirective::ZSTD_reset_session_only) };
         check(code).expect("sessions can always be reset");
-        self.set(Parameter::ZSTD_c_windowLog, window_log);
     }
 
     /// Compresses `whole[prefix_bytes..]`, with what lies before as prefix, into `out`, whose content is replaced.
@@ -225,6 +261,14 @@ impl Drop for Decompressor {
         // SAFETY: made by `ZSTD_createDCtx`, freed once.
         unsafe { zstd_sys::ZSTD_freeDCtx(self.0.as_ptr()) };
     }
+}
+
+/// The tables that zstd would choose at this level, unless one of them holds a tree.
+pub(super) fn usual_tables(level: i32, prefix_bytes: usize, text_bytes: usize) -> Option<Tables> {
+    // SAFETY: no conditions.
+    let usual = unsafe { zstd_sys::ZSTD_getCParams(level, text_bytes as u64, prefix_bytes) };
+    let is_tree = usual.strategy as u32 >= ZSTD_strategy::ZSTD_btlazy2 as u32;
+    (!is_tree).then_some(Tables { hash_log: usual.hashLog, chain_log: usual.chainLog, word_bytes: usual.minMatch })
 }
 
 /// The window that a payload's header asks for, bytes.

@@ -14,21 +14,39 @@
 //!           of two that is not less than the bytes of prefix and text, and 1024
 //! ```
 //!
-//! How long the text is, and which chunks are bases, the holder of the region knows: the payload does not say.
+//! How long the text is, and which chunks are bases, the holder of the region knows: the payload does not say. Encoders may change,
+//! decoding may not.
+//!
+//! What is said of speed and size here was measured on the new chunks, 16 KiB on average, of successive versions of sources (OpenSSL),
+//! dumps (Redis), binaries (the packages of numpy) and a database (pages of sqlite), named in this order: 44, 17, 13 and 17 MB of text.
+//! Beside zstd's level 3 with the prefix as an application would give it, in regions of 256 KiB, one core:
+//!
+//! ```text
+//!               sources            dumps              binaries           database
+//!               MB/s   % of text   MB/s   % of text   MB/s   % of text   MB/s   % of text
+//! level 3        512     4.16       595     3.90       429     8.93       744     1.92       separate slices, zstd's tables
+//! Zstd(3)        616     4.14       829     3.90       543     8.92       791     1.91       one slice, tables as in `levels.rs`
+//! Fast           764     3.69      1364     3.90       583     8.76      1145     2.03       `search`
+//! decoding      4215              6513              2321              6625                 of Fast
+//! ```
+//!
+//! Tables are not shared between neighbouring regions: each has its own bases, and learning them takes a tenth of the time.
 
 mod bases;
 mod decoder;
 mod encoder;
 mod error;
 mod kernel;
+mod levels;
 mod search;
 #[cfg(test)]
 mod tests;
 
 pub use bases::{Offer, choose_bases};
 pub use decoder::RegionDecoder;
-pub use encoder::{Level, RegionEncoder};
+pub use encoder::RegionEncoder;
 pub use error::RegionError;
+pub use levels::Level;
 
 use alloc::vec::Vec;
 

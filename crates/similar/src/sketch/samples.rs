@@ -66,7 +66,9 @@ impl SampleSketch {
         let hashes = &kept[..*count];
         self.is_empty &= hashes.is_empty();
         if isa.run(SeeAll { transforms, hashes, features }).is_none() {
-            hashes.iter().for_each(|hash| transforms.see(*hash, Extreme::Min, features));
+            for hash in hashes {
+                transforms.see(*hash, Extreme::Min, features);
+            }
         }
         self.count = 0;
     }

@@ -12,7 +12,7 @@ use siltstone_similar::sketch::{Shape, Sketch};
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::ops::Range;
-use std::time::Instant;
+use std::rc::Rc;
 
 /// Bases taken for one member, by sketch and by place.
 const CANDIDATES: usize = 2;
@@ -35,10 +35,6 @@ pub(super) struct Laid {
     /// Of bases, read to encode.
     pub(super) base_bytes: u64,
     pub(super) deepest: u32,
-    /// Of encoding, on one core.
-    pub(super) encode_seconds: f64,
-    /// Of decoding all regions once, their bases at hand.
-    pub(super) decode_seconds: f64,
 }
 
 /// A region being filled.
@@ -57,7 +53,7 @@ struct Store<'v, 'd> {
     chain: Chain,
     index: Index,
     /// Of each chunk the bases of its region.
-    bases: Vec<std::rc::Rc<[usize]>>,
+    bases: Vec<Rc<[usize]>>,
     depth: Vec<u32>,
     encoder: RegionEncoder,
     decoder: RegionDecoder,
@@ -73,7 +69,7 @@ pub(super) fn lay(versions: &Versions, costs: &Costs, sketches: &[Option<Sketch>
         sketches,
         chain,
         index: Index::new(Fit::Best, count, Shape::DEFAULT.features(), 1),
-        bases: vec![std::rc::Rc::from([]); count],
+        bases: vec![Rc::from([]); count],
         depth: vec![0; count],
         encoder: RegionEncoder::new(Level::Zstd(LEVEL))?,
         decoder: RegionDecoder::new(),
@@ -94,11 +90,12 @@ impl Store<'_, '_> {
             self.keep(*number, &mut kept);
         }
         let by_place = self.by_place(version);
-        // Of each depth one: a region is as deep as its deepest base, and so is every member.
-        let mut open: BTreeMap<u32, Open> = BTreeMap::new();
+        // Of each depth one: a region is as deep as its deepest base, and so is every member. And what little is expected of stays apart,
+        // because a region is kept or not as a whole.
+        let mut open: BTreeMap<(u32, bool), Open> = BTreeMap::new();
         for number in new {
             let offers = self.offers(number, by_place.get(&number));
-            let open = open.entry(self.depth_over(&offers)).or_default();
+            let open = open.entry(self.apart(&offers)).or_default();
             open.members.push(number);
             open.bytes += self.versions.bytes(number).len();
             open.offers.push(offers);
@@ -110,10 +107,15 @@ impl Store<'_, '_> {
         open.into_values().try_for_each(|open| self.write(open, &mut kept))
     }
 
-    /// The depth of what is encoded against these; where chains are not bounded, it does not matter.
-    fn depth_over(&self, offers: &[Offer<usize>]) -> u32 {
+    /// The depth of what is encoded against these, and whether it can be expected to pay; where chains are not bounded, only whether
+    /// there are any.
+    fn apart(&self, offers: &[Offer<usize>]) -> (u32, bool) {
         let deepest = offers.iter().map(|offer| self.depth[offer.number] + 1).max().unwrap_or(0);
-        if self.chain.depth.is_some() { deepest } else { deepest.min(1) }
+        if self.chain.depth.is_none() {
+            return (deepest.min(1), true);
+        }
+        let matches = offers.first().map_or(0, |first| first.weight as usize);
+        (deepest, Benefit::DEFAULT.expects(matches, Shape::DEFAULT.features()))
     }
 
     /// The places in the version before that the new chunks of this one lie over.
@@ -134,7 +136,10 @@ impl Store<'_, '_> {
             places.entry(*number).or_insert(place);
         }
         let recipe = &self.versions.recipes[version];
-        let place = |number: &usize| Place { bytes: self.versions.bytes(*number).len() as u64, old: places.get(number).copied() };
+        let place = |number: &usize| Place {
+            bytes: self.versions.bytes(*number).len() as u64,
+            old: places.get(number).copied(),
+        };
         let over = aligned(&recipe.iter().map(place).collect::<Vec<_>>(), &ends);
         let numbers = |range: Range<usize>| before[range].iter().copied().take(CANDIDATES).collect();
         recipe.iter().copied().zip(over.into_iter().map(numbers)).collect()
@@ -147,8 +152,10 @@ impl Store<'_, '_> {
             bytes: self.versions.bytes(number).len(),
             weight: u32::try_from(matches).unwrap_or(u32::MAX),
         };
-        let found = self.sketches[number].as_ref().map(|sketch| self.index.find_some(sketch, CANDIDATES)).unwrap_or_default();
-        let found = found.into_iter().filter_map(|found| Some(offer(usize::try_from(found.number).ok()?, found.matches)));
+        let found =
+            self.sketches[number].as_ref().map(|sketch| self.index.find_some(sketch, CANDIDATES)).unwrap_or_default();
+        let found =
+            found.into_iter().filter_map(|found| Some(offer(usize::try_from(found.number).ok()?, found.matches)));
         let by_place = by_place.into_iter().flatten().copied().filter(|base| self.may_be_base(*base));
         let mut offers: Vec<Offer<usize>> = found.chain(by_place.map(|base| offer(base, 0))).collect();
         if self.chain.depth.is_some() {
@@ -172,11 +179,12 @@ impl Store<'_, '_> {
         let payload = self.encode(&bases, &open.members)?;
         let plain: u64 = open.members.iter().map(|member| self.costs.plain(*member)).sum();
         let pays = self.chain.depth.is_none() || Benefit::DEFAULT.accepts(payload, plain);
-        let (bases, payload) = if bases.is_empty() || pays { (bases, payload) } else { (Vec::new(), self.encode(&[], &open.members)?) };
+        let (bases, payload) =
+            if bases.is_empty() || pays { (bases, payload) } else { (Vec::new(), self.encode(&[], &open.members)?) };
         self.laid.bytes += payload;
         let depth = bases.iter().map(|base| self.depth[*base] + 1).max().unwrap_or(0);
         self.laid.deepest = self.laid.deepest.max(depth);
-        let bases: std::rc::Rc<[usize]> = bases.into();
+        let bases: Rc<[usize]> = bases.into();
         for number in open.members {
             self.depth[number] = depth;
             self.bases[number] = bases.clone();
@@ -192,14 +200,10 @@ impl Store<'_, '_> {
         let bytes = |numbers: &[usize]| numbers.iter().map(|number| self.versions.bytes(*number)).collect::<Vec<_>>();
         let (bases, members) = (bytes(bases), bytes(members));
         let mut payload = Vec::new();
-        let begin = Instant::now();
         let form = self.encoder.encode(&bases, &members, &mut payload);
-        self.laid.encode_seconds += begin.elapsed().as_secs_f64();
         self.laid.base_bytes += bases.iter().map(|base| base.len() as u64).sum::<u64>();
-        let begin = Instant::now();
         let text_bytes = members.iter().map(|member| member.len()).sum();
         let text = self.decoder.decode(form, &bases, &payload, text_bytes)?;
-        self.laid.decode_seconds += begin.elapsed().as_secs_f64();
         ensure!(members.concat() == text, "a region of {text_bytes} bytes was decoded to something else");
         Ok(payload.len() as u64)
     }

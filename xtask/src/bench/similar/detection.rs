@@ -118,12 +118,15 @@ pub(super) fn measure(sources: impl Iterator<Item = Result<Data>>) -> Result<Fin
                     return Ok(("lagged", detect(&versions, &versions.sketches(), Grouping::Consecutive, &deltas)?));
                 };
                 let sketcher = method.make(Shape::DEFAULT, Isa::best());
-                let sketches: Vec<_> = (0..versions.chunks.len()).map(|number| sketcher.sketch(versions.bytes(number))).collect();
+                let sketches: Vec<_> =
+                    (0..versions.chunks.len()).map(|number| sketcher.sketch(versions.bytes(number))).collect();
                 Ok((method.name, detect(&versions, &sketches, sketcher.grouping(), &deltas)?))
             });
             let found: Vec<(&str, Found)> = found.into_iter().collect::<Result<_>>()?;
-            let reference = found.iter().find(|(name, _)| *name == REFERENCE).map_or(f64::NAN, |(_, found)| found.dcr());
-            let rows: Vec<Row> = found.iter().map(|(name, found)| row(&data.name, average, name, found, reference)).collect();
+            let reference =
+                found.iter().find(|(name, _)| *name == REFERENCE).map_or(f64::NAN, |(_, found)| found.dcr());
+            let rows: Vec<Row> =
+                found.iter().map(|(name, found)| row(&data.name, average, name, found, reference)).collect();
             let table = table_of(&["method", "dcr", "ratio_to_ntransform", "dce", "scr", "ser"], &rows);
             let _ = write!(findings.tables, "\n### Detection, {}, {} KiB\n\n{table}", data.name, average >> 10);
             findings.rows.extend(rows);

@@ -10,11 +10,14 @@
 //! | `regions` | `regions.rs` | how fast and how small are deltas of regions? |
 //! | `layouts` | `layouts.rs` | what do whole histories come to, whichever way deltas point? |
 
+mod accuracy;
 mod chain;
 mod codecs;
 mod costs;
 mod detection;
 mod layouts;
+mod modified;
+mod own;
 mod pairs;
 mod peers;
 mod policy;
@@ -79,11 +82,7 @@ impl Options {
     /// The user's data, or else versions of different kinds; each brought into memory when its turn comes.
     fn sources(&self) -> Result<impl Iterator<Item = Result<Data>> + use<>> {
         let amount = if self.output.quick { Amount::Little } else { Amount::Memory };
-        let sources: Vec<Source> = if self.data.is_empty() {
-            Source::for_savings(amount)?
-        } else {
-            self.given()?
-        };
+        let sources: Vec<Source> = if self.data.is_empty() { Source::for_resemblance(amount)? } else { self.given()? };
         Ok(sources.into_iter().map(|source| source.load()))
     }
 
@@ -101,11 +100,10 @@ impl Options {
             Part::Detection => detection::measure(self.sources()?),
             Part::Policy => policy::measure(self.sources()?),
             Part::Layouts => layouts::measure(self.sources()?, self.output.quick, &workspace::target()?),
-            Part::Codecs => {
-                codecs::measure(self.sources()?, self.rounds(), self.output.quick, &workspace::target()?)
-            }
+            Part::Codecs => codecs::measure(self.sources()?, self.rounds(), self.output.quick, &workspace::target()?),
             Part::Speed => speed::measure(self.given()?, self.rounds(), self.output.quick),
-            Part::Accuracy | Part::Regions => {
+            Part::Accuracy => accuracy::measure(self.output.quick),
+            Part::Regions => {
                 bail!("{part:?} is not there yet")
             }
         }

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 const ZSTD: Needed = Needed { program: "zstd", package: "zstd" };
 /// zstd's best gets so long.
-const SECONDS_MAX: &str = "900";
+const SECONDS_MAX: &str = "300";
 
 /// What zstd makes of the versions.
 pub(super) struct Peers {
@@ -65,7 +65,10 @@ impl Peers {
     pub(super) fn line(&self) -> String {
         let best = self.best_bytes.map_or("not ended in time, or not asked for".into(), table::bytes);
         let chain = table::bytes(self.chain_bytes);
-        format!("`zstd -3 --patch-from=previous`: {chain} in {:.1} s; `zstd -19 --long=31` of all: {best}\n", self.chain_seconds)
+        format!(
+            "`zstd -3 --patch-from=previous`: {chain} in {:.1} s; `zstd -19 --long=31` of all: {best}\n",
+            self.chain_seconds
+        )
     }
 
     /// For programs.

@@ -199,7 +199,15 @@ pub(super) fn measure(sources: impl Iterator<Item = Result<Data>>) -> Result<Fin
     Ok(findings)
 }
 
-fn row(data: &str, average: u32, versions: &Versions, costs: &Costs, policy: Policy, outcome: Outcome, papers: u64) -> Row {
+fn row(
+    data: &str,
+    average: u32,
+    versions: &Versions,
+    costs: &Costs,
+    policy: Policy,
+    outcome: Outcome,
+    papers: u64,
+) -> Row {
     let mut row = Row::new();
     let mut set = |key: &str, value: Value| row.insert(key.to_owned(), value);
     set("table", json!("policy"));
@@ -254,7 +262,8 @@ fn of_table(rows: &[Row], name: &str) -> Vec<Row> {
 
 fn tables(rows: &[Row]) -> String {
     let (policies, expected) = (of_table(rows, "policy"), of_table(rows, "expectation"));
-    let is_papers = |row: &&Row| row["ratio_to_papers"] == json!(1.0) && row["filter"] == "none" && row["snapshots"] == "all";
+    let is_papers =
+        |row: &&Row| row["ratio_to_papers"] == json!(1.0) && row["filter"] == "none" && row["snapshots"] == "all";
     let papers: Vec<Row> = policies.iter().filter(is_papers).cloned().collect();
     let columns = ["data", "chunk_bytes", "fit", "depth", "unique_bytes", "plain_bytes", "bytes", "deltas"];
     let mut text = String::new();

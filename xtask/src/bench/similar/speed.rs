@@ -31,8 +31,12 @@ const KEY: [u8; 32] = [0; 32];
 const READ: &str = "memory-read";
 const CUT: &str = "cut";
 /// Rows that columns divide by.
-const YARDSTICKS: [(&str, &str); 4] =
-    [("ratio_to_ntransform", "ntransform"), ("ratio_to_odess", "odess"), ("ratio_to_cut", CUT), ("share_of_read", READ)];
+const YARDSTICKS: [(&str, &str); 4] = [
+    ("ratio_to_ntransform", "ntransform"),
+    ("ratio_to_odess", "odess"),
+    ("ratio_to_cut", CUT),
+    ("share_of_read", READ),
+];
 
 const COLUMNS: [&str; 10] = [
     "method",
@@ -103,7 +107,8 @@ impl Findings {
         let all = Input { bytes: &data.bytes, chunks: &chunks };
         let mut runners = vec![read(all)];
         runners.extend(METHODS.iter().flat_map(|method| sketchers(method, all, all.first(slow_bytes))));
-        for (name, work) in [(CUT, cut as fn(Sizes, Isa) -> Work), ("cut+samples", cut_sampling), ("samples", samples)] {
+        for (name, work) in [(CUT, cut as fn(Sizes, Isa) -> Work), ("cut+samples", cut_sampling), ("samples", samples)]
+        {
             let truth = work(sizes, Isa::SCALAR)(all);
             runners.extend(Isa::available().map(|isa| Runner::new(name, isa, work(sizes, isa), all, truth)));
         }
@@ -121,7 +126,7 @@ impl Findings {
     }
 }
 
-impl<'d> Input<'d> {
+impl Input<'_> {
     /// The first chunks, of so many bytes in all, or one more.
     fn first(self, bytes_wanted: usize) -> Self {
         let (mut bytes, mut count) = (0, 0);
@@ -145,7 +150,9 @@ fn sketchers<'d>(method: &'static Method, all: Input<'d>, slow: Input<'d>) -> Ve
         let sketcher = method.make(Shape::DEFAULT, isa);
         Box::new(move |input| {
             let mut digest = Digest::default();
-            input.chunks.iter().for_each(|chunk| digest.add(sketcher.sketch(chunk)));
+            for chunk in input.chunks {
+                digest.add(sketcher.sketch(chunk));
+            }
             digest.sum
         })
     };
@@ -307,7 +314,9 @@ mod tests {
     fn a_digest_sees_every_number_and_its_place() {
         let of = |numbers: &[u64]| {
             let mut digest = Digest::default();
-            numbers.iter().for_each(|number| digest.add_number(*number));
+            for number in numbers {
+                digest.add_number(*number);
+            }
             digest.sum
         };
         assert_ne!(of(&[1, 2, 3]), of(&[1, 3, 2]));

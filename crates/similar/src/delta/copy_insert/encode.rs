@@ -7,12 +7,11 @@ use siltstone_simd::{Kernel, Simd};
 
 /// Bytes that are copied where the base goes on as expected: a record of two bytes and what it costs to interrupt the literals.
 const NEAR_BYTES_MIN: usize = 4;
+const SOON: u64 = 0xF;
 /// Bytes that are copied from elsewhere: a record of four bytes, and another to come back.
 const FAR_BYTES_MIN: usize = 24;
 /// Where the base goes on for so long as expected, nothing else is looked for.
 const SURE_BYTES: usize = 16;
-/// Entries of one hash that are tried.
-const CHAIN_MAX: usize = 4;
 /// Literals after which every second word only is looked up, then every third, ...
 const PATIENCE_BITS: u32 = 7;
 
@@ -154,7 +153,8 @@ impl<C: Compare> Search<'_, C> {
         let from = self.next + (at - self.done);
         let equal = equal_mask(self.compare, self.base.get(from..)?, self.target.get(at..)?);
         let pairs = equal & equal >> 1;
-        let runs = pairs & pairs >> 2;
+        let fours = pairs & pairs >> 2;
+        let runs = if at == self.done { fours & SOON | fours & fours >> 4 } else { fours & fours >> 4 };
         if runs == 0 {
             return None;
         }
@@ -190,7 +190,7 @@ impl<C: Compare> Search<'_, C> {
             let word = word(self.target, at)?;
             let entry = self.index.first(word);
             if entry != 0 {
-                if let Some(found) = self.longest(at, word, entry) {
+                if let Some(found) = self.entered(at, word, entry) {
                     return Some(found);
                 }
             }
@@ -199,24 +199,15 @@ impl<C: Compare> Search<'_, C> {
         None
     }
 
-    /// The longest match of those chained to an entry.
+    /// The match around a word that may be entered.
     #[inline(always)]
-    fn longest(&self, at: usize, word_at: u64, mut entry: u16) -> Option<Match> {
-        let mut longest: Option<Match> = None;
-        for _ in 0..CHAIN_MAX {
-            let from = self.index.offset(entry);
-            if word(self.base, from) == Some(word_at) && self.may_do(at, from) {
-                let found = self.around(at, from);
-                if longest.is_none_or(|longest| found.bytes > longest.bytes) {
-                    longest = Some(found);
-                }
-            }
-            entry = self.index.after(entry);
-            if entry == 0 {
-                break;
-            }
+    fn entered(&self, at: usize, word_at: u64, entry: u16) -> Option<Match> {
+        let from = self.index.offset(entry);
+        if word(self.base, from) != Some(word_at) || !self.may_do(at, from) {
+            return None;
         }
-        longest.filter(|longest| longest.bytes >= FAR_BYTES_MIN)
+        let found = self.around(at, from);
+        (found.bytes >= FAR_BYTES_MIN).then_some(found)
     }
 
     /// Whether so much may be equal around two places that a copy pays; one comparison sorts most out.

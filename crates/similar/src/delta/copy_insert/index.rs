@@ -8,7 +8,7 @@ use super::compare::word;
 use alloc::vec::Vec;
 
 /// Between the words entered, as long as the base is not too long.
-const STRIDE_BYTES: usize = 16;
+const STRIDE_BYTES: usize = 12;
 /// Entries are numbered by 16 bits.
 const ENTRIES_MAX: usize = 1 << 15;
 /// Places to enter at for each entry.
@@ -22,8 +22,6 @@ pub(super) const WORDS: usize = 8;
 pub(super) struct Index {
     /// By the hash's highest bits: its lowest 16 bits, then the number of the first entry; 0 is none.
     heads: Vec<u32>,
-    /// By number of an entry: the next of the same word. The number 0 is no entry.
-    next: Vec<u16>,
     stride: usize,
     shift: u32,
 }
@@ -37,19 +35,16 @@ impl Index {
         self.shift = u64::BITS - bits;
         self.heads.clear();
         self.heads.resize(1 << bits, 0);
-        self.next.clear();
-        self.next.resize(entries + 1, 0);
-        let (mut last, mut later) = (0, 0);
-        for (number, entered) in self.next.iter_mut().enumerate().skip(1).rev() {
-            let Some(word) = word(base, (number - 1) * self.stride) else { continue };
+        // The first of equal words is entered last.
+        let words = base.chunks_exact(self.stride);
+        let mut number = words.len() as u32 + 1;
+        for stretch in words.rev() {
+            number -= 1;
+            let Some(word) = word(stretch, 0) else { continue };
             let hash = hash(word);
-            let Some(head) = self.heads.get_mut((hash >> self.shift) as usize) else { continue };
-            let same = if *head >> 16 == tag(hash) { *head as u16 } else { 0 };
-            // Of a run of equal words only the first counts.
-            *entered = if word == last { later } else { same };
-            later = *entered;
-            last = word;
-            *head = tag(hash) << 16 | number as u32;
+            if let Some(head) = self.heads.get_mut((hash >> self.shift) as usize) {
+                *head = tag(hash) << 16 | number;
+            }
         }
     }
 
@@ -70,12 +65,6 @@ impl Index {
         let hash = hash(word);
         let head = self.heads.get((hash >> self.shift) as usize).copied().unwrap_or_default();
         if head >> 16 == tag(hash) { head as u16 } else { 0 }
-    }
-
-    /// The entry after this one.
-    #[inline(always)]
-    pub(super) fn after(&self, entry: u16) -> u16 {
-        self.next.get(usize::from(entry)).copied().unwrap_or_default()
     }
 
     /// Where the word of an entry lies in the base.

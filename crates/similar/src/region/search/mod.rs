@@ -1,34 +1,37 @@
 //! The search for copies, made for text of which most is copied from the prefix.
 //!
 //! Siltstone's own. zstd's searches fill a table with the prefix before they look at the text: for a region that is nearly all
-//! copies, this takes longer than finding them. Here most of the prefix is only known sparsely, which is enough to find where
-//! something long was copied from; after that it is *followed*: what differs is skipped with one comparison of 64 bytes at the same
-//! distance, and only around places where it does differ the prefix is learnt densely, because there small pieces are looked for.
+//! copies this takes as long as finding them. Here the prefix is learnt sparsely, which is enough to find where something long was
+//! copied from; after that it is *followed*, 64 bytes at a time, and only around places where the text differs the prefix is learnt
+//! densely, because small pieces are looked for there.
 //!
 //! ```text
 //! learn every 16th place of the prefix by its next 8 bytes
-//! at    the first place that is not part of a copy
-//! 1     equal: the 64 bytes from `at` on against those at the last distance; run: the first 4 or more equal ones in a row
-//!       a run that begins within 1 byte, or within 3 and has 8: take it
-//! 2     learn every 4th place of the KiB around the place that lies `at` minus the last distance
-//! 3     up to the run: the last place with the same next 8 bytes; or the same 6, unless the place after has the same 8
-//!       what is found grows both ways
-//! 4     found one shorter than 64: instead of it a better one, from its next two places, or from four places whose 8 bytes
-//!       hold its end and what differs there: so a longer copy that contains it is found; or the run
-//!       found none: take the run; if there is none, go on where looking stopped
-//! after each copy: while the next 4 bytes are those at the distance before the last, copy them
-//! better    4 bytes more are worth 16 of distance: gain = 4 length - log2(distance), zstd's measure
+//! from `at` on, the first place that belongs to no copy:
+//! 1  compare 64 bytes with those at the last distance; run: the first 4 or more equal ones in a row
+//!    take the run if it begins within 1 byte, or within 3 and has 8
+//! 2  learn every 4th place of the KiB around the prefix's place at the last distance
+//! 3  look before the run, or through the 64 bytes: for the last place with the same next 8 bytes; or the same 6, unless the
+//!    place after has the same 8. What is found grows both ways, the places looked at are learnt
+//! 4  found one: while it is shorter than 64 take a better one instead, found from the 2 places after, or from 4 places whose 8
+//!    bytes hold its end and what differs there. Then take the run instead, if it reaches as far, and what is copied before it
+//!    begins is not worth a distance
+//!    found none: take the run; without a run go on where looking stopped
+//! 5  as long as the next 4 bytes are those at the distance before the last, copy these
+//! better: 4 length - log2 distance, less 4 for each byte it begins later, is greater by more than 4 (zstd's measure)
 //! ```
 //!
-//! Reasons, as bytes on new chunks of successive versions in regions of 256 KiB, OpenSSL / Redis / `NumPy` / SQLite:
-//! 1. **Sparse and dense** (1, 2): beside every 4th place of all of the prefix 1 % smaller / same / 1 % / 2 % larger, and
-//!    13 / 30 / 6 / 20 % faster. The dense parts are learnt when they are needed, so the nearest place comes last and is found.
-//! 2. **The end of what was found** (4): 7 % smaller on OpenSSL; 3 % more from the next two places.
-//! 3. **Runs at the last distance**: numbers and addresses change in place, and a copy at the last distance costs least. Taken before
-//!    looking (not only where nothing else is found) `NumPy`'s binaries were 5 % smaller; taken further ahead sources were larger.
-//! 4. **No short words of the prefix**: with them 0.3 % smaller and 10 % slower; SQLite, 4 %.
+//! Reasons, as bytes and speed on the data of `mod.rs` in regions of 256 KiB (November 2026):
+//! 1. **Sparse and dense** (1, 2). All of the prefix known at every 4th place: 0 / 1 / 1 / 2 % smaller, but 15 / 22 / 9 / 17 %
+//!    slower. What is learnt around copies is learnt last: so the nearest of equal places is found.
+//! 2. **Better ones** (4): without them 8 / 1 / 3 / 1 % larger, 2 / 7 / 12 / 8 % faster. Most come from the end: a copy that contains
+//!    the one that was found is seldom found at its begin, because equal begins are learnt over one another.
+//! 3. **Runs first, but only near ones** (1): numbers and addresses change in place, and going on at the last distance costs least.
+//!    Looking before any run: 9 % slower on binaries, at the same size; taking them from 16 bytes on: 2 % larger.
+//! 4. **Short words only of the text**: learning those of the prefix too saved 0 to 0.5 %, 4 % of the database, for a tenth to a
+//!    quarter of the speed. Five bytes instead of six: no smaller, since a copy from far away costs three bytes.
 //!
-//! The same on every instruction set: vectors only compare. Cost: 640 KiB of tables; a quarter to a half of the time of zstd's level 3.
+//! The same on every instruction set: vectors only compare. Memory: 640 KiB of tables, 16 bytes for each copy.
 
 mod compare;
 mod tables;
@@ -53,14 +56,12 @@ const GOOD_BYTES: usize = 64;
 /// Places behind the begin of a copy from which a better one is looked for.
 const NEXT_PLACES: usize = 2;
 /// The first place before the end of a copy from which a better one is looked for, and how many are.
-const END_BYTES: usize = 6;
+const END_BYTES: usize = 7;
 const END_PLACES: usize = 4;
 /// How much better a copy must be.
 const GAIN_MIN: i64 = 4;
-/// How much worse a run at the last distance may be.
-const RUN_GAIN_MIN: i64 = -8;
 /// Every so many bytes without a copy, one more place is left out between two that are looked at.
-const SKIP_BYTES: usize = 256;
+const SKIP_BYTES: usize = 128;
 
 /// Finds copies, region by region, reusing its memory.
 pub(super) struct Search {
@@ -143,19 +144,31 @@ impl Copied {
         self.stop - self.start
     }
 
-    /// What it saves, in quarters of a byte; `free` if its distance costs nothing.
+    /// Whether a run is taken from `at` without looking for more.
     #[inline(always)]
-    #[allow(clippy::cast_possible_wrap)]
-    fn gain(self, free: bool) -> i64 {
-        let cost = if free { 1 } else { i64::from(usize::BITS - self.distance().leading_zeros()) };
-        4 * self.length() as i64 - cost
+    fn is_sure_from(self, at: usize) -> bool {
+        let ahead = self.start - at;
+        ahead <= RUN_NEAR_BYTES || (ahead <= RUN_FAR_BYTES && self.length() >= RUN_LONG_BYTES)
     }
 
-    /// [`gain`](Self::gain), less the bytes by which it begins after another, or more those by which before.
+    /// What its distance costs, in quarters of a byte; `free` if it is the last one.
+    #[inline(always)]
+    fn cost(self, free: bool) -> i64 {
+        if free { 1 } else { i64::from(usize::BITS - self.distance().leading_zeros()) }
+    }
+
+    /// What it saves, in quarters of a byte, beside another one that begins elsewhere.
     #[inline(always)]
     #[allow(clippy::cast_possible_wrap)]
-    fn gain_beside(self, other: Self, free: bool) -> i64 {
-        self.gain(free) - 4 * (self.start as i64 - other.start as i64)
+    fn gain(self, free: bool, other: Self) -> i64 {
+        4 * self.length() as i64 - 4 * (self.start as i64 - other.start as i64) - self.cost(free)
+    }
+
+    /// Whether what it copies before a later one begins is not worth its distance.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_wrap)]
+    fn is_poor_before(self, later: Self) -> bool {
+        4 * (later.start as i64 - self.start as i64) < self.cost(false)
     }
 }
 
@@ -190,7 +203,7 @@ impl<C: Compare> Walk<'_, C> {
     fn step(&mut self, at: usize) -> usize {
         let run = self.run_ahead(at);
         let found = match run {
-            Some(run) if self.is_sure(run, at) => Some(run),
+            Some(run) if run.is_sure_from(at) => Some(run),
             _ => {
                 self.tables.learn_around(self.whole, at.wrapping_sub(self.distances[0]));
                 let last = self.end - LONG_BYTES + 1;
@@ -224,14 +237,12 @@ impl<C: Compare> Walk<'_, C> {
         let length = (!(equal >> ahead)).trailing_zeros();
         let start = at + ahead as usize;
         let stop = start + length as usize;
-        let stop = if stop < at + WINDOW_BYTES { stop } else { self.compare.forward(self.whole, stop, stop - distance, self.end) };
+        let stop = if stop < at + WINDOW_BYTES {
+            stop
+        } else {
+            self.compare.forward(self.whole, stop, stop - distance, self.end)
+        };
         Some(Copied { start, source: start - distance, stop })
-    }
-
-    #[inline(always)]
-    fn is_sure(&self, run: Copied, at: usize) -> bool {
-        let ahead = run.start - at;
-        ahead <= RUN_NEAR_BYTES || (ahead <= RUN_FAR_BYTES && run.length() >= RUN_LONG_BYTES)
     }
 
     /// The first copy that is found from one of `at..stop`, and from which place; or else the place where looking stopped.
@@ -282,7 +293,7 @@ impl<C: Compare> Walk<'_, C> {
             }
         }
         match run {
-            Some(run) if run.gain_beside(best, true) > best.gain(best.distance() == self.distances[0]) + RUN_GAIN_MIN => run,
+            Some(run) if run.stop >= best.stop && best.is_poor_before(run) => run,
             _ => best,
         }
     }
@@ -295,7 +306,7 @@ impl<C: Compare> Walk<'_, C> {
             return false;
         }
         let other = self.grown(place, source);
-        let better = other.gain_beside(*best, false) > best.gain(best.distance() == self.distances[0]) + GAIN_MIN;
+        let better = other.gain(false, *best) > best.gain(best.distance() == self.distances[0], *best) + GAIN_MIN;
         if better {
             *best = other;
         }

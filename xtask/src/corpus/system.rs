@@ -1,0 +1,75 @@
+//! A machine's root file system as software is installed on it: Debian 12 as `debootstrap` makes it, then step by step more packages.
+//! Needs root, because a file system's owner does; a version has 200 to 600 MB.
+
+use super::{Amount, Corpus, once};
+use crate::install::{self, Needed};
+use crate::program;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const DEBOOTSTRAP: Needed = Needed { program: "/usr/sbin/debootstrap", package: "debootstrap" };
+const RELEASE: &str = "bookworm";
+
+/// What each version adds to the one before; the first is the base alone.
+const STEPS: [(&str, &[&str]); 5] = [
+    ("0-base", &[]),
+    ("1-python", &["python3", "python3-pip"]),
+    ("2-database", &["postgresql"]),
+    ("3-tools", &["git", "vim", "curl", "rsync"]),
+    ("4-server", &["nginx", "php-fpm"]),
+];
+/// Versions made when little is asked for.
+const LITTLE: usize = 2;
+
+/// The versions, made if they are not there yet.
+pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
+    let steps = match amount {
+        Amount::Little => &STEPS[..LITTLE],
+        Amount::Memory | Amount::Full => &STEPS[..],
+    };
+    let kept = folder.join("system");
+    fs::create_dir_all(&kept)?;
+    let mut versions: Vec<std::path::PathBuf> = Vec::new();
+    for (name, packages) in steps {
+        let version = kept.join(name);
+        once(&version, |partial| {
+            eprintln!("making the root file system {name}");
+            let made = match versions.last() {
+                None => bootstrap(partial),
+                Some(before) => install(before, partial, packages),
+            };
+            made.context("a root file system can be made by root, on a Debian machine that reaches its mirror")
+        })?;
+        versions.push(version);
+    }
+    let description = format!("root file system of Debian 12, {} versions with ever more packages", versions.len());
+    Ok(Corpus { name: "system".into(), description, versions })
+}
+
+fn bootstrap(root: &Path) -> Result<()> {
+    install::ensure(&[DEBOOTSTRAP])?;
+    program::quietly(Command::new(DEBOOTSTRAP.program).args(["--variant=minbase", RELEASE]).arg(root))?;
+    forget_lists(root)
+}
+
+fn install(before: &Path, root: &Path, packages: &[&str]) -> Result<()> {
+    program::quietly(Command::new("cp").arg("--archive").arg(before.join(".")).arg(root))?;
+    let inside = |words: &[&str]| {
+        let mut command = Command::new("chroot");
+        command.arg(root).env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C").arg("apt-get").args(words);
+        program::quietly(&mut command).map(drop)
+    };
+    inside(&["update"])?;
+    inside(&[&["install", "--yes", "--no-install-recommends"], packages].concat())?;
+    inside(&["clean"])?;
+    forget_lists(root)
+}
+
+/// What `apt-get update` fetched depends on the day.
+fn forget_lists(root: &Path) -> Result<()> {
+    let lists = root.join("var/lib/apt/lists");
+    fs::remove_dir_all(&lists)?;
+    Ok(fs::create_dir(lists)?)
+}
