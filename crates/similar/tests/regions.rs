@@ -43,12 +43,14 @@ proptest! {
 
     #[test]
     fn what_was_encoded_before_does_not_matter(regions in prop::collection::vec(any_region(), 1..6)) {
-        let (mut used, mut decoder) = (encoder(Level::Fast), RegionDecoder::new());
-        for region in &regions {
-            let (form, payload) = region.encoded(&mut used);
-            prop_assert_eq!(&(form, payload.clone()), &region.encoded(&mut encoder(Level::Fast)));
-            let text = region.text();
-            prop_assert_eq!(decoder.decode(form, &region.bases(), &payload, text.len()), Ok(text.as_slice()));
+        for level in [Level::Fast, Level::Zstd(1), Level::Zstd(3), Level::Zstd(6), Level::Zstd(13)] {
+            let (mut used, mut decoder) = (encoder(level), RegionDecoder::new());
+            for region in &regions {
+                let (form, payload) = region.encoded(&mut used);
+                prop_assert_eq!(&(form, payload.clone()), &region.encoded(&mut encoder(level)), "{:?}", level);
+                let text = region.text();
+                prop_assert_eq!(decoder.decode(form, &region.bases(), &payload, text.len()), Ok(text.as_slice()));
+            }
         }
     }
 }

@@ -13,6 +13,8 @@
 //! Where a delta ends in its streams follows from the length of its target, which is known from elsewhere: instructions are
 //! read until they make so many bytes. A pool costs 16 bytes beyond its payloads at most; a delta in it costs nothing beyond its own.
 
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
 use super::copy_insert::{CopyInsert, Parts, Slices};
 use super::{DeltaError, EncodeError, varint};
 use crate::region::{Form, Level, RegionDecoder, RegionEncoder, RegionError};

@@ -11,6 +11,8 @@
 //!
 //! Cost: the library enters every position, or every second, of the base into its tables before it looks at the target.
 
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
 use super::{ChunkDelta, DeltaError, EncodeError, check_lengths};
 use crate::region::{Form, Level, RegionDecoder, RegionEncoder, RegionError};
 use alloc::vec::Vec;

@@ -1,5 +1,7 @@
 //! Numbers in as many bytes as they need: seven bits in each, the lowest first; the highest bit says that more follow.
 
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
 use super::DeltaError;
 use alloc::vec::Vec;
 

@@ -19,7 +19,8 @@
 //!
 //! What is said of speed and size here was measured on the new chunks, 16 KiB on average, of successive versions of sources (OpenSSL),
 //! dumps (Redis), binaries (the packages of numpy) and a database (pages of sqlite), named in this order: 44, 17, 13 and 17 MB of text.
-//! Beside zstd's level 3 with the prefix as an application would give it, in regions of 256 KiB, one core:
+//! Beside zstd's level 3 with the prefix as an application would give it, in regions of 256 KiB, one core's time, copying bases and
+//! members counted (November 2026; `cargo xtask bench similar --only regions` measures all sizes and levels):
 //!
 //! ```text
 //!               sources            dumps              binaries           database
@@ -39,8 +40,6 @@ mod error;
 mod kernel;
 mod levels;
 mod search;
-#[cfg(test)]
-mod tests;
 
 pub use bases::{Offer, choose_bases};
 pub use decoder::RegionDecoder;

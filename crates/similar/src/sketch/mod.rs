@@ -13,6 +13,10 @@
 //! | `transforms.rs`, `rate.rs` | what methods share: the functions, the rates of sampling |
 //! | `groups.rs` | super-features |
 //!
+//! Short chunks: one of no bytes never has a sketch; any byte is enough for N-Transform, one byte a feature for Finesse; Odess, Odess+
+//! (from 17 bytes on) and Siltstone's own (from 32) have one if anything is sampled, which is likely from a few hundred bytes on.
+//! Of equal bytes, or equal periods, a chunk has the same few hashes however long it is.
+//!
 //! ```
 //! use siltstone_similar::sketch::{Shape, by_name};
 //! let sketcher = by_name("odess-plus", Shape::DEFAULT)?;

@@ -74,7 +74,7 @@ pub fn line(codec: &mut dyn ChunkDelta, case: &str) -> String {
     let delta = super::delta(codec, &pair);
     let digest = |bytes: &[u8]| blake3::hash(bytes).to_hex()[..32].to_owned();
     let shown: String = match delta.len() {
-        0..=SHOWN_BYTES_MAX => delta.iter().map(|byte| format!("{byte:02x}")).collect(),
+        0..=SHOWN_BYTES_MAX => delta.iter().fold(String::new(), |shown, byte| shown + &format!("{byte:02x}")),
         _ => "-".to_owned(),
     };
     let fields: Vec<&str> = case.split_whitespace().take(3).collect();

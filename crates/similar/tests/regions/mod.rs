@@ -107,7 +107,7 @@ pub fn line(case: &str) -> String {
     };
     let region = region(case);
     let (form, payload) = region.encoded(&mut encoder(level));
-    let hexadecimal: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hexadecimal = payload.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     let shown = if payload.is_empty() { "-" } else { &hexadecimal };
     let text = region.text();
     format!("{case} {form:?} {} {} {shown}", text.len(), &blake3::hash(&text).to_hex()[..32])

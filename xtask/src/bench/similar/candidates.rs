@@ -70,10 +70,7 @@ mod tests {
         let first = Sequence::new(5).bytes(400_000);
         let mut second = first.clone();
         second[200_000] ^= 1;
-        let data = Data {
-            ends: vec![400_000, 800_000],
-            ..Data::single("d", String::new(), [first, second].concat())
-        };
+        let data = Data { ends: vec![400_000, 800_000], ..Data::single("d", String::new(), [first, second].concat()) };
         let versions = Versions::of(&data, 8192, false).unwrap();
         let candidates = candidates(&versions);
         let changed = versions.new[1].start;

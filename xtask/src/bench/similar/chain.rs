@@ -1,7 +1,7 @@
 //! Versions stored as regions, each encoded against the chunks its members resemble: what `silt` is to do, on data in memory. Every
 //! region is decoded again and compared.
 
-use super::costs::{Costs, LEVEL};
+use super::costs::Costs;
 use super::versions::Versions;
 use anyhow::{Result, ensure};
 use siltstone_similar::aligned::{Place, aligned};
@@ -26,6 +26,8 @@ pub(super) struct Chain {
     pub(super) depth: Option<u32>,
     /// Text of a region, bytes.
     pub(super) region_bytes: usize,
+    /// How hard the encoder tries.
+    pub(super) level: Level,
 }
 
 /// What they come to.
@@ -71,7 +73,7 @@ pub(super) fn lay(versions: &Versions, costs: &Costs, sketches: &[Option<Sketch>
         index: Index::new(Fit::Best, count, Shape::DEFAULT.features(), 1),
         bases: vec![Rc::from([]); count],
         depth: vec![0; count],
-        encoder: RegionEncoder::new(Level::Zstd(LEVEL))?,
+        encoder: RegionEncoder::new(chain.level)?,
         decoder: RegionDecoder::new(),
         laid: Laid::default(),
     };

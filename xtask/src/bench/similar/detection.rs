@@ -17,10 +17,8 @@ use crate::table::as_float;
 use anyhow::Result;
 use serde_json::{Value, json};
 use siltstone_chunk::Isa;
-use siltstone_similar::delta::{ChunkDelta, CopyInsert};
 use siltstone_similar::index::{Fit, Index};
 use siltstone_similar::sketch::{Grouping, METHODS, Shape, Sketch};
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -64,18 +62,10 @@ impl Deltas {
         if let Some(size) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&(base, target)) {
             return Ok(*size);
         }
-        let size = copy_insert_bytes(versions.bytes(base), versions.bytes(target))?;
+        let size = super::codecs::copy_insert_bytes(versions.bytes(base), versions.bytes(target))?;
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((base, target), size);
         Ok(size)
     }
-}
-
-/// The size of a delta of copies and insertions, compressed by nothing.
-fn copy_insert_bytes(base: &[u8], target: &[u8]) -> Result<u64> {
-    thread_local!(static CODEC: RefCell<CopyInsert> = RefCell::new(CopyInsert::new(Isa::best())));
-    let mut delta = Vec::new();
-    CODEC.with_borrow_mut(|codec| codec.encode(base, target, usize::MAX, &mut delta))?;
-    Ok(delta.len() as u64)
 }
 
 fn detect(versions: &Versions, sketches: &[Option<Sketch>], grouping: Grouping, deltas: &Deltas) -> Result<Found> {

@@ -4,8 +4,8 @@
 
 use super::Findings;
 use super::chain::{self, Chain, Laid};
-use super::costs::Costs;
-use super::peers;
+use super::costs::{Costs, LEVEL};
+use super::peers::Peers;
 use super::policy::{self, Policy};
 use super::versions::{Versions, in_parallel};
 use crate::bench::data::Data;
@@ -16,6 +16,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use siltstone_similar::benefit::Benefit;
 use siltstone_similar::index::Fit;
+use siltstone_similar::region::Level;
 use siltstone_similar::sketch::Sketch;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -70,7 +71,8 @@ enum Way {
     Plain,
     Papers,
     PerChunk,
-    Regions(usize),
+    /// Of so many bytes.
+    Regions(usize, Level),
 }
 
 impl Way {
@@ -79,7 +81,8 @@ impl Way {
             Self::Plain => "dedup + zstd",
             Self::Papers => "papers (3 SF, FirstFit)",
             Self::PerChunk => "per chunk (BestFit, filter)",
-            Self::Regions(_) => "regions",
+            Self::Regions(_, Level::Fast) => "regions, own search",
+            Self::Regions(..) => "regions, zstd 3",
         }
     }
 }
@@ -109,8 +112,8 @@ impl<'v, 'd> Ordered<'v, 'd> {
                 let line = Some(Benefit::DEFAULT);
                 follow(Policy { fit: Fit::Best, line, foresees: false, depth, snapshots: 1 })
             }
-            Way::Regions(region_bytes) => {
-                chain::lay(self.versions, &self.costs, &self.sketches, Chain { depth, region_bytes })
+            Way::Regions(region_bytes, level) => {
+                chain::lay(self.versions, &self.costs, &self.sketches, Chain { depth, region_bytes, level })
             }
         }
     }
@@ -118,8 +121,10 @@ impl<'v, 'd> Ordered<'v, 'd> {
 
 /// What is stored at one average.
 fn plans(average: u32, is_quick: bool) -> Vec<(Way, Direction)> {
-    let regions = if average == AVERAGE && !is_quick { REGIONS.to_vec() } else { vec![REGION] };
-    let ways = [Way::Papers, Way::PerChunk].into_iter().chain(regions.into_iter().map(Way::Regions));
+    let sizes = if average == AVERAGE && !is_quick { REGIONS.to_vec() } else { vec![REGION] };
+    let regions = sizes.into_iter().map(|bytes| Way::Regions(bytes, Level::Fast));
+    let by_zstd = (average == AVERAGE).then_some(Way::Regions(REGION, Level::Zstd(LEVEL)));
+    let ways = [Way::Papers, Way::PerChunk].into_iter().chain(by_zstd).chain(regions);
     let every = ways.flat_map(|way| Direction::ALL.map(|direction| (way, direction)));
     [(Way::Plain, Direction::Forward(None))].into_iter().chain(every).collect()
 }
@@ -130,19 +135,20 @@ pub(super) fn measure(sources: impl Iterator<Item = Result<Data>>, is_quick: boo
     let averages = if is_quick { vec![AVERAGE] } else { AVERAGES.to_vec() };
     for data in sources {
         let data = data?;
-        let peers = peers::measure(&data, is_quick, work)?;
+        let mut peers = Peers::begin(&data, is_quick, work)?;
         let mut rows = Vec::new();
         for average in &averages {
             eprintln!("{}: layouts at {} KiB", data.name, average >> 10);
             rows.extend(at_average(&data, *average, is_quick, peers.chain_bytes)?);
         }
+        peers.finish()?;
         let _ = write!(findings.tables, "\n### Layouts, {}\n\n{}\n{}", data.name, peers.line(), table(&rows));
         findings.rows.extend(peers.rows(&data.name));
         findings.rows.extend(rows);
         findings.notes.push(format!("layouts, {}: {}", data.name, data.description));
     }
     findings.notes.push(
-        "layouts: payloads without metadata, zstd level 3 everywhere, MB and times the chain of zstd; papers: bases from all versions, \
+        "layouts: payloads without metadata, zstd level 3 where nothing else is said, MB and times the chain of zstd; papers: bases from all versions, \
          others: from the last; reverse: the versions fed newest first, chains unbounded; every region decoded and compared"
             .into(),
     );
@@ -166,7 +172,7 @@ fn at_average(data: &Data, average: u32, is_quick: bool, chain_bytes: u64) -> Re
         set("data", json!(data.name));
         set("way", json!(way.name()));
         set("chunk_bytes", json!(average));
-        set("region_bytes", if let Way::Regions(bytes) = way { json!(bytes) } else { Value::Null });
+        set("region_bytes", if let Way::Regions(bytes, _) = way { json!(bytes) } else { Value::Null });
         set("direction", json!(if *way == Way::Plain { "none".into() } else { direction.name() }));
         set("logical_bytes", json!(data.bytes.len()));
         set("unique_bytes", json!(unique_bytes));

@@ -11,6 +11,7 @@
 //! | `layouts` | `layouts.rs` | what do whole histories come to, whichever way deltas point? |
 
 mod accuracy;
+mod candidates;
 mod chain;
 mod codecs;
 mod costs;
@@ -21,6 +22,8 @@ mod own;
 mod pairs;
 mod peers;
 mod policy;
+mod regional;
+mod regions;
 mod speed;
 mod versions;
 mod xdelta;
@@ -103,9 +106,7 @@ impl Options {
             Part::Codecs => codecs::measure(self.sources()?, self.rounds(), self.output.quick, &workspace::target()?),
             Part::Speed => speed::measure(self.given()?, self.rounds(), self.output.quick),
             Part::Accuracy => accuracy::measure(self.output.quick),
-            Part::Regions => {
-                bail!("{part:?} is not there yet")
-            }
+            Part::Regions => regions::measure(self.sources()?, self.rounds(), self.output.quick),
         }
     }
 }

@@ -5,16 +5,18 @@ use crate::bench::publish::Row;
 use crate::install::{self, Needed};
 use crate::program;
 use crate::table::{self, as_float};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Instant;
+use tempfile::TempDir;
 
 const ZSTD: Needed = Needed { program: "zstd", package: "zstd" };
 /// zstd's best gets so long.
 const SECONDS_MAX: &str = "300";
+const BEST: &str = "best.zst";
 
 /// What zstd makes of the versions.
 pub(super) struct Peers {
@@ -23,44 +25,30 @@ pub(super) struct Peers {
     chain_seconds: f64,
     /// All versions as one stream at level 19 with the longest window, if it ended in time.
     best_bytes: Option<u64>,
-}
-
-/// Runs both; only the first with `is_quick`.
-pub(super) fn measure(data: &Data, is_quick: bool, work: &Path) -> Result<Peers> {
-    install::ensure(&[ZSTD])?;
-    let folder = tempfile::Builder::new().prefix("versions").tempdir_in(work)?;
-    let file = |name: &str| folder.path().join(name);
-    let (mut chain_bytes, mut chain_seconds) = (0, 0.0);
-    for (at, range) in data.ranges().into_iter().enumerate() {
-        let (this, before, out) = (file(&at.to_string()), file(&at.saturating_sub(1).to_string()), file("out"));
-        fs::write(&this, &data.bytes[range])?;
-        let mut zstd = Command::new(ZSTD.program);
-        zstd.args(["-3", "-q", "-f", "--long=31", "-T1"]);
-        if at > 0 {
-            zstd.arg(format!("--patch-from={}", before.display()));
-        }
-        let begin = Instant::now();
-        program::quietly(zstd.arg(&this).arg("-o").arg(&out))?;
-        chain_seconds += begin.elapsed().as_secs_f64();
-        chain_bytes += fs::metadata(&out)?.len();
-        if at > 0 {
-            fs::remove_file(before)?;
-        }
-    }
-    let best_bytes = if is_quick { None } else { best(data, &file("all"))? };
-    Ok(Peers { chain_bytes, chain_seconds, best_bytes })
-}
-
-fn best(data: &Data, all: &Path) -> Result<Option<u64>> {
-    fs::write(all, &data.bytes)?;
-    let out = all.with_extension("zst");
-    let mut command = Command::new("timeout");
-    command.args([SECONDS_MAX, ZSTD.program, "-19", "-q", "-f", "--long=31", "-T1"]).arg(all).arg("-o").arg(&out);
-    let ended = program::try_quietly(&mut command)?.status.success();
-    Ok(if ended { Some(fs::metadata(&out)?.len()) } else { None })
+    /// That, while it runs beside everything else.
+    best: Option<Child>,
+    folder: TempDir,
 }
 
 impl Peers {
+    /// Runs the chain, and begins zstd's best unless `is_quick`.
+    pub(super) fn begin(data: &Data, is_quick: bool, work: &Path) -> Result<Self> {
+        install::ensure(&[ZSTD])?;
+        let folder = tempfile::Builder::new().prefix("versions").tempdir_in(work)?;
+        let (chain_bytes, chain_seconds) = chain(data, folder.path())?;
+        let best = if is_quick { None } else { Some(best(data, folder.path())?) };
+        Ok(Self { chain_bytes, chain_seconds, best_bytes: None, best, folder })
+    }
+
+    /// Waits for zstd's best, for as long as it may take.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        let Some(mut best) = self.best.take() else { return Ok(()) };
+        if best.wait()?.success() {
+            self.best_bytes = Some(fs::metadata(self.folder.path().join(BEST))?.len());
+        }
+        Ok(())
+    }
+
     /// For people.
     pub(super) fn line(&self) -> String {
         let best = self.best_bytes.map_or("not ended in time, or not asked for".into(), table::bytes);
@@ -86,4 +74,36 @@ impl Peers {
         let best = self.best_bytes.map(|bytes| row("zstd -19 --long=31 of all", bytes));
         [row("zstd -3 --patch-from=previous", self.chain_bytes)].into_iter().chain(best).collect()
     }
+}
+
+/// Each version against the one before: bytes, and seconds.
+fn chain(data: &Data, folder: &Path) -> Result<(u64, f64)> {
+    let file = |name: &str| folder.join(name);
+    let (mut bytes, mut seconds) = (0, 0.0);
+    for (at, range) in data.ranges().into_iter().enumerate() {
+        let (this, before, out) = (file(&at.to_string()), file(&at.saturating_sub(1).to_string()), file("out"));
+        fs::write(&this, &data.bytes[range])?;
+        let mut zstd = Command::new(ZSTD.program);
+        zstd.args(["-3", "-q", "-f", "--long=31", "-T1"]);
+        if at > 0 {
+            zstd.arg(format!("--patch-from={}", before.display()));
+        }
+        let begin = Instant::now();
+        program::quietly(zstd.arg(&this).arg("-o").arg(&out))?;
+        seconds += begin.elapsed().as_secs_f64();
+        bytes += fs::metadata(&out)?.len();
+        if at > 0 {
+            fs::remove_file(before)?;
+        }
+    }
+    Ok((bytes, seconds))
+}
+
+fn best(data: &Data, folder: &Path) -> Result<Child> {
+    let all = folder.join("all");
+    fs::write(&all, &data.bytes)?;
+    let mut command = Command::new("timeout");
+    command.args([SECONDS_MAX, ZSTD.program, "-19", "-q", "-f", "--long=31", "-T1"]);
+    command.arg(all).arg("-o").arg(folder.join(BEST));
+    command.spawn().with_context(|| format!("`{}` could not be started", program::command_line(&command)))
 }

@@ -72,11 +72,7 @@ struct Runner<'r> {
 }
 
 /// All codecs at all sizes on all data.
-pub(super) fn measure(
-    sources: impl Iterator<Item = Result<Data>>,
-    rounds: u64,
-    is_quick: bool,
-) -> Result<Findings> {
+pub(super) fn measure(sources: impl Iterator<Item = Result<Data>>, rounds: u64, is_quick: bool) -> Result<Findings> {
     let mut findings = Findings::default();
     for data in sources {
         let data = data?;
@@ -115,11 +111,7 @@ pub(super) fn measure(
 }
 
 /// The regions of all versions but the first.
-fn regions<'d>(
-    versions: &Versions<'d>,
-    candidates: &[Vec<Offer<usize>>],
-    region_bytes: usize,
-) -> Vec<Region<'d>> {
+fn regions<'d>(versions: &Versions<'d>, candidates: &[Vec<Offer<usize>>], region_bytes: usize) -> Vec<Region<'d>> {
     let first = versions.new.first().map_or(0, |new| new.end);
     let numbers = versions.regions(region_bytes).into_iter().filter(|region| region.start >= first);
     let region = |numbers: std::ops::Range<usize>| {
@@ -146,9 +138,10 @@ fn taken<'d>(regions: &[Region<'d>], text_bytes: usize) -> Vec<Region<'d>> {
 fn measure_regions(regions: &[Region], divisor: usize, rounds: u64) -> Result<Vec<Row>> {
     let [much, little, least] =
         [TEXT_BYTES, SLOW_TEXT_BYTES, SLOWEST_TEXT_BYTES].map(|bytes| taken(regions, bytes / divisor));
+    let prefixes: Vec<Vec<u8>> = much.iter().map(|region| region.bases.concat()).collect();
     let mut runners = vec![
-        Runner::new("per chunk, zstd-3", PerChunk::new()?, &much),
-        Runner::new(REFERENCE, PlainZstd::new(3, &much)?, &much),
+        Runner::new("per chunk, zstd-3", PerChunk::new(&much)?, &much),
+        Runner::new(REFERENCE, PlainZstd::new(&prefixes)?, &much),
         Runner::new("fast", OwnRegions::new(Level::Fast)?, &much),
     ];
     for (level, regions) in [(1, &much), (3, &much), (6, &much), (12, &little), (19, &least)] {
@@ -162,9 +155,7 @@ fn measure_regions(regions: &[Region], divisor: usize, rounds: u64) -> Result<Ve
             runner.run()?;
         }
     }
-    let plain = &runners[1];
-    let mut per_chunk = PerChunk::new()?;
-    runners.iter().map(|runner| runner.row(plain, &mut per_chunk)).collect()
+    runners.iter().map(|runner| runner.row(&runners[1])).collect()
 }
 
 impl<'r> Runner<'r> {
@@ -215,13 +206,8 @@ impl<'r> Runner<'r> {
         Spread::of(seconds.iter().map(|seconds| mb_per_s(self.text_bytes(), *seconds)))
     }
 
-    fn row(&self, plain: &Self, per_chunk: &mut PerChunk) -> Result<Row> {
-        let mut chunk_bytes = 0;
-        for (at, region) in self.regions.iter().enumerate() {
-            let mut out = Vec::new();
-            per_chunk.encode(at, region, &mut out)?;
-            chunk_bytes += out.len() as u64;
-        }
+    fn row(&self, plain: &Self) -> Result<Row> {
+        let chunk_bytes = PerChunk::bytes(self.regions)?;
         let (encode, decode) = (self.rates(&self.encode_seconds), self.rates(&self.decode_seconds));
         let (text_bytes, bytes) = (self.text_bytes(), self.bytes());
         // Slow levels see other regions: there the two cannot be compared.
@@ -271,7 +257,11 @@ mod tests {
     #[test]
     fn regions_are_taken_evenly() {
         let text = [7; 1000];
-        let region = |members: &'static str| Region { bases: vec![], members: vec![members.as_bytes(), &text[..999]], likest: vec![] };
+        let region = |members: &'static str| Region {
+            bases: vec![],
+            members: vec![members.as_bytes(), &text[..999]],
+            likest: vec![],
+        };
         let regions: Vec<Region> = ["a", "b", "c", "d", "e", "f"].map(region).into();
         let first = |regions: &[Region]| regions.iter().map(|region| region.members[0][0]).collect::<Vec<_>>();
         assert_eq!(first(&taken(&regions, 6000)), b"abcdef");

@@ -24,7 +24,7 @@ use std::time::Instant;
 const AVERAGES: [u32; 4] = [4 << 10, 8 << 10, 16 << 10, 64 << 10];
 /// Of a set of data, bytes; methods without vectors are slow, and see less.
 const BYTES: usize = 256 << 20;
-const SLOW_BYTES: usize = 24 << 20;
+const SLOW_BYTES: usize = 16 << 20;
 const QUICK_DIVISOR: usize = 4;
 
 const KEY: [u8; 32] = [0; 32];

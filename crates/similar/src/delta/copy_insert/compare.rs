@@ -68,7 +68,8 @@ pub(super) fn equal_mask(compare: impl Compare, one: &[u8], other: &[u8]) -> u64
 pub(super) fn common_prefix(compare: impl Compare, mut one: &[u8], mut other: &[u8], bytes_max: usize) -> usize {
     let mut bytes = 0;
     while bytes < bytes_max {
-        let (Some((block, rest)), Some((other_block, other_rest))) = (one.split_first_chunk(), other.split_first_chunk())
+        let (Some((block, rest)), Some((other_block, other_rest))) =
+            (one.split_first_chunk(), other.split_first_chunk())
         else {
             bytes += one.iter().zip(other).take_while(|(one, other)| one == other).count();
             break;
@@ -109,4 +110,65 @@ pub(super) fn common_suffix(compare: impl Compare, mut one: &[u8], mut other: &[
 #[inline(always)]
 pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at + WORD_BYTES)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use siltstone_simd::{Isa, Kernel};
+
+    /// What both begin and end with, and what is equal of the first 64 bytes.
+    struct Compared<'a>(&'a [u8], &'a [u8], usize);
+
+    impl Compared<'_> {
+        fn with(&self, compare: impl Compare) -> (usize, usize, u64) {
+            let Self(one, other, bytes_max) = *self;
+            let (prefix, suffix) =
+                (common_prefix(compare, one, other, bytes_max), common_suffix(compare, one, other, bytes_max));
+            (prefix, suffix, equal_mask(compare, one, other))
+        }
+    }
+
+    impl Kernel for Compared<'_> {
+        type Output = (usize, usize, u64);
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) -> Self::Output {
+            self.with(Vectors(s))
+        }
+    }
+
+    fn check(one: &[u8], other: &[u8], bytes_max: usize) {
+        let same = |(one, other): &(&u8, &u8)| one == other;
+        let prefix = one.iter().zip(other).take_while(same).count().min(bytes_max);
+        let suffix = one.iter().rev().zip(other.iter().rev()).take_while(same).count().min(bytes_max);
+        let pairs = one.iter().zip(other).take(64).enumerate();
+        let mask = pairs.fold(0, |mask, (at, (one, other))| mask | u64::from(one == other) << at);
+        for isa in Isa::available() {
+            let compared = || Compared(one, other, bytes_max);
+            let found = isa.run(compared()).unwrap_or_else(|| compared().with(Scalar));
+            assert_eq!(
+                found,
+                (prefix, suffix, mask),
+                "{isa}, {} and {} bytes, at most {bytes_max}",
+                one.len(),
+                other.len()
+            );
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_finds_each_difference() {
+        for bytes in 0..200 {
+            let one = vec![3; bytes];
+            check(&one, &one, bytes);
+            for at in 0..bytes {
+                let mut other = one.clone();
+                other[at] = 4;
+                check(&one, &other, bytes);
+                check(&one[bytes / 3..], &other, bytes - at);
+                check(&one, &other[..bytes - at / 2], at / 2);
+            }
+        }
+    }
 }

@@ -3,6 +3,8 @@
 //! Each record makes at least one byte of the target and none beyond its end. So there is no more work, and no more memory used, than
 //! the caller asked for bytes.
 
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 use super::Slices;
 use super::record::Record;
 use crate::delta::DeltaError;

@@ -1,5 +1,7 @@
 //! One instruction: what to insert, then what to copy.
 
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
 use super::super::{DeltaError, varint};
 use alloc::vec::Vec;
 
