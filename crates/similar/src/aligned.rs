@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A gap is bounded by the nearest known chunk on each side; if the two lie in the wrong order in the old version, or further apart than
-//! [`SLACK`] times the gap and some, the gap is taken to begin after the left one, or else to end before the right one. Within a gap each
+//! four times the gap and 64 KiB, the gap is taken to begin after the left one, or else to end before the right one. Within a gap each
 //! new chunk lies over the old bytes at the same share of the way.
 //!
 //! Cost: one pass over the chunks.

@@ -6,7 +6,9 @@ mod pairs;
 use pairs::{any_pair, cases, codecs, delta, edited, random_bytes, target};
 use proptest::prelude::*;
 use siltstone_similar::Isa;
-use siltstone_similar::delta::{CopyInsert, EncodeError, INPUT_BYTES_MAX, Parts, PoolReader, PoolWriter};
+use siltstone_similar::delta::{
+    CopyInsert, EncodeError, INPUT_BYTES_MAX, POOL_BYTES_MAX, Parts, PoolReader, PoolWriter,
+};
 use siltstone_similar::region::Level;
 
 proptest! {
@@ -126,4 +128,18 @@ fn the_longest_inputs_are_encoded_and_longer_ones_refused() {
     let mut made = Vec::new();
     parts.as_slices().decode(&base, target.len(), &mut made).expect("a target");
     assert!(made == target);
+}
+
+#[test]
+fn a_full_pool_takes_no_more_and_keeps_what_it_has() {
+    let target = random_bytes("large", INPUT_BYTES_MAX);
+    let mut writer = PoolWriter::new(Isa::highest(), Level::Zstd(1)).expect("a level");
+    for _ in 0..POOL_BYTES_MAX / INPUT_BYTES_MAX - 1 {
+        writer.add(&[], &target, usize::MAX).expect("room");
+    }
+    let bytes = writer.bytes();
+    assert_eq!(writer.add(&[], &target, usize::MAX), Err(EncodeError::PoolFull));
+    assert_eq!(writer.add(&[], &target, 5), Err(EncodeError::NotWorthIt { bytes_max: 5 }));
+    assert_eq!(writer.bytes(), bytes);
+    writer.add(&target, &target, 2).expect("room for a record");
 }

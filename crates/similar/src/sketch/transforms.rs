@@ -128,7 +128,9 @@ mod tests {
         for features in 1..=FEATURES_MAX {
             let transforms = Transforms::new(Shape::new(features, 1).unwrap());
             let mut want = Extremes::none(Extreme::Min);
-            hashes.iter().for_each(|hash| transforms.see(*hash, Extreme::Min, &mut want));
+            for hash in &hashes {
+                transforms.see(*hash, Extreme::Min, &mut want);
+            }
             for isa in Isa::available().filter(|isa| *isa != Isa::SCALAR) {
                 let found = isa.run(SeeAll(&transforms, &hashes)).unwrap();
                 assert_eq!(found, transforms.sketch(&want), "{isa}, {features} features");

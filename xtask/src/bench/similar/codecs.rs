@@ -44,6 +44,29 @@ const COLUMNS: [&str; 10] = [
     "pooled_to_reference",
 ];
 
+/// Which pairs are measured together.
+#[derive(Clone, Copy)]
+enum Kind {
+    Accepted,
+    All,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::All => "all",
+        }
+    }
+
+    fn holds(self, pair: &Pair) -> bool {
+        match self {
+            Self::Accepted => pair.is_accepted,
+            Self::All => true,
+        }
+    }
+}
+
 /// A codec while it is measured.
 struct Runner {
     name: String,
@@ -83,19 +106,26 @@ pub(super) fn measure(
         eprintln!("{}: pairs", data.name);
         let versions = Versions::of(&data, CHUNK_BYTES, false)?;
         let all = pairs::find(&versions, if is_quick { PAIR_BYTES_MAX_QUICK } else { PAIR_BYTES_MAX })?;
-        let accepted: Vec<Pair> = all.iter().copied().filter(|pair| pair.is_accepted).collect();
-        for (kind, pairs) in [("accepted", accepted), ("all", all)] {
+        eprintln!("{}: xdelta3 on {} pairs", data.name, all.len());
+        let outside = xdelta::deltas(&all, work)?;
+        for kind in [Kind::Accepted, Kind::All] {
+            let of_kind = |(pair, delta): (&Pair<'_>, &Vec<u8>)| kind.holds(pair).then(|| delta.clone());
+            let outside: Vec<u8> = all.iter().zip(&outside).filter_map(of_kind).flatten().collect();
+            let pairs: Vec<Pair> = all.iter().copied().filter(|pair| kind.holds(pair)).collect();
             if pairs.is_empty() {
                 continue;
             }
+            let kind = kind.name();
             eprintln!("{}: codecs on {} {kind} pairs", data.name, pairs.len());
-            let rows = measure_pairs(&data.name, kind, &pairs, rounds, work, &mut findings.notes)?;
-            let _ = write!(
-                findings.tables,
-                "\n### Chunk deltas, {}, {kind} pairs\n\n{}",
-                data.name,
-                table_of(&COLUMNS, &rows)
-            );
+            let mut rows = measure_own(&pairs, rounds)?;
+            rows.push(measure_outside(&pairs, &outside, rounds, work, &mut findings.notes)?);
+            hold_against_reference(&mut rows);
+            for row in &mut rows {
+                row.insert("data".into(), json!(data.name));
+                row.insert("of".into(), json!(kind));
+            }
+            let table = table_of(&COLUMNS, &rows);
+            let _ = write!(findings.tables, "\n### Chunk deltas, {}, {kind} pairs\n\n{table}", data.name);
             findings.rows.extend(rows);
         }
         findings.notes.push(format!("codecs, {}: {}", data.name, data.description));
@@ -110,14 +140,8 @@ pub(super) fn measure(
     Ok(findings)
 }
 
-fn measure_pairs(
-    data: &str,
-    kind: &str,
-    pairs: &[Pair],
-    rounds: u64,
-    work: &Path,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Row>> {
+/// The codecs of the crate, in turns.
+fn measure_own(pairs: &[Pair], rounds: u64) -> Result<Vec<Row>> {
     let mut runners = runners()?;
     for runner in &mut runners {
         runner.check(pairs)?;
@@ -127,24 +151,31 @@ fn measure_pairs(
             runner.run(pairs)?;
         }
     }
-    let reference = runners.iter().find(|runner| runner.name == REFERENCE);
-    let reference = reference.map_or(f64::NAN, |runner| as_float(runner.pooled_bytes) / as_float(target_bytes(pairs)));
-    let mut rows: Vec<Row> = runners.iter().map(|runner| runner.row(pairs, reference)).collect();
-    let deltas = xdelta::deltas(pairs, work)?.concat();
+    Ok(runners.iter().map(|runner| runner.row(pairs)).collect())
+}
+
+/// The program, whose deltas are there already.
+fn measure_outside(pairs: &[Pair], deltas: &[u8], rounds: u64, work: &Path, notes: &mut Vec<String>) -> Result<Row> {
     let rates = xdelta::rates(pairs, rounds, work)?;
-    let mut outside = row("xdelta3 -1", "its own", pairs, deltas.len() as u64, pooled_alone(&deltas)?, reference);
-    set_rates(&mut outside, rates.encode, rates.decode);
-    rows.push(outside);
+    let mut row = row("xdelta3 -1", "its own", pairs, deltas.len() as u64, pooled_alone(deltas)?);
+    set_rates(&mut row, rates.encode, rates.decode);
     notes.push(format!(
-        "codecs, {data}, {kind} pairs: xdelta3 -1 -S none -n -A as a process, a pair at a time for sizes, {} pairs at a time for rates,          less what a run on empty files took: {:.2} ms (median)",
+        "codecs: xdelta3 -1 -S none -n -A -B 2097152 as a process, a pair at a time for sizes, {} pairs at a time for rates, less what a run on empty \
+         files took: {:.2} ms (median)",
         xdelta::BATCH_PAIRS,
         rates.start_ms,
     ));
-    for row in &mut rows {
-        row.insert("data".into(), json!(data));
-        row.insert("of".into(), json!(kind));
+    Ok(row)
+}
+
+/// Adds to each row its pooled size as a ratio.
+fn hold_against_reference(rows: &mut [Row]) {
+    let pooled = |row: &Row| row["pooled_bytes"].as_u64().map(as_float);
+    let reference = rows.iter().find(|row| row["codec"] == REFERENCE).and_then(pooled);
+    for row in rows {
+        let ratio = pooled(row).zip(reference).map(|(own, reference)| rounded(own / reference, 3));
+        row.insert("pooled_to_reference".into(), json!(ratio));
     }
-    Ok(rows)
 }
 
 fn runners() -> Result<Vec<Runner>> {
@@ -194,9 +225,9 @@ impl Runner {
         Ok(())
     }
 
-    fn row(&self, pairs: &[Pair], reference: f64) -> Row {
+    fn row(&self, pairs: &[Pair]) -> Row {
         let bytes = self.deltas.bytes.len() as u64;
-        let mut row = row(&self.name, self.isa, pairs, bytes, self.pooled_bytes, reference);
+        let mut row = row(&self.name, self.isa, pairs, bytes, self.pooled_bytes);
         let rates = |seconds: &[f64]| Spread::of(seconds.iter().map(|seconds| mb_per_s(target_bytes(pairs), *seconds)));
         set_rates(&mut row, rates(&self.encode_seconds), rates(&self.decode_seconds));
         row
@@ -265,7 +296,7 @@ fn target_bytes(pairs: &[Pair]) -> u64 {
     pairs.iter().map(|pair| pair.target.len() as u64).sum()
 }
 
-fn row(codec: &str, isa: &str, pairs: &[Pair], bytes: u64, pooled_bytes: u64, reference: f64) -> Row {
+fn row(codec: &str, isa: &str, pairs: &[Pair], bytes: u64, pooled_bytes: u64) -> Row {
     let share = |bytes: u64| as_float(bytes) / as_float(target_bytes(pairs));
     let mut row = Row::new();
     let mut set = |key: &str, value: Value| row.insert(key.to_owned(), value);
@@ -278,7 +309,6 @@ fn row(codec: &str, isa: &str, pairs: &[Pair], bytes: u64, pooled_bytes: u64, re
     set("pooled_bytes", json!(pooled_bytes));
     set("bytes_percent", json!(rounded(100.0 * share(bytes), 3)));
     set("pooled_percent", json!(rounded(100.0 * share(pooled_bytes), 3)));
-    set("pooled_to_reference", json!(rounded(share(pooled_bytes) / reference, 3)));
     row
 }
 
@@ -303,10 +333,12 @@ mod tests {
         for mut runner in runners().unwrap() {
             runner.check(&pairs).unwrap();
             runner.run(&pairs).unwrap();
-            let row = runner.row(&pairs, 0.01);
+            let row = runner.row(&pairs);
             assert!(row["bytes"].as_u64().unwrap() < 60, "{row:?}");
             assert!(row["encode_mb_per_s"].is_number() && row["decode_mb_per_s"].is_number());
-            assert!(COLUMNS.iter().all(|column| row.contains_key(*column)));
+            let mut rows = [row];
+            hold_against_reference(&mut rows);
+            assert!(COLUMNS.iter().all(|column| rows[0].contains_key(*column)));
         }
         assert!(copy_insert_bytes(&base, &target).unwrap() < 20);
     }

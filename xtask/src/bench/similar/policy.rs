@@ -293,6 +293,8 @@ fn ranking(rows: &[Row]) -> Table {
     let heading = |(data, average): &(Value, Value)| format!("{}, {}", shown(Some(data)), shown(Some(average)));
     let columns = POLICY.iter().map(|&column| column.to_owned()).chain(["mean".into(), "worst".into()]);
     let mut table = Table::new(columns.chain(fields.iter().map(heading)));
-    lines.into_iter().for_each(|(_, line)| table.row(line));
+    for (_, line) in lines {
+        table.row(line);
+    }
     table
 }
