@@ -105,7 +105,7 @@ pub(super) fn measure(sources: impl Iterator<Item = Result<Data>>) -> Result<Fin
             // The last is the sketch made of the chunker's own samples.
             let found = in_parallel(METHODS.len() + 1, |at| {
                 let Some(method) = METHODS.get(at) else {
-                    return Ok(("lagged", detect(&versions, &versions.sketches(), Grouping::Consecutive, &deltas)?));
+                    return Ok(("samples", detect(&versions, &versions.sketches(), Grouping::Consecutive, &deltas)?));
                 };
                 let sketcher = method.make(Shape::DEFAULT, Isa::best());
                 let sketches: Vec<_> =
