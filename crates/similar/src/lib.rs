@@ -9,6 +9,7 @@ extern crate alloc;
 
 pub mod aligned;
 pub mod benefit;
+mod compare;
 pub mod delta;
 pub mod index;
 #[cfg(feature = "zstd")]

@@ -6,8 +6,9 @@
 
 use super::kernel::{BLOCK_BYTES_MAX, Compressor, Sequence};
 use super::levels::{Level, Tables, looks_random};
-use super::search::{Search, WINDOW_BYTES};
+use super::search::Search;
 use super::{Form, REGION_BYTES_MAX, RegionError, concatenate, grow, length, window_log};
+use crate::compare::BLOCK_BYTES;
 use alloc::vec::Vec;
 use core::fmt;
 use siltstone_simd::Isa;
@@ -63,10 +64,10 @@ impl RegionEncoder {
         let (prefix_bytes, text_bytes) = (length(bases), length(members));
         let bytes = prefix_bytes.saturating_add(text_bytes);
         assert!(bytes <= REGION_BYTES_MAX, "{}", RegionError::TooLong { bytes });
-        grow(&mut self.whole, bytes + WINDOW_BYTES);
+        grow(&mut self.whole, bytes + BLOCK_BYTES);
         concatenate(&mut self.whole, bases);
         concatenate(&mut self.whole[prefix_bytes..], members);
-        self.whole[bytes..bytes + WINDOW_BYTES].fill(0);
+        self.whole[bytes..bytes + BLOCK_BYTES].fill(0);
         if self.compress(prefix_bytes, bytes, out) {
             return Form::Zstd;
         }
@@ -81,7 +82,7 @@ impl RegionEncoder {
         let saves = |out: &Vec<u8>| out.len() + text_bytes / SAVED_SHARE < text_bytes;
         match &mut self.own {
             Some(own) if prefix_bytes >= text_bytes / 2 && prefix_bytes > 0 => {
-                own.compress(&self.whole[..bytes + WINDOW_BYTES], prefix_bytes, out);
+                own.compress(&self.whole[..bytes + BLOCK_BYTES], prefix_bytes, out);
             }
             _ => {
                 let (whole, log) = (&self.whole[..bytes], window_log(bytes));
@@ -122,7 +123,7 @@ impl Own {
 
     /// Compresses what lies in `whole` between its prefix and the last window, which is zeros.
     fn compress(&mut self, whole: &[u8], prefix_bytes: usize, out: &mut Vec<u8>) {
-        let text_end = whole.len() - WINDOW_BYTES;
+        let text_end = whole.len() - BLOCK_BYTES;
         let window_log = window_log(text_end - prefix_bytes);
         let block_bytes = BLOCK_BYTES_MAX.min(1 << window_log);
         self.search.run(whole, prefix_bytes, text_end, block_bytes, &mut self.sequences);

@@ -1,55 +1,8 @@
-//! Where two stretches of bytes are equal: the only thing vectors are needed for here.
-//!
-//! All is made of one question: which of 64 pairs of bytes are equal? Every instruction set gives the same answer, so the same
-//! matches are found, and the same deltas written, on every machine.
+//! Where two chunks begin and end alike.
 
-use siltstone_simd::Simd;
+use crate::compare::{BLOCK_BYTES, Compare, equal_bytes};
 
-/// Bytes compared at once.
-pub(super) const BLOCK_BYTES: usize = 64;
 const WORD_BYTES: usize = 8;
-
-type Block = [u8; BLOCK_BYTES];
-
-/// What answers the question.
-pub(super) trait Compare: Copy {
-    /// A bit for each pair of bytes, set where they are equal, the lowest for the first.
-    fn equal(self, one: &Block, other: &Block) -> u64;
-}
-
-/// With the vectors of an instruction set.
-#[derive(Clone, Copy)]
-pub(super) struct Vectors<S>(pub(super) S);
-
-impl<S: Simd> Compare for Vectors<S> {
-    #[inline(always)]
-    fn equal(self, one: &Block, other: &Block) -> u64 {
-        let mut equal = 0;
-        let mut at = 0;
-        while at < BLOCK_BYTES {
-            equal |= self.0.eq(self.0.load(one, at), self.0.load(other, at)) << at;
-            at += S::LANES;
-        }
-        equal
-    }
-}
-
-/// Byte by byte.
-#[derive(Clone, Copy)]
-pub(super) struct Scalar;
-
-impl Compare for Scalar {
-    #[inline(always)]
-    fn equal(self, one: &Block, other: &Block) -> u64 {
-        equal_bytes(one, other)
-    }
-}
-
-/// The same for up to 64 pairs; bits of pairs that are not there are 0.
-#[inline(always)]
-fn equal_bytes(one: &[u8], other: &[u8]) -> u64 {
-    one.iter().zip(other).rev().fold(0, |equal, (one, other)| equal << 1 | u64::from(one == other))
-}
 
 /// Which of the first 64 bytes of both are equal.
 #[inline(always)]
@@ -115,8 +68,9 @@ pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::{Scalar, Vectors};
     use alloc::vec;
-    use siltstone_simd::{Isa, Kernel};
+    use siltstone_simd::{Isa, Kernel, Simd};
 
     /// What both begin and end with, and what is equal of the first 64 bytes.
     struct Compared<'a>(&'a [u8], &'a [u8], usize);

@@ -17,9 +17,10 @@
 //! 4. **Less patience after 128 literals**: every second word is looked up, after 256 every third. With half of that up to 1.4 %
 //!    more bytes, 5-12 % faster; with twice that up to 0.7 % fewer, 4-8 % slower.
 
-use super::compare::{BLOCK_BYTES, Compare, Scalar, Vectors, common_prefix, common_suffix, equal_mask, word};
+use super::compare::{common_prefix, common_suffix, equal_mask, word};
 use super::index::{Index, WORDS};
 use super::{Parts, record};
+use crate::compare::{BLOCK_BYTES, Compare, Scalar, Vectors};
 use siltstone_simd::{Kernel, Simd};
 
 /// Bytes that are copied where the base goes on as expected, a few literals after the last copy.

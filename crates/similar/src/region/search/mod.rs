@@ -37,12 +37,11 @@ mod compare;
 mod tables;
 
 use super::kernel::Sequence;
+use crate::compare::{BLOCK_BYTES, Compare, Scalar, Vectors};
 use alloc::vec::Vec;
-use compare::{Compare, Plain, Vectors, backward, word};
+use compare::{backward, equal, forward, word};
 use siltstone_simd::{Isa, Kernel, Simd};
 use tables::{LONG_BYTES, Tables};
-
-pub(super) use compare::WINDOW_BYTES;
 
 /// A run within this distance is taken at once ...
 const RUN_NEAR_BYTES: usize = 1;
@@ -75,7 +74,7 @@ impl Search {
     }
 
     /// The sequences of `whole[prefix_bytes..text_end]` in blocks of at most `block_bytes`, into `sequences`, whose content is
-    /// replaced. What lies behind the text, [`WINDOW_BYTES`] at least, must be the same each time.
+    /// replaced. What lies behind the text, [`BLOCK_BYTES`] at least, must be the same each time.
     pub(super) fn run(
         &mut self,
         whole: &[u8],
@@ -89,7 +88,7 @@ impl Search {
         let Self { tables, isa } = self;
         let blocks = Blocks { whole, text_end, block_bytes, tables, sequences, anchor: prefix_bytes };
         if *isa == Isa::SCALAR {
-            blocks.run(Plain);
+            blocks.run(Scalar);
         } else {
             isa.run(blocks);
         }
@@ -207,7 +206,7 @@ impl<C: Compare> Walk<'_, C> {
             _ => {
                 self.tables.learn_around(self.whole, at.wrapping_sub(self.distances[0]));
                 let last = self.end - LONG_BYTES + 1;
-                let stop = run.map_or(at + WINDOW_BYTES, |run| run.start - 1).min(last);
+                let stop = run.map_or(at + BLOCK_BYTES, |run| run.start - 1).min(last);
                 match self.look(at, stop) {
                     Ok((found, place)) => Some(self.improve(found, place + 1, run)),
                     Err(next) if run.is_none() => return next,
@@ -223,9 +222,9 @@ impl<C: Compare> Walk<'_, C> {
     fn run_ahead(&self, at: usize) -> Option<Copied> {
         let distance = self.distances[0];
         let source = at.checked_sub(distance)?;
-        let mut equal = self.compare.equal(self.whole, at, source);
+        let mut equal = equal(self.compare, self.whole, at, source);
         let left = self.end - at;
-        if left < WINDOW_BYTES {
+        if left < BLOCK_BYTES {
             equal &= (1 << left) - 1;
         }
         let pairs = equal & (equal >> 1);
@@ -237,10 +236,10 @@ impl<C: Compare> Walk<'_, C> {
         let length = (!(equal >> ahead)).trailing_zeros();
         let start = at + ahead as usize;
         let stop = start + length as usize;
-        let stop = if stop < at + WINDOW_BYTES {
+        let stop = if stop < at + BLOCK_BYTES {
             stop
         } else {
-            self.compare.forward(self.whole, stop, stop - distance, self.end)
+            forward(self.compare, self.whole, stop, stop - distance, self.end)
         };
         Some(Copied { start, source: start - distance, stop })
     }
@@ -269,7 +268,7 @@ impl<C: Compare> Walk<'_, C> {
     /// All that is equal around two places.
     #[inline(always)]
     fn grown(&self, at: usize, source: usize) -> Copied {
-        let stop = self.compare.forward(self.whole, at, source, self.end);
+        let stop = forward(self.compare, self.whole, at, source, self.end);
         let back = backward(self.whole, at, source, source.min(at - self.anchor));
         Copied { start: at - back, source: source - back, stop }
     }
@@ -329,7 +328,7 @@ impl<C: Compare> Walk<'_, C> {
         }
         while self.anchor + LONG_BYTES <= self.end && self.repeats_before(self.anchor) {
             let [last, before] = self.distances;
-            let stop = self.compare.forward(self.whole, self.anchor, self.anchor - before, self.end);
+            let stop = forward(self.compare, self.whole, self.anchor, self.anchor - before, self.end);
             self.push(0, before, stop - self.anchor);
             self.distances = [before, last];
             self.anchor = stop;
