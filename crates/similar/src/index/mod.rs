@@ -16,7 +16,7 @@
 //! 2. **A lookup is a cache line per key.** The likest chunk shares most keys, so losing one of its postings does not lose it.
 //! 3. **An answer is a guess.** Hashes are compared, not keys: a wrong candidate makes a bad delta, which the benefit filter throws away.
 //! 4. **A window of snapshots.** Only chunks needed by the last `snapshots` snapshots are found, because only of those is it known without
-//!    asking the store that they are still there, and searching all versions gained nothing (DESIGN.md, section 5).
+//!    asking the store that they are still there, and searching all versions stores only 1 % less (`bench/record/similar-policy-*`).
 //!
 //! Cost: [`Index::memory_bytes`]: 155 bytes per chunk with 12 features, 59 with 3 super-features; 13 or 4 cache lines to add or to find a chunk.
 

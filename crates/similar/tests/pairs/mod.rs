@@ -1,7 +1,11 @@
 //! What the tests of chunk deltas share: pairs of chunks of every kind, and the lines of the golden files.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, unused_imports)]
 
+#[path = "../common/mod.rs"]
+mod common;
 pub mod golden;
+
+pub use common::{cases, random_bytes};
 
 use proptest::prelude::*;
 use siltstone_similar::delta::{ChunkDelta, CopyInsert, DeltaError, Prefix};
@@ -9,24 +13,6 @@ use siltstone_similar::{Isa, region::Level};
 
 /// A base and a target.
 pub type Pair = (Vec<u8>, Vec<u8>);
-
-/// How many random cases a property is tried on: `usual`, fewer where processors are emulated, or what the environment variable
-/// `PROPTEST_CASES` says, for long runs.
-pub fn cases(usual: u32) -> ProptestConfig {
-    let here = if cfg!(target_arch = "x86_64") { usual } else { usual.div_ceil(8) };
-    if std::env::var_os("PROPTEST_CASES").is_some() {
-        ProptestConfig::default()
-    } else {
-        ProptestConfig::with_cases(here)
-    }
-}
-
-/// Bytes that look random and are the same in every run, on every machine.
-pub fn random_bytes(seed: &str, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    blake3::Hasher::new().update(seed.as_bytes()).finalize_xof().fill(&mut bytes);
-    bytes
-}
 
 /// All codecs there are.
 pub fn codecs() -> Vec<Box<dyn ChunkDelta>> {
