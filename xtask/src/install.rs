@@ -29,6 +29,10 @@ pub(crate) const REDIS: Needed = Needed { program: "redis-server", package: "red
 pub(crate) const REDIS_CLIENT: Needed = Needed { program: "redis-cli", package: "redis-tools" };
 /// Fetches releases of compiled programs.
 pub(crate) const PIP: Needed = Needed { program: "pip3", package: "python3-pip" };
+/// Fetches archives of releases.
+pub(crate) const NPM: Needed = Needed { program: "npm", package: "npm" };
+/// Encodes each version against the one before.
+pub(crate) const ZSTD: Needed = Needed { program: "zstd", package: "zstd" };
 /// A peer.
 pub(crate) const RESTIC: Needed = Needed { program: "restic", package: "restic" };
 /// A peer.

@@ -8,6 +8,7 @@ mod demo;
 mod deterministic;
 mod edit;
 mod install;
+mod json;
 mod kill_loop;
 mod lint;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! restores identically.
 
 use crate::corpus::{self, Amount, Corpus};
+use crate::json::number_of;
 use crate::program::{self, Cost};
 use crate::table::{self, Table};
 use crate::tool::{Reading, Repository, Tool};
@@ -10,7 +11,6 @@ use crate::tree::{self, Listing};
 use crate::workspace::{self, Build};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -133,33 +133,4 @@ fn forget(repository: &Repository, labels: &[String]) -> Result<(i64, Cost)> {
     let returned = i64::try_from(before)? - i64::try_from(after)?;
     ensure!(returned == promised, "the dry run promised {promised} bytes, {returned} came back");
     Ok((returned, cost))
-}
-
-/// The number under `key`, wherever it stands in a document or in JSON lines.
-fn number_of(text: &str, key: &str) -> Option<i64> {
-    let stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    stream.filter_map(Result::ok).find_map(|value| number_in(&value, key))
-}
-
-fn number_in(value: &Value, key: &str) -> Option<i64> {
-    match value {
-        Value::Object(fields) => {
-            let direct = fields.get(key).and_then(Value::as_i64);
-            direct.or_else(|| fields.values().find_map(|field| number_in(field, key)))
-        }
-        Value::Array(items) => items.iter().find_map(|item| number_in(item, key)),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::number_of;
-
-    #[test]
-    fn finds_a_number_in_documents_and_in_lines() {
-        assert_eq!(number_of("[{\"a\": {\"wanted\": 7}}]", "wanted"), Some(7));
-        assert_eq!(number_of("{\"a\": 1}\n{\"wanted\": -8}\n", "wanted"), Some(-8));
-        assert_eq!(number_of("{\"a\": 1}", "wanted"), None);
-    }
 }

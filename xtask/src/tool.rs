@@ -43,6 +43,19 @@ pub(crate) struct Tool {
     program: PathBuf,
     /// Its own words.
     pub(crate) version: String,
+    /// Words beside its usual ones.
+    settings: Settings,
+}
+
+/// What is added to the command lines of a tool.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    /// Words where a repository is made.
+    pub(crate) init: &'static [&'static str],
+    /// Words where a snapshot is made.
+    pub(crate) backup: &'static [&'static str],
+    /// `silt` sums up in JSON what it backed up or restored.
+    pub(crate) says_json: bool,
 }
 
 impl Name {
@@ -70,7 +83,7 @@ impl Tool {
     pub(crate) fn silt(build: Build) -> Result<Self> {
         let program = workspace::build_silt(build)?;
         let version = first_line(&program::quietly(Command::new(&program).arg("version"))?);
-        Ok(Self { name: Name::Silt, program, version })
+        Ok(Self { name: Name::Silt, program, version, settings: Settings::default() })
     }
 
     fn installed(name: Name, needed: install::Needed, version_word: &str) -> Result<Self> {
@@ -82,7 +95,12 @@ impl Tool {
             .next()
             .with_context(|| format!("{} was installed, but is not on the search path", needed.program))?;
         let version = first_line(&program::quietly(Command::new(&program).arg(version_word))?);
-        Ok(Self { name, program, version })
+        Ok(Self { name, program, version, settings: Settings::default() })
+    }
+
+    /// The same program with these settings.
+    pub(crate) fn with(&self, settings: Settings) -> Self {
+        Self { settings, ..self.clone() }
     }
 
     /// Makes a new repository below `folder`.
@@ -94,7 +112,7 @@ impl Tool {
             Name::Silt | Name::Restic => command.arg("init"),
             Name::Borg => command.args(["init", "--encryption", "repokey-blake2"]).arg(repository.path()),
         };
-        program::quietly(&mut command)?;
+        program::quietly(command.args(self.settings.init))?;
         Ok(repository)
     }
 }
@@ -155,7 +173,11 @@ impl Repository {
                 command.arg(self.archive(label));
             }
         }
-        command.arg(source);
+        if self.tool.settings.says_json {
+            // JSON alone would make it scan ahead, to estimate the time.
+            command.args(["--json", "--no-scan"]);
+        }
+        command.args(self.tool.settings.backup).arg(source);
         command
     }
 
@@ -164,8 +186,8 @@ impl Repository {
         program::measured(&mut self.backup_command(source, label, reading))
     }
 
-    /// Restores the snapshot `label` into the empty folder `target`; returns the cost, and where `source` then stands in it.
-    pub(crate) fn restore(&self, label: &str, source: &Path, target: &Path) -> Result<(Cost, PathBuf)> {
+    /// The command that restores the snapshot `label` into the empty folder `target`.
+    pub(crate) fn restore_command(&self, label: &str, target: &Path) -> Result<Command> {
         fs::create_dir_all(target)?;
         let mut command = self.command();
         match self.tool.name {
@@ -176,9 +198,16 @@ impl Repository {
                 command.arg("extract").arg(self.archive(label)).current_dir(target);
             }
         }
-        let cost = program::measured(&mut command)?;
-        let place = source.strip_prefix("/").context("sources are absolute paths")?;
-        Ok((cost, target.join(place)))
+        if self.tool.settings.says_json {
+            command.arg("--json");
+        }
+        Ok(command)
+    }
+
+    /// Restores the snapshot `label` into the empty folder `target`; returns the cost, and where `source` then stands in it.
+    pub(crate) fn restore(&self, label: &str, source: &Path, target: &Path) -> Result<(Cost, PathBuf)> {
+        let cost = program::measured(&mut self.restore_command(label, target)?)?;
+        Ok((cost, restored_place(source, target)?))
     }
 
     /// The command that forgets these snapshots; for `silt` it is all there is to do.
@@ -241,6 +270,12 @@ impl Repository {
     fn archive(&self, label: &str) -> String {
         format!("{}::{label}", self.path().display())
     }
+}
+
+/// Where `source` stands in what was restored into `target`.
+pub(crate) fn restored_place(source: &Path, target: &Path) -> Result<PathBuf> {
+    let place = source.strip_prefix("/").context("sources are absolute paths")?;
+    Ok(target.join(place))
 }
 
 fn first_line(text: &str) -> String {

@@ -136,8 +136,11 @@ pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Bytes of all regular files below `root` (their lengths, not the blocks they take).
+/// Bytes of a file, or of all regular files below a folder (their lengths, not the blocks they take).
 pub(crate) fn bytes(root: &Path) -> Result<u64> {
+    if root.is_file() {
+        return Ok(fs::metadata(root)?.len());
+    }
     files(root)?.iter().map(|path| Ok(fs::metadata(path)?.len())).sum()
 }
 
@@ -163,18 +166,21 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     program::quietly(Command::new("cp").arg("-a").arg("--").arg(from).arg(to)).map(drop)
 }
 
+/// What a file is called that [`make_equal`] puts into a folder.
+pub(crate) const ONLY_FILE: &str = "data";
+
 /// Makes the folder `tree` hold what `wanted` holds, touching only what differs: so unchanged files keep their times and inodes,
 /// and changed ones get new times, as when someone works in the folder or unpacks a new release over the old one. A `wanted` that
-/// is a file becomes the only file, `data`.
+/// is a file becomes the only file, [`ONLY_FILE`].
 pub(crate) fn make_equal(tree: &Path, wanted: &Path) -> Result<()> {
     fs::create_dir_all(tree)?;
     if wanted.is_dir() {
         return equal_folders(tree, wanted);
     }
-    for name in names(tree)?.into_iter().filter(|name| name != "data") {
+    for name in names(tree)?.into_iter().filter(|name| name != ONLY_FILE) {
         remove(&tree.join(name))?;
     }
-    equal_entries(&tree.join("data"), wanted)
+    equal_entries(&tree.join(ONLY_FILE), wanted)
 }
 
 fn equal_folders(tree: &Path, wanted: &Path) -> Result<()> {

@@ -10,7 +10,7 @@ const AFTER_HELP: &str = "\
 Environment (an option given wins; an invalid value is an error):
   SILT_REPOSITORY, SILT_REPOSITORY_FILE                    where the repository is
   SILT_PASSWORD, SILT_PASSWORD_FILE, SILT_PASSWORD_COMMAND where its password comes from
-  SILT_CACHE_DIR, SILT_COMPRESSION, SILT_HOST              as --cache-dir, --compression, --host
+  SILT_CACHE_DIR, SILT_COMPRESSION, SILT_DELTAS, SILT_HOST as --cache-dir, --compression, --deltas, --host
   SILT_PROGRESS_FPS                                        progress updates per second, also where there is no terminal
   SILT_ISA                                                 instruction set to use, lower than the best one
 
@@ -92,6 +92,7 @@ pub(crate) enum Command {
     Restore(Box<commands::restore::RestoreArgs>),
     Dump(commands::dump::DumpArgs),
     Forget(Box<commands::forget::ForgetArgs>),
+    Maintain(commands::maintain::MaintainArgs),
     Prune(commands::prune::PruneArgs),
     Check(commands::check::CheckArgs),
     Stats(commands::stats::StatsArgs),

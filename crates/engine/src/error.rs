@@ -86,6 +86,73 @@ pub enum EngineError {
         /// The least.
         least_mib: u64,
     },
+    /// An entry of a list of changes is not understood.
+    #[error("{list}, {place}: '{found}': {expected}")]
+    BadChangedList {
+        /// Which list.
+        list: String,
+        /// Where in it.
+        place: String,
+        /// What stands there, escaped, perhaps cut short.
+        found: String,
+        /// What is expected there.
+        expected: &'static str,
+    },
+    /// An entry of a list of changes lies in none of the sources.
+    #[error("the list of changes, {place}: '{path}' lies outside the sources of this backup")]
+    OutsideSources {
+        /// The path, made absolute.
+        path: PathBuf,
+        /// Where in the list.
+        place: String,
+    },
+    /// A list of changes, but nothing that it could build on.
+    #[error("the series '{series}' has no snapshot that a list of changes could build on; make a full backup first")]
+    NoPreviousSnapshot {
+        /// The series' name.
+        series: String,
+    },
+    /// A list of changes for other sources than those of the snapshot it would build on.
+    #[error(
+        "the series' last snapshot is of {previous}, not of {given}; name the same paths, or make a full backup first"
+    )]
+    OtherSources {
+        /// Sources of the last snapshot.
+        previous: String,
+        /// Sources given.
+        given: String,
+    },
+    /// What a list of changes does not mention cannot be copied from the previous snapshot.
+    #[error(
+        "the previous snapshot cannot be built on: {reason}; make a full backup, which stores again what is missing"
+    )]
+    PreviousUnusable {
+        /// Why.
+        reason: String,
+    },
+    /// A file with several names changed, and the list does not mention all of them.
+    #[error(
+        "'/{listed}' changed, and '/{other}' is another name of the same file that the list of changes does not mention; \
+         list all its names, or make a full backup"
+    )]
+    UnlistedName {
+        /// The name listed.
+        listed: String,
+        /// One that is not.
+        other: String,
+    },
+    /// A source of which the list says that something in it changed cannot be looked at.
+    #[error("{problem}; no snapshot was made, so that its content does not pass for deleted")]
+    SourceGone {
+        /// What went wrong, with the source's path.
+        problem: String,
+    },
+    /// An average size of chunks that no repository can have.
+    #[error("{given} bytes are no average size of chunks; it must be from 4 KiB to 1 MiB")]
+    BadChunkSize {
+        /// What was given.
+        given: u64,
+    },
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -54,6 +54,11 @@ pub enum Notice {
         /// Objects removed.
         objects: u64,
     },
+    /// A path in the list of changes is not there and was not in the previous snapshot.
+    ListedUnknown {
+        /// Which.
+        path: EntryPath,
+    },
     /// An entry was left out on purpose (a socket, another file system, ...).
     LeftOut {
         /// Which.
@@ -69,6 +74,11 @@ pub enum Notice {
         seen: u64,
         /// Sequence number found.
         found: u64,
+    },
+    /// The snapshot stands, but what it left behind could not be settled; `silt maintain` tries again.
+    NotSettled {
+        /// Why.
+        reason: String,
     },
     /// A container vanished under a reader (a concurrent forget): the manifest was read again.
     Replanned,

@@ -114,7 +114,8 @@ impl<'a> Packer<'a> {
     }
 }
 
-fn hand_over(builder: ContainerBuilder, sink: &dyn ContainerSink) -> Result<ContainerRecord, StoreError> {
+/// Finishes a container and gives it to the sink.
+pub(crate) fn hand_over(builder: ContainerBuilder, sink: &dyn ContainerSink) -> Result<ContainerRecord, StoreError> {
     let container = builder.finish()?;
     sink.put(&container)?;
     Ok(container.record)

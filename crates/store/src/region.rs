@@ -1,9 +1,10 @@
 //! Regions: consecutive stored chunks compressed together, the unit of reading and decompressing.
 //!
-//! A region is one zstd frame over the concatenation of its chunks, or the bytes themselves where zstd does not make them smaller.
-//! It carries a list of base chunks that prime the compressor; version 1 writes and reads only regions whose list is empty.
+//! A *plain* region is one zstd frame over the concatenation of its chunks, or the bytes themselves where zstd does not make them
+//! smaller. A region *delta* carries a list of base chunks, and its frame has their bytes as its past (see [`siltstone_similar::region`],
+//! whose format it is): whoever decodes it must bring them.
 //!
-//! [`RegionEncoder::encode`] decodes what it encoded and compares before it returns, always: a bit flipped by memory or processor
+//! [`RegionEncoder`] decodes what it encoded and compares before it returns, always: a bit flipped by memory or processor
 //! between reading a file and sealing a region is found while the source is still there. That takes 15-20 % of the speed (420 MB of
 //! Rust sources, level 3, one core: 343-388 MB/s unchecked, 262-320 checked). Sealing is the container's work.
 
@@ -12,6 +13,7 @@
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, Fingerprint};
 use serde::{Deserialize, Serialize};
+use siltstone_similar::region::{self as delta, Form, Level, RegionError};
 use std::fmt;
 use zstd::zstd_safe::CParameter;
 
@@ -21,6 +23,8 @@ pub const DATA_REGION_BYTES_TARGET: usize = 2 << 20;
 pub const METADATA_REGION_BYTES_TARGET: usize = 512 << 10;
 /// The longest chunk, and with it the longest region, in plain bytes. Bounds the memory that decoding one region takes.
 pub const CHUNK_BYTES_MAX: usize = 16 << 20;
+/// The most bytes the bases of a region can have together; with [`CHUNK_BYTES_MAX`] it bounds the memory that decoding a delta takes.
+pub const DELTA_BYTES_MAX: usize = 64 << 20;
 /// The default zstd level. At it the encoder's tables are made larger (`TABLES_AT_DEFAULT`).
 pub const ZSTD_LEVEL_DEFAULT: i32 = 2;
 /// Window and hash table at the default level, as powers of two: a window of a whole region and a table twice that of zstd's level 2.
@@ -44,8 +48,17 @@ pub struct ChunkEntry {
 pub enum Codec {
     /// The payload is the plain bytes.
     Raw,
-    /// The payload is one zstd frame.
+    /// The payload is one zstd frame: of a plain region an ordinary one, of a delta one without its magic number.
     Zstd,
+}
+
+/// A base chunk with its bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Base<'b> {
+    /// Its number.
+    pub number: ChunkNumber,
+    /// Its bytes, verified.
+    pub bytes: &'b [u8],
 }
 
 /// A region, compressed and not yet sealed.
@@ -53,7 +66,7 @@ pub enum Codec {
 pub struct EncodedRegion {
     /// How the payload is to be decoded.
     pub codec: Codec,
-    /// The chunks whose bytes prime the compressor. Empty: a plain region, the only kind in version 1.
+    /// The chunks whose bytes are the frame's past, ascending. Empty: a plain region.
     pub bases: Vec<ChunkNumber>,
     /// The chunks in the order of their bytes; numbers ascending.
     pub chunks: Vec<ChunkEntry>,
@@ -63,9 +76,12 @@ pub struct EncodedRegion {
     pub payload: Vec<u8>,
 }
 
-/// Compresses regions, one after another, reusing its working memory (about 1.5 MiB at level 3).
+/// Compresses regions, one after another, reusing its working memory: about 1.5 MiB at level 3, and for deltas the longest region with
+/// its bases, twice.
 pub struct RegionEncoder {
     compressor: zstd::bulk::Compressor<'static>,
+    /// Made with the first delta.
+    delta: Option<delta::RegionEncoder>,
     decoder: RegionDecoder,
 }
 
@@ -77,7 +93,7 @@ impl RegionEncoder {
         if level == ZSTD_LEVEL_DEFAULT {
             TABLES_AT_DEFAULT.into_iter().try_for_each(|table| compressor.set_parameter(table)).map_err(failed)?;
         }
-        Ok(Self { compressor, decoder: RegionDecoder::new()? })
+        Ok(Self { compressor, delta: None, decoder: RegionDecoder::new()? })
     }
 
     /// Encodes the chunks whose bytes, one after another, are `plain`.
@@ -86,27 +102,53 @@ impl RegionEncoder {
     /// [`StoreError::Refused`] if lengths and bytes disagree, numbers do not ascend, or there is no chunk; [`StoreError::Limit`] past
     /// [`CHUNK_BYTES_MAX`]; [`StoreError::SelfCheck`] if the result does not decode to `plain`.
     pub fn encode(&mut self, chunks: Vec<ChunkEntry>, plain: &[u8]) -> Result<EncodedRegion, StoreError> {
-        let plain_bytes = validate_chunks(&"a new region", &chunks).map_err(own_mistake)?;
-        if usize::try_from(plain_bytes).ok() != Some(plain.len()) {
-            let reason = format!("its chunks have {plain_bytes} bytes, {} were given", plain.len());
-            return Err(StoreError::Refused { what: "a new region".into(), reason });
-        }
+        let plain_bytes = validated_bytes(&chunks, plain)?;
         let compressed = self.compressor.compress(plain).map_err(|error| machine("compressing a region", &error))?;
         let (codec, payload) =
             if compressed.len() < plain.len() { (Codec::Zstd, compressed) } else { (Codec::Raw, plain.to_vec()) };
-        let region = EncodedRegion { codec, bases: Vec::new(), chunks, plain_bytes, payload };
-        self.check(&region, plain)?;
-        Ok(region)
+        self.checked(EncodedRegion { codec, bases: Vec::new(), chunks, plain_bytes, payload }, &[], plain)
     }
 
-    fn check(&mut self, region: &EncodedRegion, plain: &[u8]) -> Result<(), StoreError> {
-        let same = match region.codec {
-            Codec::Raw => region.payload == plain,
-            Codec::Zstd => {
+    /// Encodes the chunks whose bytes, one after another, are `plain`, as a delta against `bases`, ascending by number.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode); [`StoreError::Refused`] too if the bases do not ascend, are of the other kind or among the
+    /// chunks, [`StoreError::Limit`] past [`DELTA_BYTES_MAX`] of bases.
+    pub fn encode_against(
+        &mut self,
+        bases: &[Base<'_>],
+        chunks: Vec<ChunkEntry>,
+        plain: &[u8],
+    ) -> Result<EncodedRegion, StoreError> {
+        if bases.is_empty() {
+            return self.encode(chunks, plain);
+        }
+        let plain_bytes = validated_bytes(&chunks, plain)?;
+        let numbers: Vec<_> = bases.iter().map(|base| base.number).collect();
+        validate_bases(&"a new region", &numbers, &chunks).map_err(own_mistake)?;
+        let bytes: Vec<&[u8]> = bases.iter().map(|base| base.bytes).collect();
+        bounded_base_bytes(&"a new region", &bytes)?;
+        let encoder = match &mut self.delta {
+            Some(encoder) => encoder,
+            none => none.insert(delta::RegionEncoder::new(Level::Fast).map_err(|error| unable(&error))?),
+        };
+        let mut payload = Vec::new();
+        let codec = codec_of(encoder.encode(&bytes, &[plain], &mut payload));
+        self.checked(EncodedRegion { codec, bases: numbers, chunks, plain_bytes, payload }, &bytes, plain)
+    }
+
+    fn checked(&mut self, region: EncodedRegion, bases: &[&[u8]], plain: &[u8]) -> Result<EncodedRegion, StoreError> {
+        let same = match (bases.is_empty(), region.codec) {
+            (true, Codec::Raw) => region.payload == plain,
+            (true, Codec::Zstd) => {
                 self.decoder.decompress_to_scratch(&region.payload, plain.len()).is_ok_and(|bytes| bytes == plain)
             }
+            (false, codec) => {
+                let form = form_of(codec);
+                self.decoder.delta.decode(form, bases, &region.payload, plain.len()).is_ok_and(|bytes| bytes == plain)
+            }
         };
-        if same { Ok(()) } else { Err(StoreError::SelfCheck { what: "a region".into() }) }
+        if same { Ok(region) } else { Err(StoreError::SelfCheck { what: "a region".into() }) }
     }
 }
 
@@ -119,6 +161,7 @@ impl fmt::Debug for RegionEncoder {
 /// Decompresses regions, reusing its working memory.
 pub struct RegionDecoder {
     decompressor: zstd::bulk::Decompressor<'static>,
+    delta: delta::RegionDecoder,
     scratch: Vec<u8>,
 }
 
@@ -126,36 +169,46 @@ impl RegionDecoder {
     /// A decoder.
     pub fn new() -> Result<Self, StoreError> {
         let decompressor = zstd::bulk::Decompressor::new().map_err(|error| machine("preparing zstd", &error))?;
-        Ok(Self { decompressor, scratch: Vec::new() })
+        Ok(Self { decompressor, delta: delta::RegionDecoder::new(), scratch: Vec::new() })
     }
 
-    /// The plain bytes of a region's payload; `object` and `part` name it in errors. Never gives or allocates more than
-    /// `plain_bytes`.
+    /// The plain bytes of a region's payload; `object` and `part` name it in errors. `bases` are the bytes of the region's bases, in
+    /// its order. Never gives or allocates more than `plain_bytes` and, of a delta, its bases.
+    ///
+    /// A wrong base of the right length can give wrong bytes without an error: fingerprints tell.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if the payload does not decode to exactly `plain_bytes`; [`StoreError::Limit`] past
-    /// [`CHUNK_BYTES_MAX`]; [`StoreError::UnknownFeature`] if it has bases.
+    /// [`CHUNK_BYTES_MAX`] or [`DELTA_BYTES_MAX`]; [`StoreError::Refused`] if not as many bases are brought as the region has.
     pub fn decode(
         &mut self,
         object: &dyn fmt::Display,
         part: &str,
         region: EncodedRegion,
+        bases: &[&[u8]],
     ) -> Result<Vec<u8>, StoreError> {
-        require_no_bases(object, &region.bases)?;
+        if bases.len() != region.bases.len() {
+            let reason = format!("{} bases were brought for {}", bases.len(), region.bases.len());
+            return Err(StoreError::Refused { what: format!("{object} ({part})"), reason });
+        }
         let plain_bytes = bounded_plain_bytes(object, region.plain_bytes.into())?;
+        let damaged = |reason: String| StoreError::damaged(object, part, reason);
         let plain = match region.codec {
+            _ if !bases.is_empty() => {
+                bounded_base_bytes(object, bases)?;
+                let decoded = self.delta.decode(form_of(region.codec), bases, &region.payload, plain_bytes);
+                decoded.map_err(|error| damaged(error.to_string()))?.to_vec()
+            }
             Codec::Raw => region.payload,
             Codec::Zstd => {
                 let mut plain = Vec::with_capacity(plain_bytes);
-                self.decompressor
-                    .decompress_to_buffer(&region.payload, &mut plain)
-                    .map_err(|error| StoreError::damaged(object, part, error.to_string()))?;
+                let decompressed = self.decompressor.decompress_to_buffer(&region.payload, &mut plain);
+                decompressed.map_err(|error| damaged(error.to_string()))?;
                 plain
             }
         };
         if plain.len() != plain_bytes {
-            let reason = format!("it decodes to {} bytes instead of {plain_bytes}", plain.len());
-            return Err(StoreError::damaged(object, part, reason));
+            return Err(damaged(format!("it decodes to {} bytes instead of {plain_bytes}", plain.len())));
         }
         Ok(plain)
     }
@@ -201,11 +254,60 @@ pub(crate) fn validate_chunks(object: &dyn fmt::Display, chunks: &[ChunkEntry]) 
     u32::try_from(sum).map_err(|_| damaged("they are too long"))
 }
 
-pub(crate) fn require_no_bases(object: &dyn fmt::Display, bases: &[ChunkNumber]) -> Result<(), StoreError> {
-    if bases.is_empty() {
-        return Ok(());
+/// Checks a region's bases: ascending, of the kind of its chunks, none of them among the chunks.
+pub(crate) fn validate_bases(
+    object: &dyn fmt::Display,
+    bases: &[ChunkNumber],
+    chunks: &[ChunkEntry],
+) -> Result<(), StoreError> {
+    let damaged = |reason: &str| Err(StoreError::damaged(object, "list of bases", reason));
+    if !bases.is_sorted_by(|a, b| a < b) {
+        return damaged("their numbers do not ascend");
     }
-    Err(StoreError::UnknownFeature { object: object.to_string(), feature: "region deltas".into() })
+    let kind = chunks.first().map(|chunk| chunk.number.is_metadata());
+    if bases.iter().any(|base| Some(base.is_metadata()) != kind) {
+        return damaged("one is of the other kind");
+    }
+    let is_member = |base: &ChunkNumber| chunks.binary_search_by_key(base, |chunk| chunk.number).is_ok();
+    if bases.iter().any(is_member) {
+        return damaged("one is a chunk of the region itself");
+    }
+    Ok(())
+}
+
+fn validated_bytes(chunks: &[ChunkEntry], plain: &[u8]) -> Result<u32, StoreError> {
+    let plain_bytes = validate_chunks(&"a new region", chunks).map_err(own_mistake)?;
+    if usize::try_from(plain_bytes).ok() != Some(plain.len()) {
+        let reason = format!("its chunks have {plain_bytes} bytes, {} were given", plain.len());
+        return Err(StoreError::Refused { what: "a new region".into(), reason });
+    }
+    Ok(plain_bytes)
+}
+
+fn bounded_base_bytes(object: &dyn fmt::Display, bases: &[&[u8]]) -> Result<(), StoreError> {
+    let bytes = bases.iter().fold(0usize, |sum, base| sum.saturating_add(base.len()));
+    if bytes > DELTA_BYTES_MAX {
+        return Err(StoreError::limit(object, "the bytes of a region's bases", bytes as u64, DELTA_BYTES_MAX as u64));
+    }
+    Ok(())
+}
+
+fn codec_of(form: Form) -> Codec {
+    match form {
+        Form::Raw => Codec::Raw,
+        Form::Zstd => Codec::Zstd,
+    }
+}
+
+fn form_of(codec: Codec) -> Form {
+    match codec {
+        Codec::Raw => Form::Raw,
+        Codec::Zstd => Form::Zstd,
+    }
+}
+
+fn unable(error: &RegionError) -> StoreError {
+    StoreError::Machine { operation: "preparing region deltas", reason: error.to_string() }
 }
 
 fn bounded_plain_bytes(object: &dyn fmt::Display, found: u64) -> Result<usize, StoreError> {
@@ -249,7 +351,7 @@ mod tests {
     }
 
     fn decode(region: EncodedRegion) -> Result<Vec<u8>, StoreError> {
-        RegionDecoder::new()?.decode(&"containers/x", "region 0", region)
+        RegionDecoder::new()?.decode(&"containers/x", "region 0", region, &[])
     }
 
     #[test]
@@ -303,10 +405,36 @@ mod tests {
     }
 
     #[test]
-    fn bases_are_refused_by_name() {
-        let region = EncodedRegion { bases: vec![ChunkNumber(1)], ..encode(&[3], b"abc").unwrap() };
-        let error = decode(region).unwrap_err().to_string();
-        assert!(error.contains("region deltas") && error.contains("containers/x"), "{error}");
+    fn a_delta_needs_its_bases_and_little_else() {
+        let base: Vec<u8> = (0..40_000u32).flat_map(|i| i.wrapping_mul(i).to_le_bytes()).collect();
+        let mut plain = base.clone();
+        plain[70_000..70_004].copy_from_slice(b"edit");
+        let bases = [Base { number: ChunkNumber(7), bytes: &base }];
+        let chunks = entries(&[100_000, plain.len() - 100_000]);
+        let region = RegionEncoder::new(3).unwrap().encode_against(&bases, chunks, &plain).unwrap();
+        assert_eq!(region.bases, [ChunkNumber(7)]);
+        assert!(region.payload.len() < 200, "{}", region.payload.len());
+        let mut decoder = RegionDecoder::new().unwrap();
+        assert_eq!(decoder.decode(&"x", "region 0", region.clone(), &[&base]).unwrap(), plain);
+        assert!(matches!(decoder.decode(&"x", "region 0", region.clone(), &[]), Err(StoreError::Refused { .. })));
+        let other = vec![0; base.len()];
+        let wrong = decoder.decode(&"x", "region 0", region, &[&other]);
+        assert!(wrong.is_err() || wrong.is_ok_and(|bytes| bytes != plain));
+    }
+
+    #[test]
+    fn what_is_no_base_is_refused() {
+        let bytes = [1u8; 100];
+        let base = |number| Base { number, bytes: &bytes };
+        let refused = |bases: &[Base<'_>]| {
+            let result = RegionEncoder::new(3).unwrap().encode_against(bases, entries(&[50, 50]), &bytes);
+            matches!(result, Err(StoreError::Refused { .. }))
+        };
+        assert!(refused(&[base(ChunkNumber(1))]), "a member");
+        assert!(refused(&[base(ChunkNumber(9)), base(ChunkNumber(8))]), "not ascending");
+        assert!(refused(&[base(ChunkNumber(9)), base(ChunkNumber(9))]), "twice");
+        assert!(refused(&[base(ChunkNumber::METADATA_FIRST)]), "of the other kind");
+        assert!(!refused(&[base(ChunkNumber(8)), base(ChunkNumber(9))]));
     }
 
     proptest! {

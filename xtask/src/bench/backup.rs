@@ -11,8 +11,9 @@
 
 use super::publish::Output;
 use super::report::{Report, Sample};
+use super::rounds::{self, Pile, copied, flush, restored_and_compared, turns};
 use crate::corpus::{self, Amount, Corpus};
-use crate::program::{self, Cost};
+use crate::program::Cost;
 use crate::tool::{Name, Reading, Repository, Tool};
 use crate::tree::{self, Listing};
 use crate::{edit, workspace};
@@ -20,7 +21,6 @@ use anyhow::{Context, Result};
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 const FIRST: &str = "first backup";
@@ -166,24 +166,23 @@ impl Round<'_> {
     /// One restore by each tool, compared with the source; and what `cp -r` takes for the same.
     fn restores(&mut self, repositories: &[Repository], source: &Path, label: &str, folder: &Path) -> Result<()> {
         let expected = Listing::of(source)?;
+        let mut pile = Pile::below(folder)?;
         for index in turns(repositories.len(), self.number) {
             let repository = &repositories[index];
             self.say(RESTORE, label, repository);
-            let cost = restored_and_compared(repository, source, label, &expected, folder)?;
+            let (cost, _) = restored_and_compared(repository, source, label, &expected, &mut pile)?;
             let sample = Sample { cost, source_bytes: Some(expected.bytes()), repository_bytes: None };
             self.report.add(&self.corpus.name, RESTORE, repository.name().text(), sample);
         }
-        let copy = folder.join("copy");
-        flush()?;
-        let cost = program::measured(Command::new("cp").arg("-r").arg(source).arg(&copy))?;
+        let cost = copied(source, expected.bytes(), &mut pile)?;
         let sample = Sample { cost, source_bytes: Some(expected.bytes()), repository_bytes: None };
         self.report.add(&self.corpus.name, RESTORE, "cp -r", sample);
-        Ok(fs::remove_dir_all(copy)?)
+        Ok(())
     }
 
     /// Forgets every second snapshot, never the newest.
     fn forget_half(&mut self, repositories: &[Repository], labels: &[String]) -> Result<()> {
-        let half: Vec<String> = labels.iter().rev().skip(1).step_by(2).cloned().collect();
+        let half = rounds::half(labels);
         if half.is_empty() {
             return Ok(());
         }
@@ -238,48 +237,9 @@ impl Round<'_> {
 /// After forgetting, the newest snapshot must still be there, whole.
 fn verify(repositories: &[Repository], source: &Path, label: &str, folder: &Path) -> Result<()> {
     let expected = Listing::of(source)?;
+    let mut pile = Pile::below(folder)?;
     for repository in repositories {
-        restored_and_compared(repository, source, label, &expected, folder)?;
+        restored_and_compared(repository, source, label, &expected, &mut pile)?;
     }
     Ok(())
-}
-
-/// Restores, compares, and removes what was restored.
-fn restored_and_compared(
-    repository: &Repository,
-    source: &Path,
-    label: &str,
-    expected: &Listing,
-    folder: &Path,
-) -> Result<Cost> {
-    let target = folder.join("restored");
-    flush()?;
-    let (cost, place) = repository.restore(label, source, &target)?;
-    let name = repository.name().text();
-    expected.expect_same(&Listing::of(&place)?).with_context(|| format!("{name} restored {label} differently"))?;
-    fs::remove_dir_all(&target)?;
-    Ok(cost)
-}
-
-/// Each of `count` once, beginning with another one in every round.
-fn turns(count: usize, round: u64) -> impl Iterator<Item = usize> {
-    let first = usize::try_from(round).unwrap_or_default();
-    (0..count).map(move |turn| (first + turn) % count)
-}
-
-/// Writes out all dirty pages, so that one measurement does not pay for what was done before it.
-fn flush() -> Result<()> {
-    program::quietly(&mut Command::new("sync")).map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_tool_has_its_turn_to_be_first() {
-        let firsts: Vec<usize> = (0..3).filter_map(|round| turns(3, round).next()).collect();
-        assert_eq!(firsts, [0, 1, 2]);
-        assert_eq!(turns(3, 2).collect::<Vec<_>>(), [2, 0, 1]);
-    }
 }

@@ -5,7 +5,6 @@ use crate::corpus::{self, Amount, Corpus};
 use crate::deterministic::Sequence;
 use crate::{table, tree};
 use anyhow::{Result, bail};
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -124,7 +123,7 @@ fn load(corpus: &Corpus) -> Result<Data> {
 fn fitting(versions: &[PathBuf]) -> Result<&[PathBuf]> {
     let mut total = 0;
     for (count, version) in versions.iter().enumerate() {
-        total += if version.is_dir() { tree::bytes(version)? } else { fs::metadata(version)?.len() };
+        total += tree::bytes(version)?;
         if total > BYTES_MAX {
             if count == 0 {
                 bail!("{} is larger than {}", version.display(), table::bytes(BYTES_MAX));
@@ -175,6 +174,7 @@ fn sparse_pages(bytes: &mut Vec<u8>, length: usize, sequence: &mut Sequence) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn low_entropy_is_the_same_each_time_and_mostly_repetition() {

@@ -5,10 +5,14 @@ mod archive;
 mod backup;
 mod chunk;
 mod data;
+mod history;
 mod machine;
 mod memory;
+mod patch_chain;
 mod publish;
 mod report;
+mod restore_order;
+mod rounds;
 mod similar;
 mod statistics;
 
@@ -20,6 +24,10 @@ use clap::Subcommand;
 pub(crate) enum Bench {
     /// The whole job: back up, back up again, restore, forget; beside restic and borg on the same data, in the same run.
     Backup(backup::Options),
+    /// Whole histories in every configuration of `silt`, beside restic, borg and zstd against the version before.
+    History(history::Options),
+    /// What a restore reads: containers needed and read, for the first, the middle and the last snapshot of a history.
+    RestoreOrder(restore_order::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
     Chunk(chunk::Options),
     /// Sketches, and deltas of chunks and of regions: speed, accuracy, and what they come to on real versions.
@@ -30,6 +38,8 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Backup(options) => backup::run(options),
+        Bench::History(options) => history::run(options),
+        Bench::RestoreOrder(options) => restore_order::run(options),
         Bench::Chunk(options) => chunk::run(options),
         Bench::Similar(options) => similar::run(options),
     }

@@ -1,16 +1,19 @@
 //! Data to back up or to cut: successive releases of a real source tree ([`mod@releases`]), a growing database ([`dump`]), dumps of a
-//! changing key-value store ([`store`]), releases of compiled programs ([`wheels`]), a machine's root file system ([`system`]), or the
-//! user's own versions. Each is a list of
-//! versions, a version being a file or a folder. What is downloaded or generated stays in the build folder for the next run.
+//! changing key-value store ([`store`]), releases of compiled programs ([`wheels`]), a machine's root file system ([`system`]) or the image
+//! of one ([`mod@image`]), archives of releases ([`tars`]), or the user's own versions. Each is a list of versions, a version being a file
+//! or a folder. What is downloaded or generated stays in the build folder for the next run.
 
 mod dump;
+mod image;
 mod releases;
 mod store;
 mod system;
+mod tars;
 mod wheels;
 
 use crate::{tree, workspace};
 use anyhow::{Result, bail};
+use clap::ValueEnum;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +48,7 @@ impl Corpus {
             if total >= bytes_wanted {
                 break;
             }
-            total += if version.is_dir() { tree::bytes(version)? } else { fs::metadata(version)?.len() };
+            total += tree::bytes(version)?;
             chosen.push(version.as_path());
         }
         Ok(chosen)
@@ -74,6 +77,30 @@ pub(crate) fn for_resemblance(amount: Amount) -> Result<Vec<Corpus>> {
     let mut corpora = for_savings(amount)?;
     corpora.push(system::corpus(&folder()?, amount)?);
     Ok(corpora)
+}
+
+/// What happens to different kinds of data over time: at least twenty versions of each and more than 1 GB, or three small ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum History {
+    /// A source tree: folders.
+    Openssl,
+    /// One archive per release.
+    Tars,
+    /// Dumps of a database.
+    Redis,
+    /// The image of a machine's disk.
+    System,
+}
+
+/// One history; made on first use.
+pub(crate) fn history(kind: History, amount: Amount) -> Result<Corpus> {
+    let make = match kind {
+        History::Openssl => releases::history,
+        History::Tars => tars::history,
+        History::Redis => store::history,
+        History::System => image::history,
+    };
+    make(&folder()?, amount)
 }
 
 /// The user's own versions: the entries of a folder in the order of their names.

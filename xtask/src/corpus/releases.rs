@@ -47,12 +47,28 @@ const LITTLE: usize = 2;
 /// Releases may be withdrawn from the registry; with fewer than this left (or than the few asked for) there is no corpus.
 const RELEASES_MIN: usize = 20;
 
+/// Releases whose [`PART`] is a small history.
+const LITTLE_HISTORY: usize = 3;
+const PART: &str = "crypto";
+
+/// The releases; when little is asked for, a part of the newest.
+pub(super) fn history(folder: &Path, amount: Amount) -> Result<Corpus> {
+    let mut corpus = fetch(folder, if amount == Amount::Little { LITTLE_HISTORY } else { RELEASES.len() })?;
+    if amount == Amount::Little {
+        corpus.description = format!("folder {PART} of the {}", corpus.description);
+        corpus.versions.iter_mut().for_each(|version| version.push(PART));
+    }
+    Ok(corpus)
+}
+
 /// The releases, fetched if they are not there yet.
 pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
-    let releases = match amount {
-        Amount::Memory | Amount::Full => &RELEASES[..],
-        Amount::Little => &RELEASES[RELEASES.len() - LITTLE..],
-    };
+    fetch(folder, if amount == Amount::Little { LITTLE } else { RELEASES.len() })
+}
+
+/// So many of the newest.
+fn fetch(folder: &Path, count: usize) -> Result<Corpus> {
+    let releases = &RELEASES[RELEASES.len() - count..];
     let kept = folder.join("openssl");
     fs::create_dir_all(&kept)?;
     let mut versions = Vec::new();

@@ -27,6 +27,8 @@ struct Shape {
 const LITTLE: Shape = Shape { name: "redis-little", keys: 20_000, versions: 3 };
 /// About 1.1 GB. The keys stay below a power of two: where Redis resizes its table, their order changes.
 const FULL: Shape = Shape { name: "redis", keys: 230_000, versions: 12 };
+/// About 1.1 GB too, in more versions.
+const HISTORY: Shape = Shape { name: "redis-history", keys: 104_000, versions: 25 };
 
 /// The versions, generated if they are not there yet.
 pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
@@ -34,8 +36,17 @@ pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
         Amount::Little => LITTLE,
         Amount::Memory | Amount::Full => FULL,
     };
+    dumps(folder, &shape)
+}
+
+/// More versions, each smaller.
+pub(super) fn history(folder: &Path, amount: Amount) -> Result<Corpus> {
+    dumps(folder, if amount == Amount::Little { &LITTLE } else { &HISTORY })
+}
+
+fn dumps(folder: &Path, shape: &Shape) -> Result<Corpus> {
     let kept = folder.join(shape.name);
-    once(&kept, |partial| make(partial, &shape))?;
+    once(&kept, |partial| make(partial, shape))?;
     let description = format!(
         "{} dumps of a Redis server of {} keys, 3 % of the values rewritten between them",
         shape.versions, shape.keys

@@ -48,7 +48,8 @@ pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
     Ok(Corpus { name: "system".into(), description, versions })
 }
 
-fn bootstrap(root: &Path) -> Result<()> {
+/// The base system.
+pub(super) fn bootstrap(root: &Path) -> Result<()> {
     install::ensure(&[DEBOOTSTRAP])?;
     program::quietly(Command::new(DEBOOTSTRAP.program).args(["--variant=minbase", RELEASE]).arg(root))?;
     forget_lists(root)
@@ -56,15 +57,17 @@ fn bootstrap(root: &Path) -> Result<()> {
 
 fn install(before: &Path, root: &Path, packages: &[&str]) -> Result<()> {
     program::quietly(Command::new("cp").arg("--archive").arg(before.join(".")).arg(root))?;
-    let inside = |words: &[&str]| {
-        let mut command = Command::new("chroot");
-        command.arg(root).env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C").arg("apt-get").args(words);
-        program::quietly(&mut command).map(drop)
-    };
-    inside(&["update"])?;
-    inside(&[&["install", "--yes", "--no-install-recommends"], packages].concat())?;
-    inside(&["clean"])?;
+    apt_get(root, &["update"])?;
+    apt_get(root, &[&["install", "--yes", "--no-install-recommends"], packages].concat())?;
+    apt_get(root, &["clean"])?;
     forget_lists(root)
+}
+
+/// The system's own package manager, inside of it.
+pub(super) fn apt_get(root: &Path, words: &[&str]) -> Result<()> {
+    let mut command = Command::new("chroot");
+    command.arg(root).env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C").arg("apt-get").args(words);
+    program::quietly(&mut command).map(drop)
 }
 
 /// What `apt-get update` fetched depends on the day.

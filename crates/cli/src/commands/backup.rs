@@ -1,6 +1,8 @@
 //! `silt backup`: makes a snapshot of files, folders, or a stream.
 
 use super::Context;
+use super::changes::ChangeArgs;
+use super::layout::LayoutArgs;
 use super::sources::{ListArgs, StreamArgs, source_paths, stream};
 use crate::environment;
 use crate::error::{CliError, Done};
@@ -62,26 +64,35 @@ pub(crate) struct BackupArgs {
     #[arg(short = 'x', long)]
     one_file_system: bool,
     #[command(flatten)]
+    layout: LayoutArgs,
+    /// Leave what this backup supersedes as it is, for 'silt maintain' to encode and lay out
+    #[arg(long)]
+    no_migrate: bool,
+    #[command(flatten)]
     exclude: ExcludeArgs,
     #[command(flatten)]
     lists: ListArgs,
+    #[command(flatten)]
+    changes: ChangeArgs,
     #[command(flatten)]
     stream: StreamArgs,
 }
 
 pub(super) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, CliError> {
     let options = options(arguments, context, arguments.exclude.rules()?)?;
-    let takes_stdin = arguments.stream.takes_stdin() || arguments.lists.take_stdin();
+    let takes_stdin = arguments.stream.takes_stdin() || arguments.lists.take_stdin() || arguments.changes.take_stdin();
     let paths =
         if arguments.stream.is_given() { Vec::new() } else { source_paths(&arguments.paths, &arguments.lists)? };
+    let changed = arguments.changes.read(&arguments.lists)?;
     let repository = if takes_stdin { open_keeping_stdin(context)? } else { open(context)? };
     let reader = arguments.stream.is_given().then(|| stream(&arguments.stream, &arguments.paths)).transpose()?;
 
     let progress = Progress::begin(Work::Backup, context.output)?;
     let summary = while_locked(context, || {
-        let source = match &reader {
-            Some(stream) => Source::Stream { name: stream.name.clone(), reader: Box::new(stream.reader.clone()) },
-            None => Source::Paths(paths.clone()),
+        let source = match (&reader, &changed) {
+            (Some(stream), _) => Source::Stream { name: stream.name.clone(), reader: Box::new(stream.reader.clone()) },
+            (None, Some(list)) => Source::Changes { paths: paths.clone(), list: list.clone() },
+            (None, None) => Source::Paths(paths.clone()),
         };
         Ok(backup(&repository, source, &options, &progress)?)
     })?;
@@ -117,6 +128,9 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
         cache: context.cache_folder(),
         compression_level: context.compression_level()?,
         take_over: false,
+        deltas: arguments.layout.deltas()?,
+        migrate: !arguments.no_migrate,
+        migrate_threshold: arguments.layout.threshold(),
     })
 }
 
@@ -170,6 +184,10 @@ struct SummaryMessage<'a> {
     total_dirs_processed: u64,
     total_bytes_processed: u64,
     bytes_read: u64,
+    bytes_migrated: u64,
+    bytes_superseded: u64,
+    deltas_kept: u64,
+    deltas_rejected: u64,
     total_duration: f64,
     backup_end: String,
     problems: u64,
@@ -201,6 +219,10 @@ impl<'a> SummaryMessage<'a> {
             total_dirs_processed: all.directories,
             total_bytes_processed: all.logical_bytes,
             bytes_read: all.read_bytes,
+            bytes_migrated: summary.migration.bytes_written,
+            bytes_superseded: summary.migration.bytes_deleted,
+            deltas_kept: summary.migration.deltas_kept,
+            deltas_rejected: summary.migration.deltas_rejected,
             total_duration: seconds(all.duration_ms),
             backup_end: rfc3339(end),
             problems: all.problems,
@@ -215,6 +237,7 @@ impl<'a> SummaryMessage<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use siltstone_engine::migrate::MigrateSummary;
     use siltstone_store::SnapshotId;
     use siltstone_store::manifest::SnapshotStatistics;
 
@@ -235,6 +258,7 @@ mod tests {
             parent: None,
             series: "host:/source".into(),
             statistics,
+            migration: MigrateSummary::default(),
             missing_sources: 0,
         }
     }

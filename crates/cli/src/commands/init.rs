@@ -2,6 +2,7 @@
 
 use super::Context;
 use crate::error::{CliError, Done};
+use crate::parse::Size;
 use crate::password::PasswordSource;
 use crate::repository::{folder, label, place};
 use clap::Args;
@@ -9,6 +10,7 @@ use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use siltstone_engine::backup;
 use siltstone_store::StoreError;
+use siltstone_store::config::ChunkerSettings;
 use siltstone_store::keys::Argon2Cost;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Disk, Listing, ObjectName, Storage};
@@ -27,6 +29,19 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(backup::chunker_names()))]
     #[arg(default_value_t = backup::default_chunker().name)]
     chunker: String,
+
+    /// Average size of the chunks that files are cut into, from 4K to 1M, for as long as the repository lives: each has at least
+    /// half of it, and at most four times it. Smaller ones find more again where little changes in many places; larger ones
+    /// make backups faster and the index smaller
+    #[arg(long, value_name = "SIZE", default_value = "16K", value_parser = parse_chunk_size)]
+    chunk_size: u64,
+}
+
+/// An average that a repository can have.
+fn parse_chunk_size(text: &str) -> Result<u64, String> {
+    let Size(bytes) = text.parse()?;
+    let sized = backup::chunker_sized(&backup::default_chunker().name, bytes);
+    sized.map(|_| bytes).map_err(|error| error.to_string())
 }
 
 #[derive(Serialize)]
@@ -41,7 +56,7 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
         Some(given) => folder(given)?,
         None => place(&context.options)?,
     };
-    let repository = make(&path, &arguments.chunker, context)?;
+    let repository = make(&path, backup::chunker_sized(&arguments.chunker, arguments.chunk_size)?, context)?;
     let (id, place) = (repository.id().to_string(), path.display().to_string());
     if context.output.json {
         context.output.json(&Initialized { message_type: "initialized", id, repository: place })?;
@@ -57,7 +72,7 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
 }
 
 /// The password is asked for only once it is known that there can be a repository.
-fn make(path: &Path, chunker: &str, context: &Context) -> Result<Repository, CliError> {
+fn make(path: &Path, chunker: ChunkerSettings, context: &Context) -> Result<Repository, CliError> {
     let disk = Disk::create(path)?;
     let objects = disk.list(Listing::All)?;
     if objects.iter().any(|object| object.name == ObjectName::Config) {
@@ -68,6 +83,5 @@ fn make(path: &Path, chunker: &str, context: &Context) -> Result<Repository, Cli
         return Err(CliError::FolderNotEmpty { path: path.to_owned() });
     }
     let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
-    let chunker = backup::chunker(chunker);
     Ok(Repository::init(Arc::new(disk), &password, &label(None, None), Argon2Cost::DEFAULT, chunker)?)
 }

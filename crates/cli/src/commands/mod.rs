@@ -1,13 +1,16 @@
 //! One file per command: its options, and how its result is shown.
 
 pub(crate) mod backup;
+mod changes;
 pub(crate) mod check;
 pub(crate) mod dump;
 pub(crate) mod forget;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod key;
+mod layout;
 pub(crate) mod ls;
+pub(crate) mod maintain;
 pub(crate) mod prune;
 pub(crate) mod restore;
 pub(crate) mod snapshots;
@@ -89,6 +92,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Restore(arguments) => restore::run(arguments, context),
         Command::Dump(arguments) => dump::run(arguments, context),
         Command::Forget(arguments) => forget::run(arguments, context),
+        Command::Maintain(arguments) => maintain::run(arguments, context),
         Command::Prune(arguments) => prune::run(arguments, context),
         Command::Check(arguments) => check::run(arguments, context),
         Command::Stats(arguments) => stats::run(arguments, context),

@@ -11,7 +11,7 @@ use crate::repository::open;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use siltstone_engine::fs::Ownership;
-use siltstone_engine::restore::{Overwrite, RestoreOptions, RestoreSummary, restore};
+use siltstone_engine::restore::{GAP_BYTES_DEFAULT, Overwrite, RestoreOptions, RestoreSummary, restore};
 use siltstone_engine::snapshots::resolve;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -125,6 +125,7 @@ fn options(
         dry_run: arguments.dry_run,
         ownership,
         memory_bytes: context.options.memory.0,
+        gap_bytes: GAP_BYTES_DEFAULT,
     })
 }
 
@@ -163,6 +164,10 @@ struct SummaryMessage {
     files_verified: u64,
     total_bytes: u64,
     bytes_restored: u64,
+    containers_needed: u64,
+    containers_read: u64,
+    bytes_read: u64,
+    bytes_prewritten: u64,
     error_count: u64,
 }
 
@@ -181,6 +186,10 @@ impl SummaryMessage {
             files_verified: summary.files_verified,
             total_bytes: summary.bytes_total,
             bytes_restored: summary.bytes_restored,
+            containers_needed: summary.containers_needed,
+            containers_read: summary.containers_read,
+            bytes_read: summary.bytes_read,
+            bytes_prewritten: summary.bytes_prewritten,
             error_count: summary.problems,
         }
     }

@@ -88,7 +88,11 @@ pub(super) fn source_paths(given: &[OsString], lists: &ListArgs) -> Result<Vec<P
     if paths.is_empty() { Err(CliError::NothingToBackUp) } else { Ok(paths) }
 }
 
-fn read_list(path: &Path) -> Result<Vec<u8>, CliError> {
+/// The bytes of a list; `-` is standard input.
+///
+/// # Errors
+/// [`CliError::ListFile`].
+pub(super) fn read_list(path: &Path) -> Result<Vec<u8>, CliError> {
     let read = || {
         if path.as_os_str() != "-" {
             return std::fs::read(path);

@@ -2,10 +2,12 @@
 
 mod compression;
 mod count;
+mod deltas;
 mod duration;
 mod groups;
 mod moment;
 mod reference;
+mod share;
 mod size;
 mod span;
 mod subset;
@@ -13,10 +15,12 @@ mod tags;
 
 pub(crate) use compression::Compression;
 pub(crate) use count::KeepCount;
+pub(crate) use deltas::DeltaPolicy;
 pub(crate) use duration::Duration;
 pub(crate) use groups::Groups;
 pub(crate) use moment::Moment;
 pub(crate) use reference::{SnapshotReference, entry_path};
+pub(crate) use share::Share;
 pub(crate) use size::Size;
 pub(crate) use span::KeepSpan;
 pub(crate) use subset::Subset;

@@ -16,6 +16,7 @@ pub(crate) enum Work {
     Restore,
     Dump,
     Forget,
+    Maintain,
     Check,
 }
 
@@ -27,6 +28,7 @@ impl Work {
             Self::Restore => "restore",
             Self::Dump => "dump",
             Self::Forget => "forget",
+            Self::Maintain => "maintain",
             Self::Check => "check",
         }
     }

@@ -36,6 +36,11 @@ pub(super) fn describe(notice: &Notice) -> Words {
             note("lease_taken_over", &text)
         }
         Notice::LeftOut { path, why } => detail("left_out", format!("left out {}: {why}", Path::of(path).visible())),
+        Notice::ListedUnknown { path } => {
+            let text =
+                format!("listed as changed, but neither there nor in the last snapshot: {}", Path::of(path).visible());
+            note("listed_unknown", &text)
+        }
         Notice::RewriteDeferred => {
             let text = "the disk is full: containers that are partly unused stay as they are until a later forget";
             warning("rewrite_deferred", text.to_owned())
@@ -47,6 +52,12 @@ pub(super) fn describe(notice: &Notice) -> Words {
             );
             warning("rolled_back", text)
         }
+        Notice::NotSettled { reason } => warning(
+            "not_settled",
+            format!(
+                "the snapshot is saved, but what it superseded is not moved yet ({reason}); 'silt maintain' tries again"
+            ),
+        ),
         Notice::Replanned => {
             detail("replanned", "the repository changed under way; the plan was made again".to_owned())
         }

@@ -6,15 +6,26 @@ use crate::index::FingerprintIndex;
 use crate::parallel::{Pool, Ticket};
 use crossbeam_channel::Sender;
 use roaring::RoaringTreemap;
+use siltstone_similar::sketch::{Sketch, Sketcher};
 use siltstone_store::catalog::MetadataSink;
 use siltstone_store::container::ContainerKind;
-use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder, split_region};
 use siltstone_store::secrets::RepositoryKeys;
-use siltstone_store::{ChunkNumber, Fingerprint, StoreError};
+use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, StoreError};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A region on its way to the packer, in the order it was cut off.
-pub(super) type RegionTicket = (ContainerKind, Ticket<Result<EncodedRegion, StoreError>>);
+pub(super) type RegionTicket = (ContainerKind, Ticket<Result<Encoded, StoreError>>);
+
+/// A region, and the sketches of its chunks if they are wanted.
+pub(super) struct Encoded {
+    pub(super) region: EncodedRegion,
+    pub(super) sketches: Vec<Option<Sketch>>,
+}
+
+/// What sketches the new chunks, if it is of use.
+pub(super) type ChunkSketcher = Option<Arc<dyn Sketcher>>;
 
 /// Chunks of one kind gathered until they fill a region.
 #[derive(Default)]
@@ -45,6 +56,7 @@ pub(super) struct ChunkStore<'a, 'env> {
     data: RegionStage,
     metadata: RegionStage,
     encoders: Pool<'env, Option<RegionEncoder>>,
+    sketcher: ChunkSketcher,
     packer: Sender<RegionTicket>,
     /// Numbers the snapshot needs.
     necessary: RoaringTreemap,
@@ -79,7 +91,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         index: FingerprintIndex,
         unusable: &'a Unusable,
         next: (ChunkNumber, ChunkNumber),
-        encoders: Pool<'env, Option<RegionEncoder>>,
+        (encoders, sketcher): (Pool<'env, Option<RegionEncoder>>, ChunkSketcher),
         packer: Sender<RegionTicket>,
     ) -> Self {
         Self {
@@ -92,6 +104,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
             data: RegionStage::default(),
             metadata: RegionStage::default(),
             encoders,
+            sketcher,
             packer,
             necessary: RoaringTreemap::new(),
             pending: RoaringTreemap::new(),
@@ -131,6 +144,11 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
     /// The current entry could not be read to its end, or was refused: the snapshot does not hold it.
     pub(super) fn drop_entry(&mut self) {
         self.pending.clear();
+    }
+
+    /// Chunks of the current file that the previous snapshot has.
+    pub(super) fn known_run(&mut self, run: ChunkRun) {
+        self.pending.insert_range(run.range());
     }
 
     /// Counts chunks of the previous snapshot as needed by this one too.
@@ -177,8 +195,15 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
             return Ok(());
         }
         let (chunks, plain) = (std::mem::take(&mut stage.chunks), std::mem::take(&mut stage.plain));
+        let sketcher = self.sketcher.clone();
         let ticket = self.encoders.submit(move |encoder| match encoder {
-            Some(encoder) => encoder.encode(chunks, &plain),
+            Some(encoder) => {
+                let sketch = |sketcher: &Arc<dyn Sketcher>| {
+                    split_region(&chunks, &plain).map(|(_, bytes)| sketcher.sketch(bytes)).collect()
+                };
+                let sketches = sketcher.as_ref().map(sketch).unwrap_or_default();
+                Ok(Encoded { region: encoder.encode(chunks, &plain)?, sketches })
+            }
             None => Err(StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }),
         });
         // The packer goes away only after an error of its own, which is the one told.

@@ -2,6 +2,7 @@
 
 use super::{Flow, Task};
 use crate::chunks::ChunkSource;
+use crate::delta::closure;
 use crate::index::{CacheIdentity, FingerprintIndex, PreviousRun};
 use crate::lease::now;
 use crate::observer::Notice;
@@ -112,6 +113,7 @@ impl<'t> Task<'t> {
         statistics: SnapshotStatistics,
     ) -> Result<SnapshotId, EngineError> {
         let options = self.options;
+        let necessary = closure(&ChunkSource::new(self.repository, writer.manifest()), &flow.assembled.necessary)?;
         let id = SnapshotId(random_bytes()?);
         let snapshot = Snapshot {
             id,
@@ -129,15 +131,15 @@ impl<'t> Task<'t> {
         next.next_data = flow.assembled.next_data;
         next.next_metadata = flow.assembled.next_metadata;
         next.containers.extend(flow.packed.containers);
-        next.push_snapshot(snapshot, &flow.assembled.necessary);
-        writer.commit(next, false, now())?;
+        next.unsettled.extend(next.snapshots().last().map(|before| before.id));
+        next.push_snapshot(snapshot, &necessary);
+        writer.commit(next, self.options.migrate, now())?;
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().object_bytes);
         if let Some(folder) = &options.cache {
             let cache = Cache::new(folder, self.repository, writer.series());
             let identity = CacheIdentity { series: writer.series(), snapshot: id };
-            let necessary = &flow.assembled.necessary;
             let key = self.repository.keys().cache_key();
             let keep = |number: siltstone_store::ChunkNumber| necessary.contains(number.0);
             if let Err(error) = flow.assembled.index.finish(keep, &cache.index, &identity, &key) {

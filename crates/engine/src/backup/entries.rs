@@ -72,6 +72,12 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
                     self.recipe.push_chunk(number, length as u64, &mut *store)?;
                     self.observer.advance(0, length as u64);
                 }
+                Part::Kept { run, bytes } => {
+                    let store = self.catalog.sink_mut();
+                    store.known_run(run);
+                    self.recipe.push_run(run, bytes, &mut *store)?;
+                    self.observer.advance(0, bytes);
+                }
                 Part::Hole(bytes) => {
                     self.recipe.push_hole(bytes, self.catalog.sink_mut())?;
                     self.observer.advance(0, bytes);

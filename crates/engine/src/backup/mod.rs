@@ -12,6 +12,7 @@
 //! what is asked for and begins and ends it; `stages` starts the threads and joins them.
 
 mod assemble;
+mod changed;
 mod commit;
 mod entries;
 mod plan;
@@ -19,13 +20,16 @@ mod read;
 mod stages;
 
 use crate::chunks::ChunkSource;
+use crate::delta::{Deltas, Likes};
 use crate::fs::{ExcludeRules, absolute_source};
 use crate::index::FingerprintIndex;
 use crate::lease::{is_dead, now, this_holder};
+use crate::migrate::{self, MigrateOptions, MigrateSummary};
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
 use crate::{EngineError, Observer};
 use assemble::Unusable;
+pub use changed::ChangedList;
 use commit::{Cache, open_index};
 use roaring::RoaringTreemap;
 use siltstone_chunk::{Chunker, Sizes};
@@ -37,17 +41,30 @@ use siltstone_store::storage::Listing;
 use siltstone_store::{ContainerId, SnapshotId, StoreError, Time};
 use stages::{Flow, Stages};
 use std::io::Read;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What the queues, buffers and compressors take; the rest of the budget is the index's.
 const FIXED_MEMORY_BYTES: u64 = 144 << 20;
 /// The least the index can work with.
 const INDEX_MEMORY_BYTES_MIN: u64 = 16 << 20;
+/// The sketches of new chunks take a quarter of the index's memory.
+const LIKES_OF_INDEX_MEMORY: u64 = 4;
+/// The averages a new repository may choose: below, the numbers outweigh what is found; above, a chunk outgrows a region.
+pub const CHUNK_BYTES_AVERAGE: RangeInclusive<u64> = 4 << 10..=1 << 20;
 /// What is backed up.
 pub enum Source {
     /// Files and folders.
     Paths(Vec<PathBuf>),
+    /// The same, but only what is listed is looked at; the rest is as in the series' last snapshot, which must be of the same paths.
+    Changes {
+        /// The files and folders.
+        paths: Vec<PathBuf>,
+        /// What changed in them.
+        list: Arc<ChangedList>,
+    },
     /// One stream, stored as a regular file of this name. A read error fails the backup as a whole (so a reader that stands for a
     /// command reports the command's failure as its last read).
     Stream {
@@ -99,6 +116,12 @@ pub struct BackupOptions {
     pub compression_level: i32,
     /// Take over a lease whose holder cannot be seen from here.
     pub take_over: bool,
+    /// Which way deltas point.
+    pub deltas: Deltas,
+    /// Settle at once what this backup leaves behind; otherwise the next [`migrate::maintain`] does.
+    pub migrate: bool,
+    /// The share of a container that may be superseded or dead before it is split (0 ..= 1).
+    pub migrate_threshold: f64,
 }
 
 /// What a backup did.
@@ -112,6 +135,8 @@ pub struct BackupSummary {
     pub series: String,
     /// Counts and bytes.
     pub statistics: SnapshotStatistics,
+    /// What was moved once the snapshot stood.
+    pub migration: MigrateSummary,
     /// Sources given that could not be looked at at all; they count as problems too.
     pub missing_sources: u64,
 }
@@ -127,7 +152,7 @@ pub fn chunker_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The chunker of this name with the usual sizes.
-pub fn chunker(name: &str) -> ChunkerSettings {
+fn chunker(name: &str) -> ChunkerSettings {
     let bytes = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
     let sizes = Sizes::DEFAULT;
     ChunkerSettings {
@@ -136,6 +161,19 @@ pub fn chunker(name: &str) -> ChunkerSettings {
         average_bytes: bytes(sizes.expected()),
         max_bytes: bytes(sizes.max()),
     }
+}
+
+/// The chunker of this name for chunks of so many bytes on average: at least half of that, at most four times.
+///
+/// # Errors
+/// An average outside of [`CHUNK_BYTES_AVERAGE`].
+pub fn chunker_sized(name: &str, average_bytes: u64) -> Result<ChunkerSettings, EngineError> {
+    let refused = || EngineError::BadChunkSize { given: average_bytes };
+    let average = u32::try_from(average_bytes).ok().filter(|_| CHUNK_BYTES_AVERAGE.contains(&average_bytes));
+    let average_bytes = average.ok_or_else(refused)?;
+    let (min_bytes, max_bytes) = (average_bytes / 2, average_bytes * 4);
+    Sizes::new(min_bytes, average_bytes, max_bytes).map_err(|_| refused())?;
+    Ok(ChunkerSettings { name: name.to_owned(), min_bytes, average_bytes, max_bytes })
 }
 
 /// The name of the series a backup of these absolute paths on this host goes to unless another is given.
@@ -167,14 +205,20 @@ pub fn backup(
     let chunker = open_chunker(repository)?;
     let paths = source_paths(&source)?;
     let series = options.series.clone().unwrap_or_else(|| default_series_name(&options.host, &paths));
+    if let Source::Changes { list, .. } = &source {
+        // Before anything is written; the planning stage, which holds the lease, looks again.
+        list.within(&paths)?;
+        let stored = newest_manifest(repository, repository.keys().series_id(&series))?;
+        changed::base(stored.as_ref().map(|stored| &stored.manifest), &series, &paths)?;
+    }
     let task = Task { repository, chunker: chunker.as_ref(), options, observer, started, paths, series: &series };
     if options.dry_run {
         return task.dry_run(source);
     }
     let mut writer = task.acquire()?;
     match task.run_and_commit(source, &mut writer) {
-        Ok(summary) if summary.snapshot.is_some() => Ok(summary),
-        Ok(summary) => {
+        Ok((summary, likes)) if summary.snapshot.is_some() => Ok(task.settle(writer, summary, likes)),
+        Ok((summary, _)) => {
             writer.abandon(now())?;
             Ok(summary)
         }
@@ -207,8 +251,9 @@ fn source_paths(source: &Source) -> Result<Vec<Vec<u8>>, EngineError> {
             let absolute = PathBuf::from("/").join(name);
             return Ok(vec![bytes(absolute)]);
         }
-        Source::Paths(given) => given,
+        Source::Paths(given) | Source::Changes { paths: given, .. } => given,
     };
+    let is_looked_at = matches!(source, Source::Paths(_));
     let no_source = |path: &PathBuf, source| EngineError::NoSource { path: path.clone(), source };
     let mut paths = Vec::new();
     let mut first_missing = None;
@@ -216,6 +261,7 @@ fn source_paths(source: &Source) -> Result<Vec<Vec<u8>>, EngineError> {
     for path in given {
         let absolute = absolute_source(path).map_err(|error| no_source(path, error))?;
         match std::fs::symlink_metadata(&absolute) {
+            _ if !is_looked_at => found = true,
             Ok(_) => found = true,
             // Whatever else is wrong (a path too long for one call, say) is told by the walk.
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => found = true,
@@ -277,17 +323,51 @@ impl<'t> Task<'t> {
         Ok(self.summary(None, &manifest, &flow))
     }
 
-    fn run_and_commit(&self, source: Source, writer: &mut SeriesWriter<'t>) -> Result<BackupSummary, EngineError> {
+    fn run_and_commit(
+        &self,
+        source: Source,
+        writer: &mut SeriesWriter<'t>,
+    ) -> Result<(BackupSummary, Option<Likes>), EngineError> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
-        let flow = self.run(source, &manifest, &writer.lost, writer)?;
+        let mut flow = self.run(source, &manifest, &writer.lost, writer)?;
         let parent = manifest.snapshots().last();
         if self.options.skip_if_unchanged && parent.is_some_and(|parent| parent.root == flow.root) {
-            return Ok(self.summary(None, &manifest, &flow));
+            return Ok((self.summary(None, &manifest, &flow), None));
         }
         let mut summary = self.summary(None, &manifest, &flow);
+        let likes = flow.likes.take();
         summary.snapshot = Some(self.commit(writer, flow, summary.statistics)?);
-        Ok(summary)
+        Ok((summary, likes))
+    }
+
+    /// Settles what the backup leaves behind, if asked to, and gives the lease back. The snapshot stands: whatever goes wrong here is
+    /// told, and left to the next [`migrate::maintain`].
+    fn settle(&self, mut writer: SeriesWriter<'t>, mut summary: BackupSummary, likes: Option<Likes>) -> BackupSummary {
+        if !self.options.migrate {
+            return summary;
+        }
+        let options = MigrateOptions {
+            deltas: self.options.deltas,
+            threshold: self.options.migrate_threshold,
+            compression_level: self.options.compression_level,
+            memory_bytes: self.options.memory_bytes,
+            take_over: false,
+            user: self.options.user.clone(),
+        };
+        let result = migrate::settle(self.repository, &mut writer, likes, &options, self.observer);
+        let end = match &result {
+            Ok(_) => {
+                let settled = writer.manifest().clone();
+                writer.commit(settled, false, now()).map_err(EngineError::from)
+            }
+            Err(_) => writer.abandon(now()).map_err(EngineError::from),
+        };
+        match result.and_then(|migration| end.map(|()| migration)) {
+            Ok(migration) => summary.migration = migration,
+            Err(error) => self.observer.notice(&Notice::NotSettled { reason: error.to_string() }),
+        }
+        summary
     }
 
     fn warn_of_clock(&self, manifest: &Manifest) {
@@ -315,6 +395,7 @@ impl<'t> Task<'t> {
             parent: manifest.snapshots().last().map(|snapshot| snapshot.id),
             series: self.series.to_owned(),
             statistics,
+            migration: MigrateSummary::default(),
             missing_sources: flow.planned.missing_sources,
         }
     }
@@ -327,7 +408,7 @@ impl<'t> Task<'t> {
         lost: &[ContainerId],
         sink: &dyn ContainerSink,
     ) -> Result<Flow, EngineError> {
-        let chunks = ChunkSource::with_limits(self.repository, manifest, 8, 6);
+        let chunks = ChunkSource::with_limits(self.repository, manifest, 8, 12 << 20);
         let mut lost = lost_numbers(manifest, lost);
         if !lost.is_empty() {
             self.observer.notice(&Notice::ContainersLost { chunks: lost.len() });
@@ -335,8 +416,15 @@ impl<'t> Task<'t> {
         let spill = Cache::spill_dir(self.options.cache.as_deref(), self.repository);
         let index = self.index(manifest, &chunks, &mut lost, spill.as_ref())?;
         let unusable = Unusable { lost, ..Unusable::default() };
-        let stages = Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink };
+        let likes_bytes = self.likes_bytes(manifest);
+        let stages = Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, likes_bytes };
         stages.run(source, index)
+    }
+
+    /// The memory for the sketches of new chunks; none where nothing will be encoded against them.
+    fn likes_bytes(&self, manifest: &Manifest) -> Option<u64> {
+        let is_of_use = self.options.migrate && self.options.deltas != Deltas::Off && !manifest.snapshots().is_empty();
+        is_of_use.then(|| (self.options.memory_bytes - FIXED_MEMORY_BYTES) / LIKES_OF_INDEX_MEMORY)
     }
 
     fn index(
@@ -346,7 +434,8 @@ impl<'t> Task<'t> {
         lost: &mut RoaringTreemap,
         spill: &Path,
     ) -> Result<FingerprintIndex, EngineError> {
-        let budget = self.options.memory_bytes - FIXED_MEMORY_BYTES;
+        let likes_bytes = self.likes_bytes(manifest).unwrap_or(0);
+        let budget = self.options.memory_bytes - FIXED_MEMORY_BYTES - likes_bytes;
         let cache = self.options.cache.as_deref().map(|folder| Cache::new(folder, self.repository, manifest.series));
         open_index(self.repository, manifest, cache.as_ref(), chunks, lost, budget, spill, self.observer)
     }

@@ -6,6 +6,7 @@
 
 use super::BackupOptions;
 use super::assemble::Unusable;
+use super::changed::Patch;
 use super::read::{Job, ReadyPiece, ToRead};
 use crate::chunks::ChunkSource;
 use crate::fs::{FileKind, Problem, ProblemKind, ScanEntry, ScanItem, Scanner};
@@ -19,6 +20,7 @@ use siltstone_store::recipe::{Piece, Recipe};
 use siltstone_store::{ChunkRun, StoreError};
 use std::collections::HashSet;
 use std::iter::Peekable;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A batch is handed on at this many entries,
@@ -81,7 +83,13 @@ pub(super) struct Planned {
 }
 
 /// The stage after has gone away; it has the error to tell.
-struct Stopped;
+pub(super) struct Stopped;
+
+/// Why planning ended before its end.
+pub(super) enum Halt {
+    Stopped,
+    Failed(EngineError),
+}
 
 impl<'s, 'r> Planner<'s, 'r> {
     pub(super) fn new(
@@ -105,34 +113,43 @@ impl<'s, 'r> Planner<'s, 'r> {
     pub(super) fn run(mut self, scanner: Scanner) -> Result<Planned, EngineError> {
         let mut planned = Planned::default();
         for item in scanner {
-            if self.observer.is_cancelled() {
-                return Err(EngineError::Interrupted);
-            }
+            self.check_cancelled()?;
             match item {
                 ScanItem::Entry(found) => {
-                    if self.plan(found).is_err() {
+                    if self.plan(found, None).is_err() {
                         return Ok(planned);
                     }
                 }
-                ScanItem::Problem(problem) => {
-                    planned.problems += 1;
-                    planned.missing_sources += u64::from(problem.kind == ProblemKind::SourceMissing);
-                    self.observer.problem(&problem);
-                }
-                ScanItem::Skipped { path, why } => {
-                    self.observer.notice(&Notice::LeftOut { path, why: why.words() });
-                }
+                other => self.tell(other, &mut planned),
             }
         }
         let _ = self.flush();
         Ok(planned)
     }
 
-    fn plan(&mut self, found: ScanEntry) -> Result<(), Stopped> {
+    /// What the walk met that is no entry.
+    pub(super) fn tell(&self, item: ScanItem, planned: &mut Planned) {
+        match item {
+            ScanItem::Problem(problem) => {
+                planned.problems += 1;
+                planned.missing_sources += u64::from(problem.kind == ProblemKind::SourceMissing);
+                self.observer.problem(&problem);
+            }
+            ScanItem::Skipped { path, why } => {
+                self.observer.notice(&Notice::LeftOut { path, why: why.words() });
+            }
+            ScanItem::Entry(_) | ScanItem::Anew { .. } => {}
+        }
+    }
+
+    /// Plans for an entry that the walk found. `changed`: if it is a file, only these ranges of it changed.
+    pub(super) fn plan(&mut self, found: ScanEntry, changed: Option<&[Range<u64>]>) -> Result<(), Stopped> {
         let previous = self.previous.as_mut().and_then(|previous| previous.at(&found.path, self.observer));
         let item = match found.kind {
             FileKind::File { size, handle } => {
-                let known = previous.as_ref().filter(|previous| self.is_unchanged(previous, &found.metadata, size));
+                let is_known =
+                    |previous: &&Entry| changed.is_none() && self.is_unchanged(previous, &found.metadata, size);
+                let known = previous.as_ref().filter(is_known);
                 let reused = known.and_then(|previous| self.reusable(previous));
                 let action = if previous.is_some() { EntryAction::Changed } else { EntryAction::New };
                 match reused {
@@ -144,7 +161,10 @@ impl<'s, 'r> Planner<'s, 'r> {
                     None if self.is_link(&found.metadata) => {
                         Item::Link { path: found.path, metadata: found.metadata, action }
                     }
-                    None => Item::Read(ToRead { path: found.path, metadata: found.metadata, size, handle, action }),
+                    None => {
+                        let patch = previous.zip(changed).and_then(|(previous, changed)| self.patch(previous, changed));
+                        Item::Read(ToRead { path: found.path, metadata: found.metadata, size, handle, action, patch })
+                    }
                 }
             }
             FileKind::Directory => ready(found.path, found.metadata, Content::Directory, previous),
@@ -171,8 +191,19 @@ impl<'s, 'r> Planner<'s, 'r> {
             && (self.options.ignore_inode || before.inode == metadata.inode)
     }
 
+    /// What is known of a file of which only ranges changed.
+    fn patch(&self, previous: Entry, changed: &[Range<u64>]) -> Option<Box<Patch>> {
+        let is_whole = self.unusable.lost.is_empty() || self.reusable(&previous).is_some();
+        match previous.content {
+            Content::File { size, recipe } if is_whole && !self.options.force => {
+                Some(Box::new(Patch { recipe, size, changed: changed.to_vec() }))
+            }
+            _ => None,
+        }
+    }
+
     /// The recipe of an unchanged file, unless some of what it needs is lost and must be stored again.
-    fn reusable(&self, previous: &Entry) -> Option<(Recipe, Vec<ChunkRun>)> {
+    pub(super) fn reusable(&self, previous: &Entry) -> Option<(Recipe, Vec<ChunkRun>)> {
         let Content::File { recipe, .. } = &previous.content else {
             return None;
         };
@@ -196,7 +227,33 @@ impl<'s, 'r> Planner<'s, 'r> {
         metadata.links > 1 && !self.links.insert((metadata.device, metadata.inode))
     }
 
-    fn add(&mut self, item: Item) -> Result<(), Stopped> {
+    /// Whether another name of this file is being read.
+    pub(super) fn is_being_read(&self, metadata: &Metadata) -> bool {
+        self.links.contains(&(metadata.device, metadata.inode))
+    }
+
+    /// The next entry of the previous catalog, if it stands before this path; `None`: whatever it is.
+    pub(super) fn previous_before(&mut self, path: Option<&EntryPath>) -> Result<Option<Entry>, EngineError> {
+        let unusable = |error: StoreError| EngineError::PreviousUnusable { reason: error.to_string() };
+        let Some(previous) = &mut self.previous else {
+            return Ok(None);
+        };
+        let is_before = |next: &Result<Entry, StoreError>| match (next, path) {
+            (Ok(entry), Some(path)) => entry.path < *path,
+            _ => true,
+        };
+        previous.entries.next_if(is_before).transpose().map_err(unusable)
+    }
+
+    pub(super) fn notice(&self, notice: &Notice) {
+        self.observer.notice(notice);
+    }
+
+    pub(super) fn check_cancelled(&self) -> Result<(), EngineError> {
+        if self.observer.is_cancelled() { Err(EngineError::Interrupted) } else { Ok(()) }
+    }
+
+    pub(super) fn add(&mut self, item: Item) -> Result<(), Stopped> {
         if let Item::Read(file) = &item {
             if self.batch_bytes > 0 && self.batch_bytes + file.size > BATCH_BYTES_MAX {
                 self.flush()?;
@@ -211,7 +268,7 @@ impl<'s, 'r> Planner<'s, 'r> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Stopped> {
+    pub(super) fn flush(&mut self) -> Result<(), Stopped> {
         let items = std::mem::take(&mut self.batch);
         let has_reads = std::mem::take(&mut self.has_reads);
         self.batch_bytes = 0;

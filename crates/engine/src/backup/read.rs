@@ -3,8 +3,10 @@
 //!
 //! Many small files share a piece; a large one makes many. A chunk never spans two pieces: what is not cut yet moves on to the next.
 
+use super::changed::Patch;
 use super::plan::Item;
 use crate::Observer;
+use crate::chunks::ChunkSource;
 use crate::fs::{FileHandle, Problem, ProblemKind, SourceFile};
 use crate::lease::now;
 use crate::observer::EntryAction;
@@ -12,12 +14,12 @@ use crate::parallel::{Pool, Ticket};
 use crossbeam_channel::{Receiver, Sender, select};
 use siltstone_chunk::{Chunker, Fingerprinter};
 use siltstone_store::catalog::{EntryPath, Metadata};
-use siltstone_store::{Fingerprint, Time};
+use siltstone_store::{ChunkRun, Fingerprint, Time};
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read};
 use std::sync::{Mutex, PoisonError};
 
-/// A piece holds this many bytes, or two of the largest chunks.
+/// A piece holds this many bytes, and one of the largest chunks that was not cut off in the piece before.
 const PIECE_BYTES: usize = 1 << 20;
 /// A piece with less room than this left is handed on before the next read.
 const READ_BYTES_MIN: usize = 64 << 10;
@@ -36,6 +38,8 @@ pub(super) struct ToRead {
     pub(super) size: u64,
     pub(super) handle: FileHandle,
     pub(super) action: EntryAction,
+    /// If only ranges of it changed.
+    pub(super) patch: Option<Box<Patch>>,
 }
 
 /// A batch of items for one reader, and where its pieces go.
@@ -56,6 +60,8 @@ pub(super) enum Part {
     Item(Item),
     /// The next chunk of the current file.
     Chunk { start: usize, length: usize, fingerprint: Fingerprint },
+    /// The next chunks of the current file, known from the previous snapshot and not read, with their bytes.
+    Kept { run: ChunkRun, bytes: u64 },
     /// The next hole of the current file.
     Hole(u64),
     /// The current file ends.
@@ -84,7 +90,7 @@ pub(super) struct Buffers {
 
 impl Buffers {
     pub(super) fn new(chunk_bytes_max: usize) -> Self {
-        Self { free: Mutex::default(), bytes: PIECE_BYTES.max(chunk_bytes_max) + chunk_bytes_max }
+        Self { free: Mutex::default(), bytes: PIECE_BYTES + chunk_bytes_max }
     }
 
     fn take(&self) -> Vec<u8> {
@@ -106,6 +112,8 @@ pub(super) struct ReadStage<'a, 'env> {
     pub(super) buffers: &'a Buffers,
     pub(super) hashers: Pool<'env, Fingerprinter>,
     pub(super) observer: &'a dyn Observer,
+    /// What earlier snapshots hold, for files of which only ranges changed.
+    pub(super) chunks: &'a ChunkSource<'a>,
     /// Disconnected once the assembling stage has ended. Its end alone would not show here: a queue of steps that nobody takes any
     /// more still holds the receivers of their pieces, as long as the planner holds the queue.
     pub(super) assembling: Receiver<Infallible>,
@@ -160,8 +168,8 @@ impl ReadStage<'_, '_> {
 }
 
 /// A piece in the making.
-struct PieceWriter<'s, 'a, 'env> {
-    stage: &'s ReadStage<'a, 'env>,
+pub(super) struct PieceWriter<'s, 'a, 'env> {
+    pub(super) stage: &'s ReadStage<'a, 'env>,
     out: Sender<Ticket<ReadyPiece>>,
     bytes: Vec<u8>,
     filled: usize,
@@ -175,13 +183,13 @@ impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
         Self { stage, out, bytes: stage.buffers.take(), filled: 0, cut: 0, parts: Vec::new() }
     }
 
-    fn add(&mut self, part: Part) -> Result<(), Stopped> {
+    pub(super) fn add(&mut self, part: Part) -> Result<(), Stopped> {
         self.parts.push(part);
         if self.parts.len() >= PARTS_MAX { self.hand_on() } else { Ok(()) }
     }
 
     fn read_file(&mut self, file: ToRead) -> Result<(), Stopped> {
-        let ToRead { path, mut metadata, handle, action, .. } = file;
+        let ToRead { path, mut metadata, handle, action, patch, .. } = file;
         let end = |metadata: Metadata, size, read_bytes, is_complete, problem| {
             Part::End(Box::new(FileEnd {
                 path: path.clone(),
@@ -199,7 +207,11 @@ impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
         };
         source.update(&mut metadata);
         distrust_fresh(&mut metadata, now());
-        let part = match self.read_content(&source)? {
+        let outcome = match patch {
+            Some(patch) => self.read_changed(&source, &patch)?,
+            None => self.read_content(&source)?,
+        };
+        let part = match outcome {
             Err(error) => end(metadata, 0, 0, false, Some(Problem::entry(&path, ProblemKind::Unreadable, error))),
             Ok((size, read_bytes)) => {
                 let changed = size != source.size() || source.changed_since_open().unwrap_or(true);
@@ -248,7 +260,7 @@ impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
         Ok(Ok((source.size(), read_bytes)))
     }
 
-    fn add_hole(&mut self, bytes: u64) -> Result<(), Stopped> {
+    pub(super) fn add_hole(&mut self, bytes: u64) -> Result<(), Stopped> {
         if bytes == 0 { Ok(()) } else { self.add(Part::Hole(bytes)) }
     }
 
@@ -258,24 +270,53 @@ impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
         most: usize,
         read: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
     ) -> Result<io::Result<usize>, Stopped> {
-        if self.bytes.len() - self.filled < READ_BYTES_MIN.min(most) || self.parts.len() >= PARTS_MAX {
-            self.hand_on()?;
-        }
-        let end = self.bytes.len().min(self.filled.saturating_add(most));
-        let count = match read(&mut self.bytes[self.filled..end]) {
-            Ok(count) => count,
-            Err(error) => return Ok(Err(error)),
-        };
-        self.filled += count;
+        let outcome = self.take_in(most, read)?;
         let most = self.stage.chunker.sizes().max();
         while self.filled - self.cut >= most {
             self.cut_one();
         }
-        Ok(Ok(count))
+        Ok(outcome)
+    }
+
+    /// Reads once, at most `most` bytes.
+    pub(super) fn take_in(
+        &mut self,
+        most: usize,
+        read: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
+    ) -> Result<io::Result<usize>, Stopped> {
+        if self.bytes.len() - self.filled < READ_BYTES_MIN.min(most) || self.parts.len() >= PARTS_MAX {
+            self.hand_on()?;
+        }
+        let end = self.bytes.len().min(self.filled.saturating_add(most));
+        let outcome = read(&mut self.bytes[self.filled..end]);
+        self.filled += outcome.as_ref().map_or(0, |count| *count);
+        Ok(outcome)
+    }
+
+    /// Bytes read and not yet cut.
+    pub(super) fn uncut_bytes(&self) -> u64 {
+        (self.filled - self.cut) as u64
+    }
+
+    /// Gives up what is read and not yet cut.
+    pub(super) fn forget_uncut(&mut self) {
+        self.filled = self.cut;
+    }
+
+    /// Cuts one chunk and gives its length, if it stays the same whatever follows; at the end of the data nothing does.
+    pub(super) fn cut_if_final(&mut self, is_end: bool) -> Option<usize> {
+        let data = &self.bytes[self.cut..self.filled];
+        let length = self.stage.chunker.cut(data);
+        let is_final = is_end || length < data.len() || data.len() >= self.stage.chunker.sizes().max();
+        let is_chunk = is_final && length > 0;
+        if is_chunk {
+            self.push_chunk(length);
+        }
+        is_chunk.then_some(length)
     }
 
     /// Cuts all that is left: the file, or a stretch of its data, ends here.
-    fn cut_rest(&mut self) -> Result<(), Stopped> {
+    pub(super) fn cut_rest(&mut self) -> Result<(), Stopped> {
         while self.cut < self.filled {
             self.cut_one();
         }
@@ -283,7 +324,10 @@ impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
     }
 
     fn cut_one(&mut self) {
-        let length = self.stage.chunker.cut(&self.bytes[self.cut..self.filled]);
+        self.push_chunk(self.stage.chunker.cut(&self.bytes[self.cut..self.filled]));
+    }
+
+    fn push_chunk(&mut self, length: usize) {
         self.parts.push(Part::Chunk { start: self.cut, length, fingerprint: Fingerprint([0; 16]) });
         self.cut += length;
     }

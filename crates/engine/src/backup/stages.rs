@@ -3,13 +3,14 @@
 //! A stage that fails or is told to stop drops its ends of the queues; its neighbours find them gone and stop too. The error that
 //! began it is the one returned, the packer's before all others.
 
-use super::assemble::{Assembled, ChunkStore, RegionTicket, Unusable};
+use super::assemble::{Assembled, ChunkStore, Encoded, RegionTicket, Unusable};
 use super::entries::{Entries, Tally};
 use super::plan::{self, Item, Planned, Planner, Step};
 use super::read::{Buffers, FileEnd, ReadStage};
 use super::{Source, Task};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
+use crate::delta::{Likes, sketcher};
 use crate::fs::{FileKind, ScanDetail, ScanItem, ScanOptions, Scanner};
 use crate::index::FingerprintIndex;
 use crate::lease::now;
@@ -26,6 +27,7 @@ use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Steps planned ahead of the assembling stage; a job of small files holds up to a mebibyte or two.
 const STEPS_AHEAD_MAX: usize = 12;
@@ -39,6 +41,8 @@ pub(super) struct Flow {
     pub(super) root: ChunkNumber,
     pub(super) assembled: Assembled,
     pub(super) packed: Packed,
+    /// The new chunks by their sketches, if any were made.
+    pub(super) likes: Option<Likes>,
 }
 
 /// All that the stages share.
@@ -48,6 +52,8 @@ pub(super) struct Stages<'s, 't> {
     pub(super) chunks: &'s ChunkSource<'t>,
     pub(super) unusable: &'s Unusable,
     pub(super) sink: &'s dyn ContainerSink,
+    /// The memory for sketches of new chunks, if they are of use.
+    pub(super) likes_bytes: Option<u64>,
 }
 
 impl Stages<'_, '_> {
@@ -71,13 +77,17 @@ impl Stages<'_, '_> {
                 buffers: &buffers,
                 hashers,
                 observer: self.task.observer,
+                chunks: self.chunks,
                 assembling,
             };
             let next = (self.manifest.next_data, self.manifest.next_metadata);
-            let store = ChunkStore::new(keys, index, self.unusable, next, encoders, packer_in);
+            let sketcher = self.likes_bytes.map(|_| sketcher());
+            let store = ChunkStore::new(keys, index, self.unusable, next, (encoders, sketcher), packer_in);
 
+            let list = if let Source::Changes { list, .. } = &source { Some(Arc::clone(list)) } else { None };
+            let has_estimate = self.task.options.estimate && list.is_none();
             let assembled = match source {
-                Source::Paths(paths) => {
+                Source::Paths(paths) | Source::Changes { paths, .. } => {
                     let (jobs_in, jobs_out) = bounded(workers);
                     for number in 0..workers.max(2) {
                         let (stage, jobs_out) = (stage.clone(), jobs_out.clone());
@@ -85,13 +95,16 @@ impl Stages<'_, '_> {
                     }
                     drop((stage, jobs_out));
                     let planner = spawn_named(scope, "plan", move || {
-                        let scanner = self.scanner(&paths, ScanDetail::Full)?;
                         let parent = self.manifest.snapshots().last();
                         let Self { task, chunks, unusable, .. } = *self;
-                        Planner::new(task.options, task.observer, chunks, parent, unusable, steps_in, jobs_in)
-                            .run(scanner)
+                        let planner =
+                            Planner::new(task.options, task.observer, chunks, parent, unusable, steps_in, jobs_in);
+                        match list {
+                            Some(list) => self.plan_changes(&paths, &list, planner),
+                            None => planner.run(self.scanner(&paths, ScanDetail::Full)?),
+                        }
                     });
-                    if self.task.options.estimate {
+                    if has_estimate {
                         spawn_named(scope, "estimate", move || self.estimate(&while_assembling));
                     }
                     let assembled = self.assemble(store, steps_out, &buffers);
@@ -113,12 +126,12 @@ impl Stages<'_, '_> {
                 }
             };
             // What the packer met comes first: it makes the stages before it stop.
-            let packed = joined(packer)?;
+            let (packed, likes) = joined(packer)?;
             if self.task.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
             let (planned, (entries, root, assembled)) = assembled?;
-            Ok(Flow { planned, entries, root, assembled, packed })
+            Ok(Flow { planned, entries, root, assembled, packed, likes })
         })
     }
 
@@ -153,13 +166,19 @@ impl Stages<'_, '_> {
         self.task.observer.estimate(files, bytes, true);
     }
 
-    fn pack(&self, regions: &Receiver<RegionTicket>) -> Result<Packed, EngineError> {
+    fn pack(&self, regions: &Receiver<RegionTicket>) -> Result<(Packed, Option<Likes>), EngineError> {
+        let mut likes = self.likes_bytes.map(Likes::within);
         let mut packer = Packer::new(self.task.repository.keys(), self.manifest.series, self.sink);
         for (kind, ticket) in regions {
-            let region = ticket.wait().ok_or(EngineError::Interrupted)??;
+            let Encoded { region, sketches } = ticket.wait().ok_or(EngineError::Interrupted)??;
             packer.push(kind, &region)?;
+            if let Some(likes) = &mut likes {
+                for (chunk, sketch) in region.chunks.iter().zip(&sketches) {
+                    sketch.iter().for_each(|sketch| likes.insert(chunk.number.0, sketch));
+                }
+            }
         }
-        Ok(packer.finish()?)
+        Ok((packer.finish()?, likes))
     }
 
     fn assemble(

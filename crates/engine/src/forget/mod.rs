@@ -136,10 +136,10 @@ fn plan(manifest: &Manifest, ids: &BTreeSet<SnapshotId>, threshold: f64) -> Plan
     Plan { next, dead, to_rewrite, live }
 }
 
-/// The share of a container's chunks that no live snapshot needs, by number: chunks are much of a size.
+/// The share of a container's chunks that no live snapshot needs or another container answers for, by number: chunks are much of a size.
 #[allow(clippy::cast_precision_loss)]
 fn dead_share(record: &ContainerRecord, live: &RoaringTreemap) -> f64 {
-    let held = record.chunk_count();
+    let held = record.held;
     let needed: u64 = record.chunks.iter().map(|run| count_in(live, run.range())).sum();
     (held - needed) as f64 / held.max(1) as f64
 }
@@ -240,7 +240,7 @@ fn dry_run(
     let mut made = 0;
     summary.containers_deleted += plan.dead.len() as u64;
     if !plan.to_rewrite.is_empty() {
-        let (old, new) = rewrite_sound(repository, next.series, plan.to_rewrite, &plan.live, options, &sink, observer)?;
+        let (old, new) = rewrite_sound(repository, &next, plan.to_rewrite, &plan.live, options, &sink, observer)?;
         gone += object_bytes(&old);
         made += object_bytes(&new);
         summary.containers_rewritten += old.len() as u64;
@@ -291,7 +291,8 @@ fn rewrite_and_commit(
     observer: &dyn Observer,
 ) -> Result<u64, StoreError> {
     let (wanted, sink): (_, &dyn ContainerSink) = (to_rewrite.len(), writer);
-    let (old, new) = rewrite_sound(repository, writer.series(), to_rewrite, live, options, sink, observer)?;
+    let manifest = writer.manifest();
+    let (old, new) = rewrite_sound(repository, manifest, to_rewrite, live, options, sink, observer)?;
     let mut next = writer.manifest().clone();
     replace(&mut next, &old, new);
     writer.commit(next, false, now())?;
@@ -306,7 +307,7 @@ fn rewrite_and_commit(
 /// what is sound of it is still needed; what was made of it before the damage was met is left to be swept.
 fn rewrite_sound(
     repository: &Repository,
-    series: SeriesId,
+    manifest: &Manifest,
     mut to_rewrite: Vec<ContainerRecord>,
     live: &RoaringTreemap,
     options: &ForgetOptions,
@@ -314,10 +315,10 @@ fn rewrite_sound(
     observer: &dyn Observer,
 ) -> Result<(Vec<ContainerRecord>, Vec<ContainerRecord>), StoreError> {
     loop {
-        match rewrite::rewrite(repository, series, &to_rewrite, live, options, sink) {
+        match rewrite::rewrite(repository, manifest, &to_rewrite, live, options, sink) {
             Ok(new) => return Ok((to_rewrite, new)),
             Err(Stopped { at, error }) if error.is_damage() && at < to_rewrite.len() => {
-                let name = to_rewrite.remove(at).object_name(series).to_string();
+                let name = to_rewrite.remove(at).object_name(manifest.series).to_string();
                 let reason = format!("{error}; it is kept as it is");
                 observer.problem(&Problem::object(name, ProblemKind::Damaged, reason));
             }

@@ -79,6 +79,13 @@ impl NameList {
         (list, outcome)
     }
 
+    /// A single name.
+    pub(super) fn of_one(name: &CStr) -> Self {
+        let mut list = Self::default();
+        list.push(name);
+        list
+    }
+
     fn push(&mut self, name: &CStr) {
         if name != c"." && name != c".." {
             let start = self.bytes.len();

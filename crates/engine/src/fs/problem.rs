@@ -109,6 +109,8 @@ pub enum ProblemKind {
     Times,
     /// Restore: something that the snapshot does not hold could not be removed.
     NotRemoved,
+    /// Migration: what a series has to settle could not be moved.
+    NotMoved,
     /// A damaged or missing object, found by a check or on the way.
     Damaged,
 }
@@ -123,6 +125,7 @@ impl ProblemKind {
             Self::Replaced => "was replaced during the backup",
             Self::ChangedWhileRead => "changed while it was read",
             Self::PathTooLong => "has too long a path",
+            Self::NotMoved => "cannot be settled",
             Self::NotWritten => "cannot be restored",
             Self::ContentDamaged => "has damaged content",
             Self::VerifyFailed => "is not as it was backed up",
@@ -145,6 +148,7 @@ impl ProblemKind {
             Self::Replaced => "replaced",
             Self::ChangedWhileRead => "changed_while_read",
             Self::PathTooLong => "path_too_long",
+            Self::NotMoved => "not_moved",
             Self::NotWritten => "not_written",
             Self::ContentDamaged => "content_damaged",
             Self::VerifyFailed => "verify_failed",

@@ -4,6 +4,8 @@
 //! The walk goes from open directory to name. Symbolic links are followed only above a source, where the user wrote them. An entry
 //! costs two system calls, `statx` and a list of attributes; a directory a few more. What cannot be read becomes a [`Problem`].
 
+mod chosen;
+
 use super::{
     directory::{NameList, open_directory, open_way, open_without_access_time},
     exclude::Mark,
@@ -14,6 +16,7 @@ use super::{
     source_tree::{SourceNode, SourceTree},
     status::{NodeKind, Status},
 };
+use chosen::{Choice, ChosenNames};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use siltstone_store::catalog::{EntryPath, Metadata};
@@ -39,6 +42,8 @@ pub struct Scanner {
     options: ScanOptions,
     reader: MetadataReader,
     nested: BTreeSet<Vec<u8>>,
+    /// What of the sources is walked; `None` for all.
+    choice: Option<Choice>,
     frames: Vec<Frame>,
     /// Path of the current entry; a frame's own path is a prefix of it.
     path: Vec<u8>,
@@ -63,6 +68,8 @@ enum Names {
     Listed(NameList, usize),
     /// Above a source: only what leads to sources.
     Given(btree_map::IntoIter<CString, SourceNode>),
+    /// At or below a source: only what leads to what was chosen.
+    Chosen(ChosenNames),
 }
 
 /// A name about to be visited.
@@ -70,6 +77,7 @@ enum Visit {
     Listed(CString),
     Source(CString),
     Above(CString, SourceNode),
+    Chosen(CString),
 }
 
 impl Iterator for Scanner {
@@ -103,6 +111,7 @@ impl Iterator for Names {
                 let (name, node) = nodes.next()?;
                 Some(if node.is_source { Visit::Source(name) } else { Visit::Above(name, node) })
             }
+            Self::Chosen(names) => names.next().map(Visit::Chosen),
         }
     }
 }
@@ -119,7 +128,7 @@ impl Scanner {
         let SourceTree { root, nested } = SourceTree::new(sources)?;
         let reader = MetadataReader::new(options.detail);
         let (frames, path, ready) = (Vec::new(), Vec::new(), VecDeque::new());
-        let mut scanner = Self { options, reader, nested, frames, path, ready, buffer: Vec::new() };
+        let mut scanner = Self { options, reader, nested, choice: None, frames, path, ready, buffer: Vec::new() };
         scanner.report_missing_nested();
         scanner.enter_root(root);
         Ok(scanner)
@@ -141,6 +150,9 @@ impl Scanner {
         let open = if root.is_source { open_directory } else { open_way };
         let opened = open(rustix::fs::CWD, c"/").and_then(|directory| Ok((Status::of(&directory)?, directory)));
         match opened {
+            Ok((status, directory)) if root.is_source && self.choice.is_some() => {
+                self.enter_chosen_root(directory, status);
+            }
             Ok((status, directory)) if root.is_source => self.enter_listed(Arc::new(directory), status, status.device),
             Ok((status, directory)) => {
                 let names = Names::Given(root.children.into_iter());
@@ -159,7 +171,7 @@ impl Scanner {
             return;
         };
         let (path_bytes, device) = (frame.path_bytes, frame.device);
-        let (Visit::Listed(name) | Visit::Source(name) | Visit::Above(name, _)) = &visit;
+        let (Visit::Listed(name) | Visit::Source(name) | Visit::Above(name, _) | Visit::Chosen(name)) = &visit;
         self.path.truncate(path_bytes);
         if path_bytes > 0 {
             self.path.push(b'/');
@@ -168,7 +180,10 @@ impl Scanner {
         let Some(path) = self.entry_path() else { return };
         match visit {
             Visit::Listed(name) => self.visit_listed(&directory, name, path, Some(device)),
+            Visit::Source(name) if self.choice.is_some() => self.visit_chosen(&directory, name, path, None),
             Visit::Source(name) => self.visit_listed(&directory, name, path, None),
+            Visit::Chosen(name) => self.visit_chosen(&directory, name, path, Some(device)),
+            Visit::Above(..) if !self.leads_to_chosen(&path) => {}
             Visit::Above(name, node) => self.visit_above(&directory, &name, path, node),
         }
     }
@@ -310,7 +325,8 @@ impl Scanner {
             let problem = Problem::at(path.as_ref(), ProblemKind::Unreadable, io::Error::from(error));
             self.ready.push_back(ScanItem::Problem(problem));
         }
-        if let Some(mark) = self.options.exclude.marks().iter().find_map(|mark| present(mark, &directory, &names)) {
+        let mut marks = self.options.exclude.marks().iter();
+        if let Some(mark) = marks.find_map(|mark| present(mark, &directory, |name| names.contains(name))) {
             names.keep_only(&mark);
             if let Ok(path) = EntryPath::new(self.path.clone()) {
                 self.ready.push_back(ScanItem::Skipped { path, why: SkipReason::Marked });
@@ -360,9 +376,9 @@ impl Scanner {
 }
 
 /// The name of the mark, if the directory carries it.
-fn present(mark: &Mark, directory: &OwnedFd, names: &NameList) -> Option<CString> {
+fn present(mark: &Mark, directory: &OwnedFd, is_there: impl Fn(&CStr) -> bool) -> Option<CString> {
     let name = CString::new(mark.name.as_slice()).ok()?;
-    let is_there = names.contains(&name) && (mark.header.is_empty() || begins_with(directory, &name, &mark.header));
+    let is_there = is_there(&name) && (mark.header.is_empty() || begins_with(directory, &name, &mark.header));
     is_there.then_some(name)
 }
 

@@ -13,10 +13,10 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A batch ends at this many files,
-const BATCH_FILES_MAX: usize = 16 << 10;
-/// or this many chunks: a gibibyte of average ones, some 6 MB of placements.
-const BATCH_PLACEMENTS_MAX: usize = 64 << 10;
+/// What a file of a batch is counted as, in bytes of memory: its metadata, its path, its share of the lists.
+const FILE_BYTES: u64 = 1000;
+/// What a placement is counted as: itself, and its share of the plan of what is decoded for it.
+const PLACEMENT_BYTES: u64 = 100;
 
 /// A regular file to be restored.
 pub(super) struct FileTask {
@@ -85,17 +85,28 @@ pub(super) struct Placement {
 }
 
 /// Files, or the last part of one and the first of another, that are restored together.
-#[derive(Default)]
 pub(super) struct Batch {
     pub(super) files: Vec<Arc<FileTask>>,
     pub(super) placements: Vec<Placement>,
     /// Whether the last file goes on in the next batch.
     continues: bool,
+    bytes_max: u64,
 }
 
 impl Batch {
+    /// An empty batch that is full when it takes this much memory. It always takes a file and a chunk.
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self { files: Vec::new(), placements: Vec::new(), continues: false, bytes_max }
+    }
+
+    /// The same files with other placements.
+    pub(super) fn with_placements(&self, placements: Vec<Placement>) -> Self {
+        Self { files: self.files.clone(), placements, ..*self }
+    }
+
     pub(super) fn is_full(&self) -> bool {
-        self.files.len() >= BATCH_FILES_MAX || self.placements.len() >= BATCH_PLACEMENTS_MAX
+        let bytes = self.files.len() as u64 * FILE_BYTES + self.placements.len() as u64 * PLACEMENT_BYTES;
+        bytes >= self.bytes_max && (self.files.len() > 1 || !self.placements.is_empty())
     }
 
     pub(super) fn is_empty(&self) -> bool {

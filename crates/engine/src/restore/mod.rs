@@ -1,11 +1,13 @@
 //! Restore: plan -> fetch -> open -> decode -> verify -> place.
 //!
 //! The catalog is walked twice. The first walk (`walk`) makes directories, links and special files as it meets them and gathers
-//! regular files into batches; a batch's content is placed region by region (`place`) while the next is gathered. The second
-//! (`finish`) gives directories their metadata, deepest first, when nothing below them changes any more. Memory holds two
-//! batches, whatever the snapshot.
+//! regular files into batches; a batch's regions are fetched and decoded with all their bases (`fetch`, by [`crate::unfold`]) and
+//! placed (`place`) while the next is gathered. The second (`finish`) gives directories their metadata, deepest first, when nothing
+//! below them changes any more. Memory holds two batches, whatever the snapshot; a batch is as large as memory allows, as each
+//! batch visits the containers it needs once.
 
 mod batch;
+mod fetch;
 mod finish;
 mod place;
 mod verify;
@@ -13,8 +15,11 @@ mod walk;
 
 use crate::chunks::ChunkSource;
 use crate::fs::{Ownership, PathFilter, TargetDir};
+use crate::parallel::cores;
 use crate::snapshots::SnapshotView;
+use crate::unfold::{self, Order};
 use crate::{EngineError, Observer};
+use fetch::Fetching;
 use place::{Counts, Placing};
 use siltstone_store::catalog::{CatalogReader, Entry, EntryPath};
 use siltstone_store::manifest::Manifest;
@@ -59,7 +64,12 @@ pub struct RestoreOptions {
     pub ownership: Ownership,
     /// Bytes of memory to stay below.
     pub memory_bytes: u64,
+    /// Needed parts of a container with at most this many bytes between them are fetched by one range read.
+    pub gap_bytes: u64,
 }
+
+/// What [`RestoreOptions::gap_bytes`] is unless said otherwise: on a disk, about what could be read while it seeks.
+pub const GAP_BYTES_DEFAULT: u64 = unfold::GAP_BYTES_DEFAULT;
 
 /// What a restore did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -80,6 +90,14 @@ pub struct RestoreSummary {
     pub files_verified: u64,
     /// Problems reported.
     pub problems: u64,
+    /// Different containers that file content was read from, those of bases included.
+    pub containers_needed: u64,
+    /// Visits to containers for file content. With memory for a single batch, the same number.
+    pub containers_read: u64,
+    /// Bytes read by those visits: the regions needed and small gaps between them, not the containers' indexes.
+    pub bytes_read: u64,
+    /// Bytes that waited for other regions in a temporary file in the target, having no room in memory.
+    pub bytes_prewritten: u64,
 }
 
 /// Restores a snapshot, or part of it. What cannot be restored is reported, and the rest goes on.
@@ -107,8 +125,10 @@ pub fn restore(
     let target = TargetDir::create(&options.target, options.ownership)
         .map_err(|source| EngineError::Target { path: options.target.clone(), source })?;
     let counts = Counts::default();
-    let placing =
-        Placing { target: &target, observer, counts: &counts, sparse: options.sparse, verify: options.verify };
+    let order = Order::new(&manifest);
+    let fetching = Fetching::new(order, options.memory_bytes, options.gap_bytes, cores(), &options.target);
+    let (sparse, verify) = (options.sparse, options.verify);
+    let placing = Placing { target: &target, observer, counts: &counts, sparse, verify, fetching: &fetching };
     let mut summary = RestoreSummary::default();
     walk::place_all(&task, &placing, &chunks, &mut summary)?;
     finish::finish_directories(&task, &placing, &chunks, is_new_target, &mut summary)?;
@@ -116,6 +136,10 @@ pub fn restore(
     summary.bytes_restored = counts.bytes_restored.load(Ordering::Relaxed);
     summary.files_verified = counts.files_verified.load(Ordering::Relaxed);
     summary.problems += counts.problems.load(Ordering::Relaxed);
+    summary.containers_needed = fetching.containers_needed();
+    summary.containers_read = fetching.tally.containers_read.load(Ordering::Relaxed);
+    summary.bytes_read = fetching.tally.bytes_read.load(Ordering::Relaxed);
+    summary.bytes_prewritten = fetching.tally.bytes_prewritten.load(Ordering::Relaxed);
     Ok(summary)
 }
 

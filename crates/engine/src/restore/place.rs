@@ -1,18 +1,17 @@
-//! Placing content: each needed region is read once, and its chunks written wherever they belong.
+//! Placing content: the chunks of a decoded region are verified and written wherever they belong.
 //!
-//! Sorted by region, the placements of a [`Batch`] become tasks for a pool of workers: read, open, decode, verify, write. A file is made by the first worker that has something for it
-//! and gets its metadata and its name from the one that writes the last byte, so no file stays open between tasks.
+//! A file is made by the first worker that has something for it and gets its metadata and its name from the one that writes the
+//! last byte, so no file stays open between regions.
 
 use super::batch::{Batch, FileTask, Placement};
+use super::fetch::Fetching;
 use crate::chunks::ChunkSource;
 use crate::fs::{Draft, Problem, ProblemKind, TargetDir, TargetFile};
 use crate::observer::EntryAction;
-use crate::parallel::{Pool, Ticket};
-use crate::{EngineError, Observer};
-use siltstone_store::region::RegionDecoder;
+use crate::Observer;
 use siltstone_store::{ChunkNumber, StoreError};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 /// Counts that the workers share.
 #[derive(Debug, Default)]
@@ -31,118 +30,34 @@ pub(super) struct Placing<'a> {
     /// Leave out chunks of zeros.
     pub(super) sparse: bool,
     pub(super) verify: bool,
+    pub(super) fetching: &'a Fetching<'a>,
 }
 
-/// A batch being worked on.
-pub(super) struct Running {
-    pub(super) batch: Arc<Batch>,
-    tickets: Vec<Ticket<Vec<usize>>>,
-}
-
-impl<'a> Placing<'a> {
+impl Placing<'_> {
     pub(super) fn report(&self, problem: &Problem) {
         self.counts.problems.fetch_add(1, Ordering::Relaxed);
         self.observer.problem(problem);
     }
 
-    /// Hands the regions of a batch to the workers.
-    pub(super) fn start<'env>(
-        &'env self,
-        pool: &Pool<'env, Option<RegionDecoder>>,
-        chunks: &Arc<ChunkSource<'env>>,
-        mut batch: Batch,
-    ) -> Running
-    where
-        'a: 'env,
-    {
+    /// Deals with the ends of the files that are planned to their end.
+    pub(super) fn end_files(&self, batch: &Batch) {
         for file in batch.ending() {
-            // Planned to its end, and nothing of it is under way: it is empty, a hole, or was written by the batch before.
+            // Nothing of it is under way: it is empty, a hole, or was written by the batch before.
             if file.deal_with(1)
                 && let Some(open) = self.open(file)
             {
                 self.complete(file, &open);
             }
         }
-        batch.placements.sort_unstable_by_key(|placement| {
-            (placement.container, placement.place.region, placement.place.offset, placement.file, placement.file_offset)
-        });
-        let batch = Arc::new(batch);
-        let mut tickets = Vec::new();
-        let mut start = 0;
-        let key = |placement: &Placement| (placement.container, placement.place.region);
-        for group in batch.placements.chunk_by(|a, b| key(a) == key(b)) {
-            let range = start..start + group.len();
-            start = range.end;
-            let (batch, chunks) = (batch.clone(), chunks.clone());
-            tickets.push(pool.submit(move |decoder| self.place_region(&batch, range, &chunks, decoder.as_mut())));
-        }
-        Running { batch, tickets }
-    }
-
-    /// Waits for a batch. Placements whose container had vanished are tried once more with `reload`'s chunks, if it has newer ones.
-    pub(super) fn finish(
-        &self,
-        running: Running,
-        reload: &mut dyn FnMut() -> Option<Arc<ChunkSource<'a>>>,
-        chunks: &ChunkSource<'_>,
-    ) -> Result<Arc<Batch>, EngineError> {
-        let vanished: Vec<usize> = running.tickets.into_iter().filter_map(Ticket::wait).flatten().collect();
-        if self.observer.is_cancelled() {
-            return Err(EngineError::Interrupted);
-        }
-        let newer = if vanished.is_empty() { None } else { reload() };
-        let mut decoder = RegionDecoder::new().ok();
-        for at in vanished {
-            let placement = running.batch.placements[at];
-            let source = newer.as_deref().unwrap_or(chunks);
-            let found = source.place_of(placement.number);
-            match (found, decoder.as_mut()) {
-                (Ok((container, place)), Some(decoder)) => {
-                    let container = u32::try_from(container).unwrap_or(u32::MAX);
-                    let moved = [Placement { container, place, ..placement }];
-                    let result = decode(&moved[0], source, decoder);
-                    self.write_placements(&running.batch, &moved, source, &result);
-                }
-                (Err(error), _) => self.write_placements(&running.batch, &[placement], source, &Err(error)),
-                (Ok(_), None) => return Err(EngineError::Interrupted),
-            }
-        }
-        Ok(running.batch)
-    }
-
-    /// Deals with all placements of one region; gives those whose container has vanished.
-    fn place_region(
-        &self,
-        batch: &Batch,
-        range: std::ops::Range<usize>,
-        chunks: &ChunkSource<'_>,
-        decoder: Option<&mut RegionDecoder>,
-    ) -> Vec<usize> {
-        let placements = &batch.placements[range.clone()];
-        let Some(first) = placements.first() else {
-            return Vec::new();
-        };
-        if self.observer.is_cancelled() {
-            return Vec::new();
-        }
-        let plain = match decoder {
-            Some(decoder) => decode(first, chunks, decoder),
-            None => Err(StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }),
-        };
-        if plain.as_ref().is_err_and(StoreError::is_not_found) {
-            return range.collect();
-        }
-        self.write_placements(batch, placements, chunks, &plain);
-        Vec::new()
     }
 
     /// Writes placements of one region, given its plain bytes or what became of them.
-    fn write_placements(
+    pub(super) fn write_placements(
         &self,
         batch: &Batch,
         placements: &[Placement],
         chunks: &ChunkSource<'_>,
-        plain: &Result<Vec<u8>, StoreError>,
+        plain: Result<&[u8], &StoreError>,
     ) {
         // Verify each chunk once, however often it is placed.
         let mut sound: Vec<(Placement, &[u8])> = Vec::with_capacity(placements.len());
@@ -174,7 +89,7 @@ impl<'a> Placing<'a> {
             let Some((first, _)) = of_one_file.first() else {
                 continue;
             };
-            self.write_to_file(&batch.files[first.file as usize], of_one_file, plain.as_deref().unwrap_or(&[]));
+            self.write_to_file(&batch.files[first.file as usize], of_one_file, plain.unwrap_or(&[]));
         }
     }
 
@@ -294,10 +209,4 @@ impl<'a> Placing<'a> {
             let _ = self.target.discard(&file.path, file.draft);
         }
     }
-}
-
-/// The plain bytes of the region a chunk lies in.
-fn decode(placement: &Placement, chunks: &ChunkSource<'_>, decoder: &mut RegionDecoder) -> Result<Vec<u8>, StoreError> {
-    let reader = chunks.reader(placement.container as usize)?;
-    reader.read_region(chunks.repository().storage(), placement.place.region, decoder)
 }

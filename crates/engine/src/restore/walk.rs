@@ -1,13 +1,15 @@
 //! The first walk: everything but the metadata of directories.
 
 use super::batch::{Batch, FilePlan, FileTask};
-use super::place::{Placing, Running};
+use super::fetch::{Fetching, Running};
+use super::place::Placing;
 use super::{Overwrite, RestoreSummary, Task, manifest_of};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::fs::{Draft, InTheWay, Made, NodeKind, Problem, ProblemKind, Selection, Status, Subject};
 use crate::observer::{EntryAction, Notice};
-use crate::parallel::{Pool, cores};
+use crate::parallel::Pool;
+use crate::unfold::Worker;
 use siltstone_store::Time;
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 use siltstone_store::region::RegionDecoder;
@@ -46,19 +48,20 @@ struct Linked {
 /// The walk's state.
 struct Walk<'w, 'a> {
     task: &'w Task<'w>,
-    placing: &'w Placing<'a>,
-    pool: Pool<'w, Option<RegionDecoder>>,
+    placing: &'w Placing<'w>,
+    pool: Pool<'w, Worker>,
     chunks: &'w Arc<ChunkSource<'a>>,
     summary: &'w mut RestoreSummary,
     above: Vec<Above>,
     next_draft: u64,
     batch: Batch,
+    batch_bytes: u64,
     /// What has several names and was taken under its first, by device and inode.
     linked: HashMap<(u64, u64), Linked>,
     /// Names to be linked once the batch is in place.
     links: Vec<Link>,
     /// The batch before, being placed, and its links.
-    running: Option<(Running, Vec<Link>)>,
+    running: Option<(Running<'w>, Vec<Link>)>,
     /// First names of files with several that could not be put in place: something else may stand there.
     missing: HashSet<EntryPath>,
 }
@@ -71,7 +74,8 @@ pub(super) fn place_all<'a>(
     summary: &mut RestoreSummary,
 ) -> Result<(), EngineError> {
     std::thread::scope(|scope| {
-        let workers = cores();
+        let workers = placing.fetching.workers;
+        let batch_bytes = Fetching::batch_bytes(task.options.memory_bytes);
         let mut walk = Walk {
             task,
             placing,
@@ -80,7 +84,8 @@ pub(super) fn place_all<'a>(
             summary,
             above: Vec::new(),
             next_draft: 0,
-            batch: Batch::default(),
+            batch: Batch::new(batch_bytes),
+            batch_bytes,
             linked: HashMap::new(),
             links: Vec::new(),
             running: None,
@@ -114,7 +119,8 @@ impl Walk<'_, '_> {
     /// Hands the batch to the workers once the one before is in place.
     fn hand_on(&mut self) -> Result<(), EngineError> {
         self.finish()?;
-        let (batch, links) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.links));
+        let batch = std::mem::replace(&mut self.batch, Batch::new(self.batch_bytes));
+        let links = std::mem::take(&mut self.links);
         if !batch.is_empty() || !links.is_empty() {
             self.running = Some((self.placing.start(&self.pool, self.chunks, batch), links));
         }
@@ -125,7 +131,7 @@ impl Walk<'_, '_> {
     fn finish(&mut self) -> Result<(), EngineError> {
         let Some((running, links)) = self.running.take() else { return Ok(()) };
         let (task, placing) = (self.task, self.placing);
-        let batch = placing.finish(running, &mut || reload(task), self.chunks)?;
+        let batch = placing.finish(running, &self.pool, &mut || reload(task))?;
         let is_missing = |file: &&Arc<FileTask>| file.metadata.links > 1 && !file.is_in_place();
         self.missing.extend(batch.files.iter().filter(is_missing).map(|file| file.path.clone()));
         for (existing, path, in_the_way) in links {

@@ -11,8 +11,10 @@ pub mod writer;
 
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::{self, CheckReport, ReadData};
+use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary};
 use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
+use siltstone_engine::migrate::MIGRATE_THRESHOLD_DEFAULT;
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_engine::{EngineError, Silent};
@@ -107,6 +109,9 @@ impl Sandbox {
             cache: Some(self.folder.path().join("cache")),
             compression_level: 1,
             take_over: false,
+            deltas: Deltas::default(),
+            migrate: true,
+            migrate_threshold: MIGRATE_THRESHOLD_DEFAULT,
         }
     }
 
@@ -130,6 +135,7 @@ impl Sandbox {
             dry_run: false,
             ownership: Ownership::Numeric,
             memory_bytes: 256 << 20,
+            gap_bytes: restore::GAP_BYTES_DEFAULT,
         }
     }
 

@@ -9,10 +9,11 @@ use crate::encoding;
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, ContainerId, SeriesId};
 use crate::pad::padded;
-use crate::region::{EncodedRegion, require_no_bases};
+use crate::region::{EncodedRegion, validate_bases};
 use crate::sealed::{ObjectKey, PieceNumber, TAG_BYTES};
 use crate::secrets::RepositoryKeys;
 use crate::storage::ObjectName;
+use std::collections::BTreeSet;
 
 /// A container in the making.
 #[derive(Debug)]
@@ -25,7 +26,10 @@ pub struct ContainerBuilder {
     /// The index's plain bytes so far.
     index: Vec<u8>,
     numbers: Vec<ChunkNumber>,
+    /// Numbers that another container answers for.
+    superseded: BTreeSet<ChunkNumber>,
     regions: u32,
+    has_deltas: bool,
 }
 
 /// A container ready to be stored.
@@ -47,7 +51,7 @@ impl ContainerBuilder {
     ) -> Result<Self, StoreError> {
         let key = ObjectKey::create(keys, ObjectName::Container(series, id), kind.object_kind())?;
         let object = key.header().to_bytes().to_vec();
-        Ok(Self { id, kind, key, object, index: Vec::new(), numbers: Vec::new(), regions: 0 })
+        Ok(Self { id, kind, key, object, index: Vec::new(), numbers: Vec::new(), superseded: BTreeSet::new(), regions: 0, has_deltas: false })
     }
 
     /// Whether no region has been pushed.
@@ -62,8 +66,8 @@ impl ContainerBuilder {
 
     /// Whether the container stays within its target size with this region; an empty one takes any.
     pub fn fits(&self, region: &EncodedRegion) -> bool {
-        // Numbers and gaps take at most 20 bytes per run, lengths 5, fingerprints 16, the rest of an entry 40.
-        let index_bytes_most = 40 + region.chunks.len() * (20 + 5 + 16);
+        // Numbers and gaps take at most 20 bytes per run, lengths 5, fingerprints 16, the rest of an entry 50.
+        let index_bytes_most = 50 + region.chunks.len() * (20 + 5 + 16) + region.bases.len() * 20;
         let least_bytes = self.least_bytes(region.payload.len() + TAG_BYTES, index_bytes_most);
         self.is_empty() || (least_bytes <= CONTAINER_BYTES_TARGET && (self.regions as usize) < REGIONS_MAX)
     }
@@ -74,7 +78,7 @@ impl ContainerBuilder {
     /// [`StoreError::Refused`] for chunks of the other kind, [`StoreError::Limit`] past [`CONTAINER_BYTES_MAX`]; the container is then
     /// as before.
     pub fn push(&mut self, region: &EncodedRegion) -> Result<(), StoreError> {
-        require_no_bases(self.key.name(), &region.bases)?;
+        validate_bases(self.key.name(), &region.bases, &region.chunks)?;
         if region.chunks.is_empty() || region.chunks.iter().any(|chunk| ContainerKind::of(chunk.number) != self.kind) {
             return Err(self.refused("a region without chunks, or with chunks of the other kind"));
         }
@@ -87,7 +91,13 @@ impl ContainerBuilder {
         self.index.extend_from_slice(&entry);
         self.numbers.extend(region.chunks.iter().map(|chunk| chunk.number));
         self.regions += 1;
+        self.has_deltas |= !region.bases.is_empty();
         Ok(())
+    }
+
+    /// Notes that the container will not answer for these chunks, though a region that was or will be pushed holds them.
+    pub fn supersede(&mut self, numbers: impl IntoIterator<Item = ChunkNumber>) {
+        self.superseded.extend(numbers);
     }
 
     /// Seals index, padding and trailer, opens them again to see that they are sound, and gives the object.
@@ -121,7 +131,9 @@ impl ContainerBuilder {
             object_bytes,
             index_offset,
             index_sealed_bytes,
-            chunks: runs(self.numbers.iter().copied()),
+            held: self.numbers.len() as u64,
+            has_deltas: self.has_deltas,
+            chunks: runs(self.numbers.iter().copied().filter(|number| !self.superseded.contains(number))),
         };
         self.check(record)
     }
@@ -129,7 +141,7 @@ impl ContainerBuilder {
     fn check(self, record: ContainerRecord) -> Result<SealedContainer, StoreError> {
         let what = self.key.name().to_string();
         match ContainerReader::with_key(self.key, self.id, self.kind, &self.object) {
-            Ok(reader) if *reader.record() == record => Ok(SealedContainer { bytes: self.object, record }),
+            Ok(reader) if reader.holds(&record) => Ok(SealedContainer { bytes: self.object, record }),
             _ => Err(StoreError::SelfCheck { what }),
         }
     }

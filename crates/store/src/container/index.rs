@@ -9,13 +9,16 @@ use super::ContainerKind;
 use crate::encoding;
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, ChunkRun, Fingerprint};
-use crate::region::{ChunkEntry, Codec, EncodedRegion, require_no_bases, validate_chunks};
+use crate::region::{ChunkEntry, Codec, EncodedRegion, validate_bases, validate_chunks};
 use crate::sealed::{HEADER_BYTES, TAG_BYTES};
 use crate::storage::ObjectName;
 use serde::{Deserialize, Serialize};
 
 /// The most regions a container may have; a piece number of its own for each.
 pub const REGIONS_MAX: usize = 1 << 16;
+
+/// The most bases a region may have.
+pub const BASES_MAX: usize = 1 << 16;
 
 /// A region as the index knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,7 +31,7 @@ pub struct RegionEntry {
     pub plain_bytes: u32,
     /// How it is compressed.
     pub codec: Codec,
-    /// Its base chunks; empty in version 1.
+    /// Its base chunks, ascending; none of a plain region.
     pub bases: Vec<ChunkNumber>,
     /// Its chunks in the order of their bytes; numbers ascending.
     pub chunks: Vec<ChunkEntry>,
@@ -81,6 +84,21 @@ impl ContainerIndex {
     /// The numbers of all chunks as ascending runs.
     pub fn runs(&self) -> Vec<ChunkRun> {
         runs(self.places.iter().map(|place| place.chunk.number))
+    }
+
+    /// Whether any region has bases.
+    pub(super) fn has_deltas(&self) -> bool {
+        self.regions.iter().any(|region| !region.bases.is_empty())
+    }
+
+    /// Whether it lists every number of these runs, which ascend.
+    pub(super) fn holds_all(&self, wanted: &[ChunkRun]) -> bool {
+        let held = self.runs();
+        wanted.iter().all(|run| {
+            let at = held.partition_point(|held| held.first <= run.first);
+            let before = at.checked_sub(1).and_then(|at| held.get(at));
+            before.is_some_and(|held| run.range().end() <= held.range().end())
+        })
     }
 
     /// Reads an index. `end` is where the regions must end.
@@ -147,7 +165,8 @@ pub(super) fn runs(numbers: impl IntoIterator<Item = ChunkNumber>) -> Vec<ChunkR
 pub(super) struct StoredRegion {
     payload_bytes: u32,
     codec: Codec,
-    bases: Vec<u64>,
+    /// Runs of the bases' numbers, as `runs`.
+    bases: Vec<(u64, u64)>,
     /// Runs of chunk numbers: how far each begins after the end of the one before (the first: after 0), and how many it has.
     runs: Vec<(u64, u64)>,
     lengths: Vec<u32>,
@@ -159,17 +178,11 @@ impl StoredRegion {
         let payload_bytes = u32::try_from(region.payload.len()).map_err(|_| {
             StoreError::limit(&"a new region", "its size", region.payload.len() as u64, u32::MAX.into())
         })?;
-        let mut after = 0;
-        let runs = runs(region.chunks.iter().map(|chunk| chunk.number)).into_iter().map(|run| {
-            let gap = run.first.0 - after;
-            after = run.first.0 + (run.count - 1);
-            (gap, run.count)
-        });
         Ok(Self {
             payload_bytes,
             codec: region.codec,
-            bases: region.bases.iter().map(|base| base.0).collect(),
-            runs: runs.collect(),
+            bases: gaps(region.bases.iter().copied()),
+            runs: gaps(region.chunks.iter().map(|chunk| chunk.number)),
             lengths: region.chunks.iter().map(|chunk| chunk.length).collect(),
             fingerprints: region.chunks.iter().map(|chunk| chunk.fingerprint.0).collect(),
         })
@@ -177,8 +190,10 @@ impl StoredRegion {
 
     fn into_entry(self, object: &ObjectName, offset: u64) -> Result<RegionEntry, StoreError> {
         let damaged = |reason: &str| StoreError::damaged(object, "index", reason);
-        let bases: Vec<_> = self.bases.iter().copied().map(ChunkNumber).collect();
-        require_no_bases(object, &bases)?;
+        let base_count = self.bases.iter().fold(0u64, |sum, run| sum.saturating_add(run.1));
+        let base_count = usize::try_from(base_count).ok().filter(|count| *count <= BASES_MAX);
+        let bases = base_count.and_then(|count| expand(&self.bases, count));
+        let bases = bases.ok_or_else(|| damaged("its runs of bases do not fit"))?;
         if self.lengths.len() != self.fingerprints.len() {
             return Err(damaged("it has not as many lengths as fingerprints"));
         }
@@ -194,10 +209,22 @@ impl StoredRegion {
             })
             .collect();
         let plain_bytes = validate_chunks(object, &chunks)?;
+        validate_bases(object, &bases, &chunks)?;
         let sealed_bytes = u32::try_from(u64::from(self.payload_bytes) + TAG_BYTES as u64)
             .map_err(|_| damaged("a region past any size"))?;
         Ok(RegionEntry { offset, sealed_bytes, plain_bytes, codec: self.codec, bases, chunks })
     }
+}
+
+/// Ascending numbers as runs, each with its distance from the last number of the one before.
+fn gaps(numbers: impl IntoIterator<Item = ChunkNumber>) -> Vec<(u64, u64)> {
+    let mut after = 0;
+    let gap = |run: ChunkRun| {
+        let gap = run.first.0 - after;
+        after = run.first.0 + (run.count - 1);
+        (gap, run.count)
+    };
+    runs(numbers).into_iter().map(gap).collect()
 }
 
 /// The numbers of the runs, exactly `count` of them; `None` if there are more or fewer, or they pass the end of numbers.

@@ -17,7 +17,7 @@ mod reader;
 mod tests;
 
 pub use builder::{ContainerBuilder, SealedContainer};
-pub use index::{ChunkPlace, ContainerIndex, REGIONS_MAX, RegionEntry};
+pub use index::{BASES_MAX, ChunkPlace, ContainerIndex, REGIONS_MAX, RegionEntry};
 pub use reader::{ContainerDamage, ContainerReader};
 
 use crate::error::StoreError;
@@ -87,7 +87,12 @@ pub struct ContainerRecord {
     pub index_offset: u64,
     /// Length of the sealed index.
     pub index_sealed_bytes: u32,
-    /// The chunks it holds: ascending runs that neither overlap nor touch.
+    /// How many chunks it holds.
+    pub held: u64,
+    /// Whether any of its regions has bases.
+    pub has_deltas: bool,
+    /// The chunks it answers for: ascending runs that neither overlap nor touch. What it holds besides is superseded: another container
+    /// answers for it, or nothing needs it any more.
     pub chunks: Vec<ChunkRun>,
 }
 
@@ -97,7 +102,7 @@ impl ContainerRecord {
         ObjectName::Container(series, self.id)
     }
 
-    /// How many chunks it holds.
+    /// How many chunks it answers for.
     pub fn chunk_count(&self) -> u64 {
         self.chunks.iter().fold(0, |sum, run| sum.saturating_add(run.count))
     }
@@ -116,6 +121,9 @@ impl ContainerRecord {
             index_end.is_some_and(|end| end <= self.object_bytes.saturating_sub((TAG_BYTES + TRAILER_BYTES) as u64));
         if self.object_bytes < CONTAINER_BYTES_MIN || self.index_offset < HEADER_BYTES as u64 || !fits {
             return damaged("the index does not lie inside the object");
+        }
+        if self.held < self.chunk_count() {
+            return damaged("it answers for more chunks than it holds");
         }
         let mut least = 0;
         for run in &self.chunks {

@@ -63,7 +63,8 @@ impl ContainerReader {
         let key = ObjectKey::with_salt(keys, name, record.kind.object_kind(), record.salt)?;
         let plain = key.open_piece(PieceNumber::INDEX, "index", &mut sealed)?;
         let index = ContainerIndex::decode(&name, record.kind, record.index_offset, plain)?;
-        if index.runs() != record.chunks {
+        let agrees = index.places().len() as u64 == record.held && index.has_deltas() == record.has_deltas;
+        if !agrees || !index.holds_all(&record.chunks) {
             return Err(StoreError::damaged(&name, "index", "it does not list the chunks that the manifest records"));
         }
         Ok(Self { key, record: record.clone(), index })
@@ -103,6 +104,8 @@ impl ContainerReader {
             object_bytes: object.len() as u64,
             index_offset,
             index_sealed_bytes,
+            held: 0,
+            has_deltas: false,
             chunks: Vec::new(),
         };
         record.validate(&name)?;
@@ -110,6 +113,8 @@ impl ContainerReader {
         let mut sealed = slice(&name, "index", object, index_offset, index_sealed_bytes)?.to_vec();
         let plain = key.open_piece(PieceNumber::INDEX, "index", &mut sealed)?;
         let index = ContainerIndex::decode(&name, kind, index_offset, plain)?;
+        record.held = index.places().len() as u64;
+        record.has_deltas = index.has_deltas();
         record.chunks = index.runs();
         Ok(Self { key, record, index })
     }
@@ -117,6 +122,12 @@ impl ContainerReader {
     /// What a manifest keeps of this container.
     pub fn record(&self) -> &ContainerRecord {
         &self.record
+    }
+
+    /// Whether the record is of this container: all but which of its chunks it answers for agrees.
+    pub(super) fn holds(&self, record: &ContainerRecord) -> bool {
+        let own = ContainerRecord { chunks: record.chunks.clone(), ..self.record.clone() };
+        own == *record && self.index.holds_all(&record.chunks)
     }
 
     /// Its regions and chunks.
@@ -129,14 +140,15 @@ impl ContainerReader {
         self.key.name()
     }
 
-    /// The plain bytes of a region, by one range read.
+    /// The plain bytes of a region, by one range read. `bases` are the bytes of its bases.
     pub fn read_region(
         &self,
         storage: &dyn Storage,
         region: usize,
         decoder: &mut RegionDecoder,
+        bases: &[&[u8]],
     ) -> Result<Vec<u8>, StoreError> {
-        self.open_region(region, self.read_sealed(storage, region)?, decoder)
+        self.open_region(region, self.read_sealed(storage, region)?, decoder, bases)
     }
 
     /// Neighbouring regions, still sealed, by one range read; each for [`Self::open_region`].
@@ -158,7 +170,7 @@ impl ContainerReader {
             .collect()
     }
 
-    /// The plain bytes of a region from its sealed ones.
+    /// The plain bytes of a region from its sealed ones and the bytes of its bases.
     ///
     /// # Errors
     /// [`StoreError::Damaged`], part "region N".
@@ -167,9 +179,10 @@ impl ContainerReader {
         region: usize,
         sealed: Vec<u8>,
         decoder: &mut RegionDecoder,
+        bases: &[&[u8]],
     ) -> Result<Vec<u8>, StoreError> {
         let encoded = self.unseal_region(region, sealed)?;
-        decoder.decode(self.key.name(), &part(region), encoded)
+        decoder.decode(self.key.name(), &part(region), encoded, bases)
     }
 
     /// A region as it was pushed, still compressed, for sealing it into another container.
@@ -206,8 +219,9 @@ impl ContainerReader {
         Err(StoreError::damaged(self.key.name(), which, "its content does not match its fingerprint"))
     }
 
-    /// Checks everything there is about a container's bytes: header, record, trailer, padding, index, and of every region the seal,
-    /// the decoding and the fingerprints. All that is wrong is listed; empty means sound.
+    /// Checks what one container's bytes tell alone: header, record, trailer, padding, index, of every region the seal, and of plain
+    /// ones the decoding and the fingerprints. (Region deltas can be decoded by whoever has their bases.) All that is wrong is listed;
+    /// empty means sound.
     pub fn check(
         keys: &RepositoryKeys,
         series: SeriesId,
@@ -226,7 +240,7 @@ impl ContainerReader {
             Ok(reader) => {
                 note(reader.check_frame(object), &[]);
                 for (region, entry) in reader.index.regions().iter().enumerate() {
-                    let result = reader.check_region(keys, region, entry, object, decoder);
+                    let result = reader.check_region(keys, region, object, decoder);
                     note(result, &super::index::runs(entry.chunks.iter().map(|chunk| chunk.number)));
                 }
             }
@@ -234,8 +248,20 @@ impl ContainerReader {
         found
     }
 
-    /// Checks header, length, padding and trailer against the record.
-    fn check_frame(&self, object: &[u8]) -> Result<(), StoreError> {
+    /// A region's sealed bytes in the whole object's, for [`Self::open_region`].
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the object ends before them.
+    pub fn sealed_in<'o>(&self, object: &'o [u8], region: usize) -> Result<&'o [u8], StoreError> {
+        let entry = self.entry(region)?;
+        slice(self.key.name(), &part(region), object, entry.offset, entry.sealed_bytes)
+    }
+
+    /// Checks what lies around the regions: length, header, index, padding and trailer, against the record.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] naming the part, [`StoreError::Misplaced`].
+    pub fn check_frame(&self, object: &[u8]) -> Result<(), StoreError> {
         let name = self.key.name();
         if object.len() as u64 != self.record.object_bytes {
             let reason = format!("the object has {} bytes instead of {}", object.len(), self.record.object_bytes);
@@ -244,6 +270,9 @@ impl ContainerReader {
         if ObjectHeader::parse(name, object)? != *self.key.header() {
             return Err(StoreError::Misplaced { object: name.to_string() });
         }
+        let (offset, bytes) = (self.record.index_offset, self.record.index_sealed_bytes);
+        let mut index = slice(name, "index", object, offset, bytes)?.to_vec();
+        self.key.open_piece(PieceNumber::INDEX, "index", &mut index)?;
         check_padding(&self.key, &self.record, object)?;
         if open_trailer(&self.key, object)? != (self.record.index_offset, self.record.index_sealed_bytes) {
             return Err(StoreError::damaged(name, "trailer", "it does not agree with the manifest"));
@@ -251,16 +280,23 @@ impl ContainerReader {
         Ok(())
     }
 
-    fn check_region(
+    /// Checks a region in the whole object: its seal and, of a plain one, the decoding and the fingerprints.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], part "region N".
+    pub fn check_region(
         &self,
         keys: &RepositoryKeys,
         region: usize,
-        entry: &RegionEntry,
         object: &[u8],
         decoder: &mut RegionDecoder,
     ) -> Result<(), StoreError> {
-        let sealed = slice(self.key.name(), &part(region), object, entry.offset, entry.sealed_bytes)?;
-        let plain = self.open_region(region, sealed.to_vec(), decoder)?;
+        let entry = self.entry(region)?;
+        let sealed = self.sealed_in(object, region)?.to_vec();
+        if !entry.bases.is_empty() {
+            return self.unseal_region(region, sealed).map(drop);
+        }
+        let plain = self.open_region(region, sealed, decoder, &[])?;
         self.verify_region(keys, region, &plain)
     }
 

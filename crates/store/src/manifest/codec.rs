@@ -13,7 +13,7 @@ use crate::{
     container::ContainerRecord,
     encoding,
     error::StoreError,
-    ids::{ChunkNumber, SeriesId, Time},
+    ids::{ChunkNumber, SeriesId, SnapshotId, Time},
     sealed::Salt,
     storage::ObjectName,
 };
@@ -40,6 +40,8 @@ struct BodyRef<'m> {
     snapshots: &'m [Snapshot],
     necessary: Vec<[Vec<u8>; 2]>,
     containers: &'m [ContainerRecord],
+    unsettled: &'m BTreeSet<SnapshotId>,
+    heights: Vec<Vec<u8>>,
 }
 
 /// As [`BodyRef`], field for field.
@@ -52,6 +54,8 @@ struct Body {
     snapshots: Vec<Snapshot>,
     necessary: Vec<[Vec<u8>; 2]>,
     containers: Vec<ContainerRecord>,
+    unsettled: BTreeSet<SnapshotId>,
+    heights: Vec<Vec<u8>>,
 }
 
 /// The head: what changes with each commit.
@@ -140,6 +144,8 @@ impl Manifest {
             snapshots: &self.snapshots,
             necessary: differences.map(|step| [bitmap_bytes(&step.added), bitmap_bytes(&step.removed)]).collect(),
             containers: &self.containers,
+            unsettled: &self.unsettled,
+            heights: self.heights.iter().map(|height| bitmap_bytes(&optimized(height.clone()))).collect(),
         };
         let bytes = encoding::encode(&body)?;
         if bytes.len() > BODY_BYTES_MAX {
@@ -183,6 +189,14 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
         return Err(damaged(object, "a time or the root of a snapshot is out of its range"));
     }
     body.containers.iter().try_for_each(|container| container.validate(object))?;
+    if !body.unsettled.is_subset(&ids) {
+        return Err(damaged(object, "a snapshot to be settled is not there"));
+    }
+    let heights = body.heights.iter().map(|bytes| read_bitmap(bytes, object)).collect::<Result<Vec<_>, _>>()?;
+    let heights_count: u64 = heights.iter().map(RoaringTreemap::len).sum();
+    if heights.iter().fold(RoaringTreemap::new(), |all, height| all | height).len() != heights_count {
+        return Err(damaged(object, "a chunk has two heights"));
+    }
     let differences = body.necessary.iter().map(|[added, removed]| {
         Ok(Difference { added: read_bitmap(added, object)?, removed: read_bitmap(removed, object)? })
     });
@@ -196,6 +210,8 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
         next_data: body.next_data,
         next_metadata: body.next_metadata,
         containers: body.containers,
+        unsettled: body.unsettled,
+        heights,
         snapshots: body.snapshots,
         necessary: NecessaryChunks::from_differences(differences.collect::<Result<_, StoreError>>()?),
     })
@@ -212,6 +228,12 @@ fn bitmap_bytes(bitmap: &RoaringTreemap) -> Vec<u8> {
         unreachable!("writing to memory does not fail");
     }
     bytes
+}
+
+/// In the one form that is written: in runs wherever that is smaller.
+fn optimized(mut bitmap: RoaringTreemap) -> RoaringTreemap {
+    bitmap.optimize();
+    bitmap
 }
 
 /// Reads a bitmap, in the one form that is written only: parts ascending, none empty, nothing behind.

@@ -46,6 +46,11 @@ pub struct Manifest {
     pub next_metadata: ChunkNumber,
     /// All containers that count. Any other object in the series' folder is left over from a run that never committed.
     pub containers: Vec<ContainerRecord>,
+    /// Snapshots whose chunks that the next snapshot no longer needs have yet to be migrated.
+    pub unsettled: BTreeSet<SnapshotId>,
+    /// How long chains of deltas hang on chunks that the last snapshot needs: the chunks on which one of length `i + 1` hangs, at most.
+    /// A number is in at most one of them.
+    pub heights: Vec<RoaringTreemap>,
     snapshots: Vec<Snapshot>,
     necessary: NecessaryChunks,
 }
@@ -63,6 +68,8 @@ impl Manifest {
             next_data: ChunkNumber(0),
             next_metadata: ChunkNumber::METADATA_FIRST,
             containers: Vec::new(),
+            unsettled: BTreeSet::new(),
+            heights: Vec::new(),
             snapshots: Vec::new(),
             necessary: NecessaryChunks::default(),
         }
@@ -101,7 +108,23 @@ impl Manifest {
         let (removed, kept) =
             std::mem::take(&mut self.snapshots).into_iter().partition(|snapshot| ids.contains(&snapshot.id));
         self.snapshots = kept;
+        self.unsettled.retain(|id| !ids.contains(id));
         removed
+    }
+
+    /// Gives every live snapshot further chunks that it needs: bases of chunks that it needed before. `more` is shown each snapshot's
+    /// position and what it needs, in order, and gives what comes to it.
+    ///
+    /// # Complexity
+    /// One pass over the differences; two bitmaps at a time are in memory.
+    pub fn extend_necessary(&mut self, more: impl FnMut(usize, &RoaringTreemap) -> RoaringTreemap) {
+        self.necessary = self.necessary.extended(more);
+    }
+
+    /// How the snapshot at each position differs from the one before: the chunks that only it needs, and those that only the one
+    /// before needs.
+    pub fn differences(&self) -> impl ExactSizeIterator<Item = (&RoaringTreemap, &RoaringTreemap)> {
+        self.necessary.differences().iter().map(|difference| (&difference.added, &difference.removed))
     }
 
     /// The chunks that the snapshot at this position needs; none beyond the last.

@@ -62,6 +62,19 @@ impl NecessaryChunks {
         }
     }
 
+    /// Each snapshot's NC with what `more` gives for it.
+    pub(super) fn extended(&self, mut more: impl FnMut(usize, &RoaringTreemap) -> RoaringTreemap) -> Self {
+        let (mut old, mut before) = (RoaringTreemap::new(), RoaringTreemap::new());
+        let mut differences = Vec::with_capacity(self.len());
+        for (position, difference) in self.differences.iter().enumerate() {
+            difference.apply(&mut old);
+            let now = more(position, &old) | &old;
+            differences.push(Difference { added: &now - &before, removed: &before - &now }.optimized());
+            before = now;
+        }
+        Self { differences }
+    }
+
     /// What any live snapshot needs.
     pub(super) fn live(&self) -> RoaringTreemap {
         self.differences.iter().fold(RoaringTreemap::new(), |live, difference| live | &difference.added)

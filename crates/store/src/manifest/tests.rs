@@ -29,6 +29,8 @@ fn container(serial: u32, kind: ContainerKind, first: u64, count: u64) -> Contai
         object_bytes: 1 << 20,
         index_offset: 1 << 19,
         index_sealed_bytes: 1 << 12,
+        held: count,
+        has_deltas: false,
         chunks: vec![ChunkRun { first: ChunkNumber(first), count }],
     }
 }

@@ -1,8 +1,9 @@
 //! zstd as a program over whole versions: each against the one before, and its best over all of them.
 
 use crate::bench::data::Data;
+use crate::bench::patch_chain::PatchChain;
 use crate::bench::publish::Row;
-use crate::install::{self, Needed};
+use crate::install::ZSTD;
 use crate::program;
 use crate::table::{self, as_float};
 use anyhow::{Context, Result};
@@ -10,10 +11,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::Instant;
 use tempfile::TempDir;
 
-const ZSTD: Needed = Needed { program: "zstd", package: "zstd" };
 /// zstd's best gets so long.
 const SECONDS_MAX: &str = "300";
 const BEST: &str = "best.zst";
@@ -33,9 +32,10 @@ pub(super) struct Peers {
 impl Peers {
     /// Runs the chain, and begins zstd's best unless `is_quick`.
     pub(super) fn begin(data: &Data, is_quick: bool, work: &Path) -> Result<Self> {
-        install::ensure(&[ZSTD])?;
         let folder = tempfile::Builder::new().prefix("versions").tempdir_in(work)?;
-        let (chain_bytes, chain_seconds) = chain(data, folder.path())?;
+        let mut chain = PatchChain::begin(folder.path())?;
+        data.ranges().into_iter().try_for_each(|range| chain.add_bytes(&data.bytes[range]))?;
+        let (chain_bytes, chain_seconds) = (chain.bytes, chain.seconds);
         let best = if is_quick { None } else { Some(best(data, folder.path())?) };
         Ok(Self { chain_bytes, chain_seconds, best_bytes: None, best, folder })
     }
@@ -74,29 +74,6 @@ impl Peers {
         let best = self.best_bytes.map(|bytes| row("zstd -19 --long=31 of all", bytes));
         [row("zstd -3 --patch-from=previous", self.chain_bytes)].into_iter().chain(best).collect()
     }
-}
-
-/// Each version against the one before: bytes, and seconds.
-fn chain(data: &Data, folder: &Path) -> Result<(u64, f64)> {
-    let file = |name: &str| folder.join(name);
-    let (mut bytes, mut seconds) = (0, 0.0);
-    for (at, range) in data.ranges().into_iter().enumerate() {
-        let (this, before, out) = (file(&at.to_string()), file(&at.saturating_sub(1).to_string()), file("out"));
-        fs::write(&this, &data.bytes[range])?;
-        let mut zstd = Command::new(ZSTD.program);
-        zstd.args(["-3", "-q", "-f", "--long=31", "-T1"]);
-        if at > 0 {
-            zstd.arg(format!("--patch-from={}", before.display()));
-        }
-        let begin = Instant::now();
-        program::quietly(zstd.arg(&this).arg("-o").arg(&out))?;
-        seconds += begin.elapsed().as_secs_f64();
-        bytes += fs::metadata(&out)?.len();
-        if at > 0 {
-            fs::remove_file(before)?;
-        }
-    }
-    Ok((bytes, seconds))
 }
 
 fn best(data: &Data, folder: &Path) -> Result<Child> {

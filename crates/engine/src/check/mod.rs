@@ -2,10 +2,16 @@
 //!
 //! ```text
 //! always        key slots open; newest manifests open and agree with themselves; containers are there, in the recorded size,
-//!               with sound indexes; every catalog can be walked; each snapshot's necessary chunks are exactly those it refers to
+//!               with sound indexes; the bases of every region are in some container, and none leads back to it; every catalog can
+//!               be walked; each snapshot's necessary chunks are exactly those it refers to, and their bases
 //! --read-data   of the chosen containers every byte: header, seals, padding, and each chunk against its fingerprint
 //! ```
+//! Only what a container answers for has to be readable: a superseded copy may hang on bases that are gone.
+//!
 //! A check writes nothing and takes no lease; what a backup in progress adds meanwhile is an orphan to it, and said to be one.
+
+mod bases;
+mod data;
 
 use crate::chunks::ChunkSource;
 use crate::parallel::{Pool, Ticket, cores};
@@ -14,11 +20,11 @@ use roaring::RoaringTreemap;
 use siltstone_store::catalog::CatalogReader;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::RegionDecoder;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName};
-use siltstone_store::{ChunkRun, ContainerId, SeriesId, StoreError};
+use siltstone_store::{ChunkNumber, ChunkRun, ContainerId, SeriesId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// How much of the containers' data to read.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -208,11 +214,20 @@ struct SeriesCheck<'c> {
     read_data: ReadData,
 }
 
-/// Damage of a container and the chunks it costs.
+/// Damage of a container and the chunks it costs of those that it answers for.
 struct ContainerDamage {
     object: String,
     error: String,
     chunks: Vec<ChunkRun>,
+}
+
+/// Those of the numbers that the container answers for, in runs of one.
+fn answered(record: &ContainerRecord, numbers: impl IntoIterator<Item = ChunkNumber>) -> Vec<ChunkRun> {
+    let answers = |number: &ChunkNumber| {
+        let at = record.chunks.partition_point(|run| *run.range().end() < number.0);
+        record.chunks.get(at).is_some_and(|run| run.range().contains(&number.0))
+    };
+    numbers.into_iter().filter(answers).map(|first| ChunkRun { first, count: 1 }).collect()
 }
 
 impl SeriesCheck<'_> {
@@ -244,79 +259,69 @@ impl SeriesCheck<'_> {
         })
     }
 
-    /// Looks at every container: its size, its index, and all of it if it is chosen.
+    /// Looks at every container: its size, its index, whether its bases are there; and all of it if it is chosen.
     fn check_containers(&self, report: &mut CheckReport) -> Result<Vec<ContainerDamage>, EngineError> {
+        let records = &self.manifest.containers;
         let mut chosen = Vec::new();
-        for at in 0..self.manifest.containers.len() {
+        for at in 0..records.len() {
             chosen.push(self.is_chosen(at)?);
         }
-        let bytes = self.manifest.containers.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
+        let bytes = records.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
         self.observer.estimate(chosen.len() as u64, bytes.map(|(record, _)| record.object_bytes).sum(), true);
-        let results: Vec<Option<(Vec<ContainerDamage>, u64)>> = std::thread::scope(|scope| {
-            let pool = Pool::start(scope, "check", cores(), cores(), || RegionDecoder::new().ok());
+        let results: Vec<Option<(Vec<ContainerDamage>, bool)>> = std::thread::scope(|scope| {
+            let pool = Pool::start(scope, "check", cores(), cores(), || ());
             let submit = |(record, chosen): (&ContainerRecord, bool)| {
                 let record = record.clone();
-                pool.submit(move |decoder| self.check_container(&record, chosen, decoder.as_mut()))
+                pool.submit(move |()| {
+                    let (damage, is_open) = self.check_container(&record);
+                    if !(chosen && is_open) {
+                        self.observer.advance(1, 0);
+                    }
+                    (damage, is_open)
+                })
             };
-            let tickets: Vec<_> = self.manifest.containers.iter().zip(chosen).map(submit).collect();
+            let tickets: Vec<_> = records.iter().zip(chosen.iter().copied()).map(submit).collect();
             tickets.into_iter().map(Ticket::wait).collect()
         });
-        if self.observer.is_cancelled() {
-            return Err(EngineError::Interrupted);
-        }
-        let mut damage = Vec::new();
-        for (found, bytes_read) in results.into_iter().flatten() {
+        self.unless_cancelled()?;
+        let (mut damage, mut open) = (Vec::new(), Vec::new());
+        for (found, is_open) in results.into_iter().map(Option::unwrap_or_default) {
             damage.extend(found);
-            report.bytes_read += bytes_read;
-            report.containers_read += u64::from(bytes_read > 0);
+            open.push(is_open);
         }
+        let chunks = Arc::new(ChunkSource::new(self.repository, self.manifest));
+        damage.extend(self.check_bases(&chunks, &open));
+        let whole: Vec<usize> = (0..records.len()).filter(|at| chosen[*at] && open[*at]).collect();
+        damage.extend(self.check_data(&chunks, &whole, report)?);
         Ok(damage)
     }
 
-    fn check_container(
-        &self,
-        record: &ContainerRecord,
-        chosen: bool,
-        decoder: Option<&mut RegionDecoder>,
-    ) -> (Vec<ContainerDamage>, u64) {
+    fn unless_cancelled(&self) -> Result<(), EngineError> {
+        if self.observer.is_cancelled() { Err(EngineError::Interrupted) } else { Ok(()) }
+    }
+
+    /// Looks for a container, its size and its index; `true` if the index is sound.
+    fn check_container(&self, record: &ContainerRecord) -> (Vec<ContainerDamage>, bool) {
         if self.observer.is_cancelled() {
-            return (Vec::new(), 0);
+            return (Vec::new(), false);
         }
-        let name = record.object_name(self.manifest.series);
-        let damaged = |error: String, chunks: &[ChunkRun]| ContainerDamage {
-            object: name.to_string(),
-            error,
-            chunks: chunks.to_vec(),
-        };
-        let found = self.sizes.get(&record.id);
-        let Some(found) = found else {
-            return (vec![damaged("it is missing".to_owned(), &record.chunks)], 0);
+        let damaged = |error: String| self.damaged(record, error, record.chunks.clone());
+        let Some(found) = self.sizes.get(&record.id) else {
+            return (vec![damaged("it is missing".to_owned())], false);
         };
         let mut damage = Vec::new();
         if *found != record.object_bytes {
-            let what = format!("it has {found} bytes instead of {}", record.object_bytes);
-            damage.push(damaged(what, &record.chunks));
+            damage.push(damaged(format!("it has {found} bytes instead of {}", record.object_bytes)));
         }
-        let storage = self.repository.storage();
-        let keys = self.repository.keys();
-        let mut bytes_read = 0;
-        match (chosen, decoder) {
-            (true, Some(decoder)) => match storage.read(&name) {
-                Ok(object) => {
-                    bytes_read = object.len() as u64;
-                    let all = ContainerReader::check(keys, self.manifest.series, record, &object, decoder);
-                    damage.extend(all.into_iter().map(|one| damaged(one.error.to_string(), &one.chunks)));
-                }
-                Err(error) => damage.push(damaged(error.to_string(), &record.chunks)),
-            },
-            _ => {
-                if let Err(error) = ContainerReader::open(storage, keys, self.manifest.series, record) {
-                    damage.push(damaged(error.to_string(), &record.chunks));
-                }
-            }
-        }
-        self.observer.advance(1, bytes_read);
-        (damage, bytes_read)
+        let (storage, keys) = (self.repository.storage(), self.repository.keys());
+        let opened = ContainerReader::open(storage, keys, self.manifest.series, record);
+        let is_open = opened.is_ok();
+        damage.extend(opened.err().map(|error| damaged(error.to_string())));
+        (damage, is_open)
+    }
+
+    fn damaged(&self, record: &ContainerRecord, error: String, chunks: Vec<ChunkRun>) -> ContainerDamage {
+        ContainerDamage { object: record.object_name(self.manifest.series).to_string(), error, chunks }
     }
 
     /// Tells each damage with the snapshots it touches.
@@ -357,11 +362,15 @@ impl SeriesCheck<'_> {
                 Err(error) => faults.push(error),
             });
             let necessary = self.manifest.necessary(position);
+            let with_bases = chunks.closure(&referred).unwrap_or_else(|error| {
+                faults.push(error);
+                RoaringTreemap::new()
+            });
             let complaint = if faults.is_empty() {
-                (referred != necessary).then(|| {
-                    let missing = (&referred - &necessary).len();
-                    let extra = (&necessary - &referred).len();
-                    format!("it refers to {missing} chunks that it is not said to need, and not to {extra} that it is")
+                (with_bases != necessary).then(|| {
+                    let missing = (&with_bases - &necessary).len();
+                    let extra = (&necessary - &with_bases).len();
+                    format!("it needs {missing} chunks, with their bases, that it is not said to need, and not {extra} that it is")
                 })
             } else {
                 // Damage of the containers has been told; here it is only what else keeps the catalog from being read.

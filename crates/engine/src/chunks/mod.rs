@@ -1,29 +1,49 @@
 //! Finding and reading chunks by number: number -> container -> region -> bytes, each verified against its fingerprint.
 //!
-//! The manifest says which container holds a number, the container's index which region. Indexes and decoded regions are kept in
-//! two bounded caches, so reading a catalog in order costs one range read per index and one per region. For whole restores use
-//! [`crate::restore`], which reads by region and not by chunk.
+//! The manifest says which container answers for a number, the container's index which region holds it. Indexes and decoded regions
+//! are kept in two bounded caches, so reading a catalog in order costs one range read per index and one per region. Of a region
+//! delta the bases are found and decoded first (module `resolve`). For whole restores use [`crate::restore`], which reads by region
+//! and not by chunk.
 //!
-//! Readers hold no lease: a `forget` beside them may replace a container by another with the same chunks. One that is gone makes
-//! the source read the newest manifest and look again; numbers do not change, so whoever asks by number does not notice.
+//! Readers hold no lease: a writer beside them may move chunks to other containers. A container that is gone makes the source read
+//! the newest manifest and look again; numbers do not change, so whoever asks by number does not notice.
 
+mod cache;
+mod closure;
+mod layout;
+mod resolve;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+
+use cache::RegionCache;
+use layout::Layout;
 use lru::LruCache;
 use siltstone_store::catalog::MetadataSource;
 use siltstone_store::container::{ChunkPlace, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::RegionDecoder;
 use siltstone_store::repository::Repository;
+use siltstone_store::storage::ObjectName;
 use siltstone_store::{ChunkNumber, SeriesId, StoreError};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Container indexes kept open unless said otherwise; one takes up to about 0.7 MB.
 const READERS_MAX: usize = 48;
-/// Decoded regions kept unless said otherwise; one takes up to about 2 MiB.
-const REGIONS_MAX: usize = 16;
+/// Bytes of decoded regions kept unless said otherwise.
+const REGION_BYTES_MAX: usize = 32 << 20;
 
 /// A decoded region: plain bytes of consecutive stored chunks.
 pub(crate) type PlainRegion = Arc<Vec<u8>>;
+
+/// A region of a source: which container, in the order of [`ChunkSource::records`], and which region of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Address {
+    pub(crate) container: usize,
+    pub(crate) region: usize,
+}
 
 /// Reads chunks of one series as one manifest describes it, or its successor once that has moved chunks.
 #[derive(Debug)]
@@ -32,51 +52,28 @@ pub(crate) struct ChunkSource<'r> {
     series: SeriesId,
     layout: RwLock<Arc<Layout>>,
     readers: Mutex<LruCache<usize, Arc<ContainerReader>>>,
-    regions: Mutex<LruCache<(usize, usize), PlainRegion>>,
-}
-
-/// Where the chunks of a series lie.
-#[derive(Debug, Default)]
-struct Layout {
-    /// Number of the manifest that says so.
-    sequence: u64,
-    /// The containers of that manifest, behind those of the manifests before it: an index stays true when the source moves on.
-    records: Vec<Arc<ContainerRecord>>,
-    /// First number, last number, index into `records`; ascending, of the newest manifest only.
-    spans: Vec<(u64, u64, usize)>,
-}
-
-impl Layout {
-    /// The layout after this manifest.
-    fn followed_by(&self, manifest: &Manifest) -> Self {
-        let before = self.records.len();
-        let added = manifest.containers.iter().cloned().map(Arc::new);
-        let records: Vec<_> = self.records.iter().cloned().chain(added).collect();
-        let spans_of = |(at, record): (usize, &Arc<ContainerRecord>)| {
-            let ranges = record.chunks.iter().map(|run| run.range());
-            ranges.map(|range| (*range.start(), *range.end(), at)).collect::<Vec<_>>()
-        };
-        let mut spans: Vec<_> = records.iter().enumerate().skip(before).flat_map(spans_of).collect();
-        spans.sort_unstable();
-        Self { sequence: manifest.sequence, records, spans }
-    }
+    regions: Mutex<RegionCache>,
 }
 
 impl<'r> ChunkSource<'r> {
     /// A source for the containers of `manifest`.
     pub(crate) fn new(repository: &'r Repository, manifest: &Manifest) -> Self {
-        Self::with_limits(repository, manifest, READERS_MAX, REGIONS_MAX)
+        Self::with_limits(repository, manifest, READERS_MAX, REGION_BYTES_MAX)
     }
 
-    /// The same, keeping at most so many container indexes and decoded regions.
-    pub(crate) fn with_limits(repository: &'r Repository, manifest: &Manifest, readers: usize, regions: usize) -> Self {
-        let at_least_one = |count| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
+    /// The same, keeping at most so many container indexes and so many bytes of decoded regions.
+    pub(crate) fn with_limits(
+        repository: &'r Repository,
+        manifest: &Manifest,
+        readers: usize,
+        region_bytes: usize,
+    ) -> Self {
         Self {
             repository,
             series: manifest.series,
             layout: RwLock::new(Arc::new(Layout::default().followed_by(manifest))),
-            readers: Mutex::new(LruCache::new(at_least_one(readers))),
-            regions: Mutex::new(LruCache::new(at_least_one(regions))),
+            readers: Mutex::new(LruCache::new(NonZeroUsize::new(readers).unwrap_or(NonZeroUsize::MIN))),
+            regions: Mutex::new(RegionCache::new(region_bytes)),
         }
     }
 
@@ -90,6 +87,16 @@ impl<'r> ChunkSource<'r> {
         self.layout().records.clone()
     }
 
+    /// One of them.
+    pub(crate) fn record(&self, container: usize) -> Arc<ContainerRecord> {
+        self.layout().records[container].clone()
+    }
+
+    /// Its object's name.
+    pub(crate) fn object_name(&self, container: usize) -> ObjectName {
+        self.layout().records[container].object_name(self.series)
+    }
+
     fn layout(&self) -> Arc<Layout> {
         self.layout.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -100,6 +107,8 @@ impl<'r> ChunkSource<'r> {
             let sequence = self.layout().sequence;
             match look() {
                 Err(error) if error.is_not_found() && self.has_moved_on(sequence) => {}
+                // Another thread moved on meanwhile: what was looked for may have been of two minds.
+                Err(_) if self.layout().sequence > sequence => {}
                 other => return other,
             }
         }
@@ -117,14 +126,9 @@ impl<'r> ChunkSource<'r> {
         layout.sequence > sequence
     }
 
-    /// Which container holds the number.
+    /// Which container answers for the number.
     pub(crate) fn container_of(&self, number: ChunkNumber) -> Result<usize, StoreError> {
-        let layout = self.layout();
-        let after = layout.spans.partition_point(|(first, ..)| *first <= number.0);
-        match after.checked_sub(1).and_then(|at| layout.spans.get(at)) {
-            Some((_, last, container)) if number.0 <= *last => Ok(*container),
-            _ => Err(StoreError::MissingChunk { number }),
-        }
+        self.layout().container_of(number)
     }
 
     /// The index of a container, read once and kept for a while.
@@ -132,9 +136,9 @@ impl<'r> ChunkSource<'r> {
         if let Some(reader) = lock(&self.readers).get(&container) {
             return Ok(reader.clone());
         }
-        let record = &self.layout().records[container];
         let storage = self.repository.storage();
-        let reader = Arc::new(ContainerReader::open(storage, self.repository.keys(), self.series, record)?);
+        let record = self.record(container);
+        let reader = Arc::new(ContainerReader::open(storage, self.repository.keys(), self.series, &record)?);
         lock(&self.readers).put(container, reader.clone());
         Ok(reader)
     }
@@ -148,16 +152,22 @@ impl<'r> ChunkSource<'r> {
         })
     }
 
-    /// A region's plain bytes, kept for a while; its chunks are *not* yet verified.
+    /// A region's plain bytes, kept for a while; its chunks are *not* yet verified, those of its bases are.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] of the region itself or of one its bases lie in; of a region whose bases lead back to it;
+    /// [`StoreError::Limit`] past the depth of `resolve::DEPTH_MAX`.
     pub(crate) fn region(&self, container: usize, region: usize) -> Result<PlainRegion, StoreError> {
-        if let Some(plain) = lock(&self.regions).get(&(container, region)) {
-            return Ok(plain.clone());
-        }
-        let reader = self.reader(container)?;
-        let plain = reader.read_region(self.repository.storage(), region, &mut RegionDecoder::new()?)?;
-        let plain = Arc::new(plain);
-        lock(&self.regions).put((container, region), plain.clone());
-        Ok(plain)
+        let address = Address { container, region };
+        self.region_at_hand(address).map_or_else(|| self.resolve(address), Ok)
+    }
+
+    fn region_at_hand(&self, address: Address) -> Option<PlainRegion> {
+        lock(&self.regions).get(address)
+    }
+
+    fn keep_region(&self, address: Address, plain: PlainRegion) {
+        lock(&self.regions).put(address, plain);
     }
 
     /// A chunk's bytes, verified, given to `use_bytes`.
@@ -182,17 +192,20 @@ impl<'r> ChunkSource<'r> {
         plain: &'p [u8],
     ) -> Result<&'p [u8], StoreError> {
         let damaged = |reason: &str| {
-            let name = self.layout().records[container].object_name(self.series);
             let part = format!("region {}, chunk {}", place.region, place.chunk.number);
-            StoreError::damaged(&name, part, reason)
+            StoreError::damaged(&self.object_name(container), part, reason)
         };
-        let length = usize::try_from(place.chunk.length).unwrap_or(usize::MAX);
-        let end = place.offset.checked_add(length).ok_or_else(|| damaged("it ends beyond its region"))?;
-        let bytes = plain.get(place.offset..end).ok_or_else(|| damaged("it ends beyond its region"))?;
+        let bytes = place.of(plain).ok_or_else(|| damaged("it ends beyond its region"))?;
         if self.repository.keys().fingerprint_of(place.chunk.number, bytes) != place.chunk.fingerprint {
             return Err(damaged("its content does not match its fingerprint"));
         }
         Ok(bytes)
+    }
+
+    /// Damage of a region.
+    pub(crate) fn damaged(&self, address: Address, reason: impl Into<String>) -> StoreError {
+        let part = format!("region {}", address.region);
+        StoreError::damaged(&self.object_name(address.container), part, reason)
     }
 }
 

@@ -1,0 +1,33 @@
+//! Options of commands that lay chunks out: which way deltas point, and when containers are split.
+
+use crate::environment;
+use crate::error::CliError;
+use crate::parse::{DeltaPolicy, Share};
+use clap::Args;
+use siltstone_engine::delta::Deltas;
+use siltstone_engine::migrate::MIGRATE_THRESHOLD_DEFAULT;
+
+/// How chunks are encoded and laid out.
+#[derive(Args, Debug)]
+pub(crate) struct LayoutArgs {
+    /// off, or reverse[:DEPTH]: what an older snapshot alone needs is stored as its difference from what took its place, in
+    /// chains of at most DEPTH [default: $SILT_DELTAS, or reverse]
+    #[arg(long, value_name = "POLICY")]
+    deltas: Option<DeltaPolicy>,
+    /// Split a container once more than this share of it is superseded or belongs to older snapshots: less wastes less
+    /// space and moves more bytes
+    #[arg(long, value_name = "SHARE")]
+    migrate_threshold: Option<Share>,
+}
+
+impl LayoutArgs {
+    pub(crate) fn deltas(&self) -> Result<Deltas, CliError> {
+        let set = || environment::parsed::<DeltaPolicy>("SILT_DELTAS");
+        let policy = self.deltas.map_or_else(set, |policy| Ok(Some(policy)))?;
+        Ok(policy.unwrap_or_default().0)
+    }
+
+    pub(crate) fn threshold(&self) -> f64 {
+        self.migrate_threshold.map_or(MIGRATE_THRESHOLD_DEFAULT, |share| share.0)
+    }
+}

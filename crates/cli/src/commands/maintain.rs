@@ -1,0 +1,78 @@
+//! `silt maintain`: settles what backups left behind, where a backup was told not to or could not.
+
+use super::Context;
+use super::layout::LayoutArgs;
+use crate::environment;
+use crate::error::{CliError, Done};
+use crate::progress::{Progress, Work};
+use crate::render::size;
+use crate::repository::open;
+use crate::retry::while_locked;
+use clap::Args;
+use serde::Serialize;
+use siltstone_engine::migrate::{MigrateOptions, MigrateSummary, maintain};
+
+/// Encode and lay out what backups left behind; backups do it themselves unless told not to
+#[derive(Args, Debug)]
+pub(crate) struct MaintainArgs {
+    #[command(flatten)]
+    layout: LayoutArgs,
+}
+
+/// `message_type` `summary`.
+#[derive(Serialize)]
+struct SummaryMessage {
+    message_type: &'static str,
+    snapshots_settled: u64,
+    bytes_migrated: u64,
+    bytes_deleted: u64,
+    containers_written: u64,
+    containers_deleted: u64,
+    deltas_kept: u64,
+    deltas_rejected: u64,
+}
+
+pub(super) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, CliError> {
+    let repository = open(context)?;
+    let options = MigrateOptions {
+        deltas: arguments.layout.deltas()?,
+        threshold: arguments.layout.threshold(),
+        compression_level: context.compression_level()?,
+        memory_bytes: context.options.memory.0,
+        take_over: false,
+        user: environment::user(),
+    };
+    let progress = Progress::begin(Work::Maintain, context.output)?;
+    let summary = while_locked(context, || Ok(maintain(&repository, &options, &progress)?))?;
+    let problems = progress.counts().problems;
+    progress.end();
+    report(context, &summary)?;
+    Ok(if problems == 0 { Done::Whole } else { Done::InPart })
+}
+
+fn report(context: &Context, summary: &MigrateSummary) -> Result<(), CliError> {
+    if context.output.json {
+        return context.output.json(&SummaryMessage {
+            message_type: "summary",
+            snapshots_settled: summary.settled,
+            bytes_migrated: summary.bytes_written,
+            bytes_deleted: summary.bytes_deleted,
+            containers_written: summary.containers_written,
+            containers_deleted: summary.containers_deleted,
+            deltas_kept: summary.deltas_kept,
+            deltas_rejected: summary.deltas_rejected,
+        });
+    }
+    if context.output.quiet {
+        return Ok(());
+    }
+    context.output.report(match summary.settled {
+        0 => "nothing is left to do".to_owned(),
+        settled => format!(
+            "settled {settled} snapshots: wrote {}, deleted {}, {} chunks as deltas",
+            size(summary.bytes_written),
+            size(summary.bytes_deleted),
+            summary.deltas_kept
+        ),
+    })
+}

@@ -1,0 +1,98 @@
+//! A file's previous recipe, as stretches with their places: chunk by chunk, and holes.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
+use crate::chunks::ChunkSource;
+use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
+use siltstone_store::{ChunkNumber, ChunkRun};
+
+/// A stretch of a file as it was; never empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stretch {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) kind: StretchKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum StretchKind {
+    Chunk(ChunkNumber),
+    Hole,
+}
+
+impl Stretch {
+    pub(super) fn is_hole(&self) -> bool {
+        self.kind == StretchKind::Hole
+    }
+}
+
+/// Goes through the stretches from the file's beginning. It ends where the recipe does, and where something of it cannot be read:
+/// what lies behind is as good as changed.
+pub(super) struct Layout<'c, 'r> {
+    chunks: &'c ChunkSource<'r>,
+    pieces: RecipeReader<&'c ChunkSource<'r>>,
+    /// What is left of the current run.
+    run: Option<ChunkRun>,
+    current: Option<Stretch>,
+}
+
+impl<'c, 'r> Layout<'c, 'r> {
+    pub(super) fn new(recipe: &Recipe, chunks: &'c ChunkSource<'r>) -> Self {
+        let mut layout = Self { chunks, pieces: RecipeReader::new(recipe, chunks), run: None, current: None };
+        layout.current = layout.stretch_at(0);
+        layout
+    }
+
+    /// The stretch it has come to.
+    pub(super) fn current(&self) -> Option<Stretch> {
+        self.current
+    }
+
+    /// Goes on to the next stretch.
+    pub(super) fn advance(&mut self) {
+        self.current = self.current.and_then(|stretch| self.stretch_at(stretch.end));
+    }
+
+    /// Passes over all that lies before a place, and over the part of a hole before it.
+    pub(super) fn seek(&mut self, place: u64) {
+        while self.current.is_some_and(|stretch| stretch.end <= place) {
+            self.advance();
+        }
+        if let Some(stretch) = &mut self.current
+            && stretch.is_hole()
+        {
+            stretch.start = stretch.start.max(place);
+        }
+    }
+
+    fn stretch_at(&mut self, start: u64) -> Option<Stretch> {
+        let (bytes, kind) = match self.next_number()? {
+            Next::Chunk(number) => {
+                let (_, place) = self.chunks.place_of(number).ok()?;
+                (u64::from(place.chunk.length), StretchKind::Chunk(number))
+            }
+            Next::Hole(bytes) => (bytes, StretchKind::Hole),
+        };
+        let end = start.checked_add(bytes).filter(|end| *end > start)?;
+        Some(Stretch { start, end, kind })
+    }
+
+    fn next_number(&mut self) -> Option<Next> {
+        if self.run.is_none() {
+            match self.pieces.next()?.ok()? {
+                Piece::Run(run) => self.run = Some(run),
+                Piece::Hole(bytes) => return Some(Next::Hole(bytes)),
+            }
+        }
+        let run = self.run?;
+        let rest = run.count.checked_sub(1).filter(|count| *count > 0);
+        let after = run.first.0.checked_add(1).map(ChunkNumber);
+        self.run = rest.zip(after).map(|(count, first)| ChunkRun { first, count });
+        Some(Next::Chunk(run.first))
+    }
+}
+
+enum Next {
+    Chunk(ChunkNumber),
+    Hole(u64),
+}

@@ -1,0 +1,92 @@
+//! Virtual full backups: a full snapshot made of the previous one and a list of what changed since (MeGA, ATC'22, section 4.5).
+//!
+//! ```text
+//! list       what the user gives: paths, or ranges of files; checked line by line before anything is written
+//! merge      previous catalog beside what the walk of the listed paths finds: copied, replaced, or gone
+//! layout     a file's previous recipe as stretches with their places
+//! reread     a file of which ranges changed: previous chunks kept, cut anew around the ranges only
+//! ```
+//! What the list does not mention is neither read nor looked at: that it did not change is the list's word. Cost: the previous
+//! catalog is read and written once, the list is held in memory; beyond that only what changed.
+
+mod layout;
+mod list;
+mod merge;
+mod reread;
+
+pub use list::ChangedList;
+
+use super::plan::{Planned, Planner};
+use super::stages::Stages;
+use crate::EngineError;
+use crate::fs::{ScanDetail, ScanOptions, Scanner};
+use siltstone_store::catalog::EntryPath;
+use siltstone_store::manifest::{Manifest, Snapshot};
+use siltstone_store::recipe::Recipe;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// What changed, within the sources.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Changes {
+    /// The root of the file system is listed: nothing is copied.
+    pub(super) is_everything: bool,
+    /// What is looked at, each with all that lies beneath it; in catalog order, none beneath another.
+    pub(super) paths: Vec<EntryPath>,
+    /// Of those of which only ranges are listed: these, ascending and apart.
+    pub(super) ranges: HashMap<EntryPath, Vec<Range<u64>>>,
+}
+
+/// A file of which only ranges changed since the previous snapshot.
+pub(super) struct Patch {
+    /// What it held then.
+    pub(super) recipe: Recipe,
+    /// Its length then.
+    pub(super) size: u64,
+    /// What changed, ascending and apart. What lies beyond the shorter of both lengths changed as well.
+    pub(super) changed: Vec<Range<u64>>,
+}
+
+/// The snapshot that a list of changes builds on: the series' last, which must be of the same sources.
+pub(super) fn base<'m>(
+    manifest: Option<&'m Manifest>,
+    series: &str,
+    paths: &[Vec<u8>],
+) -> Result<&'m Snapshot, EngineError> {
+    let last = manifest.and_then(|manifest| manifest.snapshots().last());
+    let last = last.ok_or_else(|| EngineError::NoPreviousSnapshot { series: series.to_owned() })?;
+    if last.paths != paths {
+        let shown = |paths: &[Vec<u8>]| {
+            let shown: Vec<_> = paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+            shown.join(", ")
+        };
+        return Err(EngineError::OtherSources { previous: shown(&last.paths), given: shown(paths) });
+    }
+    Ok(last)
+}
+
+impl Stages<'_, '_> {
+    /// The planning stage, for a list of changes within the sources.
+    pub(super) fn plan_changes(
+        &self,
+        sources: &[PathBuf],
+        list: &ChangedList,
+        planner: Planner<'_, '_>,
+    ) -> Result<Planned, EngineError> {
+        base(Some(self.manifest), self.task.series, &self.task.paths)?;
+        let changes = list.within(&self.task.paths)?;
+        let options = self.task.options;
+        let options = ScanOptions {
+            exclude: options.exclude.clone(),
+            one_file_system: options.one_file_system,
+            detail: ScanDetail::Full,
+        };
+        let no_source = |source| EngineError::NoSource { path: sources.first().cloned().unwrap_or_default(), source };
+        if changes.is_everything {
+            return planner.run(Scanner::new(sources, options).map_err(no_source)?);
+        }
+        let scanner = Scanner::of_chosen(sources, changes.paths.clone(), options).map_err(no_source)?;
+        planner.run_changes(scanner, &changes)
+    }
+}

@@ -1,0 +1,194 @@
+//! `--read-data`: every byte of the chosen containers, each read once; of others what holds bases for them.
+//!
+//! Regions are decoded by [`crate::unfold`], in which deltas and bases wait for each other within a budget. Many containers are
+//! taken in groups, so that the plan stays small; bases that several groups need are read for each.
+
+use super::{CheckReport, ContainerDamage, SeriesCheck, answered};
+use crate::EngineError;
+use crate::chunks::{Address, ChunkSource};
+use crate::parallel::{Pool, cores};
+use crate::unfold::{GAP_BYTES_DEFAULT, Order, Plan, Sink, Tally, UnfoldSettings, Unfolded, Unfolding, Worker};
+use siltstone_store::StoreError;
+use siltstone_store::container::ContainerReader;
+use siltstone_store::region::{ChunkEntry, RegionDecoder, split_region};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Containers checked together: 32 GiB or less.
+const GROUP_CONTAINERS: usize = 2048;
+/// What may wait for bases in memory.
+const WAITING_BYTES: u64 = 128 << 20;
+
+/// Gathers what is wrong.
+struct CheckSink<'c> {
+    check: &'c SeriesCheck<'c>,
+    chunks: Arc<ChunkSource<'c>>,
+    whole: HashSet<usize>,
+    damage: Mutex<Vec<ContainerDamage>>,
+    /// Regions that are sound and cannot be decoded.
+    dependent: Mutex<Vec<(Address, Arc<StoreError>)>>,
+    containers_read: AtomicU64,
+    bytes_read: AtomicU64,
+}
+
+impl SeriesCheck<'_> {
+    /// Reads these containers whole.
+    pub(super) fn check_data(
+        &self,
+        chunks: &Arc<ChunkSource<'_>>,
+        whole: &[usize],
+        report: &mut CheckReport,
+    ) -> Result<Vec<ContainerDamage>, EngineError> {
+        let order = Order::new(self.manifest);
+        let mut whole = whole.to_vec();
+        whole.sort_by_cached_key(|at| order.rank(&chunks.record(*at)));
+        let mut damage = Vec::new();
+        std::thread::scope(|scope| {
+            let pool: Pool<'_, Worker> = Pool::start(scope, "check", cores(), cores(), || RegionDecoder::new().ok());
+            for group in whole.chunks(GROUP_CONTAINERS) {
+                damage.extend(self.check_group(&pool, chunks, &order, group, report));
+                self.unless_cancelled()?;
+            }
+            Ok(damage)
+        })
+    }
+
+    fn check_group<'env>(
+        &'env self,
+        pool: &Pool<'env, Worker>,
+        chunks: &Arc<ChunkSource<'env>>,
+        order: &Order<'_>,
+        group: &[usize],
+        report: &mut CheckReport,
+    ) -> Vec<ContainerDamage> {
+        let mut wanted = Vec::new();
+        for container in group {
+            // An index that could be opened a moment ago and cannot now is told by the visit.
+            let Ok(reader) = chunks.reader(*container) else { continue };
+            let record = chunks.record(*container);
+            for (region, entry) in reader.index().regions().iter().enumerate() {
+                if !answered(&record, entry.chunks.iter().map(|chunk| chunk.number)).is_empty() {
+                    wanted.push(Address { container: *container, region });
+                }
+            }
+        }
+        let plan = Plan::visiting(chunks, &wanted, group, order);
+        let settings = UnfoldSettings {
+            gap_bytes: GAP_BYTES_DEFAULT,
+            read_bytes_max: 16 << 20,
+            waiting_bytes_max: WAITING_BYTES,
+            spill_folder: std::env::temp_dir(),
+        };
+        let sink = CheckSink {
+            check: self,
+            chunks: chunks.clone(),
+            whole: group.iter().copied().collect(),
+            damage: Mutex::default(),
+            dependent: Mutex::default(),
+            containers_read: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+        };
+        let unfolding = Arc::new(Unfolding::new(chunks.clone(), plan, settings, Arc::<Tally>::default(), sink));
+        for ticket in unfolding.start(pool, cores()) {
+            let _: Option<()> = ticket.wait();
+        }
+        let sink = unfolding.sink();
+        report.containers_read += sink.containers_read.load(Ordering::Relaxed);
+        report.bytes_read += sink.bytes_read.load(Ordering::Relaxed);
+        let take = |mutex: &Mutex<Vec<_>>| std::mem::take(&mut *mutex.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut damage: Vec<ContainerDamage> = take(&sink.damage);
+        damage.sort_by(|a, b| (&a.object, &a.error).cmp(&(&b.object, &b.error)));
+        let dependent = std::mem::take(&mut *sink.dependent.lock().unwrap_or_else(PoisonError::into_inner));
+        damage.extend(self.unreadable(chunks, dependent));
+        damage
+    }
+}
+
+impl CheckSink<'_> {
+    fn note(&self, address: Address, error: &StoreError) {
+        let record = self.chunks.record(address.container);
+        let reader = self.chunks.reader(address.container).ok();
+        let entry = reader.as_ref().and_then(|reader| reader.index().regions().get(address.region));
+        let lost = answered(&record, entry.iter().flat_map(|entry| &entry.chunks).map(|chunk| chunk.number));
+        self.push(self.check.damaged(&record, error.to_string(), lost));
+    }
+
+    fn push(&self, damage: ContainerDamage) {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).push(damage);
+    }
+}
+
+impl Sink for CheckSink<'_> {
+    fn decoded(&self, region: Unfolded, chunks: &[ChunkEntry], plain: &[u8]) {
+        let keys = self.chunks.repository().keys();
+        let mut differing = split_region(chunks, plain)
+            .filter(|(chunk, bytes)| keys.fingerprint_of(chunk.number, bytes) != chunk.fingerprint);
+        if let Some((chunk, _)) = differing.next() {
+            let name = self.chunks.object_name(region.address.container);
+            let part = format!("region {}, chunk {}", region.address.region, chunk.number);
+            let error = StoreError::damaged(&name, part, "its content does not match its fingerprint");
+            self.note(region.address, &error);
+        }
+    }
+
+    fn failed(&self, region: Unfolded, origin: Unfolded, error: &Arc<StoreError>) {
+        // What indexes already told has been told, with all that depends on it.
+        if origin.is_fault {
+            return;
+        }
+        if region == origin {
+            self.note(region.address, error);
+        } else {
+            let mut dependent = self.dependent.lock().unwrap_or_else(PoisonError::into_inner);
+            dependent.push((region.address, error.clone()));
+        }
+    }
+
+    fn failed_too(&self, region: Unfolded, error: &StoreError) {
+        self.note(region.address, error);
+    }
+
+    fn reads_whole(&self, container: usize) -> bool {
+        self.whole.contains(&container)
+    }
+
+    /// Checks all but the regions that are needed, which come by themselves.
+    fn whole(&self, container: usize, reader: &ContainerReader, object: &[u8]) {
+        let record = self.chunks.record(container);
+        if let Err(error) = reader.check_frame(object) {
+            self.push(self.check.damaged(&record, error.to_string(), Vec::new()));
+        }
+        let mut decoder = None;
+        for (region, entry) in reader.index().regions().iter().enumerate() {
+            if !answered(&record, entry.chunks.iter().map(|chunk| chunk.number)).is_empty() {
+                continue;
+            }
+            let decoder = match &mut decoder {
+                Some(decoder) => decoder,
+                none => match RegionDecoder::new() {
+                    Ok(new) => none.insert(new),
+                    Err(_) => return,
+                },
+            };
+            if let Err(error) = reader.check_region(self.chunks.repository().keys(), region, object, decoder) {
+                self.push(self.check.damaged(&record, error.to_string(), Vec::new()));
+            }
+        }
+    }
+
+    fn visited(&self, container: usize, bytes_read: u64) {
+        if self.whole.contains(&container) {
+            self.containers_read.fetch_add(1, Ordering::Relaxed);
+            self.bytes_read.fetch_add(bytes_read, Ordering::Relaxed);
+            self.check.observer.advance(1, bytes_read);
+        }
+    }
+
+    /// The check then takes more memory; nothing is wrong with the repository.
+    fn spill_failed(&self, _: &StoreError) {}
+
+    fn is_cancelled(&self) -> bool {
+        self.check.observer.is_cancelled()
+    }
+}

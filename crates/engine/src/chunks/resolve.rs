@@ -1,0 +1,156 @@
+//! Decoding one region on demand, and before it whatever its bases lie in.
+//!
+//! ```text
+//! plan     indexes only: from the region wanted down to plain regions (or decoded ones still at hand), deepest first
+//! execute  each planned region once: decode, verify the chunks that later ones need, keep those until their last use
+//! ```
+//! Both go by lists, not by calls, so a chain may be hundreds of regions long. What is kept while it runs are the base chunks of
+//! regions whose other bases are still to come: in chains one region's, at most those along one path of the plan.
+
+use super::{Address, ChunkSource, PlainRegion};
+use siltstone_store::container::ChunkPlace;
+use siltstone_store::region::RegionDecoder;
+use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The longest chain of regions that are each other's bases.
+pub(crate) const DEPTH_MAX: usize = 4096;
+
+/// A base chunk, and where it lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BasePlace {
+    pub(crate) address: Address,
+    pub(crate) place: ChunkPlace,
+}
+
+/// A region on the way down.
+struct Frame {
+    address: Address,
+    bases: Vec<BasePlace>,
+    /// Which base is looked at next.
+    next: usize,
+}
+
+/// Regions to be decoded, each after all its bases.
+#[derive(Default)]
+struct Plan {
+    steps: Vec<(Address, Vec<BasePlace>)>,
+    /// Regions that need not be decoded.
+    at_hand: HashMap<Address, PlainRegion>,
+}
+
+impl ChunkSource<'_> {
+    /// The bases of a region, in its order, and where they lie.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] of the region if one is in no container.
+    pub(crate) fn bases_of(&self, address: Address) -> Result<Vec<BasePlace>, StoreError> {
+        let reader = self.reader(address.container)?;
+        let Some(entry) = reader.index().regions().get(address.region) else {
+            return Err(self.damaged(address, "the container has no such region"));
+        };
+        let place_of = |number: &ChunkNumber| match self.place_of(*number) {
+            Ok((container, place)) => {
+                Ok(BasePlace { address: Address { container, region: place.region }, place })
+            }
+            Err(StoreError::MissingChunk { number }) => {
+                Err(self.damaged(address, format!("its base, chunk {number}, is in no container of the series")))
+            }
+            Err(error) => Err(error),
+        };
+        entry.bases.iter().map(place_of).collect()
+    }
+
+    /// Decodes a region that is not at hand.
+    pub(super) fn resolve(&self, wanted: Address) -> Result<PlainRegion, StoreError> {
+        let plan = self.plan_region(wanted)?;
+        let mut uses: HashMap<ChunkNumber, usize> = HashMap::new();
+        let mut needed: HashMap<Address, Vec<ChunkPlace>> = HashMap::new();
+        for base in plan.steps.iter().flat_map(|(_, bases)| bases) {
+            let count = uses.entry(base.place.chunk.number).or_default();
+            *count += 1;
+            if *count == 1 {
+                needed.entry(base.address).or_default().push(base.place);
+            }
+        }
+        let mut kept: HashMap<ChunkNumber, Arc<[u8]>> = HashMap::new();
+        let keep = |kept: &mut HashMap<_, _>, address: Address, plain: &[u8]| -> Result<(), StoreError> {
+            for place in needed.get(&address).into_iter().flatten() {
+                kept.insert(place.chunk.number, Arc::from(self.verified(address.container, place, plain)?));
+            }
+            Ok(())
+        };
+        for (address, plain) in &plan.at_hand {
+            keep(&mut kept, *address, plain)?;
+        }
+        drop(plan.at_hand);
+        let mut decoder = RegionDecoder::new()?;
+        let mut last = None;
+        for (address, bases) in &plan.steps {
+            let missing = |number| self.damaged(*address, format!("its base, chunk {number}, was not decoded"));
+            let bytes = |base: &BasePlace| {
+                let number = base.place.chunk.number;
+                kept.get(&number).cloned().ok_or_else(|| missing(number))
+            };
+            let bytes = bases.iter().map(bytes).collect::<Result<Vec<Arc<[u8]>>, _>>()?;
+            let slices: Vec<&[u8]> = bytes.iter().map(AsRef::as_ref).collect();
+            let reader = self.reader(address.container)?;
+            let storage = self.repository.storage();
+            let plain = Arc::new(reader.read_region(storage, address.region, &mut decoder, &slices)?);
+            for base in bases {
+                let number = base.place.chunk.number;
+                if let Some(count) = uses.get_mut(&number) {
+                    *count -= 1;
+                    if *count == 0 {
+                        kept.remove(&number);
+                    }
+                }
+            }
+            keep(&mut kept, *address, &plain)?;
+            self.keep_region(*address, plain.clone());
+            last = Some(plain);
+        }
+        last.ok_or_else(|| self.damaged(wanted, "it was not decoded"))
+    }
+
+    /// What has to be decoded, deepest first; the region wanted comes last.
+    fn plan_region(&self, wanted: Address) -> Result<Plan, StoreError> {
+        let mut plan = Plan::default();
+        let mut on_the_way = HashSet::from([wanted]);
+        let mut planned = HashSet::new();
+        let mut frames = vec![Frame { address: wanted, bases: self.bases_of(wanted)?, next: 0 }];
+        while let Some(frame) = frames.last_mut() {
+            let Some(base) = frame.bases.get(frame.next) else {
+                on_the_way.remove(&frame.address);
+                planned.insert(frame.address);
+                plan.steps.extend(frames.pop().map(|frame| (frame.address, frame.bases)));
+                continue;
+            };
+            frame.next += 1;
+            let address = base.address;
+            if on_the_way.contains(&address) {
+                return Err(self.damaged(address, "its bases lead back to it"));
+            }
+            if planned.contains(&address) || plan.at_hand.contains_key(&address) {
+                continue;
+            }
+            if let Some(plain) = self.region_at_hand(address) {
+                plan.at_hand.insert(address, plain);
+                continue;
+            }
+            if frames.len() == DEPTH_MAX {
+                let object = self.object_name(address.container);
+                return Err(StoreError::limit(
+                    &object,
+                    "the length of a chain of bases",
+                    DEPTH_MAX as u64 + 1,
+                    DEPTH_MAX as u64,
+                ));
+            }
+            on_the_way.insert(address);
+            frames.push(Frame { address, bases: self.bases_of(address)?, next: 0 });
+        }
+        Ok(plan)
+    }
+}

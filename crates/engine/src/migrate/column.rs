@@ -1,0 +1,111 @@
+//! What is to be settled: the chunks of one column, and those that took their place.
+
+use super::MigrateOptions;
+use crate::EngineError;
+use crate::chunks::ChunkSource;
+use crate::delta::{Deltas, Likes, sketcher};
+use crate::repack::numbers_of;
+use roaring::RoaringTreemap;
+use siltstone_similar::sketch::Sketcher;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::region::split_region;
+use siltstone_store::repository::Repository;
+use siltstone_store::{ContainerId, SnapshotId};
+use std::sync::Arc;
+
+/// The share of the memory that sketches may take: an eighth.
+const LIKES_OF_MEMORY: u64 = 8;
+
+/// The chunks that died after a snapshot.
+pub(super) struct Column {
+    /// The snapshot's position.
+    pub(super) position: usize,
+    snapshot: SnapshotId,
+    /// The chunks that it was the last to need.
+    pub(super) dying: RoaringTreemap,
+    /// What may become a base: chunks that the next snapshot and the last one need, but this one does not.
+    pub(super) fresh: RoaringTreemap,
+    pub(super) likes: Likes,
+    pub(super) sketcher: Arc<dyn Sketcher>,
+}
+
+impl Column {
+    /// The column of the snapshot at `position`, which is not the last.
+    pub(super) fn new(
+        repository: &Repository,
+        manifest: &Manifest,
+        position: usize,
+        likes: Option<Likes>,
+        options: &MigrateOptions,
+    ) -> Result<Self, EngineError> {
+        let (here, next) = (manifest.necessary(position), manifest.necessary(position + 1));
+        let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
+        let dying = &here - &next;
+        let fresh = if options.deltas == Deltas::Off { RoaringTreemap::new() } else { (&next - &here) & last };
+        let sketcher = sketcher();
+        let likes = match likes {
+            Some(likes) => likes,
+            None => read_likes(repository, manifest, &fresh, &*sketcher, options)?,
+        };
+        let snapshot = manifest.snapshots().get(position).map_or(SnapshotId([0; 32]), |snapshot| snapshot.id);
+        Ok(Self { position, snapshot, dying, fresh, likes, sketcher })
+    }
+
+    /// The containers that answer for any of its chunks, in the order in which they were written.
+    pub(super) fn containers(&self, manifest: &Manifest) -> Vec<ContainerId> {
+        let holds = |record: &&siltstone_store::container::ContainerRecord| {
+            record.chunks.iter().any(|run| self.dying.range_cardinality(run.range()) > 0)
+        };
+        let mut ids: Vec<_> = manifest.containers.iter().filter(holds).map(|record| record.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Notes that the column is settled. Chains are bounded from here on only for what the last snapshot needs.
+    pub(super) fn settle(&self, manifest: &mut Manifest) {
+        manifest.unsettled.remove(&self.snapshot);
+        let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
+        manifest.heights.iter_mut().for_each(|height| *height &= &last);
+        while manifest.heights.last().is_some_and(RoaringTreemap::is_empty) {
+            manifest.heights.pop();
+        }
+    }
+}
+
+/// Reads chunks for their sketches.
+fn read_likes(
+    repository: &Repository,
+    manifest: &Manifest,
+    numbers: &RoaringTreemap,
+    sketcher: &dyn Sketcher,
+    options: &MigrateOptions,
+) -> Result<Likes, EngineError> {
+    let mut likes = Likes::within(options.memory_bytes / LIKES_OF_MEMORY);
+    let chunks = ChunkSource::new(repository, manifest);
+    for (at, record) in manifest.containers.iter().enumerate() {
+        let wanted = numbers_of(record) & numbers;
+        if wanted.is_empty() {
+            continue;
+        }
+        let reader = chunks.reader(at)?;
+        for (region, entry) in reader.index().regions().iter().enumerate() {
+            if entry.chunks.iter().all(|chunk| !wanted.contains(chunk.number.0)) {
+                continue;
+            }
+            match chunks.region(at, region) {
+                Ok(plain) => {
+                    let members = split_region(&entry.chunks, &plain);
+                    for (chunk, bytes) in members.filter(|(chunk, _)| wanted.contains(chunk.number.0)) {
+                        if let Some(sketch) = sketcher.sketch(bytes) {
+                            likes.insert(chunk.number.0, &sketch);
+                        }
+                    }
+                }
+                // Nothing will be encoded against it.
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(likes)
+}

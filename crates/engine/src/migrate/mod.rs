@@ -1,0 +1,236 @@
+//! Migration: what a backup left behind is encoded against what took its place, and laid where its lifecycle ends.
+//!
+//! A chunk *dies* when the snapshot before the last needs it and the last does not. Its lifecycle is then final, but for what is
+//! forgotten later. Container by container of those that hold dying chunks:
+//!
+//! 1. Each dying chunk that resembles a new one becomes part of a region delta (policy [`Deltas::Reverse`]), in a container of its
+//!    category; here it is superseded.
+//! 2. A container of which more than the threshold is superseded, or dead beside what lives on, is split: survivors go on with
+//!    survivors, dead chunks into their category. Below the threshold it stays as it is, and counts in the newer column. With
+//!    threshold 0 no container ever mixes categories: the layout of MeGA (ATC 2022, section 4.3).
+//!
+//! What all chunks of a container live on, or die with, moves by name alone: where it belongs is known from the manifest's bitmaps.
+//!
+//! New containers are durable and committed before the old ones go; a stop at any point leaves the last manifest true, with the
+//! snapshot still among those to be settled. Work is done in pieces of [`PIECE_BYTES`], each with a commit of its own, so that little is
+//! done again, and little room is needed beside what is there.
+
+mod column;
+mod piece;
+
+use crate::delta::{Deltas, Likes};
+use crate::fs::{Problem, ProblemKind};
+use crate::lease::{is_dead, now, this_holder};
+use crate::{EngineError, Observer};
+use column::Column;
+use piece::{Piece, Stopped};
+use siltstone_store::repository::Repository;
+use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, newest_manifest};
+
+/// Bytes of old containers that are worked on between two commits.
+const PIECE_BYTES: u64 = 1 << 30;
+
+/// The share of a container that may be superseded or dead before it is split, unless another is asked for.
+pub const MIGRATE_THRESHOLD_DEFAULT: f64 = 0.25;
+
+/// How to migrate.
+#[derive(Clone, Debug)]
+pub struct MigrateOptions {
+    /// Which way deltas point.
+    pub deltas: Deltas,
+    /// The share of a container that may be superseded or dead before it is split (0 ..= 1).
+    pub threshold: f64,
+    /// Compression level of zstd.
+    pub compression_level: i32,
+    /// Bytes of memory to stay below.
+    pub memory_bytes: u64,
+    /// Take over a lease whose holder cannot be seen from here.
+    pub take_over: bool,
+    /// Who does it, recorded in the lease.
+    pub user: String,
+}
+
+/// What migration did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MigrateSummary {
+    /// Snapshots whose chunks were settled.
+    pub settled: u64,
+    /// Bytes of the containers written.
+    pub bytes_written: u64,
+    /// Bytes of the containers deleted.
+    pub bytes_deleted: u64,
+    /// Containers written.
+    pub containers_written: u64,
+    /// Containers deleted.
+    pub containers_deleted: u64,
+    /// Chunks that became part of a delta.
+    pub deltas_kept: u64,
+    /// Chunks that resemble another, but stay whole because a delta would not be smaller.
+    pub deltas_rejected: u64,
+}
+
+impl MigrateSummary {
+    fn add(&mut self, other: &Self) {
+        self.settled += other.settled;
+        self.bytes_written += other.bytes_written;
+        self.bytes_deleted += other.bytes_deleted;
+        self.containers_written += other.containers_written;
+        self.containers_deleted += other.containers_deleted;
+        self.deltas_kept += other.deltas_kept;
+        self.deltas_rejected += other.deltas_rejected;
+    }
+}
+
+/// Settles all series that have something to settle: what `silt maintain` does.
+///
+/// # Errors
+/// What stops it as a whole; if one series of several fails, that is reported as a problem.
+pub fn maintain(
+    repository: &Repository,
+    options: &MigrateOptions,
+    observer: &dyn Observer,
+) -> Result<MigrateSummary, EngineError> {
+    let mut summary = MigrateSummary::default();
+    for series in repository.series()? {
+        let Some(stored) = newest_manifest(repository, series)? else {
+            continue;
+        };
+        if stored.manifest.unsettled.is_empty() {
+            continue;
+        }
+        match maintain_series(repository, &stored.manifest.name, options, observer) {
+            Ok(done) => summary.add(&done),
+            Err(EngineError::Interrupted) => return Err(EngineError::Interrupted),
+            Err(error) => observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, error)),
+        }
+    }
+    Ok(summary)
+}
+
+fn maintain_series(
+    repository: &Repository,
+    series_name: &str,
+    options: &MigrateOptions,
+    observer: &dyn Observer,
+) -> Result<MigrateSummary, EngineError> {
+    let request = LeaseRequest {
+        series_name,
+        holder: this_holder(&options.user),
+        purpose: "maintain",
+        now: now(),
+        is_dead: &is_dead,
+        take_over: options.take_over,
+        reserve: ReserveUse::Keep,
+    };
+    let mut writer = SeriesWriter::acquire(repository, &request)?;
+    match settle(repository, &mut writer, None, options, observer) {
+        Ok(summary) => {
+            let settled = writer.manifest().clone();
+            writer.commit(settled, false, now())?;
+            Ok(summary)
+        }
+        Err(error) => {
+            let _ = writer.abandon(now());
+            Err(error)
+        }
+    }
+}
+
+/// Settles what is unsettled in a series, newest first. `likes` are the chunks of the last snapshot that the one before it lacks, by
+/// their sketches; without them they are read again. The lease is kept.
+///
+/// # Errors
+/// Of the repository, or because the user asked to stop; what is settled by then stays so. A container that is damaged is reported and
+/// left as it is.
+pub(crate) fn settle(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    mut likes: Option<Likes>,
+    options: &MigrateOptions,
+    observer: &dyn Observer,
+) -> Result<MigrateSummary, EngineError> {
+    let mut summary = MigrateSummary::default();
+    let last = writer.manifest().snapshots().len().saturating_sub(1);
+    let unsettled = |writer: &SeriesWriter<'_>, position: usize| {
+        let manifest = writer.manifest();
+        manifest.snapshots().get(position).is_some_and(|snapshot| manifest.unsettled.contains(&snapshot.id))
+    };
+    for position in (0..last).rev() {
+        // What is known of the newest chunks is not known of earlier ones.
+        let likes = if position + 1 == last { likes.take() } else { None };
+        if unsettled(writer, position) {
+            summary.add(&settle_column(repository, writer, position, likes, options, observer)?);
+        }
+    }
+    Ok(summary)
+}
+
+fn settle_column(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    position: usize,
+    likes: Option<Likes>,
+    options: &MigrateOptions,
+    observer: &dyn Observer,
+) -> Result<MigrateSummary, EngineError> {
+    let column = Column::new(repository, writer.manifest(), position, likes, options)?;
+    let mut summary = MigrateSummary { settled: 1, ..MigrateSummary::default() };
+    let mut left = column.containers(writer.manifest());
+    let mut is_last = false;
+    while !is_last {
+        let mut bytes = 0;
+        let fits = |record: &siltstone_store::container::ContainerRecord| {
+            let is_first = bytes == 0;
+            bytes += record.object_bytes;
+            is_first || bytes <= PIECE_BYTES
+        };
+        let count = left.iter().copied().take_while({
+            let mut fits = fits;
+            let containers = &writer.manifest().containers;
+            move |id| containers.iter().find(|record| record.id == *id).is_none_or(&mut fits)
+        });
+        let count = count.count();
+        let mut piece_of: Vec<_> = left.drain(..count).collect();
+        is_last = left.is_empty();
+        let piece = loop {
+            if observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            match piece::make(repository, writer, &column, &piece_of, options) {
+                Ok(piece) => break piece,
+                Err(Stopped { at: Some(at), error })
+                    if (error.is_damage() || error.is_not_found()) && at < piece_of.len() =>
+                {
+                    let id = piece_of.remove(at);
+                    let name = siltstone_store::storage::ObjectName::Container(writer.series(), id).to_string();
+                    let reason = format!("{error}; it is kept as it is");
+                    observer.problem(&Problem::object(name, ProblemKind::Damaged, reason));
+                }
+                Err(Stopped { error, .. }) => return Err(error.into()),
+            }
+        };
+        summary.add(&commit_piece(writer, &column, piece, is_last)?);
+    }
+    Ok(summary)
+}
+
+/// Commits a piece, then deletes the containers it replaces.
+fn commit_piece(
+    writer: &mut SeriesWriter<'_>,
+    column: &Column,
+    piece: Piece,
+    is_last: bool,
+) -> Result<MigrateSummary, EngineError> {
+    let mut summary = piece.summary();
+    let mut next = piece.apply(writer.manifest(), column);
+    if is_last {
+        column.settle(&mut next);
+    }
+    let kept: std::collections::HashSet<_> = next.containers.iter().map(|record| record.id).collect();
+    let gone: Vec<_> = writer.manifest().containers.iter().filter(|record| !kept.contains(&record.id)).cloned().collect();
+    summary.containers_deleted = gone.len() as u64;
+    summary.bytes_deleted = gone.iter().map(|record| record.object_bytes).sum();
+    writer.commit(next, true, now())?;
+    writer.delete(&gone.iter().map(|record| record.id).collect::<Vec<_>>())?;
+    Ok(summary)
+}

@@ -1,0 +1,259 @@
+//! A piece of a migration: some containers worked through, and what the manifest says afterwards.
+
+use super::column::Column;
+use super::{MigrateOptions, MigrateSummary};
+use crate::chunks::ChunkSource;
+use crate::delta::{Deltas, closure};
+use crate::lifecycle::{Lifecycle, lifecycles};
+use crate::pack::ContainerSink;
+use crate::parallel::{Pool, cores};
+use crate::repack::{Class, Link, Move, Repacked, Repacker, Standing, keep_numbers, numbers_of};
+use roaring::RoaringTreemap;
+use siltstone_similar::region::Offer;
+use siltstone_store::container::{ContainerKind, ContainerRecord};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::region::RegionEncoder;
+use siltstone_store::repository::Repository;
+use siltstone_store::series::SeriesWriter;
+use siltstone_store::{ChunkNumber, ContainerId, StoreError};
+use std::collections::{BTreeMap, HashMap};
+
+/// Bases looked up for each chunk.
+const CANDIDATES: usize = 2;
+
+/// Why a piece could not be made, and at which of its containers if at one.
+pub(super) struct Stopped {
+    pub(super) at: Option<usize>,
+    pub(super) error: StoreError,
+}
+
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self { at: None, error }
+    }
+}
+
+/// What came of some containers.
+pub(super) struct Piece {
+    repacked: Repacked,
+    /// What each container worked on answers for from now on.
+    left: HashMap<ContainerId, RoaringTreemap>,
+    /// The bases that came to be needed, by the first snapshot that needs them.
+    bases: BTreeMap<usize, RoaringTreemap>,
+}
+
+/// Works through `containers`; the new ones are handed to the writer, nothing is committed.
+pub(super) fn make(
+    repository: &Repository,
+    writer: &SeriesWriter<'_>,
+    column: &Column,
+    containers: &[ContainerId],
+    options: &MigrateOptions,
+) -> Result<Piece, Stopped> {
+    let manifest = writer.manifest();
+    let chunks = ChunkSource::new(repository, manifest);
+    let (sink, level): (&dyn ContainerSink, _) = (writer, options.compression_level);
+    let (repacked, left) = std::thread::scope(|scope| {
+        let encoders = Pool::start(scope, "encode", cores(), cores(), || RegionEncoder::new(level).ok());
+        let is_exact = options.threshold <= 0.0;
+        let repacker = Repacker::new(&chunks, encoders, manifest.series, sink, is_exact);
+        let mut work = Work { manifest, chunks: &chunks, column, options, is_exact, repacker, left: HashMap::new() };
+        for (at, id) in containers.iter().enumerate() {
+            work.container(*id).map_err(|error| Stopped { at: Some(at), error })?;
+        }
+        let Work { repacker, left, .. } = work;
+        Ok::<_, Stopped>((repacker.finish()?, left))
+    })?;
+    let mut bases: BTreeMap<usize, RoaringTreemap> = BTreeMap::new();
+    for Link { row, bases: of_link, .. } in &repacked.links {
+        bases.entry(*row).or_default().extend(of_link.iter().map(|base| base.0));
+    }
+    for of_row in bases.values_mut() {
+        *of_row = closure(&chunks, of_row)?;
+    }
+    Ok(Piece { repacked, left, bases })
+}
+
+/// Working through containers.
+struct Work<'w> {
+    manifest: &'w Manifest,
+    chunks: &'w ChunkSource<'w>,
+    column: &'w Column,
+    options: &'w MigrateOptions,
+    is_exact: bool,
+    repacker: Repacker<'w>,
+    left: HashMap<ContainerId, RoaringTreemap>,
+}
+
+impl Work<'_> {
+    fn container(&mut self, id: ContainerId) -> Result<(), StoreError> {
+        let found = self.manifest.containers.iter().enumerate().find(|(_, record)| record.id == id);
+        let Some((at, record)) = found else {
+            return Ok(());
+        };
+        let served = numbers_of(record);
+        let found = lifecycles(self.manifest, &served);
+        let taken = match self.options.deltas {
+            Deltas::Off => RoaringTreemap::new(),
+            Deltas::Reverse { depth } => self.take_deltas(at, record.kind, &(&served & &self.column.dying), &found, depth)?,
+        };
+        let left = &served - &taken;
+        let survivors = &left - &self.column.dying;
+        let useful = if survivors.is_empty() { left.len() } else { survivors.len() };
+        if exceeds(record.held - useful, record.held, self.options.threshold) {
+            let (column, is_exact) = (self.column, self.is_exact);
+            let class_of = |number: ChunkNumber| {
+                let lifecycle = found.get(&number.0).filter(|_| left.contains(number.0))?;
+                Some(class(record.kind, *lifecycle, column, is_exact))
+            };
+            // What is lost once more in splitting is far less than what was lost before it.
+            let tolerated = self.options.threshold / 4.0;
+            self.repacker.take_container(at, tolerated, class_of)?;
+            self.left.insert(id, RoaringTreemap::new());
+        } else if !taken.is_empty() {
+            self.left.insert(id, left);
+        }
+        Ok(())
+    }
+
+    /// Hands dying chunks that resemble new ones on to become deltas; gives their numbers.
+    fn take_deltas(
+        &mut self,
+        container: usize,
+        kind: ContainerKind,
+        dying: &RoaringTreemap,
+        lifecycles: &HashMap<u64, Lifecycle>,
+        depth: u32,
+    ) -> Result<RoaringTreemap, StoreError> {
+        let mut taken = RoaringTreemap::new();
+        let reader = self.chunks.reader(container)?;
+        for (at, region) in reader.index().regions().iter().enumerate() {
+            let is_dying = |number: ChunkNumber| dying.contains(number.0);
+            if !region.bases.is_empty() || !region.chunks.iter().any(|chunk| is_dying(chunk.number)) {
+                continue;
+            }
+            let plain = self.chunks.region(container, at)?;
+            let places = reader.index().places().iter().filter(|place| place.region == at);
+            for place in places.filter(|place| is_dying(place.chunk.number)) {
+                let number = place.chunk.number;
+                let height = height_of(self.manifest, number);
+                let Some(lifecycle) = lifecycles.get(&number.0).filter(|_| height < depth) else {
+                    continue;
+                };
+                let bytes = self.chunks.verified(container, place, &plain)?;
+                let offers = self.offers(kind, bytes)?;
+                if offers.is_empty() {
+                    continue;
+                }
+                let class = class(kind, *lifecycle, self.column, self.is_exact);
+                let standing = Standing { row: lifecycle.row, height };
+                self.repacker.push(class, place.chunk, bytes, Move::Against(offers), standing)?;
+                taken.insert(number.0);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// The new chunks that a dying one resembles, likest first.
+    fn offers(&self, kind: ContainerKind, bytes: &[u8]) -> Result<Vec<Offer<ChunkNumber>>, StoreError> {
+        let Some(sketch) = self.column.sketcher.sketch(bytes) else {
+            return Ok(Vec::new());
+        };
+        let found = self.column.likes.find(&sketch, CANDIDATES).into_iter();
+        let fresh = found.filter(|found| {
+            self.column.fresh.contains(found.number) && ContainerKind::of(ChunkNumber(found.number)) == kind
+        });
+        fresh
+            .map(|found| {
+                let number = ChunkNumber(found.number);
+                let (_, place) = self.chunks.place_of(number)?;
+                let weight = u32::try_from(found.matches).unwrap_or(u32::MAX);
+                Ok(Offer { number, bytes: place.chunk.length as usize, weight })
+            })
+            .collect()
+    }
+}
+
+/// With what a chunk of this lifecycle is laid.
+fn class(kind: ContainerKind, lifecycle: Lifecycle, column: &Column, is_exact: bool) -> Class {
+    let is_open = lifecycle.column > column.position;
+    let rows = if is_exact {
+        lifecycle.category()
+    } else if is_open {
+        0
+    } else {
+        // Rows of like age share containers: what was needed by one snapshot only, by up to 2, 4, 8, ...
+        (lifecycle.column - lifecycle.row + 1).next_power_of_two().ilog2()
+    };
+    Class { kind, is_open, rows }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn exceeds(part: u64, whole: u64, share: f64) -> bool {
+    part > 0 && part as f64 > share * whole as f64
+}
+
+/// The longest chain of deltas that hangs on a chunk.
+fn height_of(manifest: &Manifest, number: ChunkNumber) -> u32 {
+    let found = manifest.heights.iter().position(|height| height.contains(number.0));
+    found.and_then(|at| u32::try_from(at + 1).ok()).unwrap_or(0)
+}
+
+impl Piece {
+    pub(super) fn summary(&self) -> MigrateSummary {
+        let written = &self.repacked.packed.containers;
+        MigrateSummary {
+            bytes_written: self.repacked.packed.object_bytes(),
+            containers_written: written.len() as u64,
+            deltas_kept: self.repacked.deltas_kept,
+            deltas_rejected: self.repacked.deltas_rejected,
+            ..MigrateSummary::default()
+        }
+    }
+
+    /// The manifest after it.
+    pub(super) fn apply(&self, manifest: &Manifest, column: &Column) -> Manifest {
+        let mut next = manifest.clone();
+        for record in &mut next.containers {
+            if let Some(left) = self.left.get(&record.id) {
+                keep_numbers(record, |_| left.clone());
+            }
+        }
+        next.containers.retain(|record: &ContainerRecord| !record.chunks.is_empty());
+        next.containers.extend(self.repacked.packed.containers.iter().cloned());
+        let mut needed = RoaringTreemap::new();
+        next.extend_necessary(|position, _| {
+            if position > column.position {
+                return RoaringTreemap::new();
+            }
+            if let Some(bases) = self.bases.get(&position) {
+                needed |= bases;
+            }
+            needed.clone()
+        });
+        for link in &self.repacked.links {
+            raise(&mut next.heights, link);
+        }
+        next
+    }
+}
+
+/// Raises the bases of a delta above what hangs on its chunks.
+fn raise(heights: &mut Vec<RoaringTreemap>, link: &Link) {
+    let wanted = link.height as usize;
+    if heights.len() <= wanted {
+        heights.resize(wanted + 1, RoaringTreemap::new());
+    }
+    for base in &link.bases {
+        let found = heights.iter().position(|height| height.contains(base.0));
+        if found.is_some_and(|found| found >= wanted) {
+            continue;
+        }
+        if let Some(lower) = found.and_then(|found| heights.get_mut(found)) {
+            lower.remove(base.0);
+        }
+        if let Some(height) = heights.get_mut(wanted) {
+            height.insert(base.0);
+        }
+    }
+}

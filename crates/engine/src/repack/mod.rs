@@ -1,0 +1,331 @@
+//! Moving chunks from container to container, region by region: what is moved whole is sealed anew and not decompressed, of the rest
+//! the chunks that are still needed are gathered and encoded again. Migration and `forget` both end here.
+//!
+//! The result depends on what is given and in which order, never on the number of threads: what they encode is taken in the order in
+//! which it was handed to them.
+
+mod categories;
+
+pub(crate) use categories::Class;
+
+use crate::chunks::ChunkSource;
+use crate::pack::{ContainerSink, Packed};
+use crate::parallel::{Pool, Ticket};
+use categories::Categories;
+use roaring::RoaringTreemap;
+use siltstone_similar::region::{Offer, choose_bases};
+use siltstone_store::container::ContainerRecord;
+use siltstone_store::region::{Base, ChunkEntry, Codec, EncodedRegion, RegionEncoder, split_region};
+use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Regions being encoded at a time.
+const REGIONS_AHEAD_MAX: usize = 6;
+/// Text of a delta, bytes: longer ones gain 2 % and cost a reader more.
+const DELTA_REGION_BYTES_TARGET: usize = 512 << 10;
+/// Bases of a delta, in bytes of its text. Less room costs most: a member's only base may be missing.
+const BASES_OF_TEXT: usize = 3;
+/// A delta of more than this share of its text is held against the plain region.
+const DOUBTFUL_SHARE: usize = 4;
+
+/// Encoders of regions, one for each worker; none where memory ran out.
+pub(crate) type Encoders<'env> = Pool<'env, Option<RegionEncoder>>;
+
+/// How a chunk goes on to another container.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    /// As it is.
+    Plain,
+    /// As part of a delta against some of these.
+    Against(Vec<Offer<ChunkNumber>>),
+}
+
+/// A delta that was made: what it hangs on.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    /// The first snapshot that needs any of its chunks.
+    pub(crate) row: usize,
+    /// The longest chain of deltas that hangs on its chunks.
+    pub(crate) height: u32,
+    /// Its bases.
+    pub(crate) bases: Vec<ChunkNumber>,
+}
+
+/// What is known of a chunk that becomes part of a delta.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) row: usize,
+    pub(crate) height: u32,
+}
+
+/// What repacking made.
+#[derive(Debug, Default)]
+pub(crate) struct Repacked {
+    /// The new containers.
+    pub(crate) packed: Packed,
+    /// Its deltas.
+    pub(crate) links: Vec<Link>,
+    /// Chunks in deltas.
+    pub(crate) deltas_kept: u64,
+    /// Chunks whose delta was not worth it.
+    pub(crate) deltas_rejected: u64,
+}
+
+/// Chunks gathered for one region.
+struct Open {
+    chunks: Vec<ChunkEntry>,
+    plain: Vec<u8>,
+    offers: Vec<Vec<Offer<ChunkNumber>>>,
+    standing: Standing,
+}
+
+struct Encoding {
+    class: Class,
+    standing: Standing,
+    ticket: Ticket<Result<EncodedRegion, StoreError>>,
+    was_offered: bool,
+}
+
+/// Takes chunks and makes containers.
+pub(crate) struct Repacker<'e> {
+    chunks: &'e ChunkSource<'e>,
+    encoders: Encoders<'e>,
+    categories: Categories<'e>,
+    /// By class, and for deltas by how high the chains on them are: a delta is as high as its highest member.
+    open: BTreeMap<(Class, Option<u32>), Open>,
+    encoding: VecDeque<Encoding>,
+    repacked: Repacked,
+}
+
+impl<'e> Repacker<'e> {
+    /// A repacker of chunks that `chunks` finds.
+    pub(crate) fn new(
+        chunks: &'e ChunkSource<'e>,
+        encoders: Encoders<'e>,
+        series: siltstone_store::SeriesId,
+        sink: &'e dyn ContainerSink,
+        is_exact: bool,
+    ) -> Self {
+        let keys = chunks.repository().keys();
+        Self {
+            chunks,
+            encoders,
+            categories: Categories::new(keys, series, sink, is_exact),
+            open: BTreeMap::new(),
+            encoding: VecDeque::new(),
+            repacked: Repacked::default(),
+        }
+    }
+
+    /// Takes what `class_of` keeps of a container, each chunk to its class. A region of open chunks that loses at most `tolerated` of
+    /// them, and whose others are of one class, is copied as it is.
+    pub(crate) fn take_container(
+        &mut self,
+        container: usize,
+        tolerated: f64,
+        class_of: impl Fn(ChunkNumber) -> Option<Class>,
+    ) -> Result<(), StoreError> {
+        let reader = self.chunks.reader(container)?;
+        let storage = self.chunks.repository().storage();
+        for (at, region) in reader.index().regions().iter().enumerate() {
+            let classes: Vec<_> = region.chunks.iter().map(|chunk| class_of(chunk.number)).collect();
+            let Some(class) = classes.iter().copied().flatten().next() else {
+                continue;
+            };
+            let lost = classes.iter().filter(|found| found.is_none()).count();
+            let is_one = classes.iter().flatten().all(|found| *found == class);
+            let tolerated = if class.is_open { tolerated } else { 0.0 };
+            if is_one && is_tolerable(lost, classes.len(), tolerated) {
+                let gone = region.chunks.iter().zip(&classes).filter(|(_, class)| class.is_none());
+                let gone = gone.map(|(chunk, _)| chunk.number).collect();
+                self.categories.push(class, reader.copy_region(storage, at)?, gone)?;
+                continue;
+            }
+            let plain = self.chunks.region(container, at)?;
+            reader.verify_region(self.chunks.repository().keys(), at, &plain)?;
+            let members = split_region(&region.chunks, &plain).zip(&classes);
+            let members = members.filter_map(|(member, class)| class.map(|class| (member, class)));
+            if region.bases.is_empty() {
+                for ((chunk, bytes), class) in members {
+                    self.push(class, chunk, bytes, Move::Plain, Standing::default())?;
+                }
+            } else {
+                self.split_delta(&region.bases, members.collect())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one chunk.
+    pub(crate) fn push(
+        &mut self,
+        class: Class,
+        chunk: ChunkEntry,
+        bytes: &[u8],
+        how: Move,
+        standing: Standing,
+    ) -> Result<(), StoreError> {
+        let (key, offers, target) = match how {
+            Move::Plain => ((class, None), None, class.kind.region_bytes_target()),
+            Move::Against(offers) => {
+                let bucket = standing.height.checked_ilog2().map_or(0, |log| log + 1);
+                ((class, Some(bucket)), Some(offers), DELTA_REGION_BYTES_TARGET)
+            }
+        };
+        // Numbers ascend within a region; what comes need not be in order.
+        let is_full = |open: &Open| {
+            let ascends = open.chunks.last().is_none_or(|last| last.number < chunk.number);
+            !ascends || (!open.plain.is_empty() && open.plain.len() + bytes.len() > target)
+        };
+        if self.open.get(&key).is_some_and(is_full) {
+            self.flush(key)?;
+        }
+        let empty = || Open {
+            chunks: Vec::new(),
+            plain: Vec::with_capacity(target),
+            offers: Vec::new(),
+            standing: Standing { row: usize::MAX, height: 0 },
+        };
+        let open = self.open.entry(key).or_insert_with(empty);
+        open.chunks.push(chunk);
+        open.plain.extend_from_slice(bytes);
+        open.offers.extend(offers);
+        open.standing.row = open.standing.row.min(standing.row);
+        open.standing.height = open.standing.height.max(standing.height);
+        Ok(())
+    }
+
+    /// Parts of a delta go on as deltas against the same bases.
+    fn split_delta(
+        &mut self,
+        bases: &[ChunkNumber],
+        members: Vec<((ChunkEntry, &[u8]), Class)>,
+    ) -> Result<(), StoreError> {
+        let mut by_class: BTreeMap<Class, (Vec<ChunkEntry>, Vec<u8>)> = BTreeMap::new();
+        for ((chunk, bytes), class) in members {
+            let (chunks, plain) = by_class.entry(class).or_default();
+            chunks.push(chunk);
+            plain.extend_from_slice(bytes);
+        }
+        for (class, (chunks, plain)) in by_class {
+            self.encode(class, Standing::default(), bases, chunks, plain, false)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, key: (Class, Option<u32>)) -> Result<(), StoreError> {
+        let Some(open) = self.open.remove(&key) else {
+            return Ok(());
+        };
+        let offers: Vec<&[Offer<ChunkNumber>]> = open.offers.iter().map(Vec::as_slice).collect();
+        let bases = choose_bases(&offers, BASES_OF_TEXT * open.plain.len());
+        self.encode(key.0, open.standing, &bases, open.chunks, open.plain, key.1.is_some())
+    }
+
+    fn encode(
+        &mut self,
+        class: Class,
+        standing: Standing,
+        bases: &[ChunkNumber],
+        chunks: Vec<ChunkEntry>,
+        plain: Vec<u8>,
+        was_offered: bool,
+    ) -> Result<(), StoreError> {
+        while self.encoding.len() >= REGIONS_AHEAD_MAX {
+            self.take_encoded()?;
+        }
+        let mut found = Vec::with_capacity(bases.len());
+        for base in bases {
+            match self.chunks.with_chunk(*base, <[u8]>::to_vec) {
+                Ok(bytes) => found.push((*base, bytes)),
+                // What is offered is a choice; what a chunk hangs on already is none.
+                Err(error) if was_offered && error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let ticket = self.encoders.submit(move |encoder| {
+            let encoder = encoder.as_mut().ok_or_else(out_of_memory)?;
+            let bases: Vec<_> = found.iter().map(|(number, bytes)| Base { number: *number, bytes }).collect();
+            encode_region(encoder, &bases, chunks, &plain)
+        });
+        self.encoding.push_back(Encoding { class, standing, ticket, was_offered });
+        Ok(())
+    }
+
+    /// Waits for the region that was handed out first.
+    fn take_encoded(&mut self) -> Result<(), StoreError> {
+        let Some(Encoding { class, standing, ticket, was_offered }) = self.encoding.pop_front() else {
+            return Ok(());
+        };
+        let region = ticket.wait().ok_or_else(out_of_memory)??;
+        if was_offered {
+            let count = region.chunks.len() as u64;
+            if region.bases.is_empty() {
+                self.repacked.deltas_rejected += count;
+            } else {
+                self.repacked.deltas_kept += count;
+                let Standing { row, height } = standing;
+                self.repacked.links.push(Link { row, height, bases: region.bases.clone() });
+            }
+        }
+        self.categories.push(class, region, Vec::new())
+    }
+
+    /// Encodes what is gathered and hands over what is open.
+    pub(crate) fn finish(mut self) -> Result<Repacked, StoreError> {
+        while let Some((key, _)) = self.open.first_key_value() {
+            let key = *key;
+            self.flush(key)?;
+        }
+        while !self.encoding.is_empty() {
+            self.take_encoded()?;
+        }
+        Ok(Repacked { packed: self.categories.finish()?, ..self.repacked })
+    }
+}
+
+/// A region against its bases, or plain where they do not help.
+fn encode_region(
+    encoder: &mut RegionEncoder,
+    bases: &[Base<'_>],
+    chunks: Vec<ChunkEntry>,
+    plain: &[u8],
+) -> Result<EncodedRegion, StoreError> {
+    let delta = encoder.encode_against(bases, chunks, plain)?;
+    let is_doubtful = delta.codec == Codec::Raw || delta.payload.len() * DOUBTFUL_SHARE > plain.len();
+    if bases.is_empty() || !is_doubtful {
+        return Ok(delta);
+    }
+    let whole = encoder.encode(delta.chunks.clone(), plain)?;
+    Ok(if whole.payload.len() <= delta.payload.len() { whole } else { delta })
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn is_tolerable(lost: usize, of: usize, tolerated: f64) -> bool {
+    lost == 0 || lost as f64 <= tolerated * of as f64
+}
+
+fn out_of_memory() -> StoreError {
+    StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }
+}
+
+/// The numbers a container answers for.
+pub(crate) fn numbers_of(record: &ContainerRecord) -> RoaringTreemap {
+    let mut numbers = RoaringTreemap::new();
+    for run in &record.chunks {
+        numbers.insert_range(run.range());
+    }
+    numbers
+}
+
+/// Changes which numbers a container answers for.
+pub(crate) fn keep_numbers(record: &mut ContainerRecord, change: impl FnOnce(RoaringTreemap) -> RoaringTreemap) {
+    let mut runs: Vec<ChunkRun> = Vec::new();
+    for number in change(numbers_of(record)) {
+        match runs.last_mut() {
+            Some(run) if run.first.0 + run.count == number => run.count += 1,
+            _ => runs.push(ChunkRun { first: ChunkNumber(number), count: 1 }),
+        }
+    }
+    record.chunks = runs;
+}

@@ -1,0 +1,198 @@
+//! Fetching what a batch needs: its placements sorted by region, unfolded with all bases, each container visited once.
+//!
+//! What the workers decode comes back as a [`Sink`](unfold::Sink) call per region and is placed at once. Regions whose container has
+//! vanished (a migration or a `forget` beside us) are gathered, and planned again once the batch is done, by the newest manifest:
+//! chunk numbers do not move.
+
+use super::batch::{Batch, Placement};
+use super::place::Placing;
+use crate::EngineError;
+use crate::chunks::{Address, ChunkSource};
+use crate::fs::{Problem, ProblemKind};
+use crate::parallel::{Pool, Ticket};
+use crate::unfold::{Order, Plan, Sink, Tally, UnfoldSettings, Unfolded, Unfolding, Worker};
+use siltstone_store::region::ChunkEntry;
+use siltstone_store::{ContainerId, StoreError};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How often the remainder of a batch is planned anew because containers went on vanishing.
+const REPLANS_MAX: u32 = 8;
+/// The least and the most that one range read brings, whatever memory there is (one longer region excepted).
+const READ_BYTES: std::ops::RangeInclusive<u64> = (1 << 20)..=(16 << 20);
+
+/// How batches are fetched, and what that took.
+pub(super) struct Fetching<'m> {
+    pub(super) order: Order<'m>,
+    pub(super) settings: UnfoldSettings,
+    pub(super) workers: usize,
+    pub(super) tally: Arc<Tally>,
+    needed: Mutex<HashSet<ContainerId>>,
+}
+
+impl<'m> Fetching<'m> {
+    /// Memory is shared out: half to two batches and their plans, a quarter to what waits for bases, an eighth to range reads.
+    pub(super) fn new(order: Order<'m>, memory_bytes: u64, gap_bytes: u64, workers: usize, target: &Path) -> Self {
+        let read_bytes = memory_bytes / 8 / workers.max(1) as u64;
+        let settings = UnfoldSettings {
+            gap_bytes,
+            read_bytes_max: read_bytes.clamp(*READ_BYTES.start(), *READ_BYTES.end()),
+            waiting_bytes_max: memory_bytes / 4,
+            spill_folder: target.to_owned(),
+        };
+        Self { order, settings, workers, tally: Arc::default(), needed: Mutex::default() }
+    }
+
+    /// What one batch may take.
+    pub(super) fn batch_bytes(memory_bytes: u64) -> u64 {
+        memory_bytes / 4
+    }
+
+    /// Different containers that anything was read of.
+    pub(super) fn containers_needed(&self) -> u64 {
+        self.needed.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+    }
+}
+
+/// A batch being worked on.
+pub(super) struct Running<'env> {
+    unfolding: Arc<Unfolding<'env, PlacingSink<'env>>>,
+    tickets: Vec<Ticket<()>>,
+}
+
+/// Places what is decoded for a batch.
+pub(super) struct PlacingSink<'env> {
+    placing: &'env Placing<'env>,
+    chunks: Arc<ChunkSource<'env>>,
+    batch: Arc<Batch>,
+    /// Of each region wanted, its placements.
+    ranges: Vec<Range<usize>>,
+    /// Regions whose container, or a base's, has vanished: their placements, and what was said.
+    vanished: Mutex<Vec<(Range<usize>, Arc<StoreError>)>>,
+}
+
+impl<'env> Placing<'env> {
+    /// Hands a batch to the workers. Its files that are planned to their end count as such from here on.
+    pub(super) fn start(
+        &'env self,
+        pool: &Pool<'env, Worker>,
+        chunks: &Arc<ChunkSource<'env>>,
+        batch: Batch,
+    ) -> Running<'env> {
+        self.end_files(&batch);
+        self.unfold(pool, chunks, batch)
+    }
+
+    fn unfold(
+        &'env self,
+        pool: &Pool<'env, Worker>,
+        chunks: &Arc<ChunkSource<'env>>,
+        mut batch: Batch,
+    ) -> Running<'env> {
+        batch.placements.sort_unstable_by_key(|placement| {
+            (placement.container, placement.place.region, placement.place.offset, placement.file, placement.file_offset)
+        });
+        let (mut wanted, mut ranges, mut start) = (Vec::new(), Vec::new(), 0);
+        for group in batch.placements.chunk_by(|a, b| a.address() == b.address()) {
+            wanted.extend(group.first().map(Placement::address));
+            ranges.push(start..start + group.len());
+            start += group.len();
+        }
+        let plan = Plan::new(chunks, &wanted, &self.fetching.order);
+        {
+            let records = chunks.records();
+            let mut needed = self.fetching.needed.lock().unwrap_or_else(PoisonError::into_inner);
+            needed.extend(plan.containers().filter_map(|at| records.get(at)).map(|record| record.id));
+        }
+        let sink = PlacingSink {
+            placing: self,
+            chunks: chunks.clone(),
+            batch: Arc::new(batch),
+            ranges,
+            vanished: Mutex::default(),
+        };
+        let (settings, tally) = (self.fetching.settings.clone(), self.fetching.tally.clone());
+        let unfolding = Arc::new(Unfolding::new(chunks.clone(), plan, settings, tally, sink));
+        let tickets = unfolding.start(pool, self.fetching.workers);
+        Running { unfolding, tickets }
+    }
+
+    /// Waits for a batch. What had vanished is planned again with `reload`'s chunks, as long as it has newer ones.
+    pub(super) fn finish(
+        &'env self,
+        mut running: Running<'env>,
+        pool: &Pool<'env, Worker>,
+        reload: &mut dyn FnMut() -> Option<Arc<ChunkSource<'env>>>,
+    ) -> Result<Arc<Batch>, EngineError> {
+        let whole = running.unfolding.sink().batch.clone();
+        for attempt in 0.. {
+            for ticket in running.tickets {
+                let _: Option<()> = ticket.wait();
+            }
+            if self.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            let sink = running.unfolding.sink();
+            let vanished = std::mem::take(&mut *sink.vanished.lock().unwrap_or_else(PoisonError::into_inner));
+            if vanished.is_empty() {
+                break;
+            }
+            let newer = if attempt < REPLANS_MAX { reload() } else { None };
+            let Some(chunks) = newer else {
+                for (range, error) in vanished {
+                    self.write_placements(&sink.batch, &sink.batch.placements[range], &sink.chunks, Err(&error));
+                }
+                break;
+            };
+            let mut moved = Vec::new();
+            for placement in vanished.into_iter().flat_map(|(range, _)| &sink.batch.placements[range]) {
+                match chunks.place_of(placement.number) {
+                    Ok((container, place)) => {
+                        let container = u32::try_from(container).unwrap_or(u32::MAX);
+                        moved.push(Placement { container, place, ..*placement });
+                    }
+                    Err(error) => self.write_placements(&sink.batch, &[*placement], &chunks, Err(&error)),
+                }
+            }
+            running = self.unfold(pool, &chunks, sink.batch.with_placements(moved));
+        }
+        Ok(whole)
+    }
+}
+
+impl Sink for PlacingSink<'_> {
+    fn decoded(&self, region: Unfolded, _: &[ChunkEntry], plain: &[u8]) {
+        if let Some(range) = self.ranges.get(region.node) {
+            let placements = &self.batch.placements[range.clone()];
+            self.placing.write_placements(&self.batch, placements, &self.chunks, Ok(plain));
+        }
+    }
+
+    fn failed(&self, region: Unfolded, _: Unfolded, error: &Arc<StoreError>) {
+        let Some(range) = self.ranges.get(region.node) else { return };
+        if error.is_not_found() {
+            let mut vanished = self.vanished.lock().unwrap_or_else(PoisonError::into_inner);
+            vanished.push((range.clone(), error.clone()));
+        } else {
+            let placements = &self.batch.placements[range.clone()];
+            self.placing.write_placements(&self.batch, placements, &self.chunks, Err(error));
+        }
+    }
+
+    fn spill_failed(&self, error: &StoreError) {
+        let object = self.placing.fetching.settings.spill_folder.display().to_string();
+        self.placing.report(&Problem::object(&object, ProblemKind::NotWritten, error));
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.placing.observer.is_cancelled()
+    }
+}
+
+impl Placement {
+    fn address(&self) -> Address {
+        Address { container: self.container as usize, region: self.place.region }
+    }
+}

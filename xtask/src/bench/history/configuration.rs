@@ -1,0 +1,141 @@
+//! What is compared: one row each. The only place that knows which words of `silt` make which configuration.
+
+use crate::tool::{Name, Reading, Settings, Tool};
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::Path;
+
+/// A program and how it is asked to work.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::bench) struct Configuration {
+    /// As in the tables, and as one types it.
+    pub(in crate::bench) name: &'static str,
+    /// Which program.
+    pub(in crate::bench) program: Name,
+    settings: Settings,
+}
+
+const CHUNK_8: &[&str] = &["--chunk-size", "8K"];
+const CHUNK_16: &[&str] = &["--chunk-size", "16K"];
+const CHUNK_32: &[&str] = &["--chunk-size", "32K"];
+const CHUNK_64: &[&str] = &["--chunk-size", "64K"];
+
+/// All of them, in the order of the tables.
+pub(super) const ALL: [Configuration; 14] = [
+    silt("off", CHUNK_16, &["--deltas", "off"]),
+    silt("paper", CHUNK_16, &["--deltas", "paper"]),
+    silt("forward:4", CHUNK_16, &["--deltas", "forward:4"]),
+    silt("forward:16", CHUNK_16, &["--deltas", "forward:16"]),
+    silt("reverse", CHUNK_16, &["--deltas", "reverse"]),
+    silt("t0", CHUNK_16, &["--deltas", "reverse", "--migrate-threshold", "0"]),
+    silt("t0.1", CHUNK_16, &["--deltas", "reverse", "--migrate-threshold", "0.1"]),
+    silt("t0.25", CHUNK_16, &["--deltas", "reverse", "--migrate-threshold", "0.25"]),
+    silt("t0.5", CHUNK_16, &["--deltas", "reverse", "--migrate-threshold", "0.5"]),
+    silt("chunk8", CHUNK_8, &["--deltas", "reverse"]),
+    silt("chunk32", CHUNK_32, &["--deltas", "reverse"]),
+    silt("chunk64", CHUNK_64, &["--deltas", "reverse"]),
+    Configuration {
+        name: "restic",
+        program: Name::Restic,
+        settings: Settings { init: &[], backup: &["--compression", "max"], says_json: false },
+    },
+    Configuration {
+        name: "borg",
+        program: Name::Borg,
+        settings: Settings { init: &[], backup: &[], says_json: false },
+    },
+];
+
+const fn silt(name: &'static str, init: &'static [&'static str], backup: &'static [&'static str]) -> Configuration {
+    Configuration { name, program: Name::Silt, settings: Settings { init, backup, says_json: true } }
+}
+
+/// A configuration whose program was found or built.
+#[derive(Clone, Debug)]
+pub(in crate::bench) struct Prepared {
+    /// Which.
+    pub(in crate::bench) configuration: Configuration,
+    /// What runs it.
+    pub(in crate::bench) tool: Tool,
+}
+
+/// One of each kind, for a run that only shows that all works.
+pub(super) const FEW: [&str; 5] = ["off", "forward:4", "reverse", "restic", "borg"];
+
+/// The configurations of these names.
+pub(in crate::bench) fn named(names: &[impl AsRef<str>]) -> Result<Vec<Configuration>> {
+    let known = || ALL.map(|configuration| configuration.name).join(", ");
+    let find = |name: &str| {
+        let found = ALL.into_iter().find(|configuration| configuration.name == name);
+        found.with_context(|| format!("no configuration {name}; there are: {}", known()))
+    };
+    names.iter().map(|name| find(name.as_ref())).collect()
+}
+
+/// Finds or builds the programs and tries every configuration on next to nothing, so that a word which a program does not know is
+/// told before the work begins.
+pub(in crate::bench) fn prepare(configurations: &[Configuration], work: &Path) -> Result<Vec<Prepared>> {
+    let mut prepared: Vec<Prepared> = Vec::new();
+    for &configuration in configurations {
+        let found = prepared.iter().find(|other| other.configuration.program == configuration.program);
+        let tool = match found {
+            Some(other) => other.tool.clone(),
+            None => Tool::prepare(configuration.program)?,
+        };
+        prepared.push(Prepared { configuration, tool: tool.with(configuration.settings) });
+    }
+    let failures = prepared.iter().filter_map(|prepared| {
+        let error = tried(prepared, work).err()?;
+        Some(format!("{}: {error:#}", prepared.configuration.name))
+    });
+    let failures: Vec<String> = failures.collect();
+    if !failures.is_empty() {
+        bail!("{} of {} configurations do not run:\n{}", failures.len(), prepared.len(), failures.join("\n"));
+    }
+    Ok(prepared)
+}
+
+/// What each program says it is, a line each.
+pub(in crate::bench) fn versions(prepared: &[Prepared]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for Prepared { tool, .. } in prepared {
+        let line = format!("{}: {}", tool.name.text(), tool.version);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn tried(prepared: &Prepared, work: &Path) -> Result<()> {
+    let folder = tempfile::tempdir_in(work)?;
+    let source = folder.path().join("source");
+    fs::create_dir(&source)?;
+    fs::write(source.join("file"), "next to nothing")?;
+    let repository = prepared.tool.init(&folder.path().join(prepared.configuration.name))?;
+    repository.backup(&source, "tried", Reading::Changed)?;
+    repository.restore("tried", &source, &folder.path().join("restored")).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_differ_and_are_found() {
+        let names: BTreeSet<&str> = ALL.iter().map(|configuration| configuration.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        let found = named(&["borg", "t0.25"]).unwrap();
+        assert_eq!(found.iter().map(|found| found.name).collect::<Vec<_>>(), ["borg", "t0.25"]);
+        assert_eq!(named(&FEW).unwrap().len(), FEW.len());
+        assert!(named(&["reverse:"]).unwrap_err().to_string().contains("chunk64"));
+    }
+
+    #[test]
+    fn settings_differ() {
+        let settings: BTreeSet<String> =
+            ALL.iter().map(|one| format!("{:?} {:?}", one.program, one.settings)).collect();
+        assert_eq!(settings.len(), ALL.len());
+    }
+}

@@ -1,0 +1,134 @@
+//! One history, once: each version in place, backed up by every configuration in turn; then the restores, the forgetting, and the
+//! restores of what is left. A configuration that fails takes no further part and says why.
+
+use super::configuration::Prepared;
+use super::outcome::{Backup, Forgotten, Outcome};
+use super::versions::{Taken, Versions};
+use crate::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
+use crate::corpus::Corpus;
+use crate::program::{self, Cost};
+use crate::tool::{Name, Reading, Repository};
+use crate::tree;
+use anyhow::Result;
+use std::path::Path;
+
+/// What a round found.
+pub(super) struct Found {
+    /// Of each configuration, in order: what it came to, or why it failed.
+    pub(super) outcomes: Vec<Result<Outcome>>,
+    /// Source bytes and cost of `cp -r` of the last version.
+    pub(super) copy: (u64, Cost),
+}
+
+/// A configuration at work.
+struct Subject {
+    name: &'static str,
+    repository: Repository,
+    outcome: Result<Outcome>,
+}
+
+/// Runs round `number` of this history.
+pub(super) fn run(corpus: &Corpus, prepared: &[Prepared], number: u64, work: &Path) -> Result<Found> {
+    let folder = tempfile::tempdir_in(work)?;
+    let work = folder.path();
+    let mut subjects = Vec::new();
+    for prepared in prepared {
+        let name = prepared.configuration.name;
+        let repository = prepared.tool.init(&work.join(name))?;
+        subjects.push(Subject { name, repository, outcome: Ok(Outcome::default()) });
+    }
+    let mut round = Round { corpus, number, steps: 0, subjects };
+    let mut versions = Versions::new(corpus, work);
+    let source = versions.source();
+    while let Some(taken) = versions.advance()? {
+        round.in_turn(&format!("backup of {}", taken.label), |subject| subject.back_up(&source, taken));
+    }
+    round.in_turn("size", Subject::weigh);
+    let mut pile = Pile::below(work)?;
+    let copied_bytes = versions.newest()?.bytes;
+    let copy = (copied_bytes, copied(&source, copied_bytes, &mut pile)?);
+    for taken in versions.restored()? {
+        round.in_turn(&format!("restore of {}", taken.label), |subject| subject.restore(&source, taken, &mut pile));
+    }
+    let labels = versions.labels();
+    round.in_turn("forget half", |subject| subject.forget(&half(&labels)));
+    round.in_turn("restore of the rest", |subject| subject.restore_rest(&source, &versions, &mut pile));
+    Ok(Found { outcomes: round.subjects.into_iter().map(|subject| subject.outcome).collect(), copy })
+}
+
+struct Round<'a> {
+    corpus: &'a Corpus,
+    number: u64,
+    /// Taken so far.
+    steps: u64,
+    subjects: Vec<Subject>,
+}
+
+impl Round<'_> {
+    /// One step of every configuration that has not failed yet, beginning with another one each time.
+    fn in_turn(&mut self, step: &str, mut work: impl FnMut(&mut Subject) -> Result<()>) {
+        self.steps += 1;
+        eprintln!("{}, round {}: {step}", self.corpus.name, self.number + 1);
+        for index in turns(self.subjects.len(), self.number + self.steps) {
+            let subject = &mut self.subjects[index];
+            if subject.outcome.is_err() {
+                continue;
+            }
+            if let Err(error) = work(subject) {
+                eprintln!("{}: {}: {step} failed: {error:#}", self.corpus.name, subject.name);
+                subject.outcome = Err(error.context(format!("{step} failed")));
+            }
+        }
+    }
+}
+
+impl Subject {
+    fn back_up(&mut self, source: &Path, taken: &Taken) -> Result<()> {
+        flush()?;
+        let mut command = self.repository.backup_command(source, &taken.label, Reading::Changed);
+        let (cost, said) = program::measured_saying(&mut command)?;
+        self.note(|outcome| outcome.backups.push(Backup::new(cost, taken.bytes, &said)));
+        Ok(())
+    }
+
+    fn weigh(&mut self) -> Result<()> {
+        let bytes = tree::bytes(&self.repository.path())?;
+        self.note(|outcome| outcome.repository_bytes = bytes);
+        Ok(())
+    }
+
+    fn restore(&mut self, source: &Path, taken: &Taken, pile: &mut Pile) -> Result<()> {
+        let cost = self.restored(source, taken, pile)?;
+        self.note(|outcome| outcome.restores.push((taken.bytes, cost)));
+        Ok(())
+    }
+
+    fn forget(&mut self, labels: &[String]) -> Result<()> {
+        if labels.is_empty() {
+            return Ok(());
+        }
+        flush()?;
+        let before = tree::bytes(&self.repository.path())?;
+        let cost = self.repository.forget(labels)?;
+        let after = tree::bytes(&self.repository.path())?;
+        let bytes_returned = i64::try_from(before)? - i64::try_from(after)?;
+        self.note(|outcome| outcome.forgotten = Some(Forgotten { cost, bytes_returned }));
+        Ok(())
+    }
+
+    /// Everything that was not forgotten; of the peers the newest alone.
+    fn restore_rest(&mut self, source: &Path, versions: &Versions, pile: &mut Pile) -> Result<()> {
+        let step = if self.repository.name() == Name::Silt { 2 } else { versions.taken().len() };
+        versions.taken().iter().rev().step_by(step).try_for_each(|taken| self.restored(source, taken, pile).map(drop))
+    }
+
+    fn restored(&self, source: &Path, taken: &Taken, pile: &mut Pile) -> Result<Cost> {
+        Ok(restored_and_compared(&self.repository, source, &taken.label, &taken.listing, pile)?.0)
+    }
+
+    fn note(&mut self, note: impl FnOnce(&mut Outcome)) {
+        if let Ok(outcome) = &mut self.outcome {
+            note(outcome);
+        }
+    }
+}

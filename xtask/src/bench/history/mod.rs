@@ -1,0 +1,179 @@
+//! Whole histories, `cargo xtask bench history`: every version of a corpus becomes a snapshot, in every configuration of `silt` and by
+//! the peers, in one run. What it takes to make them, to bring back the first, the middle and the last, to forget every second; and
+//! what lies on disk. Beside it stand `zstd -3 --patch-from` over the versions and `cp -r`.
+//!
+//! | file | what |
+//! |---|---|
+//! | `configuration.rs` | what is compared: one line each |
+//! | `versions.rs` | the place that is backed up |
+//! | `job.rs` | one round on one history |
+//! | `outcome.rs` | from rounds to rows |
+//! | `table.rs` | from rows to tables |
+
+pub(super) mod configuration;
+mod job;
+mod outcome;
+mod table;
+pub(super) mod versions;
+
+use super::patch_chain::PatchChain;
+use super::publish::{Output, Row};
+use super::statistics::{Spread, rounded};
+use crate::corpus::{self, Amount, Corpus, History};
+use crate::program::Cost;
+use crate::table::{as_float, mb_per_s};
+use crate::tree;
+use crate::workspace;
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use configuration::{Configuration, Prepared};
+use outcome::{Outcome, head, row_of};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// What is measured, and on what.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub(super) output: Output,
+    #[command(flatten)]
+    pub(super) data: DataOptions,
+    /// Only these configurations; all by default, with --quick five. An unknown name lists them.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    configs: Vec<String>,
+    /// How often everything is measured.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    /// Only make the data.
+    #[arg(long)]
+    prepare: bool,
+}
+
+impl Options {
+    /// What is tried: those named, or else all.
+    fn configurations(&self) -> Result<Vec<Configuration>> {
+        if self.configs.is_empty() { Ok(configuration::ALL.to_vec()) } else { configuration::named(&self.configs) }
+    }
+}
+
+/// Which histories.
+#[derive(Args)]
+pub(super) struct DataOptions {
+    /// Only these histories; all by default.
+    #[arg(long, value_delimiter = ',', value_name = "HISTORIES")]
+    only: Vec<History>,
+    /// Your own versions: a folder with one file or folder per version, in the order of their names.
+    #[arg(long, value_name = "DIR", conflicts_with = "only")]
+    data: Option<PathBuf>,
+}
+
+impl DataOptions {
+    /// The histories asked for, or else `usual`; made if need be.
+    pub(super) fn corpora(&self, quick: bool, usual: &[History]) -> Result<Vec<Corpus>> {
+        let amount = if quick { Amount::Little } else { Amount::Full };
+        let kinds = if self.only.is_empty() { usual } else { &self.only };
+        match &self.data {
+            Some(folder) => Ok(vec![corpus::given(folder)?]),
+            None => kinds.iter().map(|&kind| corpus::history(kind, amount)).collect(),
+        }
+    }
+}
+
+/// Runs the benchmark and prints its tables.
+pub(super) fn run(options: &Options) -> Result<()> {
+    let chosen = options.configurations()?;
+    let corpora = options.data.corpora(options.output.quick, History::value_variants())?;
+    if options.prepare {
+        for corpus in &corpora {
+            println!("{}: {}", corpus.name, corpus.description);
+        }
+        return Ok(());
+    }
+    let work = tempfile::tempdir_in(workspace::target()?)?;
+    let mut prepared = configuration::prepare(&chosen, work.path())?;
+    if options.output.quick && options.configs.is_empty() {
+        prepared.retain(|prepared| configuration::FEW.contains(&prepared.configuration.name));
+    }
+    let mut results = Results::default();
+    for corpus in &corpora {
+        results.add(corpus, &prepared, options.rounds, work.path())?;
+    }
+    let mut notes = configuration::versions(&prepared);
+    notes.push(format!("rounds: {}; shown is the median", options.rounds));
+    options.output.publish("history", &results.tables, &results.rows, &notes, work.path())?;
+    if !results.failures.is_empty() {
+        bail!("{} configurations failed:\n{}", results.failures.len(), results.failures.join("\n"));
+    }
+    Ok(())
+}
+
+/// Of all histories.
+#[derive(Default)]
+struct Results {
+    tables: String,
+    rows: Vec<Row>,
+    failures: Vec<String>,
+}
+
+impl Results {
+    fn add(&mut self, corpus: &Corpus, prepared: &[Prepared], rounds: u64, work: &Path) -> Result<()> {
+        let mut outcomes: Vec<Result<Vec<Outcome>>> = prepared.iter().map(|_| Ok(Vec::new())).collect();
+        let mut copies = Vec::new();
+        for number in 0..rounds {
+            let found = job::run(corpus, prepared, number, work)?;
+            copies.push(found.copy);
+            for (all, outcome) in outcomes.iter_mut().zip(found.outcomes) {
+                match (all.as_mut(), outcome) {
+                    (Ok(all), Ok(outcome)) => all.push(outcome),
+                    (Ok(_), Err(error)) => *all = Err(error),
+                    (Err(_), _) => {}
+                }
+            }
+        }
+        let mut rows = Vec::new();
+        let mut versions = Vec::new();
+        for (prepared, outcomes) in prepared.iter().zip(&outcomes) {
+            let name = prepared.configuration.name;
+            match outcomes {
+                Ok(outcomes) => {
+                    rows.push(row_of(&corpus.name, name, outcomes));
+                    versions.extend(outcomes[outcomes.len() - 1].version_rows(&corpus.name, name));
+                }
+                Err(error) => {
+                    rows.push(head("history", &corpus.name, &format!("{name} (failed)")));
+                    self.failures.push(format!("{}: {name}: {error:#}", corpus.name));
+                }
+            }
+        }
+        rows.push(chain_row(corpus, work)?);
+        rows.push(copy_row(corpus, &copies));
+        table::compare(&mut rows);
+        self.tables += &table::tables(&corpus.name, &corpus.description, &rows);
+        self.rows.extend(rows.into_iter().chain(versions));
+        Ok(())
+    }
+}
+
+fn chain_row(corpus: &Corpus, work: &Path) -> Result<Row> {
+    let mut chain = PatchChain::begin(work)?;
+    let (mut source_bytes, mut encoded_bytes) = (0, 0);
+    for (number, version) in (1..).zip(&corpus.versions) {
+        eprintln!("{}: zstd --patch-from, version {number} of {}", corpus.name, corpus.versions.len());
+        source_bytes += tree::bytes(version)?;
+        encoded_bytes += chain.add(version)?;
+    }
+    let mut row = head("history", &corpus.name, table::CHAIN);
+    row.insert("source_bytes".into(), json!(source_bytes));
+    row.insert("repository_bytes".into(), json!(chain.bytes));
+    row.insert("ratio".into(), json!(rounded(as_float(source_bytes) / as_float(chain.bytes.max(1)), 2)));
+    row.insert("backup_seconds".into(), json!(rounded(chain.seconds, 3)));
+    row.insert("backup_mb_per_s".into(), json!(rounded(mb_per_s(encoded_bytes, chain.seconds), 1)));
+    Ok(row)
+}
+
+fn copy_row(corpus: &Corpus, copies: &[(u64, Cost)]) -> Row {
+    let rate = Spread::of(copies.iter().map(|(bytes, cost)| mb_per_s(*bytes, cost.wall.as_secs_f64()))).median;
+    let mut row = head("history", &corpus.name, table::COPY);
+    row.insert("restore_last_mb_per_s".into(), json!(rounded(rate, 1)));
+    row
+}

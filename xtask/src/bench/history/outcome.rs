@@ -1,0 +1,183 @@
+//! What one configuration came to on one history in one round, and the rows that rounds become.
+
+use crate::bench::publish::Row;
+use crate::bench::statistics::{Spread, rounded};
+use crate::json::number_of;
+use crate::program::Cost;
+use crate::table::{as_float, mb_per_s};
+use serde_json::{Value, json};
+
+/// One snapshot made.
+#[derive(Clone, Debug)]
+pub(super) struct Backup {
+    pub(super) cost: Cost,
+    pub(super) source_bytes: u64,
+    /// What the program said of [`COUNTS`], in their order; 0 where it said nothing.
+    counts: [i64; COUNTS.len()],
+}
+
+/// Sums that `silt backup --json` gives.
+const COUNTS: [&str; 4] = ["bytes_migrated", "deltas_kept", "deltas_rejected", "deltas_skipped"];
+
+/// What forgetting came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Forgotten {
+    pub(super) cost: Cost,
+    pub(super) bytes_returned: i64,
+}
+
+/// Everything of one configuration in one round.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) backups: Vec<Backup>,
+    /// All that lies on disk when all versions are in.
+    pub(super) repository_bytes: u64,
+    /// Source bytes and cost of the first, the middle, the last.
+    pub(super) restores: Vec<(u64, Cost)>,
+    /// Of every second snapshot.
+    pub(super) forgotten: Option<Forgotten>,
+}
+
+impl Backup {
+    /// With what the program said while at it.
+    pub(super) fn new(cost: Cost, source_bytes: u64, said: &str) -> Self {
+        Self { cost, source_bytes, counts: COUNTS.map(|key| number_of(said, key).unwrap_or_default()) }
+    }
+
+    fn mb_per_s(&self) -> f64 {
+        mb_per_s(self.source_bytes, self.cost.wall.as_secs_f64())
+    }
+}
+
+impl Outcome {
+    fn backup_seconds(&self) -> f64 {
+        self.backups.iter().map(|backup| backup.cost.wall.as_secs_f64()).sum()
+    }
+
+    fn source_bytes(&self) -> u64 {
+        self.backups.iter().map(|backup| backup.source_bytes).sum()
+    }
+
+    /// What varies between rounds: in a table stands the median.
+    fn measured(&self) -> Vec<(&'static str, Option<f64>)> {
+        let backups = self.backups.iter();
+        let first = self.backups.first().map(Backup::mb_per_s);
+        let later: Vec<f64> = backups.skip(1).map(Backup::mb_per_s).collect();
+        let restore = |number: usize| {
+            let (bytes, cost) = self.restores.get(number)?;
+            Some(mb_per_s(*bytes, cost.wall.as_secs_f64()))
+        };
+        let mib = |cost: Cost| as_float(cost.peak_bytes) / f64::from(1 << 20);
+        let peak = |costs: &mut dyn Iterator<Item = Cost>| costs.map(mib).reduce(f64::max);
+        let backup_peak = peak(&mut self.backups.iter().map(|backup| backup.cost));
+        let restore_peak = peak(&mut self.restores.iter().map(|(_, cost)| *cost));
+        let forget_peak = peak(&mut self.forgotten.iter().map(|forgotten| forgotten.cost));
+        vec![
+            ("backup_seconds", Some(self.backup_seconds())),
+            ("backup_mb_per_s", Some(mb_per_s(self.source_bytes(), self.backup_seconds()))),
+            ("first_mb_per_s", first),
+            ("later_mb_per_s", (!later.is_empty()).then(|| Spread::of(later).median)),
+            ("restore_first_mb_per_s", restore(0)),
+            ("restore_middle_mb_per_s", restore(1)),
+            ("restore_last_mb_per_s", restore(2)),
+            ("forget_seconds", self.forgotten.map(|forgotten| forgotten.cost.wall.as_secs_f64())),
+            ("peak_mib", [backup_peak, restore_peak, forget_peak].into_iter().flatten().reduce(f64::max)),
+            ("backup_peak_mib", backup_peak),
+            ("restore_peak_mib", restore_peak),
+            ("forget_peak_mib", forget_peak),
+        ]
+    }
+
+    /// What rounds have in common: the last one's.
+    fn counted(&self) -> Vec<(&'static str, Value)> {
+        let ratio = as_float(self.source_bytes()) / as_float(self.repository_bytes.max(1));
+        let mut counted = vec![
+            ("source_bytes", json!(self.source_bytes())),
+            ("repository_bytes", json!(self.repository_bytes)),
+            ("ratio", json!(rounded(ratio, 2))),
+            ("bytes_returned", json!(self.forgotten.map(|forgotten| forgotten.bytes_returned))),
+        ];
+        let sum = |at: usize| self.backups.iter().map(|backup| backup.counts[at]).sum::<i64>();
+        counted.extend(COUNTS.iter().enumerate().map(|(at, key)| (*key, json!(sum(at)))));
+        counted
+    }
+
+    /// One row per version, for programs.
+    pub(super) fn version_rows<'o>(&'o self, data: &'o str, name: &'o str) -> impl Iterator<Item = Row> + 'o {
+        self.backups.iter().enumerate().map(move |(number, backup)| {
+            let mut row = head("versions", data, name);
+            row.insert("version".into(), json!(number));
+            row.insert("source_bytes".into(), json!(backup.source_bytes));
+            row.insert("seconds".into(), json!(rounded(backup.cost.wall.as_secs_f64(), 3)));
+            row.insert("mb_per_s".into(), json!(rounded(backup.mb_per_s(), 1)));
+            row.extend(COUNTS.iter().zip(backup.counts).map(|(key, count)| ((*key).to_owned(), json!(count))));
+            row
+        })
+    }
+}
+
+/// The row of a configuration: medians over these rounds, at least one.
+pub(super) fn row_of(data: &str, name: &str, rounds: &[Outcome]) -> Row {
+    let mut row = head("history", data, name);
+    let (measured, last) = (rounds.iter().map(Outcome::measured).collect::<Vec<_>>(), &rounds[rounds.len() - 1]);
+    row.extend(last.counted().into_iter().map(|(key, value)| (key.to_owned(), value)));
+    for (at, (key, _)) in measured[0].iter().enumerate() {
+        let values: Vec<f64> = measured.iter().filter_map(|measured| measured[at].1).collect();
+        let spread = (!values.is_empty()).then(|| Spread::of(values));
+        let digits = if key.ends_with("seconds") { 3 } else { 1 };
+        row.insert((*key).to_owned(), json!(spread.map(|spread| rounded(spread.median, digits))));
+        if *key == "backup_seconds" {
+            row.insert("spread_percent".into(), json!(spread.map(|spread| rounded(spread.percent(), 1))));
+        }
+    }
+    row
+}
+
+/// How every row begins.
+pub(super) fn head(table: &str, data: &str, name: &str) -> Row {
+    let mut row = Row::new();
+    for (key, value) in [("table", table), ("data", data), ("config", name)] {
+        row.insert(key.into(), json!(value));
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn outcome(seconds: u64) -> Outcome {
+        let cost = |seconds| Cost { wall: Duration::from_secs(seconds), peak_bytes: 1 << 20, ..Cost::default() };
+        let said = "{\"message_type\":\"summary\",\"bytes_migrated\":7}";
+        let backup = |seconds| Backup::new(cost(seconds), 10_000_000, said);
+        Outcome {
+            backups: vec![backup(10 * seconds), backup(seconds), backup(2 * seconds)],
+            repository_bytes: 10_000_000,
+            restores: vec![(10_000_000, cost(1)); 3],
+            forgotten: Some(Forgotten { cost: cost(1), bytes_returned: -5 }),
+        }
+    }
+
+    #[test]
+    fn a_row_has_medians_of_rates_and_sums_of_counts() {
+        let row = row_of("d", "c", &[outcome(1), outcome(4), outcome(2)]);
+        assert_eq!(row["backup_seconds"], 26.0);
+        assert_eq!(row["later_mb_per_s"], 5.0);
+        assert_eq!(row["ratio"], 3.0);
+        assert_eq!(row["bytes_migrated"], 21);
+        assert_eq!(row["deltas_kept"], 0);
+        assert_eq!(row["bytes_returned"], -5);
+        assert_eq!(row["peak_mib"], 1.0);
+        assert_eq!(outcome(1).version_rows("d", "c").count(), 3);
+    }
+
+    #[test]
+    fn a_single_version_has_no_later_one() {
+        let mut one = outcome(1);
+        one.backups.truncate(1);
+        one.forgotten = None;
+        let row = row_of("d", "c", &[one]);
+        assert!(row["later_mb_per_s"].is_null() && row["forget_seconds"].is_null());
+    }
+}

@@ -1,0 +1,113 @@
+//! The tables of a history: what was measured, and how it stands against the others.
+
+use crate::bench::publish::{Row, table_of};
+use crate::bench::statistics::rounded;
+use serde_json::{Value, json};
+
+/// Columns of the table of measurements, in the order of the question: how small, how fast in, how fast out, how fast gone.
+const MEASURED: [&str; 13] = [
+    "config",
+    "repository_bytes",
+    "ratio",
+    "backup_mb_per_s",
+    "first_mb_per_s",
+    "later_mb_per_s",
+    "restore_first_mb_per_s",
+    "restore_middle_mb_per_s",
+    "restore_last_mb_per_s",
+    "forget_seconds",
+    "bytes_returned",
+    "bytes_migrated",
+    "peak_mib",
+];
+/// Columns of the table of comparisons.
+const COMPARED: [&str; 9] = [
+    "config",
+    "bytes_to_chain",
+    "bytes_to_restic",
+    "bytes_to_borg",
+    "first_to_restic",
+    "first_to_borg",
+    "later_to_first",
+    "restore_last_to_cp",
+    "restore_last_to_peer",
+];
+/// Rows that are not a configuration of `silt`.
+pub(super) const CHAIN: &str = "zstd --patch-from";
+/// The same.
+pub(super) const COPY: &str = "cp -r";
+const RESTIC: &str = "restic";
+const BORG: &str = "borg";
+
+/// Adds the columns of [`COMPARED`] to the rows of one history: above 1 is larger, or faster, than what it is held against.
+pub(super) fn compare(rows: &mut [Row]) {
+    let all = rows.to_vec();
+    let of = |name: &str, key: &str| all.iter().find(|row| row["config"] == name).and_then(|row| number(row, key));
+    let peer = |key: &str| [RESTIC, BORG].into_iter().filter_map(|name| of(name, key)).reduce(f64::max);
+    let (bytes, first, later, last) = ("repository_bytes", "first_mb_per_s", "later_mb_per_s", "restore_last_mb_per_s");
+    for row in rows.iter_mut().filter(|row| ![CHAIN, COPY].iter().any(|name| row["config"] == *name)) {
+        let ratios = [
+            ("bytes_to_chain", number(row, bytes), of(CHAIN, bytes)),
+            ("bytes_to_restic", number(row, bytes), of(RESTIC, bytes)),
+            ("bytes_to_borg", number(row, bytes), of(BORG, bytes)),
+            ("first_to_restic", number(row, first), of(RESTIC, first)),
+            ("first_to_borg", number(row, first), of(BORG, first)),
+            ("later_to_first", number(row, later), number(row, first)),
+            ("restore_last_to_cp", number(row, last), of(COPY, last)),
+            ("restore_last_to_peer", number(row, last), peer(last)),
+        ];
+        for (key, own, other) in ratios {
+            let ratio = own.zip(other).map(|(own, other)| rounded(own / other, 3));
+            row.insert(key.to_owned(), json!(ratio));
+        }
+    }
+}
+
+fn number(row: &Row, key: &str) -> Option<f64> {
+    row.get(key).and_then(Value::as_f64)
+}
+
+/// Both tables of one history, under its name.
+pub(super) fn tables(data: &str, description: &str, rows: &[Row]) -> String {
+    let compared: Vec<Row> = rows.iter().filter(|row| row.contains_key(COMPARED[1])).cloned().collect();
+    format!(
+        "### {data}\n\n{description}\n\n{}\nAgainst the others:\n\n{}\n",
+        table_of(&MEASURED, rows),
+        table_of(&COMPARED, &compared)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome::head;
+    use super::*;
+
+    fn row(name: &str, bytes: u64, rate: f64) -> Row {
+        let mut row = head("history", "d", name);
+        row.insert("repository_bytes".into(), json!(bytes));
+        for key in ["first_mb_per_s", "later_mb_per_s", "restore_last_mb_per_s"] {
+            row.insert(key.into(), json!(rate));
+        }
+        row
+    }
+
+    #[test]
+    fn ratios_stand_against_the_right_rows() {
+        let mut rows = vec![row("reverse", 50, 300.0), row("restic", 100, 100.0), row("borg", 80, 60.0)];
+        rows.extend([row(CHAIN, 40, 1.0), row(COPY, 0, 600.0)]);
+        compare(&mut rows);
+        let of = |key: &str| rows[0][key].as_f64().unwrap();
+        assert_eq!((of("bytes_to_chain"), of("bytes_to_restic"), of("bytes_to_borg")), (1.25, 0.5, 0.625));
+        assert_eq!((of("first_to_restic"), of("first_to_borg"), of("later_to_first")), (3.0, 5.0, 1.0));
+        assert_eq!((of("restore_last_to_cp"), of("restore_last_to_peer")), (0.5, 3.0));
+        assert!(!rows[3].contains_key("bytes_to_chain"));
+        assert_eq!(tables("d", "what", &rows).matches("reverse").count(), 2);
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_compared() {
+        let mut rows = vec![row("off", 50, 300.0)];
+        compare(&mut rows);
+        assert!(rows[0]["bytes_to_chain"].is_null());
+    }
+}

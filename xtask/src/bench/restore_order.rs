@@ -1,0 +1,132 @@
+//! What a restore reads, `cargo xtask bench restore-order`: restoring in always-forward-reference order needs every container at most
+//! once. After a whole history the first, the middle and the last snapshot are restored and compared; a container read twice, or read
+//! without need, is an error.
+
+use super::history::DataOptions;
+use super::history::configuration::{self, Prepared};
+use super::history::versions::{RESTORED, Taken, Versions};
+use super::publish::{Output, Row, table_of};
+use super::rounds::{Pile, restored_and_compared};
+use super::statistics::rounded;
+use crate::corpus::{Corpus, History};
+use crate::json::number_of;
+use crate::table::mb_per_s;
+use crate::tool::{Name, Reading, Repository};
+use crate::workspace;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde_json::json;
+use std::path::Path;
+
+/// What is restored.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    data: DataOptions,
+    /// Only these configurations of `silt`, named as in `bench history`.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "reverse,forward:4")]
+    configs: Vec<String>,
+}
+
+/// Keys of the summary that `silt restore --json` gives.
+const KEYS: [&str; 4] = ["containers_needed", "containers_read", "bytes_read", "bytes_prewritten"];
+const COLUMNS: [&str; 9] = [
+    "data",
+    "config",
+    "snapshot",
+    "source_bytes",
+    "containers_needed",
+    "containers_read",
+    "bytes_read",
+    "bytes_prewritten",
+    "mb_per_s",
+];
+
+/// Runs it and prints its table.
+pub(super) fn run(options: &Options) -> Result<()> {
+    let chosen = configuration::named(&options.configs)?;
+    if let Some(other) = chosen.iter().find(|configuration| configuration.program != Name::Silt) {
+        bail!("{} does not say what it reads", other.name);
+    }
+    let corpora = options.data.corpora(options.output.quick, &[History::Openssl, History::Tars])?;
+    let work = tempfile::tempdir_in(workspace::target()?)?;
+    let prepared = configuration::prepare(&chosen, work.path())?;
+    let mut rows = Vec::new();
+    for corpus in &corpora {
+        for prepared in &prepared {
+            rows.extend(one_history(corpus, prepared, work.path())?);
+        }
+    }
+    let mut notes = configuration::versions(&prepared);
+    notes.extend(corpora.iter().map(|corpus| format!("{}: {}", corpus.name, corpus.description)));
+    let table = table_of(&COLUMNS, &rows).to_string();
+    options.output.publish("restore-order", &table, &rows, &notes, work.path())?;
+    let wrong: Vec<String> = rows.iter().filter(|row| !is_in_order(row)).map(said).collect();
+    if !wrong.is_empty() {
+        bail!("containers read are not those needed: {}", wrong.join("; "));
+    }
+    Ok(())
+}
+
+fn one_history(corpus: &Corpus, prepared: &Prepared, work: &Path) -> Result<Vec<Row>> {
+    let folder = tempfile::tempdir_in(work)?;
+    let name = prepared.configuration.name;
+    let repository = prepared.tool.init(&folder.path().join(name))?;
+    let mut versions = Versions::new(corpus, folder.path());
+    let source = versions.source();
+    while let Some(taken) = versions.advance()? {
+        eprintln!("{}, {name}: backup of {}", corpus.name, taken.label);
+        repository.backup(&source, &taken.label, Reading::Changed)?;
+    }
+    let mut pile = Pile::below(folder.path())?;
+    let snapshots = RESTORED.into_iter().zip(versions.restored()?);
+    snapshots
+        .map(|(snapshot, taken)| {
+            let mut row = Row::new();
+            for (key, value) in [("data", corpus.name.as_str()), ("config", name), ("snapshot", snapshot)] {
+                row.insert(key.into(), json!(value));
+            }
+            row.extend(restored(&repository, &source, taken, &mut pile).with_context(|| said(&row))?);
+            Ok(row)
+        })
+        .collect()
+}
+
+/// What restoring this one told.
+fn restored(repository: &Repository, source: &Path, taken: &Taken, pile: &mut Pile) -> Result<Row> {
+    let (cost, said) = restored_and_compared(repository, source, &taken.label, &taken.listing, pile)?;
+    let mut row = Row::new();
+    row.insert("source_bytes".into(), json!(taken.bytes));
+    for key in KEYS {
+        let number = number_of(&said, key).with_context(|| format!("`silt restore --json` names no {key}"))?;
+        row.insert(key.into(), json!(number));
+    }
+    row.insert("mb_per_s".into(), json!(rounded(mb_per_s(taken.bytes, cost.wall.as_secs_f64()), 1)));
+    Ok(row)
+}
+
+fn is_in_order(row: &Row) -> bool {
+    row["containers_needed"] == row["containers_read"]
+}
+
+fn said(row: &Row) -> String {
+    ["data", "config", "snapshot"].map(|key| row[key].as_str().unwrap_or_default()).join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_a_container_twice_is_seen() {
+        let row = |read: u64| {
+            let mut row = Row::new();
+            row.insert("containers_needed".into(), json!(7));
+            row.insert("containers_read".into(), json!(read));
+            row
+        };
+        assert!(is_in_order(&row(7)) && !is_in_order(&row(8)) && !is_in_order(&row(6)));
+    }
+}
