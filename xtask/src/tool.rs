@@ -242,17 +242,23 @@ impl Repository {
 
     /// The id of the snapshot of this label.
     pub(crate) fn snapshot_id(&self, label: &str) -> Result<String> {
-        for snapshot in self.snapshots()? {
-            let tags = snapshot["tags"].as_array().map_or(&[][..], Vec::as_slice);
-            if tags.iter().any(|tag| tag == label) {
-                return Ok(snapshot["id"].as_str().context("a snapshot without an id")?.to_owned());
-            }
-        }
-        bail!("{} lists no snapshot with the tag {label}", self.tool.name.text())
+        self.id_in(&self.snapshots()?, label)
     }
 
     fn snapshot_ids(&self, labels: &[String]) -> Result<Vec<String>> {
-        labels.iter().map(|label| self.snapshot_id(label)).collect()
+        let snapshots = self.snapshots()?;
+        labels.iter().map(|label| self.id_in(&snapshots, label)).collect()
+    }
+
+    fn id_in(&self, snapshots: &[Value], label: &str) -> Result<String> {
+        let is_tagged = |snapshot: &&Value| {
+            let tags = snapshot["tags"].as_array().map_or(&[][..], Vec::as_slice);
+            tags.iter().any(|tag| tag == label)
+        };
+        let Some(snapshot) = snapshots.iter().find(is_tagged) else {
+            bail!("{} lists no snapshot with the tag {label}", self.tool.name.text())
+        };
+        Ok(snapshot["id"].as_str().context("a snapshot without an id")?.to_owned())
     }
 
     fn snapshots(&self) -> Result<Vec<Value>> {

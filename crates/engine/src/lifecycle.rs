@@ -72,7 +72,8 @@ mod tests {
                 root: ChunkNumber::METADATA_FIRST,
                 statistics: SnapshotStatistics::default(),
             };
-            manifest.push_snapshot(snapshot, &numbers.iter().copied().collect());
+            let numbers = numbers.iter().copied().collect();
+            manifest.push_snapshot(snapshot, &numbers, &numbers);
         }
         manifest
     }

@@ -13,7 +13,8 @@ use common::{PASSWORD, writer};
 use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::check::ReadData;
 use siltstone_engine::forget::ForgetOptions;
-use siltstone_engine::{EngineError, snapshots};
+use siltstone_engine::migrate::{self, MigrateOptions};
+use siltstone_engine::{EngineError, Silent, snapshots};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, SimulatedDisk, Storage};
@@ -87,7 +88,7 @@ fn a_first_backup_hit_at_any_write_leaves_a_repository_that_takes_the_next() {
 
 #[test]
 fn forgetting_with_containers_rewritten_hit_at_any_write_costs_no_other_snapshot() {
-    let scene = Scene::with_two_snapshots();
+    let scene = Scene::unsettled();
     let gone = [scene.ids[0]];
     let sound = copy(&scene.disk);
     let summary = scene.sandbox.at(sound).try_forget(&gone, &forget_options(&scene)).expect("forgetting");
@@ -102,6 +103,33 @@ fn forgetting_on_a_disk_full_to_the_last_byte_hit_at_any_write_costs_no_other_sn
     let full = copy(&scene.disk);
     full.set_capacity(Some(full.used_bytes()));
     at_every_write(&full, |disk| try_forget(&scene, disk, &gone), |found| examine_forget(&scene, found, &gone));
+}
+
+#[test]
+fn settling_in_pieces_hit_at_any_write_costs_no_snapshot() {
+    let scene = Scene::unsettled();
+    for threshold in [0.0, 1.0] {
+        let options = MigrateOptions { threshold, piece_bytes: 1, take_over: true, ..scene.sandbox.migrate_options() };
+        let settle = |disk: &SimulatedDisk| {
+            let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
+            migrate::maintain(&repository, &options, &Silent)
+        };
+        let sound = copy(&scene.disk);
+        let done = settle(&sound).expect("settling");
+        assert!(done.deltas_kept > 0 && done.settled == 1, "{done:?}");
+        assert!(threshold > 0.0 || done.containers_deleted > 0, "{done:?}");
+        at_every_write(&scene.disk, settle, |found| {
+            let ids = scene.assert_sound(&found.disk, &found.story);
+            assert_eq!(ids, scene.ids.iter().copied().collect(), "{}", found.story);
+            if found.recover {
+                settle(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+                assert_eq!(scene.assert_sound(&found.disk, &found.story), ids);
+                let left = scene.sandbox.at(found.disk.clone()).repository().manifests().expect("manifests");
+                assert!(left.iter().all(|manifest| manifest.unsettled.is_empty()), "after {}", found.story);
+                assert_recovers(&scene, &found.disk, &found.story);
+            }
+        });
+    }
 }
 
 #[test]

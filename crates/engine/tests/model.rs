@@ -18,7 +18,9 @@ use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::restore::{self, RestoreOptions};
-use siltstone_engine::{EntryAction, Observer, Silent};
+use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
+use siltstone_engine::migrate::{self, MIGRATE_THRESHOLD_DEFAULT, MigrateOptions};
+use siltstone_engine::{EntryAction, Notice, Observer};
 use siltstone_store::SnapshotId;
 use siltstone_store::catalog::EntryPath;
 use std::path::{Path, PathBuf};
@@ -27,12 +29,22 @@ use tempfile::TempDir;
 /// Cases of an ordinary run; some 0.1 s each.
 const CASES: u32 = 60;
 const THRESHOLDS: [f64; 4] = [0.0, 0.2, 0.6, 1.0];
+/// Which way deltas point, and when containers are split.
+const LAYOUTS: [(Deltas, f64); 5] = [
+    (Deltas::Reverse { depth: DEPTH_DEFAULT }, MIGRATE_THRESHOLD_DEFAULT),
+    (Deltas::Reverse { depth: 2 }, 0.0),
+    (Deltas::Reverse { depth: 1 }, 1.0),
+    (Deltas::Off, 0.0),
+    (Deltas::Off, 0.5),
+];
 const SERIES: [&str; 2] = ["one", "two"];
 
 #[derive(Clone, Debug)]
 enum Step {
     /// Edit the tree of a series, then back it up.
-    Backup { series: usize, edits: Vec<Edit>, force: bool, has_cache: bool, memory_mib: u64 },
+    Backup { series: usize, edits: Vec<Edit>, force: bool, has_cache: bool, memory_mib: u64, layout: usize, migrate: bool },
+    /// Settle what backups left behind.
+    Maintain { layout: usize },
     /// Forget those live snapshots whose bit is set.
     Forget { chosen: u16, threshold: usize },
     /// Restore a snapshot over what an earlier such step left, removing what does not belong.
@@ -43,8 +55,17 @@ enum Step {
 
 fn any_step() -> impl Strategy<Value = Step> {
     let memory_mib = prop_oneof![Just(160u64), Just(200), Just(512)];
-    let backup = (0..SERIES.len(), any_edits(), any::<bool>(), prop::bool::weighted(0.8), memory_mib).prop_map(
-        |(series, edits, force, has_cache, memory_mib)| Step::Backup { series, edits, force, has_cache, memory_mib },
+    let backup = (0..SERIES.len(), any_edits(), any::<bool>(), prop::bool::weighted(0.8), memory_mib, any_layout());
+    let backup = (backup, prop::bool::weighted(0.8)).prop_map(
+        |((series, edits, force, has_cache, memory_mib, layout), migrate)| Step::Backup {
+            series,
+            edits,
+            force,
+            has_cache,
+            memory_mib,
+            layout,
+            migrate,
+        },
     );
     let forget = (any::<u16>(), 0..THRESHOLDS.len()).prop_map(|(chosen, threshold)| Step::Forget { chosen, threshold });
     prop_oneof![
@@ -52,7 +73,13 @@ fn any_step() -> impl Strategy<Value = Step> {
         4 => forget,
         2 => any::<Index>().prop_map(|chosen| Step::RestoreOver { chosen }),
         1 => Just(Step::LoseCache),
+        1 => any_layout().prop_map(|layout| Step::Maintain { layout }),
     ]
+}
+
+/// Mostly what users have by default.
+fn any_layout() -> impl Strategy<Value = usize> {
+    prop_oneof![4 => Just(0), 3 => 1..LAYOUTS.len()]
 }
 
 /// A live snapshot and the tree it must restore to.
@@ -84,12 +111,32 @@ impl Model {
 
     fn run(&mut self, step: &Step) {
         match step {
-            Step::Backup { series, edits, force, has_cache, memory_mib } => {
+            Step::Backup { series, edits, force, has_cache, memory_mib, layout, migrate } => {
                 let source = self.source(*series);
                 for edit in edits {
                     edit.apply(&source);
                 }
-                self.back_up(*series, *force, *has_cache, memory_mib << 20);
+                let (deltas, migrate_threshold) = LAYOUTS[*layout];
+                let options = BackupOptions {
+                    series: Some(SERIES[*series].into()),
+                    force: *force,
+                    memory_bytes: memory_mib << 20,
+                    cache: has_cache.then(|| self.cache()),
+                    deltas,
+                    migrate: *migrate,
+                    migrate_threshold,
+                    ..self.sandbox.options()
+                };
+                self.back_up(*series, &options);
+                self.verify();
+            }
+            Step::Maintain { layout } => {
+                let (deltas, threshold) = LAYOUTS[*layout];
+                let options = MigrateOptions { deltas, threshold, ..self.sandbox.migrate_options() };
+                migrate::maintain(&self.sandbox.repository(), &options, &Complain).expect("maintenance");
+                for manifest in self.sandbox.repository().manifests().expect("manifests") {
+                    assert_eq!(manifest.unsettled.len(), 0);
+                }
                 self.verify();
             }
             Step::Forget { chosen, threshold } => {
@@ -110,17 +157,10 @@ impl Model {
         self.sandbox.folder.path().join("cache")
     }
 
-    fn back_up(&mut self, series: usize, force: bool, has_cache: bool, memory_bytes: u64) {
-        let options = BackupOptions {
-            series: Some(SERIES[series].into()),
-            force,
-            memory_bytes,
-            cache: has_cache.then(|| self.cache()),
-            ..self.sandbox.options()
-        };
+    fn back_up(&mut self, series: usize, options: &BackupOptions) {
         let source = self.source(series);
         let summary =
-            backup::backup(&self.sandbox.repository(), Source::Paths(vec![source.clone()]), &options, &Silent)
+            backup::backup(&self.sandbox.repository(), Source::Paths(vec![source.clone()]), options, &NoNotSettled)
                 .expect("a backup");
         assert_eq!(summary.statistics.problems, 0);
         let id = summary.snapshot.expect("a snapshot");
@@ -171,6 +211,15 @@ impl Model {
         let summary = restore::restore(&self.sandbox.repository(), &view, &options, &Complain).expect("a restore");
         assert_eq!(summary.problems, 0);
         tree::read(target)
+    }
+}
+
+/// Nothing may keep a backup from settling what it leaves behind.
+struct NoNotSettled;
+
+impl Observer for NoNotSettled {
+    fn notice(&self, notice: &Notice) {
+        assert!(!matches!(notice, Notice::NotSettled { .. }), "{notice:?}");
     }
 }
 

@@ -1,12 +1,14 @@
-//! Readers hold no lease: a forget beside them moves chunks to other containers, and none of them notices.
+//! Readers hold no lease: a forget or a migration beside them moves chunks to other containers, and none of them notices.
 
 mod common;
 
+use common::log::Log;
 use common::{Sandbox, noise, tree};
+use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::check::{self, ReadData};
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::snapshots::SnapshotFilter;
-use siltstone_engine::{Silent, browse, restore, stats};
+use siltstone_engine::{Silent, browse, migrate, restore, stats};
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
@@ -75,7 +77,7 @@ impl Storage for Meddled {
     }
 }
 
-/// Three snapshots that share containers; forgetting the first two rewrites what the last needs.
+/// Three snapshots that share containers, none of them migrated; forgetting the first two rewrites what the last needs.
 fn three_snapshots() -> (Sandbox, SimulatedDisk, Vec<SnapshotId>) {
     let disk = SimulatedDisk::new();
     let sandbox = Sandbox::on(Arc::new(disk.clone()));
@@ -83,14 +85,16 @@ fn three_snapshots() -> (Sandbox, SimulatedDisk, Vec<SnapshotId>) {
         sandbox.write(&format!("kept/{number}"), &noise(number, 30_000));
         sandbox.write(&format!("gone/{number}"), &noise(1000 + number, 30_000));
     }
-    let mut ids = vec![sandbox.backup()];
+    let options = BackupOptions { force: true, migrate: false, ..sandbox.options() };
+    let backup = || sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
+    let mut ids = vec![backup()];
     sandbox.remove("gone");
     for number in 0..10 {
         sandbox.write(&format!("added/{number}"), &noise(2000 + number, 30_000));
     }
-    ids.push(sandbox.backup());
+    ids.push(backup());
     sandbox.remove("added");
-    ids.push(sandbox.backup());
+    ids.push(backup());
     (sandbox, disk, ids)
 }
 
@@ -98,23 +102,76 @@ fn three_snapshots() -> (Sandbox, SimulatedDisk, Vec<SnapshotId>) {
 /// until it ends before the forget would have begun.
 fn beside_a_forget(reader: impl Fn(&Repository, &Sandbox, SnapshotId)) {
     let (sandbox, sound, ids) = three_snapshots();
+    let gone = ids[..2].to_vec();
+    beside(
+        &sound,
+        &|disk| {
+            let (forgetful, gone) = (sandbox.at(disk), gone.clone());
+            Box::new(move || {
+                let options = ForgetOptions { rewrite_threshold: 0.0, ..forgetful.forget_options(false) };
+                assert!(forgetful.try_forget(&gone, &options).expect("forgetting").containers_rewritten > 0);
+            })
+        },
+        |repository| reader(repository, &sandbox, ids[2]),
+    );
+}
+
+/// Runs `reader` on a copy of the disk with what `deed_on` it does done before each of its looks at a container in turn, until it ends
+/// before that.
+fn beside(sound: &SimulatedDisk, deed_on: &dyn Fn(SimulatedDisk) -> Deed, reader: impl Fn(&Repository)) {
     for nth in 0..1000 {
         let disk = sound.crash(SimulatedDisk::ALL_REACHED);
-        let forgetful = sandbox.at(disk.clone());
-        let gone = ids[..2].to_vec();
-        let deed: Deed = Box::new(move || {
-            let options = ForgetOptions { rewrite_threshold: 0.0, ..forgetful.forget_options(false) };
-            assert!(forgetful.try_forget(&gone, &options).expect("forgetting").containers_rewritten > 0);
-        });
+        let deed = deed_on(disk.clone());
         let meddled = Arc::new(Meddled { disk, deed: Mutex::new((nth, Some(deed))) });
         let repository = Repository::open(meddled.clone(), common::PASSWORD).expect("it opens");
-        reader(&repository, &sandbox, ids[2]);
+        reader(&repository);
         if meddled.deed.lock().expect("sound").1.is_some() {
             assert!(nth > 0, "the reader looks at containers");
             return;
         }
     }
     panic!("the reader never ends");
+}
+
+#[test]
+fn readers_beside_a_migration_see_everything() {
+    let sound = SimulatedDisk::new();
+    let sandbox = Sandbox::on(Arc::new(sound.clone()));
+    let options = BackupOptions { force: true, migrate: false, ..sandbox.options() };
+    let (mut ids, mut trees) = (Vec::new(), Vec::new());
+    for version in 0..3 {
+        for number in 0..6 {
+            let mut content = noise(number, 200_000);
+            content[90_000..90_100].copy_from_slice(&noise(100 + version, 100));
+            sandbox.write(&format!("file/{number}"), &content);
+        }
+        ids.push(sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot"));
+        trees.push(tree::read(&sandbox.source()));
+    }
+    let migrated = |disk: SimulatedDisk| -> Deed {
+        let settling = sandbox.at(disk);
+        Box::new(move || {
+            let options = migrate::MigrateOptions { threshold: 0.0, ..settling.migrate_options() };
+            let summary = migrate::maintain(&settling.repository(), &options, &Silent).expect("a migration");
+            assert!(summary.settled > 0);
+        })
+    };
+    beside(&sound, &migrated, |repository| {
+        for (id, tree) in ids.iter().zip(&trees) {
+            let target = tempfile::tempdir().expect("a folder");
+            // Little memory: several batches, each planned before or after the migration.
+            let options = restore::RestoreOptions { memory_bytes: 10_000, ..sandbox.restore_options(target.path()) };
+            let log = Log::default();
+            restore::restore(repository, &view(repository, *id), &options, &log).expect("a restore");
+            assert_eq!(log.problems(), [""; 0]);
+            let root = target.path().join(sandbox.source().strip_prefix("/").expect("absolute"));
+            assert!(tree::read(&root) == *tree, "snapshot {} differs", id.short());
+        }
+    });
+    beside(&sound, &migrated, |repository| {
+        let report = check::check(repository, ReadData::All, &Silent).expect("a check");
+        assert_eq!(report.findings, []);
+    });
 }
 
 fn view(repository: &Repository, id: SnapshotId) -> siltstone_engine::snapshots::SnapshotView {

@@ -10,7 +10,7 @@ use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::migrate::{MigrateOptions, MigrateSummary, maintain};
+use siltstone_engine::migrate::{MigrateOptions, MigrateSummary, PIECE_BYTES_DEFAULT, maintain};
 
 /// Encode and lay out what backups left behind; backups do it themselves unless told not to
 #[derive(Args, Debug)]
@@ -39,6 +39,7 @@ pub(super) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
         threshold: arguments.layout.threshold(),
         compression_level: context.compression_level()?,
         memory_bytes: context.options.memory.0,
+        piece_bytes: PIECE_BYTES_DEFAULT,
         take_over: false,
         user: environment::user(),
     };

@@ -133,10 +133,10 @@ fn report(context: &Context, summary: &RestoreSummary, elapsed: Duration, dry_ru
     if context.output.json {
         return context.output.json(&SummaryMessage::new(summary, elapsed, dry_run));
     }
-    context.output.report(text(summary, elapsed, dry_run))
+    context.output.report(text(summary, elapsed, dry_run, context.output.verbosity > 0))
 }
 
-fn text(summary: &RestoreSummary, elapsed: Duration, dry_run: bool) -> String {
+fn text(summary: &RestoreSummary, elapsed: Duration, dry_run: bool, verbose: bool) -> String {
     let verb = if dry_run { "Would restore" } else { "Restored" };
     let (files, bytes) = (summary.files_restored, size(summary.bytes_restored));
     let left = summary.bytes_total.saturating_sub(summary.bytes_restored);
@@ -145,6 +145,12 @@ fn text(summary: &RestoreSummary, elapsed: Duration, dry_run: bool) -> String {
         (summary.files_kept > 0).then(|| format!(", skipped {} files {}", summary.files_kept, size(left))),
         (summary.deleted > 0).then(|| format!(", deleted {} files/dirs", summary.deleted)),
         (summary.files_verified > 0).then(|| format!("\nverified {} files", summary.files_verified)),
+        (verbose && !dry_run).then(|| {
+            let (read, visits) = (size(summary.bytes_read), summary.containers_read);
+            format!("\nread {read} in {visits} visits to {} containers", summary.containers_needed)
+        }),
+        (verbose && summary.bytes_prewritten > 0)
+            .then(|| format!(", {} by way of a temporary file", size(summary.bytes_prewritten))),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -205,10 +211,31 @@ mod tests {
 
     #[test]
     fn the_report_tells_only_what_happened() {
-        assert_eq!(text(&summary(), Duration::ZERO, false), "Summary: Restored 5 files (20 B) in 0:00");
+        assert_eq!(text(&summary(), Duration::ZERO, false, false), "Summary: Restored 5 files (20 B) in 0:00");
         let all = RestoreSummary { files_kept: 2, deleted: 1, files_verified: 5, ..summary() };
         let expected = "Summary: Would restore 5 files (20 B) in 0:00, skipped 2 files 10 B, deleted 1 files/dirs\nverified 5 files";
-        assert_eq!(text(&all, Duration::ZERO, true), expected);
+        assert_eq!(text(&all, Duration::ZERO, true, true), expected);
+        let read = RestoreSummary { containers_needed: 3, containers_read: 4, bytes_read: 2048, ..summary() };
+        let expected = "Summary: Restored 5 files (20 B) in 0:00\nread 2.000 KiB in 4 visits to 3 containers";
+        assert_eq!(text(&read, Duration::ZERO, false, true), expected);
+        let waited = RestoreSummary { bytes_prewritten: 1024, ..read };
+        assert!(
+            text(&waited, Duration::ZERO, false, true).ends_with("containers, 1.000 KiB by way of a temporary file")
+        );
+    }
+
+    #[test]
+    fn the_summary_message_tells_what_was_read() {
+        let summary = RestoreSummary {
+            containers_needed: 3,
+            containers_read: 4,
+            bytes_read: 5,
+            bytes_prewritten: 6,
+            ..summary()
+        };
+        let json = serde_json::to_value(SummaryMessage::new(&summary, Duration::ZERO, false)).expect("plain data");
+        let fields = ["containers_needed", "containers_read", "bytes_read", "bytes_prewritten"];
+        assert_eq!(fields.map(|field| json[field].as_u64()), [3, 4, 5, 6].map(Some));
     }
 
     #[test]

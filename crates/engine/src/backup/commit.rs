@@ -132,7 +132,7 @@ impl<'t> Task<'t> {
         next.next_metadata = flow.assembled.next_metadata;
         next.containers.extend(flow.packed.containers);
         next.unsettled.extend(next.snapshots().last().map(|before| before.id));
-        next.push_snapshot(snapshot, &necessary);
+        next.push_snapshot(snapshot, &flow.assembled.necessary, &necessary);
         writer.commit(next, self.options.migrate, now())?;
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.

@@ -352,6 +352,7 @@ impl<'t> Task<'t> {
             threshold: self.options.migrate_threshold,
             compression_level: self.options.compression_level,
             memory_bytes: self.options.memory_bytes,
+            piece_bytes: migrate::PIECE_BYTES_DEFAULT,
             take_over: false,
             user: self.options.user.clone(),
         };

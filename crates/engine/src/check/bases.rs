@@ -23,7 +23,8 @@ impl SeriesCheck<'_> {
     /// Damage of containers whose deltas cannot be decoded because of what indexes say. `open` tells whose index is sound.
     pub(super) fn check_bases(&self, chunks: &ChunkSource<'_>, open: &[bool]) -> Vec<ContainerDamage> {
         let mut graph = Graph::default();
-        let with_deltas = self.manifest.containers.iter().enumerate().filter(|(at, record)| record.has_deltas && open[*at]);
+        let with_deltas =
+            self.manifest.containers.iter().enumerate().filter(|(at, record)| record.has_deltas && open[*at]);
         for (container, record) in with_deltas {
             let Ok(reader) = chunks.reader(container) else { continue };
             for (region, entry) in reader.index().regions().iter().enumerate() {
@@ -53,10 +54,13 @@ impl SeriesCheck<'_> {
             let entries = reader.as_ref().map_or(&[][..], |reader| reader.index().regions());
             let lost = regions.iter().filter_map(|(region, _)| entries.get(*region));
             let lost = answered(&record, lost.flat_map(|entry| &entry.chunks).map(|chunk| chunk.number));
-            let (first, error) = regions.first().map(|(region, error)| (*region, error.to_string())).unwrap_or_default();
+            let (first, error) =
+                regions.first().map(|(region, error)| (*region, error.to_string())).unwrap_or_default();
             let what = match regions.len() {
                 1 => format!("region {first} cannot be decoded for want of its bases: {error}"),
-                many => format!("{many} regions, the first {first}, cannot be decoded for want of their bases: {error}"),
+                many => {
+                    format!("{many} regions, the first {first}, cannot be decoded for want of their bases: {error}")
+                }
             };
             self.damaged(&record, what, lost)
         };

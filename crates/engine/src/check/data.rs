@@ -26,6 +26,8 @@ struct CheckSink<'c> {
     chunks: Arc<ChunkSource<'c>>,
     whole: HashSet<usize>,
     damage: Mutex<Vec<ContainerDamage>>,
+    /// Containers that could not be read, which has been told.
+    unread: Mutex<HashSet<usize>>,
     /// Regions that are sound and cannot be decoded.
     dependent: Mutex<Vec<(Address, Arc<StoreError>)>>,
     containers_read: AtomicU64,
@@ -85,6 +87,7 @@ impl SeriesCheck<'_> {
             chunks: chunks.clone(),
             whole: group.iter().copied().collect(),
             damage: Mutex::default(),
+            unread: Mutex::default(),
             dependent: Mutex::default(),
             containers_read: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
@@ -138,7 +141,10 @@ impl Sink for CheckSink<'_> {
             return;
         }
         if region == origin {
-            self.note(region.address, error);
+            let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+            if !unread.contains(&region.address.container) {
+                self.note(region.address, error);
+            }
         } else {
             let mut dependent = self.dependent.lock().unwrap_or_else(PoisonError::into_inner);
             dependent.push((region.address, error.clone()));
@@ -154,8 +160,15 @@ impl Sink for CheckSink<'_> {
     }
 
     /// Checks all but the regions that are needed, which come by themselves.
-    fn whole(&self, container: usize, reader: &ContainerReader, object: &[u8]) {
+    fn whole(&self, container: usize, reader: &ContainerReader, object: Result<&[u8], &StoreError>) {
         let record = self.chunks.record(container);
+        let object = match object {
+            Ok(object) => object,
+            Err(error) => {
+                self.unread.lock().unwrap_or_else(PoisonError::into_inner).insert(container);
+                return self.push(self.check.damaged(&record, error.to_string(), record.chunks.clone()));
+            }
+        };
         if let Err(error) = reader.check_frame(object) {
             self.push(self.check.damaged(&record, error.to_string(), Vec::new()));
         }
@@ -179,7 +192,7 @@ impl Sink for CheckSink<'_> {
 
     fn visited(&self, container: usize, bytes_read: u64) {
         if self.whole.contains(&container) {
-            self.containers_read.fetch_add(1, Ordering::Relaxed);
+            self.containers_read.fetch_add(u64::from(bytes_read > 0), Ordering::Relaxed);
             self.bytes_read.fetch_add(bytes_read, Ordering::Relaxed);
             self.check.observer.advance(1, bytes_read);
         }

@@ -17,7 +17,6 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-
 use cache::RegionCache;
 use layout::Layout;
 use lru::LruCache;
@@ -80,6 +79,11 @@ impl<'r> ChunkSource<'r> {
     /// The repository read from.
     pub(crate) fn repository(&self) -> &'r Repository {
         self.repository
+    }
+
+    /// Number of the manifest gone by.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.layout().sequence
     }
 
     /// The containers, in the order of [`ChunkSource::container_of`]'s answers.

@@ -51,9 +51,7 @@ impl ChunkSource<'_> {
             return Err(self.damaged(address, "the container has no such region"));
         };
         let place_of = |number: &ChunkNumber| match self.place_of(*number) {
-            Ok((container, place)) => {
-                Ok(BasePlace { address: Address { container, region: place.region }, place })
-            }
+            Ok((container, place)) => Ok(BasePlace { address: Address { container, region: place.region }, place }),
             Err(StoreError::MissingChunk { number }) => {
                 Err(self.damaged(address, format!("its base, chunk {number}, is in no container of the series")))
             }

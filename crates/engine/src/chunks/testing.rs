@@ -26,7 +26,8 @@ impl Bench {
         let disk = Arc::new(Recorder::new(SimulatedDisk::new()));
         let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
         let chunker = default_chunker();
-        let repository = Repository::init(disk.clone(), b"password", &label, Argon2Cost::TEST, chunker).expect("a repository");
+        let repository =
+            Repository::init(disk.clone(), b"password", &label, Argon2Cost::TEST, chunker).expect("a repository");
         let manifest = Manifest::new(SeriesId([7; 16]), "test");
         let encoder = RegionEncoder::new(1).expect("an encoder");
         Self { repository, disk, manifest, contents: contents.into_iter().collect(), encoder }
@@ -76,7 +77,9 @@ impl Bench {
         let (keys, series) = (self.repository.keys(), self.manifest.series);
         let id = ContainerId { lease: 1, serial };
         let mut builder = ContainerBuilder::new(keys, series, id, ContainerKind::Data).expect("a builder");
-        regions.iter().for_each(|region| builder.push(region).expect("a region that fits"));
+        for region in regions {
+            builder.push(region).expect("a region that fits");
+        }
         let container = builder.finish().expect("a container");
         self.disk.put(&container.record.object_name(series), &container.bytes).expect("stored");
         self.disk.barrier().expect("stored");

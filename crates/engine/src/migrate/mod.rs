@@ -12,7 +12,7 @@
 //! What all chunks of a container live on, or die with, moves by name alone: where it belongs is known from the manifest's bitmaps.
 //!
 //! New containers are durable and committed before the old ones go; a stop at any point leaves the last manifest true, with the
-//! snapshot still among those to be settled. Work is done in pieces of [`PIECE_BYTES`], each with a commit of its own, so that little is
+//! snapshot still among those to be settled. Work is done in pieces, each with a commit of its own, so that little is
 //! done again, and little room is needed beside what is there.
 
 mod column;
@@ -27,8 +27,8 @@ use piece::{Piece, Stopped};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, newest_manifest};
 
-/// Bytes of old containers that are worked on between two commits.
-const PIECE_BYTES: u64 = 1 << 30;
+/// Bytes of old containers that are worked on between two commits, unless asked otherwise.
+pub const PIECE_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// The share of a container that may be superseded or dead before it is split, unless another is asked for.
 pub const MIGRATE_THRESHOLD_DEFAULT: f64 = 0.25;
@@ -44,6 +44,8 @@ pub struct MigrateOptions {
     pub compression_level: i32,
     /// Bytes of memory to stay below.
     pub memory_bytes: u64,
+    /// Bytes of old containers that are worked on between two commits; at least one container.
+    pub piece_bytes: u64,
     /// Take over a lease whose holder cannot be seen from here.
     pub take_over: bool,
     /// Who does it, recorded in the lease.
@@ -182,7 +184,7 @@ fn settle_column(
         let fits = |record: &siltstone_store::container::ContainerRecord| {
             let is_first = bytes == 0;
             bytes += record.object_bytes;
-            is_first || bytes <= PIECE_BYTES
+            is_first || bytes <= options.piece_bytes
         };
         let count = left.iter().copied().take_while({
             let mut fits = fits;

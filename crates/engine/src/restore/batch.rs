@@ -94,7 +94,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// An empty batch that is full when it takes this much memory. It always takes a file and a chunk.
+    /// An empty batch that is full when it takes this much memory.
     pub(super) fn new(bytes_max: u64) -> Self {
         Self { files: Vec::new(), placements: Vec::new(), continues: false, bytes_max }
     }
@@ -106,7 +106,7 @@ impl Batch {
 
     pub(super) fn is_full(&self) -> bool {
         let bytes = self.files.len() as u64 * FILE_BYTES + self.placements.len() as u64 * PLACEMENT_BYTES;
-        bytes >= self.bytes_max && (self.files.len() > 1 || !self.placements.is_empty())
+        bytes >= self.bytes_max && !self.files.is_empty()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -147,7 +147,8 @@ impl<'c, 'r> FilePlan<'c, 'r> {
         let index = u32::try_from(batch.files.len()).unwrap_or(u32::MAX);
         batch.files.push(self.file.clone());
         batch.continues = true;
-        while !batch.is_full() {
+        // One chunk at least, however full the batch is: each batch brings a file on.
+        loop {
             match self.next() {
                 Ok(Some(placement)) => batch.placements.push(Placement { file: index, ..placement }),
                 Ok(None) => {
@@ -161,8 +162,10 @@ impl<'c, 'r> FilePlan<'c, 'r> {
                     return true;
                 }
             }
+            if batch.is_full() {
+                return false;
+            }
         }
-        false
     }
 
     fn next(&mut self) -> Result<Option<Placement>, StoreError> {

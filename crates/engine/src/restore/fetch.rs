@@ -127,6 +127,7 @@ impl<'env> Placing<'env> {
         reload: &mut dyn FnMut() -> Option<Arc<ChunkSource<'env>>>,
     ) -> Result<Arc<Batch>, EngineError> {
         let whole = running.unfolding.sink().batch.clone();
+        let mut sequence = None;
         for attempt in 0.. {
             for ticket in running.tickets {
                 let _: Option<()> = ticket.wait();
@@ -139,7 +140,9 @@ impl<'env> Placing<'env> {
             if vanished.is_empty() {
                 break;
             }
+            // Once at least: the source may have moved on by itself since this was planned.
             let newer = if attempt < REPLANS_MAX { reload() } else { None };
+            let newer = newer.filter(|newer| sequence.replace(newer.sequence()) != Some(newer.sequence()));
             let Some(chunks) = newer else {
                 for (range, error) in vanished {
                     self.write_placements(&sink.batch, &sink.batch.placements[range], &sink.chunks, Err(&error));

@@ -5,13 +5,13 @@
 
 use super::batch::{Batch, FileTask, Placement};
 use super::fetch::Fetching;
+use crate::Observer;
 use crate::chunks::ChunkSource;
 use crate::fs::{Draft, Problem, ProblemKind, TargetDir, TargetFile};
 use crate::observer::EntryAction;
-use crate::Observer;
 use siltstone_store::{ChunkNumber, StoreError};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts that the workers share.
 #[derive(Debug, Default)]

@@ -15,13 +15,19 @@ pub(crate) fn cyclic(count: usize, edges: &[(u32, u32)]) -> Vec<u32> {
         .collect();
     backwards.sort_unstable();
     let before = not_reached(count, &backwards);
-    (0u32..).zip(after.iter().zip(&before)).filter(|(_, (after, before))| **after && **before).map(|(at, _)| at).collect()
+    (0u32..)
+        .zip(after.iter().zip(&before))
+        .filter(|(_, (after, before))| **after && **before)
+        .map(|(at, _)| at)
+        .collect()
 }
 
 /// Which nodes cannot be put in an order in which every edge leads forward.
 fn not_reached(count: usize, edges: &[(u32, u32)]) -> Vec<bool> {
     let mut to_come = vec![0u32; count];
-    edges.iter().for_each(|(_, to)| to_come[*to as usize] += 1);
+    for (_, to) in edges {
+        to_come[*to as usize] += 1;
+    }
     let mut free: Vec<u32> = (0u32..).zip(&to_come).filter(|(_, count)| **count == 0).map(|(node, _)| node).collect();
     while let Some(node) = free.pop() {
         let start = edges.partition_point(|(from, _)| *from < node);
@@ -55,7 +61,9 @@ mod tests {
         fn cyclic_is_what_reaches_a_cycle_both_ways(edges in prop::collection::btree_set((0u32..8, 0u32..8), 0..20)) {
             let edges: Vec<_> = edges.into_iter().collect();
             let mut reach = [[false; 8]; 8];
-            edges.iter().for_each(|(from, to)| reach[*from as usize][*to as usize] = true);
+            for (from, to) in &edges {
+                reach[*from as usize][*to as usize] = true;
+            }
             for over in 0..8 {
                 for from in 0..8 {
                     for to in 0..8 {

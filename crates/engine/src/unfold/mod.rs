@@ -91,8 +91,8 @@ pub(crate) trait Sink: Send + Sync {
         false
     }
 
-    /// A container that was read whole.
-    fn whole(&self, container: usize, reader: &ContainerReader, object: &[u8]) {
+    /// A container was read whole, or could not be; then its regions fail too.
+    fn whole(&self, container: usize, reader: &ContainerReader, object: Result<&[u8], &StoreError>) {
         let _ = (container, reader, object);
     }
 
@@ -107,6 +107,9 @@ pub(crate) trait Sink: Send + Sync {
     /// Whether to stop.
     fn is_cancelled(&self) -> bool;
 }
+
+/// Bytes that several may need.
+type Bytes = Arc<[u8]>;
 
 /// What unfolding took. Shared by the unfoldings of one run.
 #[derive(Debug, Default)]
@@ -297,7 +300,7 @@ impl<'r, S: Sink> Unfolding<'r, S> {
     }
 
     /// All of a complete delta, in memory.
-    fn bring(&self, delta: Delta) -> Result<(EncodedRegion, Vec<Arc<[u8]>>), StoreError> {
+    fn bring(&self, delta: Delta) -> Result<(EncodedRegion, Vec<Bytes>), StoreError> {
         let incomplete = || StoreError::Refused {
             what: "a region delta".to_owned(),
             reason: "it was taken for complete and is not".to_owned(),

@@ -146,7 +146,8 @@ fn order_goes_by_columns_then_rows_backwards() {
             root: ChunkNumber::METADATA_FIRST,
             statistics: SnapshotStatistics::default(),
         };
-        manifest.push_snapshot(snapshot, &numbers.into_iter().collect());
+        let numbers = numbers.into_iter().collect();
+        manifest.push_snapshot(snapshot, &numbers, &numbers);
     }
     let manifest: &Manifest = manifest;
     let order = Order::new(manifest);
@@ -169,9 +170,8 @@ struct Shape {
 
 fn shapes() -> impl Strategy<Value = Shape> {
     let region = (1u64..4, prop::collection::vec(any::<prop::sample::Index>(), 0..4), 0usize..5);
-    (prop::collection::vec(region, 1..25), any::<bool>(), 0u64..6, 0usize..4).prop_map(
-        |(regions, backwards, budget, workers)| Shape { regions, backwards, budget: budget * 2000, workers },
-    )
+    (prop::collection::vec(region, 1..25), any::<bool>(), 0u64..6, 0usize..4)
+        .prop_map(|(regions, backwards, budget, workers)| Shape { regions, backwards, budget: budget * 2000, workers })
 }
 
 /// A shape built: where each region lies, and which regions each needs directly.
@@ -187,8 +187,11 @@ fn build(shape: &Shape, change: impl Fn(usize, &mut siltstone_store::region::Enc
     let mut owner: Vec<usize> = Vec::new();
     let mut specs = Vec::new();
     for (at, (count, bases, _)) in shape.regions.iter().enumerate() {
-        let bases: BTreeSet<u64> =
-            if owner.is_empty() { BTreeSet::new() } else { bases.iter().map(|base| base.index(owner.len()) as u64).collect() };
+        let bases: BTreeSet<u64> = if owner.is_empty() {
+            BTreeSet::new()
+        } else {
+            bases.iter().map(|base| base.index(owner.len()) as u64).collect()
+        };
         let first = owner.len() as u64;
         owner.extend(std::iter::repeat_n(at, usize::try_from(*count).expect("small")));
         specs.push(((first..first + count).collect::<Vec<u64>>(), bases.into_iter().collect::<Vec<u64>>()));
@@ -210,7 +213,8 @@ fn build(shape: &Shape, change: impl Fn(usize, &mut siltstone_store::region::Enc
         }
         bench.container(&regions);
     }
-    let needs = specs.iter().map(|(_, bases)| bases.iter().map(|base| owner[usize::try_from(*base).expect("small")]).collect());
+    let needs =
+        specs.iter().map(|(_, bases)| bases.iter().map(|base| owner[usize::try_from(*base).expect("small")]).collect());
     let plain = specs.iter().map(|(chunks, _)| chunks.iter().flat_map(|number| content(*number)).collect());
     Built { needs: needs.collect(), plain: plain.collect(), bench, wanted }
 }

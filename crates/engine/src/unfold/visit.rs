@@ -45,6 +45,9 @@ impl<S: Sink> Unfolding<'_, S> {
             let shared = self.lock();
             nodes.iter().copied().filter(|node| !shared.waiting.is_done(*node)).collect()
         };
+        if nodes.is_empty() {
+            return;
+        }
         let mut runs = self.runs(&nodes, reader.index().regions());
         if !self.plan.is_plain {
             runs.reverse();
@@ -113,18 +116,16 @@ impl<S: Sink> Unfolding<'_, S> {
         Ok((arrived, bytes))
     }
 
-    fn visit_whole(
-        &self,
-        container: usize,
-        nodes: &[u32],
-        reader: &Arc<ContainerReader>,
-        decoder: &mut RegionDecoder,
-    ) {
-        let object = match self.chunks.repository().storage().read(reader.object_name()) {
+    fn visit_whole(&self, container: usize, nodes: &[u32], reader: &Arc<ContainerReader>, decoder: &mut RegionDecoder) {
+        let object = self.chunks.repository().storage().read(reader.object_name()).map_err(StoreError::from);
+        self.sink.whole(container, reader, object.as_deref());
+        let object = match object {
             Ok(object) => object,
-            Err(error) => return self.fail_all(nodes, error.into()),
+            Err(error) => {
+                self.fail_all(nodes, error);
+                return self.count(container, 0);
+            }
         };
-        self.sink.whole(container, reader, &object);
         for node in nodes.iter().rev() {
             match reader.sealed_in(&object, self.plan.address(*node as usize).region) {
                 Ok(sealed) => {
@@ -158,6 +159,8 @@ impl<S: Sink> Unfolding<'_, S> {
 
     fn fail_all(&self, nodes: &[u32], error: StoreError) {
         let error = Arc::new(error);
-        nodes.iter().for_each(|node| self.fail(*node, &error));
+        for node in nodes {
+            self.fail(*node, &error);
+        }
     }
 }

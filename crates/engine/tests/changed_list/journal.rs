@@ -20,12 +20,21 @@ pub(crate) struct Look(BTreeMap<EntryPath, Seen>);
 struct Seen {
     is_folder: bool,
     is_file: bool,
+    /// What the file system keeps for it. Bytes that did not change may still have come out of a hole.
+    blocks: u64,
     /// What only a change of the entry itself changes.
     own: (u32, u32, u32, u64, u64),
     /// Times, sizes, links: what a folder has of its children.
     rest: ((i64, u32), (i64, u32), u64, u64),
     xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     content: Vec<u8>,
+}
+
+impl Seen {
+    fn has_other_holes(&self, now: &Self) -> bool {
+        let has_holes = |seen: &Self| seen.blocks * 512 < seen.content.len() as u64;
+        (has_holes(self) || has_holes(now)) && self.blocks != now.blocks
+    }
 }
 
 impl Look {
@@ -50,6 +59,7 @@ impl Look {
         let seen = Seen {
             is_folder: metadata.is_dir(),
             is_file: metadata.is_file(),
+            blocks: metadata.blocks(),
             own: (metadata.mode(), metadata.uid(), metadata.gid(), metadata.ino(), metadata.rdev()),
             rest: (time(status.stx_mtime), time(status.stx_ctime), status.stx_size, metadata.nlink()),
             xattrs: super::tree::xattrs(path),
@@ -73,7 +83,7 @@ impl Look {
                 None => journal.path(path),
                 Some(before) if before.own != now.own || before.xattrs != now.xattrs => journal.path(path),
                 Some(before) if before.is_folder || before.rest == now.rest => {}
-                Some(before) if ranges && before.is_file => {
+                Some(before) if ranges && before.is_file && !before.has_other_holes(now) => {
                     for range in differences(&before.content, &now.content) {
                         journal.range(path, range);
                     }

@@ -14,7 +14,7 @@ use siltstone_engine::check::{self, CheckReport, ReadData};
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary};
 use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
-use siltstone_engine::migrate::MIGRATE_THRESHOLD_DEFAULT;
+use siltstone_engine::migrate::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, PIECE_BYTES_DEFAULT};
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_engine::{EngineError, Silent};
@@ -112,6 +112,18 @@ impl Sandbox {
             deltas: Deltas::default(),
             migrate: true,
             migrate_threshold: MIGRATE_THRESHOLD_DEFAULT,
+        }
+    }
+
+    pub fn migrate_options(&self) -> MigrateOptions {
+        MigrateOptions {
+            deltas: Deltas::default(),
+            threshold: MIGRATE_THRESHOLD_DEFAULT,
+            compression_level: 1,
+            memory_bytes: 256 << 20,
+            piece_bytes: PIECE_BYTES_DEFAULT,
+            take_over: false,
+            user: "user".into(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::tree::Tree;
 use super::{Sandbox, noise};
+use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::check::ReadData;
 use siltstone_store::SnapshotId;
 use siltstone_store::storage::SimulatedDisk;
@@ -15,6 +16,8 @@ pub struct Scene {
     /// The snapshots in the order they were made.
     pub ids: Vec<SnapshotId>,
     pub trees: BTreeMap<SnapshotId, Tree>,
+    /// Whether backups settle what they leave behind.
+    pub migrate: bool,
 }
 
 impl Scene {
@@ -22,18 +25,34 @@ impl Scene {
     pub fn new() -> Self {
         let disk = SimulatedDisk::new();
         let sandbox = Sandbox::on(Arc::new(disk.clone()));
-        Self { sandbox, disk, ids: Vec::new(), trees: BTreeMap::new() }
+        Self { sandbox, disk, ids: Vec::new(), trees: BTreeMap::new(), migrate: true }
     }
 
-    /// Two snapshots that share a container, and a source that differs from both.
+    /// Two snapshots that share a container, and a source that differs from both. What the second one left behind is settled: part of
+    /// it is a delta.
     pub fn with_two_snapshots() -> Self {
-        let mut scene = Self::new();
+        Self::with_snapshots(true)
+    }
+
+    /// The same with nothing settled.
+    pub fn unsettled() -> Self {
+        Self::with_snapshots(false)
+    }
+
+    fn with_snapshots(migrate: bool) -> Self {
+        let mut scene = Self { migrate, ..Self::new() };
+        let mut edited = noise(5, 60_000);
+        scene.sandbox.write("edited", &edited);
         scene.sandbox.write("kept/large", &noise(1, 60_000));
         scene.sandbox.write("changed", &noise(2, 60_000));
         scene.sandbox.symlink("kept/link", "large");
         scene.backup();
         scene.sandbox.write("changed", &noise(3, 60_000));
+        edited[30_000..30_004].copy_from_slice(b"edit");
+        scene.sandbox.write("edited", &edited);
         scene.backup();
+        edited[20_000..20_004].copy_from_slice(b"edit");
+        scene.sandbox.write("edited", &edited);
         scene.sandbox.write("changed", &noise(4, 50_000));
         scene.sandbox.write("added", b"a little");
         scene
@@ -43,7 +62,8 @@ impl Scene {
     /// next one, and whether that happens must not depend on how fast this machine is.
     pub fn backup(&mut self) -> SnapshotId {
         std::thread::sleep(Duration::from_millis(60));
-        let id = self.sandbox.backup();
+        let options = BackupOptions { force: true, migrate: self.migrate, ..self.sandbox.options() };
+        let id = self.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
         self.ids.push(id);
         self.trees.insert(id, self.source());
         id

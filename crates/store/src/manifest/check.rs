@@ -9,6 +9,7 @@ impl Manifest {
     /// All contradictions within the manifest; none in a sound one.
     ///
     /// - each number lives in one stretch of the series (the interval property), its differences are minimal;
+    /// - what a catalog refers to is among what its snapshot needs;
     /// - no two containers are the same, none is written under a lease yet to come, no number is in two of them;
     /// - each live number is in a container, and below the next number to be given.
     ///
@@ -35,7 +36,8 @@ impl Manifest {
     }
 
     fn interval_fault(&self) -> Option<StoreError> {
-        let (position, number, fault) = self.necessary.first_fault()?;
+        let fault = self.necessary.first_fault().or_else(|| self.direct.first_fault());
+        let (position, number, fault) = fault.or_else(|| self.necessary.first_lack(&self.direct))?;
         let snapshot = self.snapshots.get(position).map(|snapshot| snapshot.id.short()).unwrap_or_default();
         Some(self.fault(format!("snapshot {snapshot}: chunk {} {fault}", ChunkNumber(number))))
     }

@@ -39,6 +39,7 @@ struct BodyRef<'m> {
     next_metadata: ChunkNumber,
     snapshots: &'m [Snapshot],
     necessary: Vec<[Vec<u8>; 2]>,
+    direct: Vec<[Vec<u8>; 2]>,
     containers: &'m [ContainerRecord],
     unsettled: &'m BTreeSet<SnapshotId>,
     heights: Vec<Vec<u8>>,
@@ -53,6 +54,7 @@ struct Body {
     next_metadata: ChunkNumber,
     snapshots: Vec<Snapshot>,
     necessary: Vec<[Vec<u8>; 2]>,
+    direct: Vec<[Vec<u8>; 2]>,
     containers: Vec<ContainerRecord>,
     unsettled: BTreeSet<SnapshotId>,
     heights: Vec<Vec<u8>>,
@@ -135,14 +137,18 @@ impl Manifest {
     }
 
     fn encode_body(&self) -> Result<Vec<u8>, StoreError> {
-        let differences = self.necessary.differences().iter();
+        let steps = |chunks: &NecessaryChunks| {
+            let differences = chunks.differences().iter();
+            differences.map(|step| [bitmap_bytes(&step.added), bitmap_bytes(&step.removed)]).collect()
+        };
         let body = BodyRef {
             series: self.series,
             name: &self.name,
             next_data: self.next_data,
             next_metadata: self.next_metadata,
             snapshots: &self.snapshots,
-            necessary: differences.map(|step| [bitmap_bytes(&step.added), bitmap_bytes(&step.removed)]).collect(),
+            necessary: steps(&self.necessary),
+            direct: steps(&self.direct),
             containers: &self.containers,
             unsettled: &self.unsettled,
             heights: self.heights.iter().map(|height| bitmap_bytes(&optimized(height.clone()))).collect(),
@@ -177,7 +183,7 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
     if body.next_data > ChunkNumber::METADATA_FIRST || !body.next_metadata.is_metadata() {
         return Err(damaged(object, "the next chunk numbers are out of their ranges"));
     }
-    if body.necessary.len() != body.snapshots.len() {
+    if [&body.necessary, &body.direct].iter().any(|lists| lists.len() != body.snapshots.len()) {
         return Err(damaged(object, "it has not one list of chunks for each snapshot"));
     }
     let ids: BTreeSet<_> = body.snapshots.iter().map(|snapshot| snapshot.id).collect();
@@ -197,9 +203,13 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
     if heights.iter().fold(RoaringTreemap::new(), |all, height| all | height).len() != heights_count {
         return Err(damaged(object, "a chunk has two heights"));
     }
-    let differences = body.necessary.iter().map(|[added, removed]| {
-        Ok(Difference { added: read_bitmap(added, object)?, removed: read_bitmap(removed, object)? })
-    });
+    let chunks = |lists: &[[Vec<u8>; 2]]| {
+        let steps = lists.iter().map(|[added, removed]| {
+            Ok(Difference { added: read_bitmap(added, object)?, removed: read_bitmap(removed, object)? })
+        });
+        Ok::<_, StoreError>(NecessaryChunks::from_differences(steps.collect::<Result<_, StoreError>>()?))
+    };
+    let (necessary, direct) = (chunks(&body.necessary)?, chunks(&body.direct)?);
     Ok(Manifest {
         series: body.series,
         name: body.name,
@@ -213,7 +223,8 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
         unsettled: body.unsettled,
         heights,
         snapshots: body.snapshots,
-        necessary: NecessaryChunks::from_differences(differences.collect::<Result<_, StoreError>>()?),
+        necessary,
+        direct,
     })
 }
 

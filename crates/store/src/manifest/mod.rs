@@ -53,6 +53,8 @@ pub struct Manifest {
     pub heights: Vec<RoaringTreemap>,
     snapshots: Vec<Snapshot>,
     necessary: NecessaryChunks,
+    /// What each snapshot's catalog refers to, without the bases.
+    direct: NecessaryChunks,
 }
 
 impl Manifest {
@@ -72,6 +74,7 @@ impl Manifest {
             heights: Vec::new(),
             snapshots: Vec::new(),
             necessary: NecessaryChunks::default(),
+            direct: NecessaryChunks::default(),
         }
     }
 
@@ -95,16 +98,20 @@ impl Manifest {
         self.snapshots.iter().position(|snapshot| snapshot.id == *id)
     }
 
-    /// Adds a snapshot behind all others, with the chunks it needs: data and metadata, the whole closure.
-    pub fn push_snapshot(&mut self, snapshot: Snapshot, necessary: &RoaringTreemap) {
+    /// Adds a snapshot behind all others, with the chunks it needs, data and metadata: those that its catalog refers to, and with them
+    /// all their bases, the whole closure.
+    pub fn push_snapshot(&mut self, snapshot: Snapshot, direct: &RoaringTreemap, necessary: &RoaringTreemap) {
         self.snapshots.push(snapshot);
+        self.direct.push(direct);
         self.necessary.push(necessary);
     }
 
     /// Takes snapshots out, wherever they stand, and returns them. Identities that are not there are passed over. The containers are
     /// left as they are: see [`Manifest::dead_after_removal`].
     pub fn remove_snapshots(&mut self, ids: &BTreeSet<SnapshotId>) -> Vec<Snapshot> {
-        self.necessary = self.necessary.without(&self.positions(ids));
+        let positions = self.positions(ids);
+        self.necessary = self.necessary.without(&positions);
+        self.direct = self.direct.without(&positions);
         let (removed, kept) =
             std::mem::take(&mut self.snapshots).into_iter().partition(|snapshot| ids.contains(&snapshot.id));
         self.snapshots = kept;
@@ -138,6 +145,39 @@ impl Manifest {
     /// Shows the chunks that each snapshot needs, in order; one bitmap at a time is in memory.
     pub fn for_each_necessary(&self, visit: impl FnMut(usize, &RoaringTreemap)) {
         self.necessary.for_each(visit);
+    }
+
+    /// The chunks that the catalog of the snapshot at this position refers to; none beyond the last.
+    pub fn direct(&self, position: usize) -> RoaringTreemap {
+        self.direct.at(position)
+    }
+
+    /// The chunks that live snapshots need as bases only.
+    pub fn ghosts(&self) -> RoaringTreemap {
+        self.necessary.live() - self.direct.live()
+    }
+
+    /// Says anew what each snapshot needs. `needs` is shown each snapshot's position and the chunks that its catalog refers to, in order,
+    /// and gives these with all their bases.
+    pub fn replace_necessary<E>(
+        &mut self,
+        mut needs: impl FnMut(usize, &RoaringTreemap) -> Result<RoaringTreemap, E>,
+    ) -> Result<(), E> {
+        let mut necessary = NecessaryChunks::default();
+        let mut result = Ok(());
+        let mut before = RoaringTreemap::new();
+        self.direct.for_each(|position, direct| {
+            if result.is_ok() {
+                match needs(position, direct) {
+                    Ok(needed) => {
+                        necessary.push_after(&before, &needed);
+                        before = needed;
+                    }
+                    Err(error) => result = Err(error),
+                }
+            }
+        });
+        result.map(|()| self.necessary = necessary)
     }
 
     /// The chunks that any live snapshot needs.

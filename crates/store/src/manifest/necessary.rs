@@ -41,7 +41,12 @@ impl NecessaryChunks {
     pub(super) fn push(&mut self, necessary: &RoaringTreemap) {
         let mut before = RoaringTreemap::new();
         self.differences.iter().for_each(|difference| difference.apply(&mut before));
-        self.differences.push(Difference { added: necessary - &before, removed: &before - necessary }.optimized());
+        self.push_after(&before, necessary);
+    }
+
+    /// As [`push`](Self::push), given what the last snapshot needs.
+    pub(super) fn push_after(&mut self, before: &RoaringTreemap, necessary: &RoaringTreemap) {
+        self.differences.push(Difference { added: necessary - before, removed: before - necessary }.optimized());
     }
 
     /// NC of the snapshot at this position; empty beyond the last.
@@ -65,14 +70,14 @@ impl NecessaryChunks {
     /// Each snapshot's NC with what `more` gives for it.
     pub(super) fn extended(&self, mut more: impl FnMut(usize, &RoaringTreemap) -> RoaringTreemap) -> Self {
         let (mut old, mut before) = (RoaringTreemap::new(), RoaringTreemap::new());
-        let mut differences = Vec::with_capacity(self.len());
+        let mut extended = Self::default();
         for (position, difference) in self.differences.iter().enumerate() {
             difference.apply(&mut old);
             let now = more(position, &old) | &old;
-            differences.push(Difference { added: &now - &before, removed: &before - &now }.optimized());
+            extended.push_after(&before, &now);
             before = now;
         }
-        Self { differences }
+        extended
     }
 
     /// What any live snapshot needs.
@@ -96,6 +101,17 @@ impl NecessaryChunks {
             }
         }
         Self { differences: kept }
+    }
+
+    /// A number of `part` that is missing here, with the position of the snapshot where it is.
+    pub(super) fn first_lack(&self, part: &Self) -> Option<(usize, u64, &'static str)> {
+        let (mut whole, mut of_part) = (RoaringTreemap::new(), RoaringTreemap::new());
+        self.differences.iter().zip(&part.differences).enumerate().find_map(|(position, (all, some))| {
+            all.apply(&mut whole);
+            some.apply(&mut of_part);
+            let lacking = (&of_part - &whole).min()?;
+            Some((position, lacking, "is referred to but not said to be needed"))
+        })
     }
 
     /// A number that breaks the rules above, with the position of the snapshot where it does.

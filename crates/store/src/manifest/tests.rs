@@ -59,7 +59,7 @@ fn manifest(snapshots: u8) -> Manifest {
         let first = u64::from(serial) * 10;
         let mut necessary: RoaringTreemap = (first..first + 50).collect();
         necessary.insert(ChunkNumber::METADATA_FIRST.0 + u64::from(serial));
-        manifest.push_snapshot(snapshot(serial), &necessary);
+        manifest.push_snapshot(snapshot(serial), &necessary, &necessary);
     }
     manifest
 }
@@ -155,7 +155,8 @@ fn contradictions_are_found() {
         ("in no container", |manifest| drop(manifest.containers.remove(0))),
         ("never given out", |manifest| manifest.next_data = ChunkNumber(4999)),
         ("needed again", |manifest| {
-            manifest.push_snapshot(snapshot(50), &RoaringTreemap::from_iter([3]));
+            let three = RoaringTreemap::from_iter([3]);
+            manifest.push_snapshot(snapshot(50), &three, &three);
         }),
     ];
     for (expected, break_it) in breaks {
@@ -179,7 +180,7 @@ fn differences_of_many_snapshots_stay_small() {
             necessary.remove_range(old..old + 10);
         }
         necessary.insert_range(fresh..fresh + 1000);
-        manifest.push_snapshot(snapshot(serial), &necessary);
+        manifest.push_snapshot(snapshot(serial), &necessary, &necessary);
     }
     let bytes = manifest.encoded_bytes().unwrap();
     assert!(bytes < 100_000, "{bytes} bytes");

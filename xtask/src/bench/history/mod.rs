@@ -100,11 +100,17 @@ pub(super) fn run(options: &Options) -> Result<()> {
     }
     let mut notes = configuration::versions(&prepared);
     notes.push(format!("rounds: {}; shown is the median", options.rounds));
-    options.output.publish("history", &results.tables, &results.rows, &notes, work.path())?;
+    options.output.publish(&variant("history", &corpora), &results.tables, &results.rows, &notes, work.path())?;
     if !results.failures.is_empty() {
         bail!("{} configurations failed:\n{}", results.failures.len(), results.failures.join("\n"));
     }
     Ok(())
+}
+
+/// The name of a record: with the histories in it, unless it has all.
+fn variant(bench: &str, corpora: &[Corpus]) -> String {
+    let names = || corpora.iter().map(|corpus| corpus.name.as_str()).collect::<Vec<_>>().join("-");
+    if corpora.len() == History::value_variants().len() { bench.to_owned() } else { format!("{bench}-{}", names()) }
 }
 
 /// Of all histories.

@@ -1,4 +1,4 @@
-//! Virtual full backups: a full snapshot made of the previous one and a list of what changed since (MeGA, ATC'22, section 4.5).
+//! Virtual full backups: a full snapshot made of the previous one and a list of what changed since (`MeGA`, ATC'22, section 4.5).
 //!
 //! ```text
 //! list       what the user gives: paths, or ranges of files; checked line by line before anything is written
