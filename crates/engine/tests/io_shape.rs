@@ -1,5 +1,4 @@
-//! How often the storage is asked: a restore reads every needed region once, neighbours together; forgetting whole containers reads none
-//! of them.
+//! How often the storage is asked: a restore reads every needed region once, forgetting whole containers reads none of them.
 
 mod common;
 
@@ -22,7 +21,7 @@ fn recorded() -> (Scene, Recorded) {
 }
 
 #[test]
-fn a_restore_reads_each_region_and_each_index_once_and_neighbours_together() {
+fn a_restore_reads_each_region_and_each_index_once() {
     let (mut scene, recorder) = recorded();
     // Several regions, chunks that occur in several files and in distant regions, and a second snapshot's containers beside.
     let (one, two) = (common::noise(1, 5_000_000), common::noise(2, 3_000_000));
@@ -50,7 +49,8 @@ fn a_restore_reads_each_region_and_each_index_once_and_neighbours_together() {
         let of_this = calls.of(&ObjectName::Container(view.series, record.id));
         assert_eq!(of_this.reads, 0, "no container is read whole: {}", record.id);
         if record.kind == ContainerKind::Data {
-            assert_eq!(of_this.range_reads, 2, "its index, and its regions by one read: {}", record.id);
+            let reads = 2..=1 + regions;
+            assert!(reads.contains(&of_this.range_reads), "its index and its regions, each once: {}", record.id);
             assert!(of_this.bytes_read < record.object_bytes, "{}", record.id);
             regions_of_data += regions;
         } else {

@@ -15,6 +15,9 @@ const METHOD: &str = "odess-plus";
 pub const DEPTH_MAX: u32 = 1024;
 /// The longest chain unless another is asked for.
 pub const DEPTH_DEFAULT: u32 = 128;
+/// The longest chain of new against old unless another is asked for: twice that stores at most 5 % less (`bench/record/similar-layouts-*`)
+/// and makes bases twice as dear to read.
+pub const FORWARD_DEPTH_DEFAULT: u32 = 8;
 
 /// Which way deltas point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +29,33 @@ pub enum Deltas {
         /// The longest chain; what would make a longer one stays whole.
         depth: u32,
     },
+    /// New chunks against old ones, while they are backed up.
+    Forward {
+        /// The longest chain; what would make a longer one stays whole.
+        depth: u32,
+    },
+    /// The same as MeGA describes it (ATC 2022, section 4.2): each chunk against the first that shares a super-feature, which is whole.
+    Paper,
+}
+
+impl Deltas {
+    /// How a backup encodes new chunks against old ones, if it does.
+    pub(crate) fn forward(self) -> Option<Forward> {
+        match self {
+            Self::Off | Self::Reverse { .. } => None,
+            Self::Forward { depth } => Some(Forward { depth, is_paper: false }),
+            Self::Paper => Some(Forward { depth: 1, is_paper: true }),
+        }
+    }
+}
+
+/// New chunks against old ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Forward {
+    /// The longest chain.
+    pub(crate) depth: u32,
+    /// A delta for each chunk, against one base, kept whenever it is smaller than the chunk.
+    pub(crate) is_paper: bool,
 }
 
 impl Default for Deltas {
@@ -54,10 +84,18 @@ pub(crate) struct Likes {
 impl Likes {
     /// An empty index of about so many bytes.
     pub(crate) fn within(bytes: u64) -> Self {
-        let keys = Shape::DEFAULT.features();
-        let one = Index::new(Fit::Best, 1 << 10, keys, 1).memory_bytes() as u64 >> 10;
+        Self::fitting(Fit::Best, Shape::DEFAULT.features(), bytes)
+    }
+
+    /// The same, which finds by super-features, and of those that share one the newest.
+    pub(crate) fn by_super_features(bytes: u64) -> Self {
+        Self::fitting(Fit::First(sketcher().grouping()), Shape::DEFAULT.super_features(), bytes)
+    }
+
+    fn fitting(fit: Fit, keys: usize, bytes: u64) -> Self {
+        let one = Index::new(fit, 1 << 10, keys, 1).memory_bytes() as u64 >> 10;
         let chunks = usize::try_from(bytes / one.max(1)).unwrap_or(usize::MAX);
-        Self { index: Index::new(Fit::Best, chunks.max(1 << 10), keys, 1) }
+        Self { index: Index::new(fit, chunks.max(1 << 10), keys, 1) }
     }
 
     /// Adds a chunk.

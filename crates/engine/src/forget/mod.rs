@@ -12,6 +12,7 @@ mod rewrite;
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{is_dead, now, this_holder};
+use crate::migrate::ghost_bytes;
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
 use crate::snapshots::SnapshotKey;
@@ -55,6 +56,8 @@ pub struct ForgetSummary {
     pub containers_deleted: u64,
     /// Containers replaced by smaller ones.
     pub containers_rewritten: u64,
+    /// About how many bytes are held by chunks that only deltas need now: the next backup or `silt maintain` frees most of them.
+    pub ghost_bytes: u64,
     /// Size of all objects of the repository before.
     pub bytes_before: u64,
     /// Size of all objects after.
@@ -118,7 +121,7 @@ struct Plan {
 
 fn plan(manifest: &Manifest, ids: &BTreeSet<SnapshotId>, threshold: f64) -> Plan {
     let mut next = manifest.clone();
-    next.remove_snapshots(ids);
+    next.squeeze_due |= !next.remove_snapshots(ids).is_empty();
     let live = next.live();
     let (mut dead, mut to_rewrite, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for record in std::mem::take(&mut next.containers) {
@@ -168,6 +171,7 @@ fn forget_in_series(
     if options.dry_run {
         let plan = plan(&stored.manifest, ids, options.rewrite_threshold);
         summary.snapshots_removed += named;
+        summary.ghost_bytes += ghost_bytes(repository, &plan.next).unwrap_or(0);
         let orphans = orphan_bytes(repository, &stored.manifest)?;
         let held = stored.object_bytes + orphans;
         return dry_run(repository, plan, stored.manifest.sequence + 1, held, options, observer, summary);
@@ -176,6 +180,7 @@ fn forget_in_series(
     match execute(repository, &mut writer, ids, options, observer) {
         Ok(done) => {
             summary.snapshots_removed += named;
+            summary.ghost_bytes += done.ghost_bytes;
             summary.containers_deleted += done.containers_deleted;
             summary.containers_rewritten += done.containers_rewritten;
             Ok(0)
@@ -261,9 +266,12 @@ fn execute(
 ) -> Result<ForgetSummary, EngineError> {
     let plan = plan(writer.manifest(), ids, options.rewrite_threshold);
     let rewrites = !plan.to_rewrite.is_empty();
+    // An estimate, which must not keep anything from being forgotten.
+    let ghost_bytes = ghost_bytes(repository, &plan.next).unwrap_or(0);
     writer.commit(plan.next, rewrites, now())?;
     writer.delete(&container_ids(&plan.dead))?;
-    let mut done = ForgetSummary { containers_deleted: plan.dead.len() as u64, ..ForgetSummary::default() };
+    let containers_deleted = plan.dead.len() as u64;
+    let mut done = ForgetSummary { containers_deleted, ghost_bytes, ..ForgetSummary::default() };
     if rewrites {
         match rewrite_and_commit(repository, writer, plan.to_rewrite, &plan.live, options, observer) {
             Ok(rewritten) => done.containers_rewritten = rewritten,
@@ -280,6 +288,27 @@ fn execute(
     repository.storage().barrier().map_err(StoreError::from)?;
     writer.restore_reserve()?;
     Ok(done)
+}
+
+/// Rewrites containers whose dead share exceeds the threshold, and deletes dead ones, without forgetting anything. The lease is kept.
+/// Gives the bytes written and those deleted.
+pub(crate) fn compact(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    options: &ForgetOptions,
+    observer: &dyn Observer,
+) -> Result<(u64, u64), EngineError> {
+    let plan = plan(writer.manifest(), &BTreeSet::new(), options.rewrite_threshold);
+    let (old, new) = rewrite_sound(repository, &plan.next, plan.to_rewrite, &plan.live, options, writer, observer)?;
+    if plan.dead.is_empty() && old.is_empty() {
+        return Ok((0, 0));
+    }
+    let (written, mut next) = (object_bytes(&new), plan.next);
+    replace(&mut next, &old, new);
+    writer.commit(next, true, now())?;
+    let gone: Vec<_> = plan.dead.into_iter().chain(old).collect();
+    writer.delete(&container_ids(&gone))?;
+    Ok((written, object_bytes(&gone)))
 }
 
 fn rewrite_and_commit(

@@ -41,7 +41,8 @@ impl Column {
         let (here, next) = (manifest.necessary(position), manifest.necessary(position + 1));
         let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
         let dying = &here - &next;
-        let fresh = if options.deltas == Deltas::Off { RoaringTreemap::new() } else { (&next - &here) & last };
+        let points_back = matches!(options.deltas, Deltas::Reverse { .. });
+        let fresh = if points_back { (&next - &here) & last } else { RoaringTreemap::new() };
         let sketcher = sketcher();
         let likes = match likes {
             Some(likes) => likes,

@@ -16,14 +16,19 @@
 //! done again, and little room is needed beside what is there.
 
 mod column;
+mod ghosts;
 mod piece;
+
+pub(crate) use ghosts::ghost_bytes;
 
 use crate::delta::{Deltas, Likes};
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{is_dead, now, this_holder};
+use crate::forget::{ForgetOptions, compact};
 use crate::{EngineError, Observer};
 use column::Column;
 use piece::{Piece, Stopped};
+use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, newest_manifest};
 
@@ -67,6 +72,8 @@ pub struct MigrateSummary {
     pub containers_deleted: u64,
     /// Chunks that became part of a delta.
     pub deltas_kept: u64,
+    /// Chunks that nothing but deltas needed, and that are gone.
+    pub ghosts_squeezed: u64,
     /// Chunks that resemble another, but stay whole because a delta would not be smaller.
     pub deltas_rejected: u64,
 }
@@ -80,6 +87,7 @@ impl MigrateSummary {
         self.containers_deleted += other.containers_deleted;
         self.deltas_kept += other.deltas_kept;
         self.deltas_rejected += other.deltas_rejected;
+        self.ghosts_squeezed += other.ghosts_squeezed;
     }
 }
 
@@ -97,7 +105,7 @@ pub fn maintain(
         let Some(stored) = newest_manifest(repository, series)? else {
             continue;
         };
-        if stored.manifest.unsettled.is_empty() {
+        if stored.manifest.unsettled.is_empty() && !stored.manifest.squeeze_due {
             continue;
         }
         match maintain_series(repository, &stored.manifest.name, options, observer) {
@@ -138,7 +146,7 @@ fn maintain_series(
     }
 }
 
-/// Settles what is unsettled in a series, newest first. `likes` are the chunks of the last snapshot that the one before it lacks, by
+/// Settles what is unsettled in a series, newest first, and squeezes out the ghosts that forgetting has made. `likes` are the chunks of the last snapshot that the one before it lacks, by
 /// their sketches; without them they are read again. The lease is kept.
 ///
 /// # Errors
@@ -163,6 +171,28 @@ pub(crate) fn settle(
         if unsettled(writer, position) {
             summary.add(&settle_column(repository, writer, position, likes, options, observer)?);
         }
+    }
+    if writer.manifest().squeeze_due {
+        match ghosts::squeeze(repository, writer, options) {
+            Ok(squeezed) => summary.add(&squeezed),
+            Err(EngineError::Store(error)) if error.is_damage() => {
+                let series = format!("series {}", writer.series());
+                let reason = format!("{error}; what only deltas need is kept");
+                observer.problem(&Problem::object(series, ProblemKind::Damaged, reason));
+                writer.sweep()?;
+            }
+            Err(error) => return Err(error),
+        }
+        let forget = ForgetOptions {
+            dry_run: false,
+            rewrite_threshold: options.threshold,
+            take_over: false,
+            user: options.user.clone(),
+            compression_level: options.compression_level,
+        };
+        let (written, deleted) = compact(repository, writer, &forget, observer)?;
+        summary.bytes_written += written;
+        summary.bytes_deleted += deleted;
     }
     Ok(summary)
 }
@@ -228,6 +258,13 @@ fn commit_piece(
     if is_last {
         column.settle(&mut next);
     }
+    summary.add(&commit(writer, next)?);
+    Ok(summary)
+}
+
+/// Commits `next`, then deletes the containers that it no longer names. The lease is kept.
+fn commit(writer: &mut SeriesWriter<'_>, next: Manifest) -> Result<MigrateSummary, EngineError> {
+    let mut summary = MigrateSummary::default();
     let kept: std::collections::HashSet<_> = next.containers.iter().map(|record| record.id).collect();
     let gone: Vec<_> = writer.manifest().containers.iter().filter(|record| !kept.contains(&record.id)).cloned().collect();
     summary.containers_deleted = gone.len() as u64;

@@ -94,7 +94,7 @@ impl Work<'_> {
         let served = numbers_of(record);
         let found = lifecycles(self.manifest, &served);
         let taken = match self.options.deltas {
-            Deltas::Off => RoaringTreemap::new(),
+            Deltas::Off | Deltas::Forward { .. } | Deltas::Paper => RoaringTreemap::new(),
             Deltas::Reverse { depth } => self.take_deltas(at, record.kind, &(&served & &self.column.dying), &found, depth)?,
         };
         let left = &served - &taken;
@@ -104,7 +104,7 @@ impl Work<'_> {
             let (column, is_exact) = (self.column, self.is_exact);
             let class_of = |number: ChunkNumber| {
                 let lifecycle = found.get(&number.0).filter(|_| left.contains(number.0))?;
-                Some(class(record.kind, *lifecycle, column, is_exact))
+                Some(class(record.kind, *lifecycle, lifecycle.column > column.position, is_exact))
             };
             // What is lost once more in splitting is far less than what was lost before it.
             let tolerated = self.options.threshold / 4.0;
@@ -145,7 +145,7 @@ impl Work<'_> {
                 if offers.is_empty() {
                     continue;
                 }
-                let class = class(kind, *lifecycle, self.column, self.is_exact);
+                let class = class(kind, *lifecycle, false, self.is_exact);
                 let standing = Standing { row: lifecycle.row, height };
                 self.repacker.push(class, place.chunk, bytes, Move::Against(offers), standing)?;
                 taken.insert(number.0);
@@ -175,8 +175,7 @@ impl Work<'_> {
 }
 
 /// With what a chunk of this lifecycle is laid.
-fn class(kind: ContainerKind, lifecycle: Lifecycle, column: &Column, is_exact: bool) -> Class {
-    let is_open = lifecycle.column > column.position;
+pub(super) fn class(kind: ContainerKind, lifecycle: Lifecycle, is_open: bool, is_exact: bool) -> Class {
     let rows = if is_exact {
         lifecycle.category()
     } else if is_open {

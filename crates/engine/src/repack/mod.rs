@@ -22,9 +22,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// Regions being encoded at a time.
 const REGIONS_AHEAD_MAX: usize = 6;
 /// Text of a delta, bytes: longer ones gain 2 % and cost a reader more.
-const DELTA_REGION_BYTES_TARGET: usize = 512 << 10;
+pub(crate) const DELTA_REGION_BYTES_TARGET: usize = 512 << 10;
 /// Bases of a delta, in bytes of its text. Less room costs most: a member's only base may be missing.
-const BASES_OF_TEXT: usize = 3;
+pub(crate) const BASES_OF_TEXT: usize = 3;
 /// A delta of more than this share of its text is held against the plain region.
 const DOUBTFUL_SHARE: usize = 4;
 
@@ -271,12 +271,18 @@ impl<'e> Repacker<'e> {
         self.categories.push(class, region, Vec::new())
     }
 
-    /// Encodes what is gathered and hands over what is open.
-    pub(crate) fn finish(mut self) -> Result<Repacked, StoreError> {
+    /// Ends every region that chunks are gathered for.
+    pub(crate) fn flush_all(&mut self) -> Result<(), StoreError> {
         while let Some((key, _)) = self.open.first_key_value() {
             let key = *key;
             self.flush(key)?;
         }
+        Ok(())
+    }
+
+    /// Encodes what is gathered and hands over what is open.
+    pub(crate) fn finish(mut self) -> Result<Repacked, StoreError> {
+        self.flush_all()?;
         while !self.encoding.is_empty() {
             self.take_encoded()?;
         }

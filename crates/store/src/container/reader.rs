@@ -160,6 +160,9 @@ impl ContainerReader {
         let bytes = entries.iter().try_fold(0u32, |sum, entry| sum.checked_add(entry.sealed_bytes));
         let length = in_memory(self.key.name(), bytes.unwrap_or(u32::MAX))?;
         let run = storage.read_range(self.key.name(), first.offset, length)?;
+        if entries.len() == 1 {
+            return Ok(vec![run]);
+        }
         entries
             .iter()
             .map(|entry| {

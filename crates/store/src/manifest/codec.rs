@@ -43,6 +43,7 @@ struct BodyRef<'m> {
     containers: &'m [ContainerRecord],
     unsettled: &'m BTreeSet<SnapshotId>,
     heights: Vec<Vec<u8>>,
+    squeeze_due: bool,
 }
 
 /// As [`BodyRef`], field for field.
@@ -58,6 +59,7 @@ struct Body {
     containers: Vec<ContainerRecord>,
     unsettled: BTreeSet<SnapshotId>,
     heights: Vec<Vec<u8>>,
+    squeeze_due: bool,
 }
 
 /// The head: what changes with each commit.
@@ -152,6 +154,7 @@ impl Manifest {
             containers: &self.containers,
             unsettled: &self.unsettled,
             heights: self.heights.iter().map(|height| bitmap_bytes(&optimized(height.clone()))).collect(),
+            squeeze_due: self.squeeze_due,
         };
         let bytes = encoding::encode(&body)?;
         if bytes.len() > BODY_BYTES_MAX {
@@ -222,6 +225,7 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
         containers: body.containers,
         unsettled: body.unsettled,
         heights,
+        squeeze_due: body.squeeze_due,
         snapshots: body.snapshots,
         necessary,
         direct,

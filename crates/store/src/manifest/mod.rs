@@ -51,6 +51,8 @@ pub struct Manifest {
     /// How long chains of deltas hang on chunks that the last snapshot needs: the chunks on which one of length `i + 1` hangs, at most.
     /// A number is in at most one of them.
     pub heights: Vec<RoaringTreemap>,
+    /// Whether snapshots were forgotten since ghosts were last squeezed out.
+    pub squeeze_due: bool,
     snapshots: Vec<Snapshot>,
     necessary: NecessaryChunks,
     /// What each snapshot's catalog refers to, without the bases.
@@ -72,6 +74,7 @@ impl Manifest {
             containers: Vec::new(),
             unsettled: BTreeSet::new(),
             heights: Vec::new(),
+            squeeze_due: false,
             snapshots: Vec::new(),
             necessary: NecessaryChunks::default(),
             direct: NecessaryChunks::default(),
@@ -116,6 +119,10 @@ impl Manifest {
             std::mem::take(&mut self.snapshots).into_iter().partition(|snapshot| ids.contains(&snapshot.id));
         self.snapshots = kept;
         self.unsettled.retain(|id| !ids.contains(id));
+        // What the last snapshot needs is not left behind.
+        if let Some(last) = self.snapshots.last() {
+            self.unsettled.remove(&last.id);
+        }
         removed
     }
 

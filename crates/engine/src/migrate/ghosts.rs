@@ -1,0 +1,217 @@
+//! Ghosts: chunks that no live snapshot refers to, but that others hang on as deltas. Forgetting the middle of a chain makes them.
+//!
+//! Squeezing them out: what hangs on a ghost is encoded against what the ghost itself hangs on, and the ghost goes. New bases of a delta
+//! are taken from what it hung on already, through its ghosts, so that no cycle can come about. It is done only if it frees more than
+//! it costs; a ghost that is stored whole stays, there being nothing to put in its place.
+//!
+//! ```text
+//! a -> G -> b        becomes  a -> b       (-> : is a delta against; G: the ghost)
+//! ```
+
+use super::piece::{Stopped, class};
+use super::{MigrateOptions, MigrateSummary};
+use crate::EngineError;
+use crate::chunks::{Address, ChunkSource};
+use crate::delta::{Likes, sketcher};
+use crate::lease::now;
+use crate::lifecycle::lifecycles;
+use crate::pack::ContainerSink;
+use crate::parallel::{Pool, cores};
+use crate::repack::{Move, Repacked, Repacker, Standing, keep_numbers, numbers_of};
+use roaring::RoaringTreemap;
+use siltstone_similar::region::Offer;
+use siltstone_store::container::{ChunkPlace, ContainerKind};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::region::RegionEncoder;
+use siltstone_store::repository::Repository;
+use siltstone_store::series::SeriesWriter;
+use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Bases looked up for each chunk.
+const CANDIDATES: usize = 2;
+/// The sketches of what one delta may be encoded against take this much.
+const LIKES_BYTES: u64 = 4 << 20;
+
+/// A delta that hangs on ghosts.
+struct Dependent {
+    at: Address,
+    /// Those of its chunks that are no ghosts.
+    members: Vec<ChunkPlace>,
+    bases: Arc<[ChunkNumber]>,
+    /// What its members take, about.
+    stored_bytes: u64,
+}
+
+/// What hangs on ghosts, and what those hang on.
+#[derive(Default)]
+struct Web {
+    dependents: Vec<Dependent>,
+    /// Of each ghost that is part of a delta, what it hangs on.
+    bases: HashMap<u64, Arc<[ChunkNumber]>>,
+    /// What those ghosts take, about.
+    ghost_bytes: u64,
+}
+
+impl Web {
+    /// Reads the indexes of all containers with deltas.
+    fn read(chunks: &ChunkSource<'_>, ghosts: &RoaringTreemap, live: &RoaringTreemap) -> Result<Self, StoreError> {
+        let mut web = Self::default();
+        let mut candidates = Vec::new();
+        for (container, record) in chunks.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
+            let served = numbers_of(record) & live;
+            let reader = chunks.reader(container)?;
+            let places = reader.index().places().iter().filter(|place| served.contains(place.chunk.number.0));
+            let mut by_region: HashMap<usize, Vec<ChunkPlace>> = HashMap::new();
+            places.for_each(|place| by_region.entry(place.region).or_default().push(*place));
+            for (region, entry) in reader.index().regions().iter().enumerate().filter(|(_, entry)| !entry.bases.is_empty()) {
+                let Some(places) = by_region.remove(&region) else { continue };
+                let bases: Arc<[ChunkNumber]> = entry.bases.clone().into();
+                let share = |bytes: u64| u64::from(entry.sealed_bytes) * bytes / u64::from(entry.plain_bytes.max(1));
+                let (ghosts_here, members): (Vec<_>, Vec<_>) =
+                    places.into_iter().partition(|place| ghosts.contains(place.chunk.number.0));
+                let bytes = |places: &[ChunkPlace]| share(places.iter().map(|place| u64::from(place.chunk.length)).sum());
+                web.ghost_bytes += bytes(&ghosts_here);
+                web.bases.extend(ghosts_here.iter().map(|ghost| (ghost.chunk.number.0, bases.clone())));
+                if bases.iter().any(|base| ghosts.contains(base.0)) && !members.is_empty() {
+                    let stored_bytes = bytes(&members);
+                    candidates.push(Dependent { at: Address { container, region }, members, bases, stored_bytes });
+                }
+            }
+        }
+        candidates.retain(|dependent| dependent.bases.iter().any(|base| web.bases.contains_key(&base.0)));
+        web.dependents = candidates;
+        Ok(web)
+    }
+
+    /// What a delta may hang on instead: its bases, each ghost replaced by what it hangs on.
+    fn instead_of(&self, bases: &[ChunkNumber]) -> BTreeSet<ChunkNumber> {
+        let (mut found, mut seen, mut left) = (BTreeSet::new(), BTreeSet::new(), bases.to_vec());
+        while let Some(base) = left.pop() {
+            match self.bases.get(&base.0) {
+                _ if !seen.insert(base) => {}
+                Some(below) => left.extend_from_slice(below),
+                None => {
+                    found.insert(base);
+                }
+            }
+        }
+        found
+    }
+
+    fn squeezed(&self) -> RoaringTreemap {
+        self.bases.keys().copied().collect()
+    }
+}
+
+/// About how many bytes are held by ghosts that can be squeezed out.
+pub(crate) fn ghost_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
+    let ghosts = manifest.ghosts();
+    if ghosts.is_empty() {
+        return Ok(0);
+    }
+    Ok(Web::read(&ChunkSource::new(repository, manifest), &ghosts, &manifest.live())?.ghost_bytes)
+}
+
+/// Squeezes the ghosts of a series out, if that frees more than it costs. The lease is kept.
+pub(super) fn squeeze(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    options: &MigrateOptions,
+) -> Result<MigrateSummary, EngineError> {
+    let manifest = writer.manifest().clone();
+    let mut next = manifest.clone();
+    next.squeeze_due = false;
+    let chunks = ChunkSource::new(repository, &manifest);
+    let ghosts = manifest.ghosts();
+    let web = if ghosts.is_empty() { Web::default() } else { Web::read(&chunks, &ghosts, &manifest.live())? };
+    if web.bases.is_empty() {
+        writer.commit(next, true, now())?;
+        return Ok(MigrateSummary::default());
+    }
+    let repacked = encode_again(&chunks, writer, &manifest, &web, options).map_err(|stopped| stopped.error)?;
+    let written = repacked.packed.object_bytes();
+    let replaced: u64 = web.dependents.iter().map(|dependent| dependent.stored_bytes).sum();
+    if written >= replaced + web.ghost_bytes {
+        writer.commit(next, true, now())?;
+        writer.sweep()?;
+        return Ok(MigrateSummary::default());
+    }
+    let mut summary = MigrateSummary {
+        bytes_written: written,
+        containers_written: repacked.packed.containers.len() as u64,
+        ghosts_squeezed: web.bases.len() as u64,
+        ..MigrateSummary::default()
+    };
+    let mut gone = web.squeezed();
+    gone.extend(web.dependents.iter().flat_map(|dependent| &dependent.members).map(|place| place.chunk.number.0));
+    for record in &mut next.containers {
+        if !numbers_of(record).is_disjoint(&gone) {
+            keep_numbers(record, |numbers| numbers - &gone);
+        }
+    }
+    next.containers.retain(|record| !record.chunks.is_empty());
+    next.containers.extend(repacked.packed.containers);
+    // What was just written is read again for what hangs on what now.
+    repository.storage().barrier().map_err(StoreError::from)?;
+    need_anew(repository, &mut next)?;
+    summary.add(&super::commit(writer, next)?);
+    Ok(summary)
+}
+
+/// Encodes what hangs on ghosts against what those hang on.
+fn encode_again(
+    chunks: &ChunkSource<'_>,
+    writer: &SeriesWriter<'_>,
+    manifest: &Manifest,
+    web: &Web,
+    options: &MigrateOptions,
+) -> Result<Repacked, Stopped> {
+    let (sink, level): (&dyn ContainerSink, _) = (writer, options.compression_level);
+    let is_exact = options.threshold <= 0.0;
+    let sketcher = sketcher();
+    std::thread::scope(|scope| {
+        let encoders = Pool::start(scope, "encode", cores(), cores(), || RegionEncoder::new(level).ok());
+        let mut repacker = Repacker::new(chunks, encoders, manifest.series, sink, is_exact);
+        for Dependent { at, members, bases, .. } in &web.dependents {
+            let mut likes = Likes::within(LIKES_BYTES);
+            let mut lengths = HashMap::new();
+            for base in web.instead_of(bases) {
+                let (length, sketch) = chunks.with_chunk(base, |bytes| (bytes.len(), sketcher.sketch(bytes)))?;
+                lengths.insert(base.0, length);
+                sketch.iter().for_each(|sketch| likes.insert(base.0, sketch));
+            }
+            let plain = chunks.region(at.container, at.region)?;
+            let found = lifecycles(manifest, &members.iter().map(|place| place.chunk.number.0).collect());
+            for place in members {
+                let number = place.chunk.number;
+                let Some(lifecycle) = found.get(&number.0) else { continue };
+                let bytes = chunks.verified(at.container, place, &plain)?;
+                let alike = sketcher.sketch(bytes).map(|sketch| likes.find(&sketch, CANDIDATES)).unwrap_or_default();
+                let offers = alike.into_iter().map(|found| Offer {
+                    number: ChunkNumber(found.number),
+                    bytes: lengths.get(&found.number).copied().unwrap_or_default(),
+                    weight: u32::try_from(found.matches).unwrap_or(u32::MAX),
+                });
+                let last = manifest.snapshots().len().saturating_sub(1);
+                let class = class(ContainerKind::of(number), *lifecycle, lifecycle.column == last, is_exact);
+                let standing = Standing { row: lifecycle.row, height: 0 };
+                repacker.push(class, place.chunk, bytes, Move::Against(offers.collect()), standing)?;
+            }
+            // Two deltas must not become one: one may hang on the other.
+            repacker.flush_all()?;
+        }
+        Ok(repacker.finish()?)
+    })
+}
+
+/// Says anew what each snapshot needs, from the containers' indexes.
+fn need_anew(repository: &Repository, manifest: &mut Manifest) -> Result<(), StoreError> {
+    let chunks = ChunkSource::new(repository, manifest);
+    let mut in_deltas = RoaringTreemap::new();
+    for record in manifest.containers.iter().filter(|record| record.has_deltas) {
+        in_deltas |= numbers_of(record);
+    }
+    manifest.replace_necessary(|_, direct| Ok(direct | chunks.closure(&(direct & &in_deltas))?))
+}
