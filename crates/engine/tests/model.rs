@@ -16,10 +16,10 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::ReadData;
-use siltstone_engine::forget::ForgetOptions;
-use siltstone_engine::restore::{self, RestoreOptions};
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
+use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::migrate::{self, MIGRATE_THRESHOLD_DEFAULT, MigrateOptions};
+use siltstone_engine::restore::{self, RestoreOptions};
 use siltstone_engine::{EntryAction, Notice, Observer};
 use siltstone_store::SnapshotId;
 use siltstone_store::catalog::EntryPath;
@@ -42,7 +42,15 @@ const SERIES: [&str; 2] = ["one", "two"];
 #[derive(Clone, Debug)]
 enum Step {
     /// Edit the tree of a series, then back it up.
-    Backup { series: usize, edits: Vec<Edit>, force: bool, has_cache: bool, memory_mib: u64, layout: usize, migrate: bool },
+    Backup {
+        series: usize,
+        edits: Vec<Edit>,
+        force: bool,
+        has_cache: bool,
+        memory_mib: u64,
+        layout: usize,
+        migrate: bool,
+    },
     /// Settle what backups left behind.
     Maintain { layout: usize },
     /// Forget those live snapshots whose bit is set.

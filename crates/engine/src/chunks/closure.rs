@@ -42,4 +42,60 @@ impl ChunkSource<'_> {
         }
         Ok(all)
     }
+
+    /// The bases of the regions that hold these numbers, not theirs in turn.
+    ///
+    /// # Errors
+    /// As [`closure`](Self::closure).
+    pub(crate) fn bases(&self, numbers: &RoaringTreemap) -> Result<RoaringTreemap, StoreError> {
+        let mut bases = RoaringTreemap::new();
+        for (at, record) in self.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
+            if record.chunks.iter().all(|run| numbers.range_cardinality(run.range()) == 0) {
+                continue;
+            }
+            for entry in self.reader(at)?.index().regions() {
+                if entry.chunks.iter().any(|chunk| numbers.contains(chunk.number.0)) {
+                    bases.extend(entry.bases.iter().map(|base| base.0));
+                }
+            }
+        }
+        Ok(bases)
+    }
+
+    /// Adds the chunks that cannot be decoded without one of `lost`, transitively. Containers whose index cannot be read are passed over.
+    ///
+    /// # Complexity
+    /// All indexes of containers with deltas, and what they list in memory: for after a loss.
+    pub(crate) fn add_dependents(&self, lost: &mut RoaringTreemap) -> Result<(), StoreError> {
+        let mut regions = Vec::new();
+        for (at, record) in self.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
+            if record.chunks.iter().all(|run| lost.range_cardinality(run.range()) == run.count) {
+                continue;
+            }
+            match self.reader(at) {
+                Ok(reader) => regions.extend(reader.index().regions().iter().filter(|entry| !entry.bases.is_empty()).map(
+                    |entry| {
+                        let answered = |number: &u64| record.chunks.iter().any(|run| run.range().contains(number));
+                        let chunks: Vec<u64> = entry.chunks.iter().map(|chunk| chunk.number.0).filter(answered).collect();
+                        (entry.bases.clone(), chunks)
+                    },
+                )),
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        loop {
+            let before = regions.len();
+            regions.retain(|(bases, chunks)| {
+                let is_lost = bases.iter().any(|base| lost.contains(base.0));
+                if is_lost {
+                    lost.extend(chunks.iter().copied());
+                }
+                !is_lost
+            });
+            if regions.len() == before {
+                return Ok(());
+            }
+        }
+    }
 }

@@ -39,6 +39,11 @@ pub enum Deltas {
 }
 
 impl Deltas {
+    /// Whether old chunks are encoded against new ones.
+    pub(crate) fn is_reverse(self) -> bool {
+        matches!(self, Self::Reverse { .. })
+    }
+
     /// How a backup encodes new chunks against old ones, if it does.
     pub(crate) fn forward(self) -> Option<Forward> {
         match self {

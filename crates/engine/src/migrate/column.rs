@@ -3,7 +3,7 @@
 use super::MigrateOptions;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::delta::{Deltas, Likes, sketcher};
+use crate::delta::{Likes, sketcher};
 use crate::repack::numbers_of;
 use roaring::RoaringTreemap;
 use siltstone_similar::sketch::Sketcher;
@@ -23,7 +23,7 @@ pub(super) struct Column {
     snapshot: SnapshotId,
     /// The chunks that it was the last to need.
     pub(super) dying: RoaringTreemap,
-    /// What may become a base: chunks that the next snapshot and the last one need, but this one does not.
+    /// What may become a base: chunks that the next snapshot needs, but this one does not.
     pub(super) fresh: RoaringTreemap,
     pub(super) likes: Likes,
     pub(super) sketcher: Arc<dyn Sketcher>,
@@ -41,8 +41,15 @@ impl Column {
         let (here, next) = (manifest.necessary(position), manifest.necessary(position + 1));
         let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
         let dying = &here - &next;
-        let points_back = matches!(options.deltas, Deltas::Reverse { .. });
-        let fresh = if points_back { (&next - &here) & last } else { RoaringTreemap::new() };
+        let mut fresh = &next - &here;
+        // Where the next snapshot's column is settled, nothing is known of how long the chains are that its chunks are in.
+        let is_open = manifest.snapshots().get(position + 1).is_some_and(|next| manifest.unsettled.contains(&next.id));
+        if !is_open {
+            fresh &= last;
+        }
+        if !options.deltas.is_reverse() {
+            fresh.clear();
+        }
         let sketcher = sketcher();
         let likes = match likes {
             Some(likes) => likes,
@@ -62,11 +69,10 @@ impl Column {
         ids
     }
 
-    /// Notes that the column is settled. Chains are bounded from here on only for what the last snapshot needs.
+    /// Notes that the column is settled: what it held is the base of nothing to come.
     pub(super) fn settle(&self, manifest: &mut Manifest) {
         manifest.unsettled.remove(&self.snapshot);
-        let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
-        manifest.heights.iter_mut().for_each(|height| *height &= &last);
+        manifest.heights.iter_mut().for_each(|height| *height -= &self.dying);
         while manifest.heights.last().is_some_and(RoaringTreemap::is_empty) {
             manifest.heights.pop();
         }

@@ -65,13 +65,16 @@ impl Web {
             let places = reader.index().places().iter().filter(|place| served.contains(place.chunk.number.0));
             let mut by_region: HashMap<usize, Vec<ChunkPlace>> = HashMap::new();
             places.for_each(|place| by_region.entry(place.region).or_default().push(*place));
-            for (region, entry) in reader.index().regions().iter().enumerate().filter(|(_, entry)| !entry.bases.is_empty()) {
+            for (region, entry) in
+                reader.index().regions().iter().enumerate().filter(|(_, entry)| !entry.bases.is_empty())
+            {
                 let Some(places) = by_region.remove(&region) else { continue };
                 let bases: Arc<[ChunkNumber]> = entry.bases.clone().into();
                 let share = |bytes: u64| u64::from(entry.sealed_bytes) * bytes / u64::from(entry.plain_bytes.max(1));
                 let (ghosts_here, members): (Vec<_>, Vec<_>) =
                     places.into_iter().partition(|place| ghosts.contains(place.chunk.number.0));
-                let bytes = |places: &[ChunkPlace]| share(places.iter().map(|place| u64::from(place.chunk.length)).sum());
+                let bytes =
+                    |places: &[ChunkPlace]| share(places.iter().map(|place| u64::from(place.chunk.length)).sum());
                 web.ghost_bytes += bytes(&ghosts_here);
                 web.bases.extend(ghosts_here.iter().map(|ghost| (ghost.chunk.number.0, bases.clone())));
                 if bases.iter().any(|base| ghosts.contains(base.0)) && !members.is_empty() {

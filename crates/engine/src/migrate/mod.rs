@@ -22,9 +22,9 @@ mod piece;
 pub(crate) use ghosts::ghost_bytes;
 
 use crate::delta::{Deltas, Likes};
+use crate::forget::{ForgetOptions, compact};
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{is_dead, now, this_holder};
-use crate::forget::{ForgetOptions, compact};
 use crate::{EngineError, Observer};
 use column::Column;
 use piece::{Piece, Stopped};
@@ -146,7 +146,7 @@ fn maintain_series(
     }
 }
 
-/// Settles what is unsettled in a series, newest first, and squeezes out the ghosts that forgetting has made. `likes` are the chunks of the last snapshot that the one before it lacks, by
+/// Settles what is unsettled in a series, oldest first, and squeezes out the ghosts that forgetting has made. `likes` are the chunks of the last snapshot that the one before it lacks, by
 /// their sketches; without them they are read again. The lease is kept.
 ///
 /// # Errors
@@ -165,7 +165,7 @@ pub(crate) fn settle(
         let manifest = writer.manifest();
         manifest.snapshots().get(position).is_some_and(|snapshot| manifest.unsettled.contains(&snapshot.id))
     };
-    for position in (0..last).rev() {
+    for position in 0..last {
         // What is known of the newest chunks is not known of earlier ones.
         let likes = if position + 1 == last { likes.take() } else { None };
         if unsettled(writer, position) {
@@ -266,7 +266,8 @@ fn commit_piece(
 fn commit(writer: &mut SeriesWriter<'_>, next: Manifest) -> Result<MigrateSummary, EngineError> {
     let mut summary = MigrateSummary::default();
     let kept: std::collections::HashSet<_> = next.containers.iter().map(|record| record.id).collect();
-    let gone: Vec<_> = writer.manifest().containers.iter().filter(|record| !kept.contains(&record.id)).cloned().collect();
+    let gone: Vec<_> =
+        writer.manifest().containers.iter().filter(|record| !kept.contains(&record.id)).cloned().collect();
     summary.containers_deleted = gone.len() as u64;
     summary.bytes_deleted = gone.iter().map(|record| record.object_bytes).sum();
     writer.commit(next, true, now())?;

@@ -95,7 +95,9 @@ impl Work<'_> {
         let found = lifecycles(self.manifest, &served);
         let taken = match self.options.deltas {
             Deltas::Off | Deltas::Forward { .. } | Deltas::Paper => RoaringTreemap::new(),
-            Deltas::Reverse { depth } => self.take_deltas(at, record.kind, &(&served & &self.column.dying), &found, depth)?,
+            Deltas::Reverse { depth } => {
+                self.take_deltas(at, record.kind, &(&served & &self.column.dying), &found, depth)?
+            }
         };
         let left = &served - &taken;
         let survivors = &left - &self.column.dying;

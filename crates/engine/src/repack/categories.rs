@@ -45,12 +45,7 @@ pub(crate) struct Categories<'a> {
 
 impl<'a> Categories<'a> {
     /// Containers for one series; classes share none if `is_exact`.
-    pub(crate) fn new(
-        keys: &'a RepositoryKeys,
-        series: SeriesId,
-        sink: &'a dyn ContainerSink,
-        is_exact: bool,
-    ) -> Self {
+    pub(crate) fn new(keys: &'a RepositoryKeys, series: SeriesId, sink: &'a dyn ContainerSink, is_exact: bool) -> Self {
         Self { keys, series, sink, is_exact, stacks: BTreeMap::new(), packed: Packed::default() }
     }
 
@@ -75,21 +70,14 @@ impl<'a> Categories<'a> {
     }
 
     /// Seals a region into the container of its class; a full one is handed over first.
-    fn add(
-        &mut self,
-        class: Class,
-        region: &EncodedRegion,
-        superseded: Vec<ChunkNumber>,
-    ) -> Result<(), StoreError> {
+    fn add(&mut self, class: Class, region: &EncodedRegion, superseded: Vec<ChunkNumber>) -> Result<(), StoreError> {
         let stack = self.stacks.entry(class).or_default();
         if let Some(full) = stack.builder.take_if(|builder| !builder.fits(region)) {
             self.packed.containers.push(hand_over(full, self.sink)?);
         }
         let builder = match &mut stack.builder {
             Some(builder) => builder,
-            none => {
-                none.insert(ContainerBuilder::new(self.keys, self.series, self.sink.new_id(), class.kind)?)
-            }
+            none => none.insert(ContainerBuilder::new(self.keys, self.series, self.sink.new_id(), class.kind)?),
         };
         builder.supersede(superseded);
         builder.push(region)

@@ -48,7 +48,7 @@ pub struct Manifest {
     pub containers: Vec<ContainerRecord>,
     /// Snapshots whose chunks that the next snapshot no longer needs have yet to be migrated.
     pub unsettled: BTreeSet<SnapshotId>,
-    /// How long chains of deltas hang on chunks that the last snapshot needs: the chunks on which one of length `i + 1` hangs, at most.
+    /// How long chains of deltas hang on chunks that the last snapshot or unsettled ones need: the chunks on which one of length `i + 1` hangs, at most.
     /// A number is in at most one of them.
     pub heights: Vec<RoaringTreemap>,
     /// Whether snapshots were forgotten since ghosts were last squeezed out.
