@@ -133,12 +133,12 @@ fn of_a_file_with_ranges_only_what_lies_around_them_is_read() {
 }
 
 /// What one edit does to a file, and how it is told.
-type Case_ = (&'static str, fn(&Path), &'static [&'static str]);
+type Trial = (&'static str, fn(&Path), &'static [&'static str]);
 
 #[test]
 fn cuts_around_ranges_are_those_of_a_full_reading() {
     const BYTES: u64 = 700_000;
-    let cases: &[Case_] = &[
+    let cases: &[Trial] = &[
         ("the first byte", |path| overwrite(path, 0, b"x"), &["file\t0\t1"]),
         ("the last byte", |path| overwrite(path, BYTES - 1, b"x"), &["file\t699999\t1"]),
         ("everything", |path| overwrite(path, 0, &noise(9, 700_000)), &["file\t0\t700000"]),
@@ -155,8 +155,8 @@ fn cuts_around_ranges_are_those_of_a_full_reading() {
             |path| (0..700).for_each(|i| overwrite(path, i * i, b"0123")),
             &["file\t0\t488605"],
         ),
-        ("a stretch that repeats", |path| overwrite(path, 90_000, &[7; 300_000]), &["file\t90000\t300000"]),
-        ("a chunk's worth of zeros", |path| overwrite(path, 300_000, &[0; 70_000]), &["file\t300000\t70000"]),
+        ("a stretch that repeats", |path| overwrite(path, 90_000, &vec![7; 300_000]), &["file\t90000\t300000"]),
+        ("a chunk's worth of zeros", |path| overwrite(path, 300_000, &vec![0; 70_000]), &["file\t300000\t70000"]),
     ];
     for (story, change, entries) in cases {
         let sandbox = Sandbox::new();
@@ -186,7 +186,7 @@ fn every_byte_may_be_the_one_that_changed() {
 #[test]
 fn holes_stay_holes() {
     const MIB: u64 = 1 << 20;
-    let cases: &[Case_] = &[
+    let cases: &[Trial] = &[
         ("data in a hole", |path| overwrite(path, 3 * MIB, &noise(5, 10_000)), &["file\t3145728\t10000"]),
         ("data right behind data", |path| overwrite(path, MIB, &noise(5, 10_000)), &["file\t1048576\t10000"]),
         ("data right before data", |path| overwrite(path, 4 * MIB - 4096, &noise(5, 4096)), &["file\t4190208\t4096"]),
@@ -435,7 +435,7 @@ fn hostile_lists_do_no_harm() {
         &["file/beneath/a/file", "d/file/x"],
         &["d\t0\t5", "d/file\t0\t9223372036854775807"],
         &["file\t9223372036854775807\t0", "file\t40000\t9000000000000000000", "file\t0\t0"],
-        &["file\t0\t1"; 3000],
+        &["file\t0\t1"; 1000],
         &["./d/./../d//file", "d/../file", "."],
     ];
     for entries in lists {

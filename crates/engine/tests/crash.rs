@@ -133,6 +133,36 @@ fn settling_in_pieces_hit_at_any_write_costs_no_snapshot() {
 }
 
 #[test]
+fn squeezing_ghosts_out_hit_at_any_write_costs_no_snapshot() {
+    let mut scene = Scene::new();
+    let mut edited = common::noise(5, 60_000);
+    for version in 0..5 {
+        edited[30_000..33_000].copy_from_slice(&common::noise(10 + version, 3000));
+        scene.sandbox.write("edited", &edited);
+        scene.backup();
+    }
+    let gone: Vec<_> = scene.ids.drain(1..4).collect();
+    scene.sandbox.forget(&gone, false);
+    scene.trees.retain(|id, _| !gone.contains(id));
+    let options = MigrateOptions { threshold: 0.0, take_over: true, ..scene.sandbox.migrate_options() };
+    let squeeze = |disk: &SimulatedDisk| {
+        let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
+        migrate::maintain(&repository, &options, &Silent)
+    };
+    let done = squeeze(&copy(&scene.disk)).expect("maintenance");
+    assert!(done.ghosts_squeezed > 0, "{done:?}");
+    at_every_write(&scene.disk, squeeze, |found| {
+        let ids = scene.assert_sound(&found.disk, &found.story);
+        assert_eq!(ids, scene.ids.iter().copied().collect(), "{}", found.story);
+        if found.recover {
+            squeeze(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+            assert_eq!(scene.assert_sound(&found.disk, &found.story), ids);
+            assert_recovers(&scene, &found.disk, &found.story);
+        }
+    });
+}
+
+#[test]
 fn a_backup_that_takes_a_dead_writers_lease_over_hit_at_any_write_costs_no_committed_snapshot() {
     let scene = Scene::with_two_snapshots();
     leave_lease_and_orphans(&scene.sandbox.repository());

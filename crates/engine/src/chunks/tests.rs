@@ -166,3 +166,32 @@ fn several_threads_read_from_one_source() {
         }
     });
 }
+
+#[test]
+fn what_hangs_on_what_is_lost_is_lost_with_it() {
+    let mut bench = pairs();
+    let plain = bench.region(&[1, 3], &[]);
+    let also_plain = bench.region(&[5, 9], &[]);
+    let middle = bench.region(&[2, 7], &[3, 9]);
+    let top = bench.region(&[0, 4, 6], &[1, 2]);
+    let other = bench.region(&[8], &[5]);
+    bench.container(&[top, plain, other]);
+    bench.container(&[middle, also_plain]);
+    let source = ChunkSource::new(&bench.repository, &bench.manifest);
+    let lost_with = |numbers: &[u64]| {
+        let mut lost = numbers.iter().copied().collect();
+        source.add_dependents(&mut lost).expect("indexes");
+        lost.iter().collect::<Vec<_>>()
+    };
+    assert_eq!(lost_with(&[9]), [0, 2, 4, 6, 7, 9]);
+    assert_eq!(lost_with(&[5]), [5, 8]);
+    assert_eq!(lost_with(&[6]), [6]);
+    assert_eq!(lost_with(&[]), []);
+    let bases = |numbers: &[u64]| {
+        let bases = source.bases(&numbers.iter().copied().collect()).expect("indexes");
+        bases.iter().collect::<Vec<_>>()
+    };
+    assert_eq!(bases(&[4, 6]), [1, 2], "not theirs in turn");
+    assert_eq!(bases(&[1, 7]), [3, 9]);
+    assert_eq!(bases(&[1]), []);
+}

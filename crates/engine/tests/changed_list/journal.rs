@@ -80,7 +80,6 @@ impl Look {
         }
         for (path, now) in &later.0 {
             match self.0.get(path) {
-                None => journal.path(path),
                 Some(before) if before.own != now.own || before.xattrs != now.xattrs => journal.path(path),
                 Some(before) if before.is_folder || before.rest == now.rest => {}
                 Some(before) if ranges && before.is_file && !before.has_other_holes(now) => {
@@ -88,7 +87,7 @@ impl Look {
                         journal.range(path, range);
                     }
                 }
-                Some(_) => journal.path(path),
+                _ => journal.path(path),
             }
         }
         // Folders are looked at because of what changed in them. Where that came and went again, they must be listed.
