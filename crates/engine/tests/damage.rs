@@ -12,7 +12,6 @@ use common::ruin::{Ruin, Shows, Trial, containers_of, manifest_of, ruins_of, rui
 use common::scene::Scene;
 use siltstone_engine::EngineError;
 use siltstone_engine::backup::BackupOptions;
-use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::check::ReadData;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
