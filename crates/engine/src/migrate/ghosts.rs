@@ -159,6 +159,7 @@ pub(super) fn squeeze(
     // What was just written is read again for what hangs on what now.
     repository.storage().barrier().map_err(StoreError::from)?;
     need_anew(repository, &mut next)?;
+    super::credit_last(&mut next, &summary);
     summary.add(&super::commit(writer, next)?);
     Ok(summary)
 }

@@ -11,12 +11,16 @@
 //!
 //! What all chunks of a container live on, or die with, moves by name alone: where it belongs is known from the manifest's bitmaps.
 //!
+//! 3. Of small containers that have become many, one is made (module `merge`), and ghosts that forgetting has made are squeezed out
+//!    (module `ghosts`).
+//!
 //! New containers are durable and committed before the old ones go; a stop at any point leaves the last manifest true, with the
 //! snapshot still among those to be settled. Work is done in pieces, each with a commit of its own, so that little is
 //! done again, and little room is needed beside what is there.
 
 mod column;
 mod ghosts;
+mod merge;
 mod piece;
 
 pub(crate) use ghosts::ghost_bytes;
@@ -190,9 +194,21 @@ pub(crate) fn settle(
             user: options.user.clone(),
             compression_level: options.compression_level,
         };
-        let (written, deleted) = compact(repository, writer, &forget, observer)?;
+        let credit = |manifest: &mut Manifest, bytes_written| {
+            credit_last(manifest, &MigrateSummary { bytes_written, ..MigrateSummary::default() });
+        };
+        let (written, deleted) = compact(repository, writer, &forget, observer, credit)?;
         summary.bytes_written += written;
         summary.bytes_deleted += deleted;
+    }
+    match merge::merge(repository, writer, options) {
+        Ok(merged) => summary.add(&merged),
+        Err(EngineError::Store(error)) if error.is_damage() => {
+            let series = format!("series {}", writer.series());
+            observer.problem(&Problem::object(series, ProblemKind::Damaged, format!("{error}; it is kept as it is")));
+            writer.sweep()?;
+        }
+        Err(error) => return Err(error),
     }
     Ok(summary)
 }
@@ -255,11 +271,28 @@ fn commit_piece(
 ) -> Result<MigrateSummary, EngineError> {
     let mut summary = piece.summary();
     let mut next = piece.apply(writer.manifest(), column);
+    credit(&mut next, column.position + 1, &summary);
     if is_last {
         column.settle(&mut next);
     }
     summary.add(&commit(writer, next)?);
     Ok(summary)
+}
+
+/// Adds what was done to the statistics of the snapshot at this position: the one whose backup left it to be done.
+fn credit(manifest: &mut Manifest, position: usize, done: &MigrateSummary) {
+    let id = manifest.snapshots().get(position).map(|snapshot| snapshot.id);
+    if let Some(snapshot) = id.and_then(|id| manifest.snapshot_mut(&id)) {
+        let statistics = &mut snapshot.statistics;
+        statistics.deltas_kept = statistics.deltas_kept.saturating_add(done.deltas_kept);
+        statistics.deltas_rejected = statistics.deltas_rejected.saturating_add(done.deltas_rejected);
+        statistics.bytes_migrated = statistics.bytes_migrated.saturating_add(done.bytes_written);
+    }
+}
+
+/// The same for the last snapshot.
+fn credit_last(manifest: &mut Manifest, done: &MigrateSummary) {
+    credit(manifest, manifest.snapshots().len().saturating_sub(1), done);
 }
 
 /// Commits `next`, then deletes the containers that it no longer names. The lease is kept.
