@@ -5,7 +5,7 @@ use crate::chunks::ChunkSource;
 use crate::lifecycle::lifecycles;
 use crate::pack::ContainerSink;
 use crate::parallel::{Pool, cores};
-use crate::repack::{Class, Repacker, numbers_of};
+use crate::repack::{Class, Repacker, TASKS_WAITING_MAX, numbers_of};
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
@@ -33,7 +33,7 @@ pub(super) fn rewrite(
     let is_exact = options.rewrite_threshold <= 0.0;
     std::thread::scope(|scope| {
         let level = options.compression_level;
-        let encoders = Pool::start(scope, "encode", cores(), cores(), || RegionEncoder::new(level).ok());
+        let encoders = Pool::start(scope, "encode", cores(), TASKS_WAITING_MAX, || RegionEncoder::new(level).ok());
         let mut repacker = Repacker::new(&chunks, encoders, manifest.series, sink, is_exact);
         for (at, record) in records.iter().enumerate() {
             let stopped = |error| Stopped { at, error };

@@ -17,7 +17,7 @@ use crate::lease::now;
 use crate::lifecycle::lifecycles;
 use crate::pack::ContainerSink;
 use crate::parallel::{Pool, cores};
-use crate::repack::{Move, Repacked, Repacker, Standing, keep_numbers, numbers_of};
+use crate::repack::{Move, Repacked, Repacker, Standing, TASKS_WAITING_MAX, keep_numbers, numbers_of};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_store::container::{ChunkPlace, ContainerKind};
@@ -176,7 +176,7 @@ fn encode_again(
     let is_exact = options.threshold <= 0.0;
     let sketcher = sketcher();
     std::thread::scope(|scope| {
-        let encoders = Pool::start(scope, "encode", cores(), cores(), || RegionEncoder::new(level).ok());
+        let encoders = Pool::start(scope, "encode", cores(), TASKS_WAITING_MAX, || RegionEncoder::new(level).ok());
         let mut repacker = Repacker::new(chunks, encoders, manifest.series, sink, is_exact);
         for Dependent { at, members, bases, .. } in &web.dependents {
             let mut likes = Likes::within(LIKES_BYTES);

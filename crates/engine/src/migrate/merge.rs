@@ -10,7 +10,7 @@ use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::pack::ContainerSink;
 use crate::parallel::{Pool, cores};
-use crate::repack::{Class, Repacker, numbers_of};
+use crate::repack::{Class, Repacker, TASKS_WAITING_MAX, numbers_of};
 use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::RegionEncoder;
@@ -77,7 +77,7 @@ fn repack(
     let chunks = ChunkSource::new(repository, manifest);
     let (sink, level): (&dyn ContainerSink, _) = (writer, options.compression_level);
     std::thread::scope(|scope| {
-        let encoders = Pool::start(scope, "encode", cores(), cores(), || RegionEncoder::new(level).ok());
+        let encoders = Pool::start(scope, "encode", cores(), TASKS_WAITING_MAX, || RegionEncoder::new(level).ok());
         let mut repacker = Repacker::new(&chunks, encoders, manifest.series, sink, false);
         for (class, ids) in groups {
             for id in ids {

@@ -7,7 +7,7 @@ use crate::delta::{Deltas, closure};
 use crate::lifecycle::{Lifecycle, lifecycles};
 use crate::pack::ContainerSink;
 use crate::parallel::{Pool, cores};
-use crate::repack::{Class, Link, Move, Repacked, Repacker, Standing, keep_numbers, numbers_of};
+use crate::repack::{Class, Link, Move, Repacked, Repacker, Standing, TASKS_WAITING_MAX, keep_numbers, numbers_of};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_store::container::{ContainerKind, ContainerRecord};
@@ -54,7 +54,7 @@ pub(super) fn make(
     let chunks = ChunkSource::new(repository, manifest);
     let (sink, level): (&dyn ContainerSink, _) = (writer, options.compression_level);
     let (repacked, left) = std::thread::scope(|scope| {
-        let encoders = Pool::start(scope, "encode", cores(), cores(), || RegionEncoder::new(level).ok());
+        let encoders = Pool::start(scope, "encode", cores(), TASKS_WAITING_MAX, || RegionEncoder::new(level).ok());
         let is_exact = options.threshold <= 0.0;
         let repacker = Repacker::new(&chunks, encoders, manifest.series, sink, is_exact);
         let mut work = Work { manifest, chunks: &chunks, column, options, is_exact, repacker, left: HashMap::new() };

@@ -1,12 +1,17 @@
 //! Moving chunks from container to container, region by region: what is moved whole is sealed anew and not decompressed, of the rest
 //! the chunks that are still needed are gathered and encoded again. Migration and `forget` both end here.
 //!
+//! Regions to be encoded gather into *segments*, whose bases are read together (module `segment`): each region that holds some of them is
+//! decoded once for a segment, however the bases lie.
+//!
 //! The result depends on what is given and in which order, never on the number of threads: what they encode is taken in the order in
 //! which it was handed to them.
 
 mod categories;
+mod segment;
 
 pub(crate) use categories::Class;
+pub(crate) use segment::TASKS_WAITING_MAX;
 
 use crate::chunks::ChunkSource;
 use crate::pack::{ContainerSink, Packed};
@@ -19,8 +24,6 @@ use siltstone_store::region::{Base, ChunkEntry, Codec, EncodedRegion, RegionEnco
 use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Regions being encoded at a time.
-const REGIONS_AHEAD_MAX: usize = 6;
 /// Text of a delta, bytes: longer ones gain 2 % and cost a reader more.
 pub(crate) const DELTA_REGION_BYTES_TARGET: usize = 512 << 10;
 /// Bases of a delta, in bytes of its text. Less room costs most: a member's only base may be missing.
@@ -79,11 +82,23 @@ struct Open {
     standing: Standing,
 }
 
+/// A region that is to be encoded.
+struct Region {
+    class: Class,
+    standing: Standing,
+    /// Whether its bases are a choice; what a chunk hangs on already is none.
+    was_offered: bool,
+    bases: Vec<ChunkNumber>,
+    chunks: Vec<ChunkEntry>,
+    plain: Vec<u8>,
+}
+
+/// A region that is being encoded.
 struct Encoding {
     class: Class,
     standing: Standing,
-    ticket: Ticket<Result<EncodedRegion, StoreError>>,
     was_offered: bool,
+    ticket: Ticket<Result<EncodedRegion, StoreError>>,
 }
 
 /// Takes chunks and makes containers.
@@ -93,6 +108,10 @@ pub(crate) struct Repacker<'e> {
     categories: Categories<'e>,
     /// By class, and for deltas by how high the chains on them are: a delta is as high as its highest member.
     open: BTreeMap<(Class, Option<u32>), Open>,
+    /// The regions of the open segment, and their bytes.
+    segment: Vec<Region>,
+    segment_bytes: usize,
+    /// The regions of the segment before.
     encoding: VecDeque<Encoding>,
     repacked: Repacked,
 }
@@ -112,6 +131,8 @@ impl<'e> Repacker<'e> {
             encoders,
             categories: Categories::new(keys, series, sink, is_exact),
             open: BTreeMap::new(),
+            segment: Vec::new(),
+            segment_bytes: 0,
             encoding: VecDeque::new(),
             repacked: Repacked::default(),
         }
@@ -208,7 +229,8 @@ impl<'e> Repacker<'e> {
             plain.extend_from_slice(bytes);
         }
         for (class, (chunks, plain)) in by_class {
-            self.encode(class, Standing::default(), bases, chunks, plain, false)?;
+            let (standing, bases) = (Standing::default(), bases.to_vec());
+            self.encode(Region { class, standing, was_offered: false, bases, chunks, plain })?;
         }
         Ok(())
     }
@@ -219,42 +241,13 @@ impl<'e> Repacker<'e> {
         };
         let offers: Vec<&[Offer<ChunkNumber>]> = open.offers.iter().map(Vec::as_slice).collect();
         let bases = choose_bases(&offers, BASES_OF_TEXT * open.plain.len());
-        self.encode(key.0, open.standing, &bases, open.chunks, open.plain, key.1.is_some())
-    }
-
-    fn encode(
-        &mut self,
-        class: Class,
-        standing: Standing,
-        bases: &[ChunkNumber],
-        chunks: Vec<ChunkEntry>,
-        plain: Vec<u8>,
-        was_offered: bool,
-    ) -> Result<(), StoreError> {
-        while self.encoding.len() >= REGIONS_AHEAD_MAX {
-            self.take_encoded()?;
-        }
-        let mut found = Vec::with_capacity(bases.len());
-        for base in bases {
-            match self.chunks.with_chunk(*base, <[u8]>::to_vec) {
-                Ok(bytes) => found.push((*base, bytes)),
-                // What is offered is a choice; what a chunk hangs on already is none.
-                Err(error) if was_offered && error.is_damage() => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let ticket = self.encoders.submit(move |encoder| {
-            let encoder = encoder.as_mut().ok_or_else(out_of_memory)?;
-            let bases: Vec<_> = found.iter().map(|(number, bytes)| Base { number: *number, bytes }).collect();
-            encode_region(encoder, &bases, chunks, &plain)
-        });
-        self.encoding.push_back(Encoding { class, standing, ticket, was_offered });
-        Ok(())
+        let Open { chunks, plain, standing, .. } = open;
+        self.encode(Region { class: key.0, standing, was_offered: key.1.is_some(), bases, chunks, plain })
     }
 
     /// Waits for the region that was handed out first.
     fn take_encoded(&mut self) -> Result<(), StoreError> {
-        let Some(Encoding { class, standing, ticket, was_offered }) = self.encoding.pop_front() else {
+        let Some(Encoding { class, standing, was_offered, ticket }) = self.encoding.pop_front() else {
             return Ok(());
         };
         let region = ticket.wait().ok_or_else(out_of_memory)??;
@@ -283,9 +276,8 @@ impl<'e> Repacker<'e> {
     /// Encodes what is gathered and hands over what is open.
     pub(crate) fn finish(mut self) -> Result<Repacked, StoreError> {
         self.flush_all()?;
-        while !self.encoding.is_empty() {
-            self.take_encoded()?;
-        }
+        self.encode_segment()?;
+        self.take_all_encoded()?;
         Ok(Repacked { packed: self.categories.finish()?, ..self.repacked })
     }
 }
