@@ -121,7 +121,7 @@ fn with_threshold_zero_no_container_mixes_lifecycles() {
         let last = manifest.snapshots().len() - 1;
         let mut columns: BTreeMap<u64, usize> = BTreeMap::new();
         manifest.for_each_necessary(|position, necessary| {
-            columns.extend(necessary.iter().map(|number| (number, position)))
+            columns.extend(necessary.iter().map(|number| (number, position)));
         });
         for record in &manifest.containers {
             let numbers = record.chunks.iter().flat_map(|run| run.range());

@@ -184,7 +184,9 @@ fn encode_again(
             for base in web.instead_of(bases) {
                 let (length, sketch) = chunks.with_chunk(base, |bytes| (bytes.len(), sketcher.sketch(bytes)))?;
                 lengths.insert(base.0, length);
-                sketch.iter().for_each(|sketch| likes.insert(base.0, sketch));
+                if let Some(sketch) = sketch {
+                    likes.insert(base.0, &sketch);
+                }
             }
             let plain = chunks.region(at.container, at.region)?;
             let found = lifecycles(manifest, &members.iter().map(|place| place.chunk.number.0).collect());

@@ -257,7 +257,7 @@ fn settle_column(
                 Err(Stopped { error, .. }) => return Err(error.into()),
             }
         };
-        summary.add(&commit_piece(writer, &column, piece, is_last)?);
+        summary.add(&commit_piece(writer, &column, &piece, is_last)?);
     }
     Ok(summary)
 }
@@ -266,7 +266,7 @@ fn settle_column(
 fn commit_piece(
     writer: &mut SeriesWriter<'_>,
     column: &Column,
-    piece: Piece,
+    piece: &Piece,
     is_last: bool,
 ) -> Result<MigrateSummary, EngineError> {
     let mut summary = piece.summary();

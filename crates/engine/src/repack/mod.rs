@@ -155,8 +155,11 @@ impl<'e> Repacker<'e> {
             };
             let lost = classes.iter().filter(|found| found.is_none()).count();
             let is_one = classes.iter().flatten().all(|found| *found == class);
+            // A delta is small, and dear to take apart: all that it hangs on would have to be decoded.
+            let is_kept_together = !region.bases.is_empty() && tolerated > 0.0 && 2 * lost <= classes.len();
+            let class = classes.iter().copied().flatten().find(|class| class.is_open).unwrap_or(class);
             let tolerated = if class.is_open { tolerated } else { 0.0 };
-            if is_one && is_tolerable(lost, classes.len(), tolerated) {
+            if is_kept_together || (is_one && is_tolerable(lost, classes.len(), tolerated)) {
                 let gone = region.chunks.iter().zip(&classes).filter(|(_, class)| class.is_none());
                 let gone = gone.map(|(chunk, _)| chunk.number).collect();
                 self.categories.push(class, reader.copy_region(storage, at)?, gone)?;

@@ -16,7 +16,7 @@ pub(crate) const TASKS_WAITING_MAX: usize = 256;
 /// Chunks by their numbers.
 type Bases = HashMap<ChunkNumber, Arc<[u8]>>;
 
-impl<'e> Repacker<'e> {
+impl Repacker<'_> {
     /// Takes a region to be encoded, with the others of its segment.
     pub(super) fn encode(&mut self, region: Region) -> Result<(), StoreError> {
         self.segment_bytes += region.plain.len();
