@@ -1,6 +1,7 @@
 //! What is to be settled: the chunks of one column, and those that took their place.
 
 use super::MigrateOptions;
+use super::places::Places;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::delta::{Likes, sketcher};
@@ -26,6 +27,8 @@ pub(super) struct Column {
     /// What may become a base: chunks that the next snapshot needs, but this one does not.
     pub(super) fresh: RoaringTreemap,
     pub(super) likes: Likes,
+    /// What stands where they stood.
+    pub(super) places: Places,
     pub(super) sketcher: Arc<dyn Sketcher>,
 }
 
@@ -55,8 +58,14 @@ impl Column {
             Some(likes) => likes,
             None => read_likes(repository, manifest, &fresh, &*sketcher, options)?,
         };
+        let places = match manifest.snapshots().get(position..).unwrap_or_default() {
+            [before, after, ..] if !fresh.is_empty() => {
+                Places::find(&ChunkSource::new(repository, manifest), (before, after), &dying, &(&next - &here), &fresh)
+            }
+            _ => Places::default(),
+        };
         let snapshot = manifest.snapshots().get(position).map_or(SnapshotId([0; 32]), |snapshot| snapshot.id);
-        Ok(Self { position, snapshot, dying, fresh, likes, sketcher })
+        Ok(Self { position, snapshot, dying, fresh, likes, places, sketcher })
     }
 
     /// The containers that answer for any of its chunks, in the order in which they were written.

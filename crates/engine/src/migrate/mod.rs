@@ -22,6 +22,7 @@ mod column;
 mod ghosts;
 mod merge;
 mod piece;
+mod places;
 
 pub(crate) use ghosts::ghost_bytes;
 

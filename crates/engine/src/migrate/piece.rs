@@ -143,12 +143,12 @@ impl Work<'_> {
                     continue;
                 };
                 let bytes = self.chunks.verified(container, place, &plain)?;
-                let offers = self.offers(kind, bytes)?;
+                let (offers, is_guess) = self.offers(kind, number, bytes)?;
                 if offers.is_empty() {
                     continue;
                 }
                 let class = class(kind, *lifecycle, false, self.is_exact);
-                let standing = Standing { row: lifecycle.row, height };
+                let standing = Standing { row: lifecycle.row, height, is_guess };
                 self.repacker.push(class, place.chunk, bytes, Move::Against(offers), standing)?;
                 taken.insert(number.0);
             }
@@ -156,23 +156,31 @@ impl Work<'_> {
         Ok(taken)
     }
 
-    /// The new chunks that a dying one resembles, likest first.
-    fn offers(&self, kind: ContainerKind, bytes: &[u8]) -> Result<Vec<Offer<ChunkNumber>>, StoreError> {
-        let Some(sketch) = self.column.sketcher.sketch(bytes) else {
-            return Ok(Vec::new());
-        };
-        let found = self.column.likes.find(&sketch, CANDIDATES).into_iter();
+    /// The new chunks that a dying one resembles, likest first, then those that stand where it stood; and whether there are only those.
+    fn offers(
+        &self,
+        kind: ContainerKind,
+        number: ChunkNumber,
+        bytes: &[u8],
+    ) -> Result<(Vec<Offer<ChunkNumber>>, bool), StoreError> {
+        let sketch = self.column.sketcher.sketch(bytes);
+        let found = sketch.map(|sketch| self.column.likes.find(&sketch, CANDIDATES)).unwrap_or_default().into_iter();
         let fresh = found.filter(|found| {
             self.column.fresh.contains(found.number) && ContainerKind::of(ChunkNumber(found.number)) == kind
         });
-        fresh
-            .map(|found| {
-                let number = ChunkNumber(found.number);
-                let (_, place) = self.chunks.place_of(number)?;
-                let weight = u32::try_from(found.matches).unwrap_or(u32::MAX);
-                Ok(Offer { number, bytes: place.chunk.length as usize, weight })
-            })
-            .collect()
+        let alike = fresh.map(|found| (ChunkNumber(found.number), u32::try_from(found.matches).unwrap_or(u32::MAX)));
+        let mut candidates: Vec<(ChunkNumber, u32)> = alike.collect();
+        let is_guess = candidates.is_empty();
+        for number in self.column.places.of(number) {
+            if candidates.iter().all(|(known, _)| known != number) {
+                candidates.push((*number, 0));
+            }
+        }
+        let offer = |(number, weight)| {
+            let (_, place) = self.chunks.place_of(number)?;
+            Ok(Offer { number, bytes: place.chunk.length as usize, weight })
+        };
+        Ok((candidates.into_iter().map(offer).collect::<Result<_, StoreError>>()?, is_guess))
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct Link {
 pub(crate) struct Standing {
     pub(crate) row: usize,
     pub(crate) height: u32,
+    /// Whether its candidates are guesses: it is laid apart, because a region is kept as a delta or not as a whole.
+    pub(crate) is_guess: bool,
 }
 
 /// What repacking made.
@@ -101,13 +103,17 @@ struct Encoding {
     ticket: Ticket<Result<EncodedRegion, StoreError>>,
 }
 
+/// What is gathered into one region.
+type Key = (Class, Option<(bool, u32)>);
+
 /// Takes chunks and makes containers.
 pub(crate) struct Repacker<'e> {
     chunks: &'e ChunkSource<'e>,
     encoders: Encoders<'e>,
     categories: Categories<'e>,
-    /// By class, and for deltas by how high the chains on them are: a delta is as high as its highest member.
-    open: BTreeMap<(Class, Option<u32>), Open>,
+    /// By class, and for deltas by whether there are only guesses, and by how high the chains on them are: a delta is as high as its
+    /// highest member.
+    open: BTreeMap<Key, Open>,
     /// The regions of the open segment, and their bytes.
     segment: Vec<Region>,
     segment_bytes: usize,
@@ -193,7 +199,7 @@ impl<'e> Repacker<'e> {
             Move::Plain => ((class, None), None, class.kind.region_bytes_target()),
             Move::Against(offers) => {
                 let bucket = standing.height.checked_ilog2().map_or(0, |log| log + 1);
-                ((class, Some(bucket)), Some(offers), DELTA_REGION_BYTES_TARGET)
+                ((class, Some((standing.is_guess, bucket))), Some(offers), DELTA_REGION_BYTES_TARGET)
             }
         };
         // Numbers ascend within a region; what comes need not be in order.
@@ -208,7 +214,7 @@ impl<'e> Repacker<'e> {
             chunks: Vec::new(),
             plain: Vec::with_capacity(target),
             offers: Vec::new(),
-            standing: Standing { row: usize::MAX, height: 0 },
+            standing: Standing { row: usize::MAX, ..Standing::default() },
         };
         let open = self.open.entry(key).or_insert_with(empty);
         open.chunks.push(chunk);
@@ -238,7 +244,7 @@ impl<'e> Repacker<'e> {
         Ok(())
     }
 
-    fn flush(&mut self, key: (Class, Option<u32>)) -> Result<(), StoreError> {
+    fn flush(&mut self, key: Key) -> Result<(), StoreError> {
         let Some(open) = self.open.remove(&key) else {
             return Ok(());
         };
@@ -260,7 +266,7 @@ impl<'e> Repacker<'e> {
                 self.repacked.deltas_rejected += count;
             } else {
                 self.repacked.deltas_kept += count;
-                let Standing { row, height } = standing;
+                let Standing { row, height, .. } = standing;
                 self.repacked.links.push(Link { row, height, bases: region.bases.clone() });
             }
         }

@@ -11,6 +11,8 @@ use crate::{
     ids::{ChunkNumber, ChunkRun},
 };
 
+use roaring::RoaringTreemap;
+
 /// A snapshot's tree, read from where its metadata chunks are. `S` is cheap to clone: a reference or an `Arc`.
 ///
 /// Iterators hold one node per level. They report a node that is missing or damaged as one error and go on behind it.
@@ -40,6 +42,14 @@ impl<S: MetadataSource + Clone> CatalogReader<S> {
     pub fn under(&self, path: &EntryPath) -> Entries<S> {
         let mut entries = self.entries();
         entries.walk.stay_within(path.clone());
+        entries
+    }
+
+    /// The entries in these nodes, as far as the nodes above are among them too. With the nodes that another catalog lacks: the entries
+    /// that can differ from that catalog's, and some more.
+    pub fn entries_in(&self, nodes: RoaringTreemap) -> Entries<S> {
+        let mut entries = self.entries();
+        entries.walk.stay_in(nodes);
         entries
     }
 

@@ -11,6 +11,7 @@ use super::{
     node::{Child, LEVELS_MAX, LeafDecoder, Node},
 };
 use crate::{error::StoreError, ids::ChunkNumber};
+use roaring::RoaringTreemap;
 use std::{iter::Peekable, vec::IntoIter};
 
 /// What a walk comes to.
@@ -49,6 +50,8 @@ pub(super) struct Walk<S> {
     bound: Option<Bound>,
     /// The subtree to stay in.
     within: Option<EntryPath>,
+    /// The nodes to load; all if there is none.
+    only: Option<RoaringTreemap>,
     last: Option<Last>,
 }
 
@@ -82,13 +85,31 @@ struct Expected {
 
 impl<S: MetadataSource> Walk<S> {
     pub(super) fn new(source: S, root: ChunkNumber) -> Self {
-        Self { source, root: Some(root), inner: Vec::new(), leaf: None, bound: None, within: None, last: None }
+        Self {
+            source,
+            root: Some(root),
+            inner: Vec::new(),
+            leaf: None,
+            bound: None,
+            within: None,
+            only: None,
+            last: None,
+        }
     }
 
     /// Begins at this path and ends behind the last entry beneath it.
     pub(super) fn stay_within(&mut self, path: EntryPath) {
         self.seek(Bound::From(path.clone()));
         self.within = Some(path);
+    }
+
+    /// Loads these nodes only.
+    pub(super) fn stay_in(&mut self, nodes: RoaringTreemap) {
+        self.only = Some(nodes);
+    }
+
+    fn is_left_out(&self, node: ChunkNumber) -> bool {
+        self.only.as_ref().is_some_and(|only| !only.contains(node.0))
     }
 
     /// Jumps ahead, or stays where it is if it is already there.
@@ -124,16 +145,23 @@ impl<S: MetadataSource> Walk<S> {
 
     /// The next node to load: the root at first, then the next child that does not end before the bound.
     fn next_node(&mut self) -> Option<Expected> {
-        if let Some(number) = self.root.take() {
+        if let Some(number) = self.root.take().filter(|root| !self.is_left_out(*root)) {
             return Some(Expected { number, place: None });
         }
+        let only = self.only.take();
+        let next = self.next_child(only.as_ref());
+        self.only = only;
+        next
+    }
+
+    fn next_child(&mut self, only: Option<&RoaringTreemap>) -> Option<Expected> {
         while let Some(node) = self.inner.last_mut() {
             while let Some(child) = node.children.next() {
                 let is_behind = match (&self.bound, node.children.peek()) {
                     (Some(bound), Some(next)) => bound.is_ahead_of(&next.first),
                     _ => false,
                 };
-                if is_behind {
+                if is_behind || only.is_some_and(|only| !only.contains(child.node.0)) {
                     continue;
                 }
                 let level = node.level.saturating_sub(1);
