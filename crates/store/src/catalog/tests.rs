@@ -347,3 +347,27 @@ fn a_catalog_has_the_same_bytes_for_ever() {
     // Written by this program on 2026-11-21. Another digest means another format: it would not share a node with older snapshots.
     assert_eq!(hash.finalize().to_hex()[..32], *"9e998e811bc0bfbb70ce4a8c0b44cb96");
 }
+
+#[test]
+fn what_differs_lies_in_the_nodes_that_the_other_lacks() {
+    let mut memory = Memory::default();
+    let before = tree(60, 30);
+    let mut after = before.clone();
+    let changed = after.iter().position(|entry| matches!(entry.content, Content::File { .. })).unwrap() + 700;
+    after[changed] = file(std::str::from_utf8(after[changed].path.as_bytes()).unwrap(), 1 << 40, 3);
+    let roots = [write(&mut memory, &before), write(&mut memory, &after)];
+    let [old, new] = roots.map(|root| nodes(&memory, root));
+    let only = |these: &BTreeSet<ChunkNumber>, those: &BTreeSet<ChunkNumber>| {
+        these.difference(those).map(|number| number.0).collect::<roaring::RoaringTreemap>()
+    };
+    for (root, entries, nodes) in [(roots[0], &before, only(&old, &new)), (roots[1], &after, only(&new, &old))] {
+        memory.take_loads();
+        let found: Vec<_> = CatalogReader::new(&memory, root).entries_in(nodes.clone()).map(Result::unwrap).collect();
+        assert!(found.contains(&entries[changed]));
+        assert!(found.len() < entries.len() / 4, "{} of {}", found.len(), entries.len());
+        assert!(found.is_sorted_by(|a, b| a.path < b.path));
+        assert_eq!(memory.take_loads() as u64, nodes.len(), "each node once, and no other");
+    }
+    let none = CatalogReader::new(&memory, roots[0]).entries_in(roaring::RoaringTreemap::new());
+    assert_eq!(none.count(), 0);
+}
