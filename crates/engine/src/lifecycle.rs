@@ -26,9 +26,22 @@ impl Lifecycle {
 /// # Complexity
 /// One pass over the manifest's differences for each row that `numbers` have.
 pub(crate) fn lifecycles(manifest: &Manifest, numbers: &RoaringTreemap) -> HashMap<u64, Lifecycle> {
+    along(manifest.differences(), numbers)
+}
+
+/// The same of those that the catalog of any live snapshot refers to, as long as they do.
+pub(crate) fn direct_lifecycles(manifest: &Manifest, numbers: &RoaringTreemap) -> HashMap<u64, Lifecycle> {
+    along(manifest.direct_differences(), numbers)
+}
+
+fn along<'d>(
+    differences: impl ExactSizeIterator<Item = (&'d RoaringTreemap, &'d RoaringTreemap)>,
+    numbers: &RoaringTreemap,
+) -> HashMap<u64, Lifecycle> {
     let mut found = HashMap::new();
     let mut living: Vec<(usize, RoaringTreemap)> = Vec::new();
-    for (position, (added, removed)) in manifest.differences().enumerate() {
+    let last = differences.len().saturating_sub(1);
+    for (position, (added, removed)) in differences.enumerate() {
         for (row, of_row) in &mut living {
             let gone = &*of_row & removed;
             if !gone.is_empty() {
@@ -43,7 +56,6 @@ pub(crate) fn lifecycles(manifest: &Manifest, numbers: &RoaringTreemap) -> HashM
             living.push((position, fresh));
         }
     }
-    let last = manifest.snapshots().len().saturating_sub(1);
     for (row, of_row) in living {
         found.extend(of_row.iter().map(|number| (number, Lifecycle { row, column: last })));
     }
@@ -86,5 +98,16 @@ mod tests {
         assert_eq!([1, 2, 3, 4, 9].map(of), [(0, 0), (0, 1), (0, 3), (1, 2), (3, 3)].map(Some));
         assert_eq!(found.len(), 5);
         assert_eq!(lifecycles(&manifest, &[2, 17].into_iter().collect()).len(), 1);
+    }
+
+    #[test]
+    fn a_catalog_may_refer_to_a_chunk_for_a_part_of_its_lifecycle() {
+        let mut manifest = manifest(&[&[1, 2], &[2, 3]]);
+        let snapshot = Snapshot { id: SnapshotId([9; 32]), ..manifest.snapshots()[0].clone() };
+        manifest.push_snapshot(snapshot, &[3].into_iter().collect(), &[2, 3].into_iter().collect());
+        let numbers = (0..20).collect();
+        let columns = |found: HashMap<u64, Lifecycle>| [1, 2, 3].map(|number| found.get(&number).map(|of| of.column));
+        assert_eq!(columns(lifecycles(&manifest, &numbers)), [0, 2, 2].map(Some));
+        assert_eq!(columns(direct_lifecycles(&manifest, &numbers)), [0, 1, 2].map(Some));
     }
 }

@@ -206,7 +206,13 @@ fn text(summary: &ForgetSummary, dry_run: bool) -> String {
     let containers =
         format!("{} containers deleted, {} rewritten", summary.containers_deleted, summary.containers_rewritten);
     let snapshots = summary.snapshots_removed;
-    format!("{removed} {snapshots} snapshots: {sign}{shown} ({bytes} bytes) {returned} ({containers})")
+    let later = match summary.ghost_bytes {
+        0 => String::new(),
+        bytes => {
+            format!("\nabout {} more can come back once 'silt maintain' or the next backup has run", size(bytes))
+        }
+    };
+    format!("{removed} {snapshots} snapshots: {sign}{shown} ({bytes} bytes) {returned} ({containers}){later}")
 }
 
 #[cfg(test)]
@@ -277,6 +283,9 @@ mod tests {
         let expected =
             "would remove 3 snapshots: 3.023 KiB (3096 bytes) would come back (2 containers deleted, 1 rewritten)";
         assert_eq!(text(&summary, true), expected);
+        let later = "about 2.000 KiB more can come back once 'silt maintain' or the next backup has run";
+        let with_ghosts = ForgetSummary { ghost_bytes: 2048, ..summary };
+        assert_eq!(text(&with_ghosts, true), format!("{expected}\n{later}"));
         assert_eq!(text(&ForgetSummary::default(), false), "no snapshots were removed");
     }
 }

@@ -30,6 +30,7 @@ struct SummaryMessage {
     containers_deleted: u64,
     deltas_kept: u64,
     deltas_rejected: u64,
+    ghosts_squeezed: u64,
 }
 
 pub(super) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, CliError> {
@@ -62,18 +63,38 @@ fn report(context: &Context, summary: &MigrateSummary) -> Result<(), CliError> {
             containers_deleted: summary.containers_deleted,
             deltas_kept: summary.deltas_kept,
             deltas_rejected: summary.deltas_rejected,
+            ghosts_squeezed: summary.ghosts_squeezed,
         });
     }
-    if context.output.quiet {
-        return Ok(());
+    context.output.report(text(summary))
+}
+
+fn text(summary: &MigrateSummary) -> String {
+    if *summary == MigrateSummary::default() {
+        return "nothing is left to do".to_owned();
     }
-    context.output.report(match summary.settled {
-        0 => "nothing is left to do".to_owned(),
-        settled => format!(
-            "settled {settled} snapshots: wrote {}, deleted {}, {} chunks as deltas",
-            size(summary.bytes_written),
-            size(summary.bytes_deleted),
-            summary.deltas_kept
-        ),
-    })
+    let MigrateSummary { settled, deltas_kept, ghosts_squeezed, .. } = summary;
+    let (wrote, deleted) = (size(summary.bytes_written), size(summary.bytes_deleted));
+    let squeezed = match ghosts_squeezed {
+        0 => String::new(),
+        squeezed => format!(", {squeezed} chunks squeezed out that only deltas needed"),
+    };
+    format!("settled {settled} snapshots: wrote {wrote}, deleted {deleted}, {deltas_kept} chunks as deltas{squeezed}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_is_told() {
+        assert_eq!(text(&MigrateSummary::default()), "nothing is left to do");
+        let settled = MigrateSummary { settled: 2, bytes_written: 1024, deltas_kept: 7, ..MigrateSummary::default() };
+        let expected = "settled 2 snapshots: wrote 1.000 KiB, deleted 0 B, 7 chunks as deltas";
+        assert_eq!(text(&settled), expected);
+        let squeezed = MigrateSummary { bytes_deleted: 2048, ghosts_squeezed: 3, ..MigrateSummary::default() };
+        let expected = "settled 0 snapshots: wrote 0 B, deleted 2.000 KiB, 0 chunks as deltas, \
+                        3 chunks squeezed out that only deltas needed";
+        assert_eq!(text(&squeezed), expected);
+    }
 }

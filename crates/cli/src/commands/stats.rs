@@ -1,17 +1,24 @@
-//! `silt stats`: figures about the repository.
+//! `silt stats`: figures about the repository and its snapshots.
+
+mod messages;
 
 use super::Context;
 use crate::error::{CliError, Done};
 use crate::patterns::FilterArgs;
-use crate::render::size;
+use crate::render::{Table, local, size};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
-use serde::Serialize;
-use siltstone_engine::stats::{Stats, stats};
+use messages::StatsJson;
+use siltstone_engine::snapshots::{SnapshotKey, resolve};
+use siltstone_engine::stats::{DeltaFigures, SnapshotFigures, Stats, stats};
+use siltstone_store::repository::Repository;
 
 /// Figures about the repository and its snapshots
 #[derive(Args, Debug)]
 pub(crate) struct StatsArgs {
+    /// Only these snapshots [default: all; of each series the first, the middle and the last are shown]
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
     /// What the total size counts
     #[arg(long, value_name = "MODE", default_value = "restore-size")]
     mode: Mode,
@@ -27,94 +34,238 @@ enum Mode {
     RawData,
 }
 
-#[derive(Serialize)]
-struct StatsJson {
-    total_size: u64,
-    total_file_count: u64,
-    total_blob_count: u64,
-    total_uncompressed_size: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    compression_ratio: Option<f64>,
-    snapshots_count: u64,
-    containers_count: u64,
-    data_container_bytes: u64,
-    metadata_container_bytes: u64,
-    repository_bytes: u64,
-}
-
 pub(super) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let stats = stats(&repository, &arguments.filter.filter())?;
+    let figures = gather(arguments, &repository)?;
     if context.output.json {
-        context.output.json(&json(arguments.mode, &stats))?;
+        context.output.json(&StatsJson::new(total(arguments.mode, &figures), &figures))?;
     } else {
-        context.output.line(text(arguments.mode, &stats))?;
+        context.output.line(text(arguments.mode, &figures))?;
+        if !figures.by_snapshot.is_empty() {
+            context.output.line(format_args!("\n{}", table(&figures, !arguments.ids.is_empty())))?;
+        }
     }
     Ok(Done::Whole)
+}
+
+fn gather(arguments: &StatsArgs, repository: &Repository) -> Result<Stats, CliError> {
+    let filter = arguments.filter.filter();
+    if arguments.ids.is_empty() {
+        return Ok(stats(repository, &|view| filter.matches(view))?);
+    }
+    let mut keys: Vec<SnapshotKey> = Vec::new();
+    for id in &arguments.ids {
+        let view = resolve(repository, id, &filter)?;
+        keys.push((view.series, view.snapshot.id));
+    }
+    Ok(stats(repository, &|view| keys.contains(&(view.series, view.snapshot.id)))?)
 }
 
 fn total(mode: Mode, stats: &Stats) -> u64 {
     match mode {
         Mode::RestoreSize => stats.restore_bytes,
-        Mode::RawData => stats.data_container_bytes + stats.metadata_container_bytes,
+        Mode::RawData => stats.data.stored_bytes + stats.metadata.stored_bytes,
     }
 }
 
-/// How many times the unique bytes go into what holds them; `None` for an empty repository.
+/// How often one goes into the other; `None` if that is nothing.
 #[allow(clippy::cast_precision_loss, reason = "two decimals are shown")]
 fn ratio(whole: u64, part: u64) -> Option<f64> {
     (part > 0).then(|| whole as f64 / part as f64)
 }
 
-fn json(mode: Mode, stats: &Stats) -> StatsJson {
-    StatsJson {
-        total_size: total(mode, stats),
-        total_file_count: stats.files,
-        total_blob_count: stats.chunks,
-        total_uncompressed_size: stats.unique_bytes,
-        compression_ratio: ratio(stats.unique_bytes, stats.data_container_bytes),
-        snapshots_count: stats.snapshots,
-        containers_count: stats.containers,
-        data_container_bytes: stats.data_container_bytes,
-        metadata_container_bytes: stats.metadata_container_bytes,
-        repository_bytes: stats.repository_bytes,
-    }
+fn times(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}x"))
 }
 
+/// restic's lines, and below them ours.
 fn text(mode: Mode, stats: &Stats) -> String {
-    let ratio = |whole, part| ratio(whole, part).map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}x"));
     let word = match mode {
         Mode::RestoreSize => "restore-size",
         Mode::RawData => "raw-data",
     };
+    let (data, metadata) = (&stats.data, &stats.metadata);
     let rows = [
         ("Snapshots processed", stats.snapshots.to_string()),
         ("Total File Count", stats.files.to_string()),
         ("Total Size", size(total(mode, stats))),
-        ("Total Chunk Count", stats.chunks.to_string()),
-        ("Total Uncompressed Size", size(stats.unique_bytes)),
-        ("Deduplication Ratio", ratio(stats.restore_bytes, stats.unique_bytes)),
-        ("Compression Ratio", ratio(stats.unique_bytes, stats.data_container_bytes)),
+        ("Total Chunk Count", data.chunks.to_string()),
+        ("Total Uncompressed Size", size(data.unique_bytes)),
+        ("Deduplication Ratio", times(ratio(stats.restore_bytes, data.unique_bytes))),
+        ("Compression Ratio", times(ratio(data.unique_bytes, data.stored_bytes))),
         ("Containers", stats.containers.to_string()),
         ("Data Containers", size(stats.data_container_bytes)),
         ("Metadata Containers", size(stats.metadata_container_bytes)),
         ("Repository Size", size(stats.repository_bytes)),
     ];
-    let lines = rows.map(|(name, value)| format!("{name:>24}:  {value}"));
-    format!("Stats in {word} mode:\n{}", lines.join("\n"))
+    let left = |bytes| match ratio(stats.restore_bytes, bytes) {
+        Some(ratio) => format!("{} ({ratio:.2}x)", size(bytes)),
+        None => size(bytes),
+    };
+    let bases = (data.bases + metadata.bases, data.base_bytes + metadata.base_bytes);
+    let more = [
+        ("Logical Size", size(stats.restore_bytes)),
+        ("After Deduplication", left(data.unique_bytes)),
+        ("After Deltas", left(data.after_delta_bytes)),
+        ("After Compression", left(data.stored_bytes)),
+        ("Metadata", format!("{}, {} stored", size(metadata.unique_bytes), size(metadata.stored_bytes))),
+        ("In Deltas", in_deltas(&data.deltas.and(metadata.deltas))),
+        ("Kept For Deltas Only", format!("{} chunks, {}", bases.0, size(bases.1))),
+        ("Deltas Of Backups", counts(stats.deltas_kept, stats.deltas_rejected, stats.deltas_skipped)),
+        ("Moved After Backups", size(stats.bytes_migrated)),
+    ];
+    let lines = |rows: &[(&str, String)]| {
+        let lines = rows.iter().map(|(name, value)| format!("{name:>24}:  {value}"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    format!("Stats in {word} mode:\n{}\n\n{}", lines(&rows), lines(&more))
+}
+
+fn counts(kept: u64, rejected: u64, skipped: u64) -> String {
+    format!("{kept} kept, {rejected} rejected, {skipped} skipped")
+}
+
+fn in_deltas(deltas: &DeltaFigures) -> String {
+    match deltas.efficiency() {
+        None => "0 chunks".to_owned(),
+        Some(efficiency) => {
+            let (plain, stored) = (size(deltas.plain_bytes), size(deltas.stored_bytes));
+            let percent = 100.0 * efficiency;
+            format!("{} chunks, {plain} as {stored} (DCE {percent:.1} %)", deltas.chunks)
+        }
+    }
+}
+
+/// Snapshots by themselves: all that were asked for by name; else of each series the first, the middle and the last.
+fn table(stats: &Stats, are_named: bool) -> Table {
+    let headings = ["ID", "Time", "Size", "Deduplicated", "With Deltas", "Stored", "Metadata", "Containers", "Read"];
+    let mut table = Table::new(headings.into_iter().chain(["Read/Needed"]).collect());
+    let mut shown = 0;
+    for series in stats.by_snapshot.chunk_by(|a, b| a.view.series == b.view.series) {
+        let places = if are_named || series.len() <= 3 {
+            (0..series.len()).collect()
+        } else {
+            vec![0, series.len() / 2, series.len() - 1]
+        };
+        for figures in places.into_iter().filter_map(|at| series.get(at)) {
+            shown += 1;
+            table.row(cells(figures).into_iter().map(|cell| vec![cell]).collect());
+        }
+    }
+    let all = stats.by_snapshot.len();
+    let not_all = "the first, the middle and the last of each series";
+    let footer =
+        if shown == all { format!("{all} snapshots") } else { format!("{shown} of {all} snapshots: {not_all}") };
+    table.footer(footer);
+    table
+}
+
+fn cells(figures: &SnapshotFigures) -> [String; 10] {
+    let snapshot = &figures.view.snapshot;
+    [
+        snapshot.id.short(),
+        local(snapshot.time),
+        size(snapshot.statistics.logical_bytes),
+        size(figures.data.unique_bytes),
+        size(figures.data.after_delta_bytes),
+        size(figures.data.stored_bytes),
+        size(figures.metadata.stored_bytes),
+        figures.containers_needed.to_string(),
+        size(figures.bytes_read),
+        times(figures.read_amplification()),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::snapshot_tests::view;
+    use siltstone_engine::stats::Reduction;
+
+    fn figures(number: u8, series: &str) -> SnapshotFigures {
+        let mut view = view(number, &[], Some(series));
+        view.series.0 = [series.as_bytes()[0]; 16];
+        SnapshotFigures {
+            view,
+            data: Reduction { unique_bytes: 2048, after_delta_bytes: 1024, stored_bytes: 800, ..Reduction::default() },
+            metadata: Reduction { stored_bytes: 100, ..Reduction::default() },
+            containers_needed: 7,
+            metadata_containers_needed: 2,
+            bytes_read: 1000,
+        }
+    }
+
+    fn some() -> Stats {
+        let deltas = DeltaFigures { chunks: 5, plain_bytes: 2000, stored_bytes: 100 };
+        Stats {
+            snapshots: 2,
+            restore_bytes: 6000,
+            data: Reduction {
+                chunks: 3,
+                unique_bytes: 3000,
+                after_delta_bytes: 1500,
+                stored_bytes: 1000,
+                deltas,
+                ..Reduction::default()
+            },
+            metadata: Reduction {
+                unique_bytes: 500,
+                stored_bytes: 50,
+                bases: 1,
+                base_bytes: 9,
+                ..Reduction::default()
+            },
+            deltas_kept: 8,
+            deltas_rejected: 2,
+            deltas_skipped: 1,
+            bytes_migrated: 4096,
+            data_container_bytes: 2000,
+            by_snapshot: vec![figures(1, "mail")],
+            ..Stats::default()
+        }
+    }
 
     #[test]
     fn an_empty_repository_has_no_ratios() {
         let text = text(Mode::RestoreSize, &Stats::default());
         assert!(text.contains("       Compression Ratio:  -"), "{text}");
-        let stats = Stats { unique_bytes: 30, data_container_bytes: 20, restore_bytes: 60, ..Stats::default() };
-        assert_eq!(json(Mode::RawData, &stats).compression_ratio, Some(1.5));
-        assert_eq!(json(Mode::RawData, &stats).total_size, 20);
-        assert_eq!(json(Mode::RestoreSize, &stats).total_size, 60);
+        assert!(text.contains("       After Compression:  0 B\n"), "{text}");
+        assert!(text.contains("               In Deltas:  0 chunks\n"), "{text}");
+    }
+
+    #[test]
+    fn modes_say_what_the_total_is() {
+        assert_eq!(total(Mode::RestoreSize, &some()), 6000);
+        assert_eq!(total(Mode::RawData, &some()), 1050, "of data and metadata");
+        assert!(text(Mode::RawData, &some()).starts_with("Stats in raw-data mode:\n     Snapshots processed:  2\n"));
+    }
+
+    #[test]
+    fn each_step_is_told() {
+        let text = text(Mode::RestoreSize, &some());
+        let (restics, ours) = text.split_once("\n\n").expect("two parts");
+        assert!(restics.contains("     Deduplication Ratio:  2.00x\n       Compression Ratio:  3.00x\n"), "{text}");
+        let expected = "            Logical Size:  5.859 KiB
+     After Deduplication:  2.930 KiB (2.00x)
+            After Deltas:  1.465 KiB (4.00x)
+       After Compression:  1000 B (6.00x)
+                Metadata:  500 B, 50 B stored
+               In Deltas:  5 chunks, 1.953 KiB as 100 B (DCE 95.0 %)
+    Kept For Deltas Only:  1 chunks, 9 B
+       Deltas Of Backups:  8 kept, 2 rejected, 1 skipped
+     Moved After Backups:  4.000 KiB";
+        assert_eq!(ours, expected);
+    }
+
+    #[test]
+    fn the_first_the_middle_and_the_last_of_each_series_are_shown() {
+        let many = (1..=9).map(|number| figures(number, "mail")).chain([figures(20, "other"), figures(21, "other")]);
+        let stats = Stats { by_snapshot: many.collect(), ..Stats::default() };
+        let text = table(&stats, false).to_string();
+        let ids: Vec<&str> = text.lines().skip(2).take(5).map(|line| &line[..2]).collect();
+        assert_eq!(ids, ["01", "05", "09", "14", "15"], "{text}");
+        assert!(text.ends_with("5 of 11 snapshots: the first, the middle and the last of each series"), "{text}");
+        assert!(text.contains("7           1000 B  1.25x\n"), "{text}");
+        assert!(table(&stats, true).to_string().ends_with("\n11 snapshots"));
     }
 }

@@ -85,6 +85,10 @@ struct SummaryJson {
     total_bytes_processed: u64,
     total_duration: f64,
     problems: u64,
+    deltas_kept: u64,
+    deltas_rejected: u64,
+    deltas_skipped: u64,
+    bytes_migrated: u64,
 }
 
 impl From<&SnapshotView> for SnapshotJson {
@@ -116,6 +120,10 @@ impl From<&SnapshotView> for SnapshotJson {
                 total_bytes_processed: statistics.logical_bytes,
                 total_duration: seconds(statistics.duration_ms),
                 problems: statistics.problems,
+                deltas_kept: statistics.deltas_kept,
+                deltas_rejected: statistics.deltas_rejected,
+                deltas_skipped: statistics.deltas_skipped,
+                bytes_migrated: statistics.bytes_migrated,
             },
             id: snapshot.id.to_string(),
             short_id: snapshot.id.short(),
@@ -141,7 +149,12 @@ pub(crate) mod tests {
             description: None,
             program: "silt 0.1.0".into(),
             root: ChunkNumber::METADATA_FIRST,
-            statistics: SnapshotStatistics { files: 3, logical_bytes: 2048, ..SnapshotStatistics::default() },
+            statistics: SnapshotStatistics {
+                files: 3,
+                logical_bytes: 2048,
+                deltas_skipped: 5,
+                ..SnapshotStatistics::default()
+            },
         };
         let default = default_series_name(&snapshot.host, &snapshot.paths);
         let series_name = series.map_or(default, str::to_owned);
@@ -177,6 +190,7 @@ pub(crate) mod tests {
         assert_eq!(json["paths"][0], "/home/user");
         assert_eq!(json["paths_raw"], serde_json::json!([null, "2f73ff"]));
         assert_eq!(json["summary"]["total_files_processed"], 3);
+        assert_eq!(json["summary"]["deltas_skipped"], 5);
         assert!(json.get("tags").is_none());
     }
 

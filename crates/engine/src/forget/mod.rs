@@ -15,6 +15,7 @@ use crate::lease::{is_dead, now, this_holder};
 use crate::migrate::ghost_bytes;
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
+use crate::repack::keep_numbers;
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer};
 use rewrite::Stopped;
@@ -124,10 +125,14 @@ fn plan(manifest: &Manifest, ids: &BTreeSet<SnapshotId>, threshold: f64) -> Plan
     next.squeeze_due |= !next.remove_snapshots(ids).is_empty();
     let live = next.live();
     let (mut dead, mut to_rewrite, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-    for record in std::mem::take(&mut next.containers) {
+    for mut record in std::mem::take(&mut next.containers) {
         match dead_share(&record, &live) {
             share if share >= 1.0 => dead.push(record),
             share => {
+                if record.has_deltas {
+                    // What is dead may hang on what goes now: nobody can decode it any more.
+                    keep_numbers(&mut record, |numbers| numbers & &live);
+                }
                 if share > threshold {
                     to_rewrite.push(record.clone());
                 }
@@ -291,12 +296,13 @@ fn execute(
 }
 
 /// Rewrites containers whose dead share exceeds the threshold, and deletes dead ones, without forgetting anything. The lease is kept.
-/// Gives the bytes written and those deleted.
+/// Gives the bytes written and those deleted; `note` is shown the manifest to be committed, and the former.
 pub(crate) fn compact(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
     options: &ForgetOptions,
     observer: &dyn Observer,
+    note: impl FnOnce(&mut Manifest, u64),
 ) -> Result<(u64, u64), EngineError> {
     let plan = plan(writer.manifest(), &BTreeSet::new(), options.rewrite_threshold);
     let (old, new) = rewrite_sound(repository, &plan.next, plan.to_rewrite, &plan.live, options, writer, observer)?;
@@ -305,6 +311,7 @@ pub(crate) fn compact(
     }
     let (written, mut next) = (object_bytes(&new), plan.next);
     replace(&mut next, &old, new);
+    note(&mut next, written);
     writer.commit(next, true, now())?;
     let gone: Vec<_> = plan.dead.into_iter().chain(old).collect();
     writer.delete(&container_ids(&gone))?;

@@ -51,7 +51,17 @@ impl ContainerBuilder {
     ) -> Result<Self, StoreError> {
         let key = ObjectKey::create(keys, ObjectName::Container(series, id), kind.object_kind())?;
         let object = key.header().to_bytes().to_vec();
-        Ok(Self { id, kind, key, object, index: Vec::new(), numbers: Vec::new(), superseded: BTreeSet::new(), regions: 0, has_deltas: false })
+        Ok(Self {
+            id,
+            kind,
+            key,
+            object,
+            index: Vec::new(),
+            numbers: Vec::new(),
+            superseded: BTreeSet::new(),
+            regions: 0,
+            has_deltas: false,
+        })
     }
 
     /// Whether no region has been pushed.

@@ -91,7 +91,7 @@ impl Manifest {
         &self.snapshots
     }
 
-    /// A live snapshot, to change its tags or description.
+    /// A live snapshot, to change its tags or description, or to add to its statistics.
     pub fn snapshot_mut(&mut self, id: &SnapshotId) -> Option<&mut Snapshot> {
         self.snapshots.iter_mut().find(|snapshot| snapshot.id == *id)
     }
@@ -139,6 +139,11 @@ impl Manifest {
     /// before needs.
     pub fn differences(&self) -> impl ExactSizeIterator<Item = (&RoaringTreemap, &RoaringTreemap)> {
         self.necessary.differences().iter().map(|difference| (&difference.added, &difference.removed))
+    }
+
+    /// The same of the chunks that the catalogs refer to.
+    pub fn direct_differences(&self) -> impl ExactSizeIterator<Item = (&RoaringTreemap, &RoaringTreemap)> {
+        self.direct.differences().iter().map(|difference| (&difference.added, &difference.removed))
     }
 
     /// The chunks that the snapshot at this position needs; none beyond the last.

@@ -28,7 +28,7 @@ pub struct Snapshot {
     pub statistics: SnapshotStatistics,
 }
 
-/// What a backup met and did.
+/// What a backup met and did. The deltas and what was moved grow when migration settles what the backup left behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SnapshotStatistics {
     /// Regular files in the snapshot.
@@ -59,4 +59,12 @@ pub struct SnapshotStatistics {
     pub problems: u64,
     /// How long the backup took, in milliseconds.
     pub duration_ms: u64,
+    /// Chunks that became part of a delta: new ones in the backup, old ones when what it left behind was settled.
+    pub deltas_kept: u64,
+    /// Chunks that stayed whole because their delta would have saved too little.
+    pub deltas_rejected: u64,
+    /// Chunks that stayed whole because their bases lay where too few others did.
+    pub deltas_skipped: u64,
+    /// Bytes of the containers written to settle what the backup left behind, and to squeeze ghosts out while its snapshot was the last.
+    pub bytes_migrated: u64,
 }

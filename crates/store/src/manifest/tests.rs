@@ -17,7 +17,15 @@ fn snapshot(serial: u8) -> Snapshot {
         description: serial.is_multiple_of(2).then(|| "before the move".to_owned()),
         program: "silt 0.1.0".to_owned(),
         root: ChunkNumber(ChunkNumber::METADATA_FIRST.0 + u64::from(serial)),
-        statistics: SnapshotStatistics { files: 12, logical_bytes: 1 << 33, ..SnapshotStatistics::default() },
+        statistics: SnapshotStatistics {
+            files: 12,
+            logical_bytes: 1 << 33,
+            deltas_kept: 560,
+            deltas_rejected: 3,
+            deltas_skipped: 12,
+            bytes_migrated: 1 << 21,
+            ..SnapshotStatistics::default()
+        },
     }
 }
 
@@ -77,6 +85,41 @@ fn what_was_encoded_is_decoded() {
         assert_eq!(decode(&manifest, &bytes).unwrap(), manifest);
         assert!(manifest.faults().is_empty(), "{:?}", manifest.faults());
     }
+}
+
+/// As docs/FORMAT.md lists them.
+#[test]
+fn statistics_are_eighteen_numbers_in_their_order() {
+    let statistics = SnapshotStatistics {
+        files: 1,
+        directories: 2,
+        others: 3,
+        files_new: 4,
+        files_changed: 5,
+        files_unchanged: 6,
+        logical_bytes: 7,
+        read_bytes: 8,
+        added_plain_bytes: 9,
+        added_stored_bytes: 10,
+        metadata_bytes: 11,
+        chunks_new: 12,
+        problems: 13,
+        duration_ms: 14,
+        deltas_kept: 15,
+        deltas_rejected: 16,
+        deltas_skipped: 17,
+        bytes_migrated: 18,
+    };
+    assert_eq!(crate::encoding::encode(&statistics).unwrap(), (1..=18).collect::<Vec<u8>>());
+}
+
+#[test]
+fn what_was_added_to_statistics_is_kept() {
+    let mut manifest = manifest(3);
+    manifest.snapshot_mut(&SnapshotId([1; 32])).expect("the second").statistics.bytes_migrated += 5;
+    let decoded = decode(&manifest, &manifest.encode().unwrap()).unwrap();
+    let moved: Vec<u64> = decoded.snapshots().iter().map(|snapshot| snapshot.statistics.bytes_migrated).collect();
+    assert_eq!(moved, [1 << 21, (1 << 21) + 5, 1 << 21]);
 }
 
 #[test]

@@ -54,6 +54,7 @@ pub(super) struct SummaryMessage {
     bytes_before: u64,
     bytes_after: u64,
     bytes_returned: i64,
+    ghost_bytes: u64,
 }
 
 impl SummaryMessage {
@@ -68,6 +69,21 @@ impl SummaryMessage {
             bytes_before: summary.bytes_before,
             bytes_after: summary.bytes_after,
             bytes_returned: summary.bytes_returned(),
+            ghost_bytes: summary.ghost_bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_says_what_comes_back_now_and_later() {
+        let summary =
+            ForgetSummary { bytes_before: 500, bytes_after: 200, ghost_bytes: 70, ..ForgetSummary::default() };
+        let json = serde_json::to_value(SummaryMessage::new(&summary, true)).expect("plain data");
+        assert_eq!((&json["bytes_returned"], &json["ghost_bytes"]), (&300.into(), &70.into()));
+        assert_eq!((&json["message_type"], &json["dry_run"]), (&"summary".into(), &true.into()));
     }
 }

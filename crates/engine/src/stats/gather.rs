@@ -1,0 +1,250 @@
+//! The figures of one series: container by container, region by region, for all snapshots at once.
+//!
+//! A chunk is needed in one stretch of the series, and referred to in one. So a region's chunks are noted where their stretches begin and
+//! end, and sums along the series give what each snapshot needs of the region.
+
+use super::{DeltaFigures, Reduction, SnapshotFigures, Stats, view_at};
+use crate::chunks::ChunkSource;
+use crate::lifecycle::{Lifecycle, direct_lifecycles, lifecycles};
+use crate::repack::numbers_of;
+use crate::snapshots::SnapshotView;
+use crate::unfold::GAP_BYTES_DEFAULT;
+use roaring::RoaringTreemap;
+use siltstone_store::StoreError;
+use siltstone_store::container::{ContainerKind, ContainerRecord, RegionEntry};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::repository::Repository;
+
+/// The figures of a series; of its snapshots, those that are `wanted`.
+pub(super) fn series(
+    repository: &Repository,
+    manifest: &Manifest,
+    wanted: &dyn Fn(&SnapshotView) -> bool,
+) -> Result<Stats, StoreError> {
+    let mut stats = Stats::default();
+    for record in &manifest.containers {
+        stats.containers += 1;
+        match record.kind {
+            ContainerKind::Data => stats.data_container_bytes += record.object_bytes,
+            ContainerKind::Metadata => stats.metadata_container_bytes += record.object_bytes,
+        }
+    }
+    let mut needed = RoaringTreemap::new();
+    let mut counted = vec![0];
+    manifest.for_each_necessary(|position, necessary| {
+        if let Some(view) = view_at(manifest, position).filter(|view| wanted(view)) {
+            stats.add_snapshot(view);
+            needed |= necessary;
+        }
+        counted.push(stats.by_snapshot.len());
+    });
+    let chunks = ChunkSource::new(repository, manifest);
+    let mut gathering = Gathering { manifest, needed, counted, stats };
+    for (at, record) in manifest.containers.iter().enumerate() {
+        gathering.add_container(&chunks, at, record)?;
+    }
+    Ok(gathering.stats)
+}
+
+impl Stats {
+    fn add_snapshot(&mut self, view: SnapshotView) {
+        let done = &view.snapshot.statistics;
+        self.add(Self {
+            snapshots: 1,
+            files: done.files,
+            restore_bytes: done.logical_bytes,
+            deltas_kept: done.deltas_kept,
+            deltas_rejected: done.deltas_rejected,
+            deltas_skipped: done.deltas_skipped,
+            bytes_migrated: done.bytes_migrated,
+            by_snapshot: vec![SnapshotFigures {
+                view,
+                data: Reduction::default(),
+                metadata: Reduction::default(),
+                containers_needed: 0,
+                metadata_containers_needed: 0,
+                bytes_read: 0,
+            }],
+            ..Self::default()
+        });
+    }
+}
+
+struct Gathering<'g> {
+    manifest: &'g Manifest,
+    /// What any snapshot asked for needs.
+    needed: RoaringTreemap,
+    /// How many snapshots are asked for before each position; and at the end, in all.
+    counted: Vec<usize>,
+    stats: Stats,
+}
+
+impl Gathering<'_> {
+    fn add_container(
+        &mut self,
+        chunks: &ChunkSource<'_>,
+        at: usize,
+        record: &ContainerRecord,
+    ) -> Result<(), StoreError> {
+        let served = numbers_of(record) & &self.needed;
+        if served.is_empty() {
+            return Ok(());
+        }
+        let necessary = lifecycles(self.manifest, &served);
+        let direct = direct_lifecycles(self.manifest, &served);
+        let reader = chunks.reader(at)?;
+        let mut visits = vec![Visit::default(); self.stats.by_snapshot.len()];
+        for entry in reader.index().regions() {
+            let mut steps = Steps::new(self.manifest.snapshots().len());
+            let mut whole = Need::default();
+            for chunk in &entry.chunks {
+                let (number, bytes) = (chunk.number.0, u64::from(chunk.length));
+                if let Some(lifecycle) = necessary.get(&number) {
+                    steps.add(*lifecycle, Need::of_any(bytes));
+                    whole.add(Need::of_any(bytes));
+                }
+                if let Some(lifecycle) = direct.get(&number) {
+                    steps.add(*lifecycle, Need::of_direct(bytes));
+                    if self.is_asked(*lifecycle) {
+                        whole.add(Need::of_direct(bytes));
+                    }
+                }
+            }
+            if whole.chunks > 0 {
+                self.add_region(record.kind, entry, &steps, &mut visits);
+                match record.kind {
+                    ContainerKind::Data => self.stats.data.add_region(entry, &whole),
+                    ContainerKind::Metadata => self.stats.metadata.add_region(entry, &whole),
+                }
+            }
+        }
+        for (figures, visit) in self.stats.by_snapshot.iter_mut().zip(&visits) {
+            let is_needed = u64::from(visit.end.is_some());
+            match record.kind {
+                ContainerKind::Data => {
+                    figures.containers_needed += is_needed;
+                    figures.bytes_read += visit.bytes_read;
+                }
+                ContainerKind::Metadata => figures.metadata_containers_needed += is_needed,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a region to the snapshots that need any of it.
+    fn add_region(&mut self, kind: ContainerKind, entry: &RegionEntry, steps: &Steps, visits: &mut [Visit]) {
+        let mut need = Need::default();
+        for (step, before) in steps.0.iter().zip(self.counted.windows(2)) {
+            need.add(*step);
+            let [at, after] = before else { continue };
+            if at == after || need.chunks == 0 {
+                continue;
+            }
+            let (Some(figures), Some(visit)) = (self.stats.by_snapshot.get_mut(*at), visits.get_mut(*at)) else {
+                continue;
+            };
+            match kind {
+                ContainerKind::Data => figures.data.add_region(entry, &need),
+                ContainerKind::Metadata => figures.metadata.add_region(entry, &need),
+            }
+            visit.read(entry);
+        }
+    }
+
+    /// Whether any snapshot asked for lies within.
+    fn is_asked(&self, Lifecycle { row, column }: Lifecycle) -> bool {
+        self.counted.get(row) < self.counted.get(column + 1)
+    }
+}
+
+/// What is needed of a region.
+#[derive(Clone, Copy, Default)]
+struct Need {
+    chunks: u64,
+    bytes: u64,
+    /// Those of the chunks that catalogs refer to.
+    direct_chunks: u64,
+    direct_bytes: u64,
+}
+
+impl Need {
+    fn of_any(bytes: u64) -> Self {
+        Self { chunks: 1, bytes, ..Self::default() }
+    }
+
+    fn of_direct(bytes: u64) -> Self {
+        Self { direct_chunks: 1, direct_bytes: bytes, ..Self::default() }
+    }
+
+    fn add(&mut self, other: Self) {
+        *self = self.with(other, u64::wrapping_add);
+    }
+
+    /// Steps down come out as large numbers, which the sums undo.
+    fn subtract(&mut self, other: Self) {
+        *self = self.with(other, u64::wrapping_sub);
+    }
+
+    fn with(self, other: Self, both: fn(u64, u64) -> u64) -> Self {
+        Self {
+            chunks: both(self.chunks, other.chunks),
+            bytes: both(self.bytes, other.bytes),
+            direct_chunks: both(self.direct_chunks, other.direct_chunks),
+            direct_bytes: both(self.direct_bytes, other.direct_bytes),
+        }
+    }
+}
+
+/// How what is needed of a region changes from snapshot to snapshot.
+struct Steps(Vec<Need>);
+
+impl Steps {
+    fn new(snapshots: usize) -> Self {
+        Self(vec![Need::default(); snapshots])
+    }
+
+    fn add(&mut self, Lifecycle { row, column }: Lifecycle, need: Need) {
+        if let Some(first) = self.0.get_mut(row) {
+            first.add(need);
+        }
+        if let Some(behind) = self.0.get_mut(column + 1) {
+            behind.subtract(need);
+        }
+    }
+}
+
+impl Reduction {
+    /// Adds what is needed of a region.
+    fn add_region(&mut self, entry: &RegionEntry, need: &Need) {
+        let stored_bytes = u64::from(entry.sealed_bytes) * need.bytes / u64::from(entry.plain_bytes).max(1);
+        let deltas = DeltaFigures { chunks: need.chunks, plain_bytes: need.bytes, stored_bytes };
+        let is_delta = !entry.bases.is_empty();
+        self.add(&Self {
+            chunks: need.direct_chunks,
+            unique_bytes: need.direct_bytes,
+            bases: need.chunks.saturating_sub(need.direct_chunks),
+            base_bytes: need.bytes.saturating_sub(need.direct_bytes),
+            after_delta_bytes: if is_delta { stored_bytes } else { need.bytes },
+            stored_bytes,
+            deltas: if is_delta { deltas } else { DeltaFigures::default() },
+        });
+    }
+}
+
+/// What a restore reads of one container.
+#[derive(Clone, Copy, Default)]
+struct Visit {
+    /// Where the last region read ends.
+    end: Option<u64>,
+    bytes_read: u64,
+}
+
+impl Visit {
+    /// Regions come in the order they lie.
+    fn read(&mut self, entry: &RegionEntry) {
+        let gap = self.end.map_or(0, |end| entry.offset.saturating_sub(end));
+        let gap = if gap <= GAP_BYTES_DEFAULT { gap } else { 0 };
+        self.bytes_read += gap + u64::from(entry.sealed_bytes);
+        self.end = Some(entry.offset + u64::from(entry.sealed_bytes));
+    }
+}

@@ -1,0 +1,196 @@
+//! Figures about a repository and its snapshots: what deduplication, deltas and compression each leave, what backups and migration did, and
+//! what a restore of each snapshot reads.
+//!
+//! What a backup did is part of its snapshot; the rest is computed from manifests and the indexes of containers (module `gather`). A region
+//! may hold chunks that are needed beside others that are not: of its stored bytes each takes the share that it has of the plain ones.
+//!
+//! ```text
+//! logical_bytes        what restores would write
+//! data.unique_bytes       deduplication: each chunk once
+//! data.after_delta_bytes    deltas: chunks in deltas count as their deltas, bases that nothing else needs are added
+//! data.stored_bytes           compression: what all these take, encrypted, in their containers
+//! ```
+
+mod gather;
+
+use crate::EngineError;
+use crate::snapshots::SnapshotView;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::repository::Repository;
+
+/// What the repository holds.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Snapshots asked for.
+    pub snapshots: u64,
+    /// Files in them, each snapshot counted.
+    pub files: u64,
+    /// Bytes a restore of each would write, summed.
+    pub restore_bytes: u64,
+    /// What became of their files' chunks.
+    pub data: Reduction,
+    /// What became of their catalogs' chunks.
+    pub metadata: Reduction,
+    /// Chunks that became part of a delta, by their backups and by settling what those left behind.
+    pub deltas_kept: u64,
+    /// Chunks that stayed whole because their delta would have saved too little.
+    pub deltas_rejected: u64,
+    /// Chunks that the selector skipped.
+    pub deltas_skipped: u64,
+    /// Bytes written by migration after their backups.
+    pub bytes_migrated: u64,
+    /// Bytes of all data containers of the repository.
+    pub data_container_bytes: u64,
+    /// Bytes of all metadata containers.
+    pub metadata_container_bytes: u64,
+    /// Number of containers.
+    pub containers: u64,
+    /// Bytes of everything in the repository.
+    pub repository_bytes: u64,
+    /// The snapshots asked for, one by one: series by series, in the order of their commits.
+    pub by_snapshot: Vec<SnapshotFigures>,
+}
+
+/// A snapshot by itself.
+#[derive(Clone, Debug)]
+pub struct SnapshotFigures {
+    /// The snapshot; it has what its backup did.
+    pub view: SnapshotView,
+    /// What its files need.
+    pub data: Reduction,
+    /// What its catalog needs.
+    pub metadata: Reduction,
+    /// Data containers that a restore reads from, each once: those of bases included.
+    pub containers_needed: u64,
+    /// Metadata containers that hold its catalog.
+    pub metadata_containers_needed: u64,
+    /// Bytes that a restore reads of data containers if it has memory for all at once: the regions with anything that is needed, and the
+    /// gaps between them that are not worth a second read.
+    pub bytes_read: u64,
+}
+
+impl SnapshotFigures {
+    /// Bytes a restore reads over the bytes that it needs; `None` if it needs none.
+    pub fn read_amplification(&self) -> Option<f64> {
+        ratio(self.bytes_read, self.data.stored_bytes)
+    }
+}
+
+/// What is left, step by step, of chunks of one kind. None of it includes indexes and padding of containers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reduction {
+    /// Chunks that catalogs refer to, each once.
+    pub chunks: u64,
+    /// Their bytes.
+    pub unique_bytes: u64,
+    /// Chunks needed beside them, as bases of deltas only.
+    pub bases: u64,
+    /// The bytes of those.
+    pub base_bytes: u64,
+    /// Of all these the bytes of what is stored whole, and what deltas take. A delta is compressed in the making.
+    pub after_delta_bytes: u64,
+    /// What all these take.
+    pub stored_bytes: u64,
+    /// Those that are part of a delta.
+    pub deltas: DeltaFigures,
+}
+
+impl Reduction {
+    fn add(&mut self, other: &Self) {
+        self.chunks += other.chunks;
+        self.unique_bytes += other.unique_bytes;
+        self.bases += other.bases;
+        self.base_bytes += other.base_bytes;
+        self.after_delta_bytes += other.after_delta_bytes;
+        self.stored_bytes += other.stored_bytes;
+        self.deltas = self.deltas.and(other.deltas);
+    }
+}
+
+/// Chunks in deltas.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DeltaFigures {
+    /// How many.
+    pub chunks: u64,
+    /// Their bytes.
+    pub plain_bytes: u64,
+    /// What they take.
+    pub stored_bytes: u64,
+}
+
+impl DeltaFigures {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            chunks: self.chunks + other.chunks,
+            plain_bytes: self.plain_bytes + other.plain_bytes,
+            stored_bytes: self.stored_bytes + other.stored_bytes,
+        }
+    }
+
+    /// The delta compression efficiency, DCE: the share of their bytes that deltas save; `None` if there are none. The name is that of
+    /// Finesse (FAST'19), the definition that of Odess (TOS, equation 13), with bytes for weights: chunks that share a delta have no
+    /// sizes of their own that could be averaged. Unlike there, deltas are compressed and encrypted.
+    pub fn efficiency(&self) -> Option<f64> {
+        ratio(self.stored_bytes, self.plain_bytes).map(|left| 1.0 - left)
+    }
+}
+
+/// How often one goes into the other.
+#[allow(clippy::cast_precision_loss)]
+fn ratio(whole: u64, part: u64) -> Option<f64> {
+    (part > 0).then(|| whole as f64 / part as f64)
+}
+
+/// Gathers the figures of the repository and of those of its snapshots that are `wanted`.
+///
+/// # Errors
+/// Those of the repository; the damage of any index of what the snapshots need.
+///
+/// # Complexity
+/// The index of every container that holds what the snapshots need is read once. One pass over the manifest's differences for each; memory of
+/// one index and some bitmaps.
+pub fn stats(repository: &Repository, wanted: &dyn Fn(&SnapshotView) -> bool) -> Result<Stats, EngineError> {
+    let mut stats = Stats { repository_bytes: repository.bytes()?, ..Stats::default() };
+    for series in repository.series()? {
+        let mut manifest = repository.manifest(series)?;
+        while let Some(current) = manifest.take() {
+            match gather::series(repository, &current, wanted) {
+                Ok(of_series) => stats.add(of_series),
+                // A container was gone: if a writer has replaced it, the newer manifest counts.
+                Err(error) if error.is_not_found() => {
+                    let newest = repository.manifest(series)?.filter(|newest| newest.sequence > current.sequence);
+                    manifest = Some(newest.ok_or(error)?);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(stats)
+}
+
+impl Stats {
+    fn add(&mut self, other: Self) {
+        self.snapshots += other.snapshots;
+        self.files = self.files.saturating_add(other.files);
+        self.restore_bytes = self.restore_bytes.saturating_add(other.restore_bytes);
+        self.data.add(&other.data);
+        self.metadata.add(&other.metadata);
+        self.deltas_kept = self.deltas_kept.saturating_add(other.deltas_kept);
+        self.deltas_rejected = self.deltas_rejected.saturating_add(other.deltas_rejected);
+        self.deltas_skipped = self.deltas_skipped.saturating_add(other.deltas_skipped);
+        self.bytes_migrated = self.bytes_migrated.saturating_add(other.bytes_migrated);
+        self.data_container_bytes += other.data_container_bytes;
+        self.metadata_container_bytes += other.metadata_container_bytes;
+        self.containers += other.containers;
+        self.repository_bytes += other.repository_bytes;
+        self.by_snapshot.extend(other.by_snapshot);
+    }
+}
+
+/// A snapshot of a manifest.
+fn view_at(manifest: &Manifest, position: usize) -> Option<SnapshotView> {
+    let snapshot = manifest.snapshots().get(position)?.clone();
+    Some(SnapshotView { series: manifest.series, series_name: manifest.name.clone(), position, snapshot })
+}
