@@ -242,6 +242,7 @@ impl Maker {
         let time = Time { seconds: BEGINNING + days * 86_400, nanoseconds: 0 };
         let sandbox = Sandbox::new();
         let options = BackupOptions {
+            migrate_threshold: 1.0,
             series: Some(series.to_owned()),
             tags: tags.iter().map(ToString::to_string).collect(),
             description: Some("a golden snapshot".to_owned()),
@@ -350,7 +351,16 @@ fn makes_the_golden_repository() {
     // Forgetting leaves containers that were written again.
     forget(&maker, gone);
     maker.listings.retain(|(id, _)| *id != gone);
+    let mut noise = [common::noise(2, 5000), common::noise(1, 150_000)].concat();
+    noise[70_000..70_004].copy_from_slice(b"edit");
+    fs::write(maker.at("folder/noise"), noise).expect("written");
+    maker.back_up("first", 4, &[]);
     has_long_recipe(&maker);
+    let repository = Repository::open(maker.storage.clone(), common::PASSWORD).expect("the repository opens");
+    let containers = repository.manifests().expect("manifests").into_iter().flat_map(|manifest| manifest.containers);
+    let containers: Vec<_> = containers.collect();
+    assert!(containers.iter().any(|record| record.has_deltas), "there are deltas");
+    assert!(containers.iter().any(|record| record.held > record.chunk_count()), "there are superseded chunks");
 
     let listing: String = maker.listings.iter().map(|(_, listing)| listing.as_str()).collect();
     fs::write(place.join("listing.txt"), listing).expect("written");
