@@ -32,6 +32,16 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// What the chunks of the last snapshot look like was not known on this machine: all of them were read.
+    SketchesRebuilt {
+        /// How many.
+        chunks: u64,
+    },
+    /// A chunk of the last snapshot that resembles a new one could not be read. New chunks are stored whole instead; told once.
+    BaseUnreadable {
+        /// Why.
+        reason: String,
+    },
     /// Containers that the manifest names are missing or cut short; what they held is stored again where the source still has it.
     ContainersLost {
         /// Chunks they held.

@@ -12,6 +12,7 @@ use common::scene::Scene;
 use common::{PASSWORD, writer};
 use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::check::ReadData;
+use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::migrate::{self, MigrateOptions};
 use siltstone_engine::{EngineError, Silent, snapshots};
@@ -77,6 +78,18 @@ fn examine_forget(scene: &Scene, found: &Found<'_, Result<(), EngineError>>, gon
 fn a_backup_hit_at_any_write_costs_no_committed_snapshot() {
     let scene = Scene::with_two_snapshots();
     at_every_write(&scene.disk, |disk| try_backup(&scene, disk), |found| examine_backup(&scene, found));
+}
+
+#[test]
+fn a_backup_against_old_chunks_hit_at_any_write_costs_no_committed_snapshot() {
+    let scene = Scene::with_two_snapshots();
+    let options = BackupOptions { deltas: Deltas::Forward { depth: 4 }, ..backup_options(&scene) };
+    let try_backup = |disk: &SimulatedDisk| {
+        let summary = scene.sandbox.at(disk.clone()).try_backup(&options)?;
+        assert!(summary.deltas.kept > 0);
+        Ok(summary.snapshot.expect("a backup that ends well makes a snapshot"))
+    };
+    at_every_write(&scene.disk, try_backup, |found| examine_backup(&scene, found));
 }
 
 #[test]

@@ -30,12 +30,15 @@ use tempfile::TempDir;
 const CASES: u32 = 60;
 const THRESHOLDS: [f64; 4] = [0.0, 0.2, 0.6, 1.0];
 /// Which way deltas point, and when containers are split.
-const LAYOUTS: [(Deltas, f64); 5] = [
+const LAYOUTS: [(Deltas, f64); 8] = [
     (Deltas::Reverse { depth: DEPTH_DEFAULT }, MIGRATE_THRESHOLD_DEFAULT),
     (Deltas::Reverse { depth: 2 }, 0.0),
     (Deltas::Reverse { depth: 1 }, 1.0),
     (Deltas::Off, 0.0),
     (Deltas::Off, 0.5),
+    (Deltas::Forward { depth: 1 }, 0.0),
+    (Deltas::Forward { depth: 3 }, MIGRATE_THRESHOLD_DEFAULT),
+    (Deltas::Paper, 0.5),
 ];
 const SERIES: [&str; 2] = ["one", "two"];
 

@@ -14,7 +14,9 @@ use crate::repository::{open, open_keeping_stdin};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::backup::{BackupOptions, BackupSummary, Source, backup};
+use siltstone_engine::backup::{
+    BackupOptions, BackupSummary, DELTA_THRESHOLD_DEFAULT, SEGMENT_BYTES_DEFAULT, Source, backup,
+};
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_store::Time;
 use std::ffi::OsString;
@@ -65,6 +67,10 @@ pub(crate) struct BackupArgs {
     one_file_system: bool,
     #[command(flatten)]
     layout: LayoutArgs,
+    /// With forward deltas, read nothing from a container that fewer than N chunks of a segment resemble: the dearer a
+    /// read, the higher it should be
+    #[arg(long, value_name = "N", default_value_t = DELTA_THRESHOLD_DEFAULT)]
+    delta_threshold: u32,
     /// Leave what this backup supersedes as it is, for 'silt maintain' to encode and lay out
     #[arg(long)]
     no_migrate: bool,
@@ -131,6 +137,8 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
         deltas: arguments.layout.deltas()?,
         migrate: !arguments.no_migrate,
         migrate_threshold: arguments.layout.threshold(),
+        delta_threshold: arguments.delta_threshold,
+        segment_bytes: SEGMENT_BYTES_DEFAULT,
     })
 }
 
@@ -144,7 +152,7 @@ fn report(context: &Context, dry_run: bool, summary: &BackupSummary) -> Result<(
     Ok(())
 }
 
-/// restic's report, line by line.
+/// restic's report, line by line, with one of ours where there is something to tell.
 fn text(dry_run: bool, summary: &BackupSummary) -> String {
     let all = &summary.statistics;
     let parent = match &summary.parent {
@@ -153,6 +161,7 @@ fn text(dry_run: bool, summary: &BackupSummary) -> String {
     };
     let verb = if dry_run { "Would add to" } else { "Added to" };
     let (added, stored) = (size(all.added_plain_bytes + all.metadata_bytes), size(all.added_stored_bytes));
+    let deltas = deltas(summary).map_or_else(String::new, |deltas| format!("Deltas:      {deltas}\n"));
     let (read, took) = (size(all.logical_bytes), clock(Duration::from_millis(all.duration_ms)));
     let end = match (&summary.snapshot, dry_run) {
         (Some(snapshot), _) => format!("\nsnapshot {} saved", snapshot.short()),
@@ -163,10 +172,29 @@ fn text(dry_run: bool, summary: &BackupSummary) -> String {
         "{parent}\n\n\
          Files:       {:5} new, {:5} changed, {:5} unmodified\n\
          Dirs:        {:5}\n\
-         {verb} the repository: {added} ({stored} stored)\n\n\
+         {verb} the repository: {added} ({stored} stored)\n\
+         {deltas}\n\
          processed {} files, {read} in {took}{end}",
         all.files_new, all.files_changed, all.files_unchanged, all.directories, all.files,
     )
+}
+
+/// What became of chunks that resemble others, and what was moved after the backup; `None` if nothing.
+fn deltas(summary: &BackupSummary) -> Option<String> {
+    let [kept, rejected, skipped] = delta_counts(summary);
+    let moved = summary.migration.bytes_written;
+    let counts = format!("{kept:5} kept, {rejected:5} rejected, {skipped:5} skipped");
+    match (kept + rejected + skipped, moved) {
+        (0, 0) => None,
+        (_, 0) => Some(counts),
+        (_, moved) => Some(format!("{counts}; moved {}", size(moved))),
+    }
+}
+
+/// Chunks in deltas, those whose delta was not worth it, and those that the selector skipped: by the backup, and by the migration after it.
+fn delta_counts(summary: &BackupSummary) -> [u64; 3] {
+    let (backup, migration) = (&summary.deltas, &summary.migration);
+    [backup.kept + migration.deltas_kept, backup.rejected + migration.deltas_rejected, backup.skipped]
 }
 
 /// `message_type` `summary`.
@@ -188,6 +216,7 @@ struct SummaryMessage<'a> {
     bytes_superseded: u64,
     deltas_kept: u64,
     deltas_rejected: u64,
+    deltas_skipped: u64,
     total_duration: f64,
     backup_end: String,
     problems: u64,
@@ -206,6 +235,7 @@ impl<'a> SummaryMessage<'a> {
 
     fn ended(dry_run: bool, summary: &'a BackupSummary, end: Time) -> Self {
         let all = &summary.statistics;
+        let [deltas_kept, deltas_rejected, deltas_skipped] = delta_counts(summary);
         Self {
             message_type: "summary",
             dry_run,
@@ -221,8 +251,9 @@ impl<'a> SummaryMessage<'a> {
             bytes_read: all.read_bytes,
             bytes_migrated: summary.migration.bytes_written,
             bytes_superseded: summary.migration.bytes_deleted,
-            deltas_kept: summary.migration.deltas_kept,
-            deltas_rejected: summary.migration.deltas_rejected,
+            deltas_kept,
+            deltas_rejected,
+            deltas_skipped,
             total_duration: seconds(all.duration_ms),
             backup_end: rfc3339(end),
             problems: all.problems,
@@ -237,6 +268,7 @@ impl<'a> SummaryMessage<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use siltstone_engine::backup::DeltaCounts;
     use siltstone_engine::migrate::MigrateSummary;
     use siltstone_store::SnapshotId;
     use siltstone_store::manifest::SnapshotStatistics;
@@ -258,7 +290,8 @@ mod tests {
             parent: None,
             series: "host:/source".into(),
             statistics,
-            migration: MigrateSummary::default(),
+            deltas: DeltaCounts { kept: 5, rejected: 4, skipped: 3 },
+            migration: MigrateSummary { deltas_kept: 20, deltas_rejected: 10, ..MigrateSummary::default() },
             missing_sources: 0,
         }
     }
@@ -271,6 +304,7 @@ no parent snapshot found, all files were read
 Files:           2 new,     0 changed,     0 unmodified
 Dirs:            3
 Added to the repository: 1.031 KiB (838 B stored)
+Deltas:         25 kept,    14 rejected,     3 skipped
 
 processed 2 files, 20 B in 0:01
 snapshot 40404040 saved";
@@ -282,6 +316,21 @@ snapshot 40404040 saved";
     }
 
     #[test]
+    fn deltas_are_told_where_there_is_something_to_tell() {
+        let moved = MigrateSummary { bytes_written: 1_258_291, ..MigrateSummary::default() };
+        let none = BackupSummary { deltas: DeltaCounts::default(), migration: MigrateSummary::default(), ..summary() };
+        let line = |summary: &BackupSummary| {
+            text(false, summary).lines().find(|line| line.starts_with("Deltas:")).map(str::to_owned)
+        };
+        assert_eq!(line(&none), None);
+        assert!(text(false, &none).contains("(838 B stored)\n\nprocessed 2 files"), "restic's lines alone");
+        let expected = "Deltas:          5 kept,     4 rejected,     3 skipped; moved 1.200 MiB";
+        assert_eq!(line(&BackupSummary { migration: moved, ..summary() }).as_deref(), Some(expected));
+        let expected = "Deltas:          0 kept,     0 rejected,     0 skipped; moved 1.200 MiB";
+        assert_eq!(line(&BackupSummary { migration: moved, ..none }).as_deref(), Some(expected));
+    }
+
+    #[test]
     fn the_summary_has_restics_fields() {
         let summary = summary();
         let json = serde_json::to_value(SummaryMessage::ended(false, &summary, Time::default())).expect("plain data");
@@ -289,6 +338,8 @@ snapshot 40404040 saved";
         assert_eq!(json["data_added"], 1056);
         assert_eq!(json["data_added_packed"], 838);
         assert_eq!(json["total_duration"], 1.5);
+        let counts = ["deltas_kept", "deltas_rejected", "deltas_skipped"].map(|field| json[field].as_u64());
+        assert_eq!(counts, [25, 14, 3].map(Some), "of the backup and of the migration after it");
         assert_eq!(json["snapshot_id"].as_str().map(str::len), Some(64));
         assert!(json.get("parent").is_none());
     }

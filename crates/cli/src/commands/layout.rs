@@ -10,8 +10,9 @@ use siltstone_engine::migrate::MIGRATE_THRESHOLD_DEFAULT;
 /// How chunks are encoded and laid out.
 #[derive(Args, Debug)]
 pub(crate) struct LayoutArgs {
-    /// off, or reverse[:DEPTH]: what an older snapshot alone needs is stored as its difference from what took its place, in
-    /// chains of at most DEPTH [default: $SILT_DELTAS, or reverse]
+    /// reverse[:DEPTH]: what an older snapshot alone needs is stored as its difference from what took its place;
+    /// forward[:DEPTH]: what is new as its difference from what the last snapshot has, in chains of at most DEPTH;
+    /// paper: the same chunk by chunk as MeGA describes it; off: everything whole [default: $SILT_DELTAS, or reverse]
     #[arg(long, value_name = "POLICY")]
     deltas: Option<DeltaPolicy>,
     /// Split a container once more than this share of it is superseded or belongs to older snapshots: less wastes less

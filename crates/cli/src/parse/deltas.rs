@@ -1,6 +1,6 @@
 //! Which way deltas point: a word, and for some the longest chain.
 
-use siltstone_engine::delta::{DEPTH_DEFAULT, DEPTH_MAX, Deltas};
+use siltstone_engine::delta::{DEPTH_DEFAULT, DEPTH_MAX, Deltas, FORWARD_DEPTH_DEFAULT};
 use std::str::FromStr;
 
 /// A policy of deltas.
@@ -25,8 +25,10 @@ impl FromStr for DeltaPolicy {
         };
         match word {
             "off" if text == word => Ok(Self(Deltas::Off)),
+            "paper" if text == word => Ok(Self(Deltas::Paper)),
+            "forward" => Ok(Self(Deltas::Forward { depth: depth(FORWARD_DEPTH_DEFAULT)? })),
             "reverse" => Ok(Self(Deltas::Reverse { depth: depth(DEPTH_DEFAULT)? })),
-            _ => Err("expected off, or reverse, or reverse:DEPTH".to_owned()),
+            _ => Err("expected off, paper, forward, forward:DEPTH, reverse, or reverse:DEPTH".to_owned()),
         }
     }
 }
@@ -41,7 +43,10 @@ mod tests {
         assert_eq!(parsed("off"), Ok(Deltas::Off));
         assert_eq!(parsed("reverse"), Ok(Deltas::default()));
         assert_eq!(parsed("reverse:7"), Ok(Deltas::Reverse { depth: 7 }));
-        for bad in ["", "off:1", "reverse:", "reverse:0", "reverse:1025", "sideways"] {
+        assert_eq!(parsed("forward"), Ok(Deltas::Forward { depth: FORWARD_DEPTH_DEFAULT }));
+        assert_eq!(parsed("forward:3"), Ok(Deltas::Forward { depth: 3 }));
+        assert_eq!(parsed("paper"), Ok(Deltas::Paper));
+        for bad in ["", "off:1", "paper:1", "forward:", "forward:0", "forward:2000", "reverse:", "reverse:0", "reverse:1025", "sideways"] {
             assert!(parsed(bad).is_err(), "{bad}");
         }
     }

@@ -23,6 +23,14 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::IndexRebuilt => {
             note("index_rebuilt", "the local index was missing or stale and has been rebuilt from the repository")
         }
+        Notice::SketchesRebuilt { chunks } => note(
+            "sketches_rebuilt",
+            &format!("what the last snapshot's {chunks} chunks look like was not known here; all of them were read"),
+        ),
+        Notice::BaseUnreadable { reason } => warning(
+            "base_unreadable",
+            format!("what resembles the last snapshot is stored whole where that cannot be read: {reason}"),
+        ),
         Notice::IndexNotSaved { reason } => warning(
             "index_not_saved",
             format!("the local index cannot be saved, the next backup rebuilds it: {reason}"),

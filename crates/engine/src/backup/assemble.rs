@@ -1,18 +1,18 @@
 //! The stage that decides: every chunk in stream order is known or new, gets its number, goes into a region; every entry into the
 //! catalog. It runs on one thread, so numbers and catalogs do not depend on how many others there are.
 
+use super::regions::Regions;
+use super::select::Segments;
 use crate::EngineError;
 use crate::index::FingerprintIndex;
-use crate::parallel::{Pool, Ticket};
-use crossbeam_channel::Sender;
+use crate::parallel::Ticket;
 use roaring::RoaringTreemap;
-use siltstone_similar::sketch::{Sketch, Sketcher};
+use siltstone_similar::sketch::Sketch;
 use siltstone_store::catalog::MetadataSink;
 use siltstone_store::container::ContainerKind;
-use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder, split_region};
+use siltstone_store::region::{ChunkEntry, EncodedRegion};
 use siltstone_store::secrets::RepositoryKeys;
 use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, StoreError};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A region on its way to the packer, in the order it was cut off.
@@ -22,16 +22,32 @@ pub(super) type RegionTicket = (ContainerKind, Ticket<Result<Encoded, StoreError
 pub(super) struct Encoded {
     pub(super) region: EncodedRegion,
     pub(super) sketches: Vec<Option<Sketch>>,
+    /// Whether there was something to encode it against.
+    pub(super) was_offered: bool,
 }
 
-/// What sketches the new chunks, if it is of use.
-pub(super) type ChunkSketcher = Option<Arc<dyn Sketcher>>;
+/// Where new chunks go.
+pub(super) enum Outlet<'env> {
+    /// Into regions of their own, as they come.
+    Regions(Regions<'env>),
+    /// To the selector.
+    Segments(Segments),
+}
 
-/// Chunks of one kind gathered until they fill a region.
-#[derive(Default)]
-struct RegionStage {
-    chunks: Vec<ChunkEntry>,
-    plain: Vec<u8>,
+impl Outlet<'_> {
+    fn push(&mut self, kind: ContainerKind, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
+        match self {
+            Self::Regions(regions) => regions.push(kind, chunk, bytes),
+            Self::Segments(segments) => segments.push(chunk, bytes),
+        }
+    }
+
+    fn finish(self) -> Result<(), EngineError> {
+        match self {
+            Self::Regions(regions) => regions.finish(),
+            Self::Segments(segments) => segments.finish(),
+        }
+    }
 }
 
 /// Chunks of earlier snapshots that are as good as unknown, so that they are stored again.
@@ -53,11 +69,7 @@ pub(super) struct ChunkStore<'a, 'env> {
     metadata_from: ChunkNumber,
     next_data: ChunkNumber,
     next_metadata: ChunkNumber,
-    data: RegionStage,
-    metadata: RegionStage,
-    encoders: Pool<'env, Option<RegionEncoder>>,
-    sketcher: ChunkSketcher,
-    packer: Sender<RegionTicket>,
+    outlet: Outlet<'env>,
     /// Numbers the snapshot needs.
     necessary: RoaringTreemap,
     /// Numbers that came up since the last entry: its own, and those of the parts of its recipe. They count once it is in the catalog.
@@ -91,8 +103,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         index: FingerprintIndex,
         unusable: &'a Unusable,
         next: (ChunkNumber, ChunkNumber),
-        (encoders, sketcher): (Pool<'env, Option<RegionEncoder>>, ChunkSketcher),
-        packer: Sender<RegionTicket>,
+        outlet: Outlet<'env>,
     ) -> Self {
         Self {
             keys,
@@ -101,11 +112,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
             metadata_from: next.1,
             next_data: next.0,
             next_metadata: next.1,
-            data: RegionStage::default(),
-            metadata: RegionStage::default(),
-            encoders,
-            sketcher,
-            packer,
+            outlet,
             necessary: RoaringTreemap::new(),
             pending: RoaringTreemap::new(),
             account: Account::default(),
@@ -122,11 +129,8 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
                 self.account.chunks_new += 1;
                 self.account.data_plain_bytes += bytes.len() as u64;
                 self.index.insert(fingerprint, number)?;
-                self.add_to_region(
-                    ContainerKind::Data,
-                    ChunkEntry { number, fingerprint, length: length(bytes)? },
-                    bytes,
-                )?;
+                let chunk = ChunkEntry { number, fingerprint, length: length(bytes)? };
+                self.outlet.push(ContainerKind::Data, chunk, bytes)?;
                 number
             }
         };
@@ -167,54 +171,10 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         (is_earlier_catalog && catalog_damaged.load(Ordering::Acquire)) || (!lost.is_empty() && lost.contains(number.0))
     }
 
-    fn add_to_region(&mut self, kind: ContainerKind, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
-        let stage = self.stage(kind);
-        if !stage.chunks.is_empty() && stage.plain.len() + bytes.len() > kind.region_bytes_target() {
-            self.flush(kind)?;
-        }
-        let stage = self.stage(kind);
-        if stage.plain.capacity() == 0 {
-            stage.plain.reserve_exact(kind.region_bytes_target());
-        }
-        stage.chunks.push(chunk);
-        stage.plain.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn stage(&mut self, kind: ContainerKind) -> &mut RegionStage {
-        match kind {
-            ContainerKind::Data => &mut self.data,
-            ContainerKind::Metadata => &mut self.metadata,
-        }
-    }
-
-    /// Hands the open region on to be encoded.
-    fn flush(&mut self, kind: ContainerKind) -> Result<(), EngineError> {
-        let stage = self.stage(kind);
-        if stage.chunks.is_empty() {
-            return Ok(());
-        }
-        let (chunks, plain) = (std::mem::take(&mut stage.chunks), std::mem::take(&mut stage.plain));
-        let sketcher = self.sketcher.clone();
-        let ticket = self.encoders.submit(move |encoder| match encoder {
-            Some(encoder) => {
-                let sketch = |sketcher: &Arc<dyn Sketcher>| {
-                    split_region(&chunks, &plain).map(|(_, bytes)| sketcher.sketch(bytes)).collect()
-                };
-                let sketches = sketcher.as_ref().map(sketch).unwrap_or_default();
-                Ok(Encoded { region: encoder.encode(chunks, &plain)?, sketches })
-            }
-            None => Err(StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }),
-        });
-        // The packer goes away only after an error of its own, which is the one told.
-        self.packer.send((kind, ticket)).map_err(|_| EngineError::Interrupted)
-    }
-
     /// Hands on what is left.
     pub(super) fn finish(mut self) -> Result<Assembled, EngineError> {
         self.keep_entry();
-        self.flush(ContainerKind::Data)?;
-        self.flush(ContainerKind::Metadata)?;
+        self.outlet.finish()?;
         Ok(Assembled {
             index: self.index,
             necessary: self.necessary,
@@ -236,7 +196,7 @@ impl MetadataSink for ChunkStore<'_, '_> {
                 self.account.metadata_plain_bytes += bytes.len() as u64;
                 self.index.insert(fingerprint, number).map_err(|error| local(error.into()))?;
                 let chunk = ChunkEntry { number, fingerprint, length: length(bytes).map_err(local)? };
-                self.add_to_region(ContainerKind::Metadata, chunk, bytes).map_err(local)?;
+                self.outlet.push(ContainerKind::Metadata, chunk, bytes).map_err(local)?;
                 number
             }
         };

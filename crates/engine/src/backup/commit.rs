@@ -1,5 +1,7 @@
 //! The end of a backup, and what its beginning needs of the one before: the commit, and the index of known chunks kept on this machine.
 
+use super::assemble::Assembled;
+use super::select::{self, Known, LikesIdentity};
 use super::{Flow, Task};
 use crate::chunks::ChunkSource;
 use crate::delta::closure;
@@ -12,12 +14,14 @@ use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::secrets::random_bytes;
 use siltstone_store::series::{SeriesWriter, keep_reserve};
-use siltstone_store::{SeriesId, SnapshotId};
+use siltstone_store::{ChunkNumber, SeriesId, SnapshotId};
 use std::path::{Path, PathBuf};
 
 /// Where a series' index lies on this machine.
 pub(super) struct Cache {
     index: PathBuf,
+    /// What the last snapshot's chunks look like.
+    pub(super) likes: PathBuf,
     /// The number of the newest manifest seen, as text.
     seen: PathBuf,
 }
@@ -25,7 +29,8 @@ pub(super) struct Cache {
 impl Cache {
     pub(super) fn new(folder: &Path, repository: &Repository, series: SeriesId) -> Self {
         let folder = folder.join(repository.id().to_string());
-        Self { index: folder.join(format!("{series}.index")), seen: folder.join(format!("{series}.seen")) }
+        let file = |kind: &str| folder.join(format!("{series}.{kind}"));
+        Self { index: file("index"), likes: file("likes"), seen: file("seen") }
     }
 
     /// Where the index may put what does not fit in memory: the cache's folder, else the system's for temporary files.
@@ -48,7 +53,7 @@ impl Cache {
     }
 }
 
-/// The index of the chunks that the last snapshot needs: from the cache, or rebuilt from the containers' indexes. The chunks of
+/// The index of the chunks that the last snapshot's catalog refers to: from the cache, or rebuilt from the containers' indexes. The chunks of
 /// containers whose index turns out to be unreadable are added to `lost`.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn open_index(
@@ -74,7 +79,8 @@ pub(super) fn open_index(
         return Ok(FingerprintIndex::open(previous, budget_bytes, spill_dir));
     }
     let mut index = FingerprintIndex::open(PreviousRun::empty(), budget_bytes, spill_dir);
-    let needed = manifest.necessary(manifest.snapshots().len() - 1) - &*lost;
+    // Not those that it needs as bases only: a chunk that came back after a while would live in two stretches of the series.
+    let needed = manifest.direct(manifest.snapshots().len() - 1) - &*lost;
     for (at, record) in chunks.records().iter().enumerate() {
         let is_needed = record.chunks.iter().any(|run| needed.range_cardinality(run.range()) > 0);
         if !is_needed {
@@ -110,10 +116,11 @@ impl<'t> Task<'t> {
         &self,
         writer: &mut SeriesWriter<'t>,
         flow: Flow,
+        known: Option<&Known>,
         statistics: SnapshotStatistics,
     ) -> Result<SnapshotId, EngineError> {
         let options = self.options;
-        let necessary = closure(&ChunkSource::new(self.repository, writer.manifest()), &flow.assembled.necessary)?;
+        let necessary = self.necessary(writer.manifest(), &flow)?;
         let id = SnapshotId(random_bytes()?);
         let snapshot = Snapshot {
             id,
@@ -141,12 +148,50 @@ impl<'t> Task<'t> {
             let cache = Cache::new(folder, self.repository, writer.series());
             let identity = CacheIdentity { series: writer.series(), snapshot: id };
             let key = self.repository.keys().cache_key();
-            let keep = |number: siltstone_store::ChunkNumber| necessary.contains(number.0);
+            let keep = |number: ChunkNumber| flow.assembled.necessary.contains(number.0);
             if let Err(error) = flow.assembled.index.finish(keep, &cache.index, &identity, &key) {
                 self.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
+            }
+            let identity = likes_identity(writer.manifest(), id);
+            let parts = [known.and_then(|known| known.records.as_ref()), flow.noted.records.as_ref()];
+            let parts: Vec<_> = parts.into_iter().flatten().collect();
+            let keep = |number: ChunkNumber| necessary.contains(number.0);
+            match known.map(|_| select::save(&cache.likes, &identity, &key, &parts, keep)) {
+                Some(Ok(())) => {}
+                Some(Err(error)) => self.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() }),
+                // It describes a snapshot that is the last no longer.
+                None => drop(std::fs::remove_file(&cache.likes)),
             }
             cache.remember(writer.manifest().sequence);
         }
         Ok(id)
     }
+
+    /// What the snapshot needs: what its catalog refers to, and the bases.
+    fn necessary(&self, before: &Manifest, flow: &Flow) -> Result<RoaringTreemap, EngineError> {
+        let Assembled { necessary: direct, next_data, next_metadata, .. } = &flow.assembled;
+        let mut new = RoaringTreemap::new();
+        new.insert_range(before.next_data.0..next_data.0);
+        new.insert_range(before.next_metadata.0..next_metadata.0);
+        let mut old = direct - &new;
+        if new.is_subset(direct) {
+            old |= &flow.noted.bases;
+        } else {
+            // Of regions with chunks that no entry refers to in the end, the indexes tell which bases are needed.
+            let mut written = Manifest::new(before.series, "");
+            written.containers.clone_from(&flow.packed.containers);
+            let kept = direct & &new;
+            old |= ChunkSource::new(self.repository, &written).bases(&kept)?;
+        }
+        let needed = match closure(&ChunkSource::new(self.repository, before), &old) {
+            // What a damaged index hides must stay: all that was needed by the snapshot before.
+            Err(error) if error.is_damage() => old | before.necessary(before.snapshots().len().saturating_sub(1)),
+            other => other?,
+        };
+        Ok(needed | direct)
+    }
+}
+
+pub(super) fn likes_identity(manifest: &Manifest, snapshot: SnapshotId) -> LikesIdentity {
+    LikesIdentity { series: manifest.series, snapshot, next: (manifest.next_data, manifest.next_metadata) }
 }

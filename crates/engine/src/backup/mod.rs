@@ -5,6 +5,7 @@
 //! read       n threads   open, read, cut                                    (one job each, in parallel)
 //! hash       n threads   fingerprints of a piece                            (tickets keep the order)
 //! assemble   1 thread    known or new? numbers, recipes, catalog, regions   (in stream order)
+//! select     1 thread    what to encode against what: `forward`, `paper`    (in stream order)
 //! encode     n threads   compress, decompress, compare                      (tickets keep the order)
 //! pack       1 thread    containers, storage
 //! ```
@@ -12,37 +13,37 @@
 //! what is asked for and begins and ends it; `stages` starts the threads and joins them.
 
 mod assemble;
+mod begin;
 mod changed;
 mod commit;
 mod entries;
+mod notes;
 mod plan;
 mod read;
+mod regions;
+mod select;
 mod stages;
 
-use crate::chunks::ChunkSource;
 use crate::delta::{Deltas, Likes};
 use crate::fs::{ExcludeRules, absolute_source};
-use crate::index::FingerprintIndex;
 use crate::lease::{is_dead, now, this_holder};
 use crate::migrate::{self, MigrateOptions, MigrateSummary};
 use crate::observer::Notice;
-use crate::pack::{ContainerSink, DrySink};
+use crate::pack::DrySink;
 use crate::{EngineError, Observer};
-use assemble::Unusable;
 pub use changed::ChangedList;
-use commit::{Cache, open_index};
-use roaring::RoaringTreemap;
+pub use select::{DELTA_THRESHOLD_DEFAULT, SEGMENT_BYTES_DEFAULT};
 use siltstone_chunk::{Chunker, Sizes};
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, lost_containers, newest_manifest};
 use siltstone_store::storage::Listing;
-use siltstone_store::{ContainerId, SnapshotId, StoreError, Time};
-use stages::{Flow, Stages};
+use siltstone_store::{SnapshotId, StoreError, Time};
+use stages::Flow;
 use std::io::Read;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -50,8 +51,6 @@ use std::time::Instant;
 const FIXED_MEMORY_BYTES: u64 = 144 << 20;
 /// The least the index can work with.
 const INDEX_MEMORY_BYTES_MIN: u64 = 16 << 20;
-/// The sketches of new chunks take a quarter of the index's memory.
-const LIKES_OF_INDEX_MEMORY: u64 = 4;
 /// The averages a new repository may choose: below, the numbers outweigh what is found; above, a chunk outgrows a region.
 pub const CHUNK_BYTES_AVERAGE: RangeInclusive<u64> = 4 << 10..=1 << 20;
 /// What is backed up.
@@ -122,6 +121,21 @@ pub struct BackupOptions {
     pub migrate: bool,
     /// The share of a container that may be superseded or dead before it is split (0 ..= 1).
     pub migrate_threshold: f64,
+    /// References from one segment of new data into a container below which no base is read from it.
+    pub delta_threshold: u32,
+    /// New data that is looked at together for this, bytes; less where memory is short.
+    pub segment_bytes: u64,
+}
+
+/// What became of new chunks that resemble old ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DeltaCounts {
+    /// Chunks in deltas.
+    pub kept: u64,
+    /// Chunks that stay whole because their delta saves too little.
+    pub rejected: u64,
+    /// Chunks that stay whole because their bases lie where too few others do.
+    pub skipped: u64,
 }
 
 /// What a backup did.
@@ -133,8 +147,10 @@ pub struct BackupSummary {
     pub parent: Option<SnapshotId>,
     /// The series' name.
     pub series: String,
-    /// Counts and bytes.
+    /// Counts and bytes, as they stand with the snapshot: what was settled after it is part of them.
     pub statistics: SnapshotStatistics,
+    /// What was encoded against the snapshot before.
+    pub deltas: DeltaCounts,
     /// What was moved once the snapshot stood.
     pub migration: MigrateSummary,
     /// Sources given that could not be looked at at all; they count as problems too.
@@ -319,7 +335,7 @@ impl<'t> Task<'t> {
         let listed = self.repository.storage().list(Listing::Containers(id)).map_err(StoreError::from)?;
         let lost = lost_containers(&manifest, &listed);
         let sink = DrySink::new(manifest.sequence + 1);
-        let flow = self.run(source, &manifest, &lost, &sink)?;
+        let (flow, _) = self.run(source, &manifest, &lost, &sink)?;
         Ok(self.summary(None, &manifest, &flow))
     }
 
@@ -330,14 +346,14 @@ impl<'t> Task<'t> {
     ) -> Result<(BackupSummary, Option<Likes>), EngineError> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
-        let mut flow = self.run(source, &manifest, &writer.lost, writer)?;
+        let (mut flow, known) = self.run(source, &manifest, &writer.lost, writer)?;
         let parent = manifest.snapshots().last();
         if self.options.skip_if_unchanged && parent.is_some_and(|parent| parent.root == flow.root) {
             return Ok((self.summary(None, &manifest, &flow), None));
         }
         let mut summary = self.summary(None, &manifest, &flow);
-        let likes = flow.likes.take();
-        summary.snapshot = Some(self.commit(writer, flow, summary.statistics)?);
+        let likes = flow.noted.likes.take();
+        summary.snapshot = Some(self.commit(writer, flow, known.as_ref(), summary.statistics)?);
         Ok((summary, likes))
     }
 
@@ -357,6 +373,8 @@ impl<'t> Task<'t> {
             user: self.options.user.clone(),
         };
         let result = migrate::settle(self.repository, &mut writer, likes, &options, self.observer);
+        let made = writer.manifest().snapshots().iter().find(|made| Some(made.id) == summary.snapshot);
+        summary.statistics = made.map_or(summary.statistics, |made| made.statistics);
         let end = match &result {
             Ok(_) => {
                 let settled = writer.manifest().clone();
@@ -387,6 +405,9 @@ impl<'t> Task<'t> {
             added_stored_bytes: flow.packed.object_bytes(),
             metadata_bytes: account.metadata_plain_bytes,
             chunks_new: account.chunks_new,
+            deltas_kept: flow.noted.deltas.kept,
+            deltas_rejected: flow.noted.deltas.rejected,
+            deltas_skipped: flow.noted.deltas.skipped,
             problems: flow.planned.problems + tally.statistics.problems,
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..tally.statistics
@@ -396,59 +417,9 @@ impl<'t> Task<'t> {
             parent: manifest.snapshots().last().map(|snapshot| snapshot.id),
             series: self.series.to_owned(),
             statistics,
+            deltas: flow.noted.deltas,
             migration: MigrateSummary::default(),
             missing_sources: flow.planned.missing_sources,
         }
     }
-
-    /// Runs all stages to the end of the source.
-    fn run(
-        &self,
-        source: Source,
-        manifest: &Manifest,
-        lost: &[ContainerId],
-        sink: &dyn ContainerSink,
-    ) -> Result<Flow, EngineError> {
-        let chunks = ChunkSource::with_limits(self.repository, manifest, 8, 12 << 20);
-        let mut lost = lost_numbers(manifest, lost);
-        if !lost.is_empty() {
-            self.observer.notice(&Notice::ContainersLost { chunks: lost.len() });
-        }
-        let spill = Cache::spill_dir(self.options.cache.as_deref(), self.repository);
-        let index = self.index(manifest, &chunks, &mut lost, spill.as_ref())?;
-        let unusable = Unusable { lost, ..Unusable::default() };
-        let likes_bytes = self.likes_bytes(manifest);
-        let stages = Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, likes_bytes };
-        stages.run(source, index)
-    }
-
-    /// The memory for the sketches of new chunks; none where nothing will be encoded against them.
-    fn likes_bytes(&self, manifest: &Manifest) -> Option<u64> {
-        let is_of_use = self.options.migrate && self.options.deltas != Deltas::Off && !manifest.snapshots().is_empty();
-        is_of_use.then(|| (self.options.memory_bytes - FIXED_MEMORY_BYTES) / LIKES_OF_INDEX_MEMORY)
-    }
-
-    fn index(
-        &self,
-        manifest: &Manifest,
-        chunks: &ChunkSource<'_>,
-        lost: &mut RoaringTreemap,
-        spill: &Path,
-    ) -> Result<FingerprintIndex, EngineError> {
-        let likes_bytes = self.likes_bytes(manifest).unwrap_or(0);
-        let budget = self.options.memory_bytes - FIXED_MEMORY_BYTES - likes_bytes;
-        let cache = self.options.cache.as_deref().map(|folder| Cache::new(folder, self.repository, manifest.series));
-        open_index(self.repository, manifest, cache.as_ref(), chunks, lost, budget, spill, self.observer)
-    }
-}
-
-/// The chunk numbers of containers that the storage lost.
-fn lost_numbers(manifest: &Manifest, lost: &[ContainerId]) -> RoaringTreemap {
-    let mut numbers = RoaringTreemap::new();
-    for record in manifest.containers.iter().filter(|record| lost.contains(&record.id)) {
-        for run in &record.chunks {
-            numbers.insert_range(run.range());
-        }
-    }
-    numbers
 }

@@ -3,10 +3,13 @@
 //! A stage that fails or is told to stop drops its ends of the queues; its neighbours find them gone and stop too. The error that
 //! began it is the one returned, the packer's before all others.
 
-use super::assemble::{Assembled, ChunkStore, Encoded, RegionTicket, Unusable};
+use super::assemble::{Assembled, ChunkStore, Outlet, RegionTicket, Unusable};
 use super::entries::{Entries, Tally};
+use super::notes::{Noted, Notes};
 use super::plan::{self, Item, Planned, Planner, Step};
 use super::read::{Buffers, FileEnd, ReadStage};
+use super::regions::Regions;
+use super::select::{Draft, Filling, Gatherer, Known, Segments, Selector};
 use super::{Source, Task};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
@@ -17,17 +20,19 @@ use crate::lease::now;
 use crate::observer::EntryAction;
 use crate::pack::{ContainerSink, Packed, Packer};
 use crate::parallel::{Pool, cores, spawn_named};
-use crossbeam_channel::{Receiver, TryRecvError, bounded};
+use crate::unfold::Order;
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use siltstone_chunk::Fingerprinter;
 use siltstone_store::ChunkNumber;
 use siltstone_store::catalog::{Content, EntryPath, Metadata};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::RegionEncoder;
+use siltstone_store::region::{RegionDecoder, RegionEncoder};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{Scope, ScopedJoinHandle};
 
 /// Steps planned ahead of the assembling stage; a job of small files holds up to a mebibyte or two.
 const STEPS_AHEAD_MAX: usize = 12;
@@ -41,8 +46,22 @@ pub(super) struct Flow {
     pub(super) root: ChunkNumber,
     pub(super) assembled: Assembled,
     pub(super) packed: Packed,
-    /// The new chunks by their sketches, if any were made.
-    pub(super) likes: Option<Likes>,
+    pub(super) noted: Noted,
+}
+
+/// What encoding new chunks against old ones needs.
+pub(super) struct Selection<'s> {
+    /// What they may be encoded against.
+    pub(super) known: Known,
+    /// Where that is read.
+    pub(super) chunks: Arc<ChunkSource<'s>>,
+    /// Of a segment.
+    pub(super) segment_bytes: usize,
+    /// What may wait for its bases in memory, bytes; the rest goes to a temporary file in the folder.
+    pub(super) waiting_bytes: u64,
+    pub(super) spill_folder: PathBuf,
+    /// For the new chunks' sketches, if the next backup is to have them.
+    pub(super) draft: Option<Draft>,
 }
 
 /// All that the stages share.
@@ -52,20 +71,32 @@ pub(super) struct Stages<'s, 't> {
     pub(super) chunks: &'s ChunkSource<'t>,
     pub(super) unusable: &'s Unusable,
     pub(super) sink: &'s dyn ContainerSink,
-    /// The memory for sketches of new chunks, if they are of use.
+    /// The memory for sketches of new chunks, if old ones will be encoded against them.
     pub(super) likes_bytes: Option<u64>,
 }
 
 impl Stages<'_, '_> {
-    /// Runs all stages to the end of the source.
-    pub(super) fn run(&self, source: Source, index: FingerprintIndex) -> Result<Flow, EngineError> {
+    /// Runs all stages to the end of the source. With a `selection`, new chunks are encoded against old ones.
+    pub(super) fn run(
+        &self,
+        source: Source,
+        index: FingerprintIndex,
+        selection: Option<&mut Selection<'_>>,
+    ) -> Result<Flow, EngineError> {
         let workers = cores();
         let keys = self.task.repository.keys();
         let buffers = Buffers::new(self.task.chunker.sizes().max());
         let level = self.task.options.compression_level;
+        let order = Order::new(self.manifest);
         std::thread::scope(|scope| {
             let (packer_in, packer_out) = bounded::<RegionTicket>(REGIONS_AHEAD_MAX);
-            let packer = spawn_named(scope, "pack", move || self.pack(&packer_out));
+            let (draft, selection) = match selection {
+                Some(selection) => (selection.draft.take(), Some(&*selection)),
+                None => (None, None),
+            };
+            let likes = self.likes_bytes.map(Likes::within);
+            let notes = Notes::new(likes, selection.map(|selection| &selection.known), draft, self.task.observer);
+            let packer = spawn_named(scope, "pack", move || self.pack(&packer_out, notes));
             let encoders = Pool::start(scope, "encode", workers, workers, || RegionEncoder::new(level).ok());
             let hashers = Pool::start(scope, "hash", workers, workers, || Fingerprinter::best(&keys.fingerprint_key()));
             let (steps_in, steps_out) = bounded(STEPS_AHEAD_MAX);
@@ -81,8 +112,9 @@ impl Stages<'_, '_> {
                 assembling,
             };
             let next = (self.manifest.next_data, self.manifest.next_metadata);
-            let sketcher = self.likes_bytes.map(|_| sketcher());
-            let store = ChunkStore::new(keys, index, self.unusable, next, (encoders, sketcher), packer_in);
+            let selection = selection.map(|selection| (selection, &order));
+            let (outlet, selecting) = self.outlet(scope, selection, encoders, packer_in);
+            let store = ChunkStore::new(keys, index, self.unusable, next, outlet);
 
             let list = if let Source::Changes { list, .. } = &source { Some(Arc::clone(list)) } else { None };
             let has_estimate = self.task.options.estimate && list.is_none();
@@ -125,14 +157,54 @@ impl Stages<'_, '_> {
                     assembled.and_then(|assembled| read.map(|()| (Planned::default(), assembled)))
                 }
             };
-            // What the packer met comes first: it makes the stages before it stop.
-            let (packed, likes) = joined(packer)?;
+            // What a later stage met comes first: it makes the stages before it stop.
+            let selected = selecting.map(joined);
+            let (packed, mut noted) = joined(packer)?;
             if self.task.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
+            noted.deltas.skipped = selected.transpose()?.unwrap_or(0);
             let (planned, (entries, root, assembled)) = assembled?;
-            Ok(Flow { planned, entries, root, assembled, packed, likes })
+            Ok(Flow { planned, entries, root, assembled, packed, noted })
         })
+    }
+
+    /// Where new chunks go: to a selector, which then runs, or into regions as they come.
+    fn outlet<'scope, 'env: 'scope>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        selection: Option<(&'env Selection<'env>, &'env Order<'env>)>,
+        encoders: Pool<'env, Option<RegionEncoder>>,
+        packer: Sender<RegionTicket>,
+    ) -> (Outlet<'env>, Option<ScopedJoinHandle<'scope, Result<u64, EngineError>>>) {
+        let Some((selection, order)) = selection else {
+            let sketcher = self.likes_bytes.map(|_| sketcher());
+            return (Outlet::Regions(Regions::new(encoders, sketcher, packer)), None);
+        };
+        let workers = cores();
+        let gatherer = Gatherer {
+            chunks: selection.chunks.clone(),
+            order,
+            pool: Pool::start(scope, "unfold", workers, workers, || RegionDecoder::new().ok()),
+            workers,
+            waiting_bytes: selection.waiting_bytes,
+            spill_folder: selection.spill_folder.clone(),
+            observer: self.task.observer,
+        };
+        let selector = Selector {
+            known: &selection.known,
+            gatherer,
+            encoders,
+            sketcher: sketcher(),
+            packer,
+            threshold: self.task.options.delta_threshold,
+            observer: self.task.observer,
+            filling: Filling::default(),
+        };
+        // No queue: one segment is gathered while another is looked at.
+        let (segments_in, segments_out) = bounded(0);
+        let selecting = spawn_named(scope, "select", move || selector.run(&segments_out));
+        (Outlet::Segments(Segments::new(selection.segment_bytes, segments_in)), Some(selecting))
     }
 
     fn scanner(&self, paths: &[PathBuf], detail: ScanDetail) -> Result<Scanner, EngineError> {
@@ -166,19 +238,14 @@ impl Stages<'_, '_> {
         self.task.observer.estimate(files, bytes, true);
     }
 
-    fn pack(&self, regions: &Receiver<RegionTicket>) -> Result<(Packed, Option<Likes>), EngineError> {
-        let mut likes = self.likes_bytes.map(Likes::within);
+    fn pack(&self, regions: &Receiver<RegionTicket>, mut notes: Notes<'_>) -> Result<(Packed, Noted), EngineError> {
         let mut packer = Packer::new(self.task.repository.keys(), self.manifest.series, self.sink);
         for (kind, ticket) in regions {
-            let Encoded { region, sketches } = ticket.wait().ok_or(EngineError::Interrupted)??;
-            packer.push(kind, &region)?;
-            if let Some(likes) = &mut likes {
-                for (chunk, sketch) in region.chunks.iter().zip(&sketches) {
-                    sketch.iter().for_each(|sketch| likes.insert(chunk.number.0, sketch));
-                }
-            }
+            let encoded = ticket.wait().ok_or(EngineError::Interrupted)??;
+            packer.push(kind, &encoded.region)?;
+            notes.take(&encoded);
         }
-        Ok((packer.finish()?, likes))
+        Ok((packer.finish()?, notes.finish()))
     }
 
     fn assemble(
@@ -243,6 +310,6 @@ fn paths_of(paths: &[Vec<u8>]) -> Vec<PathBuf> {
 }
 
 /// The result of a stage; a panic in it goes on here.
-fn joined<R>(stage: std::thread::ScopedJoinHandle<'_, R>) -> R {
+fn joined<R>(stage: ScopedJoinHandle<'_, R>) -> R {
     stage.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -73,13 +73,14 @@ impl ChunkSource<'_> {
                 continue;
             }
             match self.reader(at) {
-                Ok(reader) => regions.extend(reader.index().regions().iter().filter(|entry| !entry.bases.is_empty()).map(
-                    |entry| {
+                Ok(reader) => regions.extend(
+                    reader.index().regions().iter().filter(|entry| !entry.bases.is_empty()).map(|entry| {
                         let answered = |number: &u64| record.chunks.iter().any(|run| run.range().contains(number));
-                        let chunks: Vec<u64> = entry.chunks.iter().map(|chunk| chunk.number.0).filter(answered).collect();
+                        let chunks: Vec<u64> =
+                            entry.chunks.iter().map(|chunk| chunk.number.0).filter(answered).collect();
                         (entry.bases.clone(), chunks)
-                    },
-                )),
+                    }),
+                ),
                 Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error),
             }

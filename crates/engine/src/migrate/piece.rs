@@ -177,10 +177,14 @@ impl Work<'_> {
             }
         }
         let offer = |(number, weight)| {
-            let (_, place) = self.chunks.place_of(number)?;
-            Ok(Offer { number, bytes: place.chunk.length as usize, weight })
+            let (container, place) = self.chunks.place_of(number)?;
+            // What a backup made a delta against older chunks is no base: heights count chains on whole chunks only.
+            let reader = self.chunks.reader(container)?;
+            let is_whole = reader.index().regions().get(place.region).is_none_or(|region| region.bases.is_empty());
+            Ok(is_whole.then_some(Offer { number, bytes: place.chunk.length as usize, weight }))
         };
-        Ok((candidates.into_iter().map(offer).collect::<Result<_, StoreError>>()?, is_guess))
+        let offers = candidates.into_iter().filter_map(|candidate| offer(candidate).transpose());
+        Ok((offers.collect::<Result<_, StoreError>>()?, is_guess))
     }
 }
 

@@ -112,6 +112,8 @@ impl Sandbox {
             deltas: Deltas::default(),
             migrate: true,
             migrate_threshold: MIGRATE_THRESHOLD_DEFAULT,
+            delta_threshold: backup::DELTA_THRESHOLD_DEFAULT,
+            segment_bytes: backup::SEGMENT_BYTES_DEFAULT,
         }
     }
 

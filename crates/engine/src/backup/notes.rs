@@ -1,0 +1,83 @@
+//! What is noted of each new region on its way into a container: sketches of its chunks, and what it hangs on.
+
+use super::DeltaCounts;
+use super::assemble::Encoded;
+use super::select::{Draft, Known, Record, Records};
+use crate::delta::Likes;
+use crate::observer::{Notice, Observer};
+use roaring::RoaringTreemap;
+use std::io;
+
+/// Takes the regions in the order in which they are packed.
+pub(super) struct Notes<'k> {
+    /// Of new chunks, if old ones will be encoded against them.
+    likes: Option<Likes>,
+    /// What new chunks are encoded against, if they are.
+    known: Option<&'k Known>,
+    /// Of new chunks, for the next backup.
+    draft: Option<Draft>,
+    observer: &'k dyn Observer,
+    noted: Noted,
+}
+
+/// What was noted.
+#[derive(Default)]
+pub(super) struct Noted {
+    /// The new chunks by their sketches, if any were made for migration.
+    pub(super) likes: Option<Likes>,
+    /// The new chunks' sketches, if the next backup is to have them.
+    pub(super) records: Option<Records>,
+    /// Kept and rejected.
+    pub(super) deltas: DeltaCounts,
+    /// The bases of new regions.
+    pub(super) bases: RoaringTreemap,
+}
+
+impl<'k> Notes<'k> {
+    pub(super) fn new(
+        likes: Option<Likes>,
+        known: Option<&'k Known>,
+        draft: Option<Draft>,
+        observer: &'k dyn Observer,
+    ) -> Self {
+        Self { likes, known, draft, observer, noted: Noted::default() }
+    }
+
+    pub(super) fn take(&mut self, Encoded { region, sketches, was_offered }: &Encoded) {
+        let chunks =
+            region.chunks.iter().zip(sketches).filter_map(|(chunk, sketch)| Some((chunk.number, sketch.as_ref()?)));
+        if let Some(likes) = &mut self.likes {
+            chunks.clone().for_each(|(number, sketch)| likes.insert(number.0, sketch));
+        }
+        let count = region.chunks.len() as u64;
+        match (was_offered, region.bases.is_empty()) {
+            (_, false) => self.noted.deltas.kept += count,
+            (true, true) => self.noted.deltas.rejected += count,
+            (false, true) => {}
+        }
+        self.noted.bases.extend(region.bases.iter().map(|base| base.0));
+        let depth_of = |known: &Known| region.bases.iter().map(|base| known.depth(*base) + 1).max();
+        let depth = self.known.and_then(depth_of).unwrap_or(0);
+        if let Some(draft) = &mut self.draft {
+            let mut records = chunks.map(|(number, sketch)| Record { number, depth, sketch: *sketch });
+            if let Err(error) = records.try_for_each(|record| draft.push(&record)) {
+                self.give_up(&error);
+            }
+        }
+    }
+
+    /// The next backup has to do without.
+    fn give_up(&mut self, error: &io::Error) {
+        self.draft = None;
+        self.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
+    }
+
+    pub(super) fn finish(mut self) -> Noted {
+        let records = self.draft.take().map(Draft::finish).transpose();
+        let records = records.unwrap_or_else(|error| {
+            self.give_up(&error);
+            None
+        });
+        Noted { likes: self.likes, records, ..self.noted }
+    }
+}

@@ -1,0 +1,89 @@
+//! New chunks become regions in the order in which they come: all of them whole.
+
+use super::assemble::{Encoded, RegionTicket};
+use crate::EngineError;
+use crate::parallel::Pool;
+use crossbeam_channel::Sender;
+use siltstone_similar::sketch::Sketcher;
+use siltstone_store::StoreError;
+use siltstone_store::container::ContainerKind;
+use siltstone_store::region::{ChunkEntry, RegionEncoder, split_region};
+use std::sync::Arc;
+
+/// What sketches the new chunks, if it is of use.
+pub(super) type ChunkSketcher = Option<Arc<dyn Sketcher>>;
+
+/// Chunks of one kind gathered until they fill a region.
+#[derive(Default)]
+struct Open {
+    chunks: Vec<ChunkEntry>,
+    plain: Vec<u8>,
+}
+
+/// Fills regions and hands them out to be encoded.
+pub(super) struct Regions<'env> {
+    data: Open,
+    metadata: Open,
+    encoders: Pool<'env, Option<RegionEncoder>>,
+    sketcher: ChunkSketcher,
+    packer: Sender<RegionTicket>,
+}
+
+impl<'env> Regions<'env> {
+    pub(super) fn new(
+        encoders: Pool<'env, Option<RegionEncoder>>,
+        sketcher: ChunkSketcher,
+        packer: Sender<RegionTicket>,
+    ) -> Self {
+        Self { data: Open::default(), metadata: Open::default(), encoders, sketcher, packer }
+    }
+
+    pub(super) fn push(&mut self, kind: ContainerKind, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
+        let open = self.open(kind);
+        if !open.chunks.is_empty() && open.plain.len() + bytes.len() > kind.region_bytes_target() {
+            self.flush(kind)?;
+        }
+        let open = self.open(kind);
+        if open.plain.capacity() == 0 {
+            open.plain.reserve_exact(kind.region_bytes_target());
+        }
+        open.chunks.push(chunk);
+        open.plain.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn open(&mut self, kind: ContainerKind) -> &mut Open {
+        match kind {
+            ContainerKind::Data => &mut self.data,
+            ContainerKind::Metadata => &mut self.metadata,
+        }
+    }
+
+    /// Hands the open region on to be encoded.
+    fn flush(&mut self, kind: ContainerKind) -> Result<(), EngineError> {
+        let open = self.open(kind);
+        if open.chunks.is_empty() {
+            return Ok(());
+        }
+        let (chunks, plain) = (std::mem::take(&mut open.chunks), std::mem::take(&mut open.plain));
+        let sketcher = self.sketcher.clone();
+        let ticket = self.encoders.submit(move |encoder| match encoder {
+            Some(encoder) => {
+                let sketch = |sketcher: &Arc<dyn Sketcher>| {
+                    split_region(&chunks, &plain).map(|(_, bytes)| sketcher.sketch(bytes)).collect()
+                };
+                let sketches = sketcher.as_ref().map(sketch).unwrap_or_default();
+                Ok(Encoded { region: encoder.encode(chunks, &plain)?, sketches, was_offered: false })
+            }
+            None => Err(StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }),
+        });
+        // The packer goes away only after an error of its own, which is the one told.
+        self.packer.send((kind, ticket)).map_err(|_| EngineError::Interrupted)
+    }
+
+    /// Hands on what is left.
+    pub(super) fn finish(mut self) -> Result<(), EngineError> {
+        self.flush(ContainerKind::Data)?;
+        self.flush(ContainerKind::Metadata)
+    }
+}

@@ -1,0 +1,334 @@
+//! The stage that encodes new chunks against old ones (policies `forward` and `paper`), between assembling and packing.
+//!
+//! ```text
+//! assemble   gathers new chunks into segments of some 20 MiB
+//! select     1 thread    segment by segment: sketches (by the encoders' threads), candidates, the selector; regions and their bases
+//! encode     n threads   a region against its bases; whole, where that does not pay
+//! ```
+//! The *selector* is that of MeGA (ATC 2022, sections 3.2 and 4.2): it counts how many references of a segment lead into each container,
+//! and leaves alone the bases in containers with too few, because reading them costs more than the deltas save. It counts containers,
+//! not regions: what a read costs is above all to find and to open an object; the regions of one are neighbours, and are kept for
+//! the next segment.
+//!
+//! The bases of a segment are read together (`gather`); then its chunks become regions, none of which is encoded against more than
+//! [`BASES_OF_TEXT`] times its text.
+//!
+//! Chunks are laid together by depth: a region is as deep as its deepest base, and so is every chunk in it. Those of which little is expected
+//! stay apart, because a region is kept as a delta or not as a whole.
+//!
+//! What comes out depends on the stream and on what is known, not on the number of threads: all decisions fall on one thread, and what is
+//! encoded is taken in the order in which it was handed out.
+
+mod bases;
+mod encode;
+mod file;
+mod gather;
+mod known;
+
+pub(super) use file::{Draft, LikesIdentity, Record, Records, save};
+pub(super) use gather::Gatherer;
+pub(super) use known::{Known, Origin};
+
+use super::assemble::{Encoded, RegionTicket};
+use crate::EngineError;
+use crate::observer::{Notice, Observer};
+use crate::parallel::{Pool, Ticket};
+use crate::repack::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET};
+use crossbeam_channel::{Receiver, Sender};
+use roaring::RoaringTreemap;
+use siltstone_similar::benefit::Benefit;
+use siltstone_similar::region::{Offer, choose_bases};
+use siltstone_similar::sketch::{Shape, Sketch, Sketcher};
+use siltstone_store::container::ContainerKind;
+use siltstone_store::region::{ChunkEntry, RegionEncoder};
+use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// New data that the selector looks at together unless said otherwise, bytes (MeGA, section 4.2).
+pub const SEGMENT_BYTES_DEFAULT: u64 = 20 << 20;
+/// References from one segment into a container below which it is not read, unless said otherwise. On local disks even one is worth it.
+pub const DELTA_THRESHOLD_DEFAULT: u32 = 1;
+/// Bases looked up for each chunk.
+const CANDIDATES: usize = 2;
+/// Chunks sketched together, bytes.
+const SKETCH_BYTES: usize = 1 << 20;
+/// Regions being filled, bytes of text in all.
+const OPEN_BYTES_MAX: usize = 16 << 20;
+
+/// New chunks in the order of the stream, of both kinds.
+#[derive(Debug)]
+pub(super) struct Segment {
+    chunks: Vec<ChunkEntry>,
+    plain: Vec<u8>,
+}
+
+/// Gathers new chunks into segments.
+#[derive(Debug)]
+pub(super) struct Segments {
+    open: Segment,
+    bytes: usize,
+    to: Sender<Segment>,
+}
+
+impl Segments {
+    /// Segments of so many bytes, or of one longer chunk, go `to` a selector.
+    pub(super) fn new(bytes: usize, to: Sender<Segment>) -> Self {
+        Self { open: Segment { chunks: Vec::new(), plain: Vec::new() }, bytes, to }
+    }
+
+    pub(super) fn push(&mut self, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
+        if !self.open.chunks.is_empty() && self.open.plain.len() + bytes.len() > self.bytes {
+            self.hand_on()?;
+        }
+        self.open.chunks.push(chunk);
+        self.open.plain.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn hand_on(&mut self) -> Result<(), EngineError> {
+        let next = Segment { chunks: Vec::new(), plain: Vec::with_capacity(self.open.plain.capacity()) };
+        let full = std::mem::replace(&mut self.open, next);
+        // The selector goes away only after an error of its own, which is the one told.
+        self.to.send(full).map_err(|_| EngineError::Interrupted)
+    }
+
+    /// Hands on what is left.
+    pub(super) fn finish(mut self) -> Result<(), EngineError> {
+        if self.open.chunks.is_empty() { Ok(()) } else { self.hand_on() }
+    }
+}
+
+/// What is laid into one region: kind, depth (0: whole), and whether little is expected of the delta.
+type Group = (ContainerKind, u32, bool);
+
+/// A region being filled.
+#[derive(Default)]
+struct Open {
+    chunks: Vec<ChunkEntry>,
+    plain: Vec<u8>,
+    sketches: Vec<Option<Sketch>>,
+    offers: Vec<Vec<Offer<ChunkNumber>>>,
+}
+
+/// Takes segments and hands out regions.
+pub(super) struct Selector<'s, 'env> {
+    pub(super) known: &'s Known,
+    /// What reads the bases.
+    pub(super) gatherer: Gatherer<'s, 'env>,
+    pub(super) encoders: Pool<'env, Option<RegionEncoder>>,
+    pub(super) sketcher: Arc<dyn Sketcher>,
+    pub(super) packer: Sender<RegionTicket>,
+    /// References from a segment into a container below which it is not read.
+    pub(super) threshold: u32,
+    pub(super) observer: &'s dyn Observer,
+    pub(super) filling: Filling,
+}
+
+/// What a selector works on.
+#[derive(Default)]
+pub(super) struct Filling {
+    open: BTreeMap<Group, Open>,
+    open_bytes: usize,
+    /// The bases of the segment, as far as they could be read.
+    bases: HashMap<ChunkNumber, Arc<[u8]>>,
+    /// Chunks that could not be read: never bases.
+    unreadable: RoaringTreemap,
+    /// Chunks whose bases lie where too few others do.
+    skipped: u64,
+}
+
+impl Selector<'_, '_> {
+    /// Runs to the last segment; gives how many chunks were left whole because reading their bases would not pay.
+    pub(super) fn run(mut self, segments: &Receiver<Segment>) -> Result<u64, EngineError> {
+        for segment in segments {
+            if self.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            self.segment(&Arc::new(segment))?;
+        }
+        self.flush_from(0)?;
+        Ok(self.filling.skipped)
+    }
+
+    /// Hands out all regions that are this deep or deeper.
+    fn flush_from(&mut self, depth: u32) -> Result<(), EngineError> {
+        let groups: Vec<_> = self.filling.open.keys().filter(|group| group.1 >= depth).copied().collect();
+        groups.into_iter().try_for_each(|group| self.flush(group))
+    }
+
+    fn segment(&mut self, segment: &Arc<Segment>) -> Result<(), EngineError> {
+        let sketches = self.sketches(segment)?;
+        let offers = self.offers(&segment.chunks, &sketches);
+        self.read_bases(&offers);
+        let mut rest = segment.plain.as_slice();
+        for ((chunk, sketch), offers) in segment.chunks.iter().zip(sketches).zip(offers) {
+            let (bytes, after) = rest.split_at(chunk.length as usize);
+            rest = after;
+            self.push(*chunk, bytes, sketch, offers)?;
+        }
+        // What is whole goes on to be filled; with the deltas their bases can go.
+        self.flush_from(1)?;
+        self.filling.bases = HashMap::new();
+        Ok(())
+    }
+
+    /// The sketch of each chunk.
+    fn sketches(&self, segment: &Arc<Segment>) -> Result<Vec<Option<Sketch>>, EngineError> {
+        let mut parts: Vec<(Range<usize>, usize)> = Vec::new();
+        let (mut first, mut start, mut end) = (0, 0, 0);
+        for (at, chunk) in segment.chunks.iter().enumerate() {
+            end += chunk.length as usize;
+            if end - start >= SKETCH_BYTES || at + 1 == segment.chunks.len() {
+                parts.push((first..at + 1, start));
+                (first, start) = (at + 1, end);
+            }
+        }
+        let submit = |(range, start): (Range<usize>, usize)| -> Ticket<Vec<Option<Sketch>>> {
+            let (segment, sketcher) = (segment.clone(), self.sketcher.clone());
+            self.encoders.submit(move |_| {
+                let mut rest = &segment.plain[start..];
+                let sketch = |chunk: &ChunkEntry| {
+                    let (bytes, after) = rest.split_at(chunk.length as usize);
+                    rest = after;
+                    sketcher.sketch(bytes)
+                };
+                segment.chunks[range].iter().map(sketch).collect()
+            })
+        };
+        let tickets: Vec<_> = parts.into_iter().map(submit).collect();
+        let mut sketches = Vec::with_capacity(segment.chunks.len());
+        for ticket in tickets {
+            sketches.extend(ticket.wait().ok_or(EngineError::Interrupted)?);
+        }
+        Ok(sketches)
+    }
+
+    /// What each chunk may be encoded against, likest first, without what the selector leaves alone.
+    fn offers(&mut self, chunks: &[ChunkEntry], sketches: &[Option<Sketch>]) -> Vec<Vec<Offer<ChunkNumber>>> {
+        let most = if self.known.forward.is_paper { 1 } else { CANDIDATES };
+        let mut references: HashMap<usize, u32> = HashMap::new();
+        let mut found = Vec::with_capacity(chunks.len());
+        for (chunk, sketch) in chunks.iter().zip(sketches) {
+            let kind = ContainerKind::of(chunk.number);
+            let candidates = sketch.as_ref().map(|sketch| self.known.find(kind, sketch, most)).unwrap_or_default();
+            let candidates = candidates.into_iter().filter_map(|candidate| {
+                let number = ChunkNumber(candidate.number);
+                let container = self.gatherer.chunks.container_of(number).ok()?;
+                (!self.filling.unreadable.contains(number.0)).then_some((container, number, candidate.matches))
+            });
+            let candidates: Vec<_> = candidates.collect();
+            for (container, ..) in &candidates {
+                *references.entry(*container).or_default() += 1;
+            }
+            found.push(candidates);
+        }
+        let is_read = |container: &usize| references.get(container).is_some_and(|count| *count >= self.threshold);
+        let mut skipped = 0;
+        let mut unreadable = Vec::new();
+        let mut room = BASES_OF_TEXT * chunks.iter().map(|chunk| chunk.length as usize).sum::<usize>();
+        let mut offer = |(container, number, matches): (usize, ChunkNumber, usize)| {
+            let found = self.gatherer.chunks.reader(container);
+            let place = found.and_then(|reader| reader.index().find(number).ok_or(StoreError::MissingChunk { number }));
+            match place {
+                Ok(place) => {
+                    let (bytes, weight) = (place.chunk.length as usize, u32::try_from(matches).unwrap_or(u32::MAX));
+                    // The memory for all bases of a segment is bounded.
+                    room = room.checked_sub(bytes)?;
+                    Some(Offer { number, bytes, weight })
+                }
+                Err(error) => {
+                    unreadable.push((number, error));
+                    None
+                }
+            }
+        };
+        let offers = found.into_iter().map(|mut candidates| {
+            let had_any = !candidates.is_empty();
+            candidates.retain(|(container, ..)| is_read(container));
+            skipped += u64::from(had_any && candidates.is_empty());
+            candidates.into_iter().filter_map(&mut offer).collect()
+        });
+        let offers = offers.collect();
+        self.filling.skipped += skipped;
+        for (number, error) in unreadable {
+            self.leave_alone([number], &error);
+        }
+        offers
+    }
+
+    /// Nothing of these is read again.
+    fn leave_alone(&mut self, numbers: impl IntoIterator<Item = ChunkNumber>, error: &StoreError) {
+        if self.filling.unreadable.is_empty() {
+            self.observer.notice(&Notice::BaseUnreadable { reason: error.to_string() });
+        }
+        self.filling.unreadable.extend(numbers.into_iter().map(|number| number.0));
+    }
+
+    fn push(
+        &mut self,
+        chunk: ChunkEntry,
+        bytes: &[u8],
+        sketch: Option<Sketch>,
+        offers: Vec<Offer<ChunkNumber>>,
+    ) -> Result<(), EngineError> {
+        let kind = ContainerKind::of(chunk.number);
+        let group = (kind, self.depth(&offers), !offers.is_empty() && !self.is_promising(&offers));
+        let target = match (group.1, self.known.forward.is_paper) {
+            (0, _) => kind.region_bytes_target(),
+            (_, false) => DELTA_REGION_BYTES_TARGET,
+            (_, true) => 0,
+        };
+        let is_full = |open: &Open| !open.chunks.is_empty() && open.plain.len() + bytes.len() > target;
+        if self.filling.open.get(&group).is_some_and(is_full) {
+            self.flush(group)?;
+        }
+        let open = self.filling.open.entry(group).or_default();
+        open.chunks.push(chunk);
+        open.plain.extend_from_slice(bytes);
+        open.sketches.push(sketch);
+        open.offers.push(offers);
+        self.filling.open_bytes += bytes.len();
+        while self.filling.open_bytes > OPEN_BYTES_MAX {
+            let largest = self.filling.open.iter().max_by_key(|(_, open)| open.plain.len());
+            let Some(group) = largest.map(|(group, _)| *group) else { break };
+            self.flush(group)?;
+        }
+        Ok(())
+    }
+
+    /// How deep a chunk with these offers becomes.
+    fn depth(&self, offers: &[Offer<ChunkNumber>]) -> u32 {
+        offers.iter().map(|offer| self.known.depth(offer.number) + 1).max().unwrap_or(0)
+    }
+
+    fn is_promising(&self, offers: &[Offer<ChunkNumber>]) -> bool {
+        let matches = offers.first().map_or(0, |first| first.weight as usize);
+        self.known.forward.is_paper || Benefit::DEFAULT.expects(matches, Shape::DEFAULT.features())
+    }
+
+    /// Hands a region out to be encoded.
+    fn flush(&mut self, group: Group) -> Result<(), EngineError> {
+        let Some(Open { chunks, plain, sketches, offers }) = self.filling.open.remove(&group) else {
+            return Ok(());
+        };
+        self.filling.open_bytes -= plain.len();
+        let offers: Vec<&[Offer<ChunkNumber>]> = offers.iter().map(Vec::as_slice).collect();
+        // A chunk alone may take any base, however long.
+        let room = if self.known.forward.is_paper { usize::MAX } else { BASES_OF_TEXT * plain.len() };
+        let bytes = |number| Some((number, self.filling.bases.get(&number)?.clone()));
+        let bases: Vec<_> = choose_bases(&offers, room).into_iter().filter_map(bytes).collect();
+        let was_offered = group.1 > 0;
+        let is_paper = self.known.forward.is_paper;
+        let ticket = self.encoders.submit(move |encoder| {
+            let out_of_memory =
+                || StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() };
+            let encoder = encoder.as_mut().ok_or_else(out_of_memory)?;
+            let region = encode::encode_offered(encoder, &bases, chunks, &plain, is_paper)?;
+            Ok(Encoded { region, sketches, was_offered })
+        });
+        // The packer goes away only after an error of its own, which is the one told.
+        self.packer.send((group.0, ticket)).map_err(|_| EngineError::Interrupted)
+    }
+}
