@@ -1,7 +1,7 @@
 //! The command line as a whole: the options every command takes, and the list of commands.
 
 use crate::commands;
-use crate::parse::{Compression, Duration, Size};
+use crate::parse::{Compression, Duration, Preset, Size};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -10,7 +10,8 @@ const AFTER_HELP: &str = "\
 Environment (an option given wins; an invalid value is an error):
   SILT_REPOSITORY, SILT_REPOSITORY_FILE                    where the repository is
   SILT_PASSWORD, SILT_PASSWORD_FILE, SILT_PASSWORD_COMMAND where its password comes from
-  SILT_CACHE_DIR, SILT_COMPRESSION, SILT_DELTAS, SILT_HOST as --cache-dir, --compression, --deltas, --host
+  SILT_CACHE_DIR, SILT_COMPRESSION, SILT_DELTAS,
+  SILT_HOST, SILT_PRESET                                   as --cache-dir, --compression, --deltas, --host, --preset
   SILT_PROGRESS_FPS                                        progress updates per second, also where there is no terminal
   SILT_ISA                                                 instruction set to use, lower than the best one
 
@@ -77,6 +78,10 @@ pub(crate) struct GlobalArgs {
     /// off, fastest, auto, better, max, or a level of zstd [default: $SILT_COMPRESSION, or auto]
     #[arg(long, global = true, value_name = "MODE", allow_hyphen_values = true)]
     pub(crate) compression: Option<Compression>,
+    /// What reading and moving bytes costs where the repository lies: local, s3-region or s3-internet; it chooses --deltas,
+    /// --migrate-threshold, --delta-threshold and which gaps are read rather than asked around [default: $SILT_PRESET, or local]
+    #[arg(long, global = true, value_name = "PLACE")]
+    pub(crate) preset: Option<Preset>,
     /// Accepted for the sake of scripts: reading takes no lock
     #[arg(long, global = true, hide = true)]
     pub(crate) no_lock: bool,

@@ -15,7 +15,10 @@
 //! Deltas of old chunks against new ones (`reverse`) are made by reading what is stored; deltas of new chunks against old ones (`forward`) send
 //! less. So where sending and reading are dear, new points to old.
 
+use crate::backup::DELTA_THRESHOLD_DEFAULT;
 use crate::delta::{Deltas, FORWARD_DEPTH_DEFAULT};
+use crate::migrate::MIGRATE_THRESHOLD_DEFAULT;
+use crate::restore::GAP_BYTES_DEFAULT;
 
 /// Where a repository lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -45,7 +48,7 @@ impl Preset {
     /// The share of a container that may be superseded or dead before it is split.
     pub fn migrate_threshold(self) -> f64 {
         match self {
-            Self::Local | Self::S3Region => 0.25,
+            Self::Local | Self::S3Region => MIGRATE_THRESHOLD_DEFAULT,
             Self::S3Internet => 0.5,
         }
     }
@@ -53,7 +56,7 @@ impl Preset {
     /// Gaps between needed regions up to this many bytes are read rather than asked around.
     pub fn gap_bytes(self) -> u64 {
         match self {
-            Self::Local => 128 << 10,
+            Self::Local => GAP_BYTES_DEFAULT,
             Self::S3Region | Self::S3Internet => 1 << 20,
         }
     }
@@ -62,7 +65,7 @@ impl Preset {
     /// it costs, and a base saves some 12 KiB.
     pub fn delta_threshold(self) -> u32 {
         match self {
-            Self::Local => 1,
+            Self::Local => DELTA_THRESHOLD_DEFAULT,
             Self::S3Region | Self::S3Internet => 16,
         }
     }

@@ -5,6 +5,7 @@ pub mod backup;
 pub mod browse;
 pub mod check;
 mod chunks;
+pub mod cost;
 pub mod delta;
 mod error;
 pub mod forget;

@@ -14,9 +14,7 @@ use crate::repository::{open, open_keeping_stdin};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::backup::{
-    BackupOptions, BackupSummary, DELTA_THRESHOLD_DEFAULT, SEGMENT_BYTES_DEFAULT, Source, backup,
-};
+use siltstone_engine::backup::{BackupOptions, BackupSummary, SEGMENT_BYTES_DEFAULT, Source, backup};
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_store::Time;
 use std::ffi::OsString;
@@ -69,8 +67,8 @@ pub(crate) struct BackupArgs {
     layout: LayoutArgs,
     /// With forward deltas, read nothing from a container that fewer than N chunks of a segment resemble: the dearer a
     /// read, the higher it should be
-    #[arg(long, value_name = "N", default_value_t = DELTA_THRESHOLD_DEFAULT)]
-    delta_threshold: u32,
+    #[arg(long, value_name = "N")]
+    delta_threshold: Option<u32>,
     /// Leave what this backup supersedes as it is, for 'silt maintain' to encode and lay out
     #[arg(long)]
     no_migrate: bool,
@@ -134,10 +132,10 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
         cache: context.cache_folder(),
         compression_level: context.compression_level()?,
         take_over: false,
-        deltas: arguments.layout.deltas()?,
+        deltas: arguments.layout.deltas(context.preset()?)?,
         migrate: !arguments.no_migrate,
-        migrate_threshold: arguments.layout.threshold(),
-        delta_threshold: arguments.delta_threshold,
+        migrate_threshold: arguments.layout.threshold(context.preset()?),
+        delta_threshold: arguments.delta_threshold.unwrap_or(context.preset()?.delta_threshold()),
         segment_bytes: SEGMENT_BYTES_DEFAULT,
     })
 }

@@ -36,8 +36,8 @@ struct SummaryMessage {
 pub(super) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let options = MigrateOptions {
-        deltas: arguments.layout.deltas()?,
-        threshold: arguments.layout.threshold(),
+        deltas: arguments.layout.deltas(context.preset()?)?,
+        threshold: arguments.layout.threshold(context.preset()?),
         compression_level: context.compression_level()?,
         memory_bytes: context.options.memory.0,
         piece_bytes: PIECE_BYTES_DEFAULT,

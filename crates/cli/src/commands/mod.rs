@@ -24,9 +24,10 @@ use crate::environment;
 use crate::error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
 use crate::interrupt;
 use crate::output::Output;
-use crate::parse::Compression;
+use crate::parse::{Compression, Preset};
 use clap::Parser;
 use serde::Serialize;
+use siltstone_engine::cost::Preset as Place;
 use siltstone_engine::fs::raise_open_file_limit;
 use std::io::Write;
 use std::path::PathBuf;
@@ -50,6 +51,13 @@ impl Context {
     fn cache_folder(&self) -> Option<PathBuf> {
         let chosen = || self.options.cache_dir.clone().or_else(environment::cache_folder);
         if self.options.no_cache { None } else { chosen() }
+    }
+
+    /// What reading and moving costs.
+    fn preset(&self) -> Result<Place, CliError> {
+        let set = || environment::parsed::<Preset>("SILT_PRESET");
+        let preset = self.options.preset.map_or_else(set, |preset| Ok(Some(preset)))?;
+        Ok(preset.unwrap_or_default().0)
     }
 
     /// Level of zstd.

@@ -11,7 +11,7 @@ use crate::repository::open;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use siltstone_engine::fs::Ownership;
-use siltstone_engine::restore::{GAP_BYTES_DEFAULT, Overwrite, RestoreOptions, RestoreSummary, restore};
+use siltstone_engine::restore::{Overwrite, RestoreOptions, RestoreSummary, restore};
 use siltstone_engine::snapshots::resolve;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -125,7 +125,7 @@ fn options(
         dry_run: arguments.dry_run,
         ownership,
         memory_bytes: context.options.memory.0,
-        gap_bytes: GAP_BYTES_DEFAULT,
+        gap_bytes: context.preset()?.gap_bytes(),
     })
 }
 

@@ -46,7 +46,18 @@ mod tests {
         assert_eq!(parsed("forward"), Ok(Deltas::Forward { depth: FORWARD_DEPTH_DEFAULT }));
         assert_eq!(parsed("forward:3"), Ok(Deltas::Forward { depth: 3 }));
         assert_eq!(parsed("paper"), Ok(Deltas::Paper));
-        for bad in ["", "off:1", "paper:1", "forward:", "forward:0", "forward:2000", "reverse:", "reverse:0", "reverse:1025", "sideways"] {
+        for bad in [
+            "",
+            "off:1",
+            "paper:1",
+            "forward:",
+            "forward:0",
+            "forward:2000",
+            "reverse:",
+            "reverse:0",
+            "reverse:1025",
+            "sideways",
+        ] {
             assert!(parsed(bad).is_err(), "{bad}");
         }
     }

@@ -1,6 +1,6 @@
 //! Fetching what a batch needs: its placements sorted by region, unfolded with all bases, each container visited once.
 //!
-//! What the workers decode comes back as a [`Sink`](unfold::Sink) call per region and is placed at once. Regions whose container has
+//! What the workers decode comes back as a `unfold::Sink` call per region and is placed at once. Regions whose container has
 //! vanished (a migration or a `forget` beside us) are gathered, and planned again once the batch is done, by the newest manifest:
 //! chunk numbers do not move.
 

@@ -1,7 +1,7 @@
 //! Restore: plan -> fetch -> open -> decode -> verify -> place.
 //!
 //! The catalog is walked twice. The first walk (`walk`) makes directories, links and special files as it meets them and gathers
-//! regular files into batches; a batch's regions are fetched and decoded with all their bases (`fetch`, by [`crate::unfold`]) and
+//! regular files into batches; a batch's regions are fetched and decoded with all their bases (`fetch`, by `crate::unfold`) and
 //! placed (`place`) while the next is gathered. The second (`finish`) gives directories their metadata, deepest first, when nothing
 //! below them changes any more. Memory holds two batches, whatever the snapshot; a batch is as large as memory allows, as each
 //! batch visits the containers it needs once.
