@@ -255,6 +255,7 @@ fn a_damaged_base_is_not_used() {
         assert!(history.disk.damage(&name, Damage::Flip { offset: record.index_offset / 2, mask: 1 }));
     }
     // Nothing stays as it was, and all resembles what was.
+    history.content[FILE_BYTES - 1] ^= 1;
     history.edit(FILE_BYTES / 4096);
     let log = Log::default();
     let summary = history.back_up_with(&history.options(deltas), &log);
