@@ -30,6 +30,7 @@ use crate::delta::{Deltas, Likes};
 use crate::forget::{ForgetOptions, compact};
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{is_dead, now, this_holder};
+use crate::observer::Notice;
 use crate::{EngineError, Observer};
 use column::Column;
 use piece::{Piece, Stopped};
@@ -138,6 +139,10 @@ fn maintain_series(
         reserve: ReserveUse::Keep,
     };
     let mut writer = SeriesWriter::acquire(repository, &request)?;
+    if let Some(lease) = &writer.taken_over {
+        let holder = lease.holder.to_string();
+        observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });
+    }
     match settle(repository, &mut writer, None, options, observer) {
         Ok(summary) => {
             let settled = writer.manifest().clone();
@@ -151,8 +156,8 @@ fn maintain_series(
     }
 }
 
-/// Settles what is unsettled in a series, oldest first, and squeezes out the ghosts that forgetting has made. `likes` are the chunks of the last snapshot that the one before it lacks, by
-/// their sketches; without them they are read again. The lease is kept.
+/// Settles what is unsettled in a series, oldest first, and squeezes out the ghosts that forgetting has made. `likes` are the chunks of
+/// the last snapshot that the one before it lacks, by their sketches; without them they are read again. The lease is kept.
 ///
 /// # Errors
 /// Of the repository, or because the user asked to stop; what is settled by then stays so. A container that is damaged is reported and
