@@ -7,9 +7,10 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use wait4::Wait4;
+use wait4::{ResUse, Wait4};
 
 /// What one run of a program cost.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,20 +75,43 @@ pub(crate) fn measured(command: &mut Command) -> Result<Cost> {
 
 /// Like [`measured`], and returns its standard output too.
 pub(crate) fn measured_saying(command: &mut Command) -> Result<(Cost, String)> {
+    measured_by(command, |child| Ok((child.wait4()?, ()))).map(|(cost, said, ())| (cost, said))
+}
+
+/// Like [`measured_saying`]; meanwhile `watch`, on a thread of its own, is given the process and whether it has ended.
+pub(crate) fn measured_watched<W: Send>(
+    command: &mut Command,
+    watch: impl FnOnce(u32, &AtomicBool) -> W + Send,
+) -> Result<(Cost, String, W)> {
+    measured_by(command, |child| {
+        let (process, has_ended) = (child.id(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let watching = scope.spawn(|| watch(process, &has_ended));
+            let used = child.wait4();
+            has_ended.store(true, Ordering::Release);
+            let watched = watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((used?, watched))
+        })
+    })
+}
+
+/// Starts `command` and measures it until `wait` is back, which has to wait for its end.
+fn measured_by<W>(command: &mut Command, wait: impl FnOnce(Child) -> Result<(ResUse, W)>) -> Result<(Cost, String, W)> {
     let line = command_line(command);
     let (mut said, mut complained) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(complained.try_clone()?);
     forget_own_peak();
     let begin = Instant::now();
     let child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;
-    let used = child.wait4()?;
+    let (used, watched) = wait(child)?;
     let wall = begin.elapsed();
     let said = text_of(&mut said)?;
     if !used.status.success() {
         let complained = text_of(&mut complained)?;
         bail!("`{line}` failed: {}\n{}", used.status, format!("{said}{complained}").trim_end());
     }
-    Ok((Cost { wall, processor: used.rusage.utime + used.rusage.stime, peak_bytes: used.rusage.maxrss }, said))
+    let processor = used.rusage.utime + used.rusage.stime;
+    Ok((Cost { wall, processor, peak_bytes: used.rusage.maxrss }, said, watched))
 }
 
 /// Linux counts the peak of whoever starts a program as that program's own (`setmax_mm_hiwater_rss` in its `exec`). So ours is set
@@ -160,6 +184,20 @@ mod tests {
     fn a_measured_program_is_heard() {
         let (_, said) = measured_saying(Command::new("sh").args(["-c", "echo this; echo not this >&2"])).unwrap();
         assert_eq!(said, "this\n");
+    }
+
+    #[test]
+    fn a_watcher_sees_the_process_and_its_end() {
+        let watch = |process: u32, has_ended: &AtomicBool| {
+            let was_there = Path::new(&format!("/proc/{process}")).exists() || cfg!(not(target_os = "linux"));
+            while !has_ended.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            was_there
+        };
+        let (_, said, was_there) =
+            measured_watched(Command::new("sh").args(["-c", "sleep 0.05; echo x"]), watch).unwrap();
+        assert!(was_there && said == "x\n");
     }
 
     #[test]

@@ -3,13 +3,12 @@
 //! restores identically.
 
 use crate::corpus::{self, Amount, Corpus};
-use crate::json::number_of;
 use crate::program::{self, Cost};
 use crate::table::{self, Table};
 use crate::tool::{Reading, Repository, Tool};
 use crate::tree::{self, Listing};
 use crate::workspace::{self, Build};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,7 +75,7 @@ fn one_corpus(silt: &Tool, corpus: &Corpus) -> Result<Vec<String>> {
         versions.into_iter().rev().enumerate().partition(|(number, _)| number % 2 == 0);
     let labels: Vec<String> = forgotten.into_iter().map(|(_, version)| version.label).collect();
     let kept: Vec<Version> = kept.into_iter().map(|(_, version)| version).collect();
-    let (returned, forget) = forget(&repository, &labels)?;
+    let (returned, forget) = repository.forget_as_promised(&labels)?;
     restore_all(&repository, &kept, &source, folder.path())?;
     program::quietly(repository.command().args(["check", "--read-data"]))?;
 
@@ -120,17 +119,4 @@ fn restore_all(repository: &Repository, versions: &[Version], source: &Path, fol
         total = total.then(cost);
     }
     Ok(total)
-}
-
-/// Forgets these snapshots; fails unless exactly as many bytes come back as the dry run said.
-fn forget(repository: &Repository, labels: &[String]) -> Result<(i64, Cost)> {
-    let mut dry_run = repository.forget_command(labels)?;
-    let said = program::quietly(dry_run.args(["--dry-run", "--json"]))?;
-    let promised = number_of(&said, "bytes_returned").context("`forget --dry-run --json` names no bytes_returned")?;
-    let before = tree::bytes(&repository.path())?;
-    let cost = repository.forget(labels)?;
-    let after = tree::bytes(&repository.path())?;
-    let returned = i64::try_from(before)? - i64::try_from(after)?;
-    ensure!(returned == promised, "the dry run promised {promised} bytes, {returned} came back");
-    Ok((returned, cost))
 }

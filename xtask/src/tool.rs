@@ -3,9 +3,11 @@
 //! that asks. A snapshot is named by a label: a tag for `silt` and restic, the archive's name for borg.
 
 use crate::install;
+use crate::json::number_of;
 use crate::program::{self, Cost};
+use crate::tree;
 use crate::workspace::{self, Build};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::fs;
@@ -135,6 +137,12 @@ impl Repository {
         self.folder.join("repository")
     }
 
+    /// A copy of it, cache and all, as it is now; below `folder`, where nothing is yet.
+    pub(crate) fn copied_to(&self, folder: &Path) -> Result<Self> {
+        tree::copy(&self.folder, folder)?;
+        Ok(Self { tool: self.tool.clone(), folder: folder.to_path_buf() })
+    }
+
     /// The tool with its environment set, waiting for its verb.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.tool.program);
@@ -228,6 +236,20 @@ impl Repository {
             Name::Silt | Name::Restic => Ok(cost),
             Name::Borg => Ok(cost.then(program::measured(self.command().arg("compact").arg(self.path()))?)),
         }
+    }
+
+    /// Forgets these snapshots by `silt`; fails unless exactly as many bytes come back as its dry run says.
+    pub(crate) fn forget_as_promised(&self, labels: &[String]) -> Result<(i64, Cost)> {
+        let mut dry_run = self.forget_command(labels)?;
+        let said = program::quietly(dry_run.args(["--dry-run", "--json"]))?;
+        let promised =
+            number_of(&said, "bytes_returned").context("`forget --dry-run --json` names no bytes_returned")?;
+        let before = tree::bytes(&self.path())?;
+        let cost = self.forget(labels)?;
+        let after = tree::bytes(&self.path())?;
+        let returned = i64::try_from(before)? - i64::try_from(after)?;
+        ensure!(returned == promised, "the dry run promised {promised} bytes, {returned} came back");
+        Ok((returned, cost))
     }
 
     /// Labels of all snapshots there are, oldest first.

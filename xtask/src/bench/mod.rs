@@ -1,6 +1,7 @@
 //! Measurements: of the whole program against its peers, of the parts against what others have. Every benchmark is a test first: a
 //! time is printed only for a result that was compared with what it should be.
 
+mod ageing;
 mod archive;
 mod backup;
 mod chunk;
@@ -14,6 +15,7 @@ mod report;
 mod restore_order;
 mod rounds;
 mod similar;
+mod stages;
 mod statistics;
 
 use anyhow::Result;
@@ -26,6 +28,10 @@ pub(crate) enum Bench {
     Backup(backup::Options),
     /// Whole histories in every configuration of `silt`, beside restic, borg and zstd against the version before.
     History(history::Options),
+    /// Where the time of a backup goes, stage by stage, beside what each stage's work takes alone.
+    Stages(stages::Options),
+    /// A hundred snapshots of one source: whether restoring, backing up and forgetting get slower.
+    Ageing(ageing::Options),
     /// What a restore reads: containers needed and read, for the first, the middle and the last snapshot of a history.
     RestoreOrder(restore_order::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
@@ -39,6 +45,8 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Backup(options) => backup::run(options),
         Bench::History(options) => history::run(options),
+        Bench::Stages(options) => stages::run(options),
+        Bench::Ageing(options) => ageing::run(options),
         Bench::RestoreOrder(options) => restore_order::run(options),
         Bench::Chunk(options) => chunk::run(options),
         Bench::Similar(options) => similar::run(options),

@@ -32,22 +32,28 @@ pub(super) struct Pile {
     folder: TempDir,
     count: usize,
     bytes: u64,
+    bytes_max: u64,
 }
 
-/// Beyond this a pile is removed.
+/// Beyond this a pile is removed, unless another limit is set.
 const PILE_BYTES_MAX: u64 = 8_000_000_000;
 
 impl Pile {
     /// An empty one below `work`; it goes when dropped.
     pub(super) fn below(work: &Path) -> Result<Self> {
+        Self::of_at_most(work, PILE_BYTES_MAX)
+    }
+
+    /// The same, with its own limit: for file systems in memory, which give away inodes again at once.
+    pub(super) fn of_at_most(work: &Path, bytes_max: u64) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("pile").tempdir_in(work)?;
-        Ok(Self { work: work.to_path_buf(), folder, count: 0, bytes: 0 })
+        Ok(Self { work: work.to_path_buf(), folder, count: 0, bytes: 0, bytes_max })
     }
 
     /// A place where nothing is yet, for so many bytes.
     pub(super) fn place(&mut self, bytes: u64) -> Result<PathBuf> {
-        if self.bytes + bytes > PILE_BYTES_MAX {
-            *self = Self::below(&self.work)?;
+        if self.bytes + bytes > self.bytes_max {
+            *self = Self::of_at_most(&self.work, self.bytes_max)?;
         }
         self.count += 1;
         self.bytes += bytes;

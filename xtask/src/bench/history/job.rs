@@ -1,9 +1,9 @@
-//! One history, once: each version in place, backed up by every configuration in turn; then the restores, the forgetting, and the
-//! restores of what is left. A configuration that fails takes no further part and says why.
+//! One history, once: each version in place, backed up by every configuration in turn; then the restores, some times over, beside
+//! `cp -r`; the forgetting, and the restores of what is left. A configuration that fails takes no further part and says why.
 
 use super::configuration::Prepared;
-use super::outcome::{Backup, Forgotten, Outcome};
-use super::versions::{Taken, Versions};
+use super::outcome::{Backup, Forgotten, Outcome, Restores};
+use super::versions::{RESTORED, Taken, Versions};
 use crate::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
 use crate::corpus::Corpus;
 use crate::program::{self, Cost};
@@ -16,8 +16,8 @@ use std::path::Path;
 pub(super) struct Found {
     /// Of each configuration, in order: what it came to, or why it failed.
     pub(super) outcomes: Vec<Result<Outcome>>,
-    /// Source bytes and cost of `cp -r` of the last version.
-    pub(super) copy: (u64, Cost),
+    /// Source bytes and costs of `cp -r` of the last version, one for each round of restores.
+    pub(super) copies: Restores,
 }
 
 /// A configuration at work.
@@ -27,8 +27,14 @@ struct Subject {
     outcome: Result<Outcome>,
 }
 
-/// Runs round `number` of this history.
-pub(super) fn run(corpus: &Corpus, prepared: &[Prepared], number: u64, work: &Path) -> Result<Found> {
+/// Runs round `number` of this history, with so many rounds of restores.
+pub(super) fn run(
+    corpus: &Corpus,
+    prepared: &[Prepared],
+    number: u64,
+    restore_rounds: u64,
+    work: &Path,
+) -> Result<Found> {
     let folder = tempfile::tempdir_in(work)?;
     let work = folder.path();
     let mut subjects = Vec::new();
@@ -45,15 +51,20 @@ pub(super) fn run(corpus: &Corpus, prepared: &[Prepared], number: u64, work: &Pa
     }
     round.in_turn("size", Subject::weigh);
     let mut pile = Pile::below(work)?;
-    let copied_bytes = versions.newest()?.bytes;
-    let copy = (copied_bytes, copied(&source, copied_bytes, &mut pile)?);
-    for taken in versions.restored()? {
-        round.in_turn(&format!("restore of {}", taken.label), |subject| subject.restore(&source, taken, &mut pile));
+    let mut copies = Restores::of(versions.newest()?.bytes);
+    for restore_round in 1..=restore_rounds {
+        for (at, taken) in versions.restored()?.into_iter().enumerate() {
+            let step = format!("restore {restore_round} of {}", taken.label);
+            round.in_turn(&step, |subject| subject.restore(&source, at, taken, &mut pile));
+        }
+        // Right after the last snapshot, which it stands beside.
+        copies.costs.push(copied(&source, copies.bytes, &mut pile)?);
     }
+    round.subjects.iter_mut().for_each(|subject| subject.note(|outcome| outcome.copies = copies.clone()));
     let labels = versions.labels();
     round.in_turn("forget half", |subject| subject.forget(&half(&labels)));
     round.in_turn("restore of the rest", |subject| subject.restore_rest(&source, &versions, &mut pile));
-    Ok(Found { outcomes: round.subjects.into_iter().map(|subject| subject.outcome).collect(), copy })
+    Ok(Found { outcomes: round.subjects.into_iter().map(|subject| subject.outcome).collect(), copies })
 }
 
 struct Round<'a> {
@@ -97,9 +108,16 @@ impl Subject {
         Ok(())
     }
 
-    fn restore(&mut self, source: &Path, taken: &Taken, pile: &mut Pile) -> Result<()> {
+    /// Of the snapshot that stands at `at` in [`RESTORED`].
+    fn restore(&mut self, source: &Path, at: usize, taken: &Taken, pile: &mut Pile) -> Result<()> {
         let cost = self.restored(source, taken, pile)?;
-        self.note(|outcome| outcome.restores.push((taken.bytes, cost)));
+        self.note(|outcome| {
+            if outcome.restores.is_empty() {
+                outcome.restores = RESTORED.map(|_| Restores::default()).into();
+            }
+            outcome.restores[at].bytes = taken.bytes;
+            outcome.restores[at].costs.push(cost);
+        });
         Ok(())
     }
 

@@ -20,14 +20,13 @@ use super::patch_chain::PatchChain;
 use super::publish::{Output, Row};
 use super::statistics::{Spread, rounded};
 use crate::corpus::{self, Amount, Corpus, History};
-use crate::program::Cost;
 use crate::table::{as_float, mb_per_s};
 use crate::tree;
 use crate::workspace;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use configuration::{Configuration, Prepared};
-use outcome::{Outcome, head, row_of};
+use outcome::{Outcome, Restores, head, row_of};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +43,9 @@ pub(crate) struct Options {
     /// How often everything is measured.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
+    /// How often each snapshot is restored in each of these, the tools taking turns: 3 by default, 1 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    restore_rounds: Option<u64>,
     /// Only make the data.
     #[arg(long)]
     prepare: bool,
@@ -53,6 +55,10 @@ impl Options {
     /// What is tried: those named, or else all.
     fn configurations(&self) -> Result<Vec<Configuration>> {
         if self.configs.is_empty() { Ok(configuration::ALL.to_vec()) } else { configuration::named(&self.configs) }
+    }
+
+    fn restore_rounds(&self) -> u64 {
+        self.restore_rounds.unwrap_or(if self.output.quick { 1 } else { 3 })
     }
 }
 
@@ -68,6 +74,11 @@ pub(super) struct DataOptions {
 }
 
 impl DataOptions {
+    /// Whether nothing was asked for.
+    pub(super) fn is_default(&self) -> bool {
+        self.only.is_empty() && self.data.is_none()
+    }
+
     /// The histories asked for, or else `usual`; made if need be.
     pub(super) fn corpora(&self, quick: bool, usual: &[History]) -> Result<Vec<Corpus>> {
         let amount = if quick { Amount::Little } else { Amount::Full };
@@ -96,10 +107,11 @@ pub(super) fn run(options: &Options) -> Result<()> {
     }
     let mut results = Results::default();
     for corpus in &corpora {
-        results.add(corpus, &prepared, options.rounds, work.path())?;
+        results.add(corpus, &prepared, (options.rounds, options.restore_rounds()), work.path())?;
     }
     let mut notes = configuration::versions(&prepared);
-    notes.push(format!("rounds: {}; shown is the median", options.rounds));
+    let (rounds, restore_rounds) = (options.rounds, options.restore_rounds());
+    notes.push(format!("rounds: {rounds}, of restores in each: {restore_rounds}; shown is the median"));
     options.output.publish(&variant("history", &corpora), &results.tables, &results.rows, &notes, work.path())?;
     if !results.failures.is_empty() {
         bail!("{} configurations failed:\n{}", results.failures.len(), results.failures.join("\n"));
@@ -122,12 +134,13 @@ struct Results {
 }
 
 impl Results {
-    fn add(&mut self, corpus: &Corpus, prepared: &[Prepared], rounds: u64, work: &Path) -> Result<()> {
+    /// `rounds`: of everything, and of restores in each of these.
+    fn add(&mut self, corpus: &Corpus, prepared: &[Prepared], rounds: (u64, u64), work: &Path) -> Result<()> {
         let mut outcomes: Vec<Result<Vec<Outcome>>> = prepared.iter().map(|_| Ok(Vec::new())).collect();
         let mut copies = Vec::new();
-        for number in 0..rounds {
-            let found = job::run(corpus, prepared, number, work)?;
-            copies.push(found.copy);
+        for number in 0..rounds.0 {
+            let found = job::run(corpus, prepared, number, rounds.1, work)?;
+            copies.push(found.copies);
             for (all, outcome) in outcomes.iter_mut().zip(found.outcomes) {
                 match (all.as_mut(), outcome) {
                     (Ok(all), Ok(outcome)) => all.push(outcome),
@@ -177,8 +190,8 @@ fn chain_row(corpus: &Corpus, work: &Path) -> Result<Row> {
     Ok(row)
 }
 
-fn copy_row(corpus: &Corpus, copies: &[(u64, Cost)]) -> Row {
-    let rate = Spread::of(copies.iter().map(|(bytes, cost)| mb_per_s(*bytes, cost.wall.as_secs_f64()))).median;
+fn copy_row(corpus: &Corpus, copies: &[Restores]) -> Row {
+    let rate = Spread::of(copies.iter().filter_map(Restores::mb_per_s)).median;
     let mut row = head("history", &corpus.name, table::COPY);
     row.insert("restore_last_mb_per_s".into(), json!(rounded(rate, 1)));
     row

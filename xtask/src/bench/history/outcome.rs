@@ -26,14 +26,25 @@ pub(super) struct Forgotten {
     pub(super) bytes_returned: i64,
 }
 
+/// One snapshot restored, or copied, some times.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Restores {
+    /// Of its files.
+    pub(super) bytes: u64,
+    /// One of each round of restores.
+    pub(super) costs: Vec<Cost>,
+}
+
 /// Everything of one configuration in one round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) backups: Vec<Backup>,
     /// All that lies on disk when all versions are in.
     pub(super) repository_bytes: u64,
-    /// Source bytes and cost of the first, the middle, the last.
-    pub(super) restores: Vec<(u64, Cost)>,
+    /// Of the first, the middle, the last.
+    pub(super) restores: Vec<Restores>,
+    /// `cp -r` of the last, in the same rounds.
+    pub(super) copies: Restores,
     /// Of every second snapshot.
     pub(super) forgotten: Option<Forgotten>,
 }
@@ -46,6 +57,30 @@ impl Backup {
 
     fn mb_per_s(&self) -> f64 {
         mb_per_s(self.source_bytes, self.cost.wall.as_secs_f64())
+    }
+}
+
+impl Restores {
+    /// None yet of so many bytes.
+    pub(super) fn of(bytes: u64) -> Self {
+        Self { bytes, costs: Vec::new() }
+    }
+
+    /// `None` if there was none.
+    fn spread(&self) -> Option<Spread> {
+        (!self.costs.is_empty()).then(|| Spread::of(self.costs.iter().map(|cost| cost.wall.as_secs_f64())))
+    }
+
+    /// By the median time.
+    pub(super) fn mb_per_s(&self) -> Option<f64> {
+        Some(mb_per_s(self.bytes, self.spread()?.median))
+    }
+
+    /// The median over the rounds of how many times as fast this was as `other` in the same round.
+    fn speed_to(&self, other: &Self) -> Option<f64> {
+        let both = self.costs.iter().zip(&other.costs);
+        let ratios: Vec<f64> = both.map(|(own, other)| other.wall.as_secs_f64() / own.wall.as_secs_f64()).collect();
+        (!ratios.is_empty()).then(|| Spread::of(ratios).median)
     }
 }
 
@@ -63,14 +98,11 @@ impl Outcome {
         let backups = self.backups.iter();
         let first = self.backups.first().map(Backup::mb_per_s);
         let later: Vec<f64> = backups.skip(1).map(Backup::mb_per_s).collect();
-        let restore = |number: usize| {
-            let (bytes, cost) = self.restores.get(number)?;
-            Some(mb_per_s(*bytes, cost.wall.as_secs_f64()))
-        };
+        let restore = |number: usize| self.restores.get(number)?.mb_per_s();
         let mib = |cost: Cost| as_float(cost.peak_bytes) / f64::from(1 << 20);
         let peak = |costs: &mut dyn Iterator<Item = Cost>| costs.map(mib).reduce(f64::max);
         let backup_peak = peak(&mut self.backups.iter().map(|backup| backup.cost));
-        let restore_peak = peak(&mut self.restores.iter().map(|(_, cost)| *cost));
+        let restore_peak = peak(&mut self.restores.iter().flat_map(|restores| restores.costs.iter().copied()));
         let forget_peak = peak(&mut self.forgotten.iter().map(|forgotten| forgotten.cost));
         vec![
             ("backup_seconds", Some(self.backup_seconds())),
@@ -80,6 +112,8 @@ impl Outcome {
             ("restore_first_mb_per_s", restore(0)),
             ("restore_middle_mb_per_s", restore(1)),
             ("restore_last_mb_per_s", restore(2)),
+            ("restore_last_to_cp", self.restores.get(2).and_then(|last| last.speed_to(&self.copies))),
+            ("restore_spread_percent", self.restores.get(2).and_then(|last| Some(last.spread()?.percent()))),
             ("forget_seconds", self.forgotten.map(|forgotten| forgotten.cost.wall.as_secs_f64())),
             ("peak_mib", [backup_peak, restore_peak, forget_peak].into_iter().flatten().reduce(f64::max)),
             ("backup_peak_mib", backup_peak),
@@ -124,7 +158,7 @@ pub(super) fn row_of(data: &str, name: &str, rounds: &[Outcome]) -> Row {
     for (at, (key, _)) in measured[0].iter().enumerate() {
         let values: Vec<f64> = measured.iter().filter_map(|measured| measured[at].1).collect();
         let spread = (!values.is_empty()).then(|| Spread::of(values));
-        let digits = if key.ends_with("seconds") { 3 } else { 1 };
+        let digits = if key.ends_with("seconds") || key.contains("_to_") { 3 } else { 1 };
         row.insert((*key).to_owned(), json!(spread.map(|spread| rounded(spread.median, digits))));
         if *key == "backup_seconds" {
             row.insert("spread_percent".into(), json!(spread.map(|spread| rounded(spread.percent(), 1))));
@@ -154,7 +188,8 @@ mod tests {
         Outcome {
             backups: vec![backup(10 * seconds), backup(seconds), backup(2 * seconds)],
             repository_bytes: 10_000_000,
-            restores: vec![(10_000_000, cost(1)); 3],
+            restores: vec![Restores { bytes: 10_000_000, costs: [1, 5, 2].map(cost).into() }; 3],
+            copies: Restores { bytes: 10_000_000, costs: [3, 1, 1].map(cost).into() },
             forgotten: Some(Forgotten { cost: cost(1), bytes_returned: -5 }),
         }
     }
@@ -168,6 +203,9 @@ mod tests {
         assert_eq!(row["bytes_migrated"], 21);
         assert_eq!(row["deltas_kept"], 0);
         assert_eq!(row["bytes_returned"], -5);
+        assert_eq!((&row["restore_last_mb_per_s"], &row["restore_spread_percent"]), (&json!(5.0), &json!(200.0)));
+        // 3/1, 1/5 and 1/2: of the same rounds, not of the medians.
+        assert_eq!(row["restore_last_to_cp"], 0.5);
         assert_eq!(row["peak_mib"], 1.0);
         assert_eq!(outcome(1).version_rows("d", "c").count(), 3);
     }

@@ -1,0 +1,210 @@
+//! One repository from its first snapshot to its last: kept as it is at some ages, and all that is kept measured together in the end.
+
+use super::subject::Subject;
+use crate::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
+use crate::json::number_of;
+use crate::program::{self, Cost};
+use crate::tool::{Reading, Repository, Tool};
+use crate::tree::{self, Listing};
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// All that was measured.
+pub(super) struct Life {
+    pub(super) ages: Vec<Age>,
+    /// `cp -r` of the last source, one of each round.
+    pub(super) copies: Vec<Cost>,
+    /// Snapshots of the oldest repository: the first, the middle, the last.
+    pub(super) snapshots: Vec<Restored>,
+    pub(super) forgotten: Forgotten,
+    /// The file system.
+    pub(super) restored_to: String,
+}
+
+/// A repository of this age.
+pub(super) struct Age {
+    /// How many snapshots.
+    pub(super) snapshots: u64,
+    pub(super) repository_bytes: u64,
+    /// The backups since the age before.
+    pub(super) backups: Vec<Cost>,
+    /// Backups with nothing changed since the last.
+    pub(super) unchanged: Vec<Cost>,
+    /// The last snapshot.
+    pub(super) restored: Restored,
+}
+
+/// What restoring one snapshot came to.
+#[derive(Default)]
+pub(super) struct Restored {
+    pub(super) source_bytes: u64,
+    /// One of each round.
+    pub(super) costs: Vec<Cost>,
+    pub(super) containers_read: i64,
+    pub(super) bytes_read: i64,
+}
+
+/// What forgetting every second snapshot came to.
+#[derive(Default)]
+pub(super) struct Forgotten {
+    pub(super) snapshots: usize,
+    pub(super) before_bytes: u64,
+    /// As promised by the dry run.
+    pub(super) bytes_returned: i64,
+    /// Beyond that, by what the next backup would do too: chunks that only deltas need are squeezed out where that pays.
+    pub(super) bytes_squeezed: i64,
+    /// One of each round, of a copy each.
+    pub(super) costs: Vec<Cost>,
+}
+
+/// A repository with the snapshots that are to be restored.
+struct Kept {
+    repository: Repository,
+    label: String,
+    listing: Listing,
+}
+
+/// Where trees are restored to, with room for several of the source.
+const MEMORY: &str = "/dev/shm";
+
+/// Lives it: as many snapshots as the last of `ages`, which ascend.
+pub(super) fn lived(subject: &Subject, tool: &Tool, ages: &[u64], rounds: u64, work: &Path) -> Result<Life> {
+    let folder = tempfile::tempdir_in(work)?;
+    let place = folder.path().join("source");
+    let source = subject.make(&place)?;
+    let repository = tool.init(&folder.path().join("silt"))?;
+    let versions = ages.last().copied().unwrap_or_default();
+    let (mut lived, mut kept, mut snapshots) = (Vec::new(), Vec::new(), Vec::new());
+    let mut backups = Vec::new();
+    for number in 1..=versions {
+        if number > 1 {
+            subject.age(&place, number)?;
+        }
+        eprintln!("{}: snapshot {number} of {versions}", subject.name);
+        tree::read_all(&place)?;
+        flush()?;
+        backups.push(repository.backup(&source, &label(number), Reading::Changed)?);
+        if [1, versions.div_ceil(2), versions].contains(&number) {
+            snapshots.push(Kept {
+                repository: repository.clone(),
+                label: label(number),
+                listing: Listing::of(&source)?,
+            });
+        }
+        if ages.contains(&number) {
+            let repository = repository.copied_to(&folder.path().join(format!("age-{number}")))?;
+            lived.push(Age {
+                snapshots: number,
+                repository_bytes: tree::bytes(&repository.path())?,
+                backups: std::mem::take(&mut backups),
+                unchanged: unchanged(&repository, &source, rounds, folder.path())?,
+                restored: Restored::default(),
+            });
+            kept.push(Kept { repository, label: label(number), listing: Listing::of(&source)? });
+        }
+    }
+    let (mut pile, restored_to, _memory) = targets(&source, folder.path())?;
+    let mut copies = Vec::new();
+    let (mut of_ages, mut of_snapshots) = (restored_of(&kept), restored_of(&snapshots));
+    let source_bytes = tree::bytes(&source)?;
+    for round in 0..rounds {
+        eprintln!("{}: restores, round {} of {rounds}", subject.name, round + 1);
+        for turn in turns(kept.len() + snapshots.len() + 1, round) {
+            if let Some(kept) = kept.get(turn) {
+                of_ages[turn].add(kept, &source, &mut pile)?;
+            } else if let Some(snapshot) = snapshots.get(turn - kept.len()) {
+                of_snapshots[turn - kept.len()].add(snapshot, &source, &mut pile)?;
+            } else {
+                copies.push(copied(&source, source_bytes, &mut pile)?);
+            }
+        }
+    }
+    lived.iter_mut().zip(of_ages).for_each(|(age, restored)| age.restored = restored);
+    let labels: Vec<String> = (1..=versions).map(label).collect();
+    let forgotten = forgotten(&repository, &labels, rounds, folder.path(), &snapshots, &source, &mut pile)?;
+    Ok(Life { ages: lived, copies, snapshots: of_snapshots, forgotten, restored_to })
+}
+
+fn label(number: u64) -> String {
+    format!("v{number:05}")
+}
+
+/// Backups with nothing changed, of a copy that then goes.
+fn unchanged(repository: &Repository, source: &Path, rounds: u64, work: &Path) -> Result<Vec<Cost>> {
+    let folder = tempfile::tempdir_in(work)?;
+    let copy = repository.copied_to(&folder.path().join("unchanged"))?;
+    let backup = |round| {
+        flush()?;
+        copy.backup(source, &format!("unchanged-{round}"), Reading::Changed)
+    };
+    // The first one reads again what had changed within the last tick of the clock.
+    (0..=rounds).map(backup).skip(1).collect()
+}
+
+/// Where restored trees lie: in memory if there is room for several, else beside the source.
+fn targets(source: &Path, beside: &Path) -> Result<(Pile, String, Option<TempDir>)> {
+    let source_bytes = tree::bytes(source)?;
+    if free_bytes(MEMORY).is_some_and(|free| free > 4 * source_bytes + (1 << 30)) {
+        let memory = tempfile::tempdir_in(MEMORY)?;
+        return Ok((Pile::of_at_most(memory.path(), 2 * source_bytes)?, MEMORY.to_owned(), Some(memory)));
+    }
+    Ok((Pile::below(beside)?, "the build folder".to_owned(), None))
+}
+
+/// `None` if the system does not say.
+fn free_bytes(folder: &str) -> Option<u64> {
+    let said = program::quietly(Command::new("df").args(["--output=avail", "-B1", folder])).ok()?;
+    said.lines().nth(1)?.trim().parse().ok()
+}
+
+fn restored_of(kept: &[Kept]) -> Vec<Restored> {
+    kept.iter().map(|kept| Restored { source_bytes: kept.listing.bytes(), ..Restored::default() }).collect()
+}
+
+impl Restored {
+    /// Restores once more, and compares.
+    fn add(&mut self, kept: &Kept, source: &Path, pile: &mut Pile) -> Result<()> {
+        let (cost, said) = restored_and_compared(&kept.repository, source, &kept.label, &kept.listing, pile)?;
+        let number = |key: &str| number_of(&said, key).with_context(|| format!("`silt restore --json` names no {key}"));
+        self.costs.push(cost);
+        (self.containers_read, self.bytes_read) = (number("containers_read")?, number("bytes_read")?);
+        Ok(())
+    }
+}
+
+/// Forgets every second snapshot of a copy in each round; in the last, what that leaves is settled, and what is left of `snapshots` restored.
+fn forgotten(
+    repository: &Repository,
+    labels: &[String],
+    rounds: u64,
+    work: &Path,
+    snapshots: &[Kept],
+    source: &Path,
+    pile: &mut Pile,
+) -> Result<Forgotten> {
+    let half = half(labels);
+    let mut forgotten =
+        Forgotten { snapshots: half.len(), before_bytes: tree::bytes(&repository.path())?, ..Forgotten::default() };
+    if half.is_empty() {
+        return Ok(forgotten);
+    }
+    for round in 0..rounds {
+        let folder = tempfile::tempdir_in(work)?;
+        let copy = repository.copied_to(&folder.path().join("forgotten"))?;
+        flush()?;
+        let (bytes_returned, cost) = copy.forget_as_promised(&half)?;
+        forgotten.bytes_returned = bytes_returned;
+        forgotten.costs.push(cost);
+        if round + 1 == rounds {
+            let forgotten_bytes = tree::bytes(&copy.path())?;
+            program::quietly(copy.command().arg("maintain"))?;
+            forgotten.bytes_squeezed = i64::try_from(forgotten_bytes)? - i64::try_from(tree::bytes(&copy.path())?)?;
+            for kept in snapshots.iter().filter(|kept| !half.contains(&kept.label)) {
+                restored_and_compared(&copy, source, &kept.label, &kept.listing, pile)?;
+            }
+        }
+    }
+    Ok(forgotten)
+}

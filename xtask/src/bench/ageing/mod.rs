@@ -1,0 +1,89 @@
+//! Does age cost? `cargo xtask bench ageing`: a hundred snapshots of one source that keeps its size. After some of them the repository is
+//! kept as it is; in the end the newest snapshots of all that were kept are restored in turn, so that what differs is their age and not
+//! the moment.
+//!
+//! | file | what |
+//! |---|---|
+//! | `subject.rs` | the source and how it changes |
+//! | `life.rs` | the snapshots, and the restores and the forgetting in the end |
+//! | `table.rs` | rows and tables |
+
+mod life;
+mod subject;
+mod table;
+
+use super::publish::Output;
+use crate::tool::{Name, Settings, Tool};
+use crate::workspace;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use subject::{Kind, Subject};
+
+/// What is measured, and on what.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    output: Output,
+    /// Only these sources; all by default.
+    #[arg(long, value_delimiter = ',', value_name = "SOURCES")]
+    only: Vec<Kind>,
+    /// Your own source: a file or a folder, of which a copy is changed.
+    #[arg(long, value_name = "FILE_OR_DIR", conflicts_with = "only")]
+    data: Option<PathBuf>,
+    /// How many snapshots; 100 by default, 20 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    versions: Option<u64>,
+    /// How often each restore is measured; 5 by default, 2 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: Option<u64>,
+}
+
+/// How old a repository is when it is looked at, in snapshots; and in the end.
+const AGES: [u64; 3] = [5, 20, 50];
+
+/// The ages that a life of so many snapshots comes to.
+fn ages(versions: u64) -> Vec<u64> {
+    AGES.into_iter().filter(|age| *age < versions).chain([versions]).collect()
+}
+
+/// Runs the benchmark and prints its tables.
+pub(super) fn run(options: &Options) -> Result<()> {
+    let quick = options.output.quick;
+    let versions = options.versions.unwrap_or(if quick { 20 } else { 100 });
+    let rounds = options.rounds.unwrap_or(if quick { 2 } else { 5 });
+    let kinds = if options.only.is_empty() { Kind::value_variants() } else { &options.only };
+    let subjects = match &options.data {
+        Some(path) => vec![Subject::given(path)?],
+        None => kinds.iter().map(|&kind| Subject::usual(kind, quick)).collect::<Result<_>>()?,
+    };
+    let work = tempfile::tempdir_in(workspace::target()?)?;
+    let tool = Tool::prepare(Name::Silt)?.with(Settings { says_json: true, ..Settings::default() });
+    let (mut tables, mut rows) = (String::new(), Vec::new());
+    let mut notes = vec![
+        format!("silt: {}", tool.version),
+        format!(
+            "{versions} snapshots; restores and forgetting {rounds} times, taking turns; shown is the median, spread is (slowest - fastest) / median"
+        ),
+    ];
+    for subject in &subjects {
+        let life = life::lived(subject, &tool, &ages(versions), rounds, work.path())?;
+        let of_life = table::rows(&subject.name, &life);
+        tables += &table::tables(&subject.name, &subject.description, &of_life);
+        rows.extend(of_life);
+        notes.push(format!("{}: {}; restored to {}", subject.name, subject.description, life.restored_to));
+    }
+    options.output.publish("ageing", &tables, &rows, &notes, work.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ages;
+
+    #[test]
+    fn a_short_life_is_looked_at_as_far_as_it_goes() {
+        assert_eq!(ages(100), [5, 20, 50, 100]);
+        assert_eq!(ages(50), [5, 20, 50]);
+        assert_eq!(ages(3), [3]);
+    }
+}
