@@ -93,6 +93,10 @@ fn lists_that_make_no_sense_are_exit_1_and_write_nothing() {
     }
     let cut_short = refused(&["--changed-list-raw", "list"]);
     assert!(cut_short.contains("entry 1") && cut_short.contains("NUL"), "{cut_short}");
+    let lines: Vec<_> = (0..100_000).map(|at| format!("source/a\t{}\t1\n", 2 * at)).collect();
+    list(&lines.concat());
+    let long = refused(&["--memory", "160MiB", "--changed-list", "list"]);
+    assert!(long.contains("list: 100000 entries") && long.contains("raise --memory"), "{long}");
     let absent = refused(&["--changed-list", "no-such-list"]);
     assert!(absent.contains("no-such-list"), "{absent}");
     let twice = refused(&["--changed-list", "-", "--files-from", "-"]);

@@ -106,6 +106,29 @@ pub enum EngineError {
         /// Where in the list.
         place: String,
     },
+    /// A list of changes could not be read.
+    #[error("{list}: {source}")]
+    ChangedListUnreadable {
+        /// Which list.
+        list: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A list of changes would take more memory than it may.
+    #[error(
+        "{list}: {entries} entries are more than fit into the {most_mib} MiB that a list of changes may take; raise --memory to some \
+         {needed_mib} MiB, split the list over several backups, or back up without it"
+    )]
+    ChangedListTooLarge {
+        /// Which list.
+        list: String,
+        /// Its length.
+        entries: u64,
+        /// What it may take.
+        most_mib: u64,
+        /// A limit of the whole backup that would do, about.
+        needed_mib: u64,
+    },
     /// A list of changes, but nothing that it could build on.
     #[error("the series '{series}' has no snapshot that a list of changes could build on; make a full backup first")]
     NoPreviousSnapshot {

@@ -1,16 +1,59 @@
-//! Who this process is, for the lease of a series, and whether the holder of another lease is known to be dead.
+//! Taking the lease of a series: who this process is, and whether the holder of another lease is known to be dead.
 //!
 //! A holder is dead for certain only if it ran on this machine in the same process-id space and its process is gone, or if this
 //! machine has been started anew since. Everything else may be alive; taking over is then the user's decision. Fencing keeps the data safe
 //! whatever is decided.
 
-use siltstone_store::Time;
+use crate::Observer;
+use crate::observer::Notice;
 use siltstone_store::manifest::LeaseHolder;
+use siltstone_store::repository::Repository;
+use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter};
+use siltstone_store::{StoreError, Time};
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// What a lease is wanted for.
+pub(crate) struct Purpose<'a> {
+    /// `backup`, `forget`, ...
+    pub(crate) name: &'a str,
+    /// Who does it.
+    pub(crate) user: &'a str,
+    /// Take the lease over whoever holds it.
+    pub(crate) take_over: bool,
+    /// What to do on a full disk.
+    pub(crate) reserve: ReserveUse,
+}
+
+/// Takes the lease of a series for this process, making the series if there is none; tells if it was taken over.
+///
+/// # Errors
+/// [`StoreError::LeaseHeld`] if a writer holds it that is not known to be dead.
+pub(crate) fn acquire<'r>(
+    repository: &'r Repository,
+    series_name: &str,
+    purpose: &Purpose<'_>,
+    observer: &dyn Observer,
+) -> Result<SeriesWriter<'r>, StoreError> {
+    let request = LeaseRequest {
+        series_name,
+        holder: this_holder(purpose.user),
+        purpose: purpose.name,
+        now: now(),
+        is_dead: &is_dead,
+        take_over: purpose.take_over,
+        reserve: purpose.reserve,
+    };
+    let writer = SeriesWriter::acquire(repository, &request)?;
+    if let Some(lease) = &writer.taken_over {
+        let holder = lease.holder.to_string();
+        observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });
+    }
+    Ok(writer)
+}
+
 /// This process. The host is the machine's own name, whatever name the snapshot is recorded under: it is for finding the process.
-pub(crate) fn this_holder(user: &str) -> LeaseHolder {
+fn this_holder(user: &str) -> LeaseHolder {
     let pid = std::process::id();
     LeaseHolder {
         host: machine_name(),
@@ -22,7 +65,7 @@ pub(crate) fn this_holder(user: &str) -> LeaseHolder {
 }
 
 /// Whether the process that took a lease is known to be gone.
-pub(crate) fn is_dead(holder: &LeaseHolder) -> bool {
+fn is_dead(holder: &LeaseHolder) -> bool {
     let here = boot();
     let ([machine_here, boot_here, space_here], [machine, boot, space]) = (parts(&here), parts(&holder.boot));
     if holder.host != machine_name() || boot_here.is_empty() || boot.is_empty() {

@@ -3,6 +3,7 @@
 
 pub mod backup;
 pub mod browse;
+mod cache_file;
 pub mod check;
 mod chunks;
 pub mod cost;

@@ -26,28 +26,41 @@ impl Lifecycle {
 /// # Complexity
 /// One pass over the manifest's differences for each row that `numbers` have.
 pub(crate) fn lifecycles(manifest: &Manifest, numbers: &RoaringTreemap) -> HashMap<u64, Lifecycle> {
-    along(manifest.differences(), numbers)
+    let mut found = HashMap::new();
+    along(manifest.differences(), numbers, |number, lifecycle| {
+        found.insert(number, lifecycle);
+    });
+    found
 }
 
-/// The same of those that the catalog of any live snapshot refers to, as long as they do.
-pub(crate) fn direct_lifecycles(manifest: &Manifest, numbers: &RoaringTreemap) -> HashMap<u64, Lifecycle> {
-    along(manifest.direct_differences(), numbers)
+/// In which stretches of the series `numbers` are in sets that change by these steps: what was added, what was removed. There are several
+/// of what was away for a while.
+///
+/// # Complexity
+/// As [`lifecycles`].
+pub(crate) fn stretches<'d>(
+    steps: impl ExactSizeIterator<Item = (&'d RoaringTreemap, &'d RoaringTreemap)>,
+    numbers: &RoaringTreemap,
+) -> HashMap<u64, Vec<Lifecycle>> {
+    let mut found: HashMap<u64, Vec<Lifecycle>> = HashMap::new();
+    along(steps, numbers, |number, stretch| found.entry(number).or_default().push(stretch));
+    found
 }
 
 fn along<'d>(
-    differences: impl ExactSizeIterator<Item = (&'d RoaringTreemap, &'d RoaringTreemap)>,
+    steps: impl ExactSizeIterator<Item = (&'d RoaringTreemap, &'d RoaringTreemap)>,
     numbers: &RoaringTreemap,
-) -> HashMap<u64, Lifecycle> {
-    let mut found = HashMap::new();
+    mut found: impl FnMut(u64, Lifecycle),
+) {
     let mut living: Vec<(usize, RoaringTreemap)> = Vec::new();
-    let last = differences.len().saturating_sub(1);
-    for (position, (added, removed)) in differences.enumerate() {
+    let last = steps.len().saturating_sub(1);
+    for (position, (added, removed)) in steps.enumerate() {
         for (row, of_row) in &mut living {
             let gone = &*of_row & removed;
             if !gone.is_empty() {
                 *of_row -= &gone;
-                let lifecycle = Lifecycle { row: *row, column: position - 1 };
-                found.extend(gone.iter().map(|number| (number, lifecycle)));
+                let lifecycle = Lifecycle { row: *row, column: position.saturating_sub(1) };
+                gone.iter().for_each(|number| found(number, lifecycle));
             }
         }
         living.retain(|(_, of_row)| !of_row.is_empty());
@@ -57,35 +70,21 @@ fn along<'d>(
         }
     }
     for (row, of_row) in living {
-        found.extend(of_row.iter().map(|number| (number, Lifecycle { row, column: last })));
+        of_row.iter().for_each(|number| found(number, Lifecycle { row, column: last }));
     }
-    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use siltstone_store::SeriesId;
-    use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
-    use siltstone_store::{ChunkNumber, SnapshotId, Time};
+    use crate::chunks::testing::add_snapshot;
+    use siltstone_store::manifest::Snapshot;
+    use siltstone_store::{SeriesId, SnapshotId};
 
     fn manifest(necessary: &[&[u64]]) -> Manifest {
         let mut manifest = Manifest::new(SeriesId([0; 16]), "series");
-        for (at, numbers) in (0u8..).zip(necessary) {
-            let snapshot = Snapshot {
-                id: SnapshotId([at; 32]),
-                time: Time::default(),
-                host: String::new(),
-                user: String::new(),
-                paths: Vec::new(),
-                tags: Vec::new(),
-                description: None,
-                program: String::new(),
-                root: ChunkNumber::METADATA_FIRST,
-                statistics: SnapshotStatistics::default(),
-            };
-            let numbers = numbers.iter().copied().collect();
-            manifest.push_snapshot(snapshot, &numbers, &numbers);
+        for numbers in necessary {
+            add_snapshot(&mut manifest, numbers.iter().copied());
         }
         manifest
     }
@@ -106,8 +105,22 @@ mod tests {
         let snapshot = Snapshot { id: SnapshotId([9; 32]), ..manifest.snapshots()[0].clone() };
         manifest.push_snapshot(snapshot, &[3].into_iter().collect(), &[2, 3].into_iter().collect());
         let numbers = (0..20).collect();
-        let columns = |found: HashMap<u64, Lifecycle>| [1, 2, 3].map(|number| found.get(&number).map(|of| of.column));
-        assert_eq!(columns(lifecycles(&manifest, &numbers)), [0, 2, 2].map(Some));
-        assert_eq!(columns(direct_lifecycles(&manifest, &numbers)), [0, 1, 2].map(Some));
+        let found = lifecycles(&manifest, &numbers);
+        let columns = [1, 2, 3].map(|number| found.get(&number).map(|of| of.column));
+        assert_eq!(columns, [0, 2, 2].map(Some));
+        let found = stretches(manifest.direct_differences(), &numbers);
+        let columns = [1, 2, 3].map(|number| found[&number].iter().map(|of| of.column).collect::<Vec<_>>());
+        assert_eq!(columns, [vec![0], vec![1], vec![2]]);
+    }
+
+    #[test]
+    fn what_was_away_for_a_while_has_one_lifecycle_and_two_stretches() {
+        let manifest = manifest(&[&[1, 2], &[2], &[2, 3], &[1, 3]]);
+        let found = lifecycles(&manifest, &(0..20).collect());
+        let of = |number: u64| found.get(&number).map(|found| (found.row, found.column));
+        assert_eq!([1, 2, 3].map(of), [(0, 3), (0, 2), (2, 3)].map(Some));
+        let found = stretches(manifest.direct_differences(), &(0..20).collect());
+        let of = |number: u64| found[&number].iter().map(|found| (found.row, found.column)).collect::<Vec<_>>();
+        assert_eq!([1, 2, 3].map(of), [vec![(0, 0), (3, 3)], vec![(0, 2)], vec![(2, 3)]]);
     }
 }

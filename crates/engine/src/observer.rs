@@ -90,6 +90,13 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// Migration leaves something as it is because it is missing or damaged; the rest is settled. Told once in a run.
+    PassedOver {
+        /// A container's object name, or what else.
+        object: String,
+        /// Why.
+        reason: String,
+    },
     /// A container vanished under a reader (a concurrent forget): the manifest was read again.
     Replanned,
 }

@@ -5,6 +5,7 @@
 //! pipeline that is parallel, ordered and bounded at once, with no reorder buffer: the channel's length is the memory bound.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use std::collections::VecDeque;
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// The promise of a result. Waiting gives `None` if the worker went away (a panic, which the scope then reports).
@@ -69,6 +70,29 @@ impl<'env, S> Pool<'env, S> {
     }
 }
 
+impl<'env, S> Pool<'env, S> {
+    /// Runs `work` on one item after the other, at most `ahead` before its result is asked for; gives the results in order, `None` for
+    /// one whose worker went away.
+    pub(crate) fn in_order<T: Send + 'env, R: Send + 'env>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        ahead: usize,
+        work: impl Fn(&mut S, T) -> R + Clone + Send + 'env,
+    ) -> impl Iterator<Item = Option<R>> {
+        let mut items = items.into_iter();
+        let mut waiting = VecDeque::new();
+        std::iter::from_fn(move || {
+            while waiting.len() < ahead.max(1)
+                && let Some(item) = items.next()
+            {
+                let work = work.clone();
+                waiting.push_back(self.submit(move |state| work(state, item)));
+            }
+            waiting.pop_front().map(Ticket::wait)
+        })
+    }
+}
+
 /// Spawns a scoped thread with a name that shows in debuggers and profiles.
 ///
 /// # Panics
@@ -89,6 +113,24 @@ pub(crate) fn cores() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn items_are_worked_on_ahead_of_their_results_but_not_far() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let begun = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let pool = Pool::start(scope, "test", 3, 4, || ());
+            let results = pool.in_order(0..100usize, 5, |(), n| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                n * n
+            });
+            for (n, result) in results.enumerate() {
+                assert_eq!(result, Some(n * n));
+                assert!(begun.load(Ordering::Relaxed) <= n + 5);
+            }
+        });
+        assert_eq!(begun.into_inner(), 100);
+    }
 
     #[test]
     fn tickets_give_results_in_the_order_they_are_waited_for() {

@@ -1,12 +1,12 @@
 //! Ending leases that interrupted writers left. Backup and forget take over from a dead holder by themselves; this serves the holder
 //! whose death cannot be seen from here, and the user who wants a clean repository now.
 
-use crate::EngineError;
-use crate::lease::{is_dead, now, this_holder};
+use crate::lease::{Purpose, acquire, now};
+use crate::{EngineError, Silent};
 use siltstone_store::StoreError;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter};
+use siltstone_store::series::ReserveUse;
 
 /// How to unlock.
 #[derive(Clone, Debug)]
@@ -36,16 +36,9 @@ pub fn unlock(repository: &Repository, options: &UnlockOptions) -> Result<u64, E
 
 /// Whether the lease was ended; a holder that may live keeps it.
 fn end_lease(repository: &Repository, series_name: &str, options: &UnlockOptions) -> Result<bool, EngineError> {
-    let request = LeaseRequest {
-        series_name,
-        holder: this_holder(&options.user),
-        purpose: "unlock",
-        now: now(),
-        is_dead: &is_dead,
-        take_over: options.take_over,
-        reserve: ReserveUse::Spend,
-    };
-    match SeriesWriter::acquire(repository, &request) {
+    let (user, take_over) = (options.user.as_str(), options.take_over);
+    let purpose = Purpose { name: "unlock", user, take_over, reserve: ReserveUse::Spend };
+    match acquire(repository, series_name, &purpose, &Silent) {
         Ok(writer) => {
             writer.abandon(now())?;
             Ok(true)

@@ -30,6 +30,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// As [`Sandbox::options`] has it.
+const MEMORY: u64 = 256 << 20;
 /// Cases of an ordinary run.
 const CASES: u32 = 40;
 
@@ -49,7 +51,7 @@ fn try_listed(
 }
 
 fn list(text: impl AsRef<[u8]>) -> ChangedList {
-    let mut list = ChangedList::new();
+    let mut list = ChangedList::new(MEMORY);
     list.add_lines("the list", text.as_ref()).expect("a list");
     list
 }
@@ -444,9 +446,9 @@ fn hostile_lists_do_no_harm() {
 }
 
 fn journal_list(journal: &Journal) -> ChangedList {
-    let mut list = ChangedList::new();
-    list.add_lines("the journal", &journal.lines).expect("lines");
-    list.add_raw("the journal", &journal.raw).expect("names");
+    let mut list = ChangedList::new(MEMORY);
+    list.add_lines("the journal", &journal.lines[..]).expect("lines");
+    list.add_raw("the journal", &journal.raw[..]).expect("names");
     list
 }
 

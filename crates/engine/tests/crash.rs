@@ -10,7 +10,7 @@ mod common;
 use common::faults::{Found, at_every_write, copy, writes_of};
 use common::scene::Scene;
 use common::{PASSWORD, writer};
-use siltstone_engine::backup::BackupOptions;
+use siltstone_engine::backup::{self, BackupOptions, BackupSummary, ChangedList, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::ForgetOptions;
@@ -21,6 +21,7 @@ use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, SimulatedDisk, Storage};
 use siltstone_store::{SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// Options of a run whose predecessor may not have ended peacefully; it was this very process, so it does not count as dead.
@@ -49,15 +50,20 @@ fn assert_recovers(scene: &Scene, disk: &SimulatedDisk, story: &str) {
 }
 
 fn examine_backup(scene: &Scene, found: &Found<'_, Result<SnapshotId, EngineError>>) {
+    examine_snapshots(scene, found);
+    if found.recover {
+        assert_recovers(scene, &found.disk, &found.story);
+    }
+}
+
+/// Nothing that was committed before is gone, and what the run says of its own snapshot is true.
+fn examine_snapshots(scene: &Scene, found: &Found<'_, Result<SnapshotId, EngineError>>) {
     let ids = scene.assert_sound(&found.disk, &found.story);
     let new: Vec<_> = ids.iter().filter(|id| !scene.trees.contains_key(id)).collect();
     assert_eq!(ids.len() - new.len(), scene.trees.len(), "a committed snapshot is gone after {}", found.story);
     assert!(new.len() <= 1, "{}", found.story);
     if let Ok(id) = found.result {
         assert_eq!(new, [id], "a backup that ended well is there after {}", found.story);
-    }
-    if found.recover {
-        assert_recovers(scene, &found.disk, &found.story);
     }
 }
 
@@ -90,6 +96,103 @@ fn a_backup_against_old_chunks_hit_at_any_write_costs_no_committed_snapshot() {
         Ok(summary.snapshot.expect("a backup that ends well makes a snapshot"))
     };
     at_every_write(&scene.disk, try_backup, |found| examine_backup(&scene, found));
+}
+
+/// A backup of what is listed; entries are paths in the source, with what follows them.
+fn try_listed(scene: &Scene, disk: &SimulatedDisk, entries: &[&str]) -> Result<BackupSummary, EngineError> {
+    let options = BackupOptions { take_over: true, ..scene.sandbox.options() };
+    let mut list = ChangedList::new(options.memory_bytes);
+    for entry in entries {
+        list.add_lines("the list", scene.sandbox.source().join(entry).as_os_str().as_bytes())?;
+    }
+    let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
+    let source = Source::Changes { paths: vec![scene.sandbox.source()], list: Arc::new(list) };
+    backup::backup(&repository, source, &options, &Silent)
+}
+
+#[test]
+fn a_backup_of_a_list_hit_at_any_write_costs_no_snapshot_and_can_be_repeated() {
+    let scene = Scene::with_two_snapshots();
+    for entries in [&["edited", "changed", "added"][..], &["edited\t20000\t4", "changed\t0\t60000", "added"]] {
+        let run = |disk: &SimulatedDisk| {
+            let summary = try_listed(&scene, disk, entries)?;
+            Ok(summary.snapshot.expect("a backup that ends well makes a snapshot"))
+        };
+        let changed = try_listed(&scene, &copy(&scene.disk), entries).expect("a backup").statistics;
+        assert_eq!((changed.files_changed, changed.files_new), (2, 1), "{changed:?}");
+        assert!(writes_of(&scene.disk, run) >= 7, "lease, two containers, barrier, commit, tidying");
+        at_every_write(&scene.disk, run, |found| {
+            examine_snapshots(&scene, found);
+            if !found.recover {
+                return;
+            }
+            let (disk, story) = (&found.disk, &found.story);
+            let again = run(disk).unwrap_or_else(|error| panic!("the list again: {error} after {story}"));
+            assert!(scene.assert_sound(disk, story).contains(&again), "after {story}");
+            let orphans = scene.sandbox.at(disk.clone()).check(ReadData::None).orphans;
+            assert_eq!(orphans, 0, "after {story}");
+            let read = scene.sandbox.at(disk.clone()).try_backup(&backup_options(&scene)).expect("a full backup");
+            assert_eq!(read.statistics.chunks_new, 0, "the list told all after {story}");
+        });
+    }
+}
+
+/// A scene of three snapshots, the second of which lacks what the first and the source have.
+fn there_and_away() -> Scene {
+    let mut scene = Scene::new();
+    scene.sandbox.write("kept", &common::noise(1, 60_000));
+    scene.sandbox.write("mounted/one", &common::noise(2, 60_000));
+    scene.sandbox.write("mounted/two", &common::noise(3, 60_000));
+    scene.backup();
+    scene.sandbox.remove("mounted");
+    scene.backup();
+    scene.sandbox.write("added", &common::noise(4, 20_000));
+    scene.sandbox.write("mounted/one", &common::noise(2, 60_000));
+    scene
+}
+
+#[test]
+fn a_backup_that_takes_chunks_back_hit_at_any_write_costs_no_committed_snapshot() {
+    let scene = there_and_away();
+    let try_backup = |disk: &SimulatedDisk, migrate_threshold: f64| {
+        let options = BackupOptions { migrate_threshold, ..backup_options(&scene) };
+        let summary = scene.sandbox.at(disk.clone()).try_backup(&options)?;
+        assert!(summary.taken_back.chunks > 0);
+        Ok((summary.snapshot.expect("a backup that ends well makes a snapshot"), summary.migration))
+    };
+    for threshold in [0.0, 0.25, 1.0] {
+        let (_, migrated) = try_backup(&copy(&scene.disk), threshold).expect("a backup");
+        assert_eq!(migrated.bytes_written > 0, threshold < 1.0, "half of a container came back: {migrated:?}");
+        let run = |disk: &SimulatedDisk| try_backup(disk, threshold).map(|(id, _)| id);
+        at_every_write(&scene.disk, run, |found| examine_backup(&scene, found));
+    }
+}
+
+/// What is left of a hull when the snapshots at both ends of it are forgotten.
+#[test]
+fn drawing_hulls_in_hit_at_any_write_costs_no_snapshot() {
+    let mut scene = there_and_away();
+    scene.backup();
+    let gone = [scene.ids.remove(0), scene.ids.remove(1)];
+    scene.sandbox.forget(&gone, false);
+    scene.trees.retain(|id, _| !gone.contains(id));
+    let options = MigrateOptions { take_over: true, ..scene.sandbox.migrate_options() };
+    let settle = |disk: &SimulatedDisk| {
+        let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
+        migrate::maintain(&repository, &options, &Silent)
+    };
+    let done = settle(&copy(&scene.disk)).expect("maintenance");
+    assert!(done.bytes_deleted > 60_000, "{done:?}");
+    at_every_write(&scene.disk, settle, |found| {
+        let ids = scene.assert_sound(&found.disk, &found.story);
+        assert_eq!(ids, scene.ids.iter().copied().collect(), "{}", found.story);
+        if found.recover {
+            settle(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+            assert_eq!(scene.assert_sound(&found.disk, &found.story), ids);
+            assert!(found.disk.used_bytes() + 60_000 < scene.disk.used_bytes(), "{}", found.story);
+            assert_recovers(&scene, &found.disk, &found.story);
+        }
+    });
 }
 
 #[test]

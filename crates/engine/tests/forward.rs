@@ -5,7 +5,7 @@ mod common;
 
 use common::log::Log;
 use common::{Sandbox, noise, tree};
-use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
+use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source, TakenBack};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::{Notice, Observer, Silent};
@@ -225,21 +225,23 @@ fn the_policy_may_change_from_one_backup_to_the_next() {
     history.assert_sound();
 }
 
-/// Content that comes back after a while: as a base it was needed all the time.
+/// Content that comes back after a while, with an edit: under the papers' policy it is like what the last snapshot needs, no more.
 #[test]
-fn what_comes_back_is_found_by_its_likeness() {
-    let deltas = Deltas::Forward { depth: 2 };
-    let mut history = History::new();
-    history.edit(EDITS);
-    history.back_up(deltas);
-    let first = history.content.clone();
-    history.edit(EDITS);
-    history.back_up(deltas);
-    history.content = first;
-    history.edit(0);
-    let summary = history.back_up(deltas);
-    assert!(summary.deltas.kept > 0);
-    history.assert_sound();
+fn what_comes_back_is_used_again_and_what_resembles_it_is_a_delta() {
+    for deltas in [Deltas::Forward { depth: 2 }, Deltas::Paper] {
+        let mut history = History::new();
+        history.edit(EDITS);
+        history.back_up(deltas);
+        let first = history.content.clone();
+        history.edit(EDITS);
+        assert_eq!(history.back_up(deltas).taken_back, TakenBack::default());
+        history.content = first;
+        history.edit(2);
+        let summary = history.back_up(deltas);
+        assert!(summary.deltas.kept > 0, "{deltas:?}");
+        assert_eq!(summary.taken_back.chunks > 0, deltas != Deltas::Paper, "{deltas:?}: {:?}", summary.taken_back);
+        history.assert_sound();
+    }
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub(super) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, Cli
     let takes_stdin = arguments.stream.takes_stdin() || arguments.lists.take_stdin() || arguments.changes.take_stdin();
     let paths =
         if arguments.stream.is_given() { Vec::new() } else { source_paths(&arguments.paths, &arguments.lists)? };
-    let changed = arguments.changes.read(&arguments.lists)?;
+    let changed = arguments.changes.read(&arguments.lists, context.options.memory.0)?;
     let repository = if takes_stdin { open_keeping_stdin(context)? } else { open(context)? };
     let reader = arguments.stream.is_given().then(|| stream(&arguments.stream, &arguments.paths)).transpose()?;
 
@@ -266,7 +266,7 @@ impl<'a> SummaryMessage<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use siltstone_engine::backup::DeltaCounts;
+    use siltstone_engine::backup::{DeltaCounts, TakenBack};
     use siltstone_engine::migrate::MigrateSummary;
     use siltstone_store::SnapshotId;
     use siltstone_store::manifest::SnapshotStatistics;
@@ -289,6 +289,7 @@ mod tests {
             series: "host:/source".into(),
             statistics,
             deltas: DeltaCounts { kept: 5, rejected: 4, skipped: 3 },
+            taken_back: TakenBack::default(),
             migration: MigrateSummary { deltas_kept: 20, deltas_rejected: 10, ..MigrateSummary::default() },
             missing_sources: 0,
         }

@@ -1,6 +1,6 @@
 //! Lists of what changed, for `silt backup --changed-list`.
 
-use super::sources::{ListArgs, read_list};
+use super::sources::{ListArgs, open_list};
 use crate::error::CliError;
 use clap::Args;
 use siltstone_engine::backup::ChangedList;
@@ -38,11 +38,11 @@ impl ChangeArgs {
         self.changed_list.iter().chain(&self.changed_list_raw)
     }
 
-    /// The lists given as one, if any is.
+    /// The lists given as one, if any is, for a backup within so much memory.
     ///
     /// # Errors
-    /// A list that cannot be read or is not understood; standard input wanted twice.
-    pub(super) fn read(&self, lists: &ListArgs) -> Result<Option<Arc<ChangedList>>, CliError> {
+    /// A list that cannot be read, is not understood or too large; standard input wanted twice.
+    pub(super) fn read(&self, lists: &ListArgs, memory_bytes: u64) -> Result<Option<Arc<ChangedList>>, CliError> {
         let from_stdin = self.all().filter(|list| list.as_os_str() == "-").count();
         if from_stdin > 1 || (from_stdin == 1 && lists.take_stdin()) {
             // Whoever comes second finds it empty, and an empty list says that nothing changed.
@@ -51,12 +51,12 @@ impl ChangeArgs {
         if self.all().next().is_none() {
             return Ok(None);
         }
-        let mut list = ChangedList::new();
+        let mut list = ChangedList::new(memory_bytes);
         for path in &self.changed_list {
-            list.add_lines(&shown(path), &read_list(path)?)?;
+            list.add_lines(&shown(path), open_list(path)?)?;
         }
         for path in &self.changed_list_raw {
-            list.add_raw(&shown(path), &read_list(path)?)?;
+            list.add_raw(&shown(path), open_list(path)?)?;
         }
         Ok(Some(Arc::new(list)))
     }

@@ -24,6 +24,7 @@ pub(crate) struct MaintainArgs {
 struct SummaryMessage {
     message_type: &'static str,
     snapshots_settled: u64,
+    containers_passed_over: u64,
     bytes_migrated: u64,
     bytes_deleted: u64,
     containers_written: u64,
@@ -49,7 +50,7 @@ pub(super) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
     let problems = progress.counts().problems;
     progress.end();
     report(context, &summary)?;
-    Ok(if problems == 0 { Done::Whole } else { Done::InPart })
+    Ok(if problems == 0 && summary.passed_over == 0 { Done::Whole } else { Done::InPart })
 }
 
 fn report(context: &Context, summary: &MigrateSummary) -> Result<(), CliError> {
@@ -57,6 +58,7 @@ fn report(context: &Context, summary: &MigrateSummary) -> Result<(), CliError> {
         return context.output.json(&SummaryMessage {
             message_type: "summary",
             snapshots_settled: summary.settled,
+            containers_passed_over: summary.passed_over,
             bytes_migrated: summary.bytes_written,
             bytes_deleted: summary.bytes_deleted,
             containers_written: summary.containers_written,
@@ -79,7 +81,13 @@ fn text(summary: &MigrateSummary) -> String {
         0 => String::new(),
         squeezed => format!(", {squeezed} chunks squeezed out that only deltas needed"),
     };
-    format!("settled {settled} snapshots: wrote {wrote}, deleted {deleted}, {deltas_kept} chunks as deltas{squeezed}")
+    let passed_over = match summary.passed_over {
+        0 => String::new(),
+        passed_over => format!("; {passed_over} containers could not be read and stay as they are"),
+    };
+    format!(
+        "settled {settled} snapshots: wrote {wrote}, deleted {deleted}, {deltas_kept} chunks as deltas{squeezed}{passed_over}"
+    )
 }
 
 #[cfg(test)]

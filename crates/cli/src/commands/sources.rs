@@ -6,7 +6,7 @@ use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -92,16 +92,23 @@ pub(super) fn source_paths(given: &[OsString], lists: &ListArgs) -> Result<Vec<P
 ///
 /// # Errors
 /// [`CliError::ListFile`].
-pub(super) fn read_list(path: &Path) -> Result<Vec<u8>, CliError> {
-    let read = || {
-        if path.as_os_str() != "-" {
-            return std::fs::read(path);
-        }
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    read().map_err(|source| CliError::ListFile { path: path.to_owned(), source })
+fn read_list(path: &Path) -> Result<Vec<u8>, CliError> {
+    let mut bytes = Vec::new();
+    let read = open_list(path)?.read_to_end(&mut bytes);
+    read.map_err(|source| CliError::ListFile { path: path.to_owned(), source })?;
+    Ok(bytes)
+}
+
+/// A list, to be read piece by piece; `-` is standard input.
+///
+/// # Errors
+/// [`CliError::ListFile`].
+pub(super) fn open_list(path: &Path) -> Result<Box<dyn BufRead>, CliError> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let file = File::open(path).map_err(|source| CliError::ListFile { path: path.to_owned(), source })?;
+    Ok(Box::new(BufReader::new(file)))
 }
 
 /// Lines without surrounding blanks, empty ones and comments left out.

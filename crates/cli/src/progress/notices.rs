@@ -66,6 +66,13 @@ pub(super) fn describe(notice: &Notice) -> Words {
                 "the snapshot is saved, but what it superseded is not moved yet ({reason}); 'silt maintain' tries again"
             ),
         ),
+        Notice::PassedOver { object, reason } => warning(
+            "passed_over",
+            format!(
+                "{object} stays as it is, not moved to where it belongs: {reason}; 'silt check' tells what is hit: put the object back from a \
+                 copy of the repository, or forget the snapshots that need it"
+            ),
+        ),
         Notice::Replanned => {
             detail("replanned", "the repository changed under way; the plan was made again".to_owned())
         }

@@ -1,6 +1,8 @@
 //! The stage that decides: every chunk in stream order is known or new, gets its number, goes into a region; every entry into the
 //! catalog. It runs on one thread, so numbers and catalogs do not depend on how many others there are.
 
+use super::TakenBack;
+use super::older::{Leftover, Older};
 use super::regions::Regions;
 use super::select::Segments;
 use crate::EngineError;
@@ -64,6 +66,8 @@ pub(super) struct Unusable {
 pub(super) struct ChunkStore<'a, 'env> {
     keys: &'a RepositoryKeys,
     index: FingerprintIndex,
+    /// What is asked where the index knows nothing.
+    older: Option<Older<'a>>,
     unusable: &'a Unusable,
     /// The first number that this run gives to a catalog piece.
     metadata_from: ChunkNumber,
@@ -86,11 +90,14 @@ pub(super) struct Account {
     pub(super) data_plain_bytes: u64,
     /// Bytes of new catalog pieces.
     pub(super) metadata_plain_bytes: u64,
+    /// Chunks of both kinds that the last snapshot lacked, but an older one had.
+    pub(super) taken_back: TakenBack,
 }
 
 /// What a [`ChunkStore`] leaves behind once all is handed on.
 pub(super) struct Assembled {
     pub(super) index: FingerprintIndex,
+    pub(super) older: Option<Leftover>,
     pub(super) necessary: RoaringTreemap,
     pub(super) next_data: ChunkNumber,
     pub(super) next_metadata: ChunkNumber,
@@ -100,7 +107,7 @@ pub(super) struct Assembled {
 impl<'a, 'env> ChunkStore<'a, 'env> {
     pub(super) fn new(
         keys: &'a RepositoryKeys,
-        index: FingerprintIndex,
+        (index, older): (FingerprintIndex, Option<Older<'a>>),
         unusable: &'a Unusable,
         next: (ChunkNumber, ChunkNumber),
         outlet: Outlet<'env>,
@@ -108,6 +115,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         Self {
             keys,
             index,
+            older,
             unusable,
             metadata_from: next.1,
             next_data: next.0,
@@ -121,7 +129,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
 
     /// The number of a chunk of the current file: the known one, or a new one, the bytes then being stored.
     pub(super) fn data_chunk(&mut self, fingerprint: Fingerprint, bytes: &[u8]) -> Result<ChunkNumber, EngineError> {
-        let number = match self.known(&fingerprint)? {
+        let number = match self.known(&fingerprint, bytes)? {
             Some(number) => number,
             None => {
                 let number = self.next_data;
@@ -160,9 +168,19 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         self.necessary.insert_range(range);
     }
 
-    fn known(&self, fingerprint: &Fingerprint) -> Result<Option<ChunkNumber>, EngineError> {
-        let found = self.index.get(fingerprint)?;
-        Ok(found.filter(|number| !self.is_unusable(*number)))
+    fn known(&mut self, fingerprint: &Fingerprint, bytes: &[u8]) -> Result<Option<ChunkNumber>, EngineError> {
+        let found = self.index.get(fingerprint)?.filter(|number| !self.is_unusable(*number));
+        if found.is_some() {
+            return Ok(found);
+        }
+        let older = self.older.as_mut().and_then(|older| older.find(fingerprint));
+        let Some(number) = older.filter(|number| !self.is_unusable(*number)) else {
+            return Ok(None);
+        };
+        self.index.insert(*fingerprint, number)?;
+        self.account.taken_back.chunks += 1;
+        self.account.taken_back.plain_bytes += bytes.len() as u64;
+        Ok(Some(number))
     }
 
     fn is_unusable(&self, number: ChunkNumber) -> bool {
@@ -177,6 +195,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         self.outlet.finish()?;
         Ok(Assembled {
             index: self.index,
+            older: self.older.map(Older::finish),
             necessary: self.necessary,
             next_data: self.next_data,
             next_metadata: self.next_metadata,
@@ -188,7 +207,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
 impl MetadataSink for ChunkStore<'_, '_> {
     fn store(&mut self, bytes: &[u8]) -> Result<ChunkNumber, StoreError> {
         let fingerprint = self.keys.metadata_fingerprint(bytes);
-        let number = match self.known(&fingerprint).map_err(local)? {
+        let number = match self.known(&fingerprint, bytes).map_err(local)? {
             Some(number) => number,
             None => {
                 let number = self.next_metadata;

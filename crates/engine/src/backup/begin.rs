@@ -2,6 +2,7 @@
 
 use super::assemble::Unusable;
 use super::commit::{Cache, likes_identity, open_index};
+use super::older::Older;
 use super::select::{Draft, Known, Origin};
 use super::stages::{Flow, Selection, Stages};
 use super::{FIXED_MEMORY_BYTES, Source, Task};
@@ -18,6 +19,8 @@ use std::sync::Arc;
 
 /// The sketches of new chunks take a quarter of the index's memory.
 const LIKES_OF_INDEX_MEMORY: u64 = 4;
+/// The index of older chunks takes this part of the index's memory; what does not fit lies in files.
+const OLDER_OF_INDEX_MEMORY: u64 = 16;
 /// Selecting takes half of what the index would have, up to this.
 const SELECTION_BYTES_MAX: u64 = 160 << 20;
 /// Indexes of containers kept open for reading bases; one takes up to about 0.7 MB, mostly far less.
@@ -41,16 +44,23 @@ impl<'t> Task<'t> {
         let spill = Cache::spill_dir(self.options.cache.as_deref(), self.repository);
         let cache = self.options.cache.as_deref().map(|folder| Cache::new(folder, self.repository, manifest.series));
         let Memory { index_bytes, likes_bytes, selection_bytes } = self.memory(manifest);
+        let reaches_back = self.options.deltas.reaches_back() && manifest.snapshots().len() > 1;
+        let older_bytes = if reaches_back { index_bytes / OLDER_OF_INDEX_MEMORY } else { 0 };
         let index = open_index(
             self.repository,
             manifest,
             cache.as_ref(),
             &chunks,
             &mut lost,
-            index_bytes,
+            index_bytes - older_bytes,
             spill.as_ref(),
             self.observer,
         )?;
+        let older = reaches_back.then(|| {
+            let room = (older_bytes, spill.as_path());
+            Older::open(self.repository, manifest, cache.as_ref(), &chunks, &lost, room, self.observer)
+        });
+        let older = older.transpose()?;
         let mut selection = match self.options.deltas.forward() {
             Some(forward) => {
                 let bytes = (selection_bytes, likes_bytes);
@@ -63,13 +73,13 @@ impl<'t> Task<'t> {
             self.options.migrate && !manifest.snapshots().is_empty() && self.options.deltas.is_reverse();
         let likes_bytes = is_for_migration.then_some(likes_bytes);
         let stages = Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, likes_bytes };
-        let flow = stages.run(source, index, selection.as_mut())?;
+        let flow = stages.run(source, (index, older), selection.as_mut())?;
         Ok((flow, selection.map(|selection| selection.known)))
     }
 
     /// How the memory is divided.
     fn memory(&self, manifest: &Manifest) -> Memory {
-        let mut bytes = self.options.memory_bytes - FIXED_MEMORY_BYTES;
+        let mut bytes = self.options.memory_bytes - FIXED_MEMORY_BYTES - self.list_bytes;
         let is_first = manifest.snapshots().is_empty();
         let (selects, sketches) = match self.options.deltas {
             Deltas::Off => (false, false),

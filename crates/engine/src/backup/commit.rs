@@ -1,11 +1,12 @@
 //! The end of a backup, and what its beginning needs of the one before: the commit, and the index of known chunks kept on this machine.
 
 use super::assemble::Assembled;
+use super::older::Leftover;
 use super::select::{self, Known, LikesIdentity};
 use super::{Flow, Task};
 use crate::chunks::ChunkSource;
 use crate::delta::closure;
-use crate::index::{CacheIdentity, FingerprintIndex, PreviousRun};
+use crate::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex, IndexError, Runs};
 use crate::lease::now;
 use crate::observer::Notice;
 use crate::{EngineError, Observer};
@@ -17,9 +18,16 @@ use siltstone_store::series::{SeriesWriter, keep_reserve};
 use siltstone_store::{ChunkNumber, SeriesId, SnapshotId};
 use std::path::{Path, PathBuf};
 
+/// Older chunks that are kept in mind for each that the last snapshot refers to.
+const OLDER_OF_LAST: u64 = 2;
+/// So many older chunks are kept in mind in any case: a megabyte and a half.
+const OLDER_LEAST: u64 = 1 << 16;
+
 /// Where a series' index lies on this machine.
 pub(super) struct Cache {
     index: PathBuf,
+    /// The same of chunks that only older snapshots have.
+    pub(super) older: PathBuf,
     /// What the last snapshot's chunks look like.
     pub(super) likes: PathBuf,
     /// The number of the newest manifest seen, as text.
@@ -30,7 +38,7 @@ impl Cache {
     pub(super) fn new(folder: &Path, repository: &Repository, series: SeriesId) -> Self {
         let folder = folder.join(repository.id().to_string());
         let file = |kind: &str| folder.join(format!("{series}.{kind}"));
-        Self { index: file("index"), likes: file("likes"), seen: file("seen") }
+        Self { index: file("index"), older: file("older"), likes: file("likes"), seen: file("seen") }
     }
 
     /// Where the index may put what does not fit in memory: the cache's folder, else the system's for temporary files.
@@ -70,16 +78,16 @@ pub(super) fn open_index(
         cache.notice_rollback(manifest.sequence, observer);
     }
     let Some(last) = manifest.snapshots().last() else {
-        return Ok(FingerprintIndex::open(PreviousRun::empty(), budget_bytes, spill_dir));
+        return Ok(FingerprintIndex::open(CachedRun::empty(), budget_bytes, spill_dir));
     };
-    let identity = CacheIdentity { series: manifest.series, snapshot: last.id };
+    let identity = CacheIdentity { kind: CacheKind::Last, series: manifest.series, snapshot: last.id };
     let key = repository.keys().cache_key();
-    let cached = cache.and_then(|cache| PreviousRun::open(&cache.index, &identity, &key, budget_bytes).ok());
+    let cached = cache.and_then(|cache| CachedRun::open(&cache.index, &identity, &key, budget_bytes).ok());
     if let Some(previous) = cached {
         return Ok(FingerprintIndex::open(previous, budget_bytes, spill_dir));
     }
-    let mut index = FingerprintIndex::open(PreviousRun::empty(), budget_bytes, spill_dir);
-    // Not those that it needs as bases only: a chunk that came back after a while would live in two stretches of the series.
+    let mut index = FingerprintIndex::open(CachedRun::empty(), budget_bytes, spill_dir);
+    // Not those that it needs as bases only: they are asked for where older ones are.
     let needed = manifest.direct(manifest.snapshots().len() - 1) - &*lost;
     for (at, record) in chunks.records().iter().enumerate() {
         let is_needed = record.chunks.iter().any(|run| needed.range_cardinality(run.range()) > 0);
@@ -146,10 +154,10 @@ impl<'t> Task<'t> {
         let _ = keep_reserve(self.repository, writer.stored().object_bytes);
         if let Some(folder) = &options.cache {
             let cache = Cache::new(folder, self.repository, writer.series());
-            let identity = CacheIdentity { series: writer.series(), snapshot: id };
             let key = self.repository.keys().cache_key();
-            let keep = |number: ChunkNumber| flow.assembled.necessary.contains(number.0);
-            if let Err(error) = flow.assembled.index.finish(keep, &cache.index, &identity, &key) {
+            let direct = &flow.assembled.necessary;
+            let runs = (flow.assembled.index.into_runs(), flow.assembled.older);
+            if let Err(error) = self.save_index(&cache, runs, writer.manifest(), direct) {
                 self.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
             }
             let identity = likes_identity(writer.manifest(), id);
@@ -167,29 +175,76 @@ impl<'t> Task<'t> {
         Ok(id)
     }
 
+    /// Keeps what the next backup looks chunks up in: those that the last snapshot refers to, and those that only others need.
+    fn save_index(
+        &self,
+        cache: &Cache,
+        (runs, older): (Runs, Option<Leftover>),
+        manifest: &Manifest,
+        direct: &RoaringTreemap,
+    ) -> Result<(), IndexError> {
+        let Some(last) = manifest.snapshots().last() else { return Ok(()) };
+        let identity = |kind| CacheIdentity { kind, series: manifest.series, snapshot: last.id };
+        let key = self.repository.keys().cache_key();
+        runs.save(|number| direct.contains(number.0), &cache.index, &identity(CacheKind::Last), &key)?;
+        if self.options.deltas.reaches_back() {
+            let mut wanted = last_gone(manifest, direct);
+            let runs = match older {
+                Some(Leftover { runs: older, useless }) => {
+                    wanted -= useless;
+                    runs.followed_by(older)
+                }
+                None => runs,
+            };
+            runs.save(|number| wanted.contains(number.0), &cache.older, &identity(CacheKind::Older), &key)?;
+        }
+        Ok(())
+    }
+
     /// What the snapshot needs: what its catalog refers to, and the bases.
     fn necessary(&self, before: &Manifest, flow: &Flow) -> Result<RoaringTreemap, EngineError> {
         let Assembled { necessary: direct, next_data, next_metadata, .. } = &flow.assembled;
         let mut new = RoaringTreemap::new();
         new.insert_range(before.next_data.0..next_data.0);
         new.insert_range(before.next_metadata.0..next_metadata.0);
-        let mut old = direct - &new;
+        let mut needed = direct.clone();
         if new.is_subset(direct) {
-            old |= &flow.noted.bases;
+            needed |= &flow.noted.bases;
         } else {
             // Of regions with chunks that no entry refers to in the end, the indexes tell which bases are needed.
             let mut written = Manifest::new(before.series, "");
             written.containers.clone_from(&flow.packed.containers);
             let kept = direct & &new;
-            old |= ChunkSource::new(self.repository, &written).bases(&kept)?;
+            needed |= ChunkSource::new(self.repository, &written).bases(&kept)?;
         }
-        let needed = match closure(&ChunkSource::new(self.repository, before), &old) {
+        // New bases are whole.
+        let old = &needed - &new;
+        let closure = match closure(&ChunkSource::new(self.repository, before), &old) {
             // What a damaged index hides must stay: all that was needed by the snapshot before.
             Err(error) if error.is_damage() => old | before.necessary(before.snapshots().len().saturating_sub(1)),
             other => other?,
         };
-        Ok(needed | direct)
+        Ok(closure | needed)
     }
+}
+
+/// The chunks that only older snapshots need, at most about [`OLDER_OF_LAST`] times as many as the last one refers to (`direct`): those that
+/// went last. So the list stays as short as the source, however many snapshots there are.
+fn last_gone(manifest: &Manifest, direct: &RoaringTreemap) -> RoaringTreemap {
+    let older = manifest.live() - direct;
+    let most = (direct.len() * OLDER_OF_LAST).max(OLDER_LEAST);
+    if older.len() <= most {
+        return older;
+    }
+    let mut gone = RoaringTreemap::new();
+    let steps: Vec<_> = manifest.direct_differences().collect();
+    for (_, removed) in steps.into_iter().rev() {
+        if gone.len() >= most {
+            break;
+        }
+        gone |= removed & &older;
+    }
+    gone
 }
 
 pub(super) fn likes_identity(manifest: &Manifest, snapshot: SnapshotId) -> LikesIdentity {

@@ -18,6 +18,7 @@ mod changed;
 mod commit;
 mod entries;
 mod notes;
+mod older;
 mod plan;
 mod read;
 mod regions;
@@ -26,7 +27,7 @@ mod stages;
 
 use crate::delta::{Deltas, Likes};
 use crate::fs::{ExcludeRules, absolute_source};
-use crate::lease::{is_dead, now, this_holder};
+use crate::lease::{Purpose, acquire, now};
 use crate::migrate::{self, MigrateOptions, MigrateSummary};
 use crate::observer::Notice;
 use crate::pack::DrySink;
@@ -37,7 +38,7 @@ use siltstone_chunk::{Chunker, Sizes};
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, lost_containers, newest_manifest};
+use siltstone_store::series::{ReserveUse, SeriesWriter, lost_containers, newest_manifest};
 use siltstone_store::storage::Listing;
 use siltstone_store::{SnapshotId, StoreError, Time};
 use stages::Flow;
@@ -51,6 +52,8 @@ use std::time::Instant;
 const FIXED_MEMORY_BYTES: u64 = 144 << 20;
 /// The least the index can work with.
 const INDEX_MEMORY_BYTES_MIN: u64 = 16 << 20;
+/// The least a backup can work with.
+const MEMORY_BYTES_MIN: u64 = FIXED_MEMORY_BYTES + INDEX_MEMORY_BYTES_MIN;
 /// The averages a new repository may choose: below, the numbers outweigh what is found; above, a chunk outgrows a region.
 pub const CHUNK_BYTES_AVERAGE: RangeInclusive<u64> = 4 << 10..=1 << 20;
 /// What is backed up.
@@ -138,6 +141,15 @@ pub struct DeltaCounts {
     pub skipped: u64,
 }
 
+/// Chunks that the last snapshot lacked, but an older live one had: used again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TakenBack {
+    /// How many, data and metadata.
+    pub chunks: u64,
+    /// Their bytes.
+    pub plain_bytes: u64,
+}
+
 /// What a backup did.
 #[derive(Clone, Debug)]
 pub struct BackupSummary {
@@ -151,6 +163,8 @@ pub struct BackupSummary {
     pub statistics: SnapshotStatistics,
     /// What was encoded against the snapshot before.
     pub deltas: DeltaCounts,
+    /// What snapshots before the one before had.
+    pub taken_back: TakenBack,
     /// What was moved once the snapshot stood.
     pub migration: MigrateSummary,
     /// Sources given that could not be looked at at all; they count as problems too.
@@ -214,20 +228,23 @@ pub fn backup(
     observer: &dyn Observer,
 ) -> Result<BackupSummary, EngineError> {
     let started = Instant::now();
-    let least = FIXED_MEMORY_BYTES + INDEX_MEMORY_BYTES_MIN;
+    let least = MEMORY_BYTES_MIN;
     if options.memory_bytes < least {
         return Err(EngineError::MemoryTooSmall { given_mib: options.memory_bytes >> 20, least_mib: least >> 20 });
     }
     let chunker = open_chunker(repository)?;
     let paths = source_paths(&source)?;
     let series = options.series.clone().unwrap_or_else(|| default_series_name(&options.host, &paths));
+    let mut list_bytes = 0;
     if let Source::Changes { list, .. } = &source {
-        // Before anything is written; the planning stage, which holds the lease, looks again.
-        list.within(&paths)?;
+        // Before anything is written; the planning stage, which holds the lease, looks at the base again.
+        list.check(&paths, options.memory_bytes)?;
+        list_bytes = list.memory_bytes();
         let stored = newest_manifest(repository, repository.keys().series_id(&series))?;
         changed::base(stored.as_ref().map(|stored| &stored.manifest), &series, &paths)?;
     }
-    let task = Task { repository, chunker: chunker.as_ref(), options, observer, started, paths, series: &series };
+    let task =
+        Task { repository, chunker: chunker.as_ref(), options, observer, started, paths, list_bytes, series: &series };
     if options.dry_run {
         return task.dry_run(source);
     }
@@ -306,26 +323,16 @@ struct Task<'t> {
     observer: &'t dyn Observer,
     started: Instant,
     paths: Vec<Vec<u8>>,
+    /// What a list of changes takes of the memory.
+    list_bytes: u64,
     series: &'t str,
 }
 
 impl<'t> Task<'t> {
     fn acquire(&self) -> Result<SeriesWriter<'t>, EngineError> {
-        let request = LeaseRequest {
-            series_name: self.series,
-            holder: this_holder(&self.options.user),
-            purpose: "backup",
-            now: now(),
-            is_dead: &is_dead,
-            take_over: self.options.take_over,
-            reserve: ReserveUse::Keep,
-        };
-        let writer = SeriesWriter::acquire(self.repository, &request)?;
-        if let Some(lease) = &writer.taken_over {
-            let holder = lease.holder.to_string();
-            self.observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });
-        }
-        Ok(writer)
+        let BackupOptions { user, take_over, .. } = self.options;
+        let purpose = Purpose { name: "backup", user, take_over: *take_over, reserve: ReserveUse::Keep };
+        Ok(acquire(self.repository, self.series, &purpose, self.observer)?)
     }
 
     fn dry_run(&self, source: Source) -> Result<BackupSummary, EngineError> {
@@ -418,6 +425,7 @@ impl<'t> Task<'t> {
             series: self.series.to_owned(),
             statistics,
             deltas: flow.noted.deltas,
+            taken_back: account.taken_back,
             migration: MigrateSummary::default(),
             missing_sources: flow.planned.missing_sources,
         }

@@ -6,6 +6,7 @@
 use super::assemble::{Assembled, ChunkStore, Outlet, RegionTicket, Unusable};
 use super::entries::{Entries, Tally};
 use super::notes::{Noted, Notes};
+use super::older::Older;
 use super::plan::{self, Item, Planned, Planner, Step};
 use super::read::{Buffers, FileEnd, ReadStage};
 use super::regions::Regions;
@@ -80,7 +81,7 @@ impl Stages<'_, '_> {
     pub(super) fn run(
         &self,
         source: Source,
-        index: FingerprintIndex,
+        known: (FingerprintIndex, Option<Older<'_>>),
         selection: Option<&mut Selection<'_>>,
     ) -> Result<Flow, EngineError> {
         let workers = cores();
@@ -114,7 +115,7 @@ impl Stages<'_, '_> {
             let next = (self.manifest.next_data, self.manifest.next_metadata);
             let selection = selection.map(|selection| (selection, &order));
             let (outlet, selecting) = self.outlet(scope, selection, encoders, packer_in);
-            let store = ChunkStore::new(keys, index, self.unusable, next, outlet);
+            let store = ChunkStore::new(keys, known, self.unusable, next, outlet);
 
             let list = if let Source::Changes { list, .. } = &source { Some(Arc::clone(list)) } else { None };
             let has_estimate = self.task.options.estimate && list.is_none();

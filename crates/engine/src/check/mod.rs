@@ -3,7 +3,8 @@
 //! ```text
 //! always        key slots open; newest manifests open and agree with themselves; containers are there, in the recorded size,
 //!               with sound indexes; the bases of every region are in some container, and none leads back to it; every catalog can
-//!               be walked; each snapshot's necessary chunks are exactly those it refers to, and their bases
+//!               be walked; each snapshot's necessary chunks are exactly those it refers to, and their bases, and what is so needed
+//!               both before and after it
 //! --read-data   of the chosen containers every byte: header, seals, padding, and each chunk against its fingerprint
 //! ```
 //! Only what a container answers for has to be readable: a superseded copy may hang on bases that are gone.
@@ -12,14 +13,14 @@
 
 mod bases;
 mod data;
+mod snapshots;
 
 use crate::chunks::ChunkSource;
 use crate::parallel::{Pool, Ticket, cores};
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
-use siltstone_store::catalog::CatalogReader;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
-use siltstone_store::manifest::Manifest;
+use siltstone_store::manifest::{Manifest, NecessaryChunks};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName};
 use siltstone_store::{ChunkNumber, ChunkRun, ContainerId, SeriesId, StoreError};
@@ -236,12 +237,16 @@ impl SeriesCheck<'_> {
         report.findings.extend(self.manifest.faults().iter().map(|error| finding(&name, error)));
         report.containers += self.manifest.containers.len() as u64;
         let damage = self.check_containers(report)?;
-        self.add_container_findings(&damage, report);
         let mut lost = RoaringTreemap::new();
         damage.iter().flat_map(|damage| &damage.chunks).for_each(|run| {
             lost.insert_range(run.range());
         });
-        self.check_snapshots(&lost, report)
+        let mut findings = Vec::new();
+        let needs = self.check_snapshots(&lost, &mut findings)?;
+        report.snapshots += self.manifest.snapshots().len() as u64;
+        self.add_container_findings(&damage, &needs, report);
+        report.findings.append(&mut findings);
+        Ok(())
     }
 
     fn is_chosen(&self, at: usize) -> Result<bool, EngineError> {
@@ -324,12 +329,12 @@ impl SeriesCheck<'_> {
         ContainerDamage { object: record.object_name(self.manifest.series).to_string(), error, chunks }
     }
 
-    /// Tells each damage with the snapshots it touches.
-    fn add_container_findings(&self, damage: &[ContainerDamage], report: &mut CheckReport) {
+    /// Tells each damage with the snapshots it touches, going by what each needs itself.
+    fn add_container_findings(&self, damage: &[ContainerDamage], needs: &NecessaryChunks, report: &mut CheckReport) {
         let mut touched = vec![Vec::new(); damage.len()];
         if !damage.is_empty() {
             let snapshots = self.manifest.snapshots();
-            self.manifest.for_each_necessary(|position, necessary| {
+            needs.for_each(|position, necessary| {
                 for (touched, damage) in touched.iter_mut().zip(damage) {
                     let is_touched = damage.chunks.iter().any(|run| necessary.range_cardinality(run.range()) > 0);
                     if is_touched && let Some(snapshot) = snapshots.get(position) {
@@ -343,45 +348,5 @@ impl SeriesCheck<'_> {
             what: damage.error.clone(),
             snapshots,
         }));
-    }
-
-    /// Walks each snapshot's catalog and compares what it refers to with what the manifest says it needs.
-    fn check_snapshots(&self, lost: &RoaringTreemap, report: &mut CheckReport) -> Result<(), EngineError> {
-        let chunks = ChunkSource::new(self.repository, self.manifest);
-        for (position, snapshot) in self.manifest.snapshots().iter().enumerate() {
-            if self.observer.is_cancelled() {
-                return Err(EngineError::Interrupted);
-            }
-            report.snapshots += 1;
-            let mut referred = RoaringTreemap::new();
-            let mut faults = Vec::new();
-            CatalogReader::new(&chunks, snapshot.root).visit_chunks(&mut |step| match step {
-                Ok(run) => {
-                    referred.insert_range(run.range());
-                }
-                Err(error) => faults.push(error),
-            });
-            let necessary = self.manifest.necessary(position);
-            let with_bases = chunks.closure(&referred).unwrap_or_else(|error| {
-                faults.push(error);
-                RoaringTreemap::new()
-            });
-            let complaint = if faults.is_empty() {
-                (with_bases != necessary).then(|| {
-                    let missing = (&with_bases - &necessary).len();
-                    let extra = (&necessary - &with_bases).len();
-                    format!("it needs {missing} chunks, with their bases, that it is not said to need, and not {extra} that it is")
-                })
-            } else {
-                // Damage of the containers has been told; here it is only what else keeps the catalog from being read.
-                let is_known = !lost.is_empty() && !necessary.is_disjoint(lost);
-                (!is_known).then(|| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-            };
-            if let Some(what) = complaint {
-                let id = snapshot.id.short();
-                report.findings.push(Finding { object: format!("snapshot {id}"), what, snapshots: vec![id] });
-            }
-        }
-        Ok(())
     }
 }

@@ -1,9 +1,50 @@
 //! Which chunks are needed for these: their bases, and the bases of those.
 
 use super::{Address, ChunkSource};
+use crate::repack::numbers_of;
 use roaring::RoaringTreemap;
+use siltstone_store::manifest::{Manifest, NecessaryChunks};
 use siltstone_store::{ChunkNumber, StoreError};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What all deltas of a series hang on, out of the indexes, for looking at many sets of chunks.
+#[derive(Debug, Default)]
+pub(crate) struct Hangings {
+    /// Which delta a chunk is part of.
+    delta_of: HashMap<u64, usize>,
+    /// The same chunks.
+    in_deltas: RoaringTreemap,
+    /// The bases of each delta.
+    bases: Vec<Vec<ChunkNumber>>,
+}
+
+impl Hangings {
+    /// The numbers with all their bases, transitively.
+    pub(crate) fn closure(&self, numbers: &RoaringTreemap) -> RoaringTreemap {
+        let mut all = numbers.clone();
+        let mut is_seen = vec![false; self.bases.len()];
+        let mut pending: Vec<u64> = (numbers & &self.in_deltas).iter().collect();
+        while let Some(number) = pending.pop() {
+            let Some(delta) = self.delta_of.get(&number) else { continue };
+            if std::mem::replace(&mut is_seen[*delta], true) {
+                continue;
+            }
+            pending.extend(self.bases[*delta].iter().map(|base| base.0).filter(|base| all.insert(*base)));
+        }
+        all
+    }
+
+    /// What each snapshot of `manifest` needs itself, whatever those around it need.
+    pub(crate) fn needs(&self, manifest: &Manifest) -> NecessaryChunks {
+        let (mut needs, mut before) = (NecessaryChunks::default(), RoaringTreemap::new());
+        manifest.for_each_direct(|_, direct| {
+            let now = self.closure(direct);
+            needs.push_after(&before, &now);
+            before = now;
+        });
+        needs
+    }
+}
 
 impl ChunkSource<'_> {
     /// The numbers with all their bases, transitively: a region that holds one of them needs all of its bases. Reads indexes only,
@@ -41,6 +82,32 @@ impl ChunkSource<'_> {
             }
         }
         Ok(all)
+    }
+
+    /// What all deltas hang on.
+    ///
+    /// # Errors
+    /// What reading the indexes gives.
+    ///
+    /// # Complexity
+    /// Each index of a container with deltas is read once; what they list is in memory, some 40 bytes for each chunk in a delta.
+    pub(crate) fn hangings(&self) -> Result<Hangings, StoreError> {
+        let mut hangings = Hangings::default();
+        for (at, record) in self.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
+            let answered = numbers_of(record);
+            let reader = self.reader(at)?;
+            for entry in reader.index().regions().iter().filter(|entry| !entry.bases.is_empty()) {
+                let chunks =
+                    entry.chunks.iter().map(|chunk| chunk.number.0).filter(|number| answered.contains(*number));
+                let before = hangings.delta_of.len();
+                hangings.delta_of.extend(chunks.map(|number| (number, hangings.bases.len())));
+                if hangings.delta_of.len() > before {
+                    hangings.bases.push(entry.bases.clone());
+                }
+            }
+        }
+        hangings.in_deltas = hangings.delta_of.keys().copied().collect();
+        Ok(hangings)
     }
 
     /// The bases of the regions that hold these numbers, not theirs in turn.

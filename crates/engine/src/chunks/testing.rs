@@ -1,13 +1,13 @@
-//! Containers with region deltas made by hand, for tests.
+//! Containers with region deltas, and snapshots, made by hand, for tests.
 
 use crate::backup::default_chunker;
 use siltstone_store::container::{ContainerBuilder, ContainerKind};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
-use siltstone_store::manifest::Manifest;
+use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::region::{Base, ChunkEntry, EncodedRegion, RegionEncoder};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Recorder, SimulatedDisk, Storage};
-use siltstone_store::{ChunkNumber, ContainerId, SeriesId, Time};
+use siltstone_store::{ChunkNumber, ContainerId, SeriesId, SnapshotId, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -86,6 +86,25 @@ impl Bench {
         self.manifest.containers.push(container.record);
         self.manifest.containers.len() - 1
     }
+}
+
+/// Adds a snapshot that refers to these chunks and needs no others. Its id is its place in every byte.
+pub(crate) fn add_snapshot(manifest: &mut Manifest, numbers: impl IntoIterator<Item = u64>) {
+    let place = u8::try_from(manifest.snapshots().len()).expect("few");
+    let snapshot = Snapshot {
+        id: SnapshotId([place; 32]),
+        time: Time::default(),
+        host: String::new(),
+        user: String::new(),
+        paths: Vec::new(),
+        tags: Vec::new(),
+        description: None,
+        program: String::new(),
+        root: ChunkNumber::METADATA_FIRST,
+        statistics: SnapshotStatistics::default(),
+    };
+    let numbers = numbers.into_iter().collect();
+    manifest.push_snapshot(snapshot, &numbers, &numbers);
 }
 
 /// Bytes that do not compress, the same for the same seed.

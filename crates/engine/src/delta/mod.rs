@@ -1,10 +1,12 @@
 //! Which way deltas point, and how a chunk's likes are found.
 
+mod likes;
+
 use crate::chunks::ChunkSource;
 use crate::repack::numbers_of;
+pub(crate) use likes::Likes;
 use roaring::RoaringTreemap;
-use siltstone_similar::index::{Candidate, Fit, Index};
-use siltstone_similar::sketch::{Shape, Sketch, Sketcher, by_name};
+use siltstone_similar::sketch::{Shape, Sketcher, by_name};
 use siltstone_store::StoreError;
 use siltstone_store::container::ContainerRecord;
 use std::sync::Arc;
@@ -44,6 +46,12 @@ impl Deltas {
         matches!(self, Self::Reverse { .. })
     }
 
+    /// Whether a backup uses chunks again that only snapshots before the last one have. MeGA does not: there, lifecycles are what is in
+    /// successive backups.
+    pub(crate) fn reaches_back(self) -> bool {
+        !matches!(self, Self::Paper)
+    }
+
     /// How a backup encodes new chunks against old ones, if it does.
     pub(crate) fn forward(self) -> Option<Forward> {
         match self {
@@ -79,37 +87,4 @@ pub(crate) fn closure(chunks: &ChunkSource<'_>, numbers: &RoaringTreemap) -> Res
 /// Makes the sketches of chunks.
 pub(crate) fn sketcher() -> Arc<dyn Sketcher> {
     by_name(METHOD, Shape::DEFAULT).map(Arc::from).expect("a method of this name")
-}
-
-/// Chunks by their sketches, in bounded memory: what does not fit is as if nothing resembled it.
-pub(crate) struct Likes {
-    index: Index,
-}
-
-impl Likes {
-    /// An empty index of about so many bytes.
-    pub(crate) fn within(bytes: u64) -> Self {
-        Self::fitting(Fit::Best, Shape::DEFAULT.features(), bytes)
-    }
-
-    /// The same, which finds by super-features, and of those that share one the newest.
-    pub(crate) fn by_super_features(bytes: u64) -> Self {
-        Self::fitting(Fit::First(sketcher().grouping()), Shape::DEFAULT.super_features(), bytes)
-    }
-
-    fn fitting(fit: Fit, keys: usize, bytes: u64) -> Self {
-        let one = Index::new(fit, 1 << 10, keys, 1).memory_bytes() as u64 >> 10;
-        let chunks = usize::try_from(bytes / one.max(1)).unwrap_or(usize::MAX);
-        Self { index: Index::new(fit, chunks.max(1 << 10), keys, 1) }
-    }
-
-    /// Adds a chunk.
-    pub(crate) fn insert(&mut self, number: u64, sketch: &Sketch) {
-        self.index.insert(number, sketch);
-    }
-
-    /// The likest chunks, at most `most`, likest first.
-    pub(crate) fn find(&self, sketch: &Sketch, most: usize) -> Vec<Candidate> {
-        self.index.find_some(sketch, most)
-    }
 }

@@ -11,7 +11,7 @@ pub mod policy;
 mod rewrite;
 
 use crate::fs::{Problem, ProblemKind};
-use crate::lease::{is_dead, now, this_holder};
+use crate::lease::{Purpose, acquire, now};
 use crate::migrate::ghost_bytes;
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
@@ -23,7 +23,7 @@ use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, manifest_object_bytes, newest_manifest};
+use siltstone_store::series::{ReserveUse, SeriesWriter, manifest_object_bytes, newest_manifest};
 use siltstone_store::storage::{Listing, ObjectName};
 use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -181,7 +181,9 @@ fn forget_in_series(
         let held = stored.object_bytes + orphans;
         return dry_run(repository, plan, stored.manifest.sequence + 1, held, options, observer, summary);
     }
-    let mut writer = acquire(repository, &stored.manifest.name, options, observer)?;
+    let (user, take_over) = (options.user.as_str(), options.take_over);
+    let purpose = Purpose { name: "forget", user, take_over, reserve: ReserveUse::Spend };
+    let mut writer = acquire(repository, &stored.manifest.name, &purpose, observer)?;
     match execute(repository, &mut writer, ids, options, observer) {
         Ok(done) => {
             summary.snapshots_removed += named;
@@ -196,29 +198,6 @@ fn forget_in_series(
             Err(error)
         }
     }
-}
-
-fn acquire<'r>(
-    repository: &'r Repository,
-    series_name: &str,
-    options: &ForgetOptions,
-    observer: &dyn Observer,
-) -> Result<SeriesWriter<'r>, EngineError> {
-    let request = LeaseRequest {
-        series_name,
-        holder: this_holder(&options.user),
-        purpose: "forget",
-        now: now(),
-        is_dead: &is_dead,
-        take_over: options.take_over,
-        reserve: ReserveUse::Spend,
-    };
-    let writer = SeriesWriter::acquire(repository, &request)?;
-    if let Some(lease) = &writer.taken_over {
-        let holder = lease.holder.to_string();
-        observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });
-    }
-    Ok(writer)
 }
 
 /// The objects of a series that its manifest does not name and that acquiring the lease will remove.
@@ -305,9 +284,11 @@ pub(crate) fn compact(
     note: impl FnOnce(&mut Manifest, u64),
 ) -> Result<(u64, u64), EngineError> {
     let plan = plan(writer.manifest(), &BTreeSet::new(), options.rewrite_threshold);
+    let wanted = plan.to_rewrite.len();
     let (old, new) = rewrite_sound(repository, &plan.next, plan.to_rewrite, &plan.live, options, writer, observer)?;
+    let is_whole = old.len() == wanted;
     if plan.dead.is_empty() && old.is_empty() {
-        return Ok((0, 0));
+        return if is_whole { Ok((0, 0)) } else { Ok(writer.sweep().map(|()| (0, 0))?) };
     }
     let (written, mut next) = (object_bytes(&new), plan.next);
     replace(&mut next, &old, new);
@@ -315,6 +296,9 @@ pub(crate) fn compact(
     writer.commit(next, true, now())?;
     let gone: Vec<_> = plan.dead.into_iter().chain(old).collect();
     writer.delete(&container_ids(&gone))?;
+    if !is_whole {
+        writer.sweep()?;
+    }
     Ok((written, object_bytes(&gone)))
 }
 

@@ -1,4 +1,4 @@
-//! Several runs as one: in order of fingerprint, the newest record of each. With at most ten runs the least head is
+//! Several runs as one: in order of fingerprint, the newest record of each. With at most twenty runs the least head is
 //! found by looking at all of them.
 
 use super::record::Record;

@@ -12,7 +12,8 @@
 //!
 //! Fingerprints being uniform, a directory of fences by their highest bits leads to a block of about 64 records, so a
 //! question costs one read per run that lies in a file, and no hash table of the whole is ever built. After the backup,
-//! [`FingerprintIndex::finish`] merges what the new snapshot needs into the next cache file.
+//! [`Runs::save`] merges what the new snapshot needs into the next cache file. What falls out of that goes on to a second index, of the
+//! chunks that only older live snapshots hold, which has a cache file of its own.
 //!
 //! The cache is only ever a shortcut: a wrong entry would put wrong chunks into a snapshot, so the file carries a keyed
 //! hash of its whole content, and one that is missing, damaged or of another snapshot is refused ([`CacheRefused`]) and
@@ -25,7 +26,7 @@ mod merge;
 mod record;
 mod run;
 
-pub use cache::{CacheIdentity, CacheRefused, PreviousRun};
+pub use cache::{CacheIdentity, CacheKind, CacheRefused, CachedRun};
 
 use crate::EngineError;
 use cache::write_cache;
@@ -65,7 +66,7 @@ pub struct FingerprintIndex {
 
 type NewTable = HashMap<Fingerprint, ChunkNumber, BuildHasherDefault<FingerprintHasher>>;
 
-/// What [`FingerprintIndex::finish`] did.
+/// What [`Runs::save`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheStatistics {
     /// Chunks in the new cache file.
@@ -77,7 +78,7 @@ pub struct CacheStatistics {
 impl FingerprintIndex {
     /// An index that knows the chunks of `previous`, keeps to `budget_bytes` of memory (those of `previous` counted)
     /// and writes what goes beyond into nameless files in `spill_dir`.
-    pub fn open(previous: PreviousRun, budget_bytes: u64, spill_dir: &Path) -> Self {
+    pub fn open(previous: CachedRun, budget_bytes: u64, spill_dir: &Path) -> Self {
         let previous = previous.into_run();
         let fences = budget_bytes / ALL_FENCES_PART_OF_BUDGET;
         let for_new = budget_bytes.saturating_sub(previous.memory_bytes()).saturating_sub(fences);
@@ -91,7 +92,7 @@ impl FingerprintIndex {
         }
     }
 
-    /// The number of the chunk with this fingerprint, if the last snapshot or this run holds it.
+    /// The number of the chunk with this fingerprint, if it is among those it was opened with or given.
     ///
     /// # Errors
     /// [`IndexError`] if a run that lies in a file cannot be read.
@@ -119,25 +120,10 @@ impl FingerprintIndex {
         Ok(())
     }
 
-    /// Writes the chunks that `keep` asks for into a new cache file at `path`, in place of one that is there. The
-    /// snapshot it belongs to is named by `identity`, and `key` authenticates it.
-    ///
-    /// # Errors
-    /// [`IndexError`]; the old file then stays as it was.
-    pub fn finish(
-        self,
-        keep: impl Fn(ChunkNumber) -> bool,
-        path: &Path,
-        identity: &CacheIdentity,
-        key: &[u8; 32],
-    ) -> Result<CacheStatistics, IndexError> {
+    /// All that it knows, to be saved.
+    pub fn into_runs(self) -> Runs {
         let new = sorted_run(&self.new);
-        let newest_first = [&new].into_iter().chain(self.spilled.iter().rev()).chain([&self.previous]);
-        write_cache(path, identity, key, Merge::new(newest_first, keep)).map_err(|source| IndexError {
-            operation: "writing",
-            path: path.to_owned(),
-            source,
-        })
+        Runs([new].into_iter().chain(self.spilled.into_iter().rev()).chain([self.previous]).collect())
     }
 
     fn spill(&mut self) -> io::Result<()> {
@@ -173,6 +159,38 @@ impl FingerprintIndex {
     fn failed(&self, operation: &'static str) -> impl FnOnce(io::Error) -> IndexError {
         let path = self.spill_dir.clone();
         move |source| IndexError { operation, path, source }
+    }
+}
+
+/// The runs of indexes that have done their work, newest first.
+#[derive(Debug)]
+pub struct Runs(Vec<Run>);
+
+impl Runs {
+    /// These, and behind them older ones.
+    #[must_use]
+    pub fn followed_by(mut self, older: Self) -> Self {
+        self.0.extend(older.0);
+        self
+    }
+
+    /// Writes the chunks that `keep` asks for into a new cache file at `path`, in place of one that is there; of one fingerprint the
+    /// newest. The snapshot it belongs to is named by `identity`, and `key` authenticates it.
+    ///
+    /// # Errors
+    /// [`IndexError`]; the old file then stays as it was.
+    pub fn save(
+        &self,
+        keep: impl Fn(ChunkNumber) -> bool,
+        path: &Path,
+        identity: &CacheIdentity,
+        key: &[u8; 32],
+    ) -> Result<CacheStatistics, IndexError> {
+        write_cache(path, identity, key, Merge::new(&self.0, keep)).map_err(|source| IndexError {
+            operation: "writing",
+            path: path.to_owned(),
+            source,
+        })
     }
 }
 

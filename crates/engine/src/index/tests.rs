@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use tempfile::TempDir;
 
 const KEY: [u8; 32] = [7; 32];
-const IDENTITY: CacheIdentity = CacheIdentity { series: SeriesId([1; 16]), snapshot: SnapshotId([3; 32]) };
+const IDENTITY: CacheIdentity =
+    CacheIdentity { kind: CacheKind::Last, series: SeriesId([1; 16]), snapshot: SnapshotId([3; 32]) };
 
 /// Uniform, as real fingerprints are.
 fn fingerprint(seed: u64) -> Fingerprint {
@@ -26,7 +27,7 @@ fn number(n: u64) -> ChunkNumber {
 }
 
 fn index(budget_bytes: u64, dir: &TempDir) -> FingerprintIndex {
-    FingerprintIndex::open(PreviousRun::empty(), budget_bytes, dir.path())
+    FingerprintIndex::open(CachedRun::empty(), budget_bytes, dir.path())
 }
 
 fn write(dir: &TempDir, chunks: impl IntoIterator<Item = (Fingerprint, ChunkNumber)>) -> PathBuf {
@@ -35,12 +36,12 @@ fn write(dir: &TempDir, chunks: impl IntoIterator<Item = (Fingerprint, ChunkNumb
     for (fingerprint, number) in chunks {
         index.insert(fingerprint, number).unwrap();
     }
-    index.finish(|_| true, &path, &IDENTITY, &KEY).unwrap();
+    index.into_runs().save(|_| true, &path, &IDENTITY, &KEY).unwrap();
     path
 }
 
-fn reopen(path: &Path, budget_bytes: u64) -> PreviousRun {
-    PreviousRun::open(path, &IDENTITY, &KEY, budget_bytes).unwrap()
+fn reopen(path: &Path, budget_bytes: u64) -> CachedRun {
+    CachedRun::open(path, &IDENTITY, &KEY, budget_bytes).unwrap()
 }
 
 #[derive(Clone, Debug)]
@@ -64,7 +65,7 @@ proptest! {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("cache");
         let name = if crowd { crowded } else { fingerprint };
-        let (mut model, mut next, mut previous) = (BTreeMap::new(), 0, PreviousRun::empty());
+        let (mut model, mut next, mut previous) = (BTreeMap::new(), 0, CachedRun::empty());
         for round in rounds {
             let mut index = FingerprintIndex::open(previous, round.budget_bytes, dir.path());
             for seed in round.inserted {
@@ -79,7 +80,7 @@ proptest! {
             prop_assert!(index.spilled.len() <= SPILLED_RUNS_MAX);
             let (chunks, keep) = (model.len(), |number: ChunkNumber| number.0 % 10 < round.kept_of_ten);
             model.retain(|_, number| keep(*number));
-            let statistics = index.finish(keep, &path, &IDENTITY, &KEY).unwrap();
+            let statistics = index.into_runs().save(keep, &path, &IDENTITY, &KEY).unwrap();
             prop_assert_eq!(statistics.chunks_kept, model.len() as u64);
             prop_assert_eq!(statistics.chunks_dropped, (chunks - model.len()) as u64);
             previous = reopen(&path, round.budget_bytes);
@@ -100,7 +101,7 @@ fn the_newest_number_of_a_fingerprint_counts() {
     }
     assert_eq!(index.get(&fingerprint(3)).unwrap(), Some(number(3003)));
     assert_eq!(index.get(&fingerprint(300)).unwrap(), Some(number(300)));
-    let statistics = index.finish(|_| true, &path, &IDENTITY, &KEY).unwrap();
+    let statistics = index.into_runs().save(|_| true, &path, &IDENTITY, &KEY).unwrap();
     assert_eq!(statistics.chunks_kept, 500);
     let index = FingerprintIndex::open(reopen(&path, 1 << 20), 1 << 20, dir.path());
     assert_eq!(index.get(&fingerprint(3)).unwrap(), Some(number(3003)));
@@ -112,7 +113,7 @@ fn an_older_number_that_is_kept_comes_back_when_the_newer_is_not() {
     let path = write(&dir, [(fingerprint(1), number(10))]);
     let mut index = FingerprintIndex::open(reopen(&path, 1 << 20), 1 << 20, dir.path());
     index.insert(fingerprint(1), number(20)).unwrap();
-    index.finish(|number| number.0 == 10, &path, &IDENTITY, &KEY).unwrap();
+    index.into_runs().save(|number| number.0 == 10, &path, &IDENTITY, &KEY).unwrap();
     let index = FingerprintIndex::open(reopen(&path, 1 << 20), 1 << 20, dir.path());
     assert_eq!(index.get(&fingerprint(1)).unwrap(), Some(number(10)));
 }
@@ -156,7 +157,7 @@ fn a_changed_byte_or_another_length_is_refused() {
     let genuine = std::fs::read(&path).unwrap();
     let refused = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        PreviousRun::open(&path, &IDENTITY, &KEY, 1 << 20).is_err()
+        CachedRun::open(&path, &IDENTITY, &KEY, 1 << 20).is_err()
     };
     for at in 0..genuine.len() {
         let mut flipped = genuine.clone();
@@ -176,7 +177,7 @@ fn each_refusal_says_why() {
     let dir = TempDir::new().unwrap();
     let path = write(&dir, [(fingerprint(1), number(1))]);
     let open = |path: &Path, identity: &CacheIdentity, key: &[u8; 32]| {
-        PreviousRun::open(path, identity, key, 1 << 20).unwrap_err()
+        CachedRun::open(path, identity, key, 1 << 20).unwrap_err()
     };
     let absent = open(&dir.path().join("absent"), &IDENTITY, &KEY);
     assert!(matches!(absent, CacheRefused::Unreadable(source) if source.kind() == io::ErrorKind::NotFound));
@@ -188,6 +189,8 @@ fn each_refusal_says_why() {
     ] {
         assert!(matches!(open(&path, &other, &KEY), CacheRefused::OtherSnapshot));
     }
+    let older = CacheIdentity { kind: CacheKind::Older, ..IDENTITY };
+    assert!(matches!(open(&path, &older, &KEY), CacheRefused::Unknown));
     std::fs::write(&path, [0; 104]).unwrap();
     assert!(matches!(open(&path, &IDENTITY, &KEY), CacheRefused::Unknown));
 }
@@ -196,7 +199,7 @@ fn each_refusal_says_why() {
 fn a_failed_spill_names_the_folder_and_loses_nothing() {
     let dir = TempDir::new().unwrap();
     let gone = dir.path().join("gone");
-    let mut index = FingerprintIndex::open(PreviousRun::empty(), 0, &gone);
+    let mut index = FingerprintIndex::open(CachedRun::empty(), 0, &gone);
     let errors: Vec<_> = (0..70).filter_map(|seed| index.insert(fingerprint(seed), number(seed)).err()).collect();
     assert_eq!(errors.len(), 70 - NEW_ENTRIES_LEAST);
     assert!(errors[0].to_string().contains("gone"), "{}", errors[0]);
@@ -209,7 +212,7 @@ fn a_cache_that_cannot_be_written_leaves_the_old_one() {
     let dir = TempDir::new().unwrap();
     let path = write(&dir, [(fingerprint(1), number(1))]);
     let blocked = path.join("below a file");
-    assert!(index(1 << 20, &dir).finish(|_| true, &blocked, &IDENTITY, &KEY).is_err());
+    assert!(index(1 << 20, &dir).into_runs().save(|_| true, &blocked, &IDENTITY, &KEY).is_err());
     assert_eq!(reopen(&path, 1 << 20).len(), 1);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
 }
@@ -218,7 +221,7 @@ fn a_cache_that_cannot_be_written_leaves_the_old_one() {
 fn the_cache_is_made_with_its_folder_and_may_be_empty() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("made/on demand");
-    index(0, &dir).finish(|_| true, &path, &IDENTITY, &KEY).unwrap();
+    index(0, &dir).into_runs().save(|_| true, &path, &IDENTITY, &KEY).unwrap();
     assert!(reopen(&path, 0).is_empty());
 }
 
@@ -230,5 +233,35 @@ fn the_new_table_keeps_to_its_budget() {
         table.extend((0..entries as u64).map(|seed| (fingerprint(seed), number(seed))));
         let buckets = table.capacity() as u64 / 7 * 8;
         assert!(buckets * (RECORD_BYTES as u64 + 1) + entries as u64 * RECORD_BYTES as u64 <= bytes);
+    }
+}
+
+#[test]
+fn what_falls_out_of_one_cache_goes_on_to_the_next() {
+    let dir = TempDir::new().unwrap();
+    let (path, older_path) = (dir.path().join("cache"), dir.path().join("older"));
+    let older_identity = CacheIdentity { kind: CacheKind::Older, ..IDENTITY };
+    for (previous, older) in [(CachedRun::empty(), CachedRun::empty()), {
+        let previous = write(&dir, [(fingerprint(1), number(1)), (fingerprint(2), number(2))]);
+        let mut index = index(0, &dir);
+        index.insert(fingerprint(2), number(0)).unwrap();
+        index.insert(fingerprint(9), number(9)).unwrap();
+        index.into_runs().save(|_| true, &older_path, &older_identity, &KEY).unwrap();
+        let older = CachedRun::open(&older_path, &older_identity, &KEY, 0).unwrap();
+        (reopen(&previous, 0), older)
+    }] {
+        let had = previous.len() + older.len();
+        let mut index = FingerprintIndex::open(previous, 1 << 20, dir.path());
+        let older = FingerprintIndex::open(older, 1 << 20, dir.path());
+        index.insert(fingerprint(3), number(3)).unwrap();
+        let known = index.into_runs();
+        assert_eq!(known.save(|number| number.0 == 3, &path, &IDENTITY, &KEY).unwrap().chunks_kept, 1);
+        let all = known.followed_by(older.into_runs());
+        let kept = all.save(|number| number.0 != 3, &older_path, &older_identity, &KEY).unwrap();
+        let older = CachedRun::open(&older_path, &older_identity, &KEY, 1 << 20).unwrap();
+        assert_eq!((older.len(), kept.chunks_dropped), if had == 0 { (0, 1) } else { (3, 2) });
+        let older = FingerprintIndex::open(older, 1 << 20, dir.path());
+        let wanted = if had == 0 { None } else { Some(number(2)) };
+        assert_eq!(older.get(&fingerprint(2)).unwrap(), wanted, "the newest of two numbers");
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Column {
     snapshot: SnapshotId,
     /// The chunks that it was the last to need.
     pub(super) dying: RoaringTreemap,
+    /// The chunks that the next snapshot took back: it refers to them, this one does not, and yet they count for it.
+    pub(super) returned: RoaringTreemap,
     /// What may become a base: chunks that the next snapshot needs, but this one does not.
     pub(super) fresh: RoaringTreemap,
     pub(super) likes: Likes,
@@ -45,6 +47,7 @@ impl Column {
         let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
         let dying = &here - &next;
         let mut fresh = &next - &here;
+        let returned = (manifest.direct(position + 1) - manifest.direct(position)) & &here;
         // Where the next snapshot's column is settled, nothing is known of how long the chains are that its chunks are in.
         let is_open = manifest.snapshots().get(position + 1).is_some_and(|next| manifest.unsettled.contains(&next.id));
         if !is_open {
@@ -65,23 +68,25 @@ impl Column {
             _ => Places::default(),
         };
         let snapshot = manifest.snapshots().get(position).map_or(SnapshotId([0; 32]), |snapshot| snapshot.id);
-        Ok(Self { position, snapshot, dying, fresh, likes, places, sketcher })
+        Ok(Self { position, snapshot, dying, returned, fresh, likes, places, sketcher })
     }
 
-    /// The containers that answer for any of its chunks, in the order in which they were written.
+    /// The containers that answer for any of its chunks, or for any taken back, in the order in which they were written.
     pub(super) fn containers(&self, manifest: &Manifest) -> Vec<ContainerId> {
+        let concerned = &self.dying | &self.returned;
         let holds = |record: &&siltstone_store::container::ContainerRecord| {
-            record.chunks.iter().any(|run| self.dying.range_cardinality(run.range()) > 0)
+            record.chunks.iter().any(|run| concerned.range_cardinality(run.range()) > 0)
         };
         let mut ids: Vec<_> = manifest.containers.iter().filter(holds).map(|record| record.id).collect();
         ids.sort_unstable();
         ids
     }
 
-    /// Notes that the column is settled: what it held is the base of nothing to come.
+    /// Notes that the column is settled. What is whole of it keeps its height, for it may be taken back; what is dead needs none.
     pub(super) fn settle(&self, manifest: &mut Manifest) {
         manifest.unsettled.remove(&self.snapshot);
-        manifest.heights.iter_mut().for_each(|height| *height -= &self.dying);
+        let live = manifest.live();
+        manifest.heights.iter_mut().for_each(|height| *height &= &live);
         while manifest.heights.last().is_some_and(RoaringTreemap::is_empty) {
             manifest.heights.pop();
         }
@@ -103,7 +108,12 @@ fn read_likes(
         if wanted.is_empty() {
             continue;
         }
-        let reader = chunks.reader(at)?;
+        let reader = match chunks.reader(at) {
+            Ok(reader) => reader,
+            // Nothing will be encoded against what it holds.
+            Err(error) if error.is_damage() => continue,
+            Err(error) => return Err(error.into()),
+        };
         for (region, entry) in reader.index().regions().iter().enumerate() {
             if entry.chunks.iter().all(|chunk| !wanted.contains(chunk.number.0)) {
                 continue;
@@ -117,7 +127,6 @@ fn read_likes(
                         }
                     }
                 }
-                // Nothing will be encoded against it.
                 Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error.into()),
             }

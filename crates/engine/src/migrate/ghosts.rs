@@ -7,20 +7,23 @@
 //! ```text
 //! a -> G -> b        becomes  a -> b       (-> : is a delta against; G: the ghost)
 //! ```
+//!
+//! Before that, hulls are drawn in: a chunk that was away for a while is counted as necessary in between, and when the last snapshot that
+//! had it again, or the one that had it first, is forgotten, it is counted for longer than it is needed. What nothing needs then goes
+//! without being squeezed.
 
-use super::piece::{Stopped, class};
+use super::piece::class;
 use super::{MigrateOptions, MigrateSummary};
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource};
-use crate::delta::{Likes, sketcher};
-use crate::lease::now;
+use crate::delta::{DEPTH_MAX, Likes, sketcher};
 use crate::lifecycle::lifecycles;
 use crate::pack::ContainerSink;
 use crate::parallel::{Pool, cores};
 use crate::repack::{Move, Repacked, Repacker, Standing, TASKS_WAITING_MAX, keep_numbers, numbers_of};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
-use siltstone_store::container::{ChunkPlace, ContainerKind};
+use siltstone_store::container::{ChunkPlace, ContainerKind, RegionEntry};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::RegionEncoder;
 use siltstone_store::repository::Repository;
@@ -70,11 +73,11 @@ impl Web {
             {
                 let Some(places) = by_region.remove(&region) else { continue };
                 let bases: Arc<[ChunkNumber]> = entry.bases.clone().into();
-                let share = |bytes: u64| u64::from(entry.sealed_bytes) * bytes / u64::from(entry.plain_bytes.max(1));
                 let (ghosts_here, members): (Vec<_>, Vec<_>) =
                     places.into_iter().partition(|place| ghosts.contains(place.chunk.number.0));
-                let bytes =
-                    |places: &[ChunkPlace]| share(places.iter().map(|place| u64::from(place.chunk.length)).sum());
+                let bytes = |places: &[ChunkPlace]| {
+                    share(entry, places.iter().map(|place| u64::from(place.chunk.length)).sum())
+                };
                 web.ghost_bytes += bytes(&ghosts_here);
                 web.bases.extend(ghosts_here.iter().map(|ghost| (ghost.chunk.number.0, bases.clone())));
                 if bases.iter().any(|base| ghosts.contains(base.0)) && !members.is_empty() {
@@ -108,38 +111,77 @@ impl Web {
     }
 }
 
-/// About how many bytes are held by ghosts that can be squeezed out.
+/// About how many bytes are held by ghosts that can be squeezed out, and by those that nothing hangs on.
 pub(crate) fn ghost_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
-    let ghosts = manifest.ghosts();
+    let (ghosts, live) = (manifest.ghosts(), manifest.live());
     if ghosts.is_empty() {
         return Ok(0);
     }
-    Ok(Web::read(&ChunkSource::new(repository, manifest), &ghosts, &manifest.live())?.ghost_bytes)
+    let chunks = ChunkSource::new(repository, manifest);
+    let needed = chunks.hangings()?.closure(&(&live - &ghosts));
+    let web = Web::read(&chunks, &(ghosts & &needed), &needed)?;
+    Ok(web.ghost_bytes + stored_bytes(&chunks, &(live - needed))?)
 }
 
-/// Squeezes the ghosts of a series out, if that frees more than it costs. The lease is kept.
+/// About how many bytes these chunks take.
+fn stored_bytes(chunks: &ChunkSource<'_>, numbers: &RoaringTreemap) -> Result<u64, StoreError> {
+    let mut bytes = 0;
+    for (at, record) in chunks.records().iter().enumerate() {
+        let here = numbers_of(record) & numbers;
+        if here.is_empty() {
+            continue;
+        }
+        let reader = chunks.reader(at)?;
+        for entry in reader.index().regions() {
+            let of_region = entry.chunks.iter().filter(|chunk| here.contains(chunk.number.0));
+            bytes += share(entry, of_region.map(|chunk| u64::from(chunk.length)).sum());
+        }
+    }
+    Ok(bytes)
+}
+
+/// What so many plain bytes of a region take, about.
+fn share(entry: &RegionEntry, plain_bytes: u64) -> u64 {
+    u64::from(entry.sealed_bytes) * plain_bytes / u64::from(entry.plain_bytes.max(1))
+}
+
+/// Says anew what each snapshot needs, so that nothing is counted for longer than it is needed.
+fn draw_in(chunks: &ChunkSource<'_>, manifest: &mut Manifest) -> Result<(), StoreError> {
+    manifest.replace_necessary(chunks.hangings()?.needs(manifest));
+    let live = manifest.live();
+    for record in manifest.containers.iter_mut().filter(|record| record.has_deltas) {
+        // What is dead may hang on what goes now: nobody can decode it any more.
+        if !numbers_of(record).is_subset(&live) {
+            keep_numbers(record, |numbers| numbers & &live);
+        }
+    }
+    manifest.containers.retain(|record| !record.chunks.is_empty());
+    Ok(())
+}
+
+/// Draws the hulls of a series in, and squeezes its ghosts out, if that frees more than it costs. The lease is kept, and the series is
+/// still said to be looked at: what is dead now lies there yet.
 pub(super) fn squeeze(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
     options: &MigrateOptions,
 ) -> Result<MigrateSummary, EngineError> {
     let manifest = writer.manifest().clone();
-    let mut next = manifest.clone();
-    next.squeeze_due = false;
     let chunks = ChunkSource::new(repository, &manifest);
-    let ghosts = manifest.ghosts();
-    let web = if ghosts.is_empty() { Web::default() } else { Web::read(&chunks, &ghosts, &manifest.live())? };
+    let mut next = manifest.clone();
+    draw_in(&chunks, &mut next)?;
+    let ghosts = next.ghosts();
+    let web = if ghosts.is_empty() { Web::default() } else { Web::read(&chunks, &ghosts, &next.live())? };
     if web.bases.is_empty() {
-        writer.commit(next, true, now())?;
-        return Ok(MigrateSummary::default());
+        return super::commit(writer, next);
     }
-    let repacked = encode_again(&chunks, writer, &manifest, &web, options).map_err(|stopped| stopped.error)?;
+    let repacked = encode_again(&chunks, writer, &next, &web, options)?;
     let written = repacked.packed.object_bytes();
     let replaced: u64 = web.dependents.iter().map(|dependent| dependent.stored_bytes).sum();
     if written >= replaced + web.ghost_bytes {
-        writer.commit(next, true, now())?;
+        let summary = super::commit(writer, next)?;
         writer.sweep()?;
-        return Ok(MigrateSummary::default());
+        return Ok(summary);
     }
     let mut summary = MigrateSummary {
         bytes_written: written,
@@ -155,13 +197,45 @@ pub(super) fn squeeze(
         }
     }
     next.containers.retain(|record| !record.chunks.is_empty());
+    let made = repacked.packed.containers.len();
     next.containers.extend(repacked.packed.containers);
     // What was just written is read again for what hangs on what now.
     repository.storage().barrier().map_err(StoreError::from)?;
-    need_anew(repository, &mut next)?;
+    let chunks = ChunkSource::new(repository, &next);
+    next.replace_necessary(chunks.hangings()?.needs(&next));
+    let whole = whole_chunks(&chunks, next.containers.len() - made)?;
+    bound(&mut next.heights, &whole);
     super::credit_last(&mut next, &summary);
     summary.add(&super::commit(writer, next)?);
     Ok(summary)
+}
+
+/// The chunks of plain regions in the containers from this one on.
+fn whole_chunks(chunks: &ChunkSource<'_>, first: usize) -> Result<RoaringTreemap, StoreError> {
+    let mut whole = RoaringTreemap::new();
+    for at in first..chunks.records().len() {
+        let reader = chunks.reader(at)?;
+        let plain = reader.index().regions().iter().filter(|entry| entry.bases.is_empty());
+        whole.extend(plain.flat_map(|entry| &entry.chunks).map(|chunk| chunk.number.0));
+    }
+    Ok(whole)
+}
+
+/// Notes of chunks that were deltas and are whole now that any chain may hang on them: they are made deltas no more.
+fn bound(heights: &mut Vec<RoaringTreemap>, whole: &RoaringTreemap) {
+    if whole.is_empty() {
+        return;
+    }
+    let highest = DEPTH_MAX as usize;
+    for height in heights.iter_mut() {
+        *height -= whole;
+    }
+    if heights.len() < highest {
+        heights.resize(highest, RoaringTreemap::new());
+    }
+    if let Some(height) = heights.get_mut(highest - 1) {
+        *height |= whole;
+    }
 }
 
 /// Encodes what hangs on ghosts against what those hang on.
@@ -171,7 +245,7 @@ fn encode_again(
     manifest: &Manifest,
     web: &Web,
     options: &MigrateOptions,
-) -> Result<Repacked, Stopped> {
+) -> Result<Repacked, StoreError> {
     let (sink, level): (&dyn ContainerSink, _) = (writer, options.compression_level);
     let is_exact = options.threshold <= 0.0;
     let sketcher = sketcher();
@@ -208,16 +282,6 @@ fn encode_again(
             // Two deltas must not become one: one may hang on the other.
             repacker.flush_all()?;
         }
-        Ok(repacker.finish()?)
+        repacker.finish()
     })
-}
-
-/// Says anew what each snapshot needs, from the containers' indexes.
-fn need_anew(repository: &Repository, manifest: &mut Manifest) -> Result<(), StoreError> {
-    let chunks = ChunkSource::new(repository, manifest);
-    let mut in_deltas = RoaringTreemap::new();
-    for record in manifest.containers.iter().filter(|record| record.has_deltas) {
-        in_deltas |= numbers_of(record);
-    }
-    manifest.replace_necessary(|_, direct| Ok(direct | chunks.closure(&(direct & &in_deltas))?))
 }

@@ -3,8 +3,9 @@
 //! A daily backup of little that changes makes a few small containers each time. Once [`MERGED_MIN`] of like size and fate lie there,
 //! they become one; so each region is copied, without being decompressed, once for every factor [`MERGED_MIN`] that its container
 //! grows by. What is merged may mix categories: it is less than what a reader reads in the time of a request, and a
-//! region that is not needed is not read. Under exact layout (threshold 0) nothing is merged.
+//! region that is not needed is not read. What cannot be read is passed over. Under exact layout (threshold 0) nothing is merged.
 
+use super::sound::PassedOver;
 use super::{MigrateOptions, MigrateSummary};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
@@ -26,27 +27,30 @@ const SMALLEST_BYTES: u64 = 32 << 10;
 /// A container of this size is not small.
 const SMALL_BYTES_MAX: u64 = 4 << 20;
 
-/// Merges what is small and many, in a commit of its own. The lease is kept.
+/// Merges what is small and many, a commit for each group. The lease is kept.
 pub(super) fn merge(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
     options: &MigrateOptions,
+    passed_over: &mut PassedOver<'_>,
 ) -> Result<MigrateSummary, EngineError> {
-    let groups = if options.threshold <= 0.0 { Vec::new() } else { groups(writer.manifest()) };
-    if groups.is_empty() {
-        return Ok(MigrateSummary::default());
+    let mut summary = MigrateSummary::default();
+    if options.threshold <= 0.0 {
+        return Ok(summary);
     }
-    let made = repack(repository, writer, &groups, options)?;
-    let mut summary = MigrateSummary {
-        bytes_written: made.iter().map(|record| record.object_bytes).sum(),
-        containers_written: made.len() as u64,
-        ..MigrateSummary::default()
-    };
-    let merged: HashSet<ContainerId> = groups.into_iter().flat_map(|(_, ids)| ids).collect();
-    let mut next = writer.manifest().clone();
-    next.containers.retain(|record| !merged.contains(&record.id));
-    next.containers.extend(made);
-    summary.add(&super::commit(writer, next)?);
+    for (class, ids) in groups(writer.manifest()) {
+        let ids = passed_over.present(writer, ids);
+        let (merged, made) = passed_over.work_on_sound(writer, ids, |writer, sink, ids| {
+            repack(repository, writer.manifest(), sink, class, ids, options)
+        })?;
+        summary.bytes_written += made.iter().map(|record| record.object_bytes).sum::<u64>();
+        summary.containers_written += made.len() as u64;
+        let merged: HashSet<ContainerId> = merged.into_iter().collect();
+        let mut next = writer.manifest().clone();
+        next.containers.retain(|record| !merged.contains(&record.id));
+        next.containers.extend(made);
+        summary.add(&super::commit(writer, next)?);
+    }
     Ok(summary)
 }
 
@@ -69,23 +73,22 @@ fn groups(manifest: &Manifest) -> Vec<(Class, Vec<ContainerId>)> {
 
 fn repack(
     repository: &Repository,
-    writer: &SeriesWriter<'_>,
-    groups: &[(Class, Vec<ContainerId>)],
+    manifest: &Manifest,
+    sink: &dyn ContainerSink,
+    class: Class,
+    containers: &[ContainerId],
     options: &MigrateOptions,
 ) -> Result<Vec<ContainerRecord>, StoreError> {
-    let manifest = writer.manifest();
     let chunks = ChunkSource::new(repository, manifest);
-    let (sink, level): (&dyn ContainerSink, _) = (writer, options.compression_level);
+    let level = options.compression_level;
     std::thread::scope(|scope| {
         let encoders = Pool::start(scope, "encode", cores(), TASKS_WAITING_MAX, || RegionEncoder::new(level).ok());
         let mut repacker = Repacker::new(&chunks, encoders, manifest.series, sink, false);
-        for (class, ids) in groups {
-            for id in ids {
-                let found = manifest.containers.iter().enumerate().find(|(_, record)| record.id == *id);
-                if let Some((at, record)) = found {
-                    let served = numbers_of(record);
-                    repacker.take_container(at, 1.0, |number| served.contains(number.0).then_some(*class))?;
-                }
+        for id in containers {
+            let found = manifest.containers.iter().enumerate().find(|(_, record)| record.id == *id);
+            if let Some((at, record)) = found {
+                let served = numbers_of(record);
+                repacker.take_container(at, 1.0, |number| served.contains(number.0).then_some(class))?;
             }
         }
         Ok(repacker.finish()?.packed.containers)

@@ -14,6 +14,8 @@
 //! 3. Of small containers that have become many, one is made (module `merge`), and ghosts that forgetting has made are squeezed out
 //!    (module `ghosts`).
 //!
+//! What cannot be read is passed over and told (module `sound`): it stays as it is, the rest is settled, and it is not tried again.
+//!
 //! New containers are durable and committed before the old ones go; a stop at any point leaves the last manifest true, with the
 //! snapshot still among those to be settled. Work is done in pieces, each with a commit of its own, so that little is
 //! done again, and little room is needed beside what is there.
@@ -23,20 +25,23 @@ mod ghosts;
 mod merge;
 mod piece;
 mod places;
+mod sound;
 
 pub(crate) use ghosts::ghost_bytes;
 
 use crate::delta::{Deltas, Likes};
 use crate::forget::{ForgetOptions, compact};
 use crate::fs::{Problem, ProblemKind};
-use crate::lease::{is_dead, now, this_holder};
-use crate::observer::Notice;
+use crate::lease::{Purpose, acquire, now};
 use crate::{EngineError, Observer};
 use column::Column;
-use piece::{Piece, Stopped};
+use piece::Piece;
+use siltstone_store::ContainerId;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, newest_manifest};
+use siltstone_store::series::{ReserveUse, SeriesWriter, newest_manifest};
+use sound::PassedOver;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Bytes of old containers that are worked on between two commits, unless asked otherwise.
 pub const PIECE_BYTES_DEFAULT: u64 = 1 << 30;
@@ -66,8 +71,10 @@ pub struct MigrateOptions {
 /// What migration did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MigrateSummary {
-    /// Snapshots whose chunks were settled.
+    /// Snapshots whose chunks were settled, all of them.
     pub settled: u64,
+    /// Containers that could not be read; they stay as they are.
+    pub passed_over: u64,
     /// Bytes of the containers written.
     pub bytes_written: u64,
     /// Bytes of the containers deleted.
@@ -87,6 +94,7 @@ pub struct MigrateSummary {
 impl MigrateSummary {
     fn add(&mut self, other: &Self) {
         self.settled += other.settled;
+        self.passed_over += other.passed_over;
         self.bytes_written += other.bytes_written;
         self.bytes_deleted += other.bytes_deleted;
         self.containers_written += other.containers_written;
@@ -129,20 +137,9 @@ fn maintain_series(
     options: &MigrateOptions,
     observer: &dyn Observer,
 ) -> Result<MigrateSummary, EngineError> {
-    let request = LeaseRequest {
-        series_name,
-        holder: this_holder(&options.user),
-        purpose: "maintain",
-        now: now(),
-        is_dead: &is_dead,
-        take_over: options.take_over,
-        reserve: ReserveUse::Keep,
-    };
-    let mut writer = SeriesWriter::acquire(repository, &request)?;
-    if let Some(lease) = &writer.taken_over {
-        let holder = lease.holder.to_string();
-        observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });
-    }
+    let (user, take_over) = (options.user.as_str(), options.take_over);
+    let purpose = Purpose { name: "maintain", user, take_over, reserve: ReserveUse::Keep };
+    let mut writer = acquire(repository, series_name, &purpose, observer)?;
     match settle(repository, &mut writer, None, options, observer) {
         Ok(summary) => {
             let settled = writer.manifest().clone();
@@ -160,8 +157,8 @@ fn maintain_series(
 /// the last snapshot that the one before it lacks, by their sketches; without them they are read again. The lease is kept.
 ///
 /// # Errors
-/// Of the repository, or because the user asked to stop; what is settled by then stays so. A container that is damaged is reported and
-/// left as it is.
+/// Of the repository, or because the user asked to stop; what is settled by then stays so. A container that is damaged or missing is
+/// told and left as it is.
 pub(crate) fn settle(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
@@ -170,6 +167,7 @@ pub(crate) fn settle(
     observer: &dyn Observer,
 ) -> Result<MigrateSummary, EngineError> {
     let mut summary = MigrateSummary::default();
+    let mut passed_over = PassedOver::new(observer);
     let last = writer.manifest().snapshots().len().saturating_sub(1);
     let unsettled = |writer: &SeriesWriter<'_>, position: usize| {
         let manifest = writer.manifest();
@@ -179,20 +177,22 @@ pub(crate) fn settle(
         // What is known of the newest chunks is not known of earlier ones.
         let likes = if position + 1 == last { likes.take() } else { None };
         if unsettled(writer, position) {
-            summary.add(&settle_column(repository, writer, position, likes, options, observer)?);
+            summary.add(&settle_column(repository, writer, position, likes, options, observer, &mut passed_over)?);
         }
     }
     if writer.manifest().squeeze_due {
-        match ghosts::squeeze(repository, writer, options) {
-            Ok(squeezed) => summary.add(&squeezed),
+        let is_squeezed = match ghosts::squeeze(repository, writer, options) {
+            Ok(squeezed) => {
+                summary.add(&squeezed);
+                true
+            }
             Err(EngineError::Store(error)) if error.is_damage() => {
-                let series = format!("series {}", writer.series());
-                let reason = format!("{error}; what only deltas need is kept");
-                observer.problem(&Problem::object(series, ProblemKind::Damaged, reason));
+                passed_over.tell(format!("what only deltas need in series {}", writer.series()), &error);
                 writer.sweep()?;
+                false
             }
             Err(error) => return Err(error),
-        }
+        };
         let forget = ForgetOptions {
             dry_run: false,
             rewrite_threshold: options.threshold,
@@ -206,16 +206,14 @@ pub(crate) fn settle(
         let (written, deleted) = compact(repository, writer, &forget, observer, credit)?;
         summary.bytes_written += written;
         summary.bytes_deleted += deleted;
-    }
-    match merge::merge(repository, writer, options) {
-        Ok(merged) => summary.add(&merged),
-        Err(EngineError::Store(error)) if error.is_damage() => {
-            let series = format!("series {}", writer.series());
-            observer.problem(&Problem::object(series, ProblemKind::Damaged, format!("{error}; it is kept as it is")));
-            writer.sweep()?;
+        if is_squeezed {
+            let mut next = writer.manifest().clone();
+            next.squeeze_due = false;
+            writer.commit(next, true, now())?;
         }
-        Err(error) => return Err(error),
     }
+    summary.add(&merge::merge(repository, writer, options, &mut passed_over)?);
+    summary.passed_over = passed_over.count();
     Ok(summary)
 }
 
@@ -226,46 +224,42 @@ fn settle_column(
     likes: Option<Likes>,
     options: &MigrateOptions,
     observer: &dyn Observer,
+    passed_over: &mut PassedOver<'_>,
 ) -> Result<MigrateSummary, EngineError> {
     let column = Column::new(repository, writer.manifest(), position, likes, options)?;
-    let mut summary = MigrateSummary { settled: 1, ..MigrateSummary::default() };
-    let mut left = column.containers(writer.manifest());
-    let mut is_last = false;
-    while !is_last {
-        let mut bytes = 0;
-        let fits = |record: &siltstone_store::container::ContainerRecord| {
-            let is_first = bytes == 0;
-            bytes += record.object_bytes;
-            is_first || bytes <= options.piece_bytes
-        };
-        let count = left.iter().copied().take_while({
-            let mut fits = fits;
-            let containers = &writer.manifest().containers;
-            move |id| containers.iter().find(|record| record.id == *id).is_none_or(&mut fits)
-        });
-        let count = count.count();
-        let mut piece_of: Vec<_> = left.drain(..count).collect();
-        is_last = left.is_empty();
-        let piece = loop {
-            if observer.is_cancelled() {
-                return Err(EngineError::Interrupted);
-            }
-            match piece::make(repository, writer, &column, &piece_of, options) {
-                Ok(piece) => break piece,
-                Err(Stopped { at: Some(at), error })
-                    if (error.is_damage() || error.is_not_found()) && at < piece_of.len() =>
-                {
-                    let id = piece_of.remove(at);
-                    let name = siltstone_store::storage::ObjectName::Container(writer.series(), id).to_string();
-                    let reason = format!("{error}; it is kept as it is");
-                    observer.problem(&Problem::object(name, ProblemKind::Damaged, reason));
-                }
-                Err(Stopped { error, .. }) => return Err(error.into()),
-            }
-        };
-        summary.add(&commit_piece(writer, &column, &piece, is_last)?);
+    let mut summary = MigrateSummary::default();
+    let before = passed_over.count();
+    let containers = passed_over.present(writer, column.containers(writer.manifest()));
+    let mut left = pieces(writer.manifest(), containers, options.piece_bytes);
+    while let Some(containers) = left.pop_front() {
+        if observer.is_cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        let (_, piece) = passed_over.work_on_sound(writer, containers, |writer, sink, containers| {
+            piece::make(repository, writer.manifest(), sink, &column, containers, options)
+        })?;
+        summary.add(&commit_piece(writer, &column, &piece, left.is_empty())?);
     }
+    summary.settled = u64::from(passed_over.count() == before);
     Ok(summary)
+}
+
+/// Containers in pieces of at most so many bytes; at least one container in each, and at least one piece.
+fn pieces(manifest: &Manifest, containers: Vec<ContainerId>, piece_bytes: u64) -> VecDeque<Vec<ContainerId>> {
+    let bytes: HashMap<ContainerId, u64> =
+        manifest.containers.iter().map(|record| (record.id, record.object_bytes)).collect();
+    let (mut pieces, mut last, mut last_bytes) = (VecDeque::new(), Vec::new(), 0);
+    for id in containers {
+        let added = bytes.get(&id).copied().unwrap_or_default();
+        if !last.is_empty() && last_bytes + added > piece_bytes {
+            pieces.push_back(std::mem::take(&mut last));
+            last_bytes = 0;
+        }
+        last_bytes += added;
+        last.push(id);
+    }
+    pieces.push_back(last);
+    pieces
 }
 
 /// Commits a piece, then deletes the containers it replaces.
@@ -304,7 +298,7 @@ fn credit_last(manifest: &mut Manifest, done: &MigrateSummary) {
 /// Commits `next`, then deletes the containers that it no longer names. The lease is kept.
 fn commit(writer: &mut SeriesWriter<'_>, next: Manifest) -> Result<MigrateSummary, EngineError> {
     let mut summary = MigrateSummary::default();
-    let kept: std::collections::HashSet<_> = next.containers.iter().map(|record| record.id).collect();
+    let kept: HashSet<_> = next.containers.iter().map(|record| record.id).collect();
     let gone: Vec<_> =
         writer.manifest().containers.iter().filter(|record| !kept.contains(&record.id)).cloned().collect();
     summary.containers_deleted = gone.len() as u64;

@@ -7,31 +7,22 @@ use crate::delta::{Deltas, closure};
 use crate::lifecycle::{Lifecycle, lifecycles};
 use crate::pack::ContainerSink;
 use crate::parallel::{Pool, cores};
-use crate::repack::{Class, Link, Move, Repacked, Repacker, Standing, TASKS_WAITING_MAX, keep_numbers, numbers_of};
+use crate::repack::{
+    Class, Link, Move, Repacked, Repacker, Standing, TASKS_WAITING_MAX, keep_numbers, numbers_of, out_of_memory,
+    regions_ahead,
+};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
-use siltstone_store::container::{ContainerKind, ContainerRecord};
+use siltstone_similar::sketch::Sketch;
+use siltstone_store::container::{ChunkPlace, ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::RegionEncoder;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::SeriesWriter;
 use siltstone_store::{ChunkNumber, ContainerId, StoreError};
 use std::collections::{BTreeMap, HashMap};
 
 /// Bases looked up for each chunk.
 const CANDIDATES: usize = 2;
-
-/// Why a piece could not be made, and at which of its containers if at one.
-pub(super) struct Stopped {
-    pub(super) at: Option<usize>,
-    pub(super) error: StoreError,
-}
-
-impl From<StoreError> for Stopped {
-    fn from(error: StoreError) -> Self {
-        Self { at: None, error }
-    }
-}
 
 /// What came of some containers.
 pub(super) struct Piece {
@@ -42,27 +33,27 @@ pub(super) struct Piece {
     bases: BTreeMap<usize, RoaringTreemap>,
 }
 
-/// Works through `containers`; the new ones are handed to the writer, nothing is committed.
+/// Works through `containers`; the new ones are handed to the sink, nothing is committed.
 pub(super) fn make(
     repository: &Repository,
-    writer: &SeriesWriter<'_>,
+    manifest: &Manifest,
+    sink: &dyn ContainerSink,
     column: &Column,
     containers: &[ContainerId],
     options: &MigrateOptions,
-) -> Result<Piece, Stopped> {
-    let manifest = writer.manifest();
+) -> Result<Piece, StoreError> {
     let chunks = ChunkSource::new(repository, manifest);
-    let (sink, level): (&dyn ContainerSink, _) = (writer, options.compression_level);
+    let level = options.compression_level;
     let (repacked, left) = std::thread::scope(|scope| {
         let encoders = Pool::start(scope, "encode", cores(), TASKS_WAITING_MAX, || RegionEncoder::new(level).ok());
         let is_exact = options.threshold <= 0.0;
         let repacker = Repacker::new(&chunks, encoders, manifest.series, sink, is_exact);
         let mut work = Work { manifest, chunks: &chunks, column, options, is_exact, repacker, left: HashMap::new() };
-        for (at, id) in containers.iter().enumerate() {
-            work.container(*id).map_err(|error| Stopped { at: Some(at), error })?;
+        for id in containers {
+            work.container(*id)?;
         }
         let Work { repacker, left, .. } = work;
-        Ok::<_, Stopped>((repacker.finish()?, left))
+        Ok::<_, StoreError>((repacker.finish()?, left))
     })?;
     let mut bases: BTreeMap<usize, RoaringTreemap> = BTreeMap::new();
     for Link { row, bases: of_link, .. } in &repacked.links {
@@ -100,22 +91,44 @@ impl Work<'_> {
             }
         };
         let left = &served - &taken;
-        let survivors = &left - &self.column.dying;
-        let useful = if survivors.is_empty() { left.len() } else { survivors.len() };
-        if exceeds(record.held - useful, record.held, self.options.threshold) {
+        let moved = self.moved(record, &left, &found);
+        if !moved.is_empty() {
             let (column, is_exact) = (self.column, self.is_exact);
             let class_of = |number: ChunkNumber| {
-                let lifecycle = found.get(&number.0).filter(|_| left.contains(number.0))?;
+                let lifecycle = found.get(&number.0).filter(|_| moved.contains(number.0))?;
                 Some(class(record.kind, *lifecycle, lifecycle.column > column.position, is_exact))
             };
             // What is lost once more in splitting is far less than what was lost before it.
             let tolerated = self.options.threshold / 4.0;
             self.repacker.take_container(at, tolerated, class_of)?;
-            self.left.insert(id, RoaringTreemap::new());
-        } else if !taken.is_empty() {
-            self.left.insert(id, left);
+        }
+        if !(moved.is_empty() && taken.is_empty()) {
+            self.left.insert(id, left - moved);
         }
         Ok(())
+    }
+
+    /// What goes on to other containers of those chunks that one still answers for: all, if it is split, or nothing. A container of dead
+    /// chunks of which few were taken back is not split: these move out, and the dead stay among themselves.
+    fn moved(
+        &self,
+        record: &ContainerRecord,
+        left: &RoaringTreemap,
+        lifecycles: &HashMap<u64, Lifecycle>,
+    ) -> RoaringTreemap {
+        let threshold = self.options.threshold;
+        let mut survivors = left - &self.column.dying;
+        let has_returned = !survivors.is_disjoint(&self.column.returned);
+        if has_returned {
+            let lives = |number: &u64| lifecycles.get(number).is_some_and(|of| of.column > self.column.position);
+            survivors = survivors.into_iter().filter(lives).collect();
+        }
+        let useful = if survivors.is_empty() { left.len() } else { survivors.len() };
+        if !exceeds(record.held - useful, record.held, threshold) {
+            return RoaringTreemap::new();
+        }
+        let stays = left.len() - survivors.len();
+        if has_returned && !exceeds(record.held - stays, record.held, threshold) { survivors } else { left.clone() }
     }
 
     /// Hands dying chunks that resemble new ones on to become deltas; gives their numbers.
@@ -128,27 +141,40 @@ impl Work<'_> {
         depth: u32,
     ) -> Result<RoaringTreemap, StoreError> {
         let mut taken = RoaringTreemap::new();
-        let reader = self.chunks.reader(container)?;
-        for (at, region) in reader.index().regions().iter().enumerate() {
-            let is_dying = |number: ChunkNumber| dying.contains(number.0);
-            if !region.bases.is_empty() || !region.chunks.iter().any(|chunk| is_dying(chunk.number)) {
-                continue;
-            }
-            let plain = self.chunks.region(container, at)?;
-            let places = reader.index().places().iter().filter(|place| place.region == at);
-            for place in places.filter(|place| is_dying(place.chunk.number)) {
+        let (chunks, sketcher) = (self.chunks, self.column.sketcher.clone());
+        let reader = chunks.reader(container)?;
+        let may_be_taken = |place: &ChunkPlace| {
+            let number = place.chunk.number;
+            dying.contains(number.0) && height_of(self.manifest, number) < depth
+        };
+        let mut by_region: BTreeMap<usize, Vec<ChunkPlace>> = BTreeMap::new();
+        for place in reader.index().places().iter().filter(|place| may_be_taken(place)) {
+            by_region.entry(place.region).or_default().push(*place);
+        }
+        by_region.retain(|at, _| reader.index().regions().get(*at).is_some_and(|region| region.bases.is_empty()));
+        let looked_at = self.repacker.encoders();
+        let looked_at = looked_at.in_order(by_region, regions_ahead(), move |_, (at, places)| {
+            let plain = chunks.region(container, at)?;
+            let sketch = |place: ChunkPlace| {
+                let bytes = chunks.verified(container, &place, &plain)?;
+                Ok((place, sketcher.sketch(bytes)))
+            };
+            let places = places.into_iter().map(sketch).collect::<Result<Vec<_>, StoreError>>()?;
+            Ok::<_, StoreError>((plain, places))
+        });
+        for region in looked_at {
+            let (plain, places) = region.ok_or_else(out_of_memory)??;
+            for (place, sketch) in places {
                 let number = place.chunk.number;
-                let height = height_of(self.manifest, number);
-                let Some(lifecycle) = lifecycles.get(&number.0).filter(|_| height < depth) else {
+                let (Some(lifecycle), Some(bytes)) = (lifecycles.get(&number.0), place.of(&plain)) else {
                     continue;
                 };
-                let bytes = self.chunks.verified(container, place, &plain)?;
-                let (offers, is_guess) = self.offers(kind, number, bytes)?;
+                let (offers, is_guess) = self.offers(kind, number, sketch.as_ref())?;
                 if offers.is_empty() {
                     continue;
                 }
                 let class = class(kind, *lifecycle, false, self.is_exact);
-                let standing = Standing { row: lifecycle.row, height, is_guess };
+                let standing = Standing { row: lifecycle.row, height: height_of(self.manifest, number), is_guess };
                 self.repacker.push(class, place.chunk, bytes, Move::Against(offers), standing)?;
                 taken.insert(number.0);
             }
@@ -161,10 +187,9 @@ impl Work<'_> {
         &self,
         kind: ContainerKind,
         number: ChunkNumber,
-        bytes: &[u8],
+        sketch: Option<&Sketch>,
     ) -> Result<(Vec<Offer<ChunkNumber>>, bool), StoreError> {
-        let sketch = self.column.sketcher.sketch(bytes);
-        let found = sketch.map(|sketch| self.column.likes.find(&sketch, CANDIDATES)).unwrap_or_default().into_iter();
+        let found = sketch.map(|sketch| self.column.likes.find(sketch, CANDIDATES)).unwrap_or_default().into_iter();
         let fresh = found.filter(|found| {
             self.column.fresh.contains(found.number) && ContainerKind::of(ChunkNumber(found.number)) == kind
         });
@@ -183,7 +208,10 @@ impl Work<'_> {
             let is_whole = reader.index().regions().get(place.region).is_none_or(|region| region.bases.is_empty());
             Ok(is_whole.then_some(Offer { number, bytes: place.chunk.length as usize, weight }))
         };
-        let offers = candidates.into_iter().filter_map(|candidate| offer(candidate).transpose());
+        let found = candidates.into_iter().map(offer);
+        // What cannot be found is no candidate.
+        let offers = found.filter(|found| !matches!(found, Err(error) if StoreError::is_damage(error)));
+        let offers = offers.filter_map(Result::transpose);
         Ok((offers.collect::<Result<_, StoreError>>()?, is_guess))
     }
 }
@@ -247,6 +275,7 @@ impl Piece {
         for link in &self.repacked.links {
             raise(&mut next.heights, link);
         }
+        next.heights.iter_mut().for_each(|height| *height -= &self.repacked.in_deltas);
         next
     }
 }

@@ -15,11 +15,11 @@ pub(crate) use segment::TASKS_WAITING_MAX;
 
 use crate::chunks::ChunkSource;
 use crate::pack::{ContainerSink, Packed};
-use crate::parallel::{Pool, Ticket};
+use crate::parallel::{Pool, Ticket, cores};
 use categories::Categories;
 use roaring::RoaringTreemap;
 use siltstone_similar::region::{Offer, choose_bases};
-use siltstone_store::container::ContainerRecord;
+use siltstone_store::container::{ContainerRecord, RegionEntry};
 use siltstone_store::region::{Base, ChunkEntry, Codec, EncodedRegion, RegionEncoder, split_region};
 use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
 use std::collections::{BTreeMap, VecDeque};
@@ -70,6 +70,8 @@ pub(crate) struct Repacked {
     pub(crate) packed: Packed,
     /// Its deltas.
     pub(crate) links: Vec<Link>,
+    /// The chunks in them.
+    pub(crate) in_deltas: RoaringTreemap,
     /// Chunks in deltas.
     pub(crate) deltas_kept: u64,
     /// Chunks whose delta was not worth it.
@@ -103,6 +105,41 @@ struct Encoding {
     ticket: Ticket<Result<EncodedRegion, StoreError>>,
 }
 
+/// What becomes of a region of a container that is taken.
+enum Fate {
+    /// Nothing of it is kept.
+    Left,
+    /// It goes on as it is; other containers answer for some of its chunks.
+    Copied(Class, Vec<ChunkNumber>),
+    /// Its chunks go on by themselves, each to its class.
+    TakenApart(Vec<Option<Class>>),
+}
+
+impl Fate {
+    fn of(region: &RegionEntry, tolerated: f64, class_of: &impl Fn(ChunkNumber) -> Option<Class>) -> Self {
+        let classes: Vec<_> = region.chunks.iter().map(|chunk| class_of(chunk.number)).collect();
+        let Some(class) = classes.iter().copied().flatten().next() else {
+            return Self::Left;
+        };
+        let lost = classes.iter().filter(|found| found.is_none()).count();
+        let is_one = classes.iter().flatten().all(|found| *found == class);
+        // A delta is small, and dear to take apart: all that it hangs on would have to be decoded.
+        let is_kept_together = !region.bases.is_empty() && tolerated > 0.0 && 2 * lost <= classes.len();
+        let class = classes.iter().copied().flatten().find(|class| class.is_open).unwrap_or(class);
+        let tolerated = if class.is_open { tolerated } else { 0.0 };
+        if is_kept_together || (is_one && is_tolerable(lost, classes.len(), tolerated)) {
+            let gone = region.chunks.iter().zip(&classes).filter(|(_, class)| class.is_none());
+            return Self::Copied(class, gone.map(|(chunk, _)| chunk.number).collect());
+        }
+        Self::TakenApart(classes)
+    }
+}
+
+/// Regions decoded before they are needed, half a mebibyte each: enough that no worker waits.
+pub(crate) fn regions_ahead() -> usize {
+    2 * cores()
+}
+
 /// What is gathered into one region.
 type Key = (Class, Option<(bool, u32)>);
 
@@ -123,6 +160,11 @@ pub(crate) struct Repacker<'e> {
 }
 
 impl<'e> Repacker<'e> {
+    /// Its workers.
+    pub(crate) fn encoders(&self) -> Encoders<'e> {
+        self.encoders.clone()
+    }
+
     /// A repacker of chunks that `chunks` finds.
     pub(crate) fn new(
         chunks: &'e ChunkSource<'e>,
@@ -152,28 +194,31 @@ impl<'e> Repacker<'e> {
         tolerated: f64,
         class_of: impl Fn(ChunkNumber) -> Option<Class>,
     ) -> Result<(), StoreError> {
-        let reader = self.chunks.reader(container)?;
-        let storage = self.chunks.repository().storage();
-        for (at, region) in reader.index().regions().iter().enumerate() {
-            let classes: Vec<_> = region.chunks.iter().map(|chunk| class_of(chunk.number)).collect();
-            let Some(class) = classes.iter().copied().flatten().next() else {
-                continue;
-            };
-            let lost = classes.iter().filter(|found| found.is_none()).count();
-            let is_one = classes.iter().flatten().all(|found| *found == class);
-            // A delta is small, and dear to take apart: all that it hangs on would have to be decoded.
-            let is_kept_together = !region.bases.is_empty() && tolerated > 0.0 && 2 * lost <= classes.len();
-            let class = classes.iter().copied().flatten().find(|class| class.is_open).unwrap_or(class);
-            let tolerated = if class.is_open { tolerated } else { 0.0 };
-            if is_kept_together || (is_one && is_tolerable(lost, classes.len(), tolerated)) {
-                let gone = region.chunks.iter().zip(&classes).filter(|(_, class)| class.is_none());
-                let gone = gone.map(|(chunk, _)| chunk.number).collect();
-                self.categories.push(class, reader.copy_region(storage, at)?, gone)?;
-                continue;
+        let (chunks, encoders) = (self.chunks, self.encoders.clone());
+        let reader = chunks.reader(container)?;
+        let repository = chunks.repository();
+        let regions = reader.index().regions();
+        let fates: Vec<Fate> = regions.iter().map(|region| Fate::of(region, tolerated, &class_of)).collect();
+        let taken_apart = fates.iter().enumerate().filter(|(_, fate)| matches!(fate, Fate::TakenApart(_)));
+        let mut decoded = encoders.in_order(taken_apart.map(|(at, _)| at), regions_ahead(), {
+            let reader = reader.clone();
+            move |_, at| {
+                let plain = chunks.region(container, at)?;
+                reader.verify_region(repository.keys(), at, &plain).map(|()| plain)
             }
-            let plain = self.chunks.region(container, at)?;
-            reader.verify_region(self.chunks.repository().keys(), at, &plain)?;
-            let members = split_region(&region.chunks, &plain).zip(&classes);
+        });
+        for (at, (region, fate)) in regions.iter().zip(&fates).enumerate() {
+            let classes = match fate {
+                Fate::Left => continue,
+                Fate::Copied(class, gone) => {
+                    let copy = reader.copy_region(repository.storage(), at)?;
+                    self.categories.push(*class, copy, gone.clone())?;
+                    continue;
+                }
+                Fate::TakenApart(classes) => classes,
+            };
+            let plain = decoded.next().flatten().ok_or_else(out_of_memory)??;
+            let members = split_region(&region.chunks, &plain).zip(classes);
             let members = members.filter_map(|(member, class)| class.map(|class| (member, class)));
             if region.bases.is_empty() {
                 for ((chunk, bytes), class) in members {
@@ -267,6 +312,7 @@ impl<'e> Repacker<'e> {
             } else {
                 self.repacked.deltas_kept += count;
                 let Standing { row, height, .. } = standing;
+                self.repacked.in_deltas.extend(region.chunks.iter().map(|chunk| chunk.number.0));
                 self.repacked.links.push(Link { row, height, bases: region.bases.clone() });
             }
         }
@@ -291,15 +337,17 @@ impl<'e> Repacker<'e> {
     }
 }
 
-/// A region against its bases, or plain where they do not help.
+/// A region against its bases; if those are a choice, plain where they do not help. What is a delta stays one: chains may hang on its
+/// chunks, and only of whole chunks is it known how long they are.
 fn encode_region(
     encoder: &mut RegionEncoder,
     bases: &[Base<'_>],
+    is_choice: bool,
     chunks: Vec<ChunkEntry>,
     plain: &[u8],
 ) -> Result<EncodedRegion, StoreError> {
     let delta = encoder.encode_against(bases, chunks, plain)?;
-    let is_doubtful = delta.codec == Codec::Raw || delta.payload.len() * DOUBTFUL_SHARE > plain.len();
+    let is_doubtful = is_choice && (delta.codec == Codec::Raw || delta.payload.len() * DOUBTFUL_SHARE > plain.len());
     if bases.is_empty() || !is_doubtful {
         return Ok(delta);
     }
@@ -312,7 +360,7 @@ fn is_tolerable(lost: usize, of: usize, tolerated: f64) -> bool {
     lost == 0 || lost as f64 <= tolerated * of as f64
 }
 
-fn out_of_memory() -> StoreError {
+pub(crate) fn out_of_memory() -> StoreError {
     StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }
 }
 

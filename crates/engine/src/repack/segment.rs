@@ -37,7 +37,7 @@ impl Repacker<'_> {
             let ticket = self.encoders.submit(move |encoder| {
                 let encoder = encoder.as_mut().ok_or_else(out_of_memory)?;
                 let bases: Vec<_> = of_region.iter().map(|(number, bytes)| Base { number: *number, bytes }).collect();
-                encode_region(encoder, &bases, chunks, &plain)
+                encode_region(encoder, &bases, was_offered, chunks, &plain)
             });
             self.encoding.push_back(Encoding { class, standing, was_offered, ticket });
         }

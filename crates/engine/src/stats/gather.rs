@@ -1,18 +1,19 @@
 //! The figures of one series: container by container, region by region, for all snapshots at once.
 //!
-//! A chunk is needed in one stretch of the series, and referred to in one. So a region's chunks are noted where their stretches begin and
-//! end, and sums along the series give what each snapshot needs of the region.
+//! A chunk is needed in few stretches of the series, mostly one. So a region's chunks are noted where their stretches begin and
+//! end, and sums along the series give what each snapshot needs of the region. What it needs is what it refers to with all bases: what is
+//! counted as necessary only because snapshots before and after it need it, no restore of it reads.
 
 use super::{DeltaFigures, Reduction, SnapshotFigures, Stats, view_at};
 use crate::chunks::ChunkSource;
-use crate::lifecycle::{Lifecycle, direct_lifecycles, lifecycles};
+use crate::lifecycle::{Lifecycle, stretches};
 use crate::repack::numbers_of;
 use crate::snapshots::SnapshotView;
 use crate::unfold::GAP_BYTES_DEFAULT;
 use roaring::RoaringTreemap;
 use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerKind, ContainerRecord, RegionEntry};
-use siltstone_store::manifest::Manifest;
+use siltstone_store::manifest::{Manifest, NecessaryChunks};
 use siltstone_store::repository::Repository;
 
 /// The figures of a series; of its snapshots, those that are `wanted`.
@@ -29,17 +30,19 @@ pub(super) fn series(
             ContainerKind::Metadata => stats.metadata_container_bytes += record.object_bytes,
         }
     }
+    let chunks = ChunkSource::new(repository, manifest);
+    let needs =
+        if manifest.has_hulls() { chunks.hangings()?.needs(manifest) } else { manifest.necessary_chunks().clone() };
     let mut needed = RoaringTreemap::new();
     let mut counted = vec![0];
-    manifest.for_each_necessary(|position, necessary| {
+    needs.for_each(|position, necessary| {
         if let Some(view) = view_at(manifest, position).filter(|view| wanted(view)) {
             stats.add_snapshot(view);
             needed |= necessary;
         }
         counted.push(stats.by_snapshot.len());
     });
-    let chunks = ChunkSource::new(repository, manifest);
-    let mut gathering = Gathering { manifest, needed, counted, stats };
+    let mut gathering = Gathering { manifest, needs, needed, counted, stats };
     for (at, record) in manifest.containers.iter().enumerate() {
         gathering.add_container(&chunks, at, record)?;
     }
@@ -72,6 +75,8 @@ impl Stats {
 
 struct Gathering<'g> {
     manifest: &'g Manifest,
+    /// What each snapshot needs.
+    needs: NecessaryChunks,
     /// What any snapshot asked for needs.
     needed: RoaringTreemap,
     /// How many snapshots are asked for before each position; and at the end, in all.
@@ -90,8 +95,9 @@ impl Gathering<'_> {
         if served.is_empty() {
             return Ok(());
         }
-        let necessary = lifecycles(self.manifest, &served);
-        let direct = direct_lifecycles(self.manifest, &served);
+        let necessary = stretches(self.needs.steps(), &served);
+        let direct = stretches(self.manifest.direct_differences(), &served);
+        let none = Vec::new();
         let reader = chunks.reader(at)?;
         let mut visits = vec![Visit::default(); self.stats.by_snapshot.len()];
         for entry in reader.index().regions() {
@@ -99,15 +105,19 @@ impl Gathering<'_> {
             let mut whole = Need::default();
             for chunk in &entry.chunks {
                 let (number, bytes) = (chunk.number.0, u64::from(chunk.length));
-                if let Some(lifecycle) = necessary.get(&number) {
-                    steps.add(*lifecycle, Need::of_any(bytes));
+                let (necessary, direct) =
+                    (necessary.get(&number).unwrap_or(&none), direct.get(&number).unwrap_or(&none));
+                for stretch in necessary {
+                    steps.add(*stretch, Need::of_any(bytes));
+                }
+                for stretch in direct {
+                    steps.add(*stretch, Need::of_direct(bytes));
+                }
+                if served.contains(number) {
                     whole.add(Need::of_any(bytes));
                 }
-                if let Some(lifecycle) = direct.get(&number) {
-                    steps.add(*lifecycle, Need::of_direct(bytes));
-                    if self.is_asked(*lifecycle) {
-                        whole.add(Need::of_direct(bytes));
-                    }
+                if direct.iter().any(|stretch| self.is_asked(*stretch)) {
+                    whole.add(Need::of_direct(bytes));
                 }
             }
             if whole.chunks > 0 {

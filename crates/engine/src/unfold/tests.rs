@@ -1,10 +1,9 @@
 //! Unfolding containers made by hand: in any order, within any budget, whole or damaged.
 
 use super::*;
-use crate::chunks::testing::{Bench, noise};
+use crate::chunks::testing::{Bench, add_snapshot, noise};
 use proptest::prelude::*;
 use siltstone_store::ChunkNumber;
-use siltstone_store::manifest::Manifest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keeps what it is told.
@@ -125,31 +124,15 @@ fn neighbours_come_by_one_read_and_distant_regions_by_their_own() {
 
 #[test]
 fn order_goes_by_columns_then_rows_backwards() {
-    use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
-    use siltstone_store::{SnapshotId, Time};
     let mut bench = Bench::new((0..6).map(|number| (number, noise(number, 50))));
     for number in 0..6 {
         let region = bench.region(&[number], &[]);
         bench.container(&[region]);
     }
-    let manifest = &mut bench.manifest;
-    for (at, numbers) in [vec![0, 1, 2], vec![1, 2, 3, 4], vec![2, 4]].into_iter().enumerate() {
-        let snapshot = Snapshot {
-            id: SnapshotId([u8::try_from(at).expect("small"); 32]),
-            time: Time::default(),
-            host: String::new(),
-            user: String::new(),
-            paths: Vec::new(),
-            tags: Vec::new(),
-            description: None,
-            program: String::new(),
-            root: ChunkNumber::METADATA_FIRST,
-            statistics: SnapshotStatistics::default(),
-        };
-        let numbers = numbers.into_iter().collect();
-        manifest.push_snapshot(snapshot, &numbers, &numbers);
+    for numbers in [vec![0, 1, 2], vec![1, 2, 3, 4], vec![2, 4]] {
+        add_snapshot(&mut bench.manifest, numbers);
     }
-    let manifest: &Manifest = manifest;
+    let manifest = &bench.manifest;
     let order = Order::new(manifest);
     let mut containers: Vec<usize> = (0..6).collect();
     containers.sort_by_key(|at| order.rank(&manifest.containers[*at]));

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 impl Manifest {
     /// All contradictions within the manifest; none in a sound one.
     ///
-    /// - each number lives in one stretch of the series (the interval property), its differences are minimal;
+    /// - each number is needed in one stretch of the series (the interval property); differences are minimal;
     /// - what a catalog refers to is among what its snapshot needs;
     /// - no two containers are the same, none is written under a lease yet to come, no number is in two of them;
     /// - each live number is in a container, and below the next number to be given.
@@ -37,6 +37,7 @@ impl Manifest {
 
     fn interval_fault(&self) -> Option<StoreError> {
         let fault = self.necessary.first_fault().or_else(|| self.direct.first_fault());
+        let fault = fault.or_else(|| self.necessary.first_return());
         let (position, number, fault) = fault.or_else(|| self.necessary.first_lack(&self.direct))?;
         let snapshot = self.snapshots.get(position).map(|snapshot| snapshot.id.short()).unwrap_or_default();
         Some(self.fault(format!("snapshot {snapshot}: chunk {} {fault}", ChunkNumber(number))))

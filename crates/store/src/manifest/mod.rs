@@ -14,6 +14,7 @@ mod tests;
 
 pub use codec::{BODY_BYTES_MAX, LEASE_BYTES_MAX};
 pub use lease::{Lease, LeaseHolder};
+pub use necessary::NecessaryChunks;
 pub use snapshot::{Snapshot, SnapshotStatistics};
 
 use crate::{
@@ -21,7 +22,6 @@ use crate::{
     ids::{ChunkNumber, SeriesId, SnapshotId, Time},
     storage::ObjectName,
 };
-use necessary::NecessaryChunks;
 use roaring::RoaringTreemap;
 use std::collections::BTreeSet;
 
@@ -48,14 +48,14 @@ pub struct Manifest {
     pub containers: Vec<ContainerRecord>,
     /// Snapshots whose chunks that the next snapshot no longer needs have yet to be migrated.
     pub unsettled: BTreeSet<SnapshotId>,
-    /// How long chains of deltas hang on chunks that the last snapshot or unsettled ones need: the chunks on which one of length `i + 1` hangs, at most.
+    /// How long chains of deltas hang on whole chunks that live snapshots need: the chunks on which one of length `i + 1` hangs, at most.
     /// A number is in at most one of them.
     pub heights: Vec<RoaringTreemap>,
     /// Whether snapshots were forgotten since ghosts were last squeezed out.
     pub squeeze_due: bool,
     snapshots: Vec<Snapshot>,
     necessary: NecessaryChunks,
-    /// What each snapshot's catalog refers to, without the bases.
+    /// What each snapshot's catalog refers to, without the bases. It has gaps where a chunk was away for a while.
     direct: NecessaryChunks,
 }
 
@@ -102,11 +102,12 @@ impl Manifest {
     }
 
     /// Adds a snapshot behind all others, with the chunks it needs, data and metadata: those that its catalog refers to, and with them
-    /// all their bases, the whole closure.
+    /// all their bases, the whole closure. What only snapshots further back need of them, those between are from now on said to need too.
     pub fn push_snapshot(&mut self, snapshot: Snapshot, direct: &RoaringTreemap, necessary: &RoaringTreemap) {
         self.snapshots.push(snapshot);
         self.direct.push(direct);
         self.necessary.push(necessary);
+        self.necessary = std::mem::take(&mut self.necessary).hull();
     }
 
     /// Takes snapshots out, wherever they stand, and returns them. Identities that are not there are passed over. The containers are
@@ -138,12 +139,23 @@ impl Manifest {
     /// How the snapshot at each position differs from the one before: the chunks that only it needs, and those that only the one
     /// before needs.
     pub fn differences(&self) -> impl ExactSizeIterator<Item = (&RoaringTreemap, &RoaringTreemap)> {
-        self.necessary.differences().iter().map(|difference| (&difference.added, &difference.removed))
+        self.necessary.steps()
     }
 
-    /// The same of the chunks that the catalogs refer to.
+    /// The same of the chunks that the catalogs refer to. One may be added a second time.
     pub fn direct_differences(&self) -> impl ExactSizeIterator<Item = (&RoaringTreemap, &RoaringTreemap)> {
-        self.direct.differences().iter().map(|difference| (&difference.added, &difference.removed))
+        self.direct.steps()
+    }
+
+    /// Shows the chunks that each snapshot's catalog refers to, in order; one bitmap at a time is in memory.
+    pub fn for_each_direct(&self, visit: impl FnMut(usize, &RoaringTreemap)) {
+        self.direct.for_each(visit);
+    }
+
+    /// Whether a snapshot may be said to need what it does not need itself: chunks that were away for a while are counted in between,
+    /// and longer than that from when a snapshot that had them was forgotten until ghosts are looked for.
+    pub fn has_hulls(&self) -> bool {
+        self.squeeze_due || !self.direct.returning().is_empty()
     }
 
     /// The chunks that the snapshot at this position needs; none beyond the last.
@@ -152,6 +164,11 @@ impl Manifest {
     /// The differences of all snapshots up to it: to look at many, use [`Manifest::for_each_necessary`].
     pub fn necessary(&self, position: usize) -> RoaringTreemap {
         self.necessary.at(position)
+    }
+
+    /// The chunks that each snapshot needs.
+    pub fn necessary_chunks(&self) -> &NecessaryChunks {
+        &self.necessary
     }
 
     /// Shows the chunks that each snapshot needs, in order; one bitmap at a time is in memory.
@@ -169,27 +186,13 @@ impl Manifest {
         self.necessary.live() - self.direct.live()
     }
 
-    /// Says anew what each snapshot needs. `needs` is shown each snapshot's position and the chunks that its catalog refers to, in order,
-    /// and gives these with all their bases.
-    pub fn replace_necessary<E>(
-        &mut self,
-        mut needs: impl FnMut(usize, &RoaringTreemap) -> Result<RoaringTreemap, E>,
-    ) -> Result<(), E> {
-        let mut necessary = NecessaryChunks::default();
-        let mut result = Ok(());
-        let mut before = RoaringTreemap::new();
-        self.direct.for_each(|position, direct| {
-            if result.is_ok() {
-                match needs(position, direct) {
-                    Ok(needed) => {
-                        necessary.push_after(&before, &needed);
-                        before = needed;
-                    }
-                    Err(error) => result = Err(error),
-                }
-            }
-        });
-        result.map(|()| self.necessary = necessary)
+    /// Says anew what each snapshot needs, given what each needs itself: the chunks that its catalog refers to, with all their bases.
+    ///
+    /// # Panics
+    /// If that is not as many sets as there are snapshots.
+    pub fn replace_necessary(&mut self, needs: NecessaryChunks) {
+        assert_eq!(needs.len(), self.snapshots.len(), "a set for each snapshot");
+        self.necessary = needs.hull();
     }
 
     /// The chunks that any live snapshot needs.

@@ -4,8 +4,15 @@
 //! is minimal: `added(i)` shares nothing with NC(i-1), `removed(i)` lies within it. So the union of all `added` is what lives, and
 //! taking a snapshot out means composing its difference with the next one's: no NC is ever spelled out for that.
 //!
-//! Interval property: a number that once left is never needed again (numbers are never reused, and a backup only refers to the
-//! chunks of the snapshot before it). Deleting snapshots therefore frees what lived only in them, in any position.
+//! Interval property: a number that once left is never needed again. What a snapshot itself needs may lack a number and a later one
+//! have it again (data that was away for a while); NC is the *hull* of that, which counts the number in between as well:
+//!
+//! ```text
+//! snapshot          1        2        3        4
+//! needs itself    a b c    a . .    a b .    . b .
+//! NC              a b c    a b .    a b .    . b .        b was away for one snapshot
+//! ```
+//! So a number's snapshots are neighbours, and deleting snapshots frees what lived only in them, in any position.
 //!
 //! Cost: everything here is linear in the sizes of the differences; one NC at a time is in memory.
 
@@ -19,9 +26,9 @@ pub(super) struct Difference {
     pub(super) removed: RoaringTreemap,
 }
 
-/// The necessary chunks of all live snapshots, in commit order.
+/// A set of chunk numbers for each of successive snapshots, kept as differences.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct NecessaryChunks {
+pub struct NecessaryChunks {
     differences: Vec<Difference>,
 }
 
@@ -44,13 +51,13 @@ impl NecessaryChunks {
         self.push_after(&before, necessary);
     }
 
-    /// As [`push`](Self::push), given what the last snapshot needs.
-    pub(super) fn push_after(&mut self, before: &RoaringTreemap, necessary: &RoaringTreemap) {
+    /// Adds the set of the next snapshot, given that of the one before (empty for the first).
+    pub fn push_after(&mut self, before: &RoaringTreemap, necessary: &RoaringTreemap) {
         self.differences.push(Difference { added: necessary - before, removed: before - necessary }.optimized());
     }
 
-    /// NC of the snapshot at this position; empty beyond the last.
-    pub(super) fn at(&self, position: usize) -> RoaringTreemap {
+    /// The set of the snapshot at this position; empty beyond the last.
+    pub fn at(&self, position: usize) -> RoaringTreemap {
         let mut necessary = RoaringTreemap::new();
         if position < self.len() {
             self.differences.iter().take(position + 1).for_each(|difference| difference.apply(&mut necessary));
@@ -58,8 +65,13 @@ impl NecessaryChunks {
         necessary
     }
 
-    /// Shows the NC of each snapshot in turn.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(usize, &RoaringTreemap)) {
+    /// How the set of each snapshot differs from the one before: what was added, and what was removed.
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = (&RoaringTreemap, &RoaringTreemap)> {
+        self.differences.iter().map(|difference| (&difference.added, &difference.removed))
+    }
+
+    /// Shows the set of each snapshot in turn.
+    pub fn for_each(&self, mut visit: impl FnMut(usize, &RoaringTreemap)) {
         let mut necessary = RoaringTreemap::new();
         for (position, difference) in self.differences.iter().enumerate() {
             difference.apply(&mut necessary);
@@ -80,7 +92,36 @@ impl NecessaryChunks {
         extended
     }
 
-    /// What any live snapshot needs.
+    /// The same with each number in all snapshots between the first and the last that hold it.
+    #[must_use]
+    pub fn hull(mut self) -> Self {
+        if self.returning().is_empty() {
+            return self;
+        }
+        let mut later = RoaringTreemap::new();
+        for difference in self.differences.iter_mut().rev() {
+            difference.removed -= &later;
+            later |= &difference.added;
+        }
+        let mut seen = RoaringTreemap::new();
+        for difference in &mut self.differences {
+            let added = &difference.added - &seen;
+            seen |= std::mem::replace(&mut difference.added, added);
+        }
+        Self { differences: self.differences.into_iter().map(Difference::optimized).collect() }
+    }
+
+    /// Numbers that are in two snapshots and lacking in one between them.
+    pub fn returning(&self) -> RoaringTreemap {
+        let (mut seen, mut returning) = (RoaringTreemap::new(), RoaringTreemap::new());
+        for Difference { added, .. } in &self.differences {
+            returning |= added & &seen;
+            seen |= added;
+        }
+        returning
+    }
+
+    /// What any snapshot holds.
     pub(super) fn live(&self) -> RoaringTreemap {
         self.differences.iter().fold(RoaringTreemap::new(), |live, difference| live | &difference.added)
     }
@@ -114,10 +155,9 @@ impl NecessaryChunks {
         })
     }
 
-    /// A number that breaks the rules above, with the position of the snapshot where it does.
+    /// A number whose differences are not minimal, with the position of the snapshot where.
     pub(super) fn first_fault(&self) -> Option<(usize, u64, &'static str)> {
         let mut necessary = RoaringTreemap::new();
-        let mut gone = RoaringTreemap::new();
         for (position, difference) in self.differences.iter().enumerate() {
             let at = |number: u64, fault| Some((position, number, fault));
             if let Some(number) = (&difference.added & &necessary).min() {
@@ -126,13 +166,19 @@ impl NecessaryChunks {
             if let Some(number) = (&difference.removed - &necessary).min() {
                 return at(number, "is removed though the snapshot before does not need it");
             }
-            if let Some(number) = (&difference.added & &gone).min() {
-                return at(number, "is needed again after a snapshot that did not need it");
-            }
-            gone |= &difference.removed;
             difference.apply(&mut necessary);
         }
         None
+    }
+
+    /// A number that breaks the interval property, with the position of the snapshot where it does. Differences are minimal.
+    pub(super) fn first_return(&self) -> Option<(usize, u64, &'static str)> {
+        let mut seen = RoaringTreemap::new();
+        self.differences.iter().enumerate().find_map(|(position, Difference { added, .. })| {
+            let again = (added & &seen).min();
+            seen |= added;
+            Some((position, again?, "is needed again after a snapshot that did not need it"))
+        })
     }
 }
 
@@ -217,10 +263,55 @@ mod tests {
         }
     }
 
+    /// Any sets at all: numbers leave and come back.
+    fn any_series() -> impl Strategy<Value = Vec<BTreeSet<u64>>> {
+        let number = (0u64..30, any::<bool>()).prop_map(|(number, metadata)| number + (u64::from(metadata) << 63));
+        prop::collection::vec(prop::collection::btree_set(number, 0..25), 0..9)
+    }
+
+    /// Each number in all sets between the first and the last that hold it, the slow way.
+    fn hull_of(series: &[BTreeSet<u64>]) -> Vec<BTreeSet<u64>> {
+        let (before, after) = (|at: usize| series[..=at].iter().flatten(), |at: usize| series[at..].iter().flatten());
+        let hull = |at| {
+            let after: BTreeSet<u64> = after(at).copied().collect();
+            before(at).copied().filter(|number| after.contains(number)).collect()
+        };
+        (0..series.len()).map(hull).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_hull_is_first_to_last(series in any_series()) {
+            let (itself, hull) = (chunks(&series), hull_of(&series));
+            let returning: BTreeSet<u64> =
+                hull.iter().zip(&series).flat_map(|(hull, itself)| hull - itself).collect();
+            prop_assert_eq!(plain(&itself.returning()), returning);
+            prop_assert_eq!(itself.first_fault(), None);
+            prop_assert_eq!(itself.first_return().is_some(), hull != series);
+            let found = itself.clone().hull();
+            prop_assert_eq!(&found, &chunks(&hull));
+            prop_assert_eq!((found.first_fault(), found.first_return()), (None, None));
+            prop_assert_eq!(found.first_lack(&itself), None);
+            prop_assert_eq!(found.clone().hull(), found);
+        }
+
+        /// What differences cannot say in intervals they say nevertheless: taking out and spelling out are as before.
+        #[test]
+        fn sets_with_gaps_are_kept_exactly(series in any_series(), picked: u16) {
+            let removed: BTreeSet<usize> = (0..series.len()).filter(|position| picked >> position & 1 == 1).collect();
+            let kept = chunks(&series).without(&removed);
+            let model: Vec<_> =
+                series.iter().enumerate().filter(|(position, _)| !removed.contains(position)).map(|(_, set)| set.clone()).collect();
+            prop_assert_eq!(&kept, &chunks(&model));
+            prop_assert_eq!(plain(&kept.live()), model.iter().flatten().copied().collect::<BTreeSet<_>>());
+        }
+    }
+
     #[test]
     fn a_number_that_comes_back_is_found() {
         let sets = [BTreeSet::from([1, 2]), BTreeSet::from([2]), BTreeSet::from([1, 2])];
-        let fault = chunks(&sets).first_fault();
+        let fault = chunks(&sets).first_return();
         assert!(matches!(fault, Some((2, 1, _))), "{fault:?}");
+        assert_eq!(chunks(&sets).hull(), chunks(&[[1, 2], [1, 2], [1, 2]].map(BTreeSet::from)));
     }
 }

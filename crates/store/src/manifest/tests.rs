@@ -175,6 +175,30 @@ fn removal_frees_what_only_the_removed_need() {
 }
 
 #[test]
+fn what_comes_back_is_counted_in_between() {
+    let mut manifest = manifest(5);
+    let three = RoaringTreemap::from_iter([3, 44]);
+    manifest.push_snapshot(snapshot(5), &three, &three);
+    assert!(manifest.faults().is_empty(), "{:?}", manifest.faults());
+    for position in 0..5 {
+        let first = position * 10;
+        let own: RoaringTreemap = (first..first + 50).chain([ChunkNumber::METADATA_FIRST.0 + position]).collect();
+        let position = usize::try_from(position).unwrap();
+        assert_eq!(manifest.direct(position), own, "what it refers to is as it was");
+        assert_eq!(manifest.necessary(position), own | RoaringTreemap::from_iter([3]));
+    }
+    assert!(manifest.has_hulls());
+    assert_eq!(decode(&manifest, &manifest.encode().unwrap()).unwrap(), manifest);
+    // Without the one that had it again, those between are still said to need it, until that is said anew.
+    manifest.remove_snapshots(&BTreeSet::from([SnapshotId([5; 32])]));
+    assert!(manifest.necessary(4).contains(3) && manifest.faults().is_empty());
+    let needs = manifest.direct.clone();
+    manifest.replace_necessary(needs);
+    assert_eq!(manifest.necessary(1), manifest.direct(1));
+    assert!(!manifest.has_hulls());
+}
+
+#[test]
 fn removing_all_leaves_nothing_necessary() {
     let mut manifest = manifest(4);
     let ids = manifest.snapshots().iter().map(|snapshot| snapshot.id).collect();
@@ -199,7 +223,9 @@ fn contradictions_are_found() {
         ("never given out", |manifest| manifest.next_data = ChunkNumber(4999)),
         ("needed again", |manifest| {
             let three = RoaringTreemap::from_iter([3]);
-            manifest.push_snapshot(snapshot(50), &three, &three);
+            manifest.snapshots.push(snapshot(50));
+            manifest.direct.push(&three);
+            manifest.necessary.push(&three);
         }),
     ];
     for (expected, break_it) in breaks {

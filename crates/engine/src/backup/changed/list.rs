@@ -8,44 +8,63 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)
 )]
 
-use super::Changes;
+use super::ranges::Ranges;
 use crate::EngineError;
+use crate::backup::{FIXED_MEMORY_BYTES, MEMORY_BYTES_MIN};
 use crate::fs::absolute_source;
-use siltstone_store::catalog::EntryPath;
+use siltstone_store::catalog::{EntryPath, PATH_BYTES_MAX};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
+use std::io::{self, BufRead, Read};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// No file reaches beyond this.
 const FILE_BYTES_MAX: u64 = i64::MAX as u64;
+/// No entry is longer: a path as long as paths may be, and as much again that cleaning takes away.
+const ENTRY_BYTES_MAX: u64 = 2 * PATH_BYTES_MAX as u64;
 /// How much of an entry that is not understood is shown.
 const SHOWN_BYTES: usize = 200;
+/// The share of what a backup may divide that its list may take: a quarter.
+const LIST_OF_MEMORY: u64 = 4;
+/// What a path takes beside its own bytes: its node, and its name once more for the walk.
+const PATH_OVERHEAD_BYTES: u64 = 176;
+/// What a range takes: in the list, where half of the room may be free, and twice while its file is read.
+const RANGE_BYTES: u64 = 64;
 
 const EXPECTED: &str = "expected a path, or a path, an offset and a length in bytes with tabs between them";
 const EXPECTED_PATH: &str = "expected a path without NUL bytes";
+const EXPECTED_END: &str = "expected a path ended by a NUL byte";
 const EXPECTED_NUMBER: &str = "expected an offset and a length in bytes, as decimal numbers, within 2^63";
 
 /// Paths, and ranges of files, that changed since the previous snapshot. May be empty.
-#[derive(Clone, Debug, Default)]
+///
+/// It is held in memory: a path takes its length twice and some 180 bytes, a range 64 bytes, those that touch are one. Beyond a quarter of
+/// what the backup may divide it is refused.
+#[derive(Clone, Debug)]
 pub struct ChangedList {
-    entries: Vec<Listed>,
+    entries: BTreeMap<EntryPath, Listed>,
+    /// Where the root of the file system is listed.
+    root: Option<Place>,
+    bytes: u64,
+    bytes_max: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Listed {
-    /// Absolute and cleaned.
-    path: Vec<u8>,
-    range: Option<Range<u64>>,
+    /// Only these bytes of it; `None`: all of it.
+    ranges: Option<Ranges>,
+    /// Where it stands first.
     place: Place,
 }
 
 /// Where in its list an entry stands, from 1.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    Line(usize),
-    Entry(usize),
+    Line(u64),
+    Entry(u64),
 }
 
 impl fmt::Display for Place {
@@ -57,98 +76,179 @@ impl fmt::Display for Place {
     }
 }
 
+/// An entry as understood; no path is the root of the file system.
+type Parsed = (Option<EntryPath>, Option<Range<u64>>);
+
 impl ChangedList {
-    /// An empty list: nothing changed.
-    pub fn new() -> Self {
-        Self::default()
+    /// An empty list (nothing changed) for a backup within so much memory, [`super::super::BackupOptions::memory_bytes`].
+    pub fn new(memory_bytes: u64) -> Self {
+        Self { entries: BTreeMap::new(), root: None, bytes: 0, bytes_max: list_bytes_max(memory_bytes) }
     }
 
     /// Adds the lines of a text, called `list` in errors. Empty lines say nothing. Relative paths begin at the working directory.
     ///
     /// # Errors
-    /// [`EngineError::BadChangedList`] for the first line that is neither a path nor a path with a range.
-    pub fn add_lines(&mut self, list: &str, text: &[u8]) -> Result<(), EngineError> {
-        let lines = text.split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
+    /// [`EngineError::BadChangedList`] for the first line that is neither a path nor a path with a range;
+    /// [`EngineError::ChangedListTooLarge`]; [`EngineError::ChangedListUnreadable`].
+    pub fn add_lines(&mut self, list: &str, text: impl BufRead) -> Result<(), EngineError> {
         let base = working_directory();
-        for (index, line) in lines {
-            let place = Place::Line(index + 1);
-            let refused = |expected| refused(list, place, line, expected);
-            let (path, range) = parse_line(line).map_err(refused)?;
-            let path = absolute(path, base.as_deref()).ok_or_else(|| refused(EXPECTED_PATH))?;
-            self.entries.push(Listed { path, range, place });
-        }
-        Ok(())
+        self.add_all(list, text, b'\n', Place::Line, |line| {
+            if line.is_empty() {
+                return Ok(None);
+            }
+            let (path, range) = parse_line(line)?;
+            Ok(Some((absolute(path, base.as_deref()).ok_or(EXPECTED_PATH)?, range)))
+        })
     }
 
     /// Adds paths, each ended by a NUL byte, taken as they are; the same otherwise.
     ///
     /// # Errors
-    /// [`EngineError::BadChangedList`] if the last path has no end.
-    pub fn add_raw(&mut self, list: &str, bytes: &[u8]) -> Result<(), EngineError> {
+    /// The same; [`EngineError::BadChangedList`] if the last path has no end.
+    pub fn add_raw(&mut self, list: &str, bytes: impl BufRead) -> Result<(), EngineError> {
         let base = working_directory();
-        for (index, path) in bytes.split_inclusive(|&byte| byte == 0).enumerate() {
-            let place = Place::Entry(index + 1);
-            let refused = |expected| refused(list, place, path, expected);
-            let ended = path.strip_suffix(b"\0").filter(|path| !path.is_empty());
-            let ended = ended.ok_or_else(|| refused("expected a path ended by a NUL byte"))?;
-            let path = absolute(ended, base.as_deref()).ok_or_else(|| refused(EXPECTED_PATH))?;
-            self.entries.push(Listed { path, range: None, place });
+        self.add_all(list, bytes, 0, Place::Entry, |path| {
+            let path = path.strip_suffix(b"\0").filter(|path| !path.is_empty()).ok_or(EXPECTED_END)?;
+            Ok(Some((absolute(path, base.as_deref()).ok_or(EXPECTED_PATH)?, None)))
+        })
+    }
+
+    fn add_all(
+        &mut self,
+        list: &str,
+        mut bytes: impl BufRead,
+        end: u8,
+        place: fn(u64) -> Place,
+        parse: impl Fn(&[u8]) -> Result<Option<Parsed>, &'static str>,
+    ) -> Result<(), EngineError> {
+        let unreadable = |source| EngineError::ChangedListUnreadable { list: list.to_owned(), source };
+        let mut entry = Vec::new();
+        let mut count = 0;
+        while next_entry(&mut bytes, end, &mut entry).map_err(unreadable)? {
+            count += 1;
+            let place = place(count);
+            let is_cut = is_cut(&entry, end);
+            if entry.last() == Some(&b'\n') && end == b'\n' {
+                entry.pop();
+            }
+            let understood = if is_cut { Err(EXPECTED) } else { parse(&entry) };
+            if let Some(parsed) = understood.map_err(|expected| refused(list, place, &entry, expected))? {
+                self.add(parsed, place);
+            }
+            if self.bytes > self.bytes_max {
+                let held = self.bytes / count;
+                while next_entry(&mut bytes, end, &mut entry).map_err(unreadable)? {
+                    count += 1;
+                }
+                return Err(too_large(list, count, self.bytes_max, held.saturating_mul(count)));
+            }
+        }
+        for ranges in self.entries.values_mut().filter_map(|listed| listed.ranges.as_mut()) {
+            self.bytes -= ranges.settle() * RANGE_BYTES;
         }
         Ok(())
     }
 
-    /// The changes within these sources, given as absolute paths.
+    fn add(&mut self, (path, range): Parsed, place: Place) {
+        let Some(path) = path else {
+            self.root.get_or_insert(place);
+            return;
+        };
+        let path_bytes = PATH_OVERHEAD_BYTES + 2 * path.as_bytes().len() as u64;
+        let listed = self.entries.entry(path).or_insert_with(|| {
+            self.bytes += path_bytes;
+            Listed { ranges: range.is_some().then(Ranges::default), place }
+        });
+        match (&mut listed.ranges, range) {
+            (Some(ranges), Some(range)) => {
+                let before = ranges.held();
+                ranges.add(range);
+                self.bytes = self.bytes + ranges.held() * RANGE_BYTES - before * RANGE_BYTES;
+            }
+            (Some(ranges), None) => {
+                self.bytes -= ranges.held() * RANGE_BYTES;
+                listed.ranges = None;
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// About how much memory it takes, bytes, with what a backup makes of it.
+    pub(in crate::backup) fn memory_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether a backup of these sources, given as absolute paths, within so much memory can go by it.
     ///
     /// # Errors
-    /// [`EngineError::OutsideSources`] for the first entry that lies in none of them.
-    pub(in crate::backup) fn within(&self, sources: &[Vec<u8>]) -> Result<Changes, EngineError> {
-        let mut changes = Changes::default();
-        let mut entries = Vec::with_capacity(self.entries.len());
-        for Listed { path, range, place } in &self.entries {
+    /// [`EngineError::OutsideSources`] for an entry that lies in none of them; [`EngineError::ChangedListTooLarge`].
+    pub(in crate::backup) fn check(&self, sources: &[Vec<u8>], memory_bytes: u64) -> Result<(), EngineError> {
+        if self.bytes > list_bytes_max(memory_bytes) {
+            let count = self.entries.len() as u64;
+            return Err(too_large("the list of changes", count, list_bytes_max(memory_bytes), self.bytes));
+        }
+        let listed = self.entries.iter().map(|(path, listed)| (path.as_bytes(), listed.place));
+        let all = self.root.map(|place| (&b""[..], place)).into_iter().chain(listed);
+        for (path, place) in all {
             if !sources.iter().any(|source| is_within(path, source)) {
-                let path = PathBuf::from(OsStr::from_bytes(path));
+                let path = Path::new("/").join(OsStr::from_bytes(path));
                 return Err(EngineError::OutsideSources { path, place: place.to_string() });
             }
-            match path.strip_prefix(b"/").filter(|path| !path.is_empty()) {
-                Some(path) => entries.push((EntryPath::new(path)?, range.clone())),
-                None => changes.is_everything = true,
-            }
         }
-        // A path alone sorts before its ranges, a directory before what it holds.
-        let key = |(_, range): &(EntryPath, Option<Range<u64>>)| range.as_ref().map(|range| (range.start, range.end));
-        entries.sort_unstable_by(|left, right| left.0.cmp(&right.0).then_with(|| key(left).cmp(&key(right))));
-        for (path, range) in entries {
-            match (changes.paths.last(), range) {
-                (Some(last), Some(range)) if *last == path => {
-                    if let Some(ranges) = changes.ranges.get_mut(&path) {
-                        join(ranges, range);
-                    }
-                }
-                (Some(last), _) if *last == path || path.is_beneath(last) => {}
-                (_, range) => {
-                    if let Some(range) = range {
-                        changes.ranges.insert(path.clone(), vec![range]);
-                    }
-                    changes.paths.push(path);
-                }
-            }
-        }
-        Ok(changes)
+        Ok(())
     }
+
+    /// Whether the root of the file system is listed: then nothing is copied.
+    pub(super) fn is_everything(&self) -> bool {
+        self.root.is_some()
+    }
+
+    /// What is looked at, each with all that lies beneath it; in catalog order, none beneath another.
+    pub(super) fn paths(&self) -> Vec<EntryPath> {
+        let mut paths: Vec<EntryPath> = Vec::new();
+        // A directory comes before what it holds.
+        for path in self.entries.keys() {
+            if !paths.last().is_some_and(|last| path.is_beneath(last)) {
+                paths.push(path.clone());
+            }
+        }
+        paths
+    }
+
+    /// The ranges listed of a file, ascending and apart; `None` if it is not listed, or as a whole, be it with a folder that it lies in.
+    pub(super) fn ranges_of(&self, path: &EntryPath) -> Option<&[Range<u64>]> {
+        let ranges = self.entries.get(path)?.ranges.as_ref()?;
+        let is_listed = |folder: &EntryPath| self.entries.contains_key(folder);
+        let mut folders = std::iter::successors(path.parent(), EntryPath::parent);
+        (!folders.any(|folder| is_listed(&folder))).then_some(ranges.as_slice())
+    }
+}
+
+/// What a list may take, of so much memory in all.
+fn list_bytes_max(memory_bytes: u64) -> u64 {
+    memory_bytes.saturating_sub(FIXED_MEMORY_BYTES) / LIST_OF_MEMORY
+}
+
+fn too_large(list: &str, entries: u64, bytes_max: u64, needed_bytes: u64) -> EngineError {
+    let needed = needed_bytes.saturating_mul(LIST_OF_MEMORY).saturating_add(FIXED_MEMORY_BYTES).max(MEMORY_BYTES_MIN);
+    let (most_mib, needed_mib) = (bytes_max >> 20, (needed >> 20).saturating_add(1));
+    EngineError::ChangedListTooLarge { list: list.to_owned(), entries, most_mib, needed_mib }
+}
+
+/// Reads the next entry with its end; false if there is none. One that is too long comes in parts, which [`is_cut`] tells.
+fn next_entry(bytes: &mut impl BufRead, end: u8, entry: &mut Vec<u8>) -> io::Result<bool> {
+    entry.clear();
+    Ok(Read::take(&mut *bytes, ENTRY_BYTES_MAX).read_until(end, entry)? > 0)
+}
+
+fn is_cut(entry: &[u8], end: u8) -> bool {
+    entry.len() as u64 == ENTRY_BYTES_MAX && entry.last() != Some(&end)
 }
 
 fn refused(list: &str, place: Place, found: &[u8], expected: &'static str) -> EngineError {
     let shown = found.get(..SHOWN_BYTES).unwrap_or(found);
     let found = String::from_utf8_lossy(shown).escape_debug().to_string();
     EngineError::BadChangedList { list: list.to_owned(), place: place.to_string(), found, expected }
-}
-
-/// Adds a range that begins no earlier than the last one.
-fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
-    match ranges.last_mut() {
-        Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-        _ => ranges.push(range),
-    }
 }
 
 fn parse_line(line: &[u8]) -> Result<(&[u8], Option<Range<u64>>), &'static str> {
@@ -176,37 +276,45 @@ fn working_directory() -> Option<PathBuf> {
     absolute_source(Path::new(".")).ok()
 }
 
-/// The path as sources are recorded; `None` for what is no path.
-fn absolute(path: &[u8], base: Option<&Path>) -> Option<Vec<u8>> {
+/// The path as sources are recorded, `Some(None)` for the root; `None` for what is no path.
+#[allow(clippy::option_option, reason = "the root is a path that no entry has")]
+fn absolute(path: &[u8], base: Option<&Path>) -> Option<Option<EntryPath>> {
     let path = Path::new(OsStr::from_bytes(path));
     let absolute = if path.is_absolute() { absolute_source(path) } else { absolute_source(&base?.join(path)) };
     let bytes = absolute.ok()?.into_os_string().into_vec();
-    // What no catalog can hold, no list can mean.
-    let is_path = bytes == b"/" || EntryPath::new(bytes.strip_prefix(b"/").unwrap_or(&bytes)).is_ok();
-    is_path.then_some(bytes)
+    match bytes.strip_prefix(b"/").unwrap_or(&bytes) {
+        [] => Some(None),
+        // What no catalog can hold, no list can mean.
+        path => EntryPath::new(path).ok().map(Some),
+    }
 }
 
+/// Whether a path (without the leading slash) is a source (with it), or lies in it.
 fn is_within(path: &[u8], source: &[u8]) -> bool {
-    let rest = path.strip_prefix(source.strip_suffix(b"/").unwrap_or(source));
-    rest.is_some_and(|rest| rest.first().is_none_or(|&byte| byte == b'/'))
+    let source = source.strip_prefix(b"/").unwrap_or(source);
+    let rest = path.strip_prefix(source);
+    source.is_empty() || rest.is_some_and(|rest| rest.first().is_none_or(|&byte| byte == b'/'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn lines(text: &str) -> Result<Changes, EngineError> {
-        let mut list = ChangedList::new();
+    const MEMORY: u64 = 512 << 20;
+
+    fn lines(text: &str) -> Result<ChangedList, EngineError> {
+        let mut list = ChangedList::new(MEMORY);
         list.add_lines("the list", text.as_bytes())?;
-        list.within(&[b"/src".to_vec(), b"/other".to_vec()])
+        list.check(&[b"/src".to_vec(), b"/other".to_vec()], MEMORY)?;
+        Ok(list)
     }
 
-    fn paths(changes: &Changes) -> Vec<String> {
-        changes.paths.iter().map(ToString::to_string).collect()
+    fn paths(list: &ChangedList) -> Vec<String> {
+        list.paths().iter().map(ToString::to_string).collect()
     }
 
-    fn ranges(changes: &Changes, path: &str) -> Vec<(u64, u64)> {
-        let found = changes.ranges.get(&EntryPath::new(path).expect("a path"));
+    fn ranges(list: &ChangedList, path: &str) -> Vec<(u64, u64)> {
+        let found = list.ranges_of(&EntryPath::new(path).expect("a path"));
         found.into_iter().flatten().map(|range| (range.start, range.end)).collect()
     }
 
@@ -216,14 +324,18 @@ mod tests {
             lines("/src/b\t5\t5\n/src/a/x\n/src/b\t0\t2\n\n/src/a-b\n/src/a/./y/..\n/src/b\t8\t4\n").expect("fine");
         assert_eq!(paths(&changes), ["src/a", "src/a-b", "src/b"]);
         assert_eq!(ranges(&changes, "src/b"), [(0, 2), (5, 12)]);
-        assert_eq!(lines("").expect("nothing changed"), Changes::default());
+        let nothing = lines("").expect("nothing changed");
+        assert!(nothing.paths().is_empty() && nothing.memory_bytes() == 0);
     }
 
     #[test]
     fn what_is_listed_as_a_whole_has_no_ranges() {
         for text in ["/src/a\t1\t2\n/src/a", "/src/a\n/src/a\t1\t2", "/src/a/b\t1\t2\n/src/a\n", "/src\n/src/a\t0\t1"] {
             let changes = lines(text).expect("fine");
-            assert_eq!((changes.paths.len(), changes.ranges.len()), (1, 0), "{text:?}");
+            assert_eq!(changes.paths().len(), 1, "{text:?}");
+            for path in ["src", "src/a", "src/a/b"] {
+                assert_eq!(ranges(&changes, path), [], "{path} of {text:?}");
+            }
         }
     }
 
@@ -248,7 +360,7 @@ mod tests {
         for line in bad {
             let error = lines(&format!("/src/fine\n\n{line}\n")).expect_err(line).to_string();
             assert!(error.contains("the list, line 3") && error.contains("expected"), "{line:?}: {error}");
-            assert!(!error.contains(|c: char| c.is_control()), "{error:?}");
+            assert!(!error.contains(|c: char| c.is_control()) && !error.contains("\\n"), "{error:?}");
         }
         assert!(lines(&format!("/src/{}", "a/".repeat(1 << 20))).is_err());
     }
@@ -264,24 +376,56 @@ mod tests {
 
     #[test]
     fn the_root_may_be_a_source() {
-        let mut list = ChangedList::new();
-        list.add_lines("the list", b"/a\nrelative").expect("fine");
-        let changes = list.within(&[b"/".to_vec()]).expect("all lies in the root");
-        assert!(!changes.is_everything && changes.paths.len() == 2);
-        list.add_lines("the list", b"/").expect("fine");
-        assert!(list.within(&[b"/".to_vec()]).expect("all").is_everything);
+        let mut list = ChangedList::new(MEMORY);
+        list.add_lines("the list", &b"/a\nrelative"[..]).expect("fine");
+        list.check(&[b"/".to_vec()], MEMORY).expect("all lies in the root");
+        assert!(!list.is_everything() && list.paths().len() == 2);
+        list.add_lines("the list", &b"/"[..]).expect("fine");
+        list.check(&[b"/".to_vec()], MEMORY).expect("all lies in the root");
+        assert!(list.is_everything());
     }
 
     #[test]
     fn raw_lists_hold_any_name() {
-        let mut list = ChangedList::new();
-        list.add_raw("raw", b"/src/a\tb\t1\0/src/c\nd\0/src/\xff\0").expect("fine");
-        let changes = list.within(&[b"/src".to_vec()]).expect("fine");
-        let found: Vec<&[u8]> = changes.paths.iter().map(EntryPath::as_bytes).collect();
-        assert_eq!(found, [&b"src/a\tb\t1"[..], b"src/c\nd", b"src/\xff"]);
+        let mut list = ChangedList::new(MEMORY);
+        list.add_raw("raw", &b"/src/a\tb\t1\0/src/c\nd\0/src/\xff\0"[..]).expect("fine");
+        let paths = list.paths();
+        assert_eq!(
+            paths.iter().map(EntryPath::as_bytes).collect::<Vec<_>>(),
+            [&b"src/a\tb\t1"[..], b"src/c\nd", b"src/\xff"]
+        );
         for bad in [&b"/src/a"[..], b"/src/a\0/src/b", b"/src/a\0\0"] {
             assert!(matches!(list.add_raw("raw", bad), Err(EngineError::BadChangedList { .. })), "{bad:?}");
         }
-        list.add_raw("raw", b"").expect("nothing");
+        list.add_raw("raw", &b""[..]).expect("nothing");
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_and_told() {
+        let least = MEMORY_BYTES_MIN;
+        let mut list = ChangedList::new(least);
+        let ranges = (0..200_000u64).flat_map(|at| format!("/src/image\t{}\t1\n", 2 * at).into_bytes());
+        let text: Vec<u8> = ranges.collect();
+        let error = list.add_lines("the journal", &text[..]).expect_err("too long").to_string();
+        assert!(error.contains("the journal") && error.contains("200000 entries"), "{error}");
+        let EngineError::ChangedListTooLarge { needed_mib, .. } =
+            ChangedList::new(least).add_lines("the journal", &text[..]).expect_err("too long")
+        else {
+            panic!("{error}");
+        };
+        let mut enough = ChangedList::new(needed_mib << 20);
+        enough.add_lines("the journal", &text[..]).expect("room enough");
+        let refused = enough.check(&[b"/src".to_vec()], least);
+        assert!(matches!(refused, Err(EngineError::ChangedListTooLarge { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn what_is_listed_again_is_held_once() {
+        let mut list = ChangedList::new(MEMORY_BYTES_MIN);
+        let again = "/src/image\t10\t5\n/src/image\t0\t5\n/src/file\n".repeat(100_000);
+        list.add_lines("the journal", again.as_bytes()).expect("two paths and two ranges");
+        assert_eq!(list.memory_bytes(), 2 * PATH_OVERHEAD_BYTES + 2 * (9 + 8) + 2 * RANGE_BYTES);
+        list.add_lines("the journal", &b"/src/image\n"[..]).expect("no range any more");
+        assert_eq!(list.memory_bytes(), 2 * PATH_OVERHEAD_BYTES + 2 * (9 + 8));
     }
 }

@@ -4,7 +4,7 @@
 //! that it looks at all there is at or above that path anew.
 
 use super::super::plan::{Halt, Item, Planned, Planner, Stopped};
-use super::Changes;
+use super::ChangedList;
 use crate::EngineError;
 use crate::fs::{FileKind, ProblemKind, ScanEntry, ScanItem, Scanner};
 use crate::observer::{EntryAction, Notice};
@@ -24,7 +24,7 @@ struct Copied {
 
 struct Merge<'m, 's, 'r> {
     planner: Planner<'s, 'r>,
-    changes: &'m Changes,
+    list: &'m ChangedList,
     /// What is looked at anew as a whole, and whether anything was or is there.
     anew: Option<(EntryPath, bool)>,
     /// By device and inode, until all names are copied.
@@ -32,9 +32,9 @@ struct Merge<'m, 's, 'r> {
 }
 
 impl Planner<'_, '_> {
-    /// As [`Planner::run`], for a walk of what `changes` lists; everything else is copied.
-    pub(super) fn run_changes(self, scanner: Scanner, changes: &Changes) -> Result<Planned, EngineError> {
-        let mut merge = Merge { planner: self, changes, anew: None, copied: HashMap::new() };
+    /// As [`Planner::run`], for a walk of what is listed; everything else is copied.
+    pub(super) fn run_changes(self, scanner: Scanner, list: &ChangedList) -> Result<Planned, EngineError> {
+        let mut merge = Merge { planner: self, list, anew: None, copied: HashMap::new() };
         let mut planned = Planned::default();
         match merge.run(scanner, &mut planned) {
             Ok(()) | Err(Halt::Stopped) => Ok(planned),
@@ -72,7 +72,7 @@ impl Merge<'_, '_, '_> {
 
     /// What the walk found. The previous catalog stands at its path or behind it.
     fn found(&mut self, found: ScanEntry) -> Result<(), Halt> {
-        let ranges = self.changes.ranges.get(&found.path);
+        let ranges = self.list.ranges_of(&found.path);
         let inode = (found.metadata.device, found.metadata.inode);
         if let (FileKind::File { size, .. }, Some(copied)) = (&found.kind, self.copied.get(&inode))
             && found.metadata.links > 1
@@ -86,7 +86,7 @@ impl Merge<'_, '_, '_> {
             let entry = Entry { path: found.path, metadata: found.metadata, content };
             return self.copy_file(entry, EntryAction::Changed);
         }
-        Ok(self.planner.plan(found, ranges.map(Vec::as_slice))?)
+        Ok(self.planner.plan(found, ranges)?)
     }
 
     /// Copies previous entries before this path; `None`: all that are left.

@@ -2,16 +2,19 @@
 //!
 //! ```text
 //! list       what the user gives: paths, or ranges of files; checked line by line before anything is written
+//! ranges     those of one file, put in order and joined
 //! merge      previous catalog beside what the walk of the listed paths finds: copied, replaced, or gone
 //! layout     a file's previous recipe as stretches with their places
 //! reread     a file of which ranges changed: previous chunks kept, cut anew around the ranges only
 //! ```
 //! What the list does not mention is neither read nor looked at: that it did not change is the list's word. Cost: the previous
-//! catalog is read and written once, the list is held in memory; beyond that only what changed.
+//! catalog is read and written once, the list is held in memory, up to a share of the memory that the
+//! backup may take; beyond that only what changed.
 
 mod layout;
 mod list;
 mod merge;
+mod ranges;
 mod reread;
 
 pub use list::ChangedList;
@@ -20,23 +23,10 @@ use super::plan::{Planned, Planner};
 use super::stages::Stages;
 use crate::EngineError;
 use crate::fs::{ScanDetail, ScanOptions, Scanner};
-use siltstone_store::catalog::EntryPath;
 use siltstone_store::manifest::{Manifest, Snapshot};
 use siltstone_store::recipe::Recipe;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
-
-/// What changed, within the sources.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Changes {
-    /// The root of the file system is listed: nothing is copied.
-    pub(super) is_everything: bool,
-    /// What is looked at, each with all that lies beneath it; in catalog order, none beneath another.
-    pub(super) paths: Vec<EntryPath>,
-    /// Of those of which only ranges are listed: these, ascending and apart.
-    pub(super) ranges: HashMap<EntryPath, Vec<Range<u64>>>,
-}
 
 /// A file of which only ranges changed since the previous snapshot.
 pub(super) struct Patch {
@@ -75,7 +65,6 @@ impl Stages<'_, '_> {
         planner: Planner<'_, '_>,
     ) -> Result<Planned, EngineError> {
         base(Some(self.manifest), self.task.series, &self.task.paths)?;
-        let changes = list.within(&self.task.paths)?;
         let options = self.task.options;
         let options = ScanOptions {
             exclude: options.exclude.clone(),
@@ -83,10 +72,10 @@ impl Stages<'_, '_> {
             detail: ScanDetail::Full,
         };
         let no_source = |source| EngineError::NoSource { path: sources.first().cloned().unwrap_or_default(), source };
-        if changes.is_everything {
+        if list.is_everything() {
             return planner.run(Scanner::new(sources, options).map_err(no_source)?);
         }
-        let scanner = Scanner::of_chosen(sources, changes.paths.clone(), options).map_err(no_source)?;
-        planner.run_changes(scanner, &changes)
+        let scanner = Scanner::of_chosen(sources, list.paths(), options).map_err(no_source)?;
+        planner.run_changes(scanner, list)
     }
 }

@@ -3,31 +3,24 @@
 //! ```text
 //! header    80 bytes   magic "SILTLIKE" | version u64 | series [16] | snapshot [32] | next data chunk u64 | next metadata chunk u64
 //! records   60 each    chunk number u64 | depth u32 | features [12] u32; in any order
-//! trailer   40 bytes   number of records u64 | MAC [32]: BLAKE3, keyed, of all bytes before it
+//! trailer   40 bytes   as of all cache files
 //! ```
 //!
-//! Numbers are little-endian. *Depth* is the longest chain of deltas that a chunk hangs on, at most: it may have become shorter since.
+//! The frame is that of [`crate::cache_file`]. *Depth* is the longest chain of deltas that a chunk hangs on, at most: it may have become shorter since.
 //! It becomes longer only when another snapshot followed and what this one left behind was settled; the next numbers then differ.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-use crate::index::CacheRefused;
+use crate::cache_file::{CacheRefused, CacheWriter, RecordFile};
 use siltstone_similar::sketch::{Shape, Sketch};
 use siltstone_store::{ChunkNumber, SeriesId, SnapshotId};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use tempfile::NamedTempFile;
 
 const MAGIC: &[u8; 8] = b"SILTLIKE";
 const VERSION: u64 = 1;
-const HEADER_BYTES: usize = 80;
-const TRAILER_BYTES: usize = 8 + MAC_BYTES;
-const MAC_BYTES: usize = 32;
 const RECORD_BYTES: usize = 60;
-/// Records read or written at a time.
-const BLOCK_RECORDS: usize = 4096;
 
 /// The state of a series that a file describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,11 +70,7 @@ impl Record {
 
 /// Records that lie in a file, which stays open.
 #[derive(Debug)]
-pub(in crate::backup) struct Records {
-    file: File,
-    offset: u64,
-    count: u64,
-}
+pub(in crate::backup) struct Records(RecordFile<RECORD_BYTES>);
 
 impl Records {
     /// Opens the file at `path` and shows every record in it. Whether the file can be trusted is known only afterwards.
@@ -94,49 +83,13 @@ impl Records {
         key: &[u8; 32],
         mut each: impl FnMut(Record),
     ) -> Result<Self, CacheRefused> {
-        let file = File::open(path)?;
-        let around = (HEADER_BYTES + TRAILER_BYTES) as u64;
-        let body = file.metadata()?.len().checked_sub(around).ok_or(CacheRefused::Damaged)?;
-        if !body.is_multiple_of(RECORD_BYTES as u64) {
-            return Err(CacheRefused::Damaged);
-        }
-        let mut header = [0; HEADER_BYTES];
-        file.read_exact_at(&mut header, 0)?;
-        let wanted = identity.header();
-        if header.as_slice() != wanted {
-            let is_known = header.first_chunk::<16>() == wanted.first_chunk::<16>();
-            return Err(if is_known { CacheRefused::OtherSnapshot } else { CacheRefused::Unknown });
-        }
-        let mut mac = blake3::Hasher::new_keyed(key);
-        mac.update(&header);
-        let records = Self { file, offset: HEADER_BYTES as u64, count: body / RECORD_BYTES as u64 };
-        records.blocks(|block| {
-            mac.update(block.as_flattened());
+        let header = identity.header();
+        let file = RecordFile::open(path, &header)?;
+        file.verify(&header, key, |block| {
             block.iter().filter_map(Record::unpack).for_each(&mut each);
             Ok(())
         })?;
-        let (mut count, mut found) = ([0; 8], [0; MAC_BYTES]);
-        records.file.read_exact_at(&mut count, HEADER_BYTES as u64 + body)?;
-        records.file.read_exact_at(&mut found, HEADER_BYTES as u64 + body + 8)?;
-        mac.update(&count);
-        // `Hash` compares in constant time.
-        let is_genuine = mac.finalize() == blake3::Hash::from_bytes(found);
-        if is_genuine && u64::from_le_bytes(count) == records.count { Ok(records) } else { Err(CacheRefused::Damaged) }
-    }
-
-    fn blocks(&self, mut each: impl FnMut(&[[u8; RECORD_BYTES]]) -> io::Result<()>) -> io::Result<()> {
-        let mut block = Vec::new();
-        let mut offset = self.offset;
-        let mut left = self.count;
-        while left > 0 {
-            let count = usize::try_from(left).unwrap_or(usize::MAX).min(BLOCK_RECORDS);
-            block.resize(count, [0; RECORD_BYTES]);
-            self.file.read_exact_at(block.as_flattened_mut(), offset)?;
-            each(&block)?;
-            left -= count as u64;
-            offset += (count * RECORD_BYTES) as u64;
-        }
-        Ok(())
+        Ok(Self(file))
     }
 }
 
@@ -165,7 +118,7 @@ impl Draft {
     /// What was pushed.
     pub(in crate::backup) fn finish(self) -> io::Result<Records> {
         let file = self.to.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(Records { file, offset: 0, count: self.count })
+        Ok(Records(RecordFile::bare(file, self.count)))
     }
 }
 
@@ -177,30 +130,14 @@ pub(in crate::backup) fn save(
     parts: &[&Records],
     keep: impl Fn(ChunkNumber) -> bool,
 ) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut file = NamedTempFile::new_in(folder)?;
-    let mut mac = blake3::Hasher::new_keyed(key);
-    let mut write = |bytes: &[u8]| {
-        mac.update(bytes);
-        file.write_all(bytes)
-    };
-    write(&identity.header())?;
-    let mut count: u64 = 0;
-    let mut kept = Vec::new();
-    for part in parts {
+    let mut writer = CacheWriter::create(path, &identity.header(), key)?;
+    for Records(part) in parts {
         part.blocks(|block| {
             let is_kept = |packed: &&[u8; RECORD_BYTES]| Record::unpack(packed).is_some_and(|found| keep(found.number));
-            kept.clear();
-            kept.extend(block.iter().filter(is_kept).copied());
-            count += kept.len() as u64;
-            write(kept.as_flattened())
+            block.iter().filter(is_kept).try_for_each(|packed| writer.push(packed))
         })?;
     }
-    write(&count.to_le_bytes())?;
-    file.write_all(mac.finalize().as_bytes())?;
-    file.persist(path)?;
-    Ok(())
+    writer.finish().map(drop)
 }
 
 #[cfg(test)]
@@ -239,31 +176,11 @@ mod tests {
         let records = Records::open(&path, &identity(), &KEY, |record| found.push(record)).expect("genuine");
         let wanted: Vec<_> =
             (10_000..20_000).chain(0..5000).filter(|number| u64::is_multiple_of(*number, 3)).map(record).collect();
-        assert_eq!((found, records.count), (wanted.clone(), wanted.len() as u64));
+        assert_eq!((found, records.0.count()), (wanted.clone(), wanted.len() as u64));
         save(&path, &identity(), &KEY, &[&records], |_| true).expect("saved over the one that is being read");
         let mut count = 0;
         Records::open(&path, &identity(), &KEY, |_| count += 1).expect("genuine");
         assert_eq!(count, wanted.len());
-    }
-
-    #[test]
-    fn any_flipped_bit_and_any_missing_byte_refuse_the_file() {
-        let folder = TempDir::new().expect("a folder");
-        let path = folder.path().join("likes");
-        let part = drafted(&folder, 0..5);
-        save(&path, &identity(), &KEY, &[&part], |_| true).expect("saved");
-        let genuine = std::fs::read(&path).expect("the file");
-        let open = |bytes: &[u8]| {
-            std::fs::write(&path, bytes).expect("written");
-            Records::open(&path, &identity(), &KEY, |_| ()).is_ok()
-        };
-        assert!(open(&genuine));
-        for at in 0..genuine.len() {
-            let mut bytes = genuine.clone();
-            bytes[at] ^= 1 << (at % 8);
-            assert!(!open(&bytes), "byte {at}");
-            assert!(!open(&genuine[..at]), "{at} bytes");
-        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! not regions: what a read costs is above all to find and to open an object; the regions of one are neighbours, and are kept for
 //! the next segment.
 //!
-//! The bases of a segment are read together (`gather`); then its chunks become regions, none of which is encoded against more than
+//! The bases of a segment are read together (`gather`); what has none may have one in the segment itself (`kin`); then its chunks become regions, none of which is encoded against more than
 //! [`BASES_OF_TEXT`] times its text.
 //!
 //! Chunks are laid together by depth: a region is as deep as its deepest base, and so is every chunk in it. Those of which little is expected
@@ -23,6 +23,7 @@ mod bases;
 mod encode;
 mod file;
 mod gather;
+mod kin;
 mod known;
 
 pub(super) use file::{Draft, LikesIdentity, Record, Records, save};
@@ -160,8 +161,9 @@ impl Selector<'_, '_> {
 
     fn segment(&mut self, segment: &Arc<Segment>) -> Result<(), EngineError> {
         let sketches = self.sketches(segment)?;
-        let offers = self.offers(&segment.chunks, &sketches);
+        let mut offers = self.offers(&segment.chunks, &sketches);
         self.read_bases(&offers);
+        self.offer_kin(segment, &sketches, &mut offers);
         let mut rest = segment.plain.as_slice();
         for ((chunk, sketch), offers) in segment.chunks.iter().zip(sketches).zip(offers) {
             let (bytes, after) = rest.split_at(chunk.length as usize);

@@ -1,0 +1,129 @@
+//! Reaching further back: chunks that the last snapshot lacks, but that an older live one has, are used again.
+//!
+//! Data may be away for one backup (a folder not mounted, a branch switched forth and back) and return. Only chunks that are stored whole
+//! are taken back: one that was made a delta would draw its bases into the new snapshot, which would hang on a chain; it is stored again.
+//! From the commit on, the snapshots between are said to need the chunks too (`Manifest::push_snapshot`).
+//!
+//! The index of older chunks is a hint and can be stale: a chunk in it may be dead, or a delta by now. So its number is held against
+//! the manifest, its fingerprint against the index of the container that answers for it, and whether it is whole is read there too. A
+//! container that cannot be read has nothing to give; it never stops a backup.
+//!
+//! Cost: a look into this index for every new chunk; for chunks found, one range read for each container they lie in.
+
+use super::commit::Cache;
+use crate::chunks::ChunkSource;
+use crate::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex, IndexError, Runs};
+use crate::observer::{Notice, Observer};
+use roaring::RoaringTreemap;
+use siltstone_store::container::ContainerReader;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::repository::Repository;
+use siltstone_store::{ChunkNumber, Fingerprint, StoreError};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Indexes read at most when the cache is lost, of the newest containers: those of 64 GiB and more.
+const REBUILT_CONTAINERS_MAX: usize = 4096;
+/// Chunks of older live snapshots.
+pub(super) struct Older<'b> {
+    index: FingerprintIndex,
+    /// What may be used: needed by a live snapshot, and not lost.
+    live: RoaringTreemap,
+    /// Numbers that turned out to be of no use.
+    useless: RoaringTreemap,
+    /// Containers that cannot be read.
+    unreadable: HashSet<usize>,
+    chunks: &'b ChunkSource<'b>,
+    observer: &'b dyn Observer,
+}
+
+/// What is left when the backup is over.
+pub(super) struct Leftover {
+    pub(super) runs: Runs,
+    /// Need not be listed any more.
+    pub(super) useless: RoaringTreemap,
+}
+
+impl<'b> Older<'b> {
+    /// The chunks that `manifest`'s last snapshot does not refer to, but that it or others need: from the cache, or rebuilt from the
+    /// containers' indexes. `lost` ones are as if they were not there.
+    /// It takes so many `bytes` of memory, and room in the folder for what goes beyond.
+    ///
+    /// # Errors
+    /// If that folder cannot be written.
+    pub(super) fn open(
+        repository: &Repository,
+        manifest: &Manifest,
+        cache: Option<&Cache>,
+        chunks: &'b ChunkSource<'b>,
+        lost: &RoaringTreemap,
+        (bytes, spill_dir): (u64, &Path),
+        observer: &'b dyn Observer,
+    ) -> Result<Self, IndexError> {
+        let live = manifest.live() - lost;
+        let cached = cache.zip(manifest.snapshots().last()).and_then(|(cache, last)| {
+            let identity = CacheIdentity { kind: CacheKind::Older, series: manifest.series, snapshot: last.id };
+            CachedRun::open(&cache.older, &identity, &repository.keys().cache_key(), bytes).ok()
+        });
+        let is_cached = cached.is_some();
+        let index = FingerprintIndex::open(cached.unwrap_or_else(CachedRun::empty), bytes, spill_dir);
+        let (useless, unreadable) = (RoaringTreemap::new(), HashSet::new());
+        let mut older = Self { index, live, useless, unreadable, chunks, observer };
+        if !is_cached {
+            older.rebuild(manifest)?;
+        }
+        Ok(older)
+    }
+
+    fn rebuild(&mut self, manifest: &Manifest) -> Result<(), IndexError> {
+        let last = manifest.snapshots().len().saturating_sub(1);
+        let wanted = &self.live - manifest.direct(last);
+        let records = self.chunks.records();
+        let holds = |at: &usize| records[*at].chunks.iter().any(|run| wanted.range_cardinality(run.range()) > 0);
+        let mut containers: Vec<usize> = (0..records.len()).filter(holds).collect();
+        containers.sort_unstable_by_key(|at| records[*at].id);
+        for at in containers.split_off(containers.len().saturating_sub(REBUILT_CONTAINERS_MAX)) {
+            let Some(reader) = self.reader(at) else { continue };
+            let regions = reader.index().regions().iter().filter(|entry| entry.bases.is_empty());
+            for chunk in regions.flat_map(|entry| &entry.chunks).filter(|chunk| wanted.contains(chunk.number.0)) {
+                self.index.insert(chunk.fingerprint, chunk.number)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reader(&mut self, container: usize) -> Option<Arc<ContainerReader>> {
+        if self.unreadable.contains(&container) {
+            return None;
+        }
+        let told = |error: StoreError| self.observer.notice(&Notice::IndexUnreadable { reason: error.to_string() });
+        let reader = self.chunks.reader(container).map_err(told).ok();
+        if reader.is_none() {
+            self.unreadable.insert(container);
+        }
+        reader
+    }
+
+    /// The number of a whole chunk with this fingerprint.
+    pub(super) fn find(&mut self, fingerprint: &Fingerprint) -> Option<ChunkNumber> {
+        // A file that cannot be read knows nothing.
+        let number = self.index.get(fingerprint).ok()??;
+        if !self.live.contains(number.0) || self.useless.contains(number.0) {
+            return None;
+        }
+        let container = self.chunks.container_of(number).ok()?;
+        let reader = self.reader(container)?;
+        let place = reader.index().find(number).filter(|place| place.chunk.fingerprint == *fingerprint);
+        let region = place.and_then(|place| reader.index().regions().get(place.region));
+        if region.is_some_and(|region| region.bases.is_empty()) {
+            return Some(number);
+        }
+        self.useless.insert(number.0);
+        None
+    }
+
+    pub(super) fn finish(self) -> Leftover {
+        Leftover { runs: self.index.into_runs(), useless: self.useless }
+    }
+}

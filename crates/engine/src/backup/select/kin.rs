@@ -1,0 +1,60 @@
+//! Bases among the new chunks themselves: those before them in the same segment, whose bytes are at hand.
+//!
+//! They serve what resembles nothing in the last snapshot, above all in a first backup: the same code in several bundles, the same page in
+//! several files. Only what stays whole becomes a base here, so that such a delta is one step deep.
+
+use super::{CANDIDATES, Segment, Selector};
+use crate::delta::Likes;
+use siltstone_similar::region::Offer;
+use siltstone_similar::sketch::Sketch;
+use siltstone_store::ChunkNumber;
+use siltstone_store::container::ContainerKind;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Features in common from which on a chunk is offered as a base, of 12. Of those with fewer, most deltas are rejected, and
+/// what was laid apart for them compresses worse.
+const MATCHES_LEAST: usize = 3;
+/// Room for one chunk in the index of sketches, bytes.
+const BYTES_PER_CHUNK: u64 = 256;
+
+impl Selector<'_, '_> {
+    /// Offers chunks that have no offers yet those of the segment before them that they promise to be like.
+    pub(super) fn offer_kin(
+        &mut self,
+        segment: &Segment,
+        sketches: &[Option<Sketch>],
+        offers: &mut [Vec<Offer<ChunkNumber>>],
+    ) {
+        if self.known.forward.is_paper {
+            return;
+        }
+        let mut likes = Likes::within(segment.chunks.len() as u64 * BYTES_PER_CHUNK);
+        let mut whole: HashMap<u64, Range<usize>> = HashMap::new();
+        let mut end = 0;
+        for ((chunk, sketch), offers) in segment.chunks.iter().zip(sketches).zip(offers) {
+            let start = end;
+            end += chunk.length as usize;
+            let (Some(sketch), true) = (sketch, offers.is_empty()) else {
+                continue;
+            };
+            let kind = ContainerKind::of(chunk.number);
+            let is_kin = |matches, number| matches >= MATCHES_LEAST && ContainerKind::of(number) == kind;
+            let found = likes.find(sketch, CANDIDATES).into_iter();
+            let found = found.filter(|found| is_kin(found.matches, ChunkNumber(found.number)));
+            for found in found {
+                let (number, Some(range)) = (ChunkNumber(found.number), whole.get(&found.number)) else {
+                    continue;
+                };
+                let weight = u32::try_from(found.matches).unwrap_or(u32::MAX);
+                offers.push(Offer { number, bytes: range.len(), weight });
+                self.filling.bases.entry(number).or_insert_with(|| Arc::from(&segment.plain[range.clone()]));
+            }
+            if offers.is_empty() {
+                likes.insert(chunk.number.0, sketch);
+                whole.insert(chunk.number.0, start..end);
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Whether the snapshots of a series need what their manifest says.
+
+use super::{Finding, SeriesCheck};
+use crate::EngineError;
+use crate::chunks::ChunkSource;
+use roaring::RoaringTreemap;
+use siltstone_store::catalog::CatalogReader;
+use siltstone_store::manifest::NecessaryChunks;
+use std::collections::BTreeSet;
+
+impl SeriesCheck<'_> {
+    /// Walks each snapshot's catalog and compares what it refers to with what the manifest says it needs. Gives what each needs itself; of
+    /// one whose catalog cannot be walked, what it is said to need.
+    pub(super) fn check_snapshots(
+        &self,
+        lost: &RoaringTreemap,
+        findings: &mut Vec<Finding>,
+    ) -> Result<NecessaryChunks, EngineError> {
+        let chunks = ChunkSource::new(self.repository, self.manifest);
+        let (mut needs, mut before) = (NecessaryChunks::default(), RoaringTreemap::new());
+        let mut walked = BTreeSet::new();
+        for (position, snapshot) in self.manifest.snapshots().iter().enumerate() {
+            if self.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            let mut referred = RoaringTreemap::new();
+            let mut faults = Vec::new();
+            CatalogReader::new(&chunks, snapshot.root).visit_chunks(&mut |step| match step {
+                Ok(run) => {
+                    referred.insert_range(run.range());
+                }
+                Err(error) => faults.push(error),
+            });
+            let with_bases = chunks.closure(&referred).unwrap_or_else(|error| {
+                faults.push(error);
+                RoaringTreemap::new()
+            });
+            let necessary = self.manifest.necessary(position);
+            let now = if faults.is_empty() {
+                walked.insert(position);
+                self.compare_direct(position, &referred, findings);
+                with_bases
+            } else {
+                // Damage of the containers has been told; here it is only what else keeps the catalog from being read.
+                let is_known = !lost.is_empty() && !necessary.is_disjoint(lost);
+                if !is_known {
+                    let what = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+                    self.complain(position, what, findings);
+                }
+                necessary
+            };
+            needs.push_after(&before, &now);
+            before = now;
+        }
+        self.compare_necessary(needs.clone(), &walked, findings);
+        Ok(needs)
+    }
+
+    fn compare_direct(&self, position: usize, referred: &RoaringTreemap, findings: &mut Vec<Finding>) {
+        let direct = self.manifest.direct(position);
+        if *referred != direct {
+            let (missing, extra) = ((referred - &direct).len(), (&direct - referred).len());
+            let what =
+                format!("it refers to {missing} chunks that it is not said to refer to, and not to {extra} that it is");
+            self.complain(position, what, findings);
+        }
+    }
+
+    /// Holds what the manifest says that snapshots need against what those that could be `walked` need. What one needs itself, it and what
+    /// those around it need in common is all; after something was forgotten it may be more, until ghosts are looked for.
+    fn compare_necessary(&self, needs: NecessaryChunks, walked: &BTreeSet<usize>, findings: &mut Vec<Finding>) {
+        let mut complaints = Vec::new();
+        let hull = needs.hull();
+        hull.for_each(|position, needed| {
+            let necessary = self.manifest.necessary(position);
+            let (missing, extra) = ((needed - &necessary).len(), (&necessary - needed).len());
+            let is_wrong = missing > 0 || (extra > 0 && !self.manifest.squeeze_due);
+            if is_wrong && walked.contains(&position) {
+                let what = format!(
+                    "it needs {missing} chunks, with their bases, that it is not said to need, and not {extra} that it is"
+                );
+                complaints.push((position, what));
+            }
+        });
+        for (position, what) in complaints {
+            self.complain(position, what, findings);
+        }
+    }
+
+    fn complain(&self, position: usize, what: String, findings: &mut Vec<Finding>) {
+        if let Some(snapshot) = self.manifest.snapshots().get(position) {
+            let id = snapshot.id.short();
+            findings.push(Finding { object: format!("snapshot {id}"), what, snapshots: vec![id] });
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Chunks by their sketches, in bounded memory.
+//!
+//! An index has its size from the start, and making a large one clears as many bytes: beside a small backup that would be most of the work.
+//! So it begins small, with the sketches kept as well, and whenever a quarter of it is in use one of four times the size is made from them.
+//! So little of it being in use, it loses next to nothing (of ten places in a bucket 1.5 are taken): what is found is what the largest would
+//! have found. With a sixteenth of the largest in use, that is made, and the sketches go.
+
+use super::sketcher;
+use siltstone_similar::index::{Candidate, Fit, Index};
+use siltstone_similar::sketch::{Shape, Sketch};
+
+/// An index grows four times,
+const GROWTH_BITS: u32 = 2;
+/// and none is made for fewer chunks.
+const CHUNKS_MIN: usize = 1 << 10;
+
+/// Chunks by their sketches, in bounded memory: what does not fit is as if nothing resembled it.
+pub(crate) struct Likes {
+    index: Index,
+    /// What the index may grow to, chunks; it has room for this, shifted right.
+    chunks_max: usize,
+    shift: u32,
+    held: Held,
+    make: fn(usize) -> Index,
+}
+
+/// What is in an index, in order, as long as it may grow.
+#[derive(Default)]
+struct Held {
+    numbers: Vec<u64>,
+    features: Vec<u32>,
+}
+
+impl Held {
+    /// What a chunk takes.
+    fn bytes_per_chunk() -> usize {
+        size_of::<u64>() + size_of::<u32>() * Shape::DEFAULT.features()
+    }
+
+    fn push(&mut self, number: u64, sketch: &Sketch) {
+        self.numbers.push(number);
+        self.features.extend_from_slice(sketch.features());
+    }
+
+    fn each(&self) -> impl Iterator<Item = (u64, Sketch)> + '_ {
+        let sketches = self.features.chunks_exact(Shape::DEFAULT.features());
+        let sketches = sketches.map(|features| Sketch::from_features(features, Shape::DEFAULT));
+        self.numbers.iter().copied().zip(sketches)
+    }
+}
+
+impl Likes {
+    /// An empty index, which takes about so many bytes at most.
+    pub(crate) fn within(bytes: u64) -> Self {
+        Self::growing(bytes, |chunks| Index::new(Fit::Best, chunks, Shape::DEFAULT.features(), 1))
+    }
+
+    /// The same, which finds by super-features, and of those that share one the newest.
+    pub(crate) fn by_super_features(bytes: u64) -> Self {
+        Self::growing(bytes, |chunks| {
+            Index::new(Fit::First(sketcher().grouping()), chunks, Shape::DEFAULT.super_features(), 1)
+        })
+    }
+
+    fn growing(bytes: u64, make: fn(usize) -> Index) -> Self {
+        // While the largest is made, the sketches that were in the one before are there as well.
+        let held = Held::bytes_per_chunk().div_ceil(1 << (2 * GROWTH_BITS));
+        let one = make(CHUNKS_MIN).memory_bytes() / CHUNKS_MIN + held;
+        let chunks_max = usize::try_from(bytes / one as u64).unwrap_or(usize::MAX).max(CHUNKS_MIN);
+        let shift = (chunks_max / CHUNKS_MIN).ilog2() / GROWTH_BITS * GROWTH_BITS;
+        Self { index: make(chunks_max >> shift), chunks_max, shift, held: Held::default(), make }
+    }
+
+    /// Adds a chunk.
+    pub(crate) fn insert(&mut self, number: u64, sketch: &Sketch) {
+        self.index.insert(number, sketch);
+        if self.shift > 0 {
+            self.held.push(number, sketch);
+            if self.held.numbers.len() >= self.chunks_max >> (self.shift + GROWTH_BITS) {
+                self.grow();
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        self.shift -= GROWTH_BITS;
+        // The one that goes makes room for the one that comes.
+        self.index = (self.make)(0);
+        self.index = (self.make)(self.chunks_max >> self.shift);
+        for (number, sketch) in self.held.each() {
+            self.index.insert(number, &sketch);
+        }
+        if self.shift == 0 {
+            self.held = Held::default();
+        }
+    }
+
+    /// The likest chunks, at most `most`, likest first.
+    pub(crate) fn find(&self, sketch: &Sketch, most: usize) -> Vec<Candidate> {
+        self.index.find_some(sketch, most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sketch of its own; neighbours share half of their features.
+    fn sketch(number: u32) -> Sketch {
+        let features: Vec<u32> = (0..12).map(|place| (number + place % 2).wrapping_mul(0x9E37_79B1) ^ place).collect();
+        Sketch::from_features(&features, Shape::DEFAULT)
+    }
+
+    #[test]
+    fn what_is_found_does_not_depend_on_how_it_grew() {
+        for make in [Likes::within, Likes::by_super_features] {
+            let mut likes = make(8 << 20);
+            let mut whole = (likes.make)(likes.chunks_max);
+            let (first, mut sizes) = (likes.index.memory_bytes(), 1);
+            assert!(first < 1 << 20, "it begins small: {first}");
+            for number in 0..30_000u32 {
+                let before = likes.index.memory_bytes();
+                likes.insert(u64::from(number), &sketch(number));
+                whole.insert(u64::from(number), &sketch(number));
+                sizes += usize::from(likes.index.memory_bytes() > before);
+                if number % 7 == 0 {
+                    let wanted = sketch(number / 2);
+                    let (found, expected) = (likes.find(&wanted, 2), whole.find_some(&wanted, 2));
+                    assert_eq!(found, expected, "of {number}");
+                }
+            }
+            assert!(sizes >= 3 && likes.held.numbers.is_empty(), "{sizes} sizes");
+            assert_eq!(likes.index.memory_bytes(), whole.memory_bytes());
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_while_it_grows() {
+        for make in [Likes::within, Likes::by_super_features] {
+            let bytes = 8 << 20;
+            let mut likes = make(bytes);
+            let largest = (likes.make)(likes.chunks_max).memory_bytes();
+            for number in 0..30_000u32 {
+                let held = likes.held.numbers.len() * Held::bytes_per_chunk();
+                let index = if likes.shift == GROWTH_BITS { largest } else { likes.index.memory_bytes() };
+                assert!((held + index) as u64 <= bytes + (64 << 10), "{held} + {index} with {number}");
+                likes.insert(u64::from(number), &sketch(number));
+            }
+        }
+    }
+}
