@@ -86,6 +86,8 @@ fn restoring_one_file_reads_only_the_regions_it_needs() {
 #[test]
 fn forgetting_whole_containers_reads_none_of_them() {
     let (mut scene, recorder) = recorded();
+    // Where the tree of one snapshot hangs on that of the next, a part of what is forgotten stays.
+    scene.migrate = false;
     for version in 0..3 {
         scene.sandbox.write("file", &common::noise(version, 300_000));
         scene.backup();
