@@ -8,7 +8,7 @@
 //!
 //! A container of which the share *t* is of no use is written anew if that pays: the rest, (1 - *t*), is read and written, and *t* is no
 //! longer kept. Where moving is free, *t* is a matter of time: with 27 releases of OpenSSL and 25 tars of TypeScript (November 2026) a quarter
-//! stores 2 and 4 % more than nothing wasted, and moves 24 and 14 % of the bytes. Where a byte moved costs *m* months of keeping it, and what is freed would have been
+//! stores 2 % more than nothing wasted, and moves 24 and 13 % of the bytes. Where a byte moved costs *m* months of keeping it, and what is freed would have been
 //! kept for another year, it pays from (1 - *t*) *m* = 12 *t* on, which for *m* = 4 is *t* = 1/4; twice that leaves room for those that
 //! forget sooner.
 //!

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 /// Indexes read at most when the cache is lost, of the newest containers: those of 64 GiB and more.
 const REBUILT_CONTAINERS_MAX: usize = 4096;
+
 /// Chunks of older live snapshots.
 pub(super) struct Older<'b> {
     index: FingerprintIndex,

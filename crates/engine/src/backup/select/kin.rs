@@ -3,6 +3,7 @@
 //! They serve what resembles nothing in the last snapshot, above all in a first backup: the same code in several bundles, the same page in
 //! several files. Only what stays whole becomes a base here, so that such a delta is one step deep.
 
+use super::known::BYTES_PER_CHUNK_MAX;
 use super::{CANDIDATES, Segment, Selector};
 use crate::delta::Likes;
 use siltstone_similar::region::Offer;
@@ -16,8 +17,6 @@ use std::sync::Arc;
 /// Features in common from which on a chunk is offered as a base, of 12. Of those with fewer, most deltas are rejected, and
 /// what was laid apart for them compresses worse.
 const MATCHES_LEAST: usize = 3;
-/// Room for one chunk in the index of sketches, bytes.
-const BYTES_PER_CHUNK: u64 = 256;
 
 impl Selector<'_, '_> {
     /// Offers chunks that have no offers yet those of the segment before them that they promise to be like.
@@ -30,7 +29,7 @@ impl Selector<'_, '_> {
         if self.known.forward.is_paper {
             return;
         }
-        let mut likes = Likes::within(segment.chunks.len() as u64 * BYTES_PER_CHUNK);
+        let mut likes = Likes::within(segment.chunks.len() as u64 * BYTES_PER_CHUNK_MAX);
         let mut whole: HashMap<u64, Range<usize>> = HashMap::new();
         let mut end = 0;
         for ((chunk, sketch), offers) in segment.chunks.iter().zip(sketches).zip(offers) {

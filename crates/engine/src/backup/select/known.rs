@@ -24,7 +24,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// The most an index can take for one chunk, bytes: one of as many chunks as there are is large enough.
-const BYTES_PER_CHUNK_MAX: u64 = 256;
+pub(super) const BYTES_PER_CHUNK_MAX: u64 = 256;
 /// The depth of what cannot be decoded.
 const BOTTOMLESS: u32 = u32::MAX;
 

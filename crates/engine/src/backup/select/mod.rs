@@ -10,8 +10,8 @@
 //! not regions: what a read costs is above all to find and to open an object; the regions of one are neighbours, and are kept for
 //! the next segment.
 //!
-//! The bases of a segment are read together (`gather`); what has none may have one in the segment itself (`kin`); then its chunks become regions, none of which is encoded against more than
-//! [`BASES_OF_TEXT`] times its text.
+//! The bases of a segment are read together (`gather`); what has none may have one in the segment itself (`kin`); then its chunks
+//! become regions, none of which is encoded against more than [`BASES_OF_TEXT`] times its text.
 //!
 //! Chunks are laid together by depth: a region is as deep as its deepest base, and so is every chunk in it. Those of which little is expected
 //! stay apart, because a region is kept as a delta or not as a whole.
