@@ -4,9 +4,10 @@
 
 mod toolchain;
 
-use crate::install::{self, Needed};
-use crate::{program, workspace};
+use crate::workspace;
 use anyhow::{Result, ensure};
+use siltstone_lab::install::{self, Needed};
+use siltstone_lab::program;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolchain::Toolchain;

@@ -2,12 +2,12 @@
 //! folder that is removed at the end.
 
 use crate::edit;
-use crate::program::{self, Cost};
-use crate::table::{self, Table};
 use crate::tool::{Reading, Repository, Tool};
-use crate::tree::{self, Listing};
 use crate::workspace::{self, Build};
 use anyhow::{Context, Result};
+use siltstone_lab::program::{self, Cost};
+use siltstone_lab::table::{self, Table};
+use siltstone_lab::tree::{self, Listing};
 use std::fs;
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Editing one percent of a tree, the same way for every tool and every machine: of the small files one in a hundred gets a line
 //! inserted in its middle; of the large files one in a hundred 64-KiB blocks is overwritten in place, as a database does.
 
-use crate::deterministic::Sequence;
-use crate::tree;
 use anyhow::{Context, Result};
+use siltstone_lab::deterministic::Sequence;
+use siltstone_lab::tree;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;

@@ -2,13 +2,13 @@
 //! a snapshot that was being forgotten is either still whole or gone, `check --read-data` is clean, and every snapshot listed comes
 //! back as its source was. What the program has to be told after being killed: nothing.
 
-use crate::deterministic::Sequence;
-use crate::program::{self, Ending};
 use crate::tool::{Name, Reading, Repository, Tool};
-use crate::tree::{self, Listing};
 use crate::workspace::Build;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use siltstone_lab::deterministic::Sequence;
+use siltstone_lab::program::{self, Ending};
+use siltstone_lab::tree::{self, Listing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

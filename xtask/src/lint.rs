@@ -1,9 +1,9 @@
 //! The lint gate: everything that a reviewer should not have to look for.
 
-use crate::install;
-use crate::program;
 use crate::workspace;
 use anyhow::Result;
+use siltstone_lab::install;
+use siltstone_lab::program;
 
 /// Formatting, clippy, documentation, licences.
 pub(crate) fn run() -> Result<()> {

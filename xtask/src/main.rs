@@ -2,24 +2,18 @@
 //! measuring programs, comparing trees, making test data) lies beside them. Nothing here is part of what users install.
 
 mod bench;
-mod corpus;
 mod cross;
 mod demo;
-mod deterministic;
 mod edit;
-mod install;
 mod json;
 mod kill_loop;
 mod lint;
 #[cfg(test)]
 mod map;
-mod program;
 mod real;
 mod sanitize;
-mod table;
 mod test;
 mod tool;
-mod tree;
 mod workspace;
 
 use anyhow::Result;

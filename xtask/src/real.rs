@@ -2,14 +2,14 @@
 //! identically; half are forgotten; the space that comes back is what `forget --dry-run` said, to the byte; what is kept still
 //! restores identically.
 
-use crate::corpus::{self, Amount, Corpus};
-use crate::program::{self, Cost};
-use crate::table::{self, Table};
 use crate::tool::{Reading, Repository, Tool};
-use crate::tree::{self, Listing};
 use crate::workspace::{self, Build};
 use anyhow::{Context, Result};
 use clap::Args;
+use siltstone_lab::corpus::{self, Amount, Corpus};
+use siltstone_lab::program::{self, Cost};
+use siltstone_lab::table::{self, Table};
+use siltstone_lab::tree::{self, Listing};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let amount = if options.quick { Amount::Little } else { Amount::Full };
     let corpora = match &options.data {
         Some(folder) => vec![corpus::given(folder)?],
-        None => corpus::standard(amount)?,
+        None => workspace::corpora()?.standard(amount)?,
     };
     let silt = Tool::silt(Build::Release)?;
     let mut table = Table::new([

@@ -2,9 +2,10 @@
 //! usual: for an evening, not for every change. With the address sanitizer where a nightly compiler is installed; else in
 //! valgrind, which has no AVX-512, so that level is not covered then.
 
-use crate::install::{self, Needed};
-use crate::{cross, program, workspace};
+use crate::{cross, workspace};
 use anyhow::Result;
+use siltstone_lab::install::{self, Needed};
+use siltstone_lab::program;
 use std::process::Command;
 
 /// How long it takes.

@@ -1,10 +1,10 @@
 //! All tests, from a fresh clone.
 
-use crate::install;
 use crate::kill_loop;
-use crate::program;
 use crate::workspace;
 use anyhow::Result;
+use siltstone_lab::install;
+use siltstone_lab::program;
 
 /// Installs what tests need, runs the workspace's tests, and a short loop of `kill -9` on the real program.
 pub(crate) fn run() -> Result<()> {

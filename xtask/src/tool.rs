@@ -2,14 +2,14 @@
 //! own, the compression each recommends (zstd level 3 for borg, whose default is lz4), passwords from the environment, and nothing
 //! that asks. A snapshot is named by a label: a tag for `silt` and restic, the archive's name for borg.
 
-use crate::install;
 use crate::json::number_of;
-use crate::program::{self, Cost};
-use crate::tree;
 use crate::workspace::{self, Build};
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use serde_json::Value;
+use siltstone_lab::install;
+use siltstone_lab::program::{self, Cost};
+use siltstone_lab::tree;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,9 @@
 //! Where things are in this workspace, and building its program.
 
-use crate::{install, program};
 use anyhow::{Context, Result};
 use serde_json::Value;
+use siltstone_lab::corpus::Corpora;
+use siltstone_lab::{install, program};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -39,6 +40,11 @@ pub(crate) fn target() -> Result<PathBuf> {
     let metadata = metadata()?;
     let folder = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
     Ok(PathBuf::from(folder))
+}
+
+/// The corpora of the workspace: what is downloaded or generated stays in the build folder for the next run.
+pub(crate) fn corpora() -> Result<Corpora> {
+    Ok(Corpora::at(target()?.join("corpus")))
 }
 
 /// Runs this very task again, built as it has to be for what is timed in this process.

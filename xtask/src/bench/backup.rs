@@ -12,13 +12,13 @@
 use super::publish::Output;
 use super::report::{Report, Sample};
 use super::rounds::{self, Pile, copied, flush, restored_and_compared, turns};
-use crate::corpus::{self, Amount, Corpus};
-use crate::program::Cost;
 use crate::tool::{Name, Reading, Repository, Tool};
-use crate::tree::{self, Listing};
 use crate::{edit, workspace};
 use anyhow::{Context, Result};
 use clap::Args;
+use siltstone_lab::corpus::{self, Amount, Corpus};
+use siltstone_lab::program::Cost;
+use siltstone_lab::tree::{self, Listing};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -58,7 +58,7 @@ impl Options {
     fn corpora(&self) -> Result<Vec<Corpus>> {
         match &self.data {
             Some(folder) => Ok(vec![corpus::given(folder)?]),
-            None => corpus::standard(self.amount()),
+            None => workspace::corpora()?.standard(self.amount()),
         }
     }
 }

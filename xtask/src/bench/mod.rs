@@ -2,13 +2,9 @@
 //! time is printed only for a result that was compared with what it should be.
 
 mod ageing;
-mod archive;
 mod backup;
 mod chunk;
-mod data;
 mod history;
-mod machine;
-mod memory;
 mod patch_chain;
 mod publish;
 mod report;
@@ -16,7 +12,6 @@ mod restore_order;
 mod rounds;
 mod similar;
 mod stages;
-mod statistics;
 
 use anyhow::Result;
 use clap::Subcommand;

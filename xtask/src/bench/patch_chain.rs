@@ -1,9 +1,9 @@
 //! zstd as a program, each version against the one before (`--patch-from`): what whole files and a chain of deltas come to.
 
-use super::archive;
-use crate::install::{self, ZSTD};
-use crate::program;
 use anyhow::Result;
+use siltstone_lab::archive;
+use siltstone_lab::install::{self, ZSTD};
+use siltstone_lab::program;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,11 +1,11 @@
 //! What is done with the results of every benchmark: printed, written as JSON, kept as a record with what explains it.
 
-use super::machine;
-use crate::table::Table;
 use crate::workspace;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Map, Value};
+use siltstone_lab::machine;
+use siltstone_lab::table::Table;
 use std::fs;
 use std::path::{Path, PathBuf};
 

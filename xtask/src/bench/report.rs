@@ -2,11 +2,11 @@
 //! columns are the keys of the JSON rows.
 
 use super::publish::{Row, table_of};
-use super::statistics::{Spread, rounded};
-use crate::program::Cost;
-use crate::table::{as_float, mb_per_s};
 use crate::tool::Name;
 use serde_json::{Value, json};
+use siltstone_lab::program::Cost;
+use siltstone_lab::statistics::{Spread, rounded};
+use siltstone_lab::table::{as_float, mb_per_s};
 use std::fmt::Write as _;
 
 /// One measurement of one round.

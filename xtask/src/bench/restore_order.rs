@@ -7,15 +7,15 @@ use super::history::configuration::{self, Prepared};
 use super::history::versions::{RESTORED, Taken, Versions};
 use super::publish::{Output, Row, table_of};
 use super::rounds::{Pile, restored_and_compared};
-use super::statistics::rounded;
-use crate::corpus::{Corpus, History};
 use crate::json::number_of;
-use crate::table::mb_per_s;
 use crate::tool::{Name, Reading, Repository};
 use crate::workspace;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
+use siltstone_lab::corpus::{Corpus, History};
+use siltstone_lab::statistics::rounded;
+use siltstone_lab::table::mb_per_s;
 use std::path::Path;
 
 /// What is restored.

@@ -1,9 +1,9 @@
 //! What keeps a comparison of programs fair: they take turns, nobody pays for what was done before, and what they restore is compared.
 
-use crate::program::{self, Cost};
 use crate::tool::{self, Repository};
-use crate::tree::Listing;
 use anyhow::{Context, Result};
+use siltstone_lab::program::{self, Cost};
+use siltstone_lab::tree::Listing;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;

@@ -2,8 +2,9 @@
 //! processors that are not here. Debian has both, for every processor it runs on. Its packages are unpacked into a folder of our
 //! own, found through lists of our own: they could not be installed side by side, nor beside another Rust.
 
-use crate::{install, program, workspace};
+use crate::workspace;
 use anyhow::{Context, Result, bail};
+use siltstone_lab::{install, program};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,10 +3,10 @@
 use super::subject::Subject;
 use crate::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
 use crate::json::number_of;
-use crate::program::{self, Cost};
 use crate::tool::{Reading, Repository, Tool};
-use crate::tree::{self, Listing};
 use anyhow::{Context, Result};
+use siltstone_lab::program::{self, Cost};
+use siltstone_lab::tree::{self, Listing};
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;

@@ -1,10 +1,11 @@
 //! A source that keeps its size while a few percent of it change from version to version, always the same way.
 
-use crate::corpus::{Amount, History, history};
-use crate::deterministic::Sequence;
-use crate::tree;
+use crate::workspace;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use siltstone_lab::corpus::{Amount, History};
+use siltstone_lab::deterministic::Sequence;
+use siltstone_lab::tree;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ impl Subject {
             Kind::Tree => ("tree", History::Openssl),
             Kind::File => ("file", History::System),
         };
-        let corpus = history(kind, amount)?;
+        let corpus = workspace::corpora()?.history(kind, amount)?;
         let [oldest, .., newest] = corpus.versions.as_slice() else { return Self::new(name, &corpus.versions[0], &[]) };
         Self::new(name, newest, &[oldest])
     }
@@ -161,7 +162,7 @@ fn edit_blocks(path: &Path, sequence: &mut Sequence) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::Listing;
+    use siltstone_lab::tree::Listing;
 
     fn tree_of(folder: &Path) -> PathBuf {
         let original = folder.join("original");

@@ -2,10 +2,10 @@
 
 use super::life::{Forgotten, Life, Restored};
 use crate::bench::publish::{Row, table_of};
-use crate::bench::statistics::{Spread, rounded};
-use crate::program::Cost;
-use crate::table::mb_per_s;
 use serde_json::{Value, json};
+use siltstone_lab::program::Cost;
+use siltstone_lab::statistics::{Spread, rounded};
+use siltstone_lab::table::mb_per_s;
 
 /// Columns of the table of ages.
 const AGES: [&str; 11] = [

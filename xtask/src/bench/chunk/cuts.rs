@@ -1,7 +1,7 @@
 //! What a chunker made of some data: how many chunks, how large, how much of them is new.
 
-use crate::table::as_float;
 use siltstone_chunk::Chunker;
+use siltstone_lab::table::as_float;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use xxhash_rust::xxh3::xxh3_128;

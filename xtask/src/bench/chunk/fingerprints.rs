@@ -83,7 +83,7 @@ fn word(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deterministic::Sequence;
+    use siltstone_lab::deterministic::Sequence;
 
     #[test]
     fn every_form_names_chunks_alike() {

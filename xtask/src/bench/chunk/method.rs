@@ -102,8 +102,8 @@ impl Method {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deterministic::Sequence;
     use siltstone_chunk::SliceChunks;
+    use siltstone_lab::deterministic::Sequence;
 
     #[test]
     fn every_method_cuts_near_its_expected_size() {

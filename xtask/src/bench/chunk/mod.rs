@@ -21,13 +21,13 @@ mod search;
 mod speed;
 
 use super::publish::{Output, Row};
-use crate::bench::data::Source;
-use crate::corpus::Amount;
 use crate::workspace;
 use anyhow::{Result, bail};
 use clap::Args;
 use method::Method;
 use ranking::Ranking;
+use siltstone_lab::corpus::{Amount, Corpora};
+use siltstone_lab::data::Source;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -63,9 +63,9 @@ impl Options {
     }
 
     /// The user's data, or else the usual.
-    fn sources(&self, usual: fn(Amount) -> Result<Vec<Source>>) -> Result<Vec<Source>> {
+    fn sources(&self, usual: fn(&Corpora, Amount) -> Result<Vec<Source>>) -> Result<Vec<Source>> {
         if self.data.is_empty() {
-            return usual(self.amount());
+            return usual(&workspace::corpora()?, self.amount());
         }
         self.data.iter().map(|path| Source::given(path)).collect()
     }

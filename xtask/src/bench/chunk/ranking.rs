@@ -4,10 +4,10 @@ use super::cuts::Cuts;
 use super::method::YARDSTICKS;
 use super::savings::{Point, TARGETS};
 use crate::bench::publish::{Row, table_of};
-use crate::bench::statistics::{geometric_mean, rounded};
-use crate::table::{Table, as_float};
 use serde_json::{Value, json};
 use siltstone_chunk::Isa;
+use siltstone_lab::statistics::{geometric_mean, rounded};
+use siltstone_lab::table::{Table, as_float};
 use std::fmt::Write as _;
 
 /// All that was measured.

@@ -5,11 +5,11 @@
 use super::cuts::Cuts;
 use super::method::Method;
 use super::search::{Found, search};
-use crate::bench::data::Data;
-use crate::bench::statistics::Spread;
-use crate::table::as_float;
 use anyhow::Result;
 use siltstone_chunk::Isa;
+use siltstone_lab::data::Data;
+use siltstone_lab::statistics::Spread;
+use siltstone_lab::table::as_float;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -102,7 +102,7 @@ fn say(data: &Data, points: &[Point]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deterministic::Sequence;
+    use siltstone_lab::deterministic::Sequence;
 
     #[test]
     fn equal_averages_are_reached_and_repetition_is_saved() {

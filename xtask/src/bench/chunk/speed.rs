@@ -5,14 +5,14 @@
 use super::cuts::{Cuts, Digest};
 use super::fingerprints::{CHUNK_BYTES, Fingerprint};
 use super::method::Method;
-use crate::bench::data::Data;
-use crate::bench::memory;
 use crate::bench::publish::{Row, shown, table_of};
-use crate::bench::statistics::{Spread, rounded};
-use crate::table::{Table, as_float};
 use anyhow::Result;
 use serde_json::{Value, json};
 use siltstone_chunk::Isa;
+use siltstone_lab::data::Data;
+use siltstone_lab::memory;
+use siltstone_lab::statistics::{Spread, rounded};
+use siltstone_lab::table::{Table, as_float};
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Instant;
@@ -219,7 +219,7 @@ fn number(value: Option<f64>, digits: i32) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deterministic::Sequence;
+    use siltstone_lab::deterministic::Sequence;
 
     fn runner(algorithm: &'static str, seconds: f64, finds: u64) -> Runner {
         let work: Work = Box::new(move |_, _| Digest::of_number(finds));

@@ -5,11 +5,11 @@ use super::configuration::Prepared;
 use super::outcome::{Backup, Forgotten, Outcome, Restores};
 use super::versions::{RESTORED, Taken, Versions};
 use crate::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
-use crate::corpus::Corpus;
-use crate::program::{self, Cost};
 use crate::tool::{Name, Reading, Repository};
-use crate::tree;
 use anyhow::Result;
+use siltstone_lab::corpus::Corpus;
+use siltstone_lab::program::{self, Cost};
+use siltstone_lab::tree;
 use std::path::Path;
 
 /// What a round found.

@@ -18,16 +18,16 @@ pub(super) mod versions;
 
 use super::patch_chain::PatchChain;
 use super::publish::{Output, Row};
-use super::statistics::{Spread, rounded};
-use crate::corpus::{self, Amount, Corpus, History};
-use crate::table::{as_float, mb_per_s};
-use crate::tree;
 use crate::workspace;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use configuration::{Configuration, Prepared};
 use outcome::{Outcome, Restores, head, row_of};
 use serde_json::json;
+use siltstone_lab::corpus::{self, Amount, Corpus, History};
+use siltstone_lab::statistics::{Spread, rounded};
+use siltstone_lab::table::{as_float, mb_per_s};
+use siltstone_lab::tree;
 use std::path::{Path, PathBuf};
 
 /// What is measured, and on what.
@@ -85,7 +85,7 @@ impl DataOptions {
         let kinds = if self.only.is_empty() { usual } else { &self.only };
         match &self.data {
             Some(folder) => Ok(vec![corpus::given(folder)?]),
-            None => kinds.iter().map(|&kind| corpus::history(kind, amount)).collect(),
+            None => kinds.iter().map(|&kind| workspace::corpora()?.history(kind, amount)).collect(),
         }
     }
 }

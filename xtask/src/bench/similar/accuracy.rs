@@ -10,10 +10,10 @@ use super::modified::{Modification, Pair};
 use super::own::Own;
 use super::versions::in_parallel;
 use crate::bench::publish::{Row, table_of};
-use crate::bench::statistics::rounded;
 use anyhow::Result;
 use serde_json::{Value, json};
 use siltstone_chunk::{Isa, Lagged, Sizes};
+use siltstone_lab::statistics::rounded;
 use siltstone_similar::sketch::{METHODS, Odess, OdessPlus, Rate, Shape, Sketcher, Windows};
 use std::fmt::Write as _;
 

@@ -62,8 +62,8 @@ fn by_place(versions: &Versions, version: usize) -> HashMap<usize, Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::data::Data;
-    use crate::deterministic::Sequence;
+    use siltstone_lab::data::Data;
+    use siltstone_lab::deterministic::Sequence;
 
     #[test]
     fn a_changed_chunk_has_what_it_was_as_its_candidate() {

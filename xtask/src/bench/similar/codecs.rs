@@ -5,13 +5,13 @@ use super::Findings;
 use super::pairs::{self, Pair};
 use super::versions::Versions;
 use super::xdelta;
-use crate::bench::data::Data;
 use crate::bench::publish::{Row, table_of};
-use crate::bench::statistics::{Spread, rounded};
-use crate::table::{as_float, mb_per_s};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use siltstone_chunk::Isa;
+use siltstone_lab::data::Data;
+use siltstone_lab::statistics::{Spread, rounded};
+use siltstone_lab::table::{as_float, mb_per_s};
 use siltstone_similar::delta::{ChunkDelta, CopyInsert, PoolReader, PoolWriter, Prefix};
 use siltstone_similar::region::{Level, RegionEncoder};
 use std::fmt::Write as _;
@@ -322,7 +322,7 @@ fn set_rates(row: &mut Row, encode: Spread, decode: Spread) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deterministic::Sequence;
+    use siltstone_lab::deterministic::Sequence;
 
     #[test]
     fn every_codec_makes_small_deltas_of_alike_chunks() {

@@ -10,13 +10,13 @@
 
 use super::Findings;
 use super::versions::{Versions, in_parallel};
-use crate::bench::data::Data;
 use crate::bench::publish::{Row, table_of};
-use crate::bench::statistics::rounded;
-use crate::table::as_float;
 use anyhow::Result;
 use serde_json::{Value, json};
 use siltstone_chunk::Isa;
+use siltstone_lab::data::Data;
+use siltstone_lab::statistics::rounded;
+use siltstone_lab::table::as_float;
 use siltstone_similar::index::{Fit, Index};
 use siltstone_similar::sketch::{Grouping, METHODS, Shape, Sketch};
 use std::collections::HashMap;

@@ -28,12 +28,12 @@ mod speed;
 mod versions;
 mod xdelta;
 
-use super::data::{Data, Source};
 use super::publish::{Output, Row};
-use crate::corpus::Amount;
 use crate::workspace;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use siltstone_lab::corpus::Amount;
+use siltstone_lab::data::{Data, Source};
 use std::path::PathBuf;
 
 /// What it takes.
@@ -85,7 +85,8 @@ impl Options {
     /// The user's data, or else versions of different kinds; each brought into memory when its turn comes.
     fn sources(&self) -> Result<impl Iterator<Item = Result<Data>> + use<>> {
         let amount = if self.output.quick { Amount::Little } else { Amount::Memory };
-        let sources: Vec<Source> = if self.data.is_empty() { Source::for_resemblance(amount)? } else { self.given()? };
+        let sources: Vec<Source> =
+            if self.data.is_empty() { Source::for_resemblance(&workspace::corpora()?, amount)? } else { self.given()? };
         Ok(sources.into_iter().map(|source| source.load()))
     }
 

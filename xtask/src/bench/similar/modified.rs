@@ -15,7 +15,7 @@
 //! is about: bytes are random, so no other windows are equal, and two sets of hashes of windows agree in their least element with
 //! exactly this probability.
 
-use crate::deterministic::Sequence;
+use siltstone_lab::deterministic::Sequence;
 
 /// How chunks are modified.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -69,8 +69,8 @@ fn pair<'d>(base: &'d [u8], target: &'d [u8]) -> Result<Pair<'d>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::data::Data;
-    use crate::deterministic::Sequence;
+    use siltstone_lab::data::Data;
+    use siltstone_lab::deterministic::Sequence;
 
     #[test]
     fn a_changed_chunk_is_paired_with_what_it_was() {

@@ -1,13 +1,13 @@
 //! zstd as a program over whole versions: each against the one before, and its best over all of them.
 
-use crate::bench::data::Data;
 use crate::bench::patch_chain::PatchChain;
 use crate::bench::publish::Row;
-use crate::install::ZSTD;
-use crate::program;
-use crate::table::{self, as_float};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use siltstone_lab::data::Data;
+use siltstone_lab::install::ZSTD;
+use siltstone_lab::program;
+use siltstone_lab::table::{self, as_float};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};

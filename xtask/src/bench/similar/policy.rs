@@ -4,12 +4,12 @@
 use super::Findings;
 use super::costs::Costs;
 use super::versions::{Versions, in_parallel};
-use crate::bench::data::Data;
 use crate::bench::publish::{Row, shown, table_of};
-use crate::bench::statistics::{Spread, geometric_mean, rounded};
-use crate::table::{Table, as_float};
 use anyhow::Result;
 use serde_json::{Value, json};
+use siltstone_lab::data::Data;
+use siltstone_lab::statistics::{Spread, geometric_mean, rounded};
+use siltstone_lab::table::{Table, as_float};
 use siltstone_similar::benefit::Benefit;
 use siltstone_similar::index::{Fit, Index};
 use siltstone_similar::sketch::{Grouping, Shape, Sketch};

@@ -6,12 +6,12 @@ use super::Findings;
 use super::candidates::candidates;
 use super::regional::{Codec, OwnRegions, PerChunk, PlainZstd};
 use super::versions::Versions;
-use crate::bench::data::Data;
 use crate::bench::publish::{Row, table_of};
-use crate::bench::statistics::{Spread, rounded};
-use crate::table::{as_float, mb_per_s};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
+use siltstone_lab::data::Data;
+use siltstone_lab::statistics::{Spread, rounded};
+use siltstone_lab::table::{as_float, mb_per_s};
 use siltstone_similar::region::{Level, Offer, choose_bases};
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -235,7 +235,7 @@ impl<'r> Runner<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deterministic::Sequence;
+    use siltstone_lab::deterministic::Sequence;
 
     #[test]
     fn every_codec_makes_small_deltas_of_alike_regions() {

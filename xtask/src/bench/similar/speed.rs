@@ -6,15 +6,16 @@
 //! (`cut+samples`), which is held against cutting alone (`cut`).
 
 use super::Findings;
-use crate::bench::data::{Data, Source};
-use crate::bench::memory;
 use crate::bench::publish::{Row, table_of};
-use crate::bench::statistics::{Spread, rounded};
-use crate::corpus::{self, Amount};
-use crate::table::as_float;
+use crate::workspace;
 use anyhow::Result;
 use serde_json::{Value, json};
 use siltstone_chunk::{ALGORITHMS, DEFAULT_NAME, Isa, Lagged, Sizes, SliceChunks};
+use siltstone_lab::corpus::Amount;
+use siltstone_lab::data::{Data, Source};
+use siltstone_lab::memory;
+use siltstone_lab::statistics::{Spread, rounded};
+use siltstone_lab::table::as_float;
 use siltstone_similar::sketch::{METHODS, Method, SampleSketch, Shape, Sketch};
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -77,7 +78,10 @@ struct Runner<'d> {
 pub(super) fn measure(given: Vec<Source>, rounds: u64, is_quick: bool) -> Result<Findings> {
     let (amount, divisor) = if is_quick { (Amount::Little, QUICK_DIVISOR) } else { (Amount::Memory, 1) };
     let sources = if given.is_empty() {
-        vec![Source::Random { name: "random", bytes: BYTES / divisor }, Source::Versions(corpus::releases(amount)?)]
+        vec![
+            Source::Random { name: "random", bytes: BYTES / divisor },
+            Source::Versions(workspace::corpora()?.releases(amount)?),
+        ]
     } else {
         given
     };
@@ -285,7 +289,7 @@ fn number(value: Option<f64>, digits: i32) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deterministic::Sequence;
+    use siltstone_lab::deterministic::Sequence;
 
     #[test]
     fn all_rows_are_measured_and_right() {

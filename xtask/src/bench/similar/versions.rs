@@ -1,9 +1,9 @@
 //! Versions of something as a backup sees them: cut by the default chunker, each chunk that the version before does not hold numbered
 //! as new. That is what is sketched and encoded.
 
-use crate::bench::data::Data;
 use anyhow::Result;
 use siltstone_chunk::{ALGORITHMS, DEFAULT_NAME, Fingerprinter, Isa, Lagged, SliceChunks};
+use siltstone_lab::data::Data;
 use siltstone_similar::sketch::{SampleSketch, Shape, Sketch};
 use std::collections::HashMap;
 use std::ops::Range;

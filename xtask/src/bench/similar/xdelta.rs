@@ -5,11 +5,11 @@
 
 use super::pairs::Pair;
 use super::versions::in_parallel;
-use crate::bench::statistics::Spread;
-use crate::install::{self, Needed};
-use crate::program;
-use crate::table::{as_float, mb_per_s};
 use anyhow::{Result, ensure};
+use siltstone_lab::install::{self, Needed};
+use siltstone_lab::program;
+use siltstone_lab::statistics::Spread;
+use siltstone_lab::table::{as_float, mb_per_s};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

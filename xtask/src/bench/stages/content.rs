@@ -1,8 +1,8 @@
 //! A source in memory, and what of it is new: what comes to each stage, for measuring what the stage's work alone takes.
 
-use crate::tree;
 use anyhow::{Context, Result};
 use siltstone_chunk::{Chunker, DEFAULT_NAME, Fingerprinter, Sizes, SliceChunks, by_name};
+use siltstone_lab::tree;
 use siltstone_store::region::DATA_REGION_BYTES_TARGET;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -132,7 +132,7 @@ pub(super) fn pairs<'c>(dying: &ByFile<'c>, new: &ByFile<'c>, region_bytes: usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deterministic::Sequence;
+    use siltstone_lab::deterministic::Sequence;
 
     fn content(files: &[(&str, Vec<u8>)]) -> Content {
         Content { files: files.iter().map(|(path, bytes)| (PathBuf::from(path), bytes.clone())).collect() }

@@ -1,9 +1,11 @@
 //! What is backed up, and what it becomes before it is backed up again.
 
 use crate::bench::history::DataOptions;
-use crate::corpus::{Amount, Corpus, History, history};
-use crate::{edit, tree};
+use crate::edit;
+use crate::workspace;
 use anyhow::{Context, Result};
+use siltstone_lab::corpus::{Amount, Corpus, History};
+use siltstone_lab::tree;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -35,9 +37,10 @@ impl Subject {
     pub(super) fn chosen(options: &DataOptions, quick: bool) -> Result<Vec<Self>> {
         if options.is_default() {
             let amount = if quick { Amount::Little } else { Amount::Full };
-            let edited = Self::edited(&history(History::Openssl, amount)?, quick)?;
+            let corpora = workspace::corpora()?;
+            let edited = Self::edited(&corpora.history(History::Openssl, amount)?, quick)?;
             let others = [History::System, History::Redis].into_iter();
-            let replaced = others.map(|kind| Self::replaced(&history(kind, amount)?, quick));
+            let replaced = others.map(|kind| Self::replaced(&corpora.history(kind, amount)?, quick));
             return std::iter::once(Ok(edited)).chain(replaced).collect();
         }
         let corpora = options.corpora(quick, &[])?.into_iter();

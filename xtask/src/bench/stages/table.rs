@@ -4,9 +4,9 @@ use super::cases::{Case, Observed};
 use super::threads::Times;
 use super::works::{Alone, Work};
 use crate::bench::publish::{Row, table_of};
-use crate::bench::statistics::{Spread, rounded};
-use crate::table::mb_per_s;
 use serde_json::{Value, json};
+use siltstone_lab::statistics::{Spread, rounded};
+use siltstone_lab::table::mb_per_s;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -219,7 +219,7 @@ pub(super) fn tables(data: &str, description: &str, rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::Cost;
+    use siltstone_lab::program::Cost;
     use std::collections::BTreeMap;
 
     fn observed(read_run: u64) -> Observed {

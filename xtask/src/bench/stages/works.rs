@@ -5,9 +5,9 @@
 //! own count; of syncing it is the time until the disk has answered.
 
 use super::content::{Content, KEY, Pair, Region, chunker, pieces};
-use crate::table::mb_per_s;
 use anyhow::{Context, Result, anyhow, bail};
 use siltstone_chunk::{Fingerprinter, SliceChunks};
+use siltstone_lab::table::mb_per_s;
 use siltstone_similar::sketch::{Shape, by_name};
 use siltstone_store::container::CONTAINER_BYTES_TARGET;
 use siltstone_store::region::{Base, ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder, ZSTD_LEVEL_DEFAULT};
@@ -299,7 +299,7 @@ fn failed(code: usize) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deterministic::Sequence;
+    use siltstone_lab::deterministic::Sequence;
     use std::collections::BTreeSet;
 
     #[test]

@@ -4,18 +4,18 @@ use std::fmt;
 
 /// A table under construction.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table with these column names.
-    pub(crate) fn new(columns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn new(columns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { rows: vec![columns.into_iter().map(Into::into).collect()] }
     }
 
     /// Adds a row; it must have a cell for every column.
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.rows[0].len(), "a cell for every column");
         self.rows.push(cells);
     }
@@ -57,7 +57,7 @@ impl Table {
 }
 
 /// Bytes in powers of ten, as rates and sizes of data are given: `1.23 GB`.
-pub(crate) fn bytes(count: u64) -> String {
+pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
     let mut value = as_float(count);
     let mut unit = 0;
@@ -71,12 +71,12 @@ pub(crate) fn bytes(count: u64) -> String {
 
 /// A count as a floating-point number; counts beyond 2^53 lose their last digits, which no table shows.
 #[allow(clippy::cast_precision_loss)]
-pub(crate) fn as_float(count: u64) -> f64 {
+pub fn as_float(count: u64) -> f64 {
     count as f64
 }
 
 /// Millions of bytes per second.
-pub(crate) fn mb_per_s(count: u64, seconds: f64) -> f64 {
+pub fn mb_per_s(count: u64, seconds: f64) -> f64 {
     as_float(count) / 1e6 / seconds.max(1e-9)
 }
 

@@ -1,7 +1,7 @@
 //! The data that is cut, whole in memory: random, real, of low entropy. One set at a time, none above [`BYTES_MAX`].
 
-use super::archive;
-use crate::corpus::{self, Amount, Corpus};
+use crate::archive;
+use crate::corpus::{self, Amount, Corpora, Corpus};
 use crate::deterministic::Sequence;
 use crate::{table, tree};
 use anyhow::{Result, bail};
@@ -12,36 +12,70 @@ use std::path::{Path, PathBuf};
 const BYTES_MAX: u64 = 1_600_000_000;
 
 /// Bytes to cut.
-pub(super) struct Data {
+#[derive(Debug)]
+pub struct Data {
     /// Short name, for tables.
-    pub(super) name: String,
+    pub name: String,
     /// What it is, in a sentence.
-    pub(super) description: String,
-    pub(super) bytes: Vec<u8>,
+    pub description: String,
+    /// All versions, one after another.
+    pub bytes: Vec<u8>,
     /// Where each version ends; the last with the bytes.
-    pub(super) ends: Vec<usize>,
+    pub ends: Vec<usize>,
 }
 
 impl Data {
     /// A single version.
-    pub(super) fn single(name: &str, description: String, bytes: Vec<u8>) -> Self {
+    pub fn single(name: &str, description: String, bytes: Vec<u8>) -> Self {
         let ends = vec![bytes.len()];
         Self { name: name.into(), description, bytes, ends }
     }
 
+    /// The versions of a corpus, as many of the first as make at most so many bytes.
+    ///
+    /// # Errors
+    /// If they cannot be read, or the first alone is larger.
+    pub fn of(corpus: &Corpus, bytes_max: u64) -> Result<Self> {
+        let taken = fitting(&corpus.versions, bytes_max)?;
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for version in taken {
+            if version.is_dir() {
+                archive::append(&mut bytes, version)?;
+            } else {
+                archive::append_file(&mut bytes, version)?;
+            }
+            ends.push(bytes.len());
+        }
+        if bytes.is_empty() {
+            bail!("{} holds no bytes", corpus.name);
+        }
+        let (count, all) = (taken.len(), corpus.versions.len());
+        let left_out = if count < all { format!(", the first {count} of {all}") } else { String::new() };
+        let description = format!("{}{left_out}; {}", corpus.description, table::bytes(bytes.len() as u64));
+        Ok(Data { name: corpus.name.clone(), description, bytes, ends })
+    }
+
     /// Where each version lies in the bytes.
-    pub(super) fn ranges(&self) -> Vec<Range<usize>> {
+    pub fn ranges(&self) -> Vec<Range<usize>> {
         let begins = std::iter::once(0).chain(self.ends.iter().copied());
         begins.zip(&self.ends).map(|(begin, &end)| begin..end).collect()
     }
 }
 
 /// Where data comes from, before it is in memory.
-pub(super) enum Source {
+pub enum Source {
     /// Bytes without any pattern.
-    Random { name: &'static str, bytes: usize },
+    Random {
+        /// Short name, for tables.
+        name: &'static str,
+        /// How many.
+        bytes: usize,
+    },
     /// See [`low_entropy`].
-    LowEntropy { bytes: usize },
+    LowEntropy {
+        /// How many.
+        bytes: usize,
+    },
     /// Versions of something, one after another: a folder as the archive `tar` makes of it, a file as it is.
     Versions(Corpus),
 }
@@ -49,31 +83,31 @@ pub(super) enum Source {
 impl Source {
     /// What the table of speeds is measured on: in memory, real, of low entropy, in the cache. A cache holds the last, the others
     /// are much larger than any.
-    pub(super) fn for_speed(amount: Amount) -> Result<Vec<Self>> {
+    pub fn for_speed(corpora: &Corpora, amount: Amount) -> Result<Vec<Self>> {
         let (random, low_entropy) = match amount {
             Amount::Little => (64 << 20, 64 << 20),
             Amount::Memory | Amount::Full => (1 << 30, 512 << 20),
         };
         Ok(vec![
             Self::Random { name: "random", bytes: random },
-            Self::Versions(corpus::releases(amount)?),
+            Self::Versions(corpora.releases(amount)?),
             Self::LowEntropy { bytes: low_entropy },
             Self::Random { name: "cached", bytes: 1 << 20 },
         ])
     }
 
     /// What the table of savings is measured on.
-    pub(super) fn for_savings(amount: Amount) -> Result<Vec<Self>> {
-        Ok(corpus::for_savings(amount)?.into_iter().map(Self::Versions).collect())
+    pub fn for_savings(corpora: &Corpora, amount: Amount) -> Result<Vec<Self>> {
+        Ok(corpora.for_savings(amount)?.into_iter().map(Self::Versions).collect())
     }
 
     /// What resemblance is looked for in.
-    pub(super) fn for_resemblance(amount: Amount) -> Result<Vec<Self>> {
-        Ok(corpus::for_resemblance(amount)?.into_iter().map(Self::Versions).collect())
+    pub fn for_resemblance(corpora: &Corpora, amount: Amount) -> Result<Vec<Self>> {
+        Ok(corpora.for_resemblance(amount)?.into_iter().map(Self::Versions).collect())
     }
 
     /// The user's own: a file, or a folder with one file or folder per version.
-    pub(super) fn given(path: &Path) -> Result<Self> {
+    pub fn given(path: &Path) -> Result<Self> {
         if path.is_dir() {
             return Ok(Self::Versions(corpus::given(path)?));
         }
@@ -83,7 +117,7 @@ impl Source {
     }
 
     /// Brings it into memory.
-    pub(super) fn load(&self) -> Result<Data> {
+    pub fn load(&self) -> Result<Data> {
         match self {
             Self::Random { name, bytes } => {
                 let description = format!("{} MiB of random bytes", bytes >> 20);
@@ -94,39 +128,19 @@ impl Source {
                     format!("{} MiB of runs, repeated patterns, few values and sparse pages", bytes >> 20);
                 Ok(Data::single("low-entropy", description, low_entropy(*bytes)))
             }
-            Self::Versions(corpus) => load(corpus),
+            Self::Versions(corpus) => Data::of(corpus, BYTES_MAX),
         }
     }
-}
-
-fn load(corpus: &Corpus) -> Result<Data> {
-    let taken = fitting(&corpus.versions)?;
-    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-    for version in taken {
-        if version.is_dir() {
-            archive::append(&mut bytes, version)?;
-        } else {
-            archive::append_file(&mut bytes, version)?;
-        }
-        ends.push(bytes.len());
-    }
-    if bytes.is_empty() {
-        bail!("{} holds no bytes", corpus.name);
-    }
-    let (count, all) = (taken.len(), corpus.versions.len());
-    let left_out = if count < all { format!(", the first {count} of {all}") } else { String::new() };
-    let description = format!("{}{left_out}; {}", corpus.description, table::bytes(bytes.len() as u64));
-    Ok(Data { name: corpus.name.clone(), description, bytes, ends })
 }
 
 /// As many of the first versions as fit into memory.
-fn fitting(versions: &[PathBuf]) -> Result<&[PathBuf]> {
+fn fitting(versions: &[PathBuf], bytes_max: u64) -> Result<&[PathBuf]> {
     let mut total = 0;
     for (count, version) in versions.iter().enumerate() {
         total += tree::bytes(version)?;
-        if total > BYTES_MAX {
+        if total > bytes_max {
             if count == 0 {
-                bail!("{} is larger than {}", version.display(), table::bytes(BYTES_MAX));
+                bail!("{} is larger than {}", version.display(), table::bytes(bytes_max));
             }
             return Ok(&versions[..count]);
         }

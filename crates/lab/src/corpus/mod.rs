@@ -11,7 +11,7 @@ mod system;
 mod tars;
 mod wheels;
 
-use crate::{tree, workspace};
+use crate::tree;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use std::fs;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// How much data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Amount {
+pub enum Amount {
     /// Enough to see that all works: a few versions, some tens of MB each.
     Little,
     /// All versions of a corpus fit into memory together: at most 1.6 GB.
@@ -30,18 +30,18 @@ pub(crate) enum Amount {
 
 /// Versions of something, oldest first.
 #[derive(Clone, Debug)]
-pub(crate) struct Corpus {
+pub struct Corpus {
     /// Short name, for tables.
-    pub(crate) name: String,
+    pub name: String,
     /// What it is and where it comes from, in a sentence.
-    pub(crate) description: String,
+    pub description: String,
     /// One file or folder per version.
-    pub(crate) versions: Vec<PathBuf>,
+    pub versions: Vec<PathBuf>,
 }
 
 impl Corpus {
     /// The newest versions that together make at least `bytes_wanted` (or all there are), newest first.
-    pub(crate) fn newest(&self, bytes_wanted: u64) -> Result<Vec<&Path>> {
+    pub fn newest(&self, bytes_wanted: u64) -> Result<Vec<&Path>> {
         let mut chosen = Vec::new();
         let mut total = 0;
         for version in self.versions.iter().rev() {
@@ -55,33 +55,62 @@ impl Corpus {
     }
 }
 
-/// The corpora that benchmarks and tests use when the user names none; made on first use.
-pub(crate) fn standard(amount: Amount) -> Result<Vec<Corpus>> {
-    Ok(vec![releases::corpus(&folder()?, amount)?, dump::corpus(&folder()?, amount)?])
+/// Where corpora are kept once they are made.
+#[derive(Clone, Debug)]
+pub struct Corpora {
+    folder: PathBuf,
 }
 
-/// The releases of a source tree alone.
-pub(crate) fn releases(amount: Amount) -> Result<Corpus> {
-    releases::corpus(&folder()?, amount)
-}
+impl Corpora {
+    /// Those kept in this folder, which is made when it is needed.
+    pub fn at(folder: PathBuf) -> Self {
+        Self { folder }
+    }
 
-/// Data of different kinds, to compare chunkers on; made on first use.
-pub(crate) fn for_savings(amount: Amount) -> Result<Vec<Corpus>> {
-    let folder = folder()?;
-    let makers = [releases::corpus, dump::corpus, store::corpus, wheels::corpus];
-    makers.into_iter().map(|make| make(&folder, amount)).collect()
-}
+    fn folder(&self) -> Result<&Path> {
+        fs::create_dir_all(&self.folder)?;
+        Ok(&self.folder)
+    }
 
-/// Data of different kinds, to look for resemblance in; made on first use.
-pub(crate) fn for_resemblance(amount: Amount) -> Result<Vec<Corpus>> {
-    let mut corpora = for_savings(amount)?;
-    corpora.push(system::corpus(&folder()?, amount)?);
-    Ok(corpora)
+    /// The corpora that benchmarks and tests use when the user names none; made on first use.
+    pub fn standard(&self, amount: Amount) -> Result<Vec<Corpus>> {
+        Ok(vec![releases::corpus(self.folder()?, amount)?, dump::corpus(self.folder()?, amount)?])
+    }
+
+    /// The releases of a source tree alone.
+    pub fn releases(&self, amount: Amount) -> Result<Corpus> {
+        releases::corpus(self.folder()?, amount)
+    }
+
+    /// Data of different kinds, to compare chunkers on; made on first use.
+    pub fn for_savings(&self, amount: Amount) -> Result<Vec<Corpus>> {
+        let folder = self.folder()?;
+        let makers = [releases::corpus, dump::corpus, store::corpus, wheels::corpus];
+        makers.into_iter().map(|make| make(folder, amount)).collect()
+    }
+
+    /// Data of different kinds, to look for resemblance in; made on first use.
+    pub fn for_resemblance(&self, amount: Amount) -> Result<Vec<Corpus>> {
+        let mut corpora = self.for_savings(amount)?;
+        corpora.push(system::corpus(self.folder()?, amount)?);
+        Ok(corpora)
+    }
+
+    /// One history; made on first use.
+    pub fn history(&self, kind: History, amount: Amount) -> Result<Corpus> {
+        let make = match kind {
+            History::Openssl => releases::history,
+            History::Tars => tars::history,
+            History::Redis => store::history,
+            History::System => image::history,
+        };
+        make(self.folder()?, amount)
+    }
 }
 
 /// What happens to different kinds of data over time: at least twenty versions of each and more than 1 GB, or three small ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum History {
+pub enum History {
     /// A source tree: folders.
     Openssl,
     /// One archive per release.
@@ -92,19 +121,8 @@ pub(crate) enum History {
     System,
 }
 
-/// One history; made on first use.
-pub(crate) fn history(kind: History, amount: Amount) -> Result<Corpus> {
-    let make = match kind {
-        History::Openssl => releases::history,
-        History::Tars => tars::history,
-        History::Redis => store::history,
-        History::System => image::history,
-    };
-    make(&folder()?, amount)
-}
-
 /// The user's own versions: the entries of a folder in the order of their names.
-pub(crate) fn given(folder: &Path) -> Result<Corpus> {
+pub fn given(folder: &Path) -> Result<Corpus> {
     let folder = fs::canonicalize(folder)?;
     let versions = tree::entries(&folder)?;
     if versions.is_empty() {
@@ -112,13 +130,6 @@ pub(crate) fn given(folder: &Path) -> Result<Corpus> {
     }
     let name = folder.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
     Ok(Corpus { name, description: format!("{} versions given by the user", versions.len()), versions })
-}
-
-/// Where downloaded and generated data stays.
-fn folder() -> Result<PathBuf> {
-    let folder = workspace::target()?.join("corpus");
-    fs::create_dir_all(&folder)?;
-    Ok(folder)
 }
 
 /// Makes `folder` by `fill`ing a temporary one beside it, unless it is there already: what is there is always whole.

@@ -14,18 +14,18 @@ use wait4::{ResUse, Wait4};
 
 /// What one run of a program cost.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cost {
+pub struct Cost {
     /// Wall time.
-    pub(crate) wall: Duration,
+    pub wall: Duration,
     /// Processor time, user and system.
-    pub(crate) processor: Duration,
+    pub processor: Duration,
     /// Largest resident set of the program, in bytes.
-    pub(crate) peak_bytes: u64,
+    pub peak_bytes: u64,
 }
 
 impl Cost {
     /// The cost of one program after another: times add up, the peak is the larger.
-    pub(crate) fn then(self, next: Self) -> Self {
+    pub fn then(self, next: Self) -> Self {
         Self {
             wall: self.wall + next.wall,
             processor: self.processor + next.processor,
@@ -35,14 +35,14 @@ impl Cost {
 }
 
 /// The command line as one would type it, for messages.
-pub(crate) fn command_line(command: &Command) -> String {
+pub fn command_line(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let words = std::iter::once(program.file_name().unwrap_or(program.as_os_str())).chain(command.get_args());
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }
 
 /// Runs `command` with our own input and output, after printing it.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     let line = command_line(command);
     eprintln!("$ {line}");
     let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
@@ -53,13 +53,13 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs `command` and returns all it said and its exit status, whatever that is.
-pub(crate) fn try_quietly(command: &mut Command) -> Result<Output> {
+pub fn try_quietly(command: &mut Command) -> Result<Output> {
     let line = command_line(command);
     command.stdin(Stdio::null()).output().with_context(|| format!("`{line}` could not be started"))
 }
 
 /// Runs `command` and returns its standard output; fails if it does.
-pub(crate) fn quietly(command: &mut Command) -> Result<String> {
+pub fn quietly(command: &mut Command) -> Result<String> {
     let output = try_quietly(command)?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -69,17 +69,17 @@ pub(crate) fn quietly(command: &mut Command) -> Result<String> {
 }
 
 /// Runs `command` and measures it; its output goes to a file and is shown only if it fails.
-pub(crate) fn measured(command: &mut Command) -> Result<Cost> {
+pub fn measured(command: &mut Command) -> Result<Cost> {
     measured_saying(command).map(|(cost, _)| cost)
 }
 
 /// Like [`measured`], and returns its standard output too.
-pub(crate) fn measured_saying(command: &mut Command) -> Result<(Cost, String)> {
+pub fn measured_saying(command: &mut Command) -> Result<(Cost, String)> {
     measured_by(command, |child| Ok((child.wait4()?, ()))).map(|(cost, said, ())| (cost, said))
 }
 
 /// Like [`measured_saying`]; meanwhile `watch`, on a thread of its own, is given the process and whether it has ended.
-pub(crate) fn measured_watched<W: Send>(
+pub fn measured_watched<W: Send>(
     command: &mut Command,
     watch: impl FnOnce(u32, &AtomicBool) -> W + Send,
 ) -> Result<(Cost, String, W)> {
@@ -129,7 +129,7 @@ fn text_of(file: &mut File) -> Result<String> {
 
 /// How a run that was to be killed ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// It was done before its time came.
     Finished,
     /// It was killed.
@@ -137,7 +137,7 @@ pub(crate) enum Ending {
 }
 
 /// Starts `command` and kills it (SIGKILL) after `delay`, unless it is done by then. Ending with an error of its own is an error.
-pub(crate) fn killed_after(command: &mut Command, delay: Duration) -> Result<Ending> {
+pub fn killed_after(command: &mut Command, delay: Duration) -> Result<Ending> {
     let line = command_line(command);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;

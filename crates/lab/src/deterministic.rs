@@ -3,16 +3,16 @@
 
 /// A sequence of numbers fixed by its seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Sequence(u64);
+pub struct Sequence(u64);
 
 impl Sequence {
     /// The sequence of this seed.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next 64 bits.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,17 +21,17 @@ impl Sequence {
     }
 
     /// A number below `bound`, which must not be 0. The bias of the remainder (under 2^-40 for our bounds) does not matter here.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
     /// Like [`Self::below`], for an index.
-    pub(crate) fn index(&mut self, bound: usize) -> usize {
+    pub fn index(&mut self, bound: usize) -> usize {
         usize::try_from(self.below(bound as u64)).expect("it is below a usize")
     }
 
     /// Bytes that no compressor makes smaller.
-    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count + 8);
         while bytes.len() < count {
             bytes.extend_from_slice(&self.next().to_le_bytes());

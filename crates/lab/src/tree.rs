@@ -33,28 +33,28 @@ struct Node {
 
 /// All entries below a folder, itself included (as the empty path).
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Listing(BTreeMap<PathBuf, Node>);
+pub struct Listing(BTreeMap<PathBuf, Node>);
 
 impl Listing {
     /// Reads the tree at `root`, all file contents included.
-    pub(crate) fn of(root: &Path) -> Result<Self> {
+    pub fn of(root: &Path) -> Result<Self> {
         let mut nodes = BTreeMap::new();
         list_into(root, Path::new(""), &mut nodes)?;
         Ok(Self(nodes))
     }
 
     /// Number of regular files.
-    pub(crate) fn files(&self) -> usize {
+    pub fn files(&self) -> usize {
         self.0.values().filter(|node| matches!(node.kind, Kind::File { .. })).count()
     }
 
     /// Bytes of all regular files.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.0.values().map(|node| if let Kind::File { bytes, .. } = node.kind { bytes } else { 0 }).sum()
     }
 
     /// Fails with the first few differences if `found` is not the same tree.
-    pub(crate) fn expect_same(&self, found: &Self) -> Result<()> {
+    pub fn expect_same(&self, found: &Self) -> Result<()> {
         let paths: BTreeSet<&PathBuf> = self.0.keys().chain(found.0.keys()).collect();
         let differing: Vec<&PathBuf> =
             paths.into_iter().filter(|path| self.0.get(*path) != found.0.get(*path)).collect();
@@ -118,7 +118,7 @@ fn names(folder: &Path) -> Result<Vec<OsString>> {
 }
 
 /// Paths of all regular files below `root`, sorted.
-pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>> {
+pub fn files(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -137,7 +137,7 @@ pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Bytes of a file, or of all regular files below a folder (their lengths, not the blocks they take).
-pub(crate) fn bytes(root: &Path) -> Result<u64> {
+pub fn bytes(root: &Path) -> Result<u64> {
     if root.is_file() {
         return Ok(fs::metadata(root)?.len());
     }
@@ -145,7 +145,7 @@ pub(crate) fn bytes(root: &Path) -> Result<u64> {
 }
 
 /// Reads every file below `root` once, so that the page cache holds them; returns the bytes read.
-pub(crate) fn read_all(root: &Path) -> Result<u64> {
+pub fn read_all(root: &Path) -> Result<u64> {
     let mut buffer = vec![0; 1 << 20];
     let mut total = 0;
     for path in files(root)? {
@@ -162,17 +162,17 @@ pub(crate) fn read_all(root: &Path) -> Result<u64> {
 }
 
 /// Copies a file or a tree with all its metadata.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
     program::quietly(Command::new("cp").arg("-a").arg("--").arg(from).arg(to)).map(drop)
 }
 
 /// What a file is called that [`make_equal`] puts into a folder.
-pub(crate) const ONLY_FILE: &str = "data";
+pub const ONLY_FILE: &str = "data";
 
 /// Makes the folder `tree` hold what `wanted` holds, touching only what differs: so unchanged files keep their times and inodes,
 /// and changed ones get new times, as when someone works in the folder or unpacks a new release over the old one. A `wanted` that
 /// is a file becomes the only file, [`ONLY_FILE`].
-pub(crate) fn make_equal(tree: &Path, wanted: &Path) -> Result<()> {
+pub fn make_equal(tree: &Path, wanted: &Path) -> Result<()> {
     fs::create_dir_all(tree)?;
     if wanted.is_dir() {
         return equal_folders(tree, wanted);
@@ -226,7 +226,7 @@ fn remove(path: &Path) -> Result<()> {
 }
 
 /// Entries of a folder, sorted by name.
-pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(names(folder)?.into_iter().map(|name| folder.join(name)).collect())
 }
 

@@ -2,10 +2,13 @@
 
 /// The middle and the ends of several numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spread {
-    pub(super) low: f64,
-    pub(super) median: f64,
-    pub(super) high: f64,
+pub struct Spread {
+    /// The least.
+    pub low: f64,
+    /// The middle one.
+    pub median: f64,
+    /// The greatest.
+    pub high: f64,
 }
 
 impl Spread {
@@ -13,27 +16,27 @@ impl Spread {
     ///
     /// # Panics
     /// If there are none.
-    pub(super) fn of(numbers: impl IntoIterator<Item = f64>) -> Self {
+    pub fn of(numbers: impl IntoIterator<Item = f64>) -> Self {
         let mut numbers: Vec<f64> = numbers.into_iter().collect();
         numbers.sort_by(f64::total_cmp);
         Self { low: numbers[0], median: numbers[numbers.len() / 2], high: numbers[numbers.len() - 1] }
     }
 
     /// The distance of the ends, in percent of the median.
-    pub(super) fn percent(self) -> f64 {
+    pub fn percent(self) -> f64 {
         100.0 * (self.high - self.low) / self.median
     }
 }
 
 /// The geometric mean; 1 of no numbers.
-pub(super) fn geometric_mean(ratios: &[f64]) -> f64 {
+pub fn geometric_mean(ratios: &[f64]) -> f64 {
     let logarithms: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
     let count: f64 = ratios.iter().map(|_| 1.0).sum();
     (logarithms / count.max(1.0)).exp()
 }
 
 /// The nearest number of so many decimal places.
-pub(super) fn rounded(value: f64, digits: i32) -> f64 {
+pub fn rounded(value: f64, digits: i32) -> f64 {
     let scale = 10_f64.powi(digits);
     (value * scale).round() / scale
 }

@@ -8,38 +8,38 @@ use std::process::Command;
 
 /// A program, or another file, and the Debian package it comes in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Needed {
+pub struct Needed {
     /// Name of the program, or the whole path of a file that is none.
-    pub(crate) program: &'static str,
+    pub program: &'static str,
     /// Name of the package.
-    pub(crate) package: &'static str,
+    pub package: &'static str,
 }
 
 /// The C compiler that the cryptography and compression libraries are built with.
-pub(crate) const COMPILER: Needed = Needed { program: "cc", package: "gcc" };
+pub const COMPILER: Needed = Needed { program: "cc", package: "gcc" };
 /// Sets access control lists in tests.
-pub(crate) const SETFACL: Needed = Needed { program: "setfacl", package: "acl" };
+pub const SETFACL: Needed = Needed { program: "setfacl", package: "acl" };
 /// Sets extended attributes in tests.
-pub(crate) const SETFATTR: Needed = Needed { program: "setfattr", package: "attr" };
+pub const SETFATTR: Needed = Needed { program: "setfattr", package: "attr" };
 /// Makes the growing database.
-pub(crate) const SQLITE: Needed = Needed { program: "sqlite3", package: "sqlite3" };
+pub const SQLITE: Needed = Needed { program: "sqlite3", package: "sqlite3" };
 /// Makes the dumps of a key-value store.
-pub(crate) const REDIS: Needed = Needed { program: "redis-server", package: "redis-server" };
+pub const REDIS: Needed = Needed { program: "redis-server", package: "redis-server" };
 /// Talks to it.
-pub(crate) const REDIS_CLIENT: Needed = Needed { program: "redis-cli", package: "redis-tools" };
+pub const REDIS_CLIENT: Needed = Needed { program: "redis-cli", package: "redis-tools" };
 /// Fetches releases of compiled programs.
-pub(crate) const PIP: Needed = Needed { program: "pip3", package: "python3-pip" };
+pub const PIP: Needed = Needed { program: "pip3", package: "python3-pip" };
 /// Fetches archives of releases.
-pub(crate) const NPM: Needed = Needed { program: "npm", package: "npm" };
+pub const NPM: Needed = Needed { program: "npm", package: "npm" };
 /// Encodes each version against the one before.
-pub(crate) const ZSTD: Needed = Needed { program: "zstd", package: "zstd" };
+pub const ZSTD: Needed = Needed { program: "zstd", package: "zstd" };
 /// A peer.
-pub(crate) const RESTIC: Needed = Needed { program: "restic", package: "restic" };
+pub const RESTIC: Needed = Needed { program: "restic", package: "restic" };
 /// A peer.
-pub(crate) const BORG: Needed = Needed { program: "borg", package: "borgbackup" };
+pub const BORG: Needed = Needed { program: "borg", package: "borgbackup" };
 
 /// Makes sure that all of these are there, installing the packages of those that are not.
-pub(crate) fn ensure(needed: &[Needed]) -> Result<()> {
+pub fn ensure(needed: &[Needed]) -> Result<()> {
     let missing: Vec<Needed> = needed.iter().copied().filter(|needed| find(needed.program).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
@@ -52,19 +52,19 @@ pub(crate) fn ensure(needed: &[Needed]) -> Result<()> {
 }
 
 /// Installs Debian packages.
-pub(crate) fn packages(names: &[&str]) -> Result<()> {
+pub fn packages(names: &[&str]) -> Result<()> {
     apt_get(&["update", "--quiet"], &[])?;
     apt_get(&["install", "--yes", "--quiet", "--no-install-recommends"], names)
 }
 
 /// Where `program` is: on the search path, or where Go installs programs (a newer peer than the distribution's may be there).
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
+pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// The programs of this name, those installed by Go first.
-pub(crate) fn candidates(program: &str) -> Vec<PathBuf> {
+pub fn candidates(program: &str) -> Vec<PathBuf> {
     let go = std::env::var_os("GOPATH")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join("go")))

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// One line each: processor, memory, system, file system at `place`, compiler.
-pub(super) fn lines(place: &Path) -> Vec<String> {
+pub fn lines(place: &Path) -> Vec<String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     vec![
         format!("processor: {}, {cores} cores", after_colon("/proc/cpuinfo", "model name")),
@@ -18,7 +18,7 @@ pub(super) fn lines(place: &Path) -> Vec<String> {
 }
 
 /// The day in universal time, `2026-11-21`.
-pub(super) fn today() -> String {
+pub fn today() -> String {
     said("date", &["-u", "+%F"])
 }
 

@@ -6,7 +6,7 @@ const VECTORS: usize = 8;
 
 /// The largest byte of the whole blocks of `data`, by the vectors of `isa`: a result that no byte can be left out of. Without
 /// vectors, byte by byte.
-pub(super) fn largest(data: &[u8], isa: Isa) -> u8 {
+pub fn largest(data: &[u8], isa: Isa) -> u8 {
     isa.run(Largest(data)).unwrap_or_else(|| data.iter().copied().max().unwrap_or_default())
 }
 

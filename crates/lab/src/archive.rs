@@ -12,7 +12,7 @@ const BLOCK_BYTES: usize = 512;
 const RECORD_BYTES: usize = 20 * BLOCK_BYTES;
 
 /// Appends the archive of the folder `root`.
-pub(super) fn append(archive: &mut Vec<u8>, root: &Path) -> Result<()> {
+pub fn append(archive: &mut Vec<u8>, root: &Path) -> Result<()> {
     let begin = archive.len();
     for path in tree::files(root)? {
         let name = Path::new(".").join(path.strip_prefix(root)?);
@@ -27,7 +27,7 @@ pub(super) fn append(archive: &mut Vec<u8>, root: &Path) -> Result<()> {
 }
 
 /// Appends the bytes of a file.
-pub(super) fn append_file(into: &mut Vec<u8>, path: &Path) -> Result<()> {
+pub fn append_file(into: &mut Vec<u8>, path: &Path) -> Result<()> {
     let mut file = File::open(path).with_context(|| format!("{} cannot be opened", path.display()))?;
     file.read_to_end(into).with_context(|| format!("{} cannot be read", path.display()))?;
     Ok(())

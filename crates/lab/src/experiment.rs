@@ -1,0 +1,185 @@
+//! What an experiment is: subjects that are measured on the same input, in turns, each result checked in the run that times it.
+//!
+//! The room `run` turns the handle: it asks an experiment for its subjects, runs all of them once a round and keeps every sample. The room
+//! `report` shows what came of it. Neither knows what is measured.
+
+use crate::corpus::Corpus;
+use crate::data::Data;
+use crate::report::Figure;
+use crate::settings::Settings;
+use crate::statistics::Spread;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::OnceLock;
+
+/// Names and values, in the order in which they are shown. What distinguishes rows is text or whole numbers, what is measured are numbers.
+pub type Row = Map<String, Value>;
+
+/// Something of the papers, measured.
+pub trait Experiment: Sync {
+    /// Its name on the command line and in files: lower case, `command-what`, as `chunk-throughput`.
+    fn name(&self) -> &'static str;
+
+    /// What it asks, in a sentence without a full stop.
+    fn title(&self) -> &'static str;
+
+    /// Which tables and figures of which papers it repeats, as `AE (TC'17), Table 5`; empty for what is our own.
+    fn reproduces(&self) -> &'static [&'static str];
+
+    /// What it is measured on.
+    fn needs(&self) -> Needs;
+
+    /// How often every subject is run, where the user asked for `rounds`. What is the same each time is run once.
+    fn rounds(&self, rounds: u64) -> u64 {
+        rounds
+    }
+
+    /// The columns of its table: parameters, then measures with their unit, as `gb_per_s`.
+    fn columns(&self) -> &'static [&'static str];
+
+    /// What is measured on this input. What all of them share (cuts, truths to compare with) is made here, outside every time.
+    ///
+    /// # Errors
+    /// If the input cannot be read, or the settings ask for what is not there.
+    fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>>;
+
+    /// Its plots, from what was found on all inputs.
+    fn figures(&self, findings: &[Finding]) -> Vec<Figure>;
+
+    /// What follows from it for the user's data, in sentences; nothing by default.
+    fn advice(&self, findings: &[Finding]) -> Vec<String> {
+        let _ = findings;
+        Vec::new()
+    }
+}
+
+/// What an experiment is measured on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// Nothing: it makes what it needs from the seed. It runs once, whatever the user gives.
+    Nothing,
+    /// The bytes of versions, in memory.
+    Bytes,
+    /// Versions as they lie on disk: two or more.
+    Versions,
+}
+
+/// A method with its parameters, on one input.
+pub trait Subject {
+    /// What tells it from the others: method, instruction set, expected size and so on.
+    fn parameters(&self) -> Row;
+
+    /// One run. Times are of the work alone; the check of its result is not in them.
+    ///
+    /// # Errors
+    /// If it could not be run at all.
+    fn run(&mut self) -> Result<Outcome>;
+}
+
+/// What came of one run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The result is what it should be.
+    Right(Vec<Sample>),
+    /// It is not, and why: its times count for nothing.
+    Wrong(String),
+}
+
+/// What one run found at one point.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// Further parameters: of a run over versions, which version.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub at: Row,
+    /// What was measured; keys end in their unit.
+    pub values: Vec<(String, f64)>,
+}
+
+impl Sample {
+    /// A sample of these values.
+    pub fn of<const N: usize>(values: [(&str, f64); N]) -> Self {
+        Self { at: Row::new(), values: values.map(|(name, value)| (name.to_owned(), value)).into() }
+    }
+
+    /// The same at this point.
+    #[must_use]
+    pub fn at(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.at.insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+/// All that was found at one point of one subject on one input.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Finding {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Name of the input; empty where none is needed.
+    pub data: String,
+    /// Those of the subject and of the point.
+    pub parameters: Row,
+    /// Every measure with one value per round.
+    pub values: Vec<(String, Vec<f64>)>,
+    /// Why there are none.
+    pub wrong: Option<String>,
+}
+
+impl Finding {
+    /// Median and ends of a measure.
+    pub fn spread(&self, measure: &str) -> Option<Spread> {
+        let (_, values) = self.values.iter().find(|(name, values)| name == measure && !values.is_empty())?;
+        Some(Spread::of(values.iter().copied()))
+    }
+
+    /// The median of a measure.
+    pub fn median(&self, measure: &str) -> Option<f64> {
+        self.spread(measure).map(|spread| spread.median)
+    }
+
+    /// A parameter as text; empty if there is none.
+    pub fn parameter(&self, name: &str) -> String {
+        match self.parameters.get(name) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        }
+    }
+}
+
+/// Versions to measure on.
+#[derive(Debug)]
+pub struct Input {
+    corpus: Corpus,
+    bytes_max: u64,
+    data: OnceLock<Data>,
+}
+
+impl Input {
+    /// These versions, of which at most so many bytes are brought into memory, by whole versions.
+    pub fn new(corpus: Corpus, bytes_max: u64) -> Self {
+        Self { corpus, bytes_max, data: OnceLock::new() }
+    }
+
+    /// Its name, for tables.
+    pub fn name(&self) -> &str {
+        &self.corpus.name
+    }
+
+    /// The versions on disk.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
+    /// The versions in memory, brought there on first use.
+    ///
+    /// # Errors
+    /// If they cannot be read, or the first alone is larger than what may be held.
+    pub fn data(&self) -> Result<&Data> {
+        if let Some(data) = self.data.get() {
+            return Ok(data);
+        }
+        let data = Data::of(&self.corpus, self.bytes_max)?;
+        Ok(self.data.get_or_init(|| data))
+    }
+}

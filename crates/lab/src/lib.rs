@@ -1,0 +1,40 @@
+//! Everything the five papers compare, side by side on the same data.
+//!
+//! ```text
+//! corpus                      versions of something on disk: made, fetched, or the user's own
+//! experiment                  subjects, measured in turns, each result checked in the run that times it
+//!   chunk sketch pipeline store     the experiments, a room for each paper's question
+//! run                         settings -> inputs x experiments x rounds -> samples, journalled as they come
+//! report                      findings -> tables, CSV, JSON, one page of HTML with the plots
+//! ```
+//!
+//! The library below the program `silt-lab`; the project's own benchmarks use corpora, data and statistics from here too.
+
+pub mod archive;
+pub mod chunk;
+pub mod corpus;
+pub mod data;
+pub mod deterministic;
+pub mod experiment;
+pub mod install;
+pub mod machine;
+pub mod memory;
+pub mod pipeline;
+pub mod program;
+pub mod report;
+pub mod run;
+pub mod settings;
+pub mod sketch;
+pub mod statistics;
+pub mod store;
+pub mod table;
+pub mod tree;
+
+/// Every experiment there is.
+pub fn experiments() -> Vec<Box<dyn experiment::Experiment>> {
+    let mut all = chunk::experiments();
+    all.extend(sketch::experiments());
+    all.extend(pipeline::experiments());
+    all.extend(store::experiments());
+    all
+}
