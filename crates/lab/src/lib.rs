@@ -6,12 +6,14 @@
 //!   chunk sketch pipeline store     the experiments, a room for each paper's question
 //! run                         settings -> inputs x experiments x rounds -> samples, journalled as they come
 //! report                      findings -> tables, CSV, JSON, one page of HTML with the plots
+//! claims                      what the papers say, held against what was found
 //! ```
 //!
 //! The library below the program `silt-lab`; the project's own benchmarks use corpora, data and statistics from here too.
 
 pub mod archive;
 pub mod chunk;
+pub mod claims;
 pub mod corpus;
 pub mod data;
 pub mod deterministic;

@@ -1,0 +1,89 @@
+//! What Finesse's evaluation says.
+
+use super::Measured::{Ratio, Value};
+use super::{Claim, Expected};
+
+const PAPER: &str = "Finesse (FAST'19)";
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        paper: PAPER,
+        place: "Fig. 4",
+        says: "Finesse makes sketches faster than N-Transform",
+        figure: "3.2x to 3.5x",
+        measured: Ratio {
+            experiment: "sketch-speed",
+            measure: "gb_per_s",
+            of: &[("method", "finesse")],
+            to: &[("method", "ntransform")],
+            alike: &["expected_bytes"],
+        },
+        expected: Expected::Factor(3.2, 3.5),
+    },
+    Claim {
+        paper: PAPER,
+        place: "Table 1",
+        says: "Parts of similar chunks have the same feature at the same place",
+        figure: "87.22 %",
+        measured: Value {
+            experiment: "sketch-subchunks",
+            measure: "equal_features_percent",
+            of: &[("subchunks", "12")],
+        },
+        expected: Expected::Within(75.0, 99.0),
+    },
+    Claim {
+        paper: PAPER,
+        place: "Table 1",
+        says: "although many of those parts are not the same",
+        figure: "41.07 % of them",
+        measured: Value {
+            experiment: "sketch-subchunks",
+            measure: "changed_equal_features_percent",
+            of: &[("subchunks", "12")],
+        },
+        expected: Expected::Within(25.0, 75.0),
+    },
+    Claim {
+        paper: PAPER,
+        place: "Table 3",
+        says: "Deltas found by Finesse save about as much as those found by N-Transform (DCR)",
+        figure: "higher on two data sets, lower on two",
+        measured: Ratio {
+            experiment: "sketch-detection",
+            measure: "dcr",
+            of: &[("method", "finesse"), ("fit", "first")],
+            to: &[("method", "ntransform"), ("fit", "first")],
+            alike: &["expected_bytes"],
+        },
+        expected: Expected::Within(0.9, 1.1),
+    },
+    Claim {
+        paper: PAPER,
+        place: "Table 3",
+        says: "A delta found by Finesse is smaller (DCE)",
+        figure: "higher on all six data sets",
+        measured: Ratio {
+            experiment: "sketch-detection",
+            measure: "dce",
+            of: &[("method", "finesse"), ("fit", "first")],
+            to: &[("method", "ntransform"), ("fit", "first")],
+            alike: &["expected_bytes"],
+        },
+        expected: Expected::More,
+    },
+    Claim {
+        paper: PAPER,
+        place: "Fig. 5",
+        says: "The whole system is faster with Finesse than with N-Transform",
+        figure: "1.41x to 1.85x",
+        measured: Ratio {
+            experiment: "pipeline-sketches",
+            measure: "mb_per_s",
+            of: &[("method", "finesse"), ("system", "dedup, SHA-1, delta")],
+            to: &[("method", "ntransform-32"), ("system", "dedup, SHA-1, delta")],
+            alike: &["expected_bytes"],
+        },
+        expected: Expected::Factor(1.41, 1.85),
+    },
+];

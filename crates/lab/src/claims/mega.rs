@@ -1,0 +1,135 @@
+//! What MeGA's evaluation says.
+
+use super::Measured::Ratio;
+use super::{Claim, Expected};
+
+const PAPER: &str = "MeGA (ATC'22)";
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        paper: PAPER,
+        place: "section 5.2, Fig. 11",
+        says: "MeGA backs up faster than Greedy",
+        figure: "4.47x to 34.45x",
+        measured: Ratio {
+            experiment: "store-history",
+            measure: "backup_mb_per_s",
+            of: &[("method", "MeGA")],
+            to: &[("method", "Greedy")],
+            alike: &["version"],
+        },
+        expected: Expected::Factor(4.47, 34.45),
+    },
+    Claim {
+        paper: PAPER,
+        place: "section 5.3, Fig. 13",
+        says: "MeGA restores faster than Greedy",
+        figure: "30x to 105x",
+        measured: Ratio {
+            experiment: "store-history",
+            measure: "restore_mb_per_s",
+            of: &[("method", "MeGA")],
+            to: &[("method", "Greedy")],
+            alike: &["version"],
+        },
+        expected: Expected::Factor(30.0, 105.0),
+    },
+    Claim {
+        paper: PAPER,
+        place: "section 5.3, Fig. 13",
+        says: "the last version too",
+        figure: "30x to 105x",
+        measured: Ratio {
+            experiment: "store-history",
+            measure: "restore_mb_per_s",
+            of: &[("method", "MeGA"), ("version", "last")],
+            to: &[("method", "Greedy"), ("version", "last")],
+            alike: &[],
+        },
+        expected: Expected::Factor(30.0, 105.0),
+    },
+    Claim {
+        paper: PAPER,
+        place: "section 5.3, Fig. 14",
+        says: "FGD reads more containers than MeGA to restore",
+        figure: "the order only",
+        measured: Ratio {
+            experiment: "store-history",
+            measure: "containers_read",
+            of: &[("method", "FGD"), ("version", "last")],
+            to: &[("method", "MeGA"), ("version", "last")],
+            alike: &[],
+        },
+        expected: Expected::More,
+    },
+    Claim {
+        paper: PAPER,
+        place: "section 5.3, Fig. 14",
+        says: "Greedy reads more megabytes than MeGA to restore",
+        figure: "the order only",
+        measured: Ratio {
+            experiment: "store-history",
+            measure: "restore_read_mb",
+            of: &[("method", "Greedy"), ("version", "last")],
+            to: &[("method", "MeGA"), ("version", "last")],
+            alike: &[],
+        },
+        expected: Expected::More,
+    },
+    Claim {
+        paper: PAPER,
+        place: "section 5.4, Fig. 15",
+        says: "MeGA reduces more than chunk-level deduplication laid out by lifecycles",
+        figure: "1.18x to 8.73x",
+        measured: Ratio {
+            experiment: "store-history",
+            measure: "deduplication_ratio",
+            of: &[("method", "MeGA"), ("version", "last")],
+            to: &[("method", "MFD"), ("version", "last")],
+            alike: &[],
+        },
+        expected: Expected::Factor(1.18, 8.73),
+    },
+    Claim {
+        paper: PAPER,
+        place: "section 5.4, Fig. 15",
+        says: "MeGA reduces more than chunk-level deduplication with capping",
+        figure: "1.18x to 8.73x",
+        measured: Ratio {
+            experiment: "store-history",
+            measure: "deduplication_ratio",
+            of: &[("method", "MeGA"), ("version", "last")],
+            to: &[("method", "CLD"), ("version", "last")],
+            alike: &[],
+        },
+        expected: Expected::Factor(1.18, 8.73),
+    },
+    Claim {
+        paper: PAPER,
+        place: "section 5.4, Fig. 15",
+        says: "Greedy reduces most, MeGA nearly as much",
+        figure: "similar",
+        measured: Ratio {
+            experiment: "store-history",
+            measure: "deduplication_ratio",
+            of: &[("method", "Greedy"), ("version", "last")],
+            to: &[("method", "MeGA"), ("version", "last")],
+            alike: &[],
+        },
+        expected: Expected::Within(1.0, 1.25),
+    },
+    Claim {
+        paper: PAPER,
+        place: "section 5.6, Fig. 17",
+        says: "Maintenance of MeGA takes about what collecting garbage at 25 % takes",
+        figure: "0.32x to 1.92x",
+        measured: Ratio {
+            experiment: "store-maintenance",
+            measure: "maintenance_seconds",
+            of: &[("method", "MeGA")],
+            to: &[("method", "FGD"), ("gc_percent", "25")],
+            alike: &["version"],
+        },
+        expected: Expected::Within(0.32, 1.92),
+    },
+];
