@@ -41,6 +41,8 @@ pub(super) const COLUMNS: &[&str] = &[
 
 /// Chunks are this many bytes on average unless the user asks for others (AE, section 4.4; Odess, section 4.3).
 const EXPECTED_BYTES: [u32; 1] = [8 << 10];
+/// `silt` works with no less.
+const SILT_MEMORY_MIB_MIN: u64 = 256;
 /// The name of the system that is `silt` itself.
 pub(super) const SILT: &str = "silt";
 
@@ -114,7 +116,12 @@ pub(super) fn silt<'i>(
     settings: &Settings,
 ) -> Option<Box<dyn Subject + 'i>> {
     let label = Label { method, isa: Isa::best().name(), expected_bytes };
-    let subject = SiltSubject { stream: stream.clone(), label, deltas, memory_bytes: settings.memory_mib << 20 };
+    let subject = SiltSubject {
+        stream: stream.clone(),
+        label,
+        deltas,
+        memory_bytes: settings.memory_mib.max(SILT_MEMORY_MIB_MIN) << 20,
+    };
     CHUNK_BYTES_AVERAGE.contains(&expected_bytes.into()).then(|| Box::new(subject) as Box<dyn Subject + 'i>)
 }
 

@@ -62,9 +62,9 @@ impl System<'_> {
         let busy = std::thread::scope(|scope| {
             let mut stages = Stages::new(scope);
             let started = self.start(&mut stages, stream, folder);
-            // A stage that could not be started has no ends of channels, so the others end.
-            let busy = stages.join()?;
-            started.map(|()| busy)
+            // Without the stages that could not be started the others end at once: what they then say is not the reason.
+            let joined = stages.join();
+            started.and(joined)
         })?;
         Ok(Took { wall: begin.elapsed(), busy })
     }
