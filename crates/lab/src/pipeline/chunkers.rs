@@ -1,0 +1,145 @@
+//! The experiment `pipeline-chunkers`: does a faster chunker make the system faster, and what holds it up then? (AE, section 4.4.)
+
+use super::fingerprint::Hash;
+use super::show::{Measure, Words, advice, by_stage, by_system};
+use super::silt::CHUNKER;
+use super::stream::Stream;
+use super::subject::{Build, COLUMNS, Label, Pipeline, SILT, expected_bytes, silt};
+use super::system::Compression;
+use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::report::Figure;
+use crate::settings::Settings;
+use anyhow::Result;
+use siltstone_chunk::{ALGORITHMS, Algorithm, Isa};
+use siltstone_engine::delta::Deltas;
+
+/// Those of AE's Figure 8 (Rabin with limits, MAXP, AE and its optimisations, LEST at an eighth), of `VectorCDC`, and Siltstone's own.
+const METHODS: [&str; 17] = [
+    "rabin",
+    "maxp",
+    "ae8-max",
+    "ae8-opt1",
+    "ae8-opt2-eighth",
+    "ae-max",
+    "ram",
+    "crc",
+    "gear",
+    "ss-gear",
+    "fastcdc-2016-nc2",
+    "fastcdc-2020-nc2",
+    "seqcdc",
+    "gear-nc2",
+    "swpr",
+    "aes16",
+    "lagged",
+];
+/// Those that tell most.
+const METHODS_QUICK: [&str; 7] = ["rabin", "maxp", "ae8-max", "ae8-opt2-eighth", "fastcdc-2016-nc2", "ram", "lagged"];
+
+/// AE's system: a thread per stage.
+const PAPER: &str = "dedup, SHA-1";
+/// The same with a faster hash.
+const FAST: &str = "dedup, BLAKE3";
+/// With what backup programs do besides.
+const COMPRESSED: &str = "dedup, BLAKE3, zstd";
+
+/// The experiment.
+pub(super) struct Chunkers;
+
+impl Experiment for Chunkers {
+    fn name(&self) -> &'static str {
+        "pipeline-chunkers"
+    }
+
+    fn title(&self) -> &'static str {
+        "Throughput of the pipelined deduplication system with each chunker, and which of its stages holds it up"
+    }
+
+    fn reproduces(&self) -> &'static [&'static str] {
+        &["AE (TC'17), Fig. 8"]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Bytes
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        COLUMNS
+    }
+
+    fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
+        let stream = Stream::of(input.data()?, settings.quick);
+        let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
+        for expected_bytes in expected_bytes(settings) {
+            for algorithm in ALGORITHMS.iter().filter(|algorithm| is_wanted(algorithm.name, settings)) {
+                let sizes = algorithm.usual_sizes(expected_bytes)?;
+                for isa in isas(algorithm) {
+                    let label = Label { method: algorithm.name, isa: isa.name(), expected_bytes };
+                    for build in builds(settings) {
+                        let chunker = algorithm.make(sizes, &[0; 32], isa);
+                        subjects.push(Box::new(Pipeline {
+                            stream: stream.clone(),
+                            build,
+                            label,
+                            chunker,
+                            sketcher: None,
+                        }));
+                    }
+                }
+            }
+            if is_wanted(SILT, settings) {
+                subjects.extend(silt(&stream, CHUNKER, expected_bytes, Deltas::Off, settings));
+            }
+        }
+        Ok(subjects)
+    }
+
+    fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
+        let throughput = Words {
+            title: "System throughput by chunker",
+            redraws: "AE (TC'17), Fig. 8",
+            caption: "Read from memory, written to a temporary folder, not synced. The paper's system has SHA-1 and a thread per stage. \
+                      silt encrypts, decodes again what it encoded, and syncs.",
+        };
+        let busy = Words {
+            title: "Stages at work by chunker",
+            redraws: "",
+            caption: "Processor time of a stage per thread, in percent of the run. A stage near 100 % holds the others up; if none is, and \
+                      together they take all cores, the machine does.",
+        };
+        let mut figures = by_system(findings, Measure { name: "mb_per_s", axis: "MB/s" }, throughput);
+        figures.extend(by_stage(findings, PAPER, busy));
+        figures.extend(by_stage(findings, COMPRESSED, busy));
+        figures
+    }
+
+    fn advice(&self, findings: &[Finding]) -> Vec<String> {
+        advice(findings, COMPRESSED)
+    }
+}
+
+fn is_wanted(name: &str, settings: &Settings) -> bool {
+    match &settings.methods[..] {
+        [] if settings.quick => name == SILT || METHODS_QUICK.contains(&name),
+        [] => name == SILT || METHODS.contains(&name),
+        chosen => chosen.iter().any(|chosen| chosen == name),
+    }
+}
+
+/// Without vectors, and with the best there are.
+fn isas(algorithm: &Algorithm) -> Vec<Isa> {
+    match Isa::best() {
+        best if algorithm.vector && best != Isa::SCALAR => vec![Isa::SCALAR, best],
+        _ => vec![Isa::SCALAR],
+    }
+}
+
+fn builds(settings: &Settings) -> Vec<Build> {
+    let build = |name, hash, compression, threads| Build { name, hash, compression, threads };
+    let all = [
+        build(PAPER, Hash::Sha1, Compression::None, 1),
+        build(FAST, Hash::Blake3, Compression::None, 1),
+        build(COMPRESSED, Hash::Blake3, Compression::Zstd, settings.threads),
+    ];
+    all.into_iter().filter(|build| !settings.quick || build.name != FAST).collect()
+}
