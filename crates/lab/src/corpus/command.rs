@@ -45,15 +45,19 @@ pub fn run(options: &Options) -> Result<String> {
     Ok(said)
 }
 
+/// What the maker did is shown where it knows.
 fn table_of(record: &Record) -> Table {
-    let mut table = Table::new(["version", "files", "bytes", "created", "deleted", "modified", "changed bytes"]);
+    let knows = record.versions.iter().any(|version| version.changes.is_some());
+    let columns = ["version", "files", "bytes", "created", "deleted", "modified", "changed bytes"];
+    let shown = if knows { columns.len() } else { 3 };
+    let mut table = Table::new(columns.into_iter().take(shown));
     for version in &record.versions {
         let changes = version.changes.as_ref();
         let counts = changes.map_or([const { String::new() }; 4], |changes| {
             [changes.created, changes.deleted, changes.modified, changes.changed_bytes].map(|count| count.to_string())
         });
         let first = [version.name.clone(), version.files.to_string(), version.bytes.to_string()];
-        table.row(first.into_iter().chain(counts).collect());
+        table.row(first.into_iter().chain(counts).take(shown).collect());
     }
     table
 }
@@ -77,7 +81,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let line = format!("lab syn --versions 2 --size 20kB --out {}/new", folder.path().display());
         let first = said(&line).unwrap();
-        assert!(first.contains("| 001"), "{first}");
+        assert!(first.contains(" 001 |"), "{first}");
         assert!(said(&line).unwrap_err().to_string().contains("is there already"));
         assert!(said("lab syn").unwrap_err().to_string().contains("--out"));
         assert!(said("lab syn --size 20XB --out x").is_err());

@@ -226,7 +226,7 @@ mod tests {
             let long = content.bytes(Sequence::new(3), 200_000);
             assert_eq!(long.len(), 200_000);
             assert_eq!(content.bytes(Sequence::new(3), 70_001), long[..70_001]);
-            assert_ne!(content.bytes(Sequence::new(4), 1000), long[..1000]);
+            assert!(content.bytes(Sequence::new(4), 200_000) != long);
         }
     }
 
@@ -234,7 +234,9 @@ mod tests {
     #[allow(clippy::cast_precision_loss)]
     fn entropy(bytes: &[u8]) -> f64 {
         let mut counts = HashMap::new();
-        bytes.iter().for_each(|byte| *counts.entry(byte).or_insert(0_u32) += 1);
+        for byte in bytes {
+            *counts.entry(byte).or_insert(0_u32) += 1;
+        }
         let share = |count: &u32| f64::from(*count) / bytes.len() as f64;
         counts.values().map(|count| -share(count) * share(count).log2()).sum()
     }

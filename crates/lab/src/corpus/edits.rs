@@ -98,9 +98,9 @@ mod tests {
             let file_bytes = 1 + sequence.below(200_000);
             let wanted = (file_bytes * (1 + number % 10)).div_ceil(100);
             let edits = plan(&mut sequence, file_bytes, wanted);
-            let ends = edits.iter().map(|edit| edit.at + edit.deleted);
+            let mut ends = edits.iter().map(|edit| edit.at + edit.deleted);
             assert!(edits.iter().skip(1).zip(ends.clone()).all(|(next, end)| end <= next.at), "{edits:?}");
-            assert!(ends.last().unwrap() <= file_bytes);
+            assert!(ends.next_back().unwrap() <= file_bytes);
             asked += wanted;
             changed += edits.iter().map(Edit::changed).sum::<u64>();
         }

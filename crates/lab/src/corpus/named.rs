@@ -21,16 +21,10 @@ pub struct Named {
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    Syn,
-    Disk,
-    LowEntropy,
-    Mixed,
-    Random,
+    /// Made here, little or full, from a seed.
+    Recipe(fn(bool, u64) -> Recipe),
     History(History),
-    Database,
-    Postgres,
-    Wheels,
-    System,
+    Other(fn(&Corpora, Amount) -> Result<Corpus>),
 }
 
 /// What a run takes where the user names neither data nor corpora: made by the lab itself, without a program or a network.
@@ -42,20 +36,20 @@ pub const KINDS: [Named; 13] = [
     Named {
         name: "syn",
         description: "a tree of files that are created, deleted and modified, as the papers' SYN",
-        source: Source::Syn,
+        source: Source::Recipe(syn),
     },
     Named {
         name: "disk",
         description: "a virtual machine's disk, rewritten in place, a third of it zeros",
-        source: Source::Disk,
+        source: Source::Recipe(disk),
     },
     Named {
         name: "low-entropy",
         description: "runs, repeated patterns, few values and sparse pages",
-        source: Source::LowEntropy,
+        source: Source::Recipe(low_entropy),
     },
-    Named { name: "mixed", description: "records, a tenth of them runs of one byte", source: Source::Mixed },
-    Named { name: "random", description: "bytes without any pattern", source: Source::Random },
+    Named { name: "mixed", description: "records, a tenth of them runs of one byte", source: Source::Recipe(mixed) },
+    Named { name: "random", description: "bytes without any pattern", source: Source::Recipe(random) },
     Named {
         name: "openssl",
         description: "releases of a source tree, as folders (fetched by cargo)",
@@ -69,23 +63,27 @@ pub const KINDS: [Named; 13] = [
     Named {
         name: "numpy",
         description: "releases of compiled programs, as folders (fetched by pip)",
-        source: Source::Wheels,
+        source: Source::Other(wheels::corpus),
     },
     Named {
         name: "redis",
         description: "dumps of a changing key-value store (needs Redis)",
         source: Source::History(History::Redis),
     },
-    Named { name: "database", description: "a growing SQLite database (needs sqlite3)", source: Source::Database },
+    Named {
+        name: "database",
+        description: "a growing SQLite database (needs sqlite3)",
+        source: Source::Other(dump::corpus),
+    },
     Named {
         name: "postgres",
         description: "the data folder of a server between runs of pgbench (needs PostgreSQL)",
-        source: Source::Postgres,
+        source: Source::Recipe(postgres),
     },
     Named {
         name: "system",
         description: "a root file system with ever more packages, as folders (needs root on Debian)",
-        source: Source::System,
+        source: Source::Other(system::corpus),
     },
     Named {
         name: "image",
@@ -112,46 +110,69 @@ impl Corpora {
     }
 
     fn from(&self, source: Source, amount: Amount, seed: u64) -> Result<Corpus> {
-        let is_little = amount == Amount::Little;
-        let stream = |versions, size| Stream { seed, versions, size, changed_percent: 1.0 };
-        let stream = || if is_little { stream(5, 6_000_000) } else { stream(20, 52_000_000) };
         let recipe = match source {
+            Source::Recipe(recipe) => recipe(amount == Amount::Little, seed),
             Source::History(history) => return self.history(history, amount),
-            Source::Database => return dump::corpus(self, amount),
-            Source::Wheels => return wheels::corpus(self, amount),
-            Source::System => return system::corpus(self, amount),
-            Source::Syn if is_little => Recipe::Syn(Syn::new(seed, 6, 6_000_000)),
-            Source::Syn => Recipe::Syn(Syn::new(seed, 25, 44_000_000)),
-            Source::Disk if is_little => Recipe::Disk(Disk::new(seed, 6, 4_000_000)),
-            Source::Disk => Recipe::Disk(Disk::new(seed, 20, 52_000_000)),
-            Source::LowEntropy => Recipe::LowEntropy(stream()),
-            Source::Mixed => Recipe::Mixed(Mixed { stream: stream(), runs_percent: 10 }),
-            Source::Random => Recipe::Random(stream()),
-            Source::Postgres => {
-                let (versions, size) = if is_little { (3, 1) } else { (20, 100_000_000) };
-                Recipe::Postgres(Postgres { seed, versions, size, transactions_percent: 1.0 })
-            }
+            Source::Other(make) => return make(self, amount),
         };
-        let amount = if is_little { "little" } else { "full" };
+        let amount = if amount == Amount::Little { "little" } else { "full" };
         recipe.make(&self.folder()?.join(format!("{}-{amount}-seed-{seed}", recipe.kind())), self.missing)
     }
+}
+
+fn syn(is_little: bool, seed: u64) -> Recipe {
+    Recipe::Syn(if is_little { Syn::new(seed, 6, 6_000_000) } else { Syn::new(seed, 25, 44_000_000) })
+}
+
+fn disk(is_little: bool, seed: u64) -> Recipe {
+    Recipe::Disk(if is_little { Disk::new(seed, 6, 4_000_000) } else { Disk::new(seed, 20, 52_000_000) })
+}
+
+fn low_entropy(is_little: bool, seed: u64) -> Recipe {
+    Recipe::LowEntropy(stream(is_little, seed))
+}
+
+fn mixed(is_little: bool, seed: u64) -> Recipe {
+    Recipe::Mixed(Mixed { stream: stream(is_little, seed), runs_percent: 10 })
+}
+
+fn random(is_little: bool, seed: u64) -> Recipe {
+    Recipe::Random(stream(is_little, seed))
+}
+
+fn stream(is_little: bool, seed: u64) -> Stream {
+    let (versions, size) = if is_little { (5, 6_000_000) } else { (20, 52_000_000) };
+    Stream { seed, versions, size, changed_percent: 1.0 }
+}
+
+fn postgres(is_little: bool, seed: u64) -> Recipe {
+    let (versions, size) = if is_little { (3, 80_000_000) } else { (20, 100_000_000) };
+    Recipe::Postgres(Postgres { seed, versions, size, transactions_percent: 1.0 })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree;
 
     #[test]
-    fn the_defaults_are_there_without_a_network_and_are_little_when_little_is_asked_for() {
+    fn the_defaults_need_nothing_and_are_as_large_as_a_run_expects() {
+        for named in DEFAULTS.map(|name| KINDS.iter().find(|named| named.name == name).unwrap()) {
+            let Source::Recipe(recipe) = named.source else { panic!("{} is fetched", named.name) };
+            let (little, full) = (recipe(true, 1), recipe(false, 1));
+            assert!(little.is_repeatable() && little.versions() >= 5 && full.versions() >= 20);
+            assert!((20_000_000..45_000_000).contains(&little.bytes()), "{}", little.bytes());
+            assert!((1_000_000_000..1_600_000_000).contains(&full.bytes()), "{}", full.bytes());
+        }
+    }
+
+    #[test]
+    fn what_is_made_once_is_kept_for_its_seed() {
         let folder = tempfile::tempdir().unwrap();
         let corpora = Corpora::at(folder.path().to_path_buf());
-        for name in DEFAULTS {
-            let corpus = corpora.named(name, Amount::Little, 1).unwrap();
-            let bytes: u64 = corpus.versions.iter().map(|version| tree::bytes(version).unwrap()).sum();
-            assert!(corpus.versions.len() >= 5 && (20_000_000..60_000_000).contains(&bytes), "{name}: {bytes}");
-            assert_eq!(corpora.named(name, Amount::Little, 1).unwrap().versions, corpus.versions);
-        }
+        let first = corpora.named("disk", Amount::Little, 1).unwrap();
+        assert_eq!((first.name.as_str(), first.versions.len()), ("disk", 6));
+        assert_eq!(corpora.named("disk", Amount::Little, 1).unwrap().versions, first.versions);
+        assert_ne!(corpora.named("disk", Amount::Little, 2).unwrap().versions, first.versions);
     }
 
     #[test]

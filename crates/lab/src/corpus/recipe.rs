@@ -27,6 +27,7 @@ const VERSIONS_MAX: u64 = 100_000;
 
 /// A kind of corpus and its parameters.
 #[derive(Clone, PartialEq, Debug, Subcommand)]
+#[allow(clippy::doc_markdown)] // These lines are shown as help, where quotes would stay.
 pub enum Recipe {
     /// A tree of files that are created, deleted and modified; as the papers' SYN
     Syn(Syn),
@@ -122,12 +123,12 @@ impl Recipe {
             Self::Disk(disk) => return disk.make(folder),
             Self::LowEntropy(stream) => {
                 // Data in memory has the same bytes: `data::low_entropy`.
-                return stream.make(folder, Content::LowEntropy, Sequence::new(stream.seed.wrapping_add(1)));
+                return stream.make(folder, Content::LowEntropy, &Sequence::new(stream.seed.wrapping_add(1)));
             }
-            Self::Random(stream) => return stream.make(folder, Content::Packed, Sequence::new(stream.seed)),
+            Self::Random(stream) => return stream.make(folder, Content::Packed, &Sequence::new(stream.seed)),
             Self::Mixed(mixed) => {
                 let content = Content::Mixed { runs_percent: mixed.runs_percent };
-                return mixed.stream.make(folder, content, Sequence::new(mixed.stream.seed));
+                return mixed.stream.make(folder, content, &Sequence::new(mixed.stream.seed));
             }
             Self::Pairs(pairs) => return pairs.make(folder),
             Self::Postgres(postgres) => return postgres.make(folder, missing),
@@ -140,7 +141,7 @@ impl Recipe {
         Version::all_in(folder)
     }
 
-    fn versions(&self) -> u64 {
+    pub(super) fn versions(&self) -> u64 {
         match self {
             Self::Syn(syn) => syn.versions,
             Self::Disk(disk) => disk.versions,
@@ -176,7 +177,7 @@ impl Recipe {
     }
 
     /// About what all versions take; 0 where only the registry knows.
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         // A version over the one before, percent.
         let (first, growth) = match self {
             Self::Syn(syn) => (syn.size, syn.created_percent),
@@ -222,7 +223,7 @@ impl Recipe {
     }
 
     /// Whether the same parameters give the same bytes on every machine.
-    fn is_repeatable(&self) -> bool {
+    pub(super) fn is_repeatable(&self) -> bool {
         matches!(
             self,
             Self::Syn(_) | Self::Disk(_) | Self::LowEntropy(_) | Self::Random(_) | Self::Mixed(_) | Self::Pairs(_)
@@ -372,7 +373,7 @@ mod tests {
         assert!(refused(Recipe::Syn(Syn::new(1, 50_000, 1 << 50))).contains("--size"));
         assert!(refused(Recipe::Syn(Syn::new(1, 0, 1000))).contains("--versions"));
         assert!(refused(Recipe::Syn(Syn { created_percent: f64::NAN, ..Syn::new(1, 2, 1000) })).contains("percent"));
-        assert!(refused(Recipe::System(System { versions: 6 })).contains("5"));
+        assert!(refused(Recipe::System(System { versions: 6 })).contains('5'));
         assert!(refused(Recipe::Releases(Releases { package: "gem:x".into(), versions: 1 })).contains("gem"));
         assert!(folder.path().read_dir().unwrap().next().is_none());
     }
