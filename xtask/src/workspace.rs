@@ -44,7 +44,7 @@ pub(crate) fn target() -> Result<PathBuf> {
 
 /// The corpora of the workspace: what is downloaded or generated stays in the build folder for the next run.
 pub(crate) fn corpora() -> Result<Corpora> {
-    Ok(Corpora::at(target()?.join("corpus")))
+    Ok(Corpora::at(target()?.join("corpus")).installing())
 }
 
 /// Runs this very task again, built as it has to be for what is timed in this process.

@@ -1,6 +1,7 @@
 //! The data that is cut, whole in memory: random, real, of low entropy. One set at a time, none above [`BYTES_MAX`].
 
 use crate::archive;
+use crate::corpus::content::Content;
 use crate::corpus::{self, Amount, Corpora, Corpus};
 use crate::deterministic::Sequence;
 use crate::{table, tree};
@@ -121,12 +122,12 @@ impl Source {
         match self {
             Self::Random { name, bytes } => {
                 let description = format!("{} MiB of random bytes", bytes >> 20);
-                Ok(Data::single(name, description, Sequence::new(1).bytes(*bytes)))
+                Ok(Data::single(name, description, random(1, *bytes)))
             }
             Self::LowEntropy { bytes } => {
                 let description =
                     format!("{} MiB of runs, repeated patterns, few values and sparse pages", bytes >> 20);
-                Ok(Data::single("low-entropy", description, low_entropy(*bytes)))
+                Ok(Data::single("low-entropy", description, low_entropy(1, *bytes)))
             }
             Self::Versions(corpus) => Data::of(corpus, BYTES_MAX),
         }
@@ -148,56 +149,26 @@ fn fitting(versions: &[PathBuf], bytes_max: u64) -> Result<&[PathBuf]> {
     Ok(versions)
 }
 
-/// What hashes find hard and images of machines are full of, in stretches of 1 to 256 KiB: zeros (more than anything else), runs of another byte,
-/// short patterns again and again, two values only, and pages of text thinly strewn over zeros.
-fn low_entropy(count: usize) -> Vec<u8> {
-    let mut sequence = Sequence::new(2);
-    let mut bytes = Vec::with_capacity(count + (256 << 10));
-    while bytes.len() < count {
-        let length = 1024 << sequence.below(9);
-        match sequence.below(8) {
-            0..3 => bytes.resize(bytes.len() + length, 0),
-            3 => bytes.resize(bytes.len() + length, sequence.bytes(1)[0]),
-            4 | 5 => {
-                let period = 2 + sequence.index(62);
-                let pattern = sequence.bytes(period);
-                bytes.extend(pattern.iter().cycle().take(length));
-            }
-            6 => bytes.extend(sequence.bytes(length).iter().map(|byte| byte & 1)),
-            _ => sparse_pages(&mut bytes, length, &mut sequence),
-        }
-    }
-    bytes.truncate(count);
-    bytes
+/// Bytes without any pattern.
+pub fn random(seed: u64, count: usize) -> Vec<u8> {
+    Content::Packed.bytes(Sequence::new(seed), count)
 }
 
-/// Pages of 4 KiB, one in four with some letters at its begin.
-fn sparse_pages(bytes: &mut Vec<u8>, length: usize, sequence: &mut Sequence) {
-    for _ in 0..length.div_ceil(4096) {
-        let mut page = vec![0; 4096];
-        if sequence.below(4) == 0 {
-            let written = 64 + sequence.index(1024);
-            for byte in &mut page[..written] {
-                *byte = b'a' + sequence.bytes(1)[0] % 26;
-            }
-        }
-        bytes.extend(page);
-    }
+/// What hashes find hard and images of machines are full of, in stretches of 1 to 256 KiB: zeros (more than anything else), runs of another byte,
+/// short patterns again and again, two values only, and pages of text thinly strewn over zeros.
+pub fn low_entropy(seed: u64, count: usize) -> Vec<u8> {
+    Content::LowEntropy.bytes(Sequence::new(seed + 1), count)
+}
+
+/// Lines of a log, and among them runs of one byte, 256 bytes to 64 KiB long, that are so many percent of all.
+pub fn mixed(seed: u64, count: usize, runs_percent: u64) -> Vec<u8> {
+    Content::Mixed { runs_percent }.bytes(Sequence::new(seed), count)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
-
-    #[test]
-    fn low_entropy_is_the_same_each_time_and_mostly_repetition() {
-        let bytes = low_entropy(4 << 20);
-        assert_eq!(bytes.len(), 4 << 20);
-        assert_eq!(bytes, low_entropy(4 << 20));
-        let repeated = bytes.windows(2).filter(|pair| pair[0] == pair[1]).count();
-        assert!((40..90).contains(&(repeated * 100 / bytes.len())), "{repeated}");
-    }
 
     #[test]
     fn versions_follow_one_another() {

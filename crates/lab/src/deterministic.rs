@@ -11,6 +11,11 @@ impl Sequence {
         Self(seed)
     }
 
+    /// The sequence of these numbers together: another one wherever one of them differs, and none of them another's, shifted.
+    pub fn of(numbers: &[u64]) -> Self {
+        Self(numbers.iter().fold(0, |state, number| Self(state ^ number).next()))
+    }
+
     /// The next 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -28,6 +33,12 @@ impl Sequence {
     /// Like [`Self::below`], for an index.
     pub fn index(&mut self, bound: usize) -> usize {
         usize::try_from(self.below(bound as u64)).expect("it is below a usize")
+    }
+
+    /// A number from 0 to less than 1.
+    #[allow(clippy::cast_precision_loss)] // 53 bits are what a float holds.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Bytes that no compressor makes smaller.
@@ -50,5 +61,12 @@ mod tests {
         let mut sequence = Sequence::new(1_234_567);
         assert_eq!(sequence.next(), 6_457_827_717_110_365_317);
         assert_eq!(sequence.next(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn every_number_counts_and_so_does_their_order() {
+        let first = |numbers: &[u64]| Sequence::of(numbers).next();
+        let all = [first(&[1, 2]), first(&[2, 1]), first(&[1]), first(&[1, 2, 0]), first(&[1, 3])];
+        assert!(all.iter().enumerate().all(|(at, one)| !all[..at].contains(one)), "{all:?}");
     }
 }

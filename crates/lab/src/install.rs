@@ -1,5 +1,5 @@
-//! Installing what a task needs and the machine lacks, with the system's own package manager (Debian's). A machine without it gets
-//! a message that names the missing programs.
+//! What a task needs and the machine lacks: named, or, where that is asked for, installed with the system's own package manager
+//! (Debian's).
 
 use crate::program;
 use anyhow::{Result, bail};
@@ -31,6 +31,8 @@ pub const REDIS_CLIENT: Needed = Needed { program: "redis-cli", package: "redis-
 pub const PIP: Needed = Needed { program: "pip3", package: "python3-pip" };
 /// Fetches archives of releases.
 pub const NPM: Needed = Needed { program: "npm", package: "npm" };
+/// Makes data folders of a server, with all its programs.
+pub const POSTGRES: Needed = Needed { program: "initdb and pgbench", package: "postgresql" };
 /// Encodes each version against the one before.
 pub const ZSTD: Needed = Needed { program: "zstd", package: "zstd" };
 /// A peer.
@@ -38,17 +40,44 @@ pub const RESTIC: Needed = Needed { program: "restic", package: "restic" };
 /// A peer.
 pub const BORG: Needed = Needed { program: "borg", package: "borgbackup" };
 
+/// What to do about programs that are needed and not there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Missing {
+    /// Say which, and which packages they come in.
+    #[default]
+    Refuse,
+    /// Install their packages.
+    Install,
+}
+
+impl Missing {
+    /// Makes sure that all of these are there.
+    pub fn obtain(self, needed: &[Needed]) -> Result<()> {
+        let missing: Vec<Needed> = needed.iter().copied().filter(|needed| find(needed.program).is_none()).collect();
+        if missing.is_empty() { Ok(()) } else { self.obtain_packages(&missing) }
+    }
+
+    /// What is done about these, which are not there.
+    pub fn obtain_packages(self, missing: &[Needed]) -> Result<()> {
+        match self {
+            Self::Install if find("apt-get").is_some() => {
+                packages(&missing.iter().map(|needed| needed.package).collect::<Vec<_>>())
+            }
+            Self::Install => bail!("{}; install it and run this again", said(missing)),
+            Self::Refuse => bail!("{}; install it, or run this again with --install", said(missing)),
+        }
+    }
+}
+
+fn said(missing: &[Needed]) -> String {
+    let said =
+        |needed: &Needed| format!("{} is needed and not there (Debian's package {})", needed.program, needed.package);
+    missing.iter().map(said).collect::<Vec<_>>().join(", ")
+}
+
 /// Makes sure that all of these are there, installing the packages of those that are not.
 pub fn ensure(needed: &[Needed]) -> Result<()> {
-    let missing: Vec<Needed> = needed.iter().copied().filter(|needed| find(needed.program).is_none()).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    if find("apt-get").is_none() {
-        let names: Vec<&str> = missing.iter().map(|needed| needed.program).collect();
-        bail!("these programs are needed and not there: {}; install them and run this again", names.join(", "));
-    }
-    packages(&missing.iter().map(|needed| needed.package).collect::<Vec<_>>())
+    Missing::Install.obtain(needed)
 }
 
 /// Installs Debian packages.
@@ -81,6 +110,20 @@ fn apt_get(words: &[&str], packages: &[&str]) -> Result<()> {
     program::run(command.args(words).args(packages).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
-fn is_root() -> Result<bool> {
+/// Whether this process may do everything.
+pub fn is_root() -> Result<bool> {
     Ok(program::quietly(Command::new("id").arg("-u"))?.trim() == "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_installed_unasked() {
+        let needed = Needed { program: "no-such-program", package: "no-such-package" };
+        let error = Missing::Refuse.obtain(&[needed]).unwrap_err().to_string();
+        assert!(["no-such-program", "no-such-package", "--install"].iter().all(|word| error.contains(word)), "{error}");
+        Missing::Refuse.obtain(&[Needed { program: "sh", package: "dash" }]).unwrap();
+    }
 }

@@ -2,12 +2,15 @@
 //! loses some. Rows hold words of a skewed vocabulary, numbers that count up, and random tokens, so that about a third of it is
 //! left after compression. Made from fixed seeds: the same versions on every machine with the same `SQLite`.
 
-use super::{Amount, Corpus, once};
+use super::content::vocabulary;
+use super::draw::skewed;
+use super::{Amount, Corpora, Corpus, once};
 use crate::deterministic::Sequence;
-use crate::install;
+use crate::install::{self, Missing};
 use crate::program;
 use crate::tree;
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -18,30 +21,60 @@ struct Shape {
     name: &'static str,
     rows: u64,
     versions: u64,
+    /// Changes every row: 0 in what benchmarks use.
+    salt: u64,
 }
 
 /// About 40 MB.
-const LITTLE: Shape = Shape { name: "database-little", rows: 100_000, versions: 3 };
+const LITTLE: Shape = Shape { name: "database-little", rows: 100_000, versions: 3, salt: 0 };
 /// Four versions of 340 MB, which together fit into memory.
-const MIDDLE: Shape = Shape { name: "database-middle", rows: 850_000, versions: 4 };
+const MIDDLE: Shape = Shape { name: "database-middle", rows: 850_000, versions: 4, salt: 0 };
 /// The first version is beyond 1 GB.
-const FULL: Shape = Shape { name: "database", rows: 2_900_000, versions: 8 };
+const FULL: Shape = Shape { name: "database", rows: 2_900_000, versions: 8, salt: 0 };
+
+/// Bytes that a row takes.
+const ROW_BYTES: u64 = 400;
+
+/// What is made.
+#[derive(Clone, PartialEq, Debug, Serialize, clap::Args)]
+pub struct Sqlite {
+    /// Seed: the same gives the same bytes with the same version of sqlite3
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Versions
+    #[arg(long, default_value_t = 12)]
+    pub versions: u64,
+    /// Bytes of the first version, about (as 40MB)
+    #[arg(long, default_value = "80MB", value_parser = super::parse_bytes)]
+    pub size: u64,
+}
+
+impl Sqlite {
+    /// All versions into `folder`.
+    pub(super) fn make(&self, folder: &Path, missing: Missing) -> Result<()> {
+        let salt = Sequence::of(&[self.seed]).next();
+        let rows = (self.size / ROW_BYTES).max(1000);
+        make(folder, &Shape { name: "", rows, versions: self.versions, salt }, missing)
+    }
+}
 
 /// The versions, generated if they are not there yet.
-pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
+pub(super) fn corpus(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
     let shape = match amount {
         Amount::Little => LITTLE,
         Amount::Memory => MIDDLE,
         Amount::Full => FULL,
     };
-    let kept = folder.join(shape.name);
-    once(&kept, |partial| {
-        install::ensure(&[install::SQLITE])?;
-        (0..shape.versions).try_for_each(|version| make_version(partial, &shape, version))
-    })?;
+    let kept = corpora.folder()?.join(shape.name);
+    once(&kept, |partial| make(partial, &shape, corpora.missing))?;
     let description =
         format!("{} versions of a growing SQLite database of {} rows at first, generated", shape.versions, shape.rows);
     Ok(Corpus { name: "database".into(), description, versions: tree::entries(&kept)? })
+}
+
+fn make(folder: &Path, shape: &Shape, missing: Missing) -> Result<()> {
+    missing.obtain(&[install::SQLITE])?;
+    (0..shape.versions).try_for_each(|version| make_version(folder, shape, version))
 }
 
 fn make_version(folder: &Path, shape: &Shape, version: u64) -> Result<()> {
@@ -55,25 +88,25 @@ fn make_version(folder: &Path, shape: &Shape, version: u64) -> Result<()> {
     let database = here.join("events.sqlite");
     let growth = shape.rows * 3 / 100;
     if version == 0 {
-        import(&database, 0..shape.rows)
+        import(&database, 0..shape.rows, shape.salt)
     } else {
         let first = shape.rows + (version - 1) * growth;
         edit(&database, first, version)?;
-        import(&database, first..first + growth)
+        import(&database, first..first + growth, shape.salt)
     }
 }
 
 const SCHEMA: &str = "create table if not exists events (id integer primary key, time integer, account integer, kind text, \
                       path text, message text, token text, state integer);";
 
-fn import(database: &Path, rows: std::ops::Range<u64>) -> Result<()> {
+fn import(database: &Path, rows: std::ops::Range<u64>, salt: u64) -> Result<()> {
     let mut command = sqlite(database);
     command.arg(SCHEMA).arg(".import --csv /dev/stdin events").stdin(Stdio::piped());
     let mut child = command.spawn().context("sqlite3 could not be started")?;
     let mut out = BufWriter::with_capacity(1 << 20, child.stdin.take().context("it has an input")?);
     let vocabulary = vocabulary();
     for id in rows {
-        write_row(&mut out, id, &vocabulary)?;
+        write_row(&mut out, id, salt, &vocabulary)?;
     }
     drop(out.into_inner()?);
     let status = child.wait()?;
@@ -109,8 +142,8 @@ fn sqlite(database: &Path) -> Command {
     command
 }
 
-fn write_row(out: &mut impl Write, id: u64, vocabulary: &[String]) -> Result<()> {
-    let mut sequence = Sequence::new(id);
+fn write_row(out: &mut impl Write, id: u64, salt: u64, vocabulary: &[String]) -> Result<()> {
+    let mut sequence = Sequence::new(id ^ salt);
     let kinds = ["login", "read", "write", "delete", "share", "error"];
     let time = 1_700_000_000 + id * 3 + sequence.below(3);
     let account = skewed(&mut sequence, 50_000);
@@ -127,19 +160,6 @@ fn write_row(out: &mut impl Write, id: u64, vocabulary: &[String]) -> Result<()>
     Ok(())
 }
 
-/// A number below `bound`, small ones more often.
-fn skewed(sequence: &mut Sequence, bound: usize) -> usize {
-    let upper = 1 + sequence.index(bound);
-    sequence.index(upper)
-}
-
-/// Words of 2 to 12 letters.
-fn vocabulary() -> Vec<String> {
-    let mut sequence = Sequence::new(20);
-    let letter = |sequence: &mut Sequence| char::from(b"etaoinshrdlucmfw"[sequence.index(16)]);
-    (0..8000).map(|_| (0..2 + sequence.below(11)).map(|_| letter(&mut sequence)).collect()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,7 +168,7 @@ mod tests {
     fn rows_are_the_same_each_time_and_have_eight_fields() {
         let row = |id| {
             let mut out = Vec::new();
-            write_row(&mut out, id, &vocabulary()).unwrap();
+            write_row(&mut out, id, 0, &vocabulary()).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(row(5), row(5));

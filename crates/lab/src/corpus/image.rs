@@ -4,7 +4,8 @@
 //!
 //! Needs root and loop devices. Identifiers of the file system are fixed, its contents depend on the day they are fetched.
 
-use super::{Amount, Corpus, once, releases, system};
+use super::{Amount, Corpora, Corpus, once, releases, system};
+use crate::install::Missing;
 use crate::program;
 use crate::tree;
 use anyhow::{Context, Result};
@@ -47,21 +48,22 @@ const OUTSIDE: [&str; 2] = ["var/lib/apt/lists", "var/cache/apt"];
 const UPDATES: &str = "deb http://deb.debian.org/debian bookworm-updates main\n\
                        deb http://deb.debian.org/debian-security bookworm-security main\n";
 
+/// Versions there can be.
+pub(super) const VERSIONS_MAX: usize = 1 + STEPS.len();
+const NEEDS: &str = "an image can be made by root, on a Debian machine with loop devices that reaches its mirror";
+
 /// The images, made if they are not there yet.
-pub(super) fn history(folder: &Path, amount: Amount) -> Result<Corpus> {
+pub(super) fn history(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
     let (name, description) = match amount {
         Amount::Little => ("image-little", "image of a file system into which one release after another is copied"),
         Amount::Memory | Amount::Full => {
             ("image", "image of the root file system of Debian 12 while packages are installed, upgraded and removed")
         }
     };
-    let kept = folder.join(name);
-    once(&kept, |partial| {
-        let made = match amount {
-            Amount::Little => copy_releases(partial, &releases::history(folder, amount)?),
-            Amount::Memory | Amount::Full => install_packages(partial),
-        };
-        made.context("an image can be made by root, on a Debian machine with loop devices that reaches its mirror")
+    let kept = corpora.folder()?.join(name);
+    once(&kept, |partial| match amount {
+        Amount::Little => copy_releases(partial, &releases::history(corpora, amount)?).context(NEEDS),
+        Amount::Memory | Amount::Full => make(partial, VERSIONS_MAX, corpora.missing),
     })?;
     let versions = tree::entries(&kept)?;
     Ok(Corpus { name: "system".into(), description: format!("{description}, {} versions", versions.len()), versions })
@@ -78,16 +80,21 @@ fn copy_releases(folder: &Path, releases: &Corpus) -> Result<()> {
     Ok(())
 }
 
-fn install_packages(folder: &Path) -> Result<()> {
+/// The first so many images.
+pub(super) fn make(folder: &Path, count: usize, missing: Missing) -> Result<()> {
+    install_packages(folder, &STEPS[..count.saturating_sub(1)], missing).context(NEEDS)
+}
+
+fn install_packages(folder: &Path, steps: &[&[&str]], missing: Missing) -> Result<()> {
     let image = Image::create(folder, IMAGE_BYTES)?;
-    eprintln!("making the image 0 of {}: the base", STEPS.len());
+    eprintln!("making the image 0 of {}: the base", steps.len());
     let mounted = image.mount()?;
-    system::bootstrap(&mounted.root)?;
+    system::bootstrap(&mounted.root, missing)?;
     mounted.finish()?;
     image.copy_to(&folder.join("00-base.img"))?;
     let mut is_updated = false;
-    for (number, step) in (1..).zip(STEPS) {
-        eprintln!("making the image {number} of {}: {}", STEPS.len(), step.join(" "));
+    for (number, step) in (1..).zip(steps.iter().copied()) {
+        eprintln!("making the image {number} of {}: {}", steps.len(), step.join(" "));
         let mut mounted = image.mount()?;
         let root = mounted.root.clone();
         for (name, place) in ["lists", "cache"].into_iter().zip(OUTSIDE) {

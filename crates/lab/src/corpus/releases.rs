@@ -2,14 +2,12 @@
 //! because cargo alone can fetch it, at any release, on any machine that can build this project. A release has about 2 400 files
 //! and 33 MB.
 
-use super::{Amount, Corpus, once};
-use crate::program;
+use super::registry::unpacked_crate;
+use super::{Amount, Corpora, Corpus, once};
 use crate::tree;
-use anyhow::{Context, Result};
-use serde_json::Value;
+use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Versions of the crate, one for each release of OpenSSL 3, in the order of those.
 const RELEASES: [&str; 27] = [
@@ -52,8 +50,8 @@ const LITTLE_HISTORY: usize = 3;
 const PART: &str = "crypto";
 
 /// The releases; when little is asked for, a part of the newest.
-pub(super) fn history(folder: &Path, amount: Amount) -> Result<Corpus> {
-    let mut corpus = fetch(folder, if amount == Amount::Little { LITTLE_HISTORY } else { RELEASES.len() })?;
+pub(super) fn history(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
+    let mut corpus = fetch(corpora, if amount == Amount::Little { LITTLE_HISTORY } else { RELEASES.len() })?;
     if amount == Amount::Little {
         corpus.description = format!("folder {PART} of the {}", corpus.description);
         corpus.versions.iter_mut().for_each(|version| version.push(PART));
@@ -62,14 +60,14 @@ pub(super) fn history(folder: &Path, amount: Amount) -> Result<Corpus> {
 }
 
 /// The releases, fetched if they are not there yet.
-pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
-    fetch(folder, if amount == Amount::Little { LITTLE } else { RELEASES.len() })
+pub(super) fn corpus(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
+    fetch(corpora, if amount == Amount::Little { LITTLE } else { RELEASES.len() })
 }
 
 /// So many of the newest.
-fn fetch(folder: &Path, count: usize) -> Result<Corpus> {
+fn fetch(corpora: &Corpora, count: usize) -> Result<Corpus> {
     let releases = &RELEASES[RELEASES.len() - count..];
-    let kept = folder.join("openssl");
+    let kept = corpora.folder()?.join("openssl");
     fs::create_dir_all(&kept)?;
     let mut versions = Vec::new();
     let mut missing = Ok(());
@@ -98,33 +96,12 @@ fn fetched(kept: &Path, release: &str) -> Result<PathBuf> {
     let folder = kept.join(number(release));
     once(&folder, |partial| {
         eprintln!("fetching OpenSSL {}", number(release));
-        let tree_of_crate = unpacked_crate(release)?;
-        for entry in tree::entries(&tree_of_crate.join("openssl"))? {
+        let version = release.split_once('+').map_or(release, |(version, _)| version);
+        let unpacked = unpacked_crate("openssl-src", &format!("={version}"))?;
+        for entry in tree::entries(&unpacked.folder.join("openssl"))? {
             tree::copy(&entry, partial)?;
         }
         Ok(())
     })?;
     Ok(folder)
-}
-
-/// Lets cargo fetch the crate as a dependency of an empty package, and says where it keeps it.
-fn unpacked_crate(release: &str) -> Result<PathBuf> {
-    let package = tempfile::tempdir()?;
-    let manifest = package.path().join("Cargo.toml");
-    let version = release.split_once('+').map_or(release, |(version, _)| version);
-    let text = format!(
-        "[package]\nname = \"fetch\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n[lib]\npath = \"empty.rs\"\n\n\
-         [dependencies]\nopenssl-src = \"={version}\"\n\n[workspace]\n"
-    );
-    fs::write(&manifest, text)?;
-    fs::write(package.path().join("empty.rs"), "")?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["metadata", "--format-version", "1", "--manifest-path"]).arg(&manifest);
-    let metadata: Value = serde_json::from_str(&program::quietly(&mut command)?)?;
-    let packages = metadata["packages"].as_array().context("`cargo metadata` lists no packages")?;
-    let package =
-        packages.iter().find(|package| package["name"] == "openssl-src").context("openssl-src is not listed")?;
-    let manifest = package["manifest_path"].as_str().context("openssl-src has no manifest path")?;
-    Ok(Path::new(manifest).parent().context("a manifest lies in a folder")?.to_path_buf())
 }

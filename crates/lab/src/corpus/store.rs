@@ -4,12 +4,13 @@
 //! Commands come from fixed seeds, but Redis keeps its keys in an order that it draws anew at each start. So the dumps of one making
 //! share their order, as those of one running server do, and those of two makings differ.
 
-use super::{Amount, Corpus, once};
+use super::{Amount, Corpora, Corpus, once};
 use crate::deterministic::Sequence;
-use crate::install;
+use crate::install::{self, Missing};
 use crate::program;
 use crate::tree;
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -21,32 +22,60 @@ struct Shape {
     name: &'static str,
     keys: u64,
     versions: u64,
+    /// Changes every value: 0 in what benchmarks use.
+    salt: u64,
 }
 
 /// About 24 MB.
-const LITTLE: Shape = Shape { name: "redis-little", keys: 20_000, versions: 3 };
+const LITTLE: Shape = Shape { name: "redis-little", keys: 20_000, versions: 3, salt: 0 };
 /// About 1.1 GB. The keys stay below a power of two: where Redis resizes its table, their order changes.
-const FULL: Shape = Shape { name: "redis", keys: 230_000, versions: 12 };
+const FULL: Shape = Shape { name: "redis", keys: 230_000, versions: 12, salt: 0 };
 /// About 1.1 GB too, in more versions.
-const HISTORY: Shape = Shape { name: "redis-history", keys: 104_000, versions: 25 };
+const HISTORY: Shape = Shape { name: "redis-history", keys: 104_000, versions: 25, salt: 0 };
+
+/// Bytes that a key and its value take in a dump.
+const KEY_BYTES: u64 = 385;
+
+/// What is made.
+#[derive(Clone, PartialEq, Debug, Serialize, clap::Args)]
+pub struct Redis {
+    /// Seed of keys and values
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Versions
+    #[arg(long, default_value_t = 25)]
+    pub versions: u64,
+    /// Bytes of the first version, about (as 40MB)
+    #[arg(long, default_value = "44MB", value_parser = super::parse_bytes)]
+    pub size: u64,
+}
+
+impl Redis {
+    /// All versions into `folder`.
+    pub(super) fn make(&self, folder: &Path, missing: Missing) -> Result<()> {
+        let salt = Sequence::of(&[self.seed]).next();
+        let keys = (self.size / KEY_BYTES).max(100);
+        make(folder, &Shape { name: "", keys, versions: self.versions, salt }, missing)
+    }
+}
 
 /// The versions, generated if they are not there yet.
-pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
+pub(super) fn corpus(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
     let shape = match amount {
         Amount::Little => LITTLE,
         Amount::Memory | Amount::Full => FULL,
     };
-    dumps(folder, &shape)
+    dumps(corpora, &shape)
 }
 
 /// More versions, each smaller.
-pub(super) fn history(folder: &Path, amount: Amount) -> Result<Corpus> {
-    dumps(folder, if amount == Amount::Little { &LITTLE } else { &HISTORY })
+pub(super) fn history(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
+    dumps(corpora, if amount == Amount::Little { &LITTLE } else { &HISTORY })
 }
 
-fn dumps(folder: &Path, shape: &Shape) -> Result<Corpus> {
-    let kept = folder.join(shape.name);
-    once(&kept, |partial| make(partial, shape))?;
+fn dumps(corpora: &Corpora, shape: &Shape) -> Result<Corpus> {
+    let kept = corpora.folder()?.join(shape.name);
+    once(&kept, |partial| make(partial, shape, corpora.missing))?;
     let description = format!(
         "{} dumps of a Redis server of {} keys, 3 % of the values rewritten between them",
         shape.versions, shape.keys
@@ -54,19 +83,19 @@ fn dumps(folder: &Path, shape: &Shape) -> Result<Corpus> {
     Ok(Corpus { name: "redis".into(), description, versions: tree::entries(&kept)? })
 }
 
-fn make(folder: &Path, shape: &Shape) -> Result<()> {
-    install::ensure(&[install::REDIS, install::REDIS_CLIENT])?;
+fn make(folder: &Path, shape: &Shape, missing: Missing) -> Result<()> {
+    missing.obtain(&[install::REDIS, install::REDIS_CLIENT])?;
     let server = Server::start()?;
     let added = shape.keys / 100;
     for version in 0..shape.versions {
         eprintln!("generating version {} of {} of the key-value store", version + 1, shape.versions);
         let keys = shape.keys + version * added;
         if version == 0 {
-            server.write((0..keys).map(|key| (key, 0)))?;
+            server.write((0..keys).map(|key| (key, 0)), shape.salt)?;
         } else {
-            let mut sequence = Sequence::new(version);
+            let mut sequence = Sequence::new(version ^ shape.salt);
             let rewritten = (0..keys * 3 / 100).map(|_| (sequence.below(keys - added), version));
-            server.write(rewritten.chain((keys - added..keys).map(|key| (key, version))))?;
+            server.write(rewritten.chain((keys - added..keys).map(|key| (key, version))), shape.salt)?;
         }
         server.save(&folder.join(format!("{version:03}.rdb")))?;
     }
@@ -103,11 +132,11 @@ impl Server {
     }
 
     /// Gives each of these keys the value of this version.
-    fn write(&self, values: impl Iterator<Item = (u64, u64)>) -> Result<()> {
+    fn write(&self, values: impl Iterator<Item = (u64, u64)>, salt: u64) -> Result<()> {
         let mut child = self.client().arg("--pipe").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
         let mut out = BufWriter::with_capacity(1 << 20, child.stdin.take().context("it has an input")?);
         for (key, version) in values {
-            write_value(&mut out, key, version)?;
+            write_value(&mut out, key, version, salt)?;
         }
         drop(out.into_inner()?);
         let status = child.wait()?;
@@ -133,8 +162,8 @@ impl Drop for Server {
 }
 
 /// Deletes what the key held and writes the value anew; its kind is the key's for ever.
-fn write_value(out: &mut impl Write, key: u64, version: u64) -> Result<()> {
-    let mut sequence = Sequence::new(key ^ version << 40);
+fn write_value(out: &mut impl Write, key: u64, version: u64, salt: u64) -> Result<()> {
+    let mut sequence = Sequence::new(key ^ version << 40 ^ salt);
     let name = format!("item:{key:08}");
     command(out, &[b"DEL", name.as_bytes()])?;
     let mut words: Vec<Vec<u8>> = Vec::new();
@@ -212,7 +241,7 @@ mod tests {
     fn values_are_the_same_each_time_and_differ_between_versions() {
         let value = |key, version| {
             let mut out = Vec::new();
-            write_value(&mut out, key, version).unwrap();
+            write_value(&mut out, key, version, 0).unwrap();
             out
         };
         for key in 0..6 {

@@ -1,12 +1,12 @@
 //! A machine's root file system as software is installed on it: Debian 12 as `debootstrap` makes it, then step by step more packages.
 //! Needs root, because a file system's owner does; a version has 200 to 600 MB.
 
-use super::{Amount, Corpus, once};
-use crate::install::{self, Needed};
+use super::{Amount, Corpora, Corpus, once};
+use crate::install::{Missing, Needed};
 use crate::program;
 use anyhow::{Context, Result};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const DEBOOTSTRAP: Needed = Needed { program: "/usr/sbin/debootstrap", package: "debootstrap" };
@@ -23,34 +23,43 @@ const STEPS: [(&str, &[&str]); 5] = [
 /// Versions made when little is asked for.
 const LITTLE: usize = 2;
 
+/// Versions there can be.
+pub(super) const VERSIONS_MAX: usize = STEPS.len();
+
 /// The versions, made if they are not there yet.
-pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
-    let steps = match amount {
-        Amount::Little => &STEPS[..LITTLE],
-        Amount::Memory | Amount::Full => &STEPS[..],
+pub(super) fn corpus(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
+    let count = match amount {
+        Amount::Little => LITTLE,
+        Amount::Memory | Amount::Full => STEPS.len(),
     };
-    let kept = folder.join("system");
+    let kept = corpora.folder()?.join("system");
     fs::create_dir_all(&kept)?;
-    let mut versions: Vec<std::path::PathBuf> = Vec::new();
-    for (name, packages) in steps {
+    let versions = make(&kept, count, corpora.missing)?;
+    let description = format!("root file system of Debian 12, {} versions with ever more packages", versions.len());
+    Ok(Corpus { name: "system".into(), description, versions })
+}
+
+/// The first versions, those that are not there yet made.
+pub(super) fn make(kept: &Path, count: usize, missing: Missing) -> Result<Vec<PathBuf>> {
+    let mut versions: Vec<PathBuf> = Vec::new();
+    for (name, packages) in &STEPS[..count] {
         let version = kept.join(name);
         once(&version, |partial| {
             eprintln!("making the root file system {name}");
             let made = match versions.last() {
-                None => bootstrap(partial),
+                None => bootstrap(partial, missing),
                 Some(before) => install(before, partial, packages),
             };
             made.context("a root file system can be made by root, on a Debian machine that reaches its mirror")
         })?;
         versions.push(version);
     }
-    let description = format!("root file system of Debian 12, {} versions with ever more packages", versions.len());
-    Ok(Corpus { name: "system".into(), description, versions })
+    Ok(versions)
 }
 
 /// The base system.
-pub(super) fn bootstrap(root: &Path) -> Result<()> {
-    install::ensure(&[DEBOOTSTRAP])?;
+pub(super) fn bootstrap(root: &Path, missing: Missing) -> Result<()> {
+    missing.obtain(&[DEBOOTSTRAP])?;
     program::quietly(Command::new(DEBOOTSTRAP.program).args(["--variant=minbase", RELEASE]).arg(root))?;
     forget_lists(root)
 }

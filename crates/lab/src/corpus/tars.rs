@@ -1,13 +1,11 @@
 //! One archive per release, as those who keep archives of releases have them: the packages that npm serves, decompressed. Text, most of
 //! it generated from sources that change little. The archive's order of files and its times are those of its makers.
 
-use super::{Amount, Corpus, once};
-use crate::install;
-use crate::program;
+use super::registry::{Package, Registry};
+use super::{Amount, Corpora, Corpus, once};
 use anyhow::Result;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 /// Successive releases of a package.
 struct Shape {
@@ -30,27 +28,23 @@ const FULL: Shape = Shape {
 const LITTLE: Shape = Shape { name: "tars-little", package: "prettier", releases: &["2.8.6", "2.8.7", "2.8.8"] };
 
 /// The archives, fetched if they are not there yet.
-pub(super) fn history(folder: &Path, amount: Amount) -> Result<Corpus> {
+pub(super) fn history(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
     let shape = if amount == Amount::Little { LITTLE } else { FULL };
-    let kept = folder.join(shape.name);
+    let kept = corpora.folder()?.join(shape.name);
     fs::create_dir_all(&kept)?;
-    let versions = shape.releases.iter().map(|release| fetched(&kept, shape.package, release));
-    let versions = versions.collect::<Result<Vec<PathBuf>>>()?;
+    let package = Package::new(Registry::Npm, shape.package);
+    let mut versions: Vec<PathBuf> = Vec::new();
+    for release in shape.releases {
+        let folder = kept.join(release);
+        once(&folder, |partial| {
+            package.ensure_client(corpora.missing)?;
+            eprintln!("fetching {package} {release}");
+            package.fetch(release, partial).map(drop)
+        })?;
+        versions.push(folder.join(format!("{}-{release}.tar", shape.package)));
+    }
     let (first, last) = (shape.releases[0], shape.releases[versions.len() - 1]);
     let description =
         format!("tar archives of the package {} {first} to {last} of npm, {} releases", shape.package, versions.len());
     Ok(Corpus { name: "tars".into(), description, versions })
-}
-
-fn fetched(kept: &Path, package: &str, release: &str) -> Result<PathBuf> {
-    let folder = kept.join(release);
-    once(&folder, |partial| {
-        install::ensure(&[install::NPM])?;
-        eprintln!("fetching {package} {release}");
-        let mut npm = Command::new("npm");
-        npm.args(["pack", "--silent", "--pack-destination"]).arg(partial).arg(format!("{package}@{release}"));
-        program::quietly(npm.current_dir(partial))?;
-        program::quietly(Command::new("gzip").arg("-d").arg(partial.join(format!("{package}-{release}.tgz")))).map(drop)
-    })?;
-    Ok(folder.join(format!("{package}-{release}.tar")))
 }

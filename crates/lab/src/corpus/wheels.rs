@@ -1,12 +1,9 @@
 //! Successive releases of compiled programs: the package `NumPy` as pip installs it for one fixed platform. Four fifths are machine
 //! code in shared libraries, rebuilt for each release, the rest is text. A release has about 900 files and 65 MB.
 
-use super::{Amount, Corpus, once};
-use crate::install;
-use crate::program;
+use super::registry::{Package, Registry};
+use super::{Amount, Corpora, Corpus, once};
 use anyhow::Result;
-use std::path::Path;
-use std::process::Command;
 
 const RELEASES: [&str; 14] = [
     "1.24.0", "1.24.1", "1.24.2", "1.24.3", "1.24.4", "1.25.0", "1.25.1", "1.25.2", "1.26.0", "1.26.1", "1.26.2",
@@ -15,35 +12,20 @@ const RELEASES: [&str; 14] = [
 /// Releases taken when little is asked for: the last of one series.
 const LITTLE: std::ops::Range<usize> = 11..13;
 
-/// The same wheels on every machine, whatever it is.
-const PLATFORM: [&str; 8] = [
-    "--only-binary",
-    ":all:",
-    "--platform",
-    "manylinux2014_x86_64",
-    "--implementation",
-    "cp",
-    "--python-version",
-    "3.11",
-];
-
 /// The releases, fetched if they are not there yet.
-pub(super) fn corpus(folder: &Path, amount: Amount) -> Result<Corpus> {
+pub(super) fn corpus(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
     let releases = match amount {
         Amount::Little => &RELEASES[LITTLE],
         Amount::Memory | Amount::Full => &RELEASES[..],
     };
-    let kept = folder.join("numpy");
+    let kept = corpora.folder()?.join("numpy");
     std::fs::create_dir_all(&kept)?;
+    let package = Package::new(Registry::Pip, "numpy");
     for release in releases {
         once(&kept.join(release), |partial| {
-            install::ensure(&[install::PIP])?;
+            package.ensure_client(corpora.missing)?;
             eprintln!("fetching NumPy {release}");
-            let mut command = Command::new("pip3");
-            command
-                .args(["install", "--quiet", "--no-deps", "--no-compile", "--disable-pip-version-check"])
-                .args(PLATFORM);
-            program::quietly(command.arg("--target").arg(partial).arg(format!("numpy=={release}"))).map(drop)
+            package.fetch(release, partial).map(drop)
         })?;
     }
     let (first, last) = (releases[0], releases[releases.len() - 1]);
