@@ -153,6 +153,7 @@ fn store_status(error: &StoreError) -> u8 {
         StoreError::LeaseHeld { .. } | StoreError::Fenced { .. } => EXIT_LOCKED,
         StoreError::WrongPassword { .. } => EXIT_WRONG_PASSWORD,
         StoreError::Storage(error) => storage_status(error),
+        StoreError::Shared(error) => store_status(error),
         _ => EXIT_FAILED,
     }
 }

@@ -11,6 +11,7 @@ pub mod delta;
 mod error;
 pub mod forget;
 pub mod fs;
+mod gather;
 pub mod index;
 mod lease;
 mod lifecycle;

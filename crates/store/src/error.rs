@@ -5,6 +5,7 @@
 
 use crate::storage::StorageError;
 use std::fmt;
+use std::sync::Arc;
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
@@ -171,6 +172,10 @@ pub enum StoreError {
         /// What the library said.
         reason: String,
     },
+
+    /// One error that keeps several things from being had.
+    #[error(transparent)]
+    Shared(Arc<StoreError>),
 }
 
 impl StoreError {
@@ -186,12 +191,20 @@ impl StoreError {
 
     /// Whether the object asked for is not there.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Storage(error) if error.is_not_found())
+        match self {
+            Self::Storage(error) => error.is_not_found(),
+            Self::Shared(error) => error.is_not_found(),
+            _ => false,
+        }
     }
 
     /// Whether the place is full: forgetting snapshots helps.
     pub fn is_full(&self) -> bool {
-        matches!(self, Self::Storage(error) if error.is_full())
+        match self {
+            Self::Storage(error) => error.is_full(),
+            Self::Shared(error) => error.is_full(),
+            _ => false,
+        }
     }
 
     /// Whether bytes at rest are missing or wrong: a check records it and goes on, a restore loses what lies there only.
@@ -205,6 +218,7 @@ impl StoreError {
             | Self::MissingChunk { .. }
             | Self::BrokenHistory { .. }
             | Self::LostManifest { .. } => true,
+            Self::Shared(error) => error.is_damage(),
             Self::Storage(error) => {
                 error.is_not_found() || matches!(error, StorageError::TooShort { .. } | StorageError::TooLarge { .. })
             }

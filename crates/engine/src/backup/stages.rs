@@ -10,12 +10,13 @@ use super::older::Older;
 use super::plan::{self, Item, Planned, Planner, Step};
 use super::read::{Buffers, FileEnd, ReadStage};
 use super::regions::Regions;
-use super::select::{Draft, Filling, Gatherer, Known, Segments, Selector};
+use super::select::{Draft, Filling, Known, Segments, Selector};
 use super::{Source, Task};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::delta::{Likes, sketcher};
 use crate::fs::{FileKind, ScanDetail, ScanItem, ScanOptions, Scanner};
+use crate::gather::Gatherer;
 use crate::index::FingerprintIndex;
 use crate::lease::now;
 use crate::observer::EntryAction;
@@ -88,7 +89,6 @@ impl Stages<'_, '_> {
         let keys = self.task.repository.keys();
         let buffers = Buffers::new(self.task.chunker.sizes().max());
         let level = self.task.options.compression_level;
-        let order = Order::new(self.manifest);
         std::thread::scope(|scope| {
             let (packer_in, packer_out) = bounded::<RegionTicket>(REGIONS_AHEAD_MAX);
             let (draft, selection) = match selection {
@@ -113,7 +113,6 @@ impl Stages<'_, '_> {
                 assembling,
             };
             let next = (self.manifest.next_data, self.manifest.next_metadata);
-            let selection = selection.map(|selection| (selection, &order));
             let (outlet, selecting) = self.outlet(scope, selection, encoders, packer_in);
             let store = ChunkStore::new(keys, known, self.unusable, next, outlet);
 
@@ -174,22 +173,23 @@ impl Stages<'_, '_> {
     fn outlet<'scope, 'env: 'scope>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
-        selection: Option<(&'env Selection<'env>, &'env Order<'env>)>,
+        selection: Option<&'env Selection<'env>>,
         encoders: Pool<'env, Option<RegionEncoder>>,
         packer: Sender<RegionTicket>,
     ) -> (Outlet<'env>, Option<ScopedJoinHandle<'scope, Result<u64, EngineError>>>) {
-        let Some((selection, order)) = selection else {
+        let Some(selection) = selection else {
             let sketcher = self.likes_bytes.map(|_| sketcher());
             return (Outlet::Regions(Regions::new(encoders, sketcher, packer)), None);
         };
         let workers = cores();
         let gatherer = Gatherer {
             chunks: selection.chunks.clone(),
-            order,
+            order: Order::new(self.manifest),
             pool: Pool::start(scope, "unfold", workers, workers, || RegionDecoder::new().ok()),
             workers,
             waiting_bytes: selection.waiting_bytes,
             spill_folder: selection.spill_folder.clone(),
+            tally: Arc::default(),
             observer: self.task.observer,
         };
         let selector = Selector {

@@ -15,10 +15,9 @@ use crate::lease::{Purpose, acquire, now};
 use crate::migrate::ghost_bytes;
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
-use crate::repack::keep_numbers;
+use crate::repack::{Stopped, keep_numbers};
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer};
-use rewrite::Stopped;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
@@ -28,7 +27,8 @@ use siltstone_store::storage::{Listing, ObjectName};
 use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// The share of a container that may be dead before it is rewritten. Space held after any deletion stays below 1 / (1 - this).
+/// The share of a container that may be dead before it is rewritten. Space held after any deletion stays below 1 / (1 - this); of a
+/// delta, which is small, up to half may be dead (after forgetting every second of 25 dumps: 0.15 % of the repository).
 pub const REWRITE_THRESHOLD_DEFAULT: f64 = 0.2;
 
 /// How to forget.
@@ -229,7 +229,8 @@ fn dry_run(
     let mut made = 0;
     summary.containers_deleted += plan.dead.len() as u64;
     if !plan.to_rewrite.is_empty() {
-        let (old, new) = rewrite_sound(repository, &next, plan.to_rewrite, &plan.live, options, &sink, observer)?;
+        let Rewritten { old, new, .. } =
+            rewrite_sound(repository, &next, plan.to_rewrite, &plan.live, options, &sink, observer)?;
         gone += object_bytes(&old);
         made += object_bytes(&new);
         summary.containers_rewritten += old.len() as u64;
@@ -284,9 +285,8 @@ pub(crate) fn compact(
     note: impl FnOnce(&mut Manifest, u64),
 ) -> Result<(u64, u64), EngineError> {
     let plan = plan(writer.manifest(), &BTreeSet::new(), options.rewrite_threshold);
-    let wanted = plan.to_rewrite.len();
-    let (old, new) = rewrite_sound(repository, &plan.next, plan.to_rewrite, &plan.live, options, writer, observer)?;
-    let is_whole = old.len() == wanted;
+    let Rewritten { old, new, is_whole } =
+        rewrite_sound(repository, &plan.next, plan.to_rewrite, &plan.live, options, writer, observer)?;
     if plan.dead.is_empty() && old.is_empty() {
         return if is_whole { Ok((0, 0)) } else { Ok(writer.sweep().map(|()| (0, 0))?) };
     }
@@ -310,20 +310,28 @@ fn rewrite_and_commit(
     options: &ForgetOptions,
     observer: &dyn Observer,
 ) -> Result<u64, StoreError> {
-    let (wanted, sink): (_, &dyn ContainerSink) = (to_rewrite.len(), writer);
-    let manifest = writer.manifest();
-    let (old, new) = rewrite_sound(repository, manifest, to_rewrite, live, options, sink, observer)?;
+    let (manifest, sink): (_, &dyn ContainerSink) = (writer.manifest(), writer);
+    let Rewritten { old, new, is_whole } =
+        rewrite_sound(repository, manifest, to_rewrite, live, options, sink, observer)?;
     let mut next = writer.manifest().clone();
     replace(&mut next, &old, new);
     writer.commit(next, false, now())?;
     writer.delete(&container_ids(&old))?;
-    if old.len() < wanted {
+    if !is_whole {
         writer.sweep()?;
     }
     Ok(old.len() as u64)
 }
 
-/// Rewrites the containers that can be read, and gives them with the new ones. A damaged container is told and stays as it is, for
+/// What rewriting did.
+struct Rewritten {
+    old: Vec<ContainerRecord>,
+    new: Vec<ContainerRecord>,
+    /// Whether all could be read. Else something may have been made in vain.
+    is_whole: bool,
+}
+
+/// Rewrites the containers that can be read. A damaged container is told and stays as it is, for
 /// what is sound of it is still needed; what was made of it before the damage was met is left to be swept.
 fn rewrite_sound(
     repository: &Repository,
@@ -333,11 +341,15 @@ fn rewrite_sound(
     options: &ForgetOptions,
     sink: &dyn ContainerSink,
     observer: &dyn Observer,
-) -> Result<(Vec<ContainerRecord>, Vec<ContainerRecord>), StoreError> {
+) -> Result<Rewritten, StoreError> {
+    let mut is_whole = true;
     loop {
         match rewrite::rewrite(repository, manifest, &to_rewrite, live, options, sink) {
-            Ok(new) => return Ok((to_rewrite, new)),
-            Err(Stopped { at, error }) if error.is_damage() && at < to_rewrite.len() => {
+            Ok((old, new)) => return Ok(Rewritten { old, new, is_whole }),
+            Err(Stopped { container, error }) if error.is_damage() => {
+                let id = container.and_then(|at| manifest.containers.get(at)).map(|record| record.id);
+                let Some(at) = to_rewrite.iter().position(|record| Some(record.id) == id) else { return Err(error) };
+                is_whole = false;
                 let name = to_rewrite.remove(at).object_name(manifest.series).to_string();
                 let reason = format!("{error}; it is kept as it is");
                 observer.problem(&Problem::object(name, ProblemKind::Damaged, reason));

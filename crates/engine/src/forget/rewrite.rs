@@ -4,22 +4,17 @@ use super::ForgetOptions;
 use crate::chunks::ChunkSource;
 use crate::lifecycle::lifecycles;
 use crate::pack::ContainerSink;
-use crate::parallel::{Pool, cores};
-use crate::repack::{Class, Repacker, TASKS_WAITING_MAX, numbers_of};
+use crate::repack::{Class, Repacker, Stopped, numbers_of};
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::RegionEncoder;
 use siltstone_store::repository::Repository;
 use siltstone_store::{ChunkNumber, StoreError};
+use std::sync::Arc;
 
-/// Why rewriting stopped, and at which container.
-pub(super) struct Stopped {
-    pub(super) at: usize,
-    pub(super) error: StoreError,
-}
-
-/// Makes new containers of what `live` needs from `records`, which are among the manifest's, and gives their records.
+/// Makes new containers of what `live` needs from `records`, which are among the manifest's. Gives the records of those that were
+/// rewritten, and of the new ones. A container of which only some chunks of deltas are dead, in none more than half, stays as it is:
+/// it would be copied for nothing.
 pub(super) fn rewrite(
     repository: &Repository,
     manifest: &Manifest,
@@ -27,20 +22,18 @@ pub(super) fn rewrite(
     live: &RoaringTreemap,
     options: &ForgetOptions,
     sink: &dyn ContainerSink,
-) -> Result<Vec<ContainerRecord>, Stopped> {
-    let chunks = ChunkSource::new(repository, manifest);
+) -> Result<(Vec<ContainerRecord>, Vec<ContainerRecord>), Stopped> {
+    let chunks = Arc::new(ChunkSource::new(repository, manifest));
     let last = manifest.snapshots().len().saturating_sub(1);
     let is_exact = options.rewrite_threshold <= 0.0;
     std::thread::scope(|scope| {
-        let level = options.compression_level;
-        let encoders = Pool::start(scope, "encode", cores(), TASKS_WAITING_MAX, || RegionEncoder::new(level).ok());
-        let mut repacker = Repacker::new(&chunks, encoders, manifest.series, sink, is_exact);
-        for (at, record) in records.iter().enumerate() {
-            let stopped = |error| Stopped { at, error };
+        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, is_exact);
+        let mut rewritten = Vec::new();
+        for record in records {
             let container = manifest.containers.iter().position(|found| found.id == record.id);
             let container = container.ok_or_else(|| {
                 let first = record.chunks.first().map_or(ChunkNumber(0), |run| run.first);
-                stopped(StoreError::MissingChunk { number: first })
+                StoreError::MissingChunk { number: first }
             })?;
             let kept = numbers_of(record) & live;
             let found = lifecycles(manifest, &kept);
@@ -49,9 +42,11 @@ pub(super) fn rewrite(
                 let rows = if is_exact { lifecycle.category() } else { 0 };
                 Some(Class { kind: record.kind, is_open: lifecycle.column == last, rows })
             };
-            repacker.take_container(container, 0.0, class_of).map_err(stopped)?;
+            if !record.has_deltas || repacker.changes(container, 0.0, class_of)? {
+                repacker.take_container(container, 0.0, class_of)?;
+                rewritten.push(record.clone());
+            }
         }
-        let stopped = |error| Stopped { at: records.len().saturating_sub(1), error };
-        Ok(repacker.finish().map_err(stopped)?.packed.containers)
+        Ok((rewritten, repacker.finish()?.packed.containers))
     })
 }

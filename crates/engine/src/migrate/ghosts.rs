@@ -15,17 +15,15 @@
 use super::piece::class;
 use super::{MigrateOptions, MigrateSummary};
 use crate::EngineError;
-use crate::chunks::{Address, ChunkSource};
+use crate::chunks::ChunkSource;
 use crate::delta::{DEPTH_MAX, Likes, sketcher};
 use crate::lifecycle::lifecycles;
 use crate::pack::ContainerSink;
-use crate::parallel::{Pool, cores};
-use crate::repack::{Move, Repacked, Repacker, Standing, TASKS_WAITING_MAX, keep_numbers, numbers_of};
+use crate::repack::{Move, Repacked, Repacker, Standing, keep_numbers, numbers_of};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_store::container::{ChunkPlace, ContainerKind, RegionEntry};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::RegionEncoder;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::SeriesWriter;
 use siltstone_store::{ChunkNumber, StoreError};
@@ -34,12 +32,13 @@ use std::sync::Arc;
 
 /// Bases looked up for each chunk.
 const CANDIDATES: usize = 2;
+/// Deltas are read together up to so much text, bytes, that of what they may hang on included; at least one.
+const READ_BYTES: usize = 64 << 20;
 /// The sketches of what one delta may be encoded against take this much.
 const LIKES_BYTES: u64 = 4 << 20;
 
 /// A delta that hangs on ghosts.
 struct Dependent {
-    at: Address,
     /// Those of its chunks that are no ghosts.
     members: Vec<ChunkPlace>,
     bases: Arc<[ChunkNumber]>,
@@ -82,7 +81,7 @@ impl Web {
                 web.bases.extend(ghosts_here.iter().map(|ghost| (ghost.chunk.number.0, bases.clone())));
                 if bases.iter().any(|base| ghosts.contains(base.0)) && !members.is_empty() {
                     let stored_bytes = bytes(&members);
-                    candidates.push(Dependent { at: Address { container, region }, members, bases, stored_bytes });
+                    candidates.push(Dependent { members, bases, stored_bytes });
                 }
             }
         }
@@ -104,6 +103,29 @@ impl Web {
             }
         }
         found
+    }
+
+    /// How many dependents from this one on are read together, and what is looked at to encode them anew: their members, and what those
+    /// may hang on.
+    fn read_together(
+        &self,
+        chunks: &ChunkSource<'_>,
+        from: usize,
+    ) -> Result<(usize, BTreeSet<ChunkNumber>), StoreError> {
+        let (mut count, mut numbers, mut bytes) = (0, BTreeSet::new(), 0);
+        for dependent in self.dependents.iter().skip(from) {
+            let members = dependent.members.iter().map(|place| place.chunk.number);
+            for number in members.chain(self.instead_of(&dependent.bases)) {
+                if numbers.insert(number) {
+                    bytes += chunks.place_of(number)?.1.chunk.length as usize;
+                }
+            }
+            count += 1;
+            if bytes >= READ_BYTES {
+                break;
+            }
+        }
+        Ok((count, numbers))
     }
 
     fn squeezed(&self) -> RoaringTreemap {
@@ -167,7 +189,7 @@ pub(super) fn squeeze(
     options: &MigrateOptions,
 ) -> Result<MigrateSummary, EngineError> {
     let manifest = writer.manifest().clone();
-    let chunks = ChunkSource::new(repository, &manifest);
+    let chunks = Arc::new(ChunkSource::new(repository, &manifest));
     let mut next = manifest.clone();
     draw_in(&chunks, &mut next)?;
     let ghosts = next.ghosts();
@@ -240,7 +262,7 @@ fn bound(heights: &mut Vec<RoaringTreemap>, whole: &RoaringTreemap) {
 
 /// Encodes what hangs on ghosts against what those hang on.
 fn encode_again(
-    chunks: &ChunkSource<'_>,
+    chunks: &Arc<ChunkSource<'_>>,
     writer: &SeriesWriter<'_>,
     manifest: &Manifest,
     web: &Web,
@@ -250,24 +272,30 @@ fn encode_again(
     let is_exact = options.threshold <= 0.0;
     let sketcher = sketcher();
     std::thread::scope(|scope| {
-        let encoders = Pool::start(scope, "encode", cores(), TASKS_WAITING_MAX, || RegionEncoder::new(level).ok());
-        let mut repacker = Repacker::new(chunks, encoders, manifest.series, sink, is_exact);
-        for Dependent { at, members, bases, .. } in &web.dependents {
+        let mut repacker = Repacker::start(scope, chunks, manifest, sink, level, is_exact);
+        let (mut read, mut left) = (HashMap::new(), 0);
+        for (at, Dependent { members, bases, .. }) in web.dependents.iter().enumerate() {
+            if left == 0 {
+                let numbers;
+                (left, numbers) = web.read_together(chunks, at)?;
+                read = repacker.read(&numbers)?;
+            }
+            left = left.saturating_sub(1);
+            let bytes_of = |number| read.get(&number).ok_or(StoreError::MissingChunk { number });
             let mut likes = Likes::within(LIKES_BYTES);
             let mut lengths = HashMap::new();
             for base in web.instead_of(bases) {
-                let (length, sketch) = chunks.with_chunk(base, |bytes| (bytes.len(), sketcher.sketch(bytes)))?;
-                lengths.insert(base.0, length);
-                if let Some(sketch) = sketch {
+                let bytes = bytes_of(base)?;
+                lengths.insert(base.0, bytes.len());
+                if let Some(sketch) = sketcher.sketch(bytes) {
                     likes.insert(base.0, &sketch);
                 }
             }
-            let plain = chunks.region(at.container, at.region)?;
             let found = lifecycles(manifest, &members.iter().map(|place| place.chunk.number.0).collect());
             for place in members {
                 let number = place.chunk.number;
                 let Some(lifecycle) = found.get(&number.0) else { continue };
-                let bytes = chunks.verified(at.container, place, &plain)?;
+                let bytes = bytes_of(number)?;
                 let alike = sketcher.sketch(bytes).map(|sketch| likes.find(&sketch, CANDIDATES)).unwrap_or_default();
                 let offers = alike.into_iter().map(|found| Offer {
                     number: ChunkNumber(found.number),
@@ -282,6 +310,6 @@ fn encode_again(
             // Two deltas must not become one: one may hang on the other.
             repacker.flush_all()?;
         }
-        repacker.finish()
+        Ok(repacker.finish()?)
     })
 }

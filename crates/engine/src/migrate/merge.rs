@@ -10,15 +10,14 @@ use super::{MigrateOptions, MigrateSummary};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::pack::ContainerSink;
-use crate::parallel::{Pool, cores};
-use crate::repack::{Class, Repacker, TASKS_WAITING_MAX, numbers_of};
+use crate::repack::{Class, Repacker, numbers_of};
 use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::RegionEncoder;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::SeriesWriter;
 use siltstone_store::{ContainerId, StoreError};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 /// So many containers of like size are merged.
 const MERGED_MIN: usize = 8;
@@ -79,11 +78,9 @@ fn repack(
     containers: &[ContainerId],
     options: &MigrateOptions,
 ) -> Result<Vec<ContainerRecord>, StoreError> {
-    let chunks = ChunkSource::new(repository, manifest);
-    let level = options.compression_level;
+    let chunks = Arc::new(ChunkSource::new(repository, manifest));
     std::thread::scope(|scope| {
-        let encoders = Pool::start(scope, "encode", cores(), TASKS_WAITING_MAX, || RegionEncoder::new(level).ok());
-        let mut repacker = Repacker::new(&chunks, encoders, manifest.series, sink, false);
+        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, false);
         for id in containers {
             let found = manifest.containers.iter().enumerate().find(|(_, record)| record.id == *id);
             if let Some((at, record)) = found {

@@ -6,20 +6,18 @@ use crate::chunks::ChunkSource;
 use crate::delta::{Deltas, closure};
 use crate::lifecycle::{Lifecycle, lifecycles};
 use crate::pack::ContainerSink;
-use crate::parallel::{Pool, cores};
 use crate::repack::{
-    Class, Link, Move, Repacked, Repacker, Standing, TASKS_WAITING_MAX, keep_numbers, numbers_of, out_of_memory,
-    regions_ahead,
+    Class, Link, Move, Repacked, Repacker, Standing, keep_numbers, numbers_of, out_of_memory, regions_ahead,
 };
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_similar::sketch::Sketch;
 use siltstone_store::container::{ChunkPlace, ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::RegionEncoder;
 use siltstone_store::repository::Repository;
 use siltstone_store::{ChunkNumber, ContainerId, StoreError};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Bases looked up for each chunk.
 const CANDIDATES: usize = 2;
@@ -42,12 +40,10 @@ pub(super) fn make(
     containers: &[ContainerId],
     options: &MigrateOptions,
 ) -> Result<Piece, StoreError> {
-    let chunks = ChunkSource::new(repository, manifest);
-    let level = options.compression_level;
+    let chunks = Arc::new(ChunkSource::new(repository, manifest));
     let (repacked, left) = std::thread::scope(|scope| {
-        let encoders = Pool::start(scope, "encode", cores(), TASKS_WAITING_MAX, || RegionEncoder::new(level).ok());
         let is_exact = options.threshold <= 0.0;
-        let repacker = Repacker::new(&chunks, encoders, manifest.series, sink, is_exact);
+        let repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, is_exact);
         let mut work = Work { manifest, chunks: &chunks, column, options, is_exact, repacker, left: HashMap::new() };
         for id in containers {
             work.container(*id)?;

@@ -1,28 +1,38 @@
 //! Moving chunks from container to container, region by region: what is moved whole is sealed anew and not decompressed, of the rest
 //! the chunks that are still needed are gathered and encoded again. Migration and `forget` both end here.
 //!
-//! Regions to be encoded gather into *segments*, whose bases are read together (module `segment`): each region that holds some of them is
-//! decoded once for a segment, however the bases lie.
+//! Containers are taken in batches, whose regions are decoded together (module `taking`). Chunks that may become deltas gather into
+//! *segments*, whose bases are read together (module `segment`). Either way each region that is needed is decoded once, however the
+//! bases lie.
 //!
 //! The result depends on what is given and in which order, never on the number of threads: what they encode is taken in the order in
 //! which it was handed to them.
 
 mod categories;
 mod segment;
+mod taking;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use categories::Class;
-pub(crate) use segment::TASKS_WAITING_MAX;
 
+use crate::Silent;
 use crate::chunks::ChunkSource;
+use crate::gather::Gatherer;
 use crate::pack::{ContainerSink, Packed};
 use crate::parallel::{Pool, Ticket, cores};
+use crate::unfold::Order;
 use categories::Categories;
 use roaring::RoaringTreemap;
 use siltstone_similar::region::{Offer, choose_bases};
-use siltstone_store::container::{ContainerRecord, RegionEntry};
-use siltstone_store::region::{Base, ChunkEntry, Codec, EncodedRegion, RegionEncoder, split_region};
+use siltstone_store::container::ContainerRecord;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::region::{Base, ChunkEntry, Codec, EncodedRegion, RegionDecoder, RegionEncoder};
 use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::thread::Scope;
+use taking::Batch;
 
 /// Text of a delta, bytes: longer ones gain 2 % and cost a reader more.
 pub(crate) const DELTA_REGION_BYTES_TARGET: usize = 512 << 10;
@@ -30,6 +40,10 @@ pub(crate) const DELTA_REGION_BYTES_TARGET: usize = 512 << 10;
 pub(crate) const BASES_OF_TEXT: usize = 3;
 /// A delta of more than this share of its text is held against the plain region.
 const DOUBTFUL_SHARE: usize = 4;
+/// Tasks that may wait for a worker: a segment's regions, so that whoever hands them out need not wait.
+const TASKS_WAITING_MAX: usize = 256;
+/// What may wait for its bases in memory.
+const WAITING_BYTES: u64 = 64 << 20;
 
 /// Encoders of regions, one for each worker; none where memory ran out.
 pub(crate) type Encoders<'env> = Pool<'env, Option<RegionEncoder>>;
@@ -63,6 +77,32 @@ pub(crate) struct Standing {
     pub(crate) is_guess: bool,
 }
 
+/// Why repacking stopped.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    /// The container that cannot be taken, if it is because of one: what it holds, or hangs on, cannot be read.
+    pub(crate) container: Option<usize>,
+    pub(crate) error: StoreError,
+}
+
+impl Stopped {
+    fn at(container: usize, error: StoreError) -> Self {
+        Self { container: Some(container), error }
+    }
+}
+
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self { container: None, error }
+    }
+}
+
+impl From<Stopped> for StoreError {
+    fn from(stopped: Stopped) -> Self {
+        stopped.error
+    }
+}
+
 /// What repacking made.
 #[derive(Debug, Default)]
 pub(crate) struct Repacked {
@@ -90,8 +130,9 @@ struct Open {
 struct Region {
     class: Class,
     standing: Standing,
-    /// Whether its bases are a choice; what a chunk hangs on already is none.
+    /// Whether it may become a delta.
     was_offered: bool,
+    /// Of those that may be its bases, some.
     bases: Vec<ChunkNumber>,
     chunks: Vec<ChunkEntry>,
     plain: Vec<u8>,
@@ -105,36 +146,6 @@ struct Encoding {
     ticket: Ticket<Result<EncodedRegion, StoreError>>,
 }
 
-/// What becomes of a region of a container that is taken.
-enum Fate {
-    /// Nothing of it is kept.
-    Left,
-    /// It goes on as it is; other containers answer for some of its chunks.
-    Copied(Class, Vec<ChunkNumber>),
-    /// Its chunks go on by themselves, each to its class.
-    TakenApart(Vec<Option<Class>>),
-}
-
-impl Fate {
-    fn of(region: &RegionEntry, tolerated: f64, class_of: &impl Fn(ChunkNumber) -> Option<Class>) -> Self {
-        let classes: Vec<_> = region.chunks.iter().map(|chunk| class_of(chunk.number)).collect();
-        let Some(class) = classes.iter().copied().flatten().next() else {
-            return Self::Left;
-        };
-        let lost = classes.iter().filter(|found| found.is_none()).count();
-        let is_one = classes.iter().flatten().all(|found| *found == class);
-        // A delta is small, and dear to take apart: all that it hangs on would have to be decoded.
-        let is_kept_together = !region.bases.is_empty() && tolerated > 0.0 && 2 * lost <= classes.len();
-        let class = classes.iter().copied().flatten().find(|class| class.is_open).unwrap_or(class);
-        let tolerated = if class.is_open { tolerated } else { 0.0 };
-        if is_kept_together || (is_one && is_tolerable(lost, classes.len(), tolerated)) {
-            let gone = region.chunks.iter().zip(&classes).filter(|(_, class)| class.is_none());
-            return Self::Copied(class, gone.map(|(chunk, _)| chunk.number).collect());
-        }
-        Self::TakenApart(classes)
-    }
-}
-
 /// Regions decoded before they are needed, half a mebibyte each: enough that no worker waits.
 pub(crate) fn regions_ahead() -> usize {
     2 * cores()
@@ -145,12 +156,18 @@ type Key = (Class, Option<(bool, u32)>);
 
 /// Takes chunks and makes containers.
 pub(crate) struct Repacker<'e> {
-    chunks: &'e ChunkSource<'e>,
+    chunks: Arc<ChunkSource<'e>>,
+    gatherer: Gatherer<'e>,
     encoders: Encoders<'e>,
+    /// Whether no container may hold what another class has.
+    is_exact: bool,
+    compression_level: i32,
     categories: Categories<'e>,
     /// By class, and for deltas by whether there are only guesses, and by how high the chains on them are: a delta is as high as its
     /// highest member.
     open: BTreeMap<Key, Open>,
+    /// Regions that wait to be moved.
+    batch: Batch,
     /// The regions of the open segment, and their bytes.
     segment: Vec<Region>,
     segment_bytes: usize,
@@ -165,70 +182,44 @@ impl<'e> Repacker<'e> {
         self.encoders.clone()
     }
 
-    /// A repacker of chunks that `chunks` finds.
-    pub(crate) fn new(
-        chunks: &'e ChunkSource<'e>,
-        encoders: Encoders<'e>,
-        series: siltstone_store::SeriesId,
+    /// A repacker of chunks that `chunks` finds, which is of this manifest. Its threads end with it.
+    pub(crate) fn start<'scope>(
+        scope: &'scope Scope<'scope, 'e>,
+        chunks: &Arc<ChunkSource<'e>>,
+        manifest: &'e Manifest,
         sink: &'e dyn ContainerSink,
+        compression_level: i32,
         is_exact: bool,
-    ) -> Self {
-        let keys = chunks.repository().keys();
+    ) -> Self
+    where
+        'e: 'scope,
+    {
+        let workers = cores();
+        let encoder = || RegionEncoder::new(compression_level).ok();
+        let gatherer = Gatherer {
+            chunks: chunks.clone(),
+            order: Order::new(manifest),
+            pool: Pool::start(scope, "unfold", workers, workers, || RegionDecoder::new().ok()),
+            workers,
+            waiting_bytes: WAITING_BYTES,
+            spill_folder: std::env::temp_dir(),
+            tally: Arc::default(),
+            observer: &Silent,
+        };
         Self {
-            chunks,
-            encoders,
-            categories: Categories::new(keys, series, sink, is_exact),
+            chunks: chunks.clone(),
+            gatherer,
+            encoders: Pool::start(scope, "encode", workers, TASKS_WAITING_MAX, encoder),
+            is_exact,
+            compression_level,
+            categories: Categories::new(chunks.repository().keys(), manifest.series, sink, is_exact),
             open: BTreeMap::new(),
+            batch: Batch::default(),
             segment: Vec::new(),
             segment_bytes: 0,
             encoding: VecDeque::new(),
             repacked: Repacked::default(),
         }
-    }
-
-    /// Takes what `class_of` keeps of a container, each chunk to its class. A region of open chunks that loses at most `tolerated` of
-    /// them, and whose others are of one class, is copied as it is.
-    pub(crate) fn take_container(
-        &mut self,
-        container: usize,
-        tolerated: f64,
-        class_of: impl Fn(ChunkNumber) -> Option<Class>,
-    ) -> Result<(), StoreError> {
-        let (chunks, encoders) = (self.chunks, self.encoders.clone());
-        let reader = chunks.reader(container)?;
-        let repository = chunks.repository();
-        let regions = reader.index().regions();
-        let fates: Vec<Fate> = regions.iter().map(|region| Fate::of(region, tolerated, &class_of)).collect();
-        let taken_apart = fates.iter().enumerate().filter(|(_, fate)| matches!(fate, Fate::TakenApart(_)));
-        let mut decoded = encoders.in_order(taken_apart.map(|(at, _)| at), regions_ahead(), {
-            let reader = reader.clone();
-            move |_, at| {
-                let plain = chunks.region(container, at)?;
-                reader.verify_region(repository.keys(), at, &plain).map(|()| plain)
-            }
-        });
-        for (at, (region, fate)) in regions.iter().zip(&fates).enumerate() {
-            let classes = match fate {
-                Fate::Left => continue,
-                Fate::Copied(class, gone) => {
-                    let copy = reader.copy_region(repository.storage(), at)?;
-                    self.categories.push(*class, copy, gone.clone())?;
-                    continue;
-                }
-                Fate::TakenApart(classes) => classes,
-            };
-            let plain = decoded.next().flatten().ok_or_else(out_of_memory)??;
-            let members = split_region(&region.chunks, &plain).zip(classes);
-            let members = members.filter_map(|(member, class)| class.map(|class| (member, class)));
-            if region.bases.is_empty() {
-                for ((chunk, bytes), class) in members {
-                    self.push(class, chunk, bytes, Move::Plain, Standing::default())?;
-                }
-            } else {
-                self.split_delta(&region.bases, members.collect())?;
-            }
-        }
-        Ok(())
     }
 
     /// Takes one chunk.
@@ -267,25 +258,6 @@ impl<'e> Repacker<'e> {
         open.offers.extend(offers);
         open.standing.row = open.standing.row.min(standing.row);
         open.standing.height = open.standing.height.max(standing.height);
-        Ok(())
-    }
-
-    /// Parts of a delta go on as deltas against the same bases.
-    fn split_delta(
-        &mut self,
-        bases: &[ChunkNumber],
-        members: Vec<((ChunkEntry, &[u8]), Class)>,
-    ) -> Result<(), StoreError> {
-        let mut by_class: BTreeMap<Class, (Vec<ChunkEntry>, Vec<u8>)> = BTreeMap::new();
-        for ((chunk, bytes), class) in members {
-            let (chunks, plain) = by_class.entry(class).or_default();
-            chunks.push(chunk);
-            plain.extend_from_slice(bytes);
-        }
-        for (class, (chunks, plain)) in by_class {
-            let (standing, bases) = (Standing::default(), bases.to_vec());
-            self.encode(Region { class, standing, was_offered: false, bases, chunks, plain })?;
-        }
         Ok(())
     }
 
@@ -329,7 +301,8 @@ impl<'e> Repacker<'e> {
     }
 
     /// Encodes what is gathered and hands over what is open.
-    pub(crate) fn finish(mut self) -> Result<Repacked, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<Repacked, Stopped> {
+        self.take_batch()?;
         self.flush_all()?;
         self.encode_segment()?;
         self.take_all_encoded()?;
@@ -337,27 +310,20 @@ impl<'e> Repacker<'e> {
     }
 }
 
-/// A region against its bases; if those are a choice, plain where they do not help. What is a delta stays one: chains may hang on its
-/// chunks, and only of whole chunks is it known how long they are.
+/// A region against bases that are a choice: plain where they do not help.
 fn encode_region(
     encoder: &mut RegionEncoder,
     bases: &[Base<'_>],
-    is_choice: bool,
     chunks: Vec<ChunkEntry>,
     plain: &[u8],
 ) -> Result<EncodedRegion, StoreError> {
     let delta = encoder.encode_against(bases, chunks, plain)?;
-    let is_doubtful = is_choice && (delta.codec == Codec::Raw || delta.payload.len() * DOUBTFUL_SHARE > plain.len());
+    let is_doubtful = delta.codec == Codec::Raw || delta.payload.len() * DOUBTFUL_SHARE > plain.len();
     if bases.is_empty() || !is_doubtful {
         return Ok(delta);
     }
     let whole = encoder.encode(delta.chunks.clone(), plain)?;
     Ok(if whole.payload.len() <= delta.payload.len() { whole } else { delta })
-}
-
-#[allow(clippy::cast_precision_loss)]
-fn is_tolerable(lost: usize, of: usize, tolerated: f64) -> bool {
-    lost == 0 || lost as f64 <= tolerated * of as f64
 }
 
 pub(crate) fn out_of_memory() -> StoreError {

@@ -1,20 +1,13 @@
 //! A segment: regions that are encoded together, so that what their bases lie in is read once.
 
 use super::{Encoding, Region, Repacker, encode_region, out_of_memory};
-use crate::chunks::Address;
-use siltstone_store::container::ChunkPlace;
+use crate::unfold::Bytes;
 use siltstone_store::region::Base;
 use siltstone_store::{ChunkNumber, StoreError};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
 
 /// A segment's text, bytes (MeGA, section 4.2). With its bases, and the segment before, it is what a repacker holds in memory.
 const SEGMENT_BYTES: usize = 20 << 20;
-/// Tasks that may wait for a worker: a segment's regions, so that whoever hands them out need not wait.
-pub(crate) const TASKS_WAITING_MAX: usize = 256;
-
-/// Chunks by their numbers.
-type Bases = HashMap<ChunkNumber, Arc<[u8]>>;
 
 impl Repacker<'_> {
     /// Takes a region to be encoded, with the others of its segment.
@@ -32,12 +25,12 @@ impl Repacker<'_> {
         self.take_all_encoded()?;
         for region in segment {
             let Region { class, standing, was_offered, bases: numbers, chunks, plain } = region;
-            let of_region: Vec<_> =
-                numbers.iter().filter_map(|number| Some((*number, bases.get(number)?.clone()))).collect();
+            let of_region = numbers.iter().filter_map(|number| Some((*number, bases.get(number)?.clone())));
+            let of_region: Vec<_> = of_region.collect();
             let ticket = self.encoders.submit(move |encoder| {
                 let encoder = encoder.as_mut().ok_or_else(out_of_memory)?;
                 let bases: Vec<_> = of_region.iter().map(|(number, bytes)| Base { number: *number, bytes }).collect();
-                encode_region(encoder, &bases, was_offered, chunks, &plain)
+                encode_region(encoder, &bases, chunks, &plain)
             });
             self.encoding.push_back(Encoding { class, standing, was_offered, ticket });
         }
@@ -52,48 +45,25 @@ impl Repacker<'_> {
         Ok(())
     }
 
-    /// Reads the bases of a segment, each region that holds some once. A base that cannot be read is an error only where it is no
-    /// choice.
-    fn read_bases(&self, segment: &[Region]) -> Result<Bases, StoreError> {
-        let chunks = self.chunks;
-        let mut is_choice: BTreeMap<ChunkNumber, bool> = BTreeMap::new();
-        for region in segment {
-            for base in &region.bases {
-                *is_choice.entry(*base).or_insert(true) &= region.was_offered;
-            }
+    /// The bytes of these chunks, each verified.
+    ///
+    /// # Errors
+    /// The first reason why one cannot be had.
+    pub(crate) fn read(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<HashMap<ChunkNumber, Bytes>, StoreError> {
+        let (found, failures) = self.gatherer.chunks(numbers);
+        match failures.into_iter().next() {
+            Some(error) => Err(StoreError::Shared(error)),
+            None => Ok(found),
         }
-        let tolerable = |error: &StoreError| error.is_damage() || error.is_not_found();
-        let mut wanted: BTreeMap<Address, Vec<ChunkPlace>> = BTreeMap::new();
-        for (base, is_choice) in &is_choice {
-            match chunks.place_of(*base) {
-                Ok((container, place)) => {
-                    wanted.entry(Address { container, region: place.region }).or_default().push(place);
-                }
-                Err(error) if *is_choice && tolerable(&error) => {}
-                Err(error) => return Err(error),
-            }
+    }
+
+    /// Reads the bases of a segment, as far as they are there.
+    fn read_bases(&self, segment: &[Region]) -> Result<HashMap<ChunkNumber, Bytes>, StoreError> {
+        let numbers: BTreeSet<ChunkNumber> = segment.iter().flat_map(|region| &region.bases).copied().collect();
+        let (found, failures) = self.gatherer.chunks(&numbers);
+        match failures.into_iter().find(|error| !error.is_damage() && !error.is_not_found()) {
+            Some(error) => Err(StoreError::Shared(error)),
+            None => Ok(found),
         }
-        let read = |(address, places): (Address, Vec<ChunkPlace>)| {
-            let is_choice = places.iter().all(|place| is_choice.get(&place.chunk.number) == Some(&true));
-            let ticket = self.encoders.submit(move |_| {
-                let plain = chunks.region(address.container, address.region)?;
-                let bytes = |place: &ChunkPlace| {
-                    let bytes = chunks.verified(address.container, place, &plain)?;
-                    Ok((place.chunk.number, Arc::from(bytes)))
-                };
-                places.iter().map(bytes).collect::<Result<Vec<(ChunkNumber, Arc<[u8]>)>, StoreError>>()
-            });
-            (is_choice, ticket)
-        };
-        let tickets: Vec<_> = wanted.into_iter().map(read).collect();
-        let mut bases = Bases::new();
-        for (is_choice, ticket) in tickets {
-            match ticket.wait().ok_or_else(out_of_memory)? {
-                Ok(found) => bases.extend(found),
-                Err(error) if is_choice && tolerable(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(bases)
     }
 }

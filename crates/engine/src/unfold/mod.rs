@@ -77,6 +77,12 @@ pub(crate) trait Sink: Send + Sync {
     /// A region was decoded. Its chunks are *not* verified.
     fn decoded(&self, region: Unfolded, chunks: &[ChunkEntry], plain: &[u8]);
 
+    /// The same of a delta, with its bases, which are verified.
+    fn decoded_delta(&self, region: Unfolded, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+        let _ = bases;
+        self.decoded(region, chunks, plain);
+    }
+
     /// A region cannot be had, because of damage to `origin`: the region itself, or one that it needs.
     fn failed(&self, region: Unfolded, origin: Unfolded, error: &Arc<StoreError>);
 
@@ -109,13 +115,15 @@ pub(crate) trait Sink: Send + Sync {
 }
 
 /// Bytes that several may need.
-type Bytes = Arc<[u8]>;
+pub(crate) type Bytes = Arc<[u8]>;
 
 /// What unfolding took. Shared by the unfoldings of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Containers visited, each time counted.
     pub(crate) containers_read: AtomicU64,
+    /// Regions decoded, each time counted.
+    pub(crate) regions_decoded: AtomicU64,
     /// Bytes read from them, gaps included, indexes not.
     pub(crate) bytes_read: AtomicU64,
     /// Bytes written to temporary files.
@@ -270,10 +278,7 @@ impl<'r, S: Sink> Unfolding<'r, S> {
                 }
             }
             Ready::Complete { node, delta } => match self.bring(*delta) {
-                Ok((encoded, bases)) => {
-                    let bases: Vec<&[u8]> = bases.iter().map(AsRef::as_ref).collect();
-                    self.decode(node, encoded, &bases, decoder);
-                }
+                Ok((encoded, bases)) => self.decode(node, encoded, &bases, decoder),
                 Err(error) => self.fail(node, &Arc::new(error)),
             },
         }
@@ -312,19 +317,24 @@ impl<'r, S: Sink> Unfolding<'r, S> {
         Ok((EncodedRegion { payload, ..region }, bases.collect::<Result<_, _>>()?))
     }
 
-    fn decode(&self, node: u32, mut encoded: EncodedRegion, bases: &[&[u8]], decoder: &mut RegionDecoder) {
+    fn decode(&self, node: u32, mut encoded: EncodedRegion, bases: &[Bytes], decoder: &mut RegionDecoder) {
+        let slices: Vec<&[u8]> = bases.iter().map(AsRef::as_ref).collect();
         let address = self.plan.address(node as usize);
         let chunks = std::mem::take(&mut encoded.chunks);
         let (name, part) = (self.chunks.object_name(address.container), format!("region {}", address.region));
-        match decoder.decode(&name, &part, encoded, bases) {
-            Ok(plain) => self.deliver(node, &chunks, &plain),
+        match decoder.decode(&name, &part, encoded, &slices) {
+            Ok(plain) => self.deliver(node, &chunks, &plain, bases),
             Err(error) => self.fail(node, &Arc::new(error)),
         }
     }
 
     /// Gives a decoded region to the sink and its chunks to whom they are bases of.
-    fn deliver(&self, node: u32, chunks: &[ChunkEntry], plain: &[u8]) {
-        self.sink.decoded(self.unfolded(node), chunks, plain);
+    fn deliver(&self, node: u32, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+        self.tally.regions_decoded.fetch_add(1, Ordering::Relaxed);
+        match bases {
+            [] => self.sink.decoded(self.unfolded(node), chunks, plain),
+            bases => self.sink.decoded_delta(self.unfolded(node), chunks, plain, bases),
+        }
         let mut good: Vec<(Feed, Arc<[u8]>)> = Vec::new();
         let mut failing: Vec<(u32, Arc<StoreError>)> = Vec::new();
         let mut feeds = self.plan.feeds(node);

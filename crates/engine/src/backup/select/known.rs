@@ -3,13 +3,13 @@
 //! They come from the cache file, else from the chunks themselves, which means reading all that the last snapshot needs.
 
 use super::file::{Draft, LikesIdentity, Record, Records};
-use super::gather::{Gatherer, Take, lock};
 use crate::chunks::{Address, ChunkSource};
 use crate::delta::{Forward, Likes, sketcher};
+use crate::gather::{Gatherer, Take, lock};
 use crate::observer::Notice;
 use crate::parallel::Pool;
 use crate::repack::numbers_of;
-use crate::unfold::Order;
+use crate::unfold::{Bytes, Order};
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
 use siltstone_similar::index::Candidate;
@@ -62,7 +62,7 @@ struct Noted<'k> {
 }
 
 impl Take for Reading<'_> {
-    fn take(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8]) {
+    fn take(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
         let mut noted = lock(&self.noted);
         let Some(noted) = noted.as_mut() else { return };
         let Ok(depth) = depth_of(&self.origin.chunks, address, &mut noted.depths) else { return };
@@ -145,19 +145,19 @@ impl Known {
         let noted = Noted { known: self, draft, depths: HashMap::new(), result: Ok(()) };
         let reading = Arc::new(Reading { origin, sketcher: sketcher(), noted: Mutex::new(Some(noted)) });
         std::thread::scope(|scope| {
-            let order = Order::new(origin.manifest);
             let gatherer = Gatherer {
                 chunks: chunks.clone(),
-                order: &order,
+                order: Order::new(origin.manifest),
                 // One, so that chunks come in the same order each time: of those as like as others the last is found.
                 pool: Pool::start(scope, "unfold", 1, 1, || RegionDecoder::new().ok()),
                 workers: 1,
                 waiting_bytes: origin.waiting_bytes,
                 spill_folder: origin.spill.to_owned(),
+                tally: Arc::default(),
                 observer: origin.observer,
             };
             // What cannot be read is passed over; a check will tell of it.
-            let _ = gatherer.gather(&wanted, &reading);
+            let _ = gatherer.regions(&wanted, &reading);
         });
         if origin.observer.is_cancelled() {
             return Err(EngineError::Interrupted);

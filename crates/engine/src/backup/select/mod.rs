@@ -22,16 +22,15 @@
 mod bases;
 mod encode;
 mod file;
-mod gather;
 mod kin;
 mod known;
 
 pub(super) use file::{Draft, LikesIdentity, Record, Records, save};
-pub(super) use gather::Gatherer;
 pub(super) use known::{Known, Origin};
 
 use super::assemble::{Encoded, RegionTicket};
 use crate::EngineError;
+use crate::gather::Gatherer;
 use crate::observer::{Notice, Observer};
 use crate::parallel::{Pool, Ticket};
 use crate::repack::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET};
@@ -117,7 +116,7 @@ struct Open {
 pub(super) struct Selector<'s, 'env> {
     pub(super) known: &'s Known,
     /// What reads the bases.
-    pub(super) gatherer: Gatherer<'s, 'env>,
+    pub(super) gatherer: Gatherer<'env>,
     pub(super) encoders: Pool<'env, Option<RegionEncoder>>,
     pub(super) sketcher: Arc<dyn Sketcher>,
     pub(super) packer: Sender<RegionTicket>,

@@ -1,0 +1,141 @@
+//! Reading many regions, or chunks, that hang on others: every region once, bases before what hangs on them, by [`crate::unfold`].
+//!
+//! One by one, a chunk in a chain of deltas would cost the decoding of all below it, again and again: the bases of one region lie in many
+//! others, theirs in still more.
+
+use crate::chunks::{Address, ChunkSource};
+use crate::observer::Observer;
+use crate::parallel::Pool;
+use crate::unfold::{Bytes, GAP_BYTES_DEFAULT, Order, Plan, Sink, Tally, UnfoldSettings, Unfolded, Unfolding, Worker};
+use siltstone_store::region::{ChunkEntry, split_region};
+use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The longest range read.
+const READ_BYTES_MAX: u64 = 4 << 20;
+
+/// Reads regions and chunks.
+pub(crate) struct Gatherer<'env> {
+    pub(crate) chunks: Arc<ChunkSource<'env>>,
+    pub(crate) order: Order<'env>,
+    pub(crate) pool: Pool<'env, Worker>,
+    /// Threads of the pool.
+    pub(crate) workers: usize,
+    /// What may wait for bases in memory; the rest goes to a temporary file in the folder.
+    pub(crate) waiting_bytes: u64,
+    pub(crate) spill_folder: PathBuf,
+    /// Of all that is gathered.
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) observer: &'env dyn Observer,
+}
+
+/// Whoever takes the regions, from several threads.
+pub(crate) trait Take: Send + Sync {
+    /// One that was asked for. Its chunks are *not* verified, its bases are.
+    fn take(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]);
+}
+
+struct Gathering<'g, T> {
+    wanted: usize,
+    taker: Arc<T>,
+    failures: Mutex<BTreeMap<usize, Arc<StoreError>>>,
+    observer: &'g dyn Observer,
+}
+
+impl<T: Take> Sink for Gathering<'_, T> {
+    fn decoded(&self, region: Unfolded, chunks: &[ChunkEntry], plain: &[u8]) {
+        self.decoded_delta(region, chunks, plain, &[]);
+    }
+
+    fn decoded_delta(&self, region: Unfolded, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+        if region.node < self.wanted {
+            self.taker.take(region.address, chunks, plain, bases);
+        }
+    }
+
+    fn failed(&self, region: Unfolded, _: Unfolded, error: &Arc<StoreError>) {
+        if region.node < self.wanted {
+            lock(&self.failures).insert(region.node, error.clone());
+        }
+    }
+
+    fn spill_failed(&self, _: &StoreError) {}
+
+    fn is_cancelled(&self) -> bool {
+        self.observer.is_cancelled()
+    }
+}
+
+/// Takes some chunks of regions.
+struct Choice<'r> {
+    source: Arc<ChunkSource<'r>>,
+    wanted: BTreeMap<Address, Vec<ChunkNumber>>,
+    found: Mutex<HashMap<ChunkNumber, Bytes>>,
+}
+
+impl Take for Choice<'_> {
+    fn take(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
+        let wanted = self.wanted.get(&address).map_or(&[][..], Vec::as_slice);
+        let keys = self.source.repository().keys();
+        let members = split_region(chunks, plain).filter(|(chunk, _)| wanted.contains(&chunk.number));
+        let genuine = members.filter(|(chunk, bytes)| keys.fingerprint_of(chunk.number, bytes) == chunk.fingerprint);
+        let found: Vec<_> = genuine.map(|(chunk, bytes)| (chunk.number, Arc::from(bytes))).collect();
+        lock(&self.found).extend(found);
+    }
+}
+
+impl<'env> Gatherer<'env> {
+    /// Gives `taker` the regions at these addresses, each given once, as far as they can be decoded. Gives the reasons why others could
+    /// not be, by their places in the list.
+    pub(crate) fn regions<T: Take + 'env>(
+        &self,
+        wanted: &[Address],
+        taker: &Arc<T>,
+    ) -> BTreeMap<usize, Arc<StoreError>> {
+        let plan = Plan::new(&self.chunks, wanted, &self.order);
+        let settings = UnfoldSettings {
+            gap_bytes: GAP_BYTES_DEFAULT,
+            read_bytes_max: READ_BYTES_MAX,
+            waiting_bytes_max: self.waiting_bytes,
+            spill_folder: self.spill_folder.clone(),
+        };
+        let (taker, observer) = (taker.clone(), self.observer);
+        let sink = Gathering { wanted: wanted.len(), taker, failures: Mutex::default(), observer };
+        let unfolding = Arc::new(Unfolding::new(self.chunks.clone(), plan, settings, self.tally.clone(), sink));
+        for ticket in unfolding.start(&self.pool, self.workers) {
+            let _: Option<()> = ticket.wait();
+        }
+        std::mem::take(&mut *lock(&unfolding.sink().failures))
+    }
+
+    /// These chunks, each verified, as far as they can be had, and why regions of others cannot be decoded.
+    pub(crate) fn chunks(
+        &self,
+        numbers: &BTreeSet<ChunkNumber>,
+    ) -> (HashMap<ChunkNumber, Bytes>, Vec<Arc<StoreError>>) {
+        let mut wanted: BTreeMap<Address, Vec<ChunkNumber>> = BTreeMap::new();
+        let mut failures = Vec::new();
+        for number in numbers {
+            match self.chunks.place_of(*number) {
+                Ok((container, place)) => {
+                    wanted.entry(Address { container, region: place.region }).or_default().push(*number);
+                }
+                Err(error) => failures.push(Arc::new(error)),
+            }
+        }
+        if wanted.is_empty() {
+            return (HashMap::new(), failures);
+        }
+        let addresses: Vec<Address> = wanted.keys().copied().collect();
+        let choice = Arc::new(Choice { source: self.chunks.clone(), wanted, found: Mutex::default() });
+        failures.extend(self.regions(&addresses, &choice).into_values());
+        let found = std::mem::take(&mut *lock(&choice.found));
+        (found, failures)
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
