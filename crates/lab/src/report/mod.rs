@@ -1,12 +1,21 @@
 //! Showing what was found: one [`Report`], from which tables, files and the page are made.
 
+mod csv;
 mod figure;
+mod json;
+#[cfg(test)]
+mod sample;
+mod tables;
 
 pub use figure::{Axis, Bars, Figure, Line, Plot, Point, Scale};
 
-use crate::experiment::{Finding, Needs};
+use crate::experiment::{Experiment, Finding, Needs};
+use crate::run::{self, Plan, Recorded};
 use crate::settings::Settings;
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// All that a run has to show.
 #[derive(Clone, Debug)]
@@ -64,6 +73,62 @@ pub struct ExperimentSummary {
 }
 
 impl Report {
+    /// That of the run in this folder, measured by these experiments.
+    ///
+    /// # Errors
+    /// If there is no run, or its journal is damaged.
+    pub fn read(all: &[Box<dyn Experiment>], folder: &Path) -> Result<Self> {
+        Ok(Self::new(all, Recorded::read(folder)?))
+    }
+
+    fn new(all: &[Box<dyn Experiment>], recorded: Recorded) -> Self {
+        let plan = Plan::of(all, &recorded.header.settings, &recorded.header.inputs);
+        let findings = run::findings(&plan, &recorded);
+        let (mut figures, mut advice) = (Vec::new(), Vec::new());
+        let mut skipped = plan.skipped;
+        for experiment in &plan.experiments {
+            let is_own = |finding: &&Finding| finding.experiment == experiment.name();
+            let own: Vec<Finding> = findings.iter().filter(is_own).cloned().collect();
+            if own.is_empty() {
+                continue;
+            }
+            figures.push((experiment.name().to_owned(), experiment.figures(&own)));
+            advice.push((experiment.name().to_owned(), experiment.advice(&own)));
+        }
+        figures.retain(|(_, figures)| !figures.is_empty());
+        advice.retain(|(_, sentences)| !sentences.is_empty());
+        let steps: Vec<_> = plan.steps.iter().map(|step| recorded.step(&step.key)).collect();
+        skipped.extend(steps.iter().flatten().filter_map(|step| step.skipped.clone()));
+        let is_whole = steps.iter().all(|step| step.is_some_and(|step| step.is_done));
+        let experiments = plan.experiments.into_iter().map(ExperimentSummary::of).collect();
+        let run::Header { version, day, machine, settings, inputs, .. } = recorded.header;
+        Self { settings, version, day, machine, inputs, experiments, findings, figures, advice, skipped, is_whole }
+    }
+
+    /// Writes everything that is made from it into this folder; returns what was written.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<Vec<PathBuf>> {
+        let files = [("results.csv", csv::text(self)?), ("results.json", json::text(self)?)];
+        let write = |(name, text): (&str, String)| {
+            let path = folder.join(name);
+            fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+            Ok(path)
+        };
+        files.into_iter().map(write).collect()
+    }
+
+    /// What is shown on a terminal: a table per experiment and input, what failed, what was left out, and advice.
+    pub fn text(&self) -> String {
+        tables::text(self)
+    }
+
+    /// Findings without a result: methods that were wrong or could not be run.
+    pub fn failures(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.wrong.is_some()).count()
+    }
+
     /// What was found by this experiment on this input (`""` where it needs none), in the order of its table.
     pub fn found<'r>(&'r self, experiment: &'r str, data: &'r str) -> impl Iterator<Item = &'r Finding> {
         self.findings.iter().filter(move |finding| finding.experiment == experiment && finding.data == data)
@@ -77,5 +142,18 @@ impl Report {
     /// The advice of this experiment.
     pub fn advice_of(&self, experiment: &str) -> &[String] {
         self.advice.iter().find(|(name, _)| name == experiment).map_or(&[], |(_, sentences)| sentences)
+    }
+}
+
+impl ExperimentSummary {
+    /// Of this experiment.
+    fn of(experiment: &dyn Experiment) -> Self {
+        Self {
+            name: experiment.name(),
+            title: experiment.title(),
+            reproduces: experiment.reproduces(),
+            needs: experiment.needs(),
+            columns: experiment.columns(),
+        }
     }
 }
