@@ -1,4 +1,4 @@
-//! Tells the program which commit it is built from, where there is one to tell.
+//! Tells the program its version, with the commit it is built from where there is one to tell.
 
 use std::process::Command;
 
@@ -8,8 +8,10 @@ fn main() {
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo::rerun-if-changed={log}");
     }
-    if let Some(commit) = git(&["describe", "--always", "--dirty=, changed", "--abbrev=12", "--exclude=*"]) {
-        println!("cargo::rustc-env=SILT_LAB_COMMIT={commit}");
+    let version = env!("CARGO_PKG_VERSION");
+    match git(&["describe", "--always", "--dirty=, changed", "--abbrev=12", "--exclude=*"]) {
+        Some(commit) => println!("cargo::rustc-env=SILT_LAB_VERSION={version} ({commit})"),
+        None => println!("cargo::rustc-env=SILT_LAB_VERSION={version}"),
     }
 }
 

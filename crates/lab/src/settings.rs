@@ -152,6 +152,8 @@ mod tests {
     use super::*;
     use crate::run::fake::Fake;
 
+    type Change<'c> = &'c dyn Fn(&mut Settings);
+
     fn checked(change: impl FnOnce(&mut Settings)) -> Result<()> {
         let mut settings = Settings::default();
         change(&mut settings);
@@ -182,7 +184,7 @@ mod tests {
     fn unknown_names_are_refused_and_the_known_ones_named() {
         checked(|settings| settings.experiments = vec!["fake-count".into()]).unwrap();
         checked(|settings| settings.methods = vec!["LEFT".into()]).unwrap();
-        let refused: [(&dyn Fn(&mut Settings), &str); 6] = [
+        let refused: [(Change, &str); 6] = [
             (&|settings| settings.experiments = vec!["fake-cuont".into()], "fake-count"),
             (&|settings| settings.experiments = vec!["store".into()], "no experiments for store"),
             (&|settings| settings.methods = vec!["top".into()], "left, right"),

@@ -65,18 +65,24 @@ mod tests {
         assert_eq!(lines.len(), report.findings.iter().map(rounds).sum::<usize>());
         let at = |name: &str| columns.iter().position(|column| column == name).unwrap();
         for finding in report.findings.iter().filter(|finding| finding.wrong.is_none()) {
-            let (_, seconds) = &finding.values[0];
-            for (round, seconds) in seconds.iter().enumerate() {
-                let is_it = |line: &&csv::StringRecord| {
-                    line[0] == finding.experiment
-                        && line[at("data")] == finding.data
-                        && line[at("round")] == (round + 1).to_string()
-                        && line[at("method")] == finding.parameter("method")
-                        && line[at("version")] == finding.parameter("version")
-                };
-                let line = lines.iter().find(is_it).unwrap();
-                assert_eq!(line[at("seconds")].parse::<f64>().unwrap().to_bits(), seconds.to_bits());
-                assert_eq!((&line[at("program")], &line[at("machine")]), ("1 (abc)", "processor: fast; memory: much"));
+            for (measure, values) in &finding.values {
+                for (round, value) in values.iter().enumerate() {
+                    let is_it = |line: &&csv::StringRecord| {
+                        let same = |name: &str| line[at(name)] == finding.parameter(name);
+                        let is_round = line[at("round")] == (round + 1).to_string();
+                        line[0] == finding.experiment
+                            && line[1] == finding.data
+                            && is_round
+                            && same("method")
+                            && same("version")
+                    };
+                    let line = lines.iter().find(is_it).unwrap();
+                    assert_eq!(line[at(measure)].parse::<f64>().unwrap().to_bits(), value.to_bits());
+                    assert_eq!(
+                        (&line[at("program")], &line[at("machine")]),
+                        ("1 (abc)", "processor: fast; memory: much")
+                    );
+                }
             }
         }
         assert!(lines.iter().any(|line| line[at("wrong")] == *"a foot, \"really\"" && line[at("seconds")].is_empty()));

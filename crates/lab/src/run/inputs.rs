@@ -45,6 +45,9 @@ pub const CORPORA: [NamedCorpus; 4] = [
     },
 ];
 
+/// Those that are taken where the user names no data.
+pub const DEFAULT_CORPORA: [&str; 1] = ["openssl"];
+
 /// The data that these settings ask for, made or fetched where it is not there yet, and described.
 ///
 /// # Errors
@@ -106,7 +109,7 @@ fn keep_little(corpus: &mut Corpus) -> Result<()> {
         total += tree::bytes(&corpus.versions[number])?;
         if total > QUICK_BYTES && number >= 2 {
             corpus.versions.truncate(number);
-            corpus.description += &format!(", the first {number}");
+            corpus.description = format!("{}, the first {number}", corpus.description);
             break;
         }
     }
@@ -128,25 +131,25 @@ mod tests {
         (folder, data)
     }
 
-    fn found(settings: Settings) -> Vec<InputSummary> {
+    fn found(settings: &Settings) -> Vec<InputSummary> {
         let corpora = Corpora::at("nowhere".into());
-        inputs(&settings, &corpora).unwrap().into_iter().map(|(_, summary)| summary).collect()
+        inputs(settings, &corpora).unwrap().into_iter().map(|(_, summary)| summary).collect()
     }
 
     #[test]
     fn a_folder_is_one_version_or_one_of_each_entry() {
         let (_guard, data) = folder();
-        let one = found(Settings { data: vec![data.clone(), data.join("2")], ..Settings::default() });
+        let one = found(&Settings { data: vec![data.clone(), data.join("2")], ..Settings::default() });
         assert_eq!((one[0].name.as_str(), one[0].versions, one[0].bytes), ("data", 1, 15));
         assert_eq!((one[1].name.as_str(), one[1].versions, one[1].bytes), ("2", 1, 5));
-        let each = found(Settings { data: vec![data], versions: true, ..Settings::default() });
+        let each = found(&Settings { data: vec![data], versions: true, ..Settings::default() });
         assert_eq!((each[0].versions, each[0].bytes), (3, 15));
     }
 
     #[test]
     fn names_are_told_apart() {
         let (_guard, data) = folder();
-        let twice = found(Settings { data: vec![data.clone(), data], ..Settings::default() });
+        let twice = found(&Settings { data: vec![data.clone(), data], ..Settings::default() });
         assert_eq!((twice[0].name.as_str(), twice[1].name.as_str()), ("data", "data-2"));
     }
 

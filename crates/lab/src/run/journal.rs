@@ -38,7 +38,7 @@ pub struct Header {
 impl Header {
     /// That of a run that begins now.
     pub fn new(settings: Settings, machine: Vec<String>, day: String, inputs: Vec<InputSummary>) -> Self {
-        Self { format: FORMAT, version: super::version(), day, machine, settings, inputs }
+        Self { format: FORMAT, version: super::VERSION.to_owned(), day, machine, settings, inputs }
     }
 
     /// What differs from another, in words; empty if a run can go on.
@@ -305,6 +305,8 @@ impl Journal {
 mod tests {
     use super::*;
 
+    type Change<'c> = &'c dyn Fn(&mut Header);
+
     fn header() -> Header {
         Header::new(Settings::default(), vec!["processor: fast".into()], "2026-11-22".into(), Vec::new())
     }
@@ -358,7 +360,7 @@ mod tests {
         let mut other = header();
         other.day = "2027-01-01".into();
         drop(Journal::open(folder.path(), other.clone(), false).unwrap());
-        let changes: [(&dyn Fn(&mut Header), &str); 4] = [
+        let changes: [(Change, &str); 4] = [
             (&|header| header.settings.seed = 2, "setting seed: 1 before, 2 now"),
             (&|header| header.version = "9".into(), "program"),
             (&|header| header.machine[0] = "processor: slow".into(), "processor: slow now"),

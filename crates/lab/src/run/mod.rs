@@ -21,13 +21,10 @@ pub(crate) mod fake;
 mod tests;
 
 pub use findings::findings;
-pub use inputs::{CORPORA, NamedCorpus, inputs};
+pub use inputs::{CORPORA, DEFAULT_CORPORA, NamedCorpus, inputs};
 pub use journal::{Header, JOURNAL, Ran, Record, Recorded, Step, StepKey, Verdict};
 pub use plan::{Plan, PlannedStep};
 pub use runner::{Ending, Order, Watch, measure};
 
 /// Version of the program, and the commit it was built from where that is known.
-pub fn version() -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    option_env!("SILT_LAB_COMMIT").map_or_else(|| version.to_owned(), |commit| format!("{version} ({commit})"))
-}
+pub const VERSION: &str = env!("SILT_LAB_VERSION");
