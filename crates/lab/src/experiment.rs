@@ -161,7 +161,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// These versions, of which at most so many bytes are brought into memory, by whole versions.
+    /// These versions, of which at most so many bytes are brought into memory: whole versions, or a part of the first.
     pub fn new(corpus: Corpus, bytes_max: u64) -> Self {
         Self { corpus, bytes_max, data: OnceLock::new() }
     }
@@ -176,10 +176,15 @@ impl Input {
         &self.corpus
     }
 
+    /// What is not among the bytes in memory though it belongs to the versions, in words; nothing if they were never brought there.
+    pub fn left_out(&self) -> &str {
+        self.data.get().map_or("", |data| &data.left_out)
+    }
+
     /// The versions in memory, brought there on first use.
     ///
     /// # Errors
-    /// If they cannot be read, or the first alone is larger than what may be held.
+    /// If nothing of them can be read.
     pub fn data(&self) -> Result<&Data> {
         if let Some(data) = self.data.get() {
             return Ok(data);

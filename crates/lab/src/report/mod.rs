@@ -99,6 +99,12 @@ impl Report {
         advice.retain(|(_, sentences)| !sentences.is_empty());
         let steps: Vec<_> = plan.steps.iter().map(|step| recorded.step(&step.key)).collect();
         skipped.extend(steps.iter().flatten().filter_map(|step| step.skipped.clone()));
+        for input in &recorded.header.inputs {
+            let left_out = recorded.left_out(&input.name);
+            if !left_out.is_empty() {
+                skipped.push(format!("of {}, where it is measured in memory: {left_out}", input.name));
+            }
+        }
         let is_whole = steps.iter().all(|step| step.is_some_and(|step| step.is_done));
         let experiments = plan.experiments.into_iter().map(ExperimentSummary::of).collect();
         let run::Header { version, day, machine, settings, inputs, .. } = recorded.header;

@@ -8,8 +8,9 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// What a quick run takes of the user's data: as many of the first versions as make at most so many bytes, but two.
-const QUICK_BYTES: u64 = 128_000_000;
+/// What a quick run takes: of the user's data as many of the first versions as make at most so many bytes, but two; of all data
+/// so many into memory.
+pub(super) const QUICK_BYTES: u64 = 128_000_000;
 
 /// A corpus that the lab makes.
 #[derive(Clone, Copy, Debug)]
@@ -63,16 +64,22 @@ pub fn inputs(settings: &Settings, corpora: &Corpora) -> Result<Vec<(Corpus, Inp
             number += 1;
             corpus.name = format!("{name}-{number}");
         }
-        let summary = summary(&corpus)?;
+        let summary = summary(&corpus);
         inputs.push((corpus, summary));
     }
     Ok(inputs)
 }
 
-fn summary(corpus: &Corpus) -> Result<InputSummary> {
-    let bytes = corpus.versions.iter().map(|version| tree::bytes(version)).sum::<Result<u64>>()?;
+fn summary(corpus: &Corpus) -> InputSummary {
+    let bytes = corpus.versions.iter().map(|version| bytes(version)).sum();
     let (name, description) = (corpus.name.clone(), corpus.description.clone());
-    Ok(InputSummary { name, description, bytes, versions: corpus.versions.len() })
+    InputSummary { name, description, bytes, versions: corpus.versions.len() }
+}
+
+/// Bytes of a file, or of all files below a folder that can be looked at.
+fn bytes(version: &Path) -> u64 {
+    let files = if version.is_dir() { tree::readable_files(version).0 } else { vec![version.to_path_buf()] };
+    files.iter().filter_map(|file| fs::metadata(file).ok()).map(|status| status.len()).sum()
 }
 
 /// The corpus of this name.
@@ -97,23 +104,22 @@ fn given(path: &Path, settings: &Settings) -> Result<Corpus> {
         Corpus { name, description: format!("a {kind} given by the user"), versions: vec![whole] }
     };
     if settings.quick {
-        keep_little(&mut corpus)?;
+        keep_little(&mut corpus);
     }
     Ok(corpus)
 }
 
 /// Drops the last versions where all are too much for a quick run.
-fn keep_little(corpus: &mut Corpus) -> Result<()> {
-    let (all, mut total) = (corpus.versions.len(), 0);
-    for number in 0..all {
-        total += tree::bytes(&corpus.versions[number])?;
+fn keep_little(corpus: &mut Corpus) {
+    let mut total = 0;
+    for number in 0..corpus.versions.len() {
+        total += bytes(&corpus.versions[number]);
         if total > QUICK_BYTES && number >= 2 {
             corpus.versions.truncate(number);
             corpus.description = format!("{}, the first {number}", corpus.description);
             break;
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -95,6 +95,13 @@ pub enum Record {
         /// In words.
         reason: String,
     },
+    /// Of an input not all was measured where its bytes were.
+    LeftOut {
+        /// Its name.
+        data: String,
+        /// In words.
+        what: String,
+    },
     /// A step is done; none of its subjects could not be run.
     Done {
         /// Which.
@@ -170,12 +177,13 @@ pub struct Recorded {
     /// Its first line.
     pub header: Header,
     steps: BTreeMap<StepKey, Step>,
+    left_out: BTreeMap<String, String>,
 }
 
 impl Recorded {
     /// Nothing yet.
     pub(super) fn new(header: Header) -> Self {
-        Self { header, steps: BTreeMap::new() }
+        Self { header, steps: BTreeMap::new(), left_out: BTreeMap::new() }
     }
 
     /// What the journal in this folder holds; a torn last line is left out.
@@ -196,6 +204,11 @@ impl Recorded {
         self.steps.get(key)
     }
 
+    /// What was left out of this input, in words; empty if nothing.
+    pub fn left_out(&self, data: &str) -> &str {
+        self.left_out.get(data).map_or("", String::as_str)
+    }
+
     fn add(&mut self, record: Record) -> Result<()> {
         match record {
             Record::Header(_) => bail!("there is a second first line"),
@@ -204,6 +217,7 @@ impl Recorded {
                 step.broken = None;
                 step.runs.insert((ran.subject, ran.round), ran);
             }
+            Record::LeftOut { data, what } => drop(self.left_out.insert(data, what)),
             Record::Broken { step, reason } => self.steps.entry(step).or_default().broken = Some(reason),
             Record::Done { step, skipped } => {
                 let step = self.steps.entry(step).or_default();
@@ -322,15 +336,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(JOURNAL);
         let mut journal = Journal::open(folder.path(), header(), false).unwrap();
-        let after_header = fs::read(&path).unwrap();
+        let head = fs::read(&path).unwrap().len();
         journal.append(ran(0)).unwrap();
         let expected = journal.recorded().clone();
         drop(journal);
         let whole = fs::read(&path).unwrap();
         for length in 0..whole.len() {
+            let (recorded, kept) = parse(&whole[..length]).unwrap();
+            let (is_begun, expected) = (length >= head, if length >= head { head } else { 0 });
+            assert_eq!((recorded.is_some(), kept), (is_begun, expected), "{length}");
+        }
+        for length in [0, 1, head - 1, head, head + 1, whole.len() - 1] {
             fs::write(&path, &whole[..length]).unwrap();
             let mut journal = Journal::open(folder.path(), header(), false).unwrap();
-            assert_eq!(fs::read(&path).unwrap(), after_header, "{length}");
+            assert_eq!(fs::read(&path).unwrap(), whole[..head], "{length}");
             journal.append(ran(0)).unwrap();
             drop(journal);
             assert_eq!(fs::read(&path).unwrap(), whole, "{length}");

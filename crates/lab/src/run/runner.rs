@@ -1,5 +1,6 @@
 //! Rounds: subjects take turns, so that what changes while a run lasts (the clock of the processor, other programs) meets all of them.
 
+use super::inputs::QUICK_BYTES;
 use super::journal::{Header, Journal, Ran, Record, Recorded, Verdict};
 use super::plan::{Plan, PlannedStep};
 use crate::corpus::Corpus;
@@ -64,7 +65,8 @@ pub fn measure(all: &[Box<dyn Experiment>], order: Order, watch: &dyn Watch) -> 
     if plan.steps.is_empty() {
         bail!("there is nothing to measure");
     }
-    let bytes_max = (settings.memory_mib << 20) / MEMORY_PARTS;
+    let memory_bytes = settings.memory_mib.saturating_mul(1 << 20) / MEMORY_PARTS;
+    let bytes_max = if settings.quick { memory_bytes.min(QUICK_BYTES) } else { memory_bytes };
     let mut journal = Journal::open(folder, header, afresh)?;
     let mut loaded: Option<(Option<usize>, Input)> = None;
     for (number, step) in plan.steps.iter().enumerate() {
@@ -111,6 +113,11 @@ fn run_step(
             return Ok(Ending::Done);
         }
     };
+    let left_out = input.left_out();
+    if left_out != journal.recorded().left_out(input.name()) {
+        watch.says(&format!("{}: measured in memory, without {left_out}", input.name()));
+        journal.append(Record::LeftOut { data: input.name().to_owned(), what: left_out.to_owned() })?;
+    }
     let (mut subjects, others) = chosen(subjects, settings);
     let skipped = subjects.is_empty().then(|| {
         let there: Vec<&str> = others.iter().map(String::as_str).collect();
