@@ -16,6 +16,21 @@ use std::sync::OnceLock;
 /// Names and values, in the order in which they are shown. What distinguishes rows is text or whole numbers, what is measured are numbers.
 pub type Row = Map<String, Value>;
 
+/// A value of a row as text.
+pub fn value_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A row in words: `method ae, expected_bytes 8192`.
+pub fn row_text(row: &Row) -> String {
+    let words = row.iter().map(|(name, value)| format!("{name} {}", value_text(value)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// Something of the papers, measured.
 pub trait Experiment: Sync {
     /// Its name on the command line and in files: lower case, `command-what`, as `chunk-throughput`.
@@ -144,11 +159,7 @@ impl Finding {
 
     /// A parameter as text; empty if there is none.
     pub fn parameter(&self, name: &str) -> String {
-        match self.parameters.get(name) {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-        }
+        self.parameters.get(name).map(value_text).unwrap_or_default()
     }
 }
 

@@ -7,13 +7,10 @@ use anyhow::{Context, Result, anyhow};
 use siltstone_lab::corpus::Corpora;
 use siltstone_lab::experiments;
 use siltstone_lab::machine;
-use siltstone_lab::run::{self, CORPORA, DEFAULT_CORPORA, Ending, Header, Order};
+use siltstone_lab::run::{self, CORPORA, DEFAULT_CORPORA, Ending, Header, Order, SETTINGS_FILE};
 use siltstone_lab::settings::Settings;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// In the folder of a run.
-const SETTINGS_FILE: &str = "run.toml";
 
 /// The experiments of these commands, of all for none.
 pub(super) fn command(commands: &[&str], wanted: &Measure) -> Result<(), Failure> {
@@ -46,7 +43,6 @@ fn measure(settings: &Settings, places: &Places) -> Result<(), Failure> {
         interrupt::measuring();
         run::measure(&all, Order { header, corpora, folder: &folder, afresh: places.fresh }, &progress)?
     };
-    settings.write(&folder.join(SETTINGS_FILE))?;
     match ending {
         Ending::Done => super::report(&folder),
         Ending::Interrupted => Err(Failure::Interrupted(how_to_go_on(&folder, places))),

@@ -49,7 +49,7 @@ pub(crate) fn main() -> ExitCode {
         Failure::Usage(error) => told(format_args!("error: {error:#}"), EXIT_USAGE),
         Failure::Interrupted(hint) => told(format_args!("interrupted; {hint}"), EXIT_INTERRUPTED),
         Failure::Methods(count) => {
-            told(format_args!("error: {count} results are missing: marked WRONG above"), EXIT_FAILED)
+            told(format_args!("error: without result, and marked WRONG above: {count}"), EXIT_FAILED)
         }
     };
     ExitCode::from(status)

@@ -2,7 +2,7 @@
 
 use super::interrupt;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use siltstone_lab::experiment::Row;
+use siltstone_lab::experiment::{Row, row_text};
 use siltstone_lab::run::{PlannedStep, Watch};
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
@@ -72,9 +72,7 @@ impl Watch for Progress {
         if let Some(bars) = &self.bars {
             bars.runs.set_length(of);
             bars.runs.set_position(done);
-            let values =
-                parameters.values().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-            bars.runs.set_message(values.collect::<Vec<_>>().join(" "));
+            bars.runs.set_message(row_text(parameters));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a terminal shows.
 
 use super::{ExperimentSummary, Report};
-use crate::experiment::Finding;
+use crate::experiment::{Finding, row_text};
 use crate::statistics::Spread;
 use crate::table::{self, Table};
 use std::fmt::Write as _;
@@ -16,8 +16,10 @@ pub(super) fn text(report: &Report) -> String {
     for line in &report.machine {
         let _ = writeln!(text, "{line}");
     }
-    if !report.inputs.is_empty() {
-        let _ = write!(text, "\n{}", inputs(report));
+    for input in &report.inputs {
+        let versions = if input.versions == 1 { "one version".into() } else { format!("{} versions", input.versions) };
+        let _ =
+            writeln!(text, "data: {}: {}; {} in {versions}", input.name, input.description, table::bytes(input.bytes));
     }
     for experiment in &report.experiments {
         let mut inputs: Vec<&str> = report.inputs.iter().map(|input| input.name.as_str()).collect();
@@ -41,16 +43,6 @@ pub(super) fn text(report: &Report) -> String {
     text
 }
 
-fn inputs(report: &Report) -> Table {
-    let mut table = Table::new(["data", "bytes", "versions", "what it is"]);
-    for input in &report.inputs {
-        let cells =
-            [input.name.clone(), table::bytes(input.bytes), input.versions.to_string(), input.description.clone()];
-        table.row(cells.into());
-    }
-    table
-}
-
 fn section(text: &mut String, experiment: &ExperimentSummary, data: &str, found: &[&Finding]) {
     let on = if data.is_empty() { String::new() } else { format!(" on {data}") };
     let _ = write!(text, "\n## {}{on}\n{}", experiment.name, experiment.title);
@@ -64,7 +56,8 @@ fn section(text: &mut String, experiment: &ExperimentSummary, data: &str, found:
     }
     for finding in found {
         if let Some(reason) = &finding.wrong {
-            let _ = writeln!(text, "WRONG, so no result: {}: {reason}", parameters(finding));
+            let which = if finding.parameters.is_empty() { "all of it".into() } else { row_text(&finding.parameters) };
+            let _ = writeln!(text, "WRONG, so no result: {which}: {reason}");
         }
     }
 }
@@ -109,14 +102,6 @@ fn number(value: f64) -> String {
     }
     let places = [1000.0, 100.0, 10.0, 1.0, 0.1, 0.01].iter().position(|bound| value.abs() >= *bound).unwrap_or(6);
     format!("{value:.places$}")
-}
-
-fn parameters(finding: &Finding) -> String {
-    if finding.parameters.is_empty() {
-        return "all of it".into();
-    }
-    let one = |(name, _): (&String, _)| format!("{name} {}", finding.parameter(name));
-    finding.parameters.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

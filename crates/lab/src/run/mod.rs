@@ -24,7 +24,7 @@ pub use findings::findings;
 pub use inputs::{CORPORA, DEFAULT_CORPORA, NamedCorpus, inputs};
 pub use journal::{Header, JOURNAL, Ran, Record, Recorded, Step, StepKey, Verdict};
 pub use plan::{Plan, PlannedStep};
-pub use runner::{Ending, Order, Watch, measure};
+pub use runner::{Ending, Order, SETTINGS_FILE, Watch, measure};
 
 /// Version of the program, and the commit it was built from where that is known.
 pub const VERSION: &str = env!("SILT_LAB_VERSION");

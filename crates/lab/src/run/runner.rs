@@ -4,7 +4,7 @@ use super::inputs::QUICK_BYTES;
 use super::journal::{Header, Journal, Ran, Record, Recorded, Verdict};
 use super::plan::{Plan, PlannedStep};
 use crate::corpus::Corpus;
-use crate::experiment::{Experiment, Input, Row, Subject};
+use crate::experiment::{Experiment, Input, Row, Subject, row_text};
 use crate::settings::Settings;
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -13,6 +13,9 @@ use std::path::Path;
 
 /// Of the memory that may be used, data takes one part in so many; the rest is what methods work with: cuts, fingerprints, compressed copies.
 const MEMORY_PARTS: u64 = 2;
+
+/// The settings, in the folder of a run.
+pub const SETTINGS_FILE: &str = "run.toml";
 
 /// Who looks on, and may ask to stop.
 pub trait Watch {
@@ -68,6 +71,7 @@ pub fn measure(all: &[Box<dyn Experiment>], order: Order, watch: &dyn Watch) -> 
     let memory_bytes = settings.memory_mib.saturating_mul(1 << 20) / MEMORY_PARTS;
     let bytes_max = if settings.quick { memory_bytes.min(QUICK_BYTES) } else { memory_bytes };
     let mut journal = Journal::open(folder, header, afresh)?;
+    settings.write(&folder.join(SETTINGS_FILE))?;
     let mut loaded: Option<(Option<usize>, Input)> = None;
     for (number, step) in plan.steps.iter().enumerate() {
         if journal.recorded().step(&step.key).is_some_and(|known| known.is_done) {
@@ -115,7 +119,7 @@ fn run_step(
     };
     let left_out = input.left_out();
     if left_out != journal.recorded().left_out(input.name()) {
-        watch.says(&format!("{}: measured in memory, without {left_out}", input.name()));
+        watch.says(&format!("{} is measured in memory without {left_out}", input.name()));
         journal.append(Record::LeftOut { data: input.name().to_owned(), what: left_out.to_owned() })?;
     }
     let (mut subjects, others) = chosen(subjects, settings);
@@ -182,7 +186,7 @@ impl Turns<'_, '_> {
         Ok(())
     }
 
-    /// Runs what is still to be run. Whether none failed, or nothing if it was interrupted.
+    /// Runs what is still to be run. Whether all could be, or nothing if it was interrupted.
     fn run(
         &self,
         subjects: &mut [Box<dyn Subject + '_>],
@@ -192,41 +196,45 @@ impl Turns<'_, '_> {
         let count = subjects.len();
         let mut is_out = vec![false; count];
         let mut is_complete = true;
-        let of = self.rounds * count as u64;
-        for round in 0..self.rounds {
-            for place in 0..count {
-                let subject = if round % 2 == 0 { place } else { count - 1 - place };
-                let known = journal.recorded().step(&self.step.key).and_then(|step| step.runs.get(&(subject, round)));
-                match known.map(|ran| &ran.verdict) {
-                    _ if is_out[subject] => continue,
-                    Some(Verdict::Right(_)) => continue,
-                    Some(Verdict::Wrong(_)) => {
-                        is_out[subject] = true;
-                        continue;
-                    }
-                    None | Some(Verdict::Failed(_)) => {}
-                }
-                if watch.is_interrupted() {
-                    return Ok(None);
-                }
-                let parameters = &self.parameters[subject];
-                watch.turns(round * count as u64 + place as u64, of, parameters);
-                let verdict = Verdict::from(subjects[subject].run());
-                let reason = match &verdict {
-                    Verdict::Right(_) => None,
-                    Verdict::Wrong(reason) => Some(format!("its result is wrong: {reason}")),
-                    Verdict::Failed(reason) => Some(format!("could not be run: {reason}")),
-                };
-                if let Some(reason) = reason {
-                    // Further rounds would come to the same.
+        for turn in 0..self.rounds * count as u64 {
+            let (round, subject) = self.at(turn);
+            match self.known(journal.recorded(), subject, round) {
+                _ if is_out[subject] => continue,
+                Some(Verdict::Right(_)) => continue,
+                Some(Verdict::Wrong(_)) => {
                     is_out[subject] = true;
-                    is_complete &= !matches!(verdict, Verdict::Failed(_));
-                    watch.says(&format!("{}: {}: {reason}", told(self.step), Value::Object(parameters.clone())));
+                    continue;
                 }
-                let (step, parameters) = (self.step.key.clone(), parameters.clone());
-                journal.append(Record::Ran(Ran { step, subject, round, parameters, verdict }))?;
+                None | Some(Verdict::Failed(_)) => {}
             }
+            if watch.is_interrupted() {
+                return Ok(None);
+            }
+            let parameters = &self.parameters[subject];
+            watch.turns(turn, self.rounds * count as u64, parameters);
+            let verdict = Verdict::from(subjects[subject].run());
+            // Further rounds of what went wrong would come to the same.
+            is_out[subject] = !matches!(verdict, Verdict::Right(_));
+            is_complete &= !matches!(verdict, Verdict::Failed(_));
+            if let Verdict::Wrong(reason) | Verdict::Failed(reason) = &verdict {
+                watch.says(&format!("{}: {}: {reason}", told(self.step), row_text(parameters)));
+            }
+            let (step, parameters) = (self.step.key.clone(), parameters.clone());
+            journal.append(Record::Ran(Ran { step, subject, round, parameters, verdict }))?;
         }
         Ok(Some(is_complete))
+    }
+
+    /// Round and subject of a turn: every other round goes backwards.
+    fn at(&self, turn: u64) -> (u64, usize) {
+        let count = self.parameters.len();
+        let (round, place) = (turn / count as u64, turn % count as u64);
+        let place = usize::try_from(place).expect("it is below a usize");
+        (round, if round.is_multiple_of(2) { place } else { count - 1 - place })
+    }
+
+    fn known<'r>(&self, recorded: &'r Recorded, subject: usize, round: u64) -> Option<&'r Verdict> {
+        let runs = &recorded.step(&self.step.key)?.runs;
+        runs.get(&(subject, round)).map(|ran| &ran.verdict)
     }
 }
