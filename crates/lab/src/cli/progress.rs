@@ -4,6 +4,7 @@ use super::interrupt;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use siltstone_lab::experiment::{Row, row_text};
 use siltstone_lab::run::{PlannedStep, Watch};
+use std::cell::Cell;
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
@@ -14,21 +15,26 @@ pub(super) struct Progress {
 
 struct Bars {
     both: MultiProgress,
-    /// Experiments, each on each input.
-    steps: ProgressBar,
+    /// All of it, in parts of a step: experiments, each on each input.
+    whole: ProgressBar,
     /// Runs of the present one.
     runs: ProgressBar,
+    /// How many steps came before the present one.
+    step: Cell<u64>,
 }
+
+/// Parts of a step on the bar of all steps.
+const STEP_PARTS: u64 = 1000;
 
 impl Progress {
     pub(super) fn begin() -> Self {
         let bars = stderr().is_terminal().then(|| {
             let both = MultiProgress::new();
-            let steps = both.add(bar("{pos:>4} of {len} experiments {wide_bar} {elapsed} gone, {eta:>4} to go"));
-            let runs = both.add(bar("{pos:>4} of {len} runs {bar:20} {eta:>4} to go: {wide_msg}"));
+            let whole = both.add(bar("{msg} {wide_bar} {elapsed} gone, {eta} to go"));
+            let runs = both.add(bar("run {pos} of {len} {bar:20} {eta} to go: {wide_msg}"));
             // So that time is seen to go by within a long run.
-            steps.enable_steady_tick(Duration::from_secs(1));
-            Bars { both, steps, runs }
+            whole.enable_steady_tick(Duration::from_secs(1));
+            Bars { both, whole, runs, step: Cell::new(0) }
         });
         Self { bars }
     }
@@ -43,7 +49,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bars) = &self.bars {
             bars.runs.finish_and_clear();
-            bars.steps.finish_and_clear();
+            bars.whole.finish_and_clear();
         }
     }
 }
@@ -58,11 +64,18 @@ impl Watch for Progress {
         let name = format!("{}{on}", step.key.experiment);
         match &self.bars {
             Some(bars) => {
-                bars.steps.set_length(of as u64);
-                bars.steps.set_position(number as u64);
+                let is_first = bars.whole.length() == Some(0);
+                bars.step.set(number as u64);
+                bars.whole.set_length(of as u64 * STEP_PARTS);
+                bars.whole.set_position(bars.step.get() * STEP_PARTS);
+                bars.whole.set_message(format!("{} of {of}: {name}", number + 1));
+                if is_first {
+                    // What an earlier run did is not this one's speed.
+                    bars.whole.reset_eta();
+                }
                 bars.runs.reset();
                 bars.runs.set_length(0);
-                bars.runs.set_message(name);
+                bars.runs.set_message("preparing");
             }
             None => eprintln!("{} of {of}: {name}", number + 1),
         }
@@ -72,6 +85,7 @@ impl Watch for Progress {
         if let Some(bars) = &self.bars {
             bars.runs.set_length(of);
             bars.runs.set_position(done);
+            bars.whole.set_position(bars.step.get() * STEP_PARTS + done * STEP_PARTS / of.max(1));
             bars.runs.set_message(row_text(parameters));
         }
     }
