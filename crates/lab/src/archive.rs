@@ -26,6 +26,53 @@ pub fn append(archive: &mut Vec<u8>, root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// What became of data that nobody prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Taken {
+    /// Files and folders that could not be read; they are left out.
+    pub unreadable: usize,
+    /// Whether something was left out for its size.
+    pub is_part: bool,
+}
+
+/// Appends the archive of a folder as it is found: of its first files where all would be more than so many bytes, of the last of them a
+/// part, and without what cannot be read.
+pub fn append_found(archive: &mut Vec<u8>, root: &Path, bytes_max: u64) -> Result<Taken> {
+    let begin = archive.len();
+    let (files, unreadable) = tree::readable_files(root);
+    let mut taken = Taken { unreadable, is_part: false };
+    for path in files {
+        let held = (archive.len() - begin) as u64;
+        if taken.is_part || held >= bytes_max {
+            taken.is_part = true;
+            break;
+        }
+        let name = Path::new(".").join(path.strip_prefix(root)?);
+        let at = archive.len();
+        archive.resize(at + BLOCK_BYTES, 0);
+        let Ok(is_part) = append_first(archive, &path, bytes_max - held) else {
+            archive.truncate(at);
+            taken.unreadable += 1;
+            continue;
+        };
+        taken.is_part = is_part;
+        let file_bytes = (archive.len() - at - BLOCK_BYTES) as u64;
+        archive[at..at + BLOCK_BYTES].copy_from_slice(&header(name.as_os_str().as_encoded_bytes(), file_bytes));
+        pad(archive, begin, BLOCK_BYTES);
+    }
+    archive.resize(archive.len() + 2 * BLOCK_BYTES, 0);
+    pad(archive, begin, RECORD_BYTES);
+    Ok(taken)
+}
+
+/// Appends the first bytes of a file, at most so many; says whether there are more.
+pub fn append_first(into: &mut Vec<u8>, path: &Path, bytes_max: u64) -> Result<bool> {
+    let mut file = File::open(path).with_context(|| format!("{} cannot be opened", path.display()))?;
+    let read = file.by_ref().take(bytes_max).read_to_end(into);
+    read.with_context(|| format!("{} cannot be read", path.display()))?;
+    Ok(file.read(&mut [0]).is_ok_and(|more| more > 0))
+}
+
 /// Appends the bytes of a file.
 pub fn append_file(into: &mut Vec<u8>, path: &Path) -> Result<()> {
     let mut file = File::open(path).with_context(|| format!("{} cannot be opened", path.display()))?;
@@ -73,6 +120,9 @@ mod tests {
         fs::write(root.join("a/one"), "one").unwrap();
         let mut ours = Vec::new();
         append(&mut ours, &root).unwrap();
+        let mut found = Vec::new();
+        assert_eq!(append_found(&mut found, &root, 1 << 20).unwrap(), Taken::default());
+        assert!(found == ours);
         assert_eq!(ours.len() % RECORD_BYTES, 0);
         let kept = folder.path().join("ours.tar");
         fs::write(&kept, &ours).unwrap();
@@ -83,5 +133,21 @@ mod tests {
         tar.arg("-cf").arg(&theirs).arg("-C").arg(&root).args(["--format=ustar", "--mtime=@0", "--mode=644"]);
         program::quietly(tar.args(["--owner=0", "--group=0", "--numeric-owner", "./a/b/two", "./a/one"])).unwrap();
         assert!(fs::read(theirs).unwrap() == ours);
+    }
+    #[test]
+    fn what_is_too_much_or_unreadable_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["1", "2", "3"] {
+            fs::write(folder.path().join(name), vec![7; 10_000]).unwrap();
+        }
+        let bytes_max = 15_000;
+        let mut found = Vec::new();
+        assert!(append_found(&mut found, folder.path(), bytes_max).unwrap().is_part);
+        let kept: u64 = found.iter().map(|byte| u64::from(*byte == 7)).sum();
+        assert!((13_000..15_000).contains(&kept), "{kept}");
+        assert_eq!(found.len() % RECORD_BYTES, 0);
+        assert!(!append_first(&mut found, &folder.path().join("1"), 10_000).unwrap());
+        assert!(append_first(&mut found, &folder.path().join("1"), 9_999).unwrap());
+        assert_eq!(append_found(&mut found, &folder.path().join("gone"), bytes_max).unwrap().unreadable, 1);
     }
 }

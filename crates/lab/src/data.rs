@@ -4,10 +4,10 @@ use crate::archive;
 use crate::corpus::content::Content;
 use crate::corpus::{self, Amount, Corpora, Corpus};
 use crate::deterministic::Sequence;
-use crate::{table, tree};
+use crate::table;
 use anyhow::{Result, bail};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Of a data set; what lies beyond is left out, by whole versions.
 const BYTES_MAX: u64 = 1_600_000_000;
@@ -23,37 +23,63 @@ pub struct Data {
     pub bytes: Vec<u8>,
     /// Where each version ends; the last with the bytes.
     pub ends: Vec<usize>,
+    /// What is not in the bytes though it belongs there, in words; empty if nothing.
+    pub left_out: String,
 }
 
 impl Data {
     /// A single version.
     pub fn single(name: &str, description: String, bytes: Vec<u8>) -> Self {
         let ends = vec![bytes.len()];
-        Self { name: name.into(), description, bytes, ends }
+        Self { name: name.into(), description, bytes, ends, left_out: String::new() }
     }
 
-    /// The versions of a corpus, as many of the first as make at most so many bytes.
+    /// The versions of a corpus, as many of the first as make at most so many bytes; of the first alone a part, if it is larger. What
+    /// cannot be read is left out. The description says so.
     ///
     /// # Errors
-    /// If they cannot be read, or the first alone is larger.
+    /// If nothing can be read.
     pub fn of(corpus: &Corpus, bytes_max: u64) -> Result<Self> {
-        let taken = fitting(&corpus.versions, bytes_max)?;
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-        for version in taken {
+        let (mut unreadable, mut is_part) = (0, false);
+        for version in &corpus.versions {
+            let begin = bytes.len();
+            let room = bytes_max.saturating_sub(begin as u64);
             if version.is_dir() {
-                archive::append(&mut bytes, version)?;
+                let taken = archive::append_found(&mut bytes, version, room)?;
+                unreadable += taken.unreadable;
+                is_part = taken.is_part;
             } else {
-                archive::append_file(&mut bytes, version)?;
+                is_part = archive::append_first(&mut bytes, version, room)?;
+            }
+            if is_part && begin > 0 {
+                bytes.truncate(begin);
+                is_part = false;
+                break;
             }
             ends.push(bytes.len());
+            if is_part {
+                break;
+            }
         }
         if bytes.is_empty() {
             bail!("{} holds no bytes", corpus.name);
         }
-        let (count, all) = (taken.len(), corpus.versions.len());
-        let left_out = if count < all { format!(", the first {count} of {all}") } else { String::new() };
-        let description = format!("{}{left_out}; {}", corpus.description, table::bytes(bytes.len() as u64));
-        Ok(Data { name: corpus.name.clone(), description, bytes, ends })
+        let (count, all) = (ends.len(), corpus.versions.len());
+        let mut left_out = Vec::new();
+        if count < all {
+            left_out.push(format!("all but the first {count} of {all}"));
+        }
+        if is_part {
+            left_out.push(format!("what lies beyond {}", table::bytes(bytes_max)));
+        }
+        if unreadable > 0 {
+            left_out.push(format!("{unreadable} entries that cannot be read"));
+        }
+        let left_out = left_out.join(" and ");
+        let without = if left_out.is_empty() { String::new() } else { format!(", without {left_out}") };
+        let description = format!("{}{without}; {}", corpus.description, table::bytes(bytes.len() as u64));
+        Ok(Data { name: corpus.name.clone(), description, bytes, ends, left_out })
     }
 
     /// Where each version lies in the bytes.
@@ -134,21 +160,6 @@ impl Source {
     }
 }
 
-/// As many of the first versions as fit into memory.
-fn fitting(versions: &[PathBuf], bytes_max: u64) -> Result<&[PathBuf]> {
-    let mut total = 0;
-    for (count, version) in versions.iter().enumerate() {
-        total += tree::bytes(version)?;
-        if total > bytes_max {
-            if count == 0 {
-                bail!("{} is larger than {}", version.display(), table::bytes(bytes_max));
-            }
-            return Ok(&versions[..count]);
-        }
-    }
-    Ok(versions)
-}
-
 /// Bytes without any pattern.
 pub fn random(seed: u64, count: usize) -> Vec<u8> {
     Content::Packed.bytes(Sequence::new(seed), count)
@@ -179,5 +190,22 @@ mod tests {
         assert_eq!(data.bytes, b"onetwo");
         assert_eq!(data.ranges(), [0..3, 3..6]);
         assert_eq!(Source::given(&folder.path().join("2")).unwrap().load().unwrap().bytes, b"two");
+    }
+
+    #[test]
+    fn what_is_beyond_the_bound_is_left_out_and_told() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("1"), "one").unwrap();
+        fs::write(folder.path().join("2"), "two").unwrap();
+        let corpus = corpus::given(folder.path()).unwrap();
+        let of = |bytes_max| {
+            let data = Data::of(&corpus, bytes_max).unwrap();
+            (String::from_utf8(data.bytes).unwrap(), data.ends, data.description)
+        };
+        let description = "2 versions given by the user";
+        assert_eq!(of(6), ("onetwo".into(), vec![3, 6], format!("{description}; 6 B")));
+        assert_eq!(of(5), ("one".into(), vec![3], format!("{description}, without all but the first 1 of 2; 3 B")));
+        let first = "without all but the first 1 of 2 and what lies beyond 2 B";
+        assert_eq!(of(2), ("on".into(), vec![2], format!("{description}, {first}; 2 B")));
     }
 }

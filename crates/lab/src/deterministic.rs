@@ -1,6 +1,8 @@
 //! Random numbers that are the same on every machine and in every run: `SplitMix64` (Steele, Lea, Flood, OOPSLA'14, Figure 18).
 //! Test data and test schedules come from it, never from the system, so that a failure can be run again from its seed.
 
+#![allow(clippy::should_implement_trait, reason = "a sequence has no end, so its next number is no option")]
+
 /// A sequence of numbers fixed by its seed.
 #[derive(Clone, Debug)]
 pub struct Sequence(u64);
@@ -31,6 +33,9 @@ impl Sequence {
     }
 
     /// Like [`Self::below`], for an index.
+    ///
+    /// # Panics
+    /// If `bound` is 0.
     pub fn index(&mut self, bound: usize) -> usize {
         usize::try_from(self.below(bound as u64)).expect("it is below a usize")
     }

@@ -16,6 +16,21 @@ use std::sync::OnceLock;
 /// Names and values, in the order in which they are shown. What distinguishes rows is text or whole numbers, what is measured are numbers.
 pub type Row = Map<String, Value>;
 
+/// A value of a row as text.
+pub fn value_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A row in words: `method ae, expected_bytes 8192`.
+pub fn row_text(row: &Row) -> String {
+    let words = row.iter().map(|(name, value)| format!("{name} {}", value_text(value)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// Something of the papers, measured.
 pub trait Experiment: Sync {
     /// Its name on the command line and in files: lower case, `command-what`, as `chunk-throughput`.
@@ -29,6 +44,11 @@ pub trait Experiment: Sync {
 
     /// What it is measured on.
     fn needs(&self) -> Needs;
+
+    /// The values of its parameter `method`, by which subjects are chosen on the command line; empty if it does not tell.
+    fn methods(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
 
     /// How often every subject is run, where the user asked for `rounds`. What is the same each time is run once.
     fn rounds(&self, rounds: u64) -> u64 {
@@ -139,11 +159,7 @@ impl Finding {
 
     /// A parameter as text; empty if there is none.
     pub fn parameter(&self, name: &str) -> String {
-        match self.parameters.get(name) {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-        }
+        self.parameters.get(name).map(value_text).unwrap_or_default()
     }
 }
 
@@ -156,7 +172,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// These versions, of which at most so many bytes are brought into memory, by whole versions.
+    /// These versions, of which at most so many bytes are brought into memory: whole versions, or a part of the first.
     pub fn new(corpus: Corpus, bytes_max: u64) -> Self {
         Self { corpus, bytes_max, data: OnceLock::new() }
     }
@@ -171,10 +187,15 @@ impl Input {
         &self.corpus
     }
 
+    /// What is not among the bytes in memory though it belongs to the versions, in words; nothing if they were never brought there.
+    pub fn left_out(&self) -> &str {
+        self.data.get().map_or("", |data| &data.left_out)
+    }
+
     /// The versions in memory, brought there on first use.
     ///
     /// # Errors
-    /// If they cannot be read, or the first alone is larger than what may be held.
+    /// If nothing of them can be read.
     pub fn data(&self) -> Result<&Data> {
         if let Some(data) = self.data.get() {
             return Ok(data);

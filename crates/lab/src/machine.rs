@@ -22,6 +22,11 @@ pub fn today() -> String {
     said("date", &["-u", "+%F"])
 }
 
+/// Now, in universal time, as part of a name: `20261121-235959`.
+pub fn moment() -> String {
+    said("date", &["-u", "+%Y%m%d-%H%M%S"])
+}
+
 fn after_colon(file: &str, key: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(key));

@@ -1,5 +1,11 @@
 //! `silt-lab`: arguments in, tables and reports out.
 
-fn main() {
-    println!("{} experiments", siltstone_lab::experiments().len());
+#![allow(clippy::doc_markdown, reason = "the documentation of an option is its help text")]
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
 }

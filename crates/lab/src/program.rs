@@ -25,6 +25,7 @@ pub struct Cost {
 
 impl Cost {
     /// The cost of one program after another: times add up, the peak is the larger.
+    #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {
             wall: self.wall + next.wall,

@@ -14,7 +14,10 @@ impl Table {
         Self { rows: vec![columns.into_iter().map(Into::into).collect()] }
     }
 
-    /// Adds a row; it must have a cell for every column.
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If it has not a cell for every column.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.rows[0].len(), "a cell for every column");
         self.rows.push(cells);
@@ -48,11 +51,12 @@ impl fmt::Display for Table {
 }
 
 impl Table {
-    /// Whether all filled cells of a column begin with a digit: such columns stand to the right.
+    /// Whether all filled cells of a column are numbers: such columns stand to the right.
     fn is_numeric(&self, column: usize) -> bool {
         let mut cells =
             self.rows[1..].iter().map(|row| row[column].as_str()).filter(|cell| !cell.is_empty()).peekable();
-        cells.peek().is_some() && cells.all(|cell| cell.starts_with(|first: char| first.is_ascii_digit()))
+        cells.peek().is_some()
+            && cells.all(|cell| cell.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit()))
     }
 }
 

@@ -136,6 +136,28 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Paths of all regular files below `root`, sorted, that can be found, and how many folders and entries cannot be looked at.
+pub fn readable_files(root: &Path) -> (Vec<PathBuf>, usize) {
+    let (mut found, mut unreadable) = (Vec::new(), 0);
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let Ok(names) = names(&folder) else {
+            unreadable += 1;
+            continue;
+        };
+        for path in names.into_iter().map(|name| folder.join(name)) {
+            match fs::symlink_metadata(&path).map(|status| status.file_type()) {
+                Ok(form) if form.is_dir() => folders.push(path),
+                Ok(form) if form.is_file() => found.push(path),
+                Ok(_) => {}
+                Err(_) => unreadable += 1,
+            }
+        }
+    }
+    found.sort();
+    (found, unreadable)
+}
+
 /// Bytes of a file, or of all regular files below a folder (their lengths, not the blocks they take).
 pub fn bytes(root: &Path) -> Result<u64> {
     if root.is_file() {

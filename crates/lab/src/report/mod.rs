@@ -1,5 +1,165 @@
-//! Showing what was found.
+//! Showing what was found: one [`Report`], from which tables, files and the page are made.
 
+mod csv;
 mod figure;
+mod json;
+#[cfg(test)]
+mod sample;
+mod tables;
 
 pub use figure::{Axis, Bars, Figure, Line, Plot, Point, Scale};
+
+use crate::experiment::{Experiment, Finding, Needs};
+use crate::run::{self, Plan, Recorded};
+use crate::settings::Settings;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// All that a run has to show.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the run was made with.
+    pub settings: Settings,
+    /// Version of the program, and the commit it was built from where that is known: `0.1.0 (1a2b3c4)`.
+    pub version: String,
+    /// The day the run began, `2026-11-21`.
+    pub day: String,
+    /// The machine, as `machine::lines` has it: `processor: ...`.
+    pub machine: Vec<String>,
+    /// What was measured on, in the order of measuring.
+    pub inputs: Vec<InputSummary>,
+    /// What was measured, in the order of measuring.
+    pub experiments: Vec<ExperimentSummary>,
+    /// What came of it: grouped by experiment and then by input, each in the order above.
+    pub findings: Vec<Finding>,
+    /// The plots of each experiment that has some, by its name.
+    pub figures: Vec<(String, Vec<Figure>)>,
+    /// What follows for the user's data, sentences without Markdown, by the experiment's name.
+    pub advice: Vec<(String, Vec<String>)>,
+    /// What was left out, and why, a line each: experiments that need two versions, of data that has one.
+    pub skipped: Vec<String>,
+    /// Whether all that was asked for was measured; if not, the run was interrupted or failed.
+    pub is_whole: bool,
+}
+
+/// Some data, described.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct InputSummary {
+    /// Name, as in [`Finding::data`].
+    pub name: String,
+    /// What it is, in a sentence.
+    pub description: String,
+    /// Bytes of all its versions.
+    pub bytes: u64,
+    /// Number of versions.
+    pub versions: usize,
+}
+
+/// An experiment, described.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExperimentSummary {
+    /// Name, as in [`Finding::experiment`].
+    pub name: &'static str,
+    /// What it asks, without a full stop.
+    pub title: &'static str,
+    /// Tables and figures of papers that it repeats.
+    pub reproduces: &'static [&'static str],
+    /// What it is measured on.
+    pub needs: Needs,
+    /// Columns of its table: parameters, then measures.
+    pub columns: &'static [&'static str],
+}
+
+impl Report {
+    /// That of the run in this folder, measured by these experiments.
+    ///
+    /// # Errors
+    /// If there is no run, or its journal is damaged.
+    pub fn read(all: &[Box<dyn Experiment>], folder: &Path) -> Result<Self> {
+        Ok(Self::new(all, Recorded::read(folder)?))
+    }
+
+    fn new(all: &[Box<dyn Experiment>], recorded: Recorded) -> Self {
+        let plan = Plan::of(all, &recorded.header.settings, &recorded.header.inputs);
+        let findings = run::findings(&plan, &recorded);
+        let (mut figures, mut advice) = (Vec::new(), Vec::new());
+        let mut skipped = plan.skipped;
+        for experiment in &plan.experiments {
+            let is_own = |finding: &&Finding| finding.experiment == experiment.name();
+            let own: Vec<Finding> = findings.iter().filter(is_own).cloned().collect();
+            if own.is_empty() {
+                continue;
+            }
+            figures.push((experiment.name().to_owned(), experiment.figures(&own)));
+            advice.push((experiment.name().to_owned(), experiment.advice(&own)));
+        }
+        figures.retain(|(_, figures)| !figures.is_empty());
+        advice.retain(|(_, sentences)| !sentences.is_empty());
+        let steps: Vec<_> = plan.steps.iter().map(|step| recorded.step(&step.key)).collect();
+        skipped.extend(steps.iter().flatten().filter_map(|step| step.skipped.clone()));
+        for input in &recorded.header.inputs {
+            let left_out = recorded.left_out(&input.name);
+            if !left_out.is_empty() {
+                skipped.push(format!("of {}, where it is measured in memory: {left_out}", input.name));
+            }
+        }
+        let is_whole = steps.iter().all(|step| step.is_some_and(|step| step.is_done));
+        let experiments = plan.experiments.into_iter().map(ExperimentSummary::of).collect();
+        let run::Header { version, day, machine, settings, inputs, .. } = recorded.header;
+        Self { settings, version, day, machine, inputs, experiments, findings, figures, advice, skipped, is_whole }
+    }
+
+    /// Writes everything that is made from it into this folder; returns what was written.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<Vec<PathBuf>> {
+        let files = [("results.csv", csv::text(self)?), ("results.json", json::text(self)?)];
+        let write = |(name, text): (&str, String)| {
+            let path = folder.join(name);
+            fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+            Ok(path)
+        };
+        files.into_iter().map(write).collect()
+    }
+
+    /// What is shown on a terminal: a table per experiment and input, what failed, what was left out, and advice.
+    pub fn text(&self) -> String {
+        tables::text(self)
+    }
+
+    /// Findings without a result: methods that were wrong or could not be run.
+    pub fn failures(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.wrong.is_some()).count()
+    }
+
+    /// What was found by this experiment on this input (`""` where it needs none), in the order of its table.
+    pub fn found<'r>(&'r self, experiment: &'r str, data: &'r str) -> impl Iterator<Item = &'r Finding> {
+        self.findings.iter().filter(move |finding| finding.experiment == experiment && finding.data == data)
+    }
+
+    /// The plots of this experiment.
+    pub fn figures_of(&self, experiment: &str) -> &[Figure] {
+        self.figures.iter().find(|(name, _)| name == experiment).map_or(&[], |(_, figures)| figures)
+    }
+
+    /// The advice of this experiment.
+    pub fn advice_of(&self, experiment: &str) -> &[String] {
+        self.advice.iter().find(|(name, _)| name == experiment).map_or(&[], |(_, sentences)| sentences)
+    }
+}
+
+impl ExperimentSummary {
+    /// Of this experiment.
+    fn of(experiment: &dyn Experiment) -> Self {
+        Self {
+            name: experiment.name(),
+            title: experiment.title(),
+            reproduces: experiment.reproduces(),
+            needs: experiment.needs(),
+            columns: experiment.columns(),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Commands and their options.
+
+use super::size::{chunk_size, mebibytes};
+use clap::{Args, Parser, Subcommand};
+use siltstone_lab::corpus;
+use siltstone_lab::settings::Settings;
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 failed, or a method failed its check; 2 what was asked for makes no sense; 130 interrupted, and can go on.";
+
+/// Every method of five papers on deduplication, side by side on the same data: yours, or data made here.
+///
+/// All methods of a comparison run in turns on the same bytes, several rounds; each result is checked in the run that times it, and a
+/// method that fails its check prints no time.
+#[derive(Parser, Debug)]
+#[command(name = "silt-lab", version = siltstone_lab::run::VERSION, after_help = EXIT_CODES, max_term_width = 120)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(super) enum Command {
+    /// Chunkers: how fast they cut, what deduplication then saves, how chunks are spread; with advice for your data
+    Chunk(Measure),
+    /// Sketches: how fast, and how well they find chunks that resemble others
+    Sketch(Measure),
+    /// Whole pipelines: chunk, fingerprint, find, compress
+    Pipeline(Measure),
+    /// Whole stores over many versions: backup, restore, deletion
+    Store(Measure),
+    /// All of these
+    All(Measure),
+    /// What a file says: that of an earlier run (its run.toml), or your own
+    Run(RunFile),
+    /// What can be measured: experiments with what they repeat, methods, and corpora
+    List,
+    /// Makes versioned data to measure on: from seeds, by real programs, or from registries
+    Corpus(corpus::command::Options),
+    /// Shows a run again, and writes its files anew, without measuring
+    Report {
+        /// The folder of the run
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Measure {
+    /// Your data: each a file or a folder. A folder is one version, all of it; with --versions it is one version per entry.
+    /// Without PATH and --corpus, small corpora are made that need nothing from outside
+    #[arg(value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+    /// Each entry of a folder PATH is a version, oldest first by name: what shares between versions, and stores, need that
+    #[arg(long)]
+    pub(super) versions: bool,
+    /// Also this corpus made by the lab; 'silt-lab list' names them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(super) corpus: Vec<String>,
+    /// Only these experiments; 'silt-lab list' names them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(super) experiment: Vec<String>,
+    /// Only these methods, as in the column 'method'
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(super) method: Vec<String>,
+    /// Expected sizes of chunks, as 8k,64k [default: those of the papers]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = chunk_size)]
+    pub(super) expected: Vec<u32>,
+    /// Minutes instead of hours: little data, few rounds, few points
+    #[arg(long)]
+    pub(super) quick: bool,
+    /// How often what is timed is run [default: 5, or 3 with --quick]
+    #[arg(long, value_name = "N")]
+    pub(super) rounds: Option<u64>,
+    /// Seed of all data that is made here
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Memory to stay below; of data that takes more than half of it only the first part is brought into memory
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = mebibytes)]
+    pub(super) memory: u64,
+    /// Threads of what runs on several [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(super) threads: Option<usize>,
+    #[command(flatten)]
+    pub(super) places: Places,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct RunFile {
+    /// The settings, as run.toml in the folder of a run
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+    #[command(flatten)]
+    pub(super) places: Places,
+}
+
+/// Where things lie.
+#[derive(Args, Debug)]
+pub(super) struct Places {
+    /// Folder for all that comes of it; a run that was interrupted there goes on [default: silt-lab-<date>-<time>]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+    /// Begin again where a run lies in --out already
+    #[arg(long, requires = "out")]
+    pub(super) fresh: bool,
+    /// Where corpora are kept once they are made [default: siltstone/lab in the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub(super) corpora: Option<PathBuf>,
+}
+
+impl Measure {
+    /// The settings of these options, with the experiments of a command where none are named.
+    pub(super) fn settings(&self, commands: &[&str]) -> Settings {
+        let usual = Settings::new(self.quick);
+        let commands = commands.iter().map(|&name| name.to_owned()).collect();
+        Settings {
+            experiments: if self.experiment.is_empty() { commands } else { self.experiment.clone() },
+            data: self.paths.clone(),
+            versions: self.versions,
+            corpora: self.corpus.clone(),
+            rounds: self.rounds.unwrap_or(usual.rounds),
+            seed: self.seed,
+            memory_mib: self.memory,
+            threads: self.threads.unwrap_or(usual.threads),
+            expected_bytes: self.expected.clone(),
+            methods: self.method.clone(),
+            ..usual
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_default_memory_is_that_of_the_settings() {
+        let Command::Chunk(wanted) = Cli::parse_from(["silt-lab", "chunk"]).command else { panic!() };
+        let expected = Settings { experiments: vec!["chunk".into()], ..Settings::default() };
+        assert_eq!(wanted.settings(&["chunk"]), expected);
+    }
+}

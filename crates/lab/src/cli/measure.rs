@@ -1,0 +1,67 @@
+//! Commands that measure: settings, folder, data, run, report.
+
+use super::args::{Measure, Places, RunFile};
+use super::progress::Progress;
+use super::{Failure, interrupt};
+use anyhow::{Context, Result, anyhow};
+use siltstone_lab::corpus::{self, Corpora};
+use siltstone_lab::experiments;
+use siltstone_lab::machine;
+use siltstone_lab::run::{self, Ending, Header, Order, SETTINGS_FILE};
+use siltstone_lab::settings::Settings;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The experiments of these commands, of all for none.
+pub(super) fn command(commands: &[&str], wanted: &Measure) -> Result<(), Failure> {
+    let mut settings = wanted.settings(commands);
+    if settings.data.is_empty() && settings.corpora.is_empty() {
+        settings.corpora = corpus::DEFAULTS.map(str::to_owned).into();
+    }
+    measure(&settings, &wanted.places)
+}
+
+/// What a file of settings says.
+pub(super) fn file(wanted: &RunFile) -> Result<(), Failure> {
+    let settings = Settings::read(&wanted.file).map_err(Failure::Usage)?;
+    measure(&settings, &wanted.places)
+}
+
+fn measure(settings: &Settings, places: &Places) -> Result<(), Failure> {
+    let all = experiments();
+    settings.check(&all, &corpus::KINDS.map(|corpus| corpus.name)).map_err(Failure::Usage)?;
+    if let Some(path) = settings.data.iter().find(|path| !path.exists()) {
+        return Err(Failure::Usage(anyhow!("{} is not there", path.display())));
+    }
+    let inputs = run::inputs(settings, &Corpora::at(corpora_folder(places)?))?;
+    let folder = places.out.clone().unwrap_or_else(|| format!("silt-lab-{}", machine::moment()).into());
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let (corpora, summaries) = inputs.into_iter().unzip();
+    let header = Header::new(settings.clone(), machine::lines(&folder), machine::today(), summaries);
+    let ending = {
+        let progress = Progress::begin();
+        interrupt::measuring();
+        run::measure(&all, Order { header, corpora, folder: &folder, afresh: places.fresh }, &progress)?
+    };
+    match ending {
+        Ending::Done => super::report(&folder),
+        Ending::Interrupted => Err(Failure::Interrupted(how_to_go_on(&folder, places))),
+    }
+}
+
+fn how_to_go_on(folder: &Path, places: &Places) -> String {
+    let out = folder.display();
+    let corpora = places.corpora.as_ref().map(|folder| format!(" --corpora {}", folder.display())).unwrap_or_default();
+    format!("go on with: silt-lab run {out}/{SETTINGS_FILE} --out {out}{corpora}")
+}
+
+/// Where corpora are kept, as the XDG base directories have it.
+fn corpora_folder(places: &Places) -> Result<PathBuf> {
+    if let Some(folder) = &places.corpora {
+        return Ok(folder.clone());
+    }
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    let cache = cache.context("neither XDG_CACHE_HOME nor HOME is set: say with --corpora where corpora are kept")?;
+    Ok(cache.join("siltstone").join("lab"))
+}

@@ -1,0 +1,100 @@
+//! The command line. What is measured is the library's; this parses, shows progress, and prints.
+
+mod args;
+mod interrupt;
+mod list;
+mod measure;
+mod progress;
+mod size;
+
+use args::{Cli, Command};
+use clap::Parser;
+use siltstone_lab::report::Report;
+use siltstone_lab::{corpus, experiments};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Something failed, or a method did.
+const EXIT_FAILED: u8 = 1;
+/// What was asked for makes no sense.
+const EXIT_USAGE: u8 = 2;
+/// Stopped by the user; it can go on.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Why the program ends without having done its work.
+enum Failure {
+    /// The command line or the settings make no sense.
+    Usage(anyhow::Error),
+    /// Anything else.
+    Failed(anyhow::Error),
+    /// The user asked to stop; what was said is how to go on.
+    Interrupted(String),
+    /// Methods failed their check, so many; all was told already.
+    Methods(usize),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+pub(crate) fn main() -> ExitCode {
+    interrupt::listen();
+    let Err(failure) = run(Cli::parse().command) else { return ExitCode::SUCCESS };
+    let status = match failure {
+        Failure::Failed(error) if is_closed_pipe(&error) => EXIT_FAILED,
+        Failure::Failed(error) => told(format_args!("error: {error:#}"), EXIT_FAILED),
+        Failure::Usage(error) => told(format_args!("error: {error:#}"), EXIT_USAGE),
+        Failure::Interrupted(hint) => told(format_args!("interrupted; {hint}"), EXIT_INTERRUPTED),
+        Failure::Methods(count) => {
+            told(format_args!("error: without result, and marked WRONG above: {count}"), EXIT_FAILED)
+        }
+    };
+    ExitCode::from(status)
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Chunk(wanted) => measure::command(&["chunk"], &wanted),
+        Command::Sketch(wanted) => measure::command(&["sketch"], &wanted),
+        Command::Pipeline(wanted) => measure::command(&["pipeline"], &wanted),
+        Command::Store(wanted) => measure::command(&["store"], &wanted),
+        Command::All(wanted) => measure::command(&[], &wanted),
+        Command::Run(wanted) => measure::file(&wanted),
+        Command::Corpus(options) => print(&corpus::command::run(&options)?),
+        Command::List => print(&list::text(&experiments())),
+        Command::Report { folder } => report(&folder),
+    }
+}
+
+/// Shows what was measured into this folder, and writes the files made from it.
+fn report(folder: &Path) -> Result<(), Failure> {
+    let report = Report::read(&experiments(), folder)?;
+    let written = report.write(folder)?;
+    print(&report.text())?;
+    for path in written {
+        eprintln!("wrote {}", path.display());
+    }
+    match report.failures() {
+        0 => Ok(()),
+        count => Err(Failure::Methods(count)),
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn told(message: std::fmt::Arguments, status: u8) -> u8 {
+    eprintln!("silt-lab: {message}");
+    status
+}
+
+/// Whether the reader of our output went away: there is nobody left to tell.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

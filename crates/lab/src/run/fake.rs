@@ -1,0 +1,118 @@
+//! An experiment that measures nothing: for tests of what turns the handle.
+
+use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::report::{Axis, Bars, Figure, Plot};
+use crate::settings::Settings;
+use anyhow::{Result, bail};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Subjects that are always right (`left`, `right`), wrong when they run for the second time (`wrong`), or that cannot be run as long
+/// as they are ill (`broken`).
+pub(crate) struct Fake {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it needs.
+    pub(crate) needs: Needs,
+    /// Its subjects.
+    pub(crate) methods: Vec<&'static str>,
+    /// Whether `broken` cannot be run.
+    pub(crate) is_ill: Arc<AtomicBool>,
+    /// Whether subjects cannot be made at all.
+    pub(crate) has_no_subjects: AtomicBool,
+    /// Every run, by method, in the order in which they were made.
+    pub(crate) runs: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self {
+            name: "fake-count",
+            needs: Needs::Nothing,
+            methods: vec!["left", "right"],
+            is_ill: Arc::default(),
+            has_no_subjects: AtomicBool::new(false),
+            runs: Arc::default(),
+        }
+    }
+}
+
+impl Experiment for Fake {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn title(&self) -> &'static str {
+        "How often each of two hands is raised"
+    }
+
+    fn reproduces(&self) -> &'static [&'static str] {
+        &["No Paper, Table 1"]
+    }
+
+    fn needs(&self) -> Needs {
+        self.needs
+    }
+
+    fn methods(&self) -> Vec<&'static str> {
+        self.methods.clone()
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        &["method", "version", "seconds", "count"]
+    }
+
+    fn subjects<'i>(&self, input: &'i Input, _: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
+        if self.has_no_subjects.load(Ordering::Relaxed) {
+            bail!("{} is no good", input.name());
+        }
+        let hand = |method: &&'static str| {
+            let (is_ill, runs) = (Arc::clone(&self.is_ill), Arc::clone(&self.runs));
+            Box::new(Hand { method, input, is_ill, runs }) as Box<dyn Subject>
+        };
+        Ok(self.methods.iter().map(hand).collect())
+    }
+
+    fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
+        let values = findings.iter().map(|finding| finding.spread("seconds")).collect();
+        let groups = findings.iter().map(|finding| finding.parameter("method")).collect();
+        let plot = Plot::Bars { y: Axis::linear("seconds"), groups, series: vec![Bars { name: "all".into(), values }] };
+        vec![Figure { title: "Hands".into(), redraws: String::new(), caption: String::new(), plot }]
+    }
+
+    fn advice(&self, findings: &[Finding]) -> Vec<String> {
+        vec![format!("{} findings say: raise both", findings.len())]
+    }
+}
+
+struct Hand<'i> {
+    method: &'static str,
+    input: &'i Input,
+    is_ill: Arc<AtomicBool>,
+    runs: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Subject for Hand<'_> {
+    fn parameters(&self) -> Row {
+        Row::from_iter([("method".to_owned(), self.method.into())])
+    }
+
+    /// Values depend on the method and the version alone.
+    fn run(&mut self) -> Result<Outcome> {
+        let mut runs = self.runs.lock().unwrap();
+        let is_second = runs.contains(&self.method);
+        runs.push(self.method);
+        match self.method {
+            "broken" if self.is_ill.load(Ordering::Relaxed) => bail!("the hand is broken"),
+            "wrong" if is_second => return Ok(Outcome::Wrong("a foot".into())),
+            _ => {}
+        }
+        let versions = 1.max(self.input.corpus().versions.len());
+        let value = if self.method == "left" { 0.1 } else { 0.3 };
+        let sample = |version: usize| {
+            let version = u32::try_from(version).unwrap();
+            Sample::of([("seconds", value * f64::from(version + 1)), ("count", 1.0)]).at("version", version)
+        };
+        Ok(Outcome::Right((0..versions).map(sample).collect()))
+    }
+}
