@@ -30,6 +30,12 @@ impl Sequence {
         usize::try_from(self.below(bound as u64)).expect("it is below a usize")
     }
 
+    /// A number from 0 to less than 1.
+    #[allow(clippy::cast_precision_loss)] // 53 bits are what a float holds.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     /// Bytes that no compressor makes smaller.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count + 8);

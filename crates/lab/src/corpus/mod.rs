@@ -5,6 +5,7 @@
 
 mod dump;
 mod image;
+pub mod modified;
 mod releases;
 mod store;
 mod system;

@@ -1,4 +1,4 @@
-//! How near: the resemblance that sketches estimate, beside the true one, on pairs of chunks made for it (`modified.rs`).
+//! How near: the resemblance that sketches estimate, beside the true one, on pairs of chunks made for it (`corpus::modified`).
 //!
 //! Source: Odess, TOS, section 4.2. Its two series (lengths of modifications at one rate, rates at one length), its sampling rates,
 //! its numbers of features. The error is the distance of the estimate, matching features over all, from the true resemblance of
@@ -6,13 +6,13 @@
 //! expected of features that match independently with that probability: no method of so many features can do better.
 
 use super::Findings;
-use super::modified::{Modification, Pair};
 use super::own::Own;
 use super::versions::in_parallel;
 use crate::bench::publish::{Row, table_of};
 use anyhow::Result;
 use serde_json::{Value, json};
 use siltstone_chunk::{Isa, Lagged, Sizes};
+use siltstone_lab::corpus::modified::{Modification, Pair};
 use siltstone_lab::statistics::rounded;
 use siltstone_similar::sketch::{METHODS, Odess, OdessPlus, Rate, Shape, Sketcher, Windows};
 use std::fmt::Write as _;

@@ -17,7 +17,6 @@ mod codecs;
 mod costs;
 mod detection;
 mod layouts;
-mod modified;
 mod own;
 mod pairs;
 mod peers;

@@ -15,21 +15,24 @@
 //! is about: bytes are random, so no other windows are equal, and two sets of hashes of windows agree in their least element with
 //! exactly this probability.
 
-use siltstone_lab::deterministic::Sequence;
+use crate::deterministic::Sequence;
 
 /// How chunks are modified.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Modification {
+pub struct Modification {
     /// `MoR`: the probability at each byte.
-    pub(super) rate: f64,
+    pub rate: f64,
     /// `MoL`: bytes inserted, deleted, replaced.
-    pub(super) length: usize,
+    pub length: usize,
 }
 
 /// A chunk, what became of it, and what both have in common.
-pub(super) struct Pair {
-    pub(super) old: Vec<u8>,
-    pub(super) new: Vec<u8>,
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pair {
+    /// The chunk: random bytes.
+    pub old: Vec<u8>,
+    /// What the modifications made of it.
+    pub new: Vec<u8>,
     runs: Vec<Run>,
 }
 
@@ -42,15 +45,15 @@ struct Run {
 }
 
 impl Pair {
-    /// The pair of this number.
-    pub(super) fn new(chunk_bytes: usize, modification: Modification, number: u64) -> Self {
+    /// The pair of this number: a chunk of so many bytes, modified like this.
+    pub fn new(chunk_bytes: usize, modification: Modification, number: u64) -> Self {
         // Neighbouring seeds must not give sequences that are each other's, shifted.
         let mut sequence = Sequence::new(Sequence::new(number).next());
         let old = sequence.bytes(chunk_bytes);
         let mut pair = Self { old, new: Vec::new(), runs: Vec::new() };
         let (mut at, mut begin) = (0, 0);
         while at < chunk_bytes {
-            if unit(&mut sequence) >= modification.rate {
+            if sequence.unit() >= modification.rate {
                 at += 1;
                 continue;
             }
@@ -72,18 +75,12 @@ impl Pair {
         }
     }
 
-    /// The resemblance of the definition.
-    pub(super) fn resemblance(&self, window_bytes: usize) -> f64 {
+    /// The resemblance of the definition, from 0 to 1.
+    pub fn resemblance(&self, window_bytes: usize) -> f64 {
         let shared = |run: &Run| if run.is_first { run.bytes } else { run.bytes.saturating_sub(window_bytes - 1) };
         let shared: usize = self.runs.iter().map(shared).sum();
         ratio(shared, self.old.len() + self.new.len() - shared)
     }
-}
-
-/// From 0 to less than 1.
-#[allow(clippy::cast_precision_loss)] // 53 bits are what a float holds.
-fn unit(sequence: &mut Sequence) -> f64 {
-    (sequence.next() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[allow(clippy::cast_precision_loss)] // Chunks are small.
