@@ -21,8 +21,9 @@ pub(super) struct Measure {
     pub(super) label: &'static str,
 }
 
-pub(super) const SPEED: Measure = Measure { name: "gb_per_s", label: "Sketching, GB/s" };
+pub(super) const SPEED: Measure = Measure { name: "gb_per_s", label: "Speed of sketching, GB/s" };
 pub(super) const DCR: Measure = Measure { name: "dcr", label: "Delta compression ratio (DCR)" };
+pub(super) const GCR: Measure = Measure { name: "gcr", label: "Global compression ratio (GCR)" };
 pub(super) const DCE: Measure = Measure { name: "dce", label: "Delta compression efficiency (DCE)" };
 pub(super) const SCR: Measure = Measure { name: "scr", label: "Similar chunk ratio (SCR)" };
 pub(super) const SER: Measure = Measure { name: "ser", label: "Share of chunks without a sketch (SER)" };
@@ -113,8 +114,17 @@ pub(super) fn number(finding: &Finding, name: &str) -> f64 {
 /// The expected size of chunks, as a person reads it.
 pub(super) fn size_name(finding: &Finding) -> String {
     let bytes = finding.parameters.get("expected_bytes").and_then(serde_json::Value::as_u64).unwrap_or_default();
-    if bytes % 1024 == 0 { format!("{} KiB", bytes >> 10) } else { format!("{bytes} bytes") }
+    if bytes.is_multiple_of(1024) { format!("{} KiB", bytes >> 10) } else { format!("{bytes} bytes") }
 }
+
+/// The papers' size of chunks if it was measured, else the first that was.
+pub(super) fn usual_size(findings: &[Finding]) -> Option<String> {
+    let usual = findings.iter().find(|finding| size_name(finding) == USUAL_SIZE).or(findings.first())?;
+    Some(size_name(usual))
+}
+
+/// Size of chunks in both papers.
+const USUAL_SIZE: &str = "8 KiB";
 
 /// The method.
 pub(super) fn method_name(finding: &Finding) -> String {

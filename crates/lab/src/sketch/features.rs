@@ -3,7 +3,7 @@
 
 use super::choice;
 use super::contender::{Contender, NAMES, NAMES_QUICK};
-use super::draw::{self, DCE, DCR, Drawing, Measure, SCR, SPEED};
+use super::draw::{self, DCE, DCR, Drawing, Measure, SPEED};
 use super::ground::Ground;
 use super::study::Study;
 use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
@@ -78,7 +78,7 @@ impl Experiment for Features {
             .bars(measure, &shape_name, &draw::method_name)
         };
         let data = draw::data_names(findings);
-        data.iter().flat_map(|data| [SPEED, DCR, DCE, SCR].map(|measure| figure(data, measure))).flatten().collect()
+        data.iter().flat_map(|data| [SPEED, DCR, DCE].map(|measure| figure(data, measure))).flatten().collect()
     }
 }
 
@@ -102,6 +102,6 @@ mod tests {
             };
             assert!(scr("6") >= scr("3"), "{method}");
         }
-        assert_eq!(Features.figures(&found).len(), 4);
+        assert_eq!(Features.figures(&found).len(), 3);
     }
 }

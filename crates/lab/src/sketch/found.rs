@@ -2,6 +2,7 @@
 //! stored whole before it; one that finds a base is stored as a delta, whatever it costs, and is nobody's base.
 //!
 //! ```text
+//! GCR   bytes of all versions / bytes stored: deduplication and deltas together
 //! DCR   bytes of unique chunks / bytes stored, a detected chunk as its delta, the others as they are
 //! DCE   mean over detected chunks of 1 - delta / chunk
 //! SCR   detected chunks / chunks that resemble nothing
@@ -91,6 +92,7 @@ impl Choice {
 /// What was found, and what it is worth.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
+    given_bytes: u64,
     unique_bytes: u64,
     stored_bytes: u64,
     detected: u64,
@@ -105,7 +107,8 @@ impl Found {
         let pairs = bases.pairs();
         let deltas = ground.deltas(&pairs)?;
         let unique_bytes = ground.versions.unique_bytes();
-        let mut found = Self { unique_bytes, stored_bytes: unique_bytes, ..Self::default() };
+        let given_bytes = ground.versions.given_bytes();
+        let mut found = Self { given_bytes, unique_bytes, stored_bytes: unique_bytes, ..Self::default() };
         for ((_, target), delta) in pairs.iter().zip(deltas) {
             let bytes = ground.chunks[*target].len() as u64;
             found.stored_bytes = found.stored_bytes - bytes + delta;
@@ -123,8 +126,9 @@ impl Found {
     }
 
     /// All measures, by name.
-    pub(super) fn values(&self) -> [(&'static str, f64); 6] {
+    pub(super) fn values(&self) -> [(&'static str, f64); 7] {
         [
+            ("gcr", as_float(self.given_bytes) / as_float(self.stored_bytes).max(1.0)),
             ("dcr", self.dcr()),
             ("dce", self.saved_shares / as_float(self.detected).max(1.0)),
             ("scr", as_float(self.detected) / as_float(self.whole).max(1.0)),

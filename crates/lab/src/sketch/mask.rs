@@ -58,7 +58,9 @@ impl Experiment for Masks {
                 }
             };
             let odess = |mask| Contender::odess_by_mask(mask, Shape::DEFAULT);
-            MASKS.into_iter().for_each(|(name, mask)| add(name, odess(mask), &odess(mask)));
+            for (name, mask) in MASKS {
+                add(name, odess(mask), &odess(mask));
+            }
             let plus = |isa| Contender::odess_plus(Rate::DEFAULT, Shape::DEFAULT, isa);
             add("boundary", plus(Isa::best()), &plus(Isa::SCALAR));
             let own = |isa| Contender::own(Shape::DEFAULT, isa);

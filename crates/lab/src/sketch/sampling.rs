@@ -2,7 +2,7 @@
 
 use super::choice;
 use super::contender::Contender;
-use super::draw::{self, DCE, DCR, Drawing, Measure, SER, SPEED};
+use super::draw::{self, DCE, DCR, Drawing, Measure, SPEED};
 use super::ground::Ground;
 use super::study::Study;
 use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
@@ -67,7 +67,7 @@ impl Experiment for Sampling {
             )
         };
         let data = draw::data_names(findings);
-        data.iter().flat_map(|data| [SPEED, DCR, DCE, SER].map(|measure| figure(data, measure))).flatten().collect()
+        data.iter().flat_map(|data| [SPEED, DCR, DCE].map(|measure| figure(data, measure))).flatten().collect()
     }
 }
 
@@ -80,6 +80,6 @@ mod tests {
     fn both_are_measured_at_every_rate() {
         let found = findings(&Sampling, &quick());
         assert_eq!(found.len(), 2 * Rate::ALL.len());
-        assert_eq!(Sampling.figures(&found).len(), 4);
+        assert_eq!(Sampling.figures(&found).len(), 3);
     }
 }

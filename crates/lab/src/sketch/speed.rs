@@ -8,7 +8,7 @@ use super::choice;
 use super::contender::{Contender, NAMES, REFERENCE};
 use super::draw::{self, Drawing, SPEED};
 use super::own;
-use super::timed::{self, Digest, Timed};
+use super::timed::{self, Amount, Digest, Timed};
 use super::versions::{KEY, sizes};
 use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Subject};
 use crate::memory;
@@ -65,9 +65,9 @@ impl Experiment for Speed {
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
-        let bytes_max = if settings.quick { timed::BYTES / timed::QUICK_DIVISOR } else { timed::BYTES };
+        let amount = Amount::of(settings);
         let all = &input.data()?.bytes;
-        let bytes = &all[..all.len().min(usize::try_from(bytes_max)?)];
+        let bytes = &all[..all.len().min(usize::try_from(amount.bytes)?)];
         let mut forms = Vec::new();
         for expected_bytes in choice::sizes(settings, &SIZES) {
             let sizes = sizes(expected_bytes)?;
@@ -75,7 +75,7 @@ impl Experiment for Speed {
             let cut = Cut { bytes, chunks, expected_bytes, sizes };
             forms.push(cut.reading());
             for name in NAMES.into_iter().filter(|name| choice::wants(settings, name)) {
-                forms.extend(cut.sketching(name)?);
+                forms.extend(cut.sketching(name, amount)?);
             }
             if choice::wants(settings, own::NAME) {
                 forms.extend(cut.cutting(CUT, cut_alone));
@@ -92,7 +92,7 @@ impl Experiment for Speed {
                 title: "Speed of sketches in their fastest forms, by data".into(),
                 redraws: "Finesse, Fig. 4; Odess, Fig. 23(a)",
                 caption: "One thread, chunks in memory, 12 features. Reading the memory alone is the bound.",
-                findings: best.iter().copied().filter(|one| is_of_first_size(findings, one)).collect(),
+                findings: best.iter().copied().filter(|one| is_of_usual_size(findings, one)).collect(),
             }
             .bars(SPEED, &|finding| finding.data.clone(), &draw::method_name),
         ];
@@ -113,7 +113,7 @@ impl Experiment for Speed {
                     caption: "Methods that have forms for vectors; every form finds the same features.",
                     findings: findings
                         .iter()
-                        .filter(|one| one.data == data && is_of_first_size(findings, one) && has_forms(findings, one))
+                        .filter(|one| one.data == data && is_of_usual_size(findings, one) && has_forms(findings, one))
                         .collect(),
                 }
                 .bars(SPEED, &draw::method_name, &|finding| finding.parameter("isa")),
@@ -126,7 +126,7 @@ impl Experiment for Speed {
         let best = fastest_forms(findings);
         let speed = |data: &str, method: &str| {
             let of_method = |one: &&&Finding| one.data == data && draw::method_name(one) == method;
-            best.iter().filter(of_method).find(|one| is_of_first_size(findings, one))?.median(SPEED.name)
+            best.iter().filter(of_method).find(|one| is_of_usual_size(findings, one))?.median(SPEED.name)
         };
         let line = |data: String| {
             let (reference, plus) = (speed(&data, REFERENCE)?, speed(&data, "odess-plus")?);
@@ -163,13 +163,13 @@ impl<'i> Cut<'i> {
     }
 
     /// A method in all its forms.
-    fn sketching(&self, name: &str) -> Result<Vec<Form<'i>>> {
+    fn sketching(&self, name: &str, amount: Amount) -> Result<Vec<Form<'i>>> {
         let oracle = Contender::named(name, Shape::DEFAULT, Isa::SCALAR)?;
         let has_forms = Contender::named(name, Shape::DEFAULT, Isa::highest())?.is_vector();
         let isas = Isa::available().filter(|isa| has_forms || *isa == Isa::SCALAR);
         isas.map(|isa| {
             let contender = Rc::new(Contender::named(name, Shape::DEFAULT, isa)?);
-            let timed = Timed::sketching(contender, &oracle, &self.chunks, self.bytes.len() as u64);
+            let timed = Timed::sketching(contender, &oracle, &self.chunks, amount);
             Ok(self.form(name, isa, timed))
         })
         .collect()
@@ -226,16 +226,15 @@ fn fastest_forms(findings: &[Finding]) -> Vec<&Finding> {
     findings.iter().filter(|one| is_fastest(one)).collect()
 }
 
+/// Whether its chunks are of the size that is shown where only one is.
+fn is_of_usual_size(findings: &[Finding], one: &Finding) -> bool {
+    draw::usual_size(findings).is_some_and(|size| size == draw::size_name(one))
+}
+
 /// Whether there are forms for several instruction sets.
 fn has_forms(findings: &[Finding], one: &Finding) -> bool {
     let method = draw::method_name(one);
     findings.iter().any(|other| draw::method_name(other) == method && other.parameter("isa") != one.parameter("isa"))
-}
-
-/// Whether its chunks are of the papers' size, or else of the first that was measured.
-fn is_of_first_size(findings: &[Finding], one: &Finding) -> bool {
-    let usual = findings.iter().find(|other| draw::size_name(other) == "8 KiB").or(findings.first());
-    usual.is_some_and(|usual| draw::size_name(usual) == draw::size_name(one))
 }
 
 #[cfg(test)]

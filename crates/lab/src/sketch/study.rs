@@ -4,7 +4,7 @@
 use super::contender::Contender;
 use super::found::{Bases, Choice, Found};
 use super::ground::Ground;
-use super::timed::{self, Timed, Values};
+use super::timed::{self, Amount, Timed, Values};
 use crate::experiment::{Outcome, Row, Subject};
 use crate::settings::Settings;
 use anyhow::Result;
@@ -25,8 +25,7 @@ impl<'i> Study<'i> {
     /// Of a contender whose scalar form is `oracle`.
     pub(super) fn new(ground: &Rc<Ground<'i>>, contender: Contender, oracle: &Contender, settings: &Settings) -> Self {
         let contender = Rc::new(contender);
-        let bytes = if settings.quick { timed::BYTES / timed::QUICK_DIVISOR } else { timed::BYTES };
-        let timed = Timed::sketching(Rc::clone(&contender), oracle, &ground.chunks, bytes);
+        let timed = Timed::sketching(Rc::clone(&contender), oracle, &ground.chunks, Amount::of(settings));
         let (ground, choice) = (Rc::clone(ground), Choice::First);
         Self { ground, contender, choice, further: Row::new(), timed, found: None }
     }

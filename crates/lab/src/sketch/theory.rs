@@ -5,7 +5,7 @@
 //! of a sample of r c windows, of which m are shared    Pr(s = k / n) = sum over m of B(rc, m; p) B(n, k; m / (rc))      (9)
 //! ```
 //!
-//! The paper computes both. Here they stand beside what is measured: modified pairs (MoL 200, MoR as it comes) whose resemblance is p, up
+//! The paper computes both. Here they stand beside what is measured: modified pairs (`MoL` 200, `MoR` as it comes) whose resemblance is p, up
 //! to one hundredth. What is told of a distribution is how far it lies from the theory where it is furthest.
 
 use super::choice;
@@ -209,7 +209,7 @@ fn figure(findings: &[Finding], percent: &str) -> Option<Figure> {
             continue;
         }
         let n = shares.len() - 1;
-        let rate = RATES.into_iter().find(|rate| draw::number(finding, "one_in") == f64::from(rate.one_in()));
+        let rate = RATES.into_iter().find(|rate| finding.parameter("one_in") == rate.one_in().to_string());
         let theory = cumulative(n, percent.parse().ok()?, rate);
         let of_theory = rate.map_or("Eq. 6, all windows".into(), |rate| format!("Eq. 9, 1/{}", rate.one_in()));
         lines.push(Line { name: draw::sampled_name(finding), is_theory: false, points: of_all(shares) });

@@ -2,18 +2,30 @@
 //! finds, by a digest whose cost is a hundredth of the fastest method's; a run that finds something else has no time.
 
 use super::contender::Contender;
-use crate::experiment::Outcome;
+use crate::experiment::{Outcome, Row, Sample};
+use crate::settings::Settings;
 use crate::table::{as_float, mb_per_s};
 use siltstone_similar::sketch::{Sketch, Sketcher};
 use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Of chunks that are timed, bytes; without vectors methods are slow, and see less.
-pub(super) const BYTES: u64 = 256 << 20;
-const SLOW_DIVISOR: u64 = 16;
-/// With `quick` so many times less.
-pub(super) const QUICK_DIVISOR: u64 = 4;
+/// How much is timed: a run must be long beside what disturbs it, and not all of a large input is needed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Amount {
+    /// Of chunks for forms with vectors, bytes.
+    pub(super) bytes: u64,
+    /// For those without, which are slow.
+    slow_bytes: u64,
+}
+
+impl Amount {
+    /// What the settings let be timed.
+    pub(super) fn of(settings: &Settings) -> Self {
+        let divisor = if settings.quick { 4 } else { 1 };
+        Self { bytes: (256 << 20) / divisor, slow_bytes: (32 << 20) / divisor }
+    }
+}
 
 /// Work whose result is known.
 pub(super) struct Timed<'i> {
@@ -32,14 +44,14 @@ impl<'i> Timed<'i> {
         Self { work, truth, bytes, chunks }
     }
 
-    /// The sketches of the first chunks, of about so many bytes; `oracle` is the same contender in its scalar form.
+    /// The sketches of the first chunks, as many as make this amount; `oracle` is the same contender in its scalar form.
     pub(super) fn sketching(
         contender: Rc<Contender>,
         oracle: &Contender,
         chunks: &Rc<Vec<&'i [u8]>>,
-        bytes_max: u64,
+        amount: Amount,
     ) -> Self {
-        let bytes_max = if contender.is_vector() { bytes_max } else { bytes_max / SLOW_DIVISOR };
+        let bytes_max = if contender.is_vector() { amount.bytes } else { amount.slow_bytes };
         let (count, bytes) = first(chunks, bytes_max);
         let truth = digest_of_all(oracle.sketcher(), &chunks[..count]);
         let chunks = Rc::clone(chunks);
@@ -68,7 +80,7 @@ impl<'i> Timed<'i> {
 /// The outcome of a run with these measures.
 pub(super) fn outcome(measured: Result<Values, String>) -> Outcome {
     match measured {
-        Ok(values) => Outcome::Right(vec![crate::experiment::Sample { at: crate::experiment::Row::new(), values }]),
+        Ok(values) => Outcome::Right(vec![Sample { at: Row::new(), values }]),
         Err(why) => Outcome::Wrong(why),
     }
 }
@@ -131,7 +143,9 @@ mod tests {
         let bytes = Sequence::new(3).bytes(50_000);
         let chunks = Rc::new(bytes.chunks(5000).collect::<Vec<_>>());
         let contender = |name| Contender::named(name, Shape::DEFAULT, Isa::best()).unwrap();
-        let timed = |name, oracle| Timed::sketching(Rc::new(contender(name)), &contender(oracle), &chunks, 400_000);
+        let timed = |name, oracle| {
+            Timed::sketching(Rc::new(contender(name)), &contender(oracle), &chunks, Amount::of(&Settings::default()))
+        };
         let right = timed("odess", "odess").measure().unwrap();
         assert_eq!(right[2], ("average_bytes".to_owned(), 5000.0));
         assert!(timed("odess", "finesse").measure().is_err());
@@ -139,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_without_vectors_see_less() {
+    fn the_first_chunks_make_an_amount() {
         let chunks = [[1; 10].as_slice(), &[2; 10], &[3; 10]];
         assert_eq!((first(&chunks, 11), first(&chunks, 100), first(&chunks, 0)), ((2, 20), (3, 30), (0, 0)));
     }
@@ -148,7 +162,9 @@ mod tests {
     fn a_digest_sees_every_number_and_its_place() {
         let of = |numbers: &[u64]| {
             let mut digest = Digest::default();
-            numbers.iter().for_each(|number| digest.add_number(*number));
+            for number in numbers {
+                digest.add_number(*number);
+            }
             digest.sum()
         };
         assert_ne!(of(&[1, 2, 3]), of(&[1, 3, 2]));

@@ -127,6 +127,11 @@ impl<'d> Versions<'d> {
         regions
     }
 
+    /// Bytes of all versions.
+    pub fn given_bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     /// Bytes of all that was new.
     pub fn unique_bytes(&self) -> u64 {
         self.chunks.iter().map(|chunk| chunk.at.len() as u64).sum()
