@@ -31,7 +31,7 @@ pub(crate) enum Bench {
     RestoreOrder(restore_order::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
     Chunk(chunk::Options),
-    /// Sketches, and deltas of chunks and of regions: speed, accuracy, and what they come to on real versions.
+    /// Deltas of chunks and of regions: speed, size, and what they come to on real versions.
     Similar(similar::Options),
 }
 

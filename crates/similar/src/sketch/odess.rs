@@ -34,7 +34,12 @@ pub struct Odess {
 impl Odess {
     /// The sketcher, known by `name`.
     pub fn new(name: &'static str, rate: Rate, shape: Shape) -> Self {
-        Self { name, gear: Gear::new(), mask: mask(rate), transforms: Transforms::new(shape) }
+        Self::with_mask(name, mask(rate), shape)
+    }
+
+    /// The sketcher that samples by another mask, to compare masks: which windows it samples is not format.
+    pub fn with_mask(name: &'static str, mask: u32, shape: Shape) -> Self {
+        Self { name, gear: Gear::new(), mask, transforms: Transforms::new(shape) }
     }
 }
 

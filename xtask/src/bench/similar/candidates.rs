@@ -1,7 +1,7 @@
 //! What each new chunk may be encoded against: the chunks of earlier versions that share the most features with it, then those of the
 //! version before that lie where it lies now.
 
-use super::versions::Versions;
+use siltstone_lab::sketch::versions::Versions;
 use siltstone_similar::aligned::{Place, aligned};
 use siltstone_similar::index::{Fit, Index};
 use siltstone_similar::region::Offer;
@@ -64,6 +64,7 @@ mod tests {
     use super::*;
     use siltstone_lab::data::Data;
     use siltstone_lab::deterministic::Sequence;
+    use siltstone_lab::sketch::versions::{Known, Order};
 
     #[test]
     fn a_changed_chunk_has_what_it_was_as_its_candidate() {
@@ -71,7 +72,7 @@ mod tests {
         let mut second = first.clone();
         second[200_000] ^= 1;
         let data = Data { ends: vec![400_000, 800_000], ..Data::single("d", String::new(), [first, second].concat()) };
-        let versions = Versions::of(&data, 8192, false).unwrap();
+        let versions = Versions::of(&data, 8192, Order::OldestFirst, Known::VersionBefore).unwrap();
         let candidates = candidates(&versions);
         let changed = versions.new[1].start;
         let base = candidates[changed].first().expect("a candidate").number;

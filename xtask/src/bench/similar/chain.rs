@@ -2,8 +2,8 @@
 //! region is decoded again and compared.
 
 use super::costs::Costs;
-use super::versions::Versions;
 use anyhow::{Result, ensure};
+use siltstone_lab::sketch::versions::Versions;
 use siltstone_similar::aligned::{Place, aligned};
 use siltstone_similar::benefit::Benefit;
 use siltstone_similar::index::{Fit, Index};

@@ -1,7 +1,8 @@
 //! What storing a chunk costs: whole, or as a delta. Each delta is encoded once and remembered, because most policies choose the same.
 
-use super::versions::{Versions, in_parallel};
 use anyhow::Result;
+use siltstone_lab::sketch::parallel::in_parallel;
+use siltstone_lab::sketch::versions::Versions;
 use siltstone_similar::region::{Level, RegionEncoder};
 use std::cell::RefCell;
 use std::collections::HashMap;

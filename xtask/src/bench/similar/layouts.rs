@@ -7,11 +7,12 @@ use super::chain::{self, Chain, Laid};
 use super::costs::{Costs, LEVEL};
 use super::peers::Peers;
 use super::policy::{self, Policy};
-use super::versions::{Versions, in_parallel};
 use crate::bench::publish::Row;
 use anyhow::Result;
 use serde_json::{Value, json};
 use siltstone_lab::data::Data;
+use siltstone_lab::sketch::parallel::in_parallel;
+use siltstone_lab::sketch::versions::{Known, Order, Versions};
 use siltstone_lab::statistics::rounded;
 use siltstone_lab::table::{Table, as_float};
 use siltstone_similar::benefit::Benefit;
@@ -156,7 +157,10 @@ pub(super) fn measure(sources: impl Iterator<Item = Result<Data>>, is_quick: boo
 }
 
 fn at_average(data: &Data, average: u32, is_quick: bool, chain_bytes: u64) -> Result<Vec<Row>> {
-    let (oldest_first, newest_first) = (Versions::of(data, average, false)?, Versions::of(data, average, true)?);
+    let (oldest_first, newest_first) = (
+        Versions::of(data, average, Order::OldestFirst, Known::VersionBefore)?,
+        Versions::of(data, average, Order::NewestFirst, Known::VersionBefore)?,
+    );
     let (forward, reverse) = (Ordered::of(&oldest_first)?, Ordered::of(&newest_first)?);
     let plans = plans(average, is_quick);
     let laid = in_parallel(plans.len(), |at| {

@@ -1,30 +1,22 @@
-//! Resemblance and deltas, each part measured on its own: `cargo xtask bench similar`.
+//! Deltas and what they come to, each part measured on its own: `cargo xtask bench similar`. Sketches are measured by `silt-lab sketch`.
 //!
 //! | part | file | question |
 //! |---|---|---|
-//! | `speed` | `speed.rs` | how fast is a sketch? |
-//! | `accuracy` | `accuracy.rs` | how near is the resemblance it estimates to the true one? |
-//! | `detection` | `detection.rs` | what does each sketch find in real versions, and what is that worth? |
 //! | `policy` | `policy.rs` | which fit, filter, depth, and how many snapshots back? |
 //! | `codecs` | `codecs.rs` | how fast and how small are deltas of chunks? |
 //! | `regions` | `regions.rs` | how fast and how small are deltas of regions? |
 //! | `layouts` | `layouts.rs` | what do whole histories come to, whichever way deltas point? |
 
-mod accuracy;
 mod candidates;
 mod chain;
 mod codecs;
 mod costs;
-mod detection;
 mod layouts;
-mod own;
 mod pairs;
 mod peers;
 mod policy;
 mod regional;
 mod regions;
-mod speed;
-mod versions;
 mod xdelta;
 
 use super::publish::{Output, Row};
@@ -54,9 +46,6 @@ pub(crate) struct Options {
 /// What is measured on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    Speed,
-    Accuracy,
-    Detection,
     Policy,
     Codecs,
     Regions,
@@ -100,12 +89,9 @@ impl Options {
 
     fn measure(&self, part: Part) -> Result<Findings> {
         match part {
-            Part::Detection => detection::measure(self.sources()?),
             Part::Policy => policy::measure(self.sources()?),
             Part::Layouts => layouts::measure(self.sources()?, self.output.quick, &workspace::target()?),
             Part::Codecs => codecs::measure(self.sources()?, self.rounds(), self.output.quick, &workspace::target()?),
-            Part::Speed => speed::measure(self.given()?, self.rounds(), self.output.quick),
-            Part::Accuracy => accuracy::measure(self.output.quick),
             Part::Regions => regions::measure(self.sources()?, self.rounds(), self.output.quick),
         }
     }

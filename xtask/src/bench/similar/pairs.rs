@@ -1,8 +1,9 @@
 //! Pairs of chunks as a backup finds them: each new chunk of a version and the chunk of an earlier one that has the most features in
 //! common with it.
 
-use super::versions::{Versions, in_parallel};
 use anyhow::Result;
+use siltstone_lab::sketch::parallel::in_parallel;
+use siltstone_lab::sketch::versions::Versions;
 use siltstone_similar::delta::{ChunkDelta, Prefix};
 use siltstone_similar::index::{Fit, Index};
 use siltstone_similar::region::{Level, RegionEncoder};
@@ -71,6 +72,7 @@ mod tests {
     use super::*;
     use siltstone_lab::data::Data;
     use siltstone_lab::deterministic::Sequence;
+    use siltstone_lab::sketch::versions::{Known, Order};
 
     #[test]
     fn a_changed_chunk_is_paired_with_what_it_was() {
@@ -79,7 +81,7 @@ mod tests {
         second[200_000..200_010].fill(7);
         let bytes = [first, second].concat();
         let data = Data { ends: vec![400_000, 800_000], ..Data::single("d", String::new(), bytes) };
-        let versions = Versions::of(&data, 8192, false).unwrap();
+        let versions = Versions::of(&data, 8192, Order::OldestFirst, Known::VersionBefore).unwrap();
         let pairs = find(&versions, u64::MAX / 1000).unwrap();
         assert!((1..4).contains(&pairs.len()), "{}", pairs.len());
         assert!(pairs.iter().any(|pair| pair.is_accepted));

@@ -3,11 +3,12 @@
 
 use super::Findings;
 use super::costs::Costs;
-use super::versions::{Versions, in_parallel};
 use crate::bench::publish::{Row, shown, table_of};
 use anyhow::Result;
 use serde_json::{Value, json};
 use siltstone_lab::data::Data;
+use siltstone_lab::sketch::parallel::in_parallel;
+use siltstone_lab::sketch::versions::{Known, Order, Versions};
 use siltstone_lab::statistics::{Spread, geometric_mean, rounded};
 use siltstone_lab::table::{Table, as_float};
 use siltstone_similar::benefit::Benefit;
@@ -181,7 +182,7 @@ pub(super) fn measure(sources: impl Iterator<Item = Result<Data>>) -> Result<Fin
         let data = data?;
         for average in AVERAGES {
             eprintln!("{}: {} policies at {} KiB", data.name, policies.len(), average >> 10);
-            let versions = Versions::of(&data, average, false)?;
+            let versions = Versions::of(&data, average, Order::OldestFirst, Known::VersionBefore)?;
             let (costs, sketches) = (Costs::of(&versions)?, versions.sketches());
             let outcomes = in_parallel(policies.len(), |at| follow(&versions, &costs, &sketches, policies[at]));
             let outcomes: Vec<(Outcome, Vec<Found>)> = outcomes.into_iter().collect::<Result<_>>()?;

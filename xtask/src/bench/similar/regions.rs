@@ -5,11 +5,11 @@
 use super::Findings;
 use super::candidates::candidates;
 use super::regional::{Codec, OwnRegions, PerChunk, PlainZstd};
-use super::versions::Versions;
 use crate::bench::publish::{Row, table_of};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use siltstone_lab::data::Data;
+use siltstone_lab::sketch::versions::{Known, Order, Versions};
 use siltstone_lab::statistics::{Spread, rounded};
 use siltstone_lab::table::{as_float, mb_per_s};
 use siltstone_similar::region::{Level, Offer, choose_bases};
@@ -77,7 +77,7 @@ pub(super) fn measure(sources: impl Iterator<Item = Result<Data>>, rounds: u64, 
     for data in sources {
         let data = data?;
         eprintln!("{}: candidates", data.name);
-        let versions = Versions::of(&data, CHUNK_BYTES, false)?;
+        let versions = Versions::of(&data, CHUNK_BYTES, Order::OldestFirst, Known::VersionBefore)?;
         let candidates = candidates(&versions);
         let mut rows = Vec::new();
         for region_bytes in REGION_BYTES {

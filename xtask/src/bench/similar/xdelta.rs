@@ -4,10 +4,10 @@
 //! another against as many targets, and what a run on empty files takes, measured in turns with them, is subtracted.
 
 use super::pairs::Pair;
-use super::versions::in_parallel;
 use anyhow::{Result, ensure};
 use siltstone_lab::install::{self, Needed};
 use siltstone_lab::program;
+use siltstone_lab::sketch::parallel::in_parallel;
 use siltstone_lab::statistics::Spread;
 use siltstone_lab::table::{as_float, mb_per_s};
 use std::fs;

@@ -1,7 +1,10 @@
 //! Siltstone's own sketch as a [`Sketcher`], to stand beside the others.
 
-use siltstone_chunk::Lagged;
+use siltstone_chunk::{Isa, Lagged};
 use siltstone_similar::sketch::{SampleSketch, Shape, Sketch, Sketcher};
+
+/// Its name in tables.
+pub(super) const NAME: &str = "samples";
 
 /// Of the samples of the default chunker.
 pub(super) struct Own {
@@ -11,14 +14,15 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn new(chunker: Lagged, shape: Shape) -> Self {
-        Self { chunker, empty: SampleSketch::new(shape), shape }
+    /// Of what this chunker samples, in the form for `isa`.
+    pub(super) fn new(chunker: Lagged, shape: Shape, isa: Isa) -> Self {
+        Self { chunker, empty: SampleSketch::with_isa(shape, isa), shape }
     }
 }
 
 impl Sketcher for Own {
     fn name(&self) -> &'static str {
-        "samples"
+        NAME
     }
 
     fn shape(&self) -> Shape {

@@ -1,0 +1,140 @@
+//! How similar the pairs of chunks are that estimates are measured on, by rate and length of their modifications (Odess, Fig. 11).
+
+use super::accuracy::per_million;
+use super::draw::{self, Drawing};
+use super::estimates::{LENGTH, LENGTHS, Pairs, RATE, RATES, mean, thinned};
+use crate::corpus::modified::Modification;
+use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::report::{Axis, Figure, Line};
+use crate::settings::Settings;
+use crate::table::as_float;
+use anyhow::Result;
+
+/// Of the windows that are compared, bytes: those of Odess.
+const WINDOW_BYTES: usize = 32;
+/// The distribution is told at each of so many equal steps of similarity.
+const STEPS: usize = 20;
+
+/// The experiment.
+pub(super) struct Similarity;
+
+impl Experiment for Similarity {
+    fn name(&self) -> &'static str {
+        "sketch-pairs"
+    }
+
+    fn title(&self) -> &'static str {
+        "How similar the modified pairs of chunks are that sketches are tried on"
+    }
+
+    fn reproduces(&self) -> &'static [&'static str] {
+        &["Odess (TOS), Fig. 11"]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Nothing
+    }
+
+    fn rounds(&self, _: u64) -> u64 {
+        1
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        &["series", "modified_per_million", "modified_bytes", "similarity_mean", "similarity_deviation"]
+    }
+
+    fn subjects<'i>(&self, _: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
+        let lengths =
+            thinned(&LENGTHS, settings).into_iter().map(|length| ("mol", Modification { rate: RATE, length }));
+        let rates = thinned(&RATES, settings).into_iter().map(|rate| ("mor", Modification { rate, length: LENGTH }));
+        let subject = |(series, modification)| -> Box<dyn Subject> {
+            Box::new(Distribution { series, pairs: Pairs::of(modification, settings) })
+        };
+        Ok(lengths.chain(rates).map(subject).collect())
+    }
+
+    fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
+        let by_length = |finding: &Finding| format!("MoL {}", finding.parameter("modified_bytes"));
+        let by_rate = |finding: &Finding| format!("MoR {}", draw::number(finding, "modified_per_million") / 1e6);
+        [("mol", "lengths", &by_length as draw::Name), ("mor", "rates", &by_rate)]
+            .into_iter()
+            .filter_map(|(series, what, name)| {
+                let lines = draw::those(findings, &[("series", series)]).into_iter().map(|finding| line(finding, name));
+                Drawing {
+                    title: format!("Similarity of modified pairs, by {what} of modifications"),
+                    redraws: "Odess, Fig. 11",
+                    caption: "Share of pairs that are at most so similar.",
+                    findings: Vec::new(),
+                }
+                .with_lines(
+                    Axis::linear("Similarity"),
+                    Axis::linear("Share of pairs"),
+                    lines.collect(),
+                )
+            })
+            .collect()
+    }
+}
+
+/// Pairs modified alike.
+struct Distribution {
+    series: &'static str,
+    pairs: Pairs,
+}
+
+impl Subject for Distribution {
+    fn parameters(&self) -> Row {
+        let mut row = Row::new();
+        row.insert("series".into(), self.series.into());
+        row.insert("modified_per_million".into(), per_million(self.pairs.modification.rate).into());
+        row.insert("modified_bytes".into(), self.pairs.modification.length.into());
+        row
+    }
+
+    fn run(&mut self) -> Result<Outcome> {
+        let found = self.pairs.each(|pair| pair.resemblance(WINDOW_BYTES));
+        let average = mean(found.iter().copied());
+        let deviation = mean(found.iter().map(|one| (one - average).powi(2))).sqrt();
+        let mut sample = Sample::of([("similarity_mean", average), ("similarity_deviation", deviation)]);
+        sample.values.extend((0..=STEPS).map(|step| (share_name(step), share(&found, step))));
+        Ok(Outcome::Right(vec![sample]))
+    }
+}
+
+fn share(found: &[f64], step: usize) -> f64 {
+    let count = found.iter().filter(|one| **one <= similarity(step)).count();
+    as_float(count as u64) / as_float(found.len() as u64)
+}
+
+fn similarity(step: usize) -> f64 {
+    as_float(step as u64) / as_float(STEPS as u64)
+}
+
+fn share_name(step: usize) -> String {
+    format!("share_up_to_{:03}_percent", 100 * step / STEPS)
+}
+
+fn line(finding: &Finding, name: draw::Name) -> Line {
+    let point = |step| Some((similarity(step), finding.median(&share_name(step))?));
+    Line { name: name(finding), is_theory: false, points: (0..=STEPS).filter_map(point).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::study::tests::{findings, quick};
+    use super::*;
+
+    #[test]
+    fn shares_grow_to_all_and_more_modification_is_less_similarity() {
+        let found = findings(&Similarity, &quick());
+        for finding in &found {
+            let points = line(finding, &|_| String::new()).points;
+            assert_eq!(points.len(), STEPS + 1);
+            assert!(points.windows(2).all(|pair| pair[0].1 <= pair[1].1) && points[STEPS].1 >= 1.0);
+        }
+        let rates = draw::those(&found, &[("series", "mor")]);
+        let means: Vec<f64> = rates.iter().filter_map(|one| one.median("similarity_mean")).collect();
+        assert!(means.len() == 3 && means.is_sorted_by(|one, other| one > other), "{means:?}");
+        assert_eq!(Similarity.figures(&found).len(), 2);
+    }
+}
