@@ -1,6 +1,8 @@
 //! Showing what was found: one [`Report`], from which tables, files and the page are made.
 
 mod figure;
+pub mod html;
+mod plot;
 
 pub use figure::{Axis, Bars, Figure, Line, Plot, Point, Scale};
 
