@@ -2,13 +2,16 @@
 
 mod csv;
 mod figure;
+pub mod html;
 mod json;
+mod plot;
 #[cfg(test)]
 mod sample;
 mod tables;
 
 pub use figure::{Axis, Bars, Figure, Line, Plot, Point, Scale};
 
+use crate::claims::{self, Judged, Verdict};
 use crate::experiment::{Experiment, Finding, Needs};
 use crate::run::{self, Plan, Recorded};
 use crate::settings::Settings;
@@ -116,7 +119,8 @@ impl Report {
     /// # Errors
     /// If a file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<Vec<PathBuf>> {
-        let files = [("results.csv", csv::text(self)?), ("results.json", json::text(self)?)];
+        let files =
+            [("results.csv", csv::text(self)?), ("results.json", json::text(self)?), ("report.html", html::page(self))];
         let write = |(name, text): (&str, String)| {
             let path = folder.join(name);
             fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
@@ -138,6 +142,13 @@ impl Report {
     /// What was found by this experiment on this input (`""` where it needs none), in the order of its table.
     pub fn found<'r>(&'r self, experiment: &'r str, data: &'r str) -> impl Iterator<Item = &'r Finding> {
         self.findings.iter().filter(move |finding| finding.experiment == experiment && finding.data == data)
+    }
+
+    /// The papers' claims that this run could judge.
+    pub fn claims(&self) -> Vec<Judged> {
+        let mut judged = claims::judge(&self.findings);
+        judged.retain(|judged| judged.verdict != Verdict::NotMeasured);
+        judged
     }
 
     /// The plots of this experiment.

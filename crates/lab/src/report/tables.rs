@@ -1,6 +1,7 @@
 //! What a terminal shows.
 
 use super::{ExperimentSummary, Report};
+use crate::claims::{Claim, Judged};
 use crate::experiment::{Finding, row_text};
 use crate::statistics::Spread;
 use crate::table::{self, Table};
@@ -34,6 +35,10 @@ pub(super) fn text(report: &Report) -> String {
             let _ = writeln!(text, "\n-> {sentence}");
         }
     }
+    let claims = report.claims();
+    if !claims.is_empty() {
+        let _ = write!(text, "\n## What the papers say, and what was found\n\n{}", claims_table(&claims));
+    }
     for line in &report.skipped {
         let _ = writeln!(text, "\nleft out: {line}");
     }
@@ -41,6 +46,16 @@ pub(super) fn text(report: &Report) -> String {
         let _ = writeln!(text, "\nNot all that was asked for is measured.");
     }
     text
+}
+
+fn claims_table(claims: &[Judged]) -> Table {
+    let mut table = Table::new(["paper", "where", "claim", "paper's figure", "ours", "verdict"]);
+    for judged in claims {
+        let Claim { paper, place, says, figure, .. } = judged.claim;
+        let cells = [paper, place, says, figure].map(|cell| (*cell).to_owned());
+        table.row(cells.into_iter().chain([judged.ours_text(), judged.verdict.text().to_owned()]).collect());
+    }
+    table
 }
 
 fn section(text: &mut String, experiment: &ExperimentSummary, data: &str, found: &[&Finding]) {

@@ -1,0 +1,150 @@
+//! The report as one page of HTML: nothing is loaded from elsewhere, nothing runs in it, and all text from outside is escaped.
+//!
+//! Head (what was run, on what), what follows for the user's data, then each experiment with its figures and tables. It can be read on a
+//! phone, in the dark and on paper; what a figure shows stands in a table too.
+
+mod claims;
+mod head;
+mod table;
+
+use super::plot::{self, Colours, text::shown};
+use super::{ExperimentSummary, Figure, Report};
+use crate::experiment::Finding;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const STYLE: &str = include_str!("html/style.css");
+
+/// Nothing but the page's own style: should a name ever get through as markup, it can still neither run nor load anything.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+
+/// The page.
+pub fn page(report: &Report) -> String {
+    let title = head::title(report);
+    let mut figures_before = 0;
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (plot::hatches())
+                header { h1 { (title) } (head::lead(report)) }
+                (contents(report))
+                main {
+                    (head::in_short(report))
+                    (claims::section(report))
+                    @for experiment in &report.experiments {
+                        (section(report, experiment, &mut figures_before))
+                    }
+                    (head::what_was_run(report))
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// The room of an experiment: `chunk` of `chunk-throughput`.
+fn room(experiment: &ExperimentSummary) -> &str {
+    experiment.name.split('-').next().unwrap_or(experiment.name)
+}
+
+fn contents(report: &Report) -> Markup {
+    html! {
+        nav aria-label="Contents" {
+            h2 { "Contents" }
+            @for rooms in report.experiments.chunk_by(|one, other| room(one) == room(other)) {
+                h3 { (room(&rooms[0])) }
+                ul {
+                    @for experiment in rooms {
+                        li { a href={ "#" (experiment.name) } { (experiment.title) } }
+                    }
+                }
+            }
+            ul { li { a href="#run" { "What was run" } } }
+        }
+    }
+}
+
+fn section(report: &Report, experiment: &ExperimentSummary, figures_before: &mut usize) -> Markup {
+    let figures = report.figures_of(experiment.name);
+    let advice = report.advice_of(experiment.name);
+    html! {
+        section id=(experiment.name) {
+            h2 { (experiment.title) }
+            p.about {
+                code { (experiment.name) }
+                @if !experiment.reproduces.is_empty() { " · repeats " (experiment.reproduces.join("; ")) }
+            }
+            @if !advice.is_empty() {
+                ul.advice { @for sentence in advice { li { (shown(sentence)) } } }
+            }
+            (failed(report, experiment))
+            @if !figures.is_empty() {
+                div.figures {
+                    @for figure in figures {
+                        @let () = *figures_before += 1;
+                        (drawn(figure, *figures_before, &Colours::of(figure, figures)))
+                    }
+                }
+            }
+            (table::tables(report, experiment))
+        }
+    }
+}
+
+fn failed(report: &Report, experiment: &ExperimentSummary) -> Markup {
+    let failed: Vec<&Finding> = report
+        .findings
+        .iter()
+        .filter(|finding| finding.experiment == experiment.name && finding.wrong.is_some())
+        .collect();
+    html! {
+        @if !failed.is_empty() {
+            div.bad {
+                p { strong { "✗ " (failed.len()) @if failed.len() == 1 { " result" } @else { " results" } " failed the check; no times are shown for them" } }
+                ul {
+                    @for finding in failed {
+                        li {
+                            @if !finding.data.is_empty() { (shown(&finding.data)) ": " }
+                            (table::parameters(finding)) ": " (shown(finding.wrong.as_deref().unwrap_or_default()))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn drawn(figure: &Figure, number: usize, colours: &Colours) -> Markup {
+    let id = format!("figure-{number}");
+    let drawing = plot::drawn(figure, &id, colours);
+    html! {
+        figure id=(id) {
+            figcaption {
+                strong { span { "Figure " (number) ". " } (shown(&figure.title)) }
+                @if !figure.redraws.is_empty() { " " small { "redraws " (shown(&figure.redraws)) } }
+            }
+            @match drawing {
+                Some(drawing) => {
+                    @if !drawing.keys.is_empty() {
+                        ul.keys { @for key in &drawing.keys { li { (key.html()) } } }
+                    }
+                    (drawing.svg)
+                }
+                None => p.empty { "No values to draw." }
+            }
+            @if !figure.caption.is_empty() { p { (shown(&figure.caption)) } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

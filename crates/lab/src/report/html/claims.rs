@@ -1,0 +1,56 @@
+//! What the papers say, beside what was found.
+
+use super::table;
+use crate::claims::{Judged, Verdict};
+use crate::report::Report;
+use maud::{Markup, html};
+
+/// All claims that the run could judge.
+pub(super) fn section(report: &Report) -> Markup {
+    let claims = report.claims();
+    html! {
+        @if !claims.is_empty() {
+            section id="claims" {
+                h2 { "What the papers say" }
+                p.about {
+                    "Ratios of medians of this run; of several, their geometric mean and ends. \"Agrees\" is within 25 % of the paper's range. Data and "
+                    "machine are others than the papers'."
+                }
+                @for of_paper in claims.chunk_by(|one, other| one.claim.paper == other.claim.paper) {
+                    @if let Some(first) = of_paper.first() {
+                        h3 { (first.claim.paper) }
+                        (table::boxed(first.claim.paper, &rows(of_paper)))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn rows(claims: &[Judged]) -> Markup {
+    html! {
+        table {
+            thead { tr { th scope="col" { "Claim" } th scope="col" { "Where" } th scope="col" { "Paper" } th scope="col" { "Here" } th scope="col" { "" } } }
+            tbody {
+                @for judged in claims {
+                    tr {
+                        th scope="row" { (judged.claim.says) }
+                        td { (judged.claim.place) }
+                        td { (judged.claim.figure) }
+                        td { (judged.ours_text()) }
+                        td { (mark(judged.verdict)) " " (judged.verdict.text()) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Agrees => "✓",
+        Verdict::Stronger | Verdict::Weaker => "≈",
+        Verdict::Differs => "✗",
+        Verdict::NotMeasured => "",
+    }
+}

@@ -1,0 +1,149 @@
+//! Tables of medians with their spread, one per experiment and input, folded away until someone asks.
+
+use crate::experiment::Finding;
+use crate::report::plot::{number, text::shown};
+use crate::report::{ExperimentSummary, Report};
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// Rows of a table at most; the files beside the page have all.
+const ROWS_MAX: usize = 2000;
+
+/// Measures by the end of their name, and how their unit is written.
+const UNITS: [(&str, &str); 10] = [
+    ("gb_per_s", "GB/s"),
+    ("mb_per_s", "MB/s"),
+    ("gib_per_s", "GiB/s"),
+    ("mib_per_s", "MiB/s"),
+    ("percent", "%"),
+    ("bytes", "bytes"),
+    ("kib", "KiB"),
+    ("seconds", "seconds"),
+    ("milliseconds", "ms"),
+    ("microseconds", "µs"),
+];
+
+/// The tables of an experiment.
+pub(super) fn tables(report: &Report, experiment: &ExperimentSummary) -> Markup {
+    let mut names: Vec<&str> = Vec::new();
+    for finding in report.findings.iter().filter(|finding| finding.experiment == experiment.name) {
+        if !names.contains(&finding.data.as_str()) {
+            names.push(&finding.data);
+        }
+    }
+    html! {
+        @for name in names {
+            @let rows: Vec<&Finding> = report.found(experiment.name, name).collect();
+            @let of = if name.is_empty() { String::new() } else { format!(" on {}", shown(name)) };
+            details {
+                summary { "Table" (of) ": " (rows.len()) @if rows.len() == 1 { " row" } @else { " rows" } }
+                (boxed(&format!("{}{of}", experiment.title), &table(&rows, experiment, &of)))
+                @if rows.len() > ROWS_MAX { p { (rows.len() - ROWS_MAX) " rows more are in the files beside this page." } }
+            }
+        }
+    }
+}
+
+/// What may be wider than the page scrolls inside its box.
+pub(super) fn boxed(label: &str, content: &Markup) -> Markup {
+    html! { div.scroll role="region" tabindex="0" aria-label=(shown(label)) { (content) } }
+}
+
+/// All parameters in a line.
+pub(super) fn parameters(finding: &Finding) -> Markup {
+    let words: Vec<String> = finding
+        .parameters
+        .iter()
+        .map(
+            |(name, value)| {
+                if value.is_string() { finding.parameter(name) } else { format!("{} {value}", spaced(name)) }
+            },
+        )
+        .filter(|word| !word.is_empty())
+        .collect();
+    html! { (shown(&words.join(", "))) }
+}
+
+fn table(rows: &[&Finding], experiment: &ExperimentSummary, of: &str) -> Markup {
+    let is_measure = |column: &&str| rows.iter().any(|row| row.median(column).is_some());
+    let is_parameter = |column: &&str| rows.iter().any(|row| !row.parameter(column).is_empty());
+    let measures: Vec<&str> = experiment.columns.iter().copied().filter(is_measure).collect();
+    let parameters: Vec<&str> = experiment
+        .columns
+        .iter()
+        .copied()
+        .filter(|column| !measures.contains(column) && is_parameter(column))
+        .collect();
+    let rounds = rows.iter().flat_map(|row| row.values.iter().map(|(_, values)| values.len())).max().unwrap_or(0);
+    let is_text: Vec<bool> = parameters
+        .iter()
+        .map(|column| rows.iter().any(|row| row.parameters.get(*column).is_some_and(Value::is_string)))
+        .collect();
+    html! {
+        table {
+            caption {
+                (experiment.title) (of)
+                @if rounds > 1 { ": medians of " (rounds) " rounds, from the least to the greatest in small" }
+            }
+            thead {
+                tr {
+                    @for (column, is_text) in parameters.iter().zip(&is_text) { th scope="col" class=[is_text.then_some("l")] { (spaced(column)) } }
+                    @for column in &measures { th scope="col" title=(column) { (heading(column)) } }
+                }
+            }
+            tbody { @for row in rows.iter().take(ROWS_MAX) { (table_row(row, &parameters, &is_text, &measures)) } }
+        }
+    }
+}
+
+fn table_row(row: &Finding, parameters: &[&str], is_text: &[bool], measures: &[&str]) -> Markup {
+    html! {
+        tr class=[row.wrong.is_some().then_some("bad")] {
+            @for (number, (column, is_text)) in parameters.iter().zip(is_text).enumerate() {
+                @let text = shown(&row.parameter(column));
+                @if number == 0 { th scope="row" class=[(!is_text).then_some("r")] { (text) } }
+                @else { td class=[is_text.then_some("l")] { (text) } }
+            }
+            @if let Some(why) = &row.wrong {
+                td.l colspan=(measures.len().max(1)) { "✗ failed its check: " (shown(why)) }
+            } @else {
+                @for column in measures { td { (measured(row, column)) } }
+            }
+        }
+    }
+}
+
+fn measured(row: &Finding, column: &str) -> Markup {
+    let Some(spread) = row.spread(column) else { return html! { "–" } };
+    html! {
+        (number::full(spread.median))
+        @if spread.low < spread.high { " " small { (number::short(spread.low)) "–" (number::short(spread.high)) } }
+    }
+}
+
+/// The name of a measure with its unit: `savings, %` for `savings_percent`.
+fn heading(column: &str) -> String {
+    for (end, unit) in UNITS {
+        match column.strip_suffix(end) {
+            Some("") => return unit.to_owned(),
+            Some(name) if name.ends_with('_') => return format!("{}, {unit}", spaced(name.trim_end_matches('_'))),
+            _ => {}
+        }
+    }
+    spaced(column)
+}
+
+fn spaced(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_say_the_unit() {
+        let shown = ["gb_per_s", "average_bytes", "savings_percent", "der", "restore_mb_per_s", "seconds"].map(heading);
+        assert_eq!(shown, ["GB/s", "average, bytes", "savings, %", "der", "restore, MB/s", "seconds"]);
+    }
+}

@@ -1,0 +1,78 @@
+use super::*;
+use crate::experiment::{Needs, Row};
+use crate::report::{Axis, InputSummary, Line, Plot};
+use crate::settings::Settings;
+
+const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{202e}";
+
+fn finding(method: &str, wrong: Option<&str>) -> Finding {
+    let mut parameters = Row::new();
+    parameters.insert("method".into(), method.into());
+    parameters.insert("expected_bytes".into(), 8192.into());
+    let values = if wrong.is_some() { Vec::new() } else { vec![("gb_per_s".to_owned(), vec![1.0, 2.0, 3.0])] };
+    Finding {
+        experiment: "chunk-speed".into(),
+        data: HOSTILE.into(),
+        parameters,
+        values,
+        wrong: wrong.map(str::to_owned),
+    }
+}
+
+fn report() -> Report {
+    let line = Line { name: HOSTILE.into(), is_theory: false, points: vec![(1.0, 2.0), (2.0, 3.0)] };
+    let plot = Plot::Lines { x: Axis::linear(HOSTILE), y: Axis::linear(HOSTILE), series: vec![line.clone(), line] };
+    let figure = Figure { title: HOSTILE.into(), redraws: HOSTILE.into(), caption: HOSTILE.into(), plot };
+    Report {
+        settings: Settings { data: vec![HOSTILE.into()], ..Settings::default() },
+        version: HOSTILE.into(),
+        day: "2026-11-21".into(),
+        machine: vec![format!("processor: {HOSTILE}")],
+        inputs: vec![InputSummary { name: HOSTILE.into(), description: HOSTILE.into(), bytes: 12_345, versions: 3 }],
+        experiments: vec![ExperimentSummary {
+            name: "chunk-speed",
+            title: "How fast",
+            reproduces: &["AE, Fig. 5"],
+            needs: Needs::Bytes,
+            columns: &["method", "expected_bytes", "gb_per_s"],
+        }],
+        findings: vec![finding(HOSTILE, None), finding("broken", Some(HOSTILE))],
+        figures: vec![("chunk-speed".into(), vec![figure])],
+        advice: vec![("chunk-speed".into(), vec![HOSTILE.into()])],
+        skipped: vec![HOSTILE.into()],
+        is_whole: false,
+    }
+}
+
+#[test]
+fn names_are_text_never_markup() {
+    let page = page(&report());
+    assert!(!page.contains("<script"), "{page}");
+    assert!(!page.contains('\u{202e}'));
+    assert!(page.matches("&lt;script&gt;").count() > 12);
+}
+
+#[test]
+fn nothing_is_loaded_from_elsewhere() {
+    let page = page(&report()).replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    assert!(!page.contains("://") && !page.contains("@import") && !page.contains("src=\""));
+}
+
+#[test]
+fn what_failed_is_said_and_has_no_time() {
+    let page = page(&report());
+    assert!(page.contains("1 result failed the check"));
+    assert_eq!(page.matches("✗ failed its check: &lt;script").count(), 1);
+    assert!(page.contains("did not come to its end"));
+    let whole = Report { findings: vec![finding("fine", None)], is_whole: true, ..report() };
+    let page = super::page(&whole);
+    assert!(!page.contains('✗') && page.contains("is right"));
+    assert!(page.contains("2 <small>1.00–3.00</small>"), "{page}");
+}
+
+#[test]
+fn a_report_of_nothing_is_a_page() {
+    let empty =
+        Report { experiments: vec![], findings: vec![], figures: vec![], inputs: vec![], advice: vec![], ..report() };
+    assert!(page(&empty).ends_with("</html>"));
+}

@@ -1,0 +1,110 @@
+//! Bars that lie: many groups, or groups with long names. The drawing grows downwards, so there is room for all of them.
+
+use super::Chart;
+use crate::report::plot::frame::{self, Area};
+use crate::report::plot::path::{Path, units};
+use crate::report::plot::scale::Ruler;
+use crate::report::plot::text::{self, LINE_HEIGHT};
+use crate::report::plot::{WIDTH, float, marks, number};
+use maud::{Markup, html};
+
+/// From one bar to the next of its group: a line of text fits.
+const BAR_STEP: f64 = 14.0;
+
+const BAR_HEIGHT: f64 = 11.0;
+
+/// From one group to the next, beside its bars.
+const GROUP_GAP: f64 = 7.0;
+
+/// Names wider than that stand above their bars instead of beside.
+const NAME_WIDTH_MAX: f64 = 150.0;
+
+/// Higher drawings have their numbers at both ends.
+const ONE_AXIS_HEIGHT_MAX: f64 = 420.0;
+
+/// Draws the chart and gives its height.
+pub(super) fn drawn(chart: &Chart) -> (Markup, f64) {
+    let x = chart.ruler(5.0);
+    let names: Vec<String> = chart.groups.iter().map(|name| text::shown(name)).collect();
+    let widest = names.iter().map(|name| text::width(name)).fold(0.0, f64::max);
+    let is_beside = widest <= NAME_WIDTH_MAX;
+    let bars_height = BAR_STEP * float(chart.series.len());
+    let group_height = if is_beside { bars_height } else { LINE_HEIGHT + bars_height } + GROUP_GAP;
+    let plot_height = group_height * float(names.len());
+    let is_high = plot_height > ONE_AXIS_HEIGHT_MAX;
+    let top = if is_high { 24.0 } else { 4.0 };
+    let left = if is_beside { widest + 8.0 } else { 4.0 };
+    let area = Area { left, right: WIDTH - value_room(chart), top, bottom: top + plot_height };
+    let rows = Rows { chart, x: &x, area: &area };
+    let group_top = |group: usize| area.top + group_height * float(group) + GROUP_GAP / 2.0;
+    let bars_top = |group: usize| group_top(group) + if is_beside { 0.0 } else { LINE_HEIGHT };
+    let (label, height) = frame::label_below(&chart.axis.label, &area, area.bottom + 20.0);
+    let marks = html! {
+        (grid(&x, &area))
+        @if is_high { (frame::numbers(&x, &area, 14.0)) }
+        (frame::numbers(&x, &area, area.bottom + 17.0))
+        @for series in 0..chart.series.len() {
+            g class=(marks::class(chart.colours.index(&chart.series[series].name))) {
+                @for group in 0..names.len() {
+                    (rows.bar(series, group, bars_top(group) + BAR_STEP * (float(series) + 0.5)))
+                }
+            }
+        }
+        path.t d={ "M" (units(area.place(x.base(), 0.0).0)) " " (units(area.top)) "V" (units(area.bottom)) } {}
+        @for (group, name) in names.iter().enumerate() {
+            @if is_beside {
+                text.e x=(units(area.left - 6.0)) y=(units(bars_top(group) + bars_height / 2.0 + 4.0)) { (name) }
+            } @else {
+                text.w x=(units(area.left)) y=(units(group_top(group) + 12.0)) { (text::shortened(name, WIDTH - area.left)) title { (name) } }
+            }
+        }
+        (label)
+    };
+    (marks, height)
+}
+
+/// Room for values behind the longest bars.
+fn value_room(chart: &Chart) -> f64 {
+    let spreads = chart.series.iter().flat_map(|bars| bars.values.iter().flatten());
+    spreads.map(|spread| text::width(&number::short(spread.median))).fold(16.0, f64::max) + 7.0
+}
+
+fn grid(x: &Ruler, area: &Area) -> Markup {
+    let (mut major, mut minor) = (Path::default(), Path::default());
+    for tick in &x.ticks {
+        let at = area.place(x.share(tick.value).unwrap_or(0.0), 0.0).0;
+        let lines = if tick.label.is_empty() { &mut minor } else { &mut major };
+        lines.go(at, area.top).line(at, area.bottom + if tick.label.is_empty() { 0.0 } else { 4.0 });
+    }
+    frame::grid_lines(&major, &minor)
+}
+
+/// Where bars lie.
+struct Rows<'r> {
+    chart: &'r Chart<'r>,
+    x: &'r Ruler,
+    area: &'r Area,
+}
+
+impl Rows<'_> {
+    fn bar(&self, series: usize, group: usize, middle: f64) -> Markup {
+        let base = self.area.place(self.x.base(), 0.0).0;
+        let Some(spread) = self.chart.spread(series, group) else {
+            return html! { text.q x=(units(base + 5.0)) y=(units(middle + 4.0)) { "no value" } };
+        };
+        let at = |value: f64| self.area.place(self.x.share(value).unwrap_or(self.x.base()), 0.0).0;
+        let mut bar = Path::default();
+        bar.rectangle((base, middle - BAR_HEIGHT / 2.0), (at(spread.median), middle + BAR_HEIGHT / 2.0));
+        let mut ends = Path::default();
+        if (at(spread.high) - at(spread.low)).abs() > 1.5 {
+            let to = units(at(spread.high));
+            ends.go(at(spread.low), middle - 3.0).raw("v6m0-3").raw(&format!("H{to}m0-3v6"));
+        }
+        let end = at(spread.high).max(at(spread.median)).max(base);
+        html! {
+            path.b fill=[self.chart.fill(series)] d=(bar.text()) { (self.chart.hint(series, group, spread)) }
+            @if !ends.is_empty() { path.r d=(ends.text()) {} }
+            text.v x=(units(end + 5.0)) y=(units(middle + 4.0)) { (number::short(spread.median)) }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Room for names of points: each has places around its point to choose from, near ones first, and takes the one that covers least.
+
+/// A rectangle, in units.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Rectangle {
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) right: f64,
+    pub(super) bottom: f64,
+}
+
+impl Rectangle {
+    /// Around a middle.
+    pub(super) fn around((x, y): (f64, f64), width: f64, height: f64) -> Self {
+        Self { left: x - width / 2.0, top: y - height / 2.0, right: x + width / 2.0, bottom: y + height / 2.0 }
+    }
+
+    /// Its middle.
+    pub(super) fn middle(&self) -> (f64, f64) {
+        (self.left.midpoint(self.right), self.top.midpoint(self.bottom))
+    }
+
+    fn shared_area(&self, other: &Self) -> f64 {
+        let across = self.right.min(other.right) - self.left.max(other.left);
+        let down = self.bottom.min(other.bottom) - self.top.max(other.top);
+        across.max(0.0) * down.max(0.0)
+    }
+
+    fn holds(&self, other: &Self) -> bool {
+        self.left <= other.left && self.top <= other.top && self.right >= other.right && self.bottom >= other.bottom
+    }
+}
+
+/// A point that wants a label.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Labelled {
+    /// Its place.
+    pub(super) at: (f64, f64),
+    /// How far it reaches.
+    pub(super) radius: f64,
+    /// Width and height of its label.
+    pub(super) size: (f64, f64),
+}
+
+/// Where a label is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Label {
+    /// The room it takes.
+    pub(super) room: Rectangle,
+    /// Whether it lies so far off that a line must lead to it.
+    pub(super) is_far: bool,
+}
+
+/// How often all labels choose again, knowing where the others are.
+const TURNS: usize = 4;
+
+/// Distances of labels from the edge of their point.
+const DISTANCES: [f64; 5] = [2.0, 14.0, 27.0, 40.0, 56.0];
+
+/// Directions by preference: right, left, above, below, then between.
+const DIRECTIONS: [(f64, f64); 8] =
+    [(1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)];
+
+/// Finds room for every label inside `bounds`.
+///
+/// # Complexity
+/// Quadratic in the number of points.
+pub(super) fn placed(points: &[Labelled], bounds: &Rectangle) -> Vec<Label> {
+    let discs: Vec<Rectangle> =
+        points.iter().map(|point| Rectangle::around(point.at, 2.0 * point.radius, 2.0 * point.radius)).collect();
+    let mut labels: Vec<Option<Label>> = vec![None; points.len()];
+    for _ in 0..TURNS {
+        for (number, point) in points.iter().enumerate() {
+            let others: Vec<Rectangle> = labels
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != number)
+                .filter_map(|(_, label)| Some(label.as_ref()?.room))
+                .collect();
+            let cost = |(preference, label): &(f64, Label)| {
+                let outside = if bounds.holds(&label.room) { 0.0 } else { 1e6 };
+                let on_labels: f64 = others.iter().map(|other| label.room.shared_area(other)).sum();
+                let on_discs: f64 = discs.iter().map(|disc| label.room.shared_area(disc)).sum();
+                outside + 10.0 * on_labels + 4.0 * on_discs + preference
+            };
+            labels[number] =
+                candidates(point).min_by(|one, other| cost(one).total_cmp(&cost(other))).map(|(_, label)| label);
+        }
+    }
+    labels.into_iter().flatten().collect()
+}
+
+fn candidates(point: &Labelled) -> impl Iterator<Item = (f64, Label)> {
+    let point = *point;
+    DISTANCES.into_iter().enumerate().flat_map(move |(ring, distance)| {
+        DIRECTIONS.into_iter().enumerate().map(move |(number, (right, down))| {
+            let is_between = right != 0.0 && down != 0.0;
+            let reach = point.radius + distance;
+            // A corner of the label comes as near as a side does.
+            let reach = if is_between { reach * 0.7 } else { reach };
+            let middle =
+                (point.at.0 + right * (reach + point.size.0 / 2.0), point.at.1 + down * (reach + point.size.1 / 2.0));
+            let room = Rectangle::around(middle, point.size.0, point.size.1);
+            (40.0 * super::float(ring) + super::float(number), Label { room, is_far: ring > 0 })
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Rectangle = Rectangle { left: 0.0, top: 0.0, right: 400.0, bottom: 300.0 };
+
+    #[test]
+    fn crowded_labels_do_not_touch_and_stay_inside() {
+        let at = [
+            (200.0, 150.0),
+            (203.0, 151.0),
+            (206.0, 149.0),
+            (209.0, 152.0),
+            (212.0, 150.0),
+            (390.0, 5.0),
+            (3.0, 297.0),
+        ];
+        let points = at.map(|at| Labelled { at, radius: 5.0, size: (60.0, 13.0) });
+        let labels = placed(&points, &BOUNDS);
+        assert_eq!(labels.len(), points.len());
+        for (number, label) in labels.iter().enumerate() {
+            assert!(BOUNDS.holds(&label.room), "{label:?}");
+            for other in &labels[..number] {
+                assert!(label.room.shared_area(&other.room) <= 0.0, "{label:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_point_alone_has_its_label_to_the_right() {
+        let labels = placed(&[Labelled { at: (100.0, 100.0), radius: 5.0, size: (50.0, 12.0) }], &BOUNDS);
+        assert!(!labels[0].is_far);
+        assert!((labels[0].room.left - 107.0).abs() < 1e-9);
+        assert!(placed(&[], &BOUNDS).is_empty());
+    }
+}

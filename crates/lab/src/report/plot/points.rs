@@ -1,0 +1,107 @@
+//! Labelled points: an overall view.
+
+use super::frame::{self, Area};
+use super::labels::{self, Label, Labelled, Rectangle};
+use super::marks;
+use super::path::{Path, units};
+use super::scale::{Ruler, Start};
+use super::text::{self, TEXT_HEIGHT};
+use super::{Content, WIDTH, listed, number, range};
+use crate::report::{Axis, Point};
+use maud::{Markup, html};
+
+/// Height of the plot between its axes.
+const PLOT_HEIGHT: f64 = 300.0;
+
+/// Labels are at most so wide.
+const LABEL_WIDTH_MAX: f64 = 170.0;
+
+/// Draws points; `None` if there is none that its axes can show.
+pub(super) fn content(x: &Axis, y: &Axis, points: &[Point]) -> Option<Content> {
+    let across = Ruler::new(x.scale, Start::Near, points.iter().map(|point| point.x), 6.0);
+    let up = Ruler::new(y.scale, Start::Near, points.iter().map(|point| point.y), 6.0);
+    let area = Area::new(&y.label, &up, PLOT_HEIGHT, 0.0);
+    let place = |point: &Point| Some(area.place(across.share(point.x)?, up.share(point.y)?));
+    let shown: Vec<(&Point, (f64, f64))> = points.iter().filter_map(|point| Some((point, place(point)?))).collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let families = families(points);
+    let (below, height) = frame::horizontal(&x.label, &across, &area);
+    let marks = html! {
+        (frame::vertical(&y.label, &up, &area))
+        (below)
+        @for (point, at) in &shown {
+            g class=(marks::class(family(&families, point))) {
+                (marks::disc(*at, marks::radius(point.size), &hint(point)))
+            }
+        }
+        (named(&shown, &area))
+    };
+    let description = format!(
+        "Points: {}. {} from {}; {} from {}.",
+        listed(points.iter().map(|point| point.name.as_str())),
+        x.label,
+        range(points.iter().map(|point| point.x)),
+        y.label,
+        range(points.iter().map(|point| point.y)),
+    );
+    Some(Content { height, marks, keys: Vec::new(), description })
+}
+
+fn hint(point: &Point) -> String {
+    format!("{}: {}, {}", point.name, number::short(point.x), number::short(point.y))
+}
+
+/// First words of names, if they put points into a few groups (variants of one method): those share a colour.
+fn families(points: &[Point]) -> Vec<&str> {
+    let mut families: Vec<&str> = Vec::new();
+    for point in points {
+        let first = first_word(point);
+        if !families.contains(&first) {
+            families.push(first);
+        }
+    }
+    if families.len() <= marks::COLOURS && families.len() < points.len() { families } else { Vec::new() }
+}
+
+fn family(families: &[&str], point: &Point) -> usize {
+    families.iter().position(|family| *family == first_word(point)).unwrap_or(0)
+}
+
+fn first_word(point: &Point) -> &str {
+    point.name.split([' ', '(', ',']).next().unwrap_or_default()
+}
+
+fn named(shown: &[(&Point, (f64, f64))], area: &Area) -> Markup {
+    let names: Vec<String> =
+        shown.iter().map(|(point, _)| text::shortened(&text::shown(&point.name), LABEL_WIDTH_MAX)).collect();
+    let labelled: Vec<Labelled> = shown
+        .iter()
+        .zip(&names)
+        .map(|((point, at), name)| Labelled {
+            at: *at,
+            radius: marks::radius(point.size),
+            size: (text::width(name), TEXT_HEIGHT + 1.0),
+        })
+        .collect();
+    let bounds = Rectangle { left: area.left + 2.0, top: area.top - 6.0, right: WIDTH, bottom: area.bottom - 1.0 };
+    let labels = labels::placed(&labelled, &bounds);
+    let mut leaders = Path::default();
+    for (point, label) in labelled.iter().zip(&labels).filter(|(_, label)| label.is_far) {
+        let (x, y) = nearest(label, point.at);
+        leaders.go(point.at.0, point.at.1).line(x, y);
+    }
+    html! {
+        @if !leaders.is_empty() { path.k d=(leaders.text()) {} }
+        @for (name, label) in names.iter().zip(&labels) {
+            @let (x, y) = label.room.middle();
+            text.c.w x=(units(x)) y=(units(y + 4.0)) { (name) }
+        }
+    }
+}
+
+/// The place of a label's edge that is nearest to its point.
+fn nearest(label: &Label, (x, y): (f64, f64)) -> (f64, f64) {
+    (x.clamp(label.room.left, label.room.right), y.clamp(label.room.top, label.room.bottom))
+}
