@@ -16,6 +16,7 @@
 use super::content::Content;
 use super::draw::{log_normal, share};
 use super::record::{Changes, Version, version_name};
+use super::stop::go_on;
 use crate::deterministic::Sequence;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -83,6 +84,7 @@ impl Disk {
         let regions: Vec<u64> = (0..REGIONS).map(|_| sequence.below(self.blocks())).collect();
         let mut versions: Vec<Version> = Vec::new();
         for number in 0..self.versions {
+            go_on()?;
             let name = format!("{}.img", version_name(number, self.versions));
             let path = folder.join(&name);
             let failed = || format!("{} cannot be written", path.display());

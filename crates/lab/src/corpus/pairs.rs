@@ -3,6 +3,7 @@
 
 use super::modified::{Modification, Pair};
 use super::record::{Changes, Version};
+use super::stop::go_on;
 use crate::deterministic::Sequence;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -54,6 +55,7 @@ impl Pairs {
         let mut table = b"name,old_bytes,new_bytes,resemblance\n".to_vec();
         let (mut bytes, mut modified) = ([0, 0], 0);
         for number in 0..self.pairs {
+            go_on()?;
             let modification = Modification { rate: self.rate, length: self.length };
             let pair = Pair::new(self.chunk_bytes, modification, Sequence::of(&[self.seed, number]).next());
             let file = format!("{number:06}.bin");

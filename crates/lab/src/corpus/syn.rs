@@ -20,6 +20,7 @@ use super::content::Content;
 use super::draw::{log_normal, share, skewed};
 use super::edits::{self, Edit};
 use super::record::{Changes, Version, version_name};
+use super::stop::go_on;
 use crate::deterministic::Sequence;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -146,6 +147,7 @@ impl<'p> Tree<'p> {
             fs::create_dir_all(to.join(folder)).with_context(|| format!("{} cannot be made", to.display()))?;
         }
         for (at, action) in actions.into_iter().enumerate() {
+            go_on()?;
             changes.changed_bytes += self.carry_out(at, action, to, before)?;
         }
         let bytes = self.files.iter().map(|file| file.bytes).sum();
