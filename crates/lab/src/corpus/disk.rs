@@ -1,6 +1,6 @@
 //! A virtual machine's disk, as one file: blocks are rewritten where they lie, mostly in the same regions each time, and free blocks
 //! are filled. MeGA (ATC'22, sections 5.2 and 5.4) says of its machines that they change "the same region in each backup"; AE (TC'17,
-//! Table 5) and `VectorCDC` find such images full of runs of one byte.
+//! Table 5) finds runs of one byte in such images.
 //!
 //! ```text
 //! extents     of a log-normal number of bytes (as files of SYN: syn.rs), to whole blocks of 4 KiB; 30 % of them are free: zeros

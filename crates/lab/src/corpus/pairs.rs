@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// The window whose sets are compared: that of Rabin fingerprints in Finesse (FAST'19) and Odess, bytes.
+/// Bytes of the windows whose sets are compared: those of the Rabin fingerprints of N-Transform and Finesse in crate `similar`.
 const WINDOW_BYTES: usize = 48;
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 

@@ -4,10 +4,10 @@
 //!
 //! ```text
 //! sizes       log-normal, mean 9.48 and deviation 2.46 of the logarithm: half of the files are below 13 kB
-//!             (Agrawal et al., Generating Realistic Impressions for File-System Benchmarking, FAST'09, Table 2);
+//!             (Agrawal et al., Generating Realistic Impressions for File-System Benchmarking, FAST'09);
 //!             the tail ends at 1/32 of the tree, so that no single file decides what is measured
 //! folders     one for every eleven files; the parent of each is drawn with a weight of 2 + its folders
-//!             (Agrawal et al., A Five-Year Study of File-System Metadata, FAST'07, section 4.1)
+//!             (Agrawal et al., A Five-Year Study of File-System Metadata, FAST'07)
 //! content     content.rs: four kinds, no two files alike
 //! versions    deleted, then modified, then created: each a share of the files, drawn evenly ("completely random", MeGA, section 5.4)
 //! modified    a share of the file's bytes, drawn evenly between two bounds, in one stretch of it: edits.rs
