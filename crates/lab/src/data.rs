@@ -1,4 +1,4 @@
-//! The data that is cut, whole in memory: random, real, of low entropy. One set at a time, none above [`BYTES_MAX`].
+//! The data that is cut, whole in memory: random, real, of low entropy. One set at a time, none above 1.6 GB.
 
 use crate::archive;
 use crate::corpus::content::Content;

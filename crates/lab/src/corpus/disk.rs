@@ -1,6 +1,6 @@
 //! A virtual machine's disk, as one file: blocks are rewritten where they lie, mostly in the same regions each time, and free blocks
 //! are filled. MeGA (ATC'22, sections 5.2 and 5.4) says of its machines that they change "the same region in each backup"; AE (TC'17,
-//! Table 5) and `VectorCDC` find such images full of runs of one byte.
+//! Table 5) finds runs of one byte in such images.
 //!
 //! ```text
 //! extents     of a log-normal number of bytes (as files of SYN: syn.rs), to whole blocks of 4 KiB; 30 % of them are free: zeros
@@ -16,6 +16,7 @@
 use super::content::Content;
 use super::draw::{log_normal, share};
 use super::record::{Changes, Version, version_name};
+use super::stop::go_on;
 use crate::deterministic::Sequence;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -83,6 +84,7 @@ impl Disk {
         let regions: Vec<u64> = (0..REGIONS).map(|_| sequence.below(self.blocks())).collect();
         let mut versions: Vec<Version> = Vec::new();
         for number in 0..self.versions {
+            go_on()?;
             let name = format!("{}.img", version_name(number, self.versions));
             let path = folder.join(&name);
             let failed = || format!("{} cannot be written", path.display());

@@ -4,6 +4,7 @@
 
 use super::content::vocabulary;
 use super::draw::skewed;
+use super::stop::go_on;
 use super::{Amount, Corpora, Corpus, once};
 use crate::deterministic::Sequence;
 use crate::install::{self, Missing};
@@ -78,6 +79,7 @@ fn make(folder: &Path, shape: &Shape, missing: Missing) -> Result<()> {
 }
 
 fn make_version(folder: &Path, shape: &Shape, version: u64) -> Result<()> {
+    go_on()?;
     eprintln!("generating version {} of {} of the database", version + 1, shape.versions);
     let here = folder.join(format!("{version:03}"));
     if version == 0 {

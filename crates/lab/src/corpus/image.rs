@@ -4,6 +4,7 @@
 //!
 //! Needs root and loop devices. Identifiers of the file system are fixed, its contents depend on the day they are fetched.
 
+use super::stop::go_on;
 use super::{Amount, Corpora, Corpus, once, releases, system};
 use crate::install::Missing;
 use crate::program;
@@ -94,6 +95,7 @@ fn install_packages(folder: &Path, steps: &[&[&str]], missing: Missing) -> Resul
     image.copy_to(&folder.join("00-base.img"))?;
     let mut is_updated = false;
     for (number, step) in (1..).zip(steps.iter().copied()) {
+        go_on()?;
         eprintln!("making the image {number} of {}: {}", steps.len(), step.join(" "));
         let mut mounted = image.mount()?;
         let root = mounted.root.clone();

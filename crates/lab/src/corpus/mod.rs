@@ -13,6 +13,7 @@
 //!   releases   of OpenSSL, as cargo holds it      tars       archives from npm           wheels     compiled programs from pip
 //!   registry   of any package of these three
 //! recipe, record, command     any of these into a folder of the user's, with a file that says how
+//! stop                        what a signal calls
 //! named                       some of these in sizes for a run; what is made stays in the build folder for the next
 //! ```
 
@@ -31,6 +32,7 @@ pub mod recipe;
 pub mod record;
 mod registry;
 mod releases;
+mod stop;
 pub mod store;
 pub mod streams;
 pub mod syn;
@@ -39,6 +41,7 @@ mod tars;
 mod wheels;
 
 pub use named::{DEFAULTS, KINDS, Named};
+pub use stop::stop;
 
 use crate::install::Missing;
 use crate::tree;
@@ -199,6 +202,7 @@ fn once(folder: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if folder.exists() {
         return Ok(());
     }
+    let _making = stop::Making::begin()?;
     let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(beside).with_context(|| format!("{} cannot be made", beside.display()))?;
     let partial = tempfile::Builder::new().prefix(".partial").tempdir_in(beside)?;

@@ -3,6 +3,7 @@
 
 use super::modified::{Modification, Pair};
 use super::record::{Changes, Version};
+use super::stop::go_on;
 use crate::deterministic::Sequence;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -10,7 +11,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// The window whose sets are compared: that of Rabin fingerprints in Finesse (FAST'19) and Odess, bytes.
+/// Bytes of the windows whose sets are compared: those of the Rabin fingerprints of N-Transform and Finesse in crate `similar`.
 const WINDOW_BYTES: usize = 48;
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 
@@ -54,6 +55,7 @@ impl Pairs {
         let mut table = b"name,old_bytes,new_bytes,resemblance\n".to_vec();
         let (mut bytes, mut modified) = ([0, 0], 0);
         for number in 0..self.pairs {
+            go_on()?;
             let modification = Modification { rate: self.rate, length: self.length };
             let pair = Pair::new(self.chunk_bytes, modification, Sequence::of(&[self.seed, number]).next());
             let file = format!("{number:06}.bin");

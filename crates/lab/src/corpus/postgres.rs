@@ -5,6 +5,7 @@
 //! A server does not run as root. Where root makes this, it runs as the user `postgres` if there is one, else as `nobody`.
 
 use super::record::{Version, version_name};
+use super::stop::go_on;
 use crate::install::{self, Missing};
 use crate::program;
 use crate::tree;
@@ -62,6 +63,7 @@ impl Postgres {
         let server = Server::create(missing)?;
         let mut versions = Vec::new();
         for number in 0..self.versions {
+            go_on()?;
             let name = version_name(number, self.versions);
             eprintln!("making version {} of {} of the PostgreSQL server", number + 1, self.versions);
             server.start()?;

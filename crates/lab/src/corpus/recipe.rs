@@ -7,6 +7,7 @@ use super::pairs::Pairs;
 use super::postgres::Postgres;
 use super::record::{Record, Version};
 use super::registry::Package;
+use super::stop::go_on;
 use super::store::Redis;
 use super::streams::{Mixed, Stream};
 use super::syn::Syn;
@@ -293,6 +294,7 @@ impl Releases {
         package.ensure_client(missing)?;
         let releases = package.newest(index(self.versions))?;
         for (number, release) in (0..).zip(&releases) {
+            go_on()?;
             eprintln!("fetching {package} {release}");
             let fetching = tempfile::Builder::new().prefix(".fetching").tempdir_in(folder)?;
             let fetched = package.fetch(release, fetching.path())?;

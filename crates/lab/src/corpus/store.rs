@@ -4,6 +4,7 @@
 //! Commands come from fixed seeds, but Redis keeps its keys in an order that it draws anew at each start. So the dumps of one making
 //! share their order, as those of one running server do, and those of two makings differ.
 
+use super::stop::go_on;
 use super::{Amount, Corpora, Corpus, once};
 use crate::deterministic::Sequence;
 use crate::install::{self, Missing};
@@ -88,6 +89,7 @@ fn make(folder: &Path, shape: &Shape, missing: Missing) -> Result<()> {
     let server = Server::start()?;
     let added = shape.keys / 100;
     for version in 0..shape.versions {
+        go_on()?;
         eprintln!("generating version {} of {} of the key-value store", version + 1, shape.versions);
         let keys = shape.keys + version * added;
         if version == 0 {

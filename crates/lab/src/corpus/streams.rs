@@ -5,6 +5,7 @@ use super::content::Content;
 use super::draw::share;
 use super::edits::{self, Edit};
 use super::record::{Changes, Version, version_name};
+use super::stop::go_on;
 use crate::deterministic::Sequence;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -56,6 +57,7 @@ impl Stream {
     pub(super) fn make(&self, folder: &Path, content: Content, sequence: &Sequence) -> Result<Vec<Version>> {
         let mut versions: Vec<Version> = Vec::new();
         for number in 0..self.versions {
+            go_on()?;
             let name = format!("{}.bin", version_name(number, self.versions));
             let path = folder.join(&name);
             let failed = || format!("{} cannot be written", path.display());

@@ -4,10 +4,10 @@
 //!
 //! ```text
 //! sizes       log-normal, mean 9.48 and deviation 2.46 of the logarithm: half of the files are below 13 kB
-//!             (Agrawal et al., Generating Realistic Impressions for File-System Benchmarking, FAST'09, Table 2);
+//!             (Agrawal et al., Generating Realistic Impressions for File-System Benchmarking, FAST'09);
 //!             the tail ends at 1/32 of the tree, so that no single file decides what is measured
 //! folders     one for every eleven files; the parent of each is drawn with a weight of 2 + its folders
-//!             (Agrawal et al., A Five-Year Study of File-System Metadata, FAST'07, section 4.1)
+//!             (Agrawal et al., A Five-Year Study of File-System Metadata, FAST'07)
 //! content     content.rs: four kinds, no two files alike
 //! versions    deleted, then modified, then created: each a share of the files, drawn evenly ("completely random", MeGA, section 5.4)
 //! modified    a share of the file's bytes, drawn evenly between two bounds, in one stretch of it: edits.rs
@@ -20,6 +20,7 @@ use super::content::Content;
 use super::draw::{log_normal, share, skewed};
 use super::edits::{self, Edit};
 use super::record::{Changes, Version, version_name};
+use super::stop::go_on;
 use crate::deterministic::Sequence;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -146,6 +147,7 @@ impl<'p> Tree<'p> {
             fs::create_dir_all(to.join(folder)).with_context(|| format!("{} cannot be made", to.display()))?;
         }
         for (at, action) in actions.into_iter().enumerate() {
+            go_on()?;
             changes.changed_bytes += self.carry_out(at, action, to, before)?;
         }
         let bytes = self.files.iter().map(|file| file.bytes).sum();
