@@ -1,7 +1,8 @@
-//! Ctrl-C, and the signals that ask a program to end. While a run lasts the first one asks to stop before the next method; a second
-//! one, or one at any other time, ends the program. The journal is whole either way.
+//! Ctrl-C, and the signals that ask a program to end. While a run lasts the first one asks to stop before the next method, while a corpus
+//! is made before its next version; a second one, or one at any other time, ends the program. The journal is whole either way.
 
 use super::EXIT_INTERRUPTED;
+use siltstone_lab::corpus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -10,10 +11,12 @@ static MEASURING: AtomicBool = AtomicBool::new(false);
 /// Starts listening. Where that fails the signals keep their usual effect, which is safe.
 pub(super) fn listen() {
     let _ = ctrlc::set_handler(|| {
-        if ASKED.swap(true, Ordering::Relaxed) || !MEASURING.load(Ordering::Relaxed) {
+        let (was_asked, is_making) = (ASKED.swap(true, Ordering::Relaxed), corpus::stop());
+        if was_asked || !(is_making || MEASURING.load(Ordering::Relaxed)) {
             std::process::exit(i32::from(EXIT_INTERRUPTED));
         }
-        eprintln!("\nstopping when this method is done; once more to stop at once");
+        let what = if is_making { "version" } else { "method" };
+        eprintln!("\nstopping when this {what} is done; once more to stop at once");
     });
 }
 

@@ -45,6 +45,9 @@ pub(crate) fn main() -> ExitCode {
     let Err(failure) = run(Cli::parse().command) else { return ExitCode::SUCCESS };
     let status = match failure {
         Failure::Failed(error) if is_closed_pipe(&error) => EXIT_FAILED,
+        Failure::Failed(error) if interrupt::is_asked() => {
+            told(format_args!("interrupted: {error:#}"), EXIT_INTERRUPTED)
+        }
         Failure::Failed(error) => told(format_args!("error: {error:#}"), EXIT_FAILED),
         Failure::Usage(error) => told(format_args!("error: {error:#}"), EXIT_USAGE),
         Failure::Interrupted(hint) => told(format_args!("interrupted; {hint}"), EXIT_INTERRUPTED),
