@@ -10,13 +10,15 @@ pub(super) fn row<const N: usize>(parameters: [(&str, Value); N]) -> Row {
     parameters.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
 }
 
-/// The expected sizes asked for, or else the first `quick` or all of these.
+/// The expected sizes asked for, or else the first `quick` or all of these; ascending.
 pub(super) fn expected_sizes(settings: &Settings, usual: &[u32], quick: usize) -> Vec<u32> {
-    match &settings.expected_bytes[..] {
+    let mut sizes = match &settings.expected_bytes[..] {
         [] if settings.quick => usual[..quick.min(usual.len())].to_vec(),
         [] => usual.to_vec(),
         asked => asked.to_vec(),
-    }
+    };
+    sizes.sort_unstable();
+    sizes
 }
 
 /// What is gone through when time is taken: far more than caches hold, and no more than needed.
@@ -76,7 +78,7 @@ pub(super) fn shown(parameter: &str, value: &str) -> String {
 
 /// A size in KiB if it is one.
 pub(super) fn kib(bytes: u64) -> String {
-    if bytes % 1024 == 0 { format!("{} KiB", bytes / 1024) } else { format!("{bytes} bytes") }
+    if bytes.is_multiple_of(1024) { format!("{} KiB", bytes / 1024) } else { format!("{bytes} bytes") }
 }
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ impl Cuts {
     }
 
     /// The sum: averages and shares become those over both.
+    #[must_use]
     pub fn and(self, other: &Self) -> Self {
         let mut digest = self.digest;
         digest.add_number(other.digest.0);
@@ -72,16 +73,31 @@ impl Cuts {
         }
     }
 
-    fn add(&mut self, chunk: &[u8], new: bool) {
-        let length = chunk.len() as u64;
+    /// Chunks of these lengths, all taken as new.
+    pub fn new_ones(lengths: &[usize]) -> Self {
+        let mut cuts = Self::default();
+        for length in lengths {
+            cuts.add_length(*length as u64, true);
+        }
+        cuts
+    }
+
+    /// Adds a chunk of which no more is known than its length in bytes and whether it is new.
+    pub fn add_length(&mut self, length: u64, new: bool) {
         self.bytes += length;
         self.count += 1;
         self.squares += u128::from(length).pow(2);
-        self.digest.add(chunk.len());
+        self.digest.add_number(length);
         if new {
             self.unique_count += 1;
             self.unique_bytes += length;
-        } else if is_one_value(chunk) {
+        }
+    }
+
+    fn add(&mut self, chunk: &[u8], new: bool) {
+        let length = chunk.len() as u64;
+        self.add_length(length, new);
+        if !new && is_one_value(chunk) {
             self.low_entropy_bytes += length;
         }
     }
@@ -145,7 +161,9 @@ impl Digest {
     /// Of lengths in order.
     pub fn of_lengths(lengths: &[usize]) -> Self {
         let mut digest = Self::default();
-        lengths.iter().for_each(|length| digest.add(*length));
+        for length in lengths {
+            digest.add(*length);
+        }
         digest
     }
 
@@ -154,7 +172,8 @@ impl Digest {
         Self(number)
     }
 
-    fn add(&mut self, length: usize) {
+    /// One more length.
+    pub fn add(&mut self, length: usize) {
         self.add_number(length as u64);
     }
 

@@ -61,6 +61,7 @@ impl Fingerprint {
     }
 
     /// The one whose results this one's must equal.
+    #[must_use]
     pub fn truth(self) -> Self {
         match self {
             Self::Batch(_) => Self::Crate,

@@ -43,7 +43,7 @@ pub(super) struct Forms<'d> {
     method: Method,
     expected: u32,
     data: &'d [u8],
-    forms: Vec<(Isa, Box<dyn Chunker>)>,
+    chunkers: Vec<(Isa, Box<dyn Chunker>)>,
     /// In what the scalar form differs from its definition.
     difference: Option<String>,
     /// Runs made: another form begins each time.
@@ -55,9 +55,9 @@ impl<'d> Forms<'d> {
     pub(super) fn new(method: Method, expected: u32, data: &'d [u8], isas: &[Isa]) -> Result<Self> {
         let others = isas.iter().copied().filter(|isa| *isa != Isa::SCALAR);
         let make = |isa| Ok((isa, method.chunker(expected, isa)?));
-        let forms = std::iter::once(Isa::SCALAR).chain(others).map(make).collect::<Result<_>>()?;
+        let chunkers = std::iter::once(Isa::SCALAR).chain(others).map(make).collect::<Result<_>>()?;
         let difference = oracle::difference(method, expected, data)?;
-        Ok(Self { method, expected, data, forms, difference, runs: 0 })
+        Ok(Self { method, expected, data, chunkers, difference, runs: 0 })
     }
 }
 
@@ -70,17 +70,17 @@ impl Subject for Forms<'_> {
         if let Some(difference) = &self.difference {
             return Ok(Outcome::Wrong(difference.clone()));
         }
-        let count = self.forms.len();
+        let count = self.chunkers.len();
         let mut found = vec![(0.0, Digest::default()); count];
         for turn in 0..count {
             let form = (turn + self.runs) % count;
-            let chunker = &*self.forms[form].1;
+            let chunker = &*self.chunkers[form].1;
             found[form] = timed(self.data, |data| Digest::of(chunker, data));
         }
         self.runs += 1;
         let (scalar_seconds, truth) = found[0];
         let mut samples = Vec::with_capacity(count);
-        for ((isa, _), (seconds, digest)) in self.forms.iter().zip(found) {
+        for ((isa, _), (seconds, digest)) in self.chunkers.iter().zip(found) {
             if digest != truth {
                 return Ok(Outcome::Wrong(format!("the form for {isa} cuts elsewhere than the scalar one")));
             }

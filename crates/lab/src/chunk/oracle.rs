@@ -29,6 +29,21 @@ pub(super) fn difference(method: Method, expected: u32, data: &[u8]) -> Result<O
     Ok((found != wanted).then(|| format!("{} at {expected} bytes cuts elsewhere than {other}", method.name())))
 }
 
+/// The same, and then whether the method's best form cuts as the scalar one does on those bytes.
+///
+/// # Errors
+/// If the method does not take this expected size.
+pub(super) fn difference_of_best(method: Method, expected: u32, data: &[u8]) -> Result<Option<String>> {
+    if let Some(difference) = difference(method, expected, data)? {
+        return Ok(Some(difference));
+    }
+    let prefix = &data[..data.len().min(PREFIX_BYTES)];
+    let of = |isa| anyhow::Ok(Digest::of(&*method.chunker(expected, isa)?, prefix));
+    let best = method.best();
+    let is_same = of(best)? == of(Isa::SCALAR)?;
+    Ok((!is_same).then(|| format!("the form of {} for {best} cuts elsewhere than the scalar one", method.name())))
+}
+
 /// The method that has the same cuts, found in another way.
 fn twin(name: &str) -> Option<Method> {
     let twin = match name {

@@ -31,6 +31,12 @@ pub struct Found<T> {
 }
 
 /// Searches within `sizes`, beginning at `first`; `measure` gives the average and whatever else there is to say.
+///
+/// # Errors
+/// If `measure` fails.
+///
+/// # Panics
+/// If `sizes` is empty.
 pub fn search<T, E>(
     wanted: f64,
     first: u32,

@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn every_chunker_cuts_alike_in_both_forms() {
         let folder = tempfile::tempdir().unwrap();
-        let input = input(folder.path(), &[&Sequence::new(1).bytes(300_000), &[0; 50_000]]);
+        let input = input(folder.path(), &[&Sequence::new(1).bytes(300_000), &vec![0; 50_000]]);
         let found = findings(&Throughput, &input, &quick(&[]));
         assert!(found.iter().all(|finding| finding.wrong.is_none() && finding.median("gb_per_s").is_some()));
         let methods = Method::all().count();
