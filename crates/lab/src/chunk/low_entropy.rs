@@ -185,7 +185,7 @@ mod tests {
             found.iter().find(is_it).unwrap().median("low_entropy_percent").unwrap()
         };
         assert!(at(UNLIMITED_RABIN) <= at("rabin"));
-        let order = ["rabin", "ae8-max", "ae8-opt2-half", "ae8-opt2-quarter", "ae8-opt2-eighth", PRESENT];
+        let order = ["rabin", "ae8-max", "ae8-opt2-quarter", "ae8-opt2-eighth", PRESENT];
         for pair in order.windows(2) {
             assert!(at(pair[0]) < at(pair[1]), "{pair:?}: {} {}", at(pair[0]), at(pair[1]));
         }
