@@ -61,11 +61,12 @@ pub(super) fn sentences(data: &str, found: &[&Finding]) -> Vec<String> {
         |choice: &&Choice| choice.method == DEFAULT_NAME && choice.expected == Sizes::DEFAULT.expected() as u64;
     let chosen = choices.iter().find(default).unwrap_or(best);
     let mut said = vec![format!(
-        "{data}: deduplication saves {:.1} % of {} with {}; with {INDEX_BYTES} bytes of index for each of {} stored chunks it is {:.1} %.",
+        "{data}: deduplication saves {:.1} % of {} with {}; counting {INDEX_BYTES} bytes of index for each of {} stored chunks ({}) it is {:.1} %.",
         chosen.savings,
         bytes(chosen.data_bytes),
         chosen.name(),
         chosen.stored_chunks,
+        bytes(INDEX_BYTES * chosen.stored_chunks),
         chosen.net,
     )];
     said.push(if best.net - chosen.net > 0.05 {
@@ -87,12 +88,11 @@ fn other_sizes(chosen: &Choice, choices: &[Choice]) -> Vec<String> {
     let say = |(how, other): (&str, Option<&Choice>)| {
         let other = other?;
         Some(format!(
-            "{how} the size would make it {:.1} %, {:+.2} points, and store {:.1} times as many chunks ({} instead of {}).",
+            "{how} the size would make it {:.1} %, {:+.2} points, and store {:.1} times as many chunks ({}).",
             other.savings,
             other.savings - chosen.savings,
             other.stored_chunks / chosen.stored_chunks.max(1.0),
             other.index(),
-            chosen.index(),
         ))
     };
     sizes.into_iter().filter_map(say).collect()

@@ -16,6 +16,7 @@ use crate::table::as_float;
 use anyhow::Result;
 use serde_json::json;
 use siltstone_chunk::{Isa, Reference};
+use std::rc::Rc;
 
 /// The chunker that is shown with every fingerprint (`VectorCDC`, Figure 3: `FastCDC`).
 const FASTCDC: &str = "fastcdc-2020-nc2";
@@ -69,11 +70,14 @@ impl Experiment for Bottleneck {
                 let name = method.name();
                 let mut fingerprints = if name == FASTCDC { every.clone() } else { few.to_vec() };
                 fingerprints.extend((name == TABLE_2.0).then_some(TABLE_2.1));
+                let lengths: Rc<[usize]> = lengths(&*method.chunker(expected, Isa::SCALAR)?, data).into();
                 let mut isas = vec![Isa::SCALAR, method.best()];
                 isas.dedup();
-                for isa in isas {
-                    for fingerprint in &fingerprints {
-                        subjects.push(Box::new(Stages::new(method, isa, expected, *fingerprint, data)?));
+                for fingerprint in fingerprints {
+                    let truth = fingerprint.truth().over(Chunks::of(&lengths, data));
+                    for isa in &isas {
+                        let (isa, lengths) = (*isa, lengths.clone());
+                        subjects.push(Box::new(Stages { method, isa, expected, fingerprint, data, lengths, truth }));
                     }
                 }
             }
@@ -131,16 +135,8 @@ struct Stages<'d> {
     expected: u32,
     fingerprint: Fingerprint,
     data: &'d [u8],
-    lengths: Vec<usize>,
+    lengths: Rc<[usize]>,
     truth: Digest,
-}
-
-impl<'d> Stages<'d> {
-    fn new(method: Method, isa: Isa, expected: u32, fingerprint: Fingerprint, data: &'d [u8]) -> Result<Self> {
-        let lengths = lengths(&*method.chunker(expected, Isa::SCALAR)?, data);
-        let truth = fingerprint.truth().over(Chunks::of(&lengths, data));
-        Ok(Self { method, isa, expected, fingerprint, data, lengths, truth })
-    }
 }
 
 impl Subject for Stages<'_> {

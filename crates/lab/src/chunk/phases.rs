@@ -17,6 +17,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use siltstone_chunk::{Ae, Extreme, Isa, Maxp, Ram, Sizes, Value};
 use std::ops::Range;
+use std::rc::Rc;
 
 /// The hashless chunkers of the paper.
 const METHODS: [&str; 4] = ["ae-max", "ae-min", "maxp", "ram"];
@@ -61,8 +62,9 @@ impl Experiment for PhaseShares {
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected in expected_sizes(settings, &[8 << 10], 1) {
             for method in Method::wanted(Method::named(&METHODS), &settings.methods) {
+                let asked = Rc::new(Asked::by(method, expected, data)?);
                 for accelerated in ACCELERATED {
-                    subjects.push(Box::new(Apart::new(method, expected, accelerated, data)?));
+                    subjects.push(Box::new(Apart::new(&asked, accelerated, data)));
                 }
             }
         }
@@ -118,28 +120,41 @@ fn shares(data: &str, found: &[&Finding], what: &str, redraws: &str, measures: [
 
 /// An algorithm with neither, one or both of its phases accelerated.
 struct Apart<'d> {
-    method: Method,
-    expected: u32,
+    asked: Rc<Asked>,
     accelerated: &'static str,
-    algorithm: TwoPhase,
     vectors: Vectors<'d>,
-    /// What the scalar form of `siltstone_chunk` cuts.
-    truth: Digest,
-    recorded: Recorded<'d>,
 }
 
 impl<'d> Apart<'d> {
-    fn new(method: Method, expected: u32, accelerated: &'static str, data: &'d [u8]) -> Result<Self> {
-        let algorithm =
-            two_phase(method.name(), Sizes::unlimited(expected)?).context("only hashless chunkers have phases")?;
+    fn new(asked: &Rc<Asked>, accelerated: &'static str, data: &'d [u8]) -> Self {
         let [_, search_only, both] = ACCELERATED;
         let isa = |is_accelerated| if is_accelerated { Isa::best() } else { Isa::SCALAR };
         let search = isa(accelerated == search_only || accelerated == both);
-        let vectors = Vectors { data, search, scan: isa(accelerated == both) };
-        let mut recorded = Recorded { vectors, searched: Vec::new(), scanned: Vec::new() };
-        algorithm.cut_all(data, &mut recorded, |_| ());
+        Self { asked: asked.clone(), accelerated, vectors: Vectors { data, search, scan: isa(accelerated == both) } }
+    }
+}
+
+/// All that an algorithm asks on its way through the data, and what it must cut there.
+struct Asked {
+    method: Method,
+    expected: u32,
+    algorithm: TwoPhase,
+    /// What the scalar form of `siltstone_chunk` cuts.
+    truth: Digest,
+    searched: Vec<(Range<usize>, Extreme, u8)>,
+    scanned: Vec<(Range<usize>, u8, Compare, Option<usize>)>,
+}
+
+impl Asked {
+    fn by(method: Method, expected: u32, data: &[u8]) -> Result<Self> {
+        let algorithm =
+            two_phase(method.name(), Sizes::unlimited(expected)?).context("only hashless chunkers have phases")?;
+        let vectors = Vectors { data, search: Isa::best(), scan: Isa::best() };
+        let mut recorder = Recorder { vectors, searched: Vec::new(), scanned: Vec::new() };
+        algorithm.cut_all(data, &mut recorder, |_| ());
         let truth = Digest::of(&*method.chunker(expected, Isa::SCALAR)?, data);
-        Ok(Self { method, expected, accelerated, algorithm, vectors, truth, recorded })
+        let Recorder { searched, scanned, .. } = recorder;
+        Ok(Self { method, expected, algorithm, truth, searched, scanned })
     }
 }
 
@@ -157,28 +172,28 @@ fn two_phase(name: &'static str, sizes: Sizes) -> Option<TwoPhase> {
 impl Subject for Apart<'_> {
     fn parameters(&self) -> Row {
         row([
-            ("method", json!(self.method.name())),
-            ("expected_bytes", json!(self.expected)),
+            ("method", json!(self.asked.method.name())),
+            ("expected_bytes", json!(self.asked.expected)),
             ("accelerated", json!(self.accelerated)),
         ])
     }
 
     fn run(&mut self) -> Result<Outcome> {
-        let (recorded, mut vectors) = (&self.recorded, self.vectors);
+        let (asked, mut vectors) = (&*self.asked, self.vectors);
         let (seconds, digest) = forms::timed(vectors.data, |data| {
             let mut digest = Digest::default();
-            self.algorithm.cut_all(data, &mut vectors, |length| digest.add(length));
+            asked.algorithm.cut_all(data, &mut vectors, |length| digest.add(length));
             digest
         });
-        if digest != self.truth {
+        if digest != asked.truth {
             return Ok(Outcome::Wrong("its phases cut elsewhere than the scalar form".into()));
         }
-        let (search_seconds, searched) = forms::timed(vectors.data, |_| recorded.search_again());
-        let (scan_seconds, scanned) = forms::timed(vectors.data, |_| recorded.scan_again());
-        if (searched, scanned) != recorded.results() {
+        let (search_seconds, searched) = forms::timed(vectors.data, |_| asked.search_again(vectors));
+        let (scan_seconds, scanned) = forms::timed(vectors.data, |_| asked.scan_again(vectors));
+        if (searched, scanned) != asked.results() {
             return Ok(Outcome::Wrong("its phases find something else when they run apart".into()));
         }
-        let (search_bytes, scan_bytes) = recorded.bytes();
+        let (search_bytes, scan_bytes) = asked.bytes();
         let percent = |part: f64, other: f64| 100.0 * part / (part + other).max(1e-12);
         Ok(Outcome::Right(vec![Sample::of([
             ("gb_per_s", gb_per_s(vectors.data.len(), seconds)),
@@ -194,14 +209,14 @@ impl Subject for Apart<'_> {
     }
 }
 
-/// Keeps what was asked and answered.
-struct Recorded<'d> {
+/// Keeps what is asked and answered.
+struct Recorder<'d> {
     vectors: Vectors<'d>,
     searched: Vec<(Range<usize>, Extreme, u8)>,
     scanned: Vec<(Range<usize>, u8, Compare, Option<usize>)>,
 }
 
-impl Phases for Recorded<'_> {
+impl Phases for Recorder<'_> {
     fn search(&mut self, range: Range<usize>, extreme: Extreme) -> u8 {
         let found = self.vectors.search(range.clone(), extreme);
         self.searched.push((range, extreme, found));
@@ -215,14 +230,12 @@ impl Phases for Recorded<'_> {
     }
 }
 
-impl Recorded<'_> {
-    fn search_again(&self) -> Digest {
-        let mut vectors = self.vectors;
+impl Asked {
+    fn search_again(&self, mut vectors: Vectors<'_>) -> Digest {
         folded(self.searched.iter().map(|(range, extreme, _)| vectors.search(range.clone(), *extreme).into()))
     }
 
-    fn scan_again(&self) -> Digest {
-        let mut vectors = self.vectors;
+    fn scan_again(&self, mut vectors: Vectors<'_>) -> Digest {
         let found = |(range, target, compare, _): &(Range<usize>, u8, Compare, Option<usize>)| {
             vectors.scan(range.clone(), *target, *compare).unwrap_or(usize::MAX)
         };

@@ -22,7 +22,7 @@ pub(super) fn rabin_quarter(m: f64) -> f64 {
 
 /// Ours, whose average is the expected size: nothing before a quarter of it, then a constant rate up to eight times it.
 pub(super) fn rabin_quarter_true(m: f64) -> f64 {
-    if m >= 8.0 { 0.0 } else { (-(m - 0.25).max(0.0) / 0.75).exp() }
+    if m > 8.0 { 0.0 } else { (-(m - 0.25).max(0.0) / 0.75).exp() }
 }
 
 /// MAXP: `2^2m / (2m)!`.

@@ -5,11 +5,12 @@
 //! RAM     search the window; scan on for a byte that reaches its largest: cut after it
 //! AE      search the window after the target; if it holds nothing beyond the target, cut after it,
 //!         else scan it for the next target
-//! MAXP    search the window before a position, scan it for where its largest byte lies, scan on for a byte above that as far as it lies
-//!         in the window before; search the window after what is found; cut there if that is less, else it is the largest byte before
+//! MAXP    scan the window after the target for a byte that reaches it: the next target; if there is none, search the window before:
+//!         if all of it is below the target, cut there, else the next target comes after the window
 //! ```
 //!
-//! The paper gives MAXP as scans followed by two searches each and no more detail; the above is exact, whatever the data.
+//! The paper gives MAXP as range scans, each followed by two searches, and no more detail. Here a scan takes the place of one of the two,
+//! so that bytes between targets are looked at once; the cuts are the same.
 
 use siltstone_chunk::{Extreme, Isa};
 use siltstone_simd::{Kernel, Simd};
@@ -24,8 +25,6 @@ pub(super) enum Compare {
     NotLess,
     /// Below.
     Less,
-    /// The target.
-    Equal,
 }
 
 /// Who searches and scans; positions are those in the data.
@@ -91,27 +90,12 @@ fn ram(data: &[u8], from: usize, window: usize, phases: &mut impl Phases) -> usi
 
 fn maxp(data: &[u8], from: usize, window: usize, phases: &mut impl Phases) -> usize {
     let mut at = from + window;
-    // Where the largest byte of the window before `at` lies, if that is known.
-    let mut known = None;
     while at + window < data.len() {
-        let place = known.or_else(|| {
-            let largest = phases.search(at - window..at, Extreme::Max);
-            phases.scan(at - window..at, largest, Compare::Equal)
-        });
-        // A window of no bytes: every byte exceeds all of it.
-        let Some(place) = place else { return at + 1 };
-        let end = data.len().min(place + window + 1);
-        let Some(found) = phases.scan(at..end, data[place], Compare::Greater) else {
-            (at, known) = (end, None);
-            continue;
-        };
-        if found + window >= data.len() {
-            break;
+        match phases.scan(at + 1..at + window + 1, data[at], Compare::NotLess) {
+            Some(next) => at = next,
+            None if phases.search(at - window..at, Extreme::Max) < data[at] => return at + 1,
+            None => at += window + 1,
         }
-        if phases.search(found + 1..found + 1 + window, Extreme::Max) < data[found] {
-            return found + 1;
-        }
-        (at, known) = (found + 1, Some(found));
     }
     data.len()
 }
@@ -153,7 +137,6 @@ impl Compare {
             Self::Greater => byte > target,
             Self::NotLess => byte >= target,
             Self::Less => byte < target,
-            Self::Equal => byte == target,
         }
     }
 
@@ -163,7 +146,6 @@ impl Compare {
             Self::Greater => s.gt(bytes, targets),
             Self::NotLess => s.ge(bytes, targets),
             Self::Less => s.gt(targets, bytes),
-            Self::Equal => s.eq(bytes, targets),
         }
     }
 }
@@ -173,7 +155,6 @@ fn scan_scalar(data: &[u8], target: u8, compare: Compare) -> Option<usize> {
         Compare::Greater => data.iter().position(|byte| *byte > target),
         Compare::NotLess => data.iter().position(|byte| *byte >= target),
         Compare::Less => data.iter().position(|byte| *byte < target),
-        Compare::Equal => data.iter().position(|byte| *byte == target),
     }
 }
 
@@ -262,7 +243,7 @@ mod tests {
                 assert_eq!(vectors.search(range.clone(), Extreme::Max), data.iter().copied().max().unwrap_or(0));
                 assert_eq!(vectors.search(range.clone(), Extreme::Min), data.iter().copied().min().unwrap_or(255));
                 for (target, compare) in
-                    [(250, Compare::Greater), (251, Compare::NotLess), (4, Compare::Less), (77, Compare::Equal)]
+                    [(250, Compare::Greater), (251, Compare::NotLess), (4, Compare::Less), (9, Compare::Less)]
                 {
                     let wanted = data.iter().position(|byte| compare.holds(*byte, target));
                     let found = vectors.scan(range.clone(), target, compare);
