@@ -6,26 +6,18 @@
 //!
 //! | file | holds |
 //! |---|---|
-//!
-//! | `method.rs`, `outside.rs`, `fingerprints.rs` | what is measured |
-//! | `cuts.rs`, `search.rs` | chunks summed up; the expected size for a real average |
-//! | `speed.rs`, `savings.rs`, `ranking.rs` | the two tables |
+//! | `speed.rs`, `savings.rs`, `ranking.rs` | the two tables; what is measured is in `siltstone_lab::chunk` |
 
-mod cuts;
-mod fingerprints;
-mod method;
-mod outside;
 mod ranking;
 mod savings;
-mod search;
 mod speed;
 
 use super::publish::{Output, Row};
 use crate::workspace;
 use anyhow::{Result, bail};
 use clap::Args;
-use method::Method;
 use ranking::Ranking;
+use siltstone_lab::chunk::method::Method;
 use siltstone_lab::corpus::{Amount, Corpora};
 use siltstone_lab::data::Source;
 use std::fs;

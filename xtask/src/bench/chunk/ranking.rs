@@ -1,11 +1,11 @@
 //! From savings to the question which chunker should be the default: tables per data, and a summary over all of them.
 
-use super::cuts::Cuts;
-use super::method::YARDSTICKS;
 use super::savings::{Point, TARGETS};
 use crate::bench::publish::{Row, table_of};
 use serde_json::{Value, json};
 use siltstone_chunk::Isa;
+use siltstone_lab::chunk::cuts::Cuts;
+use siltstone_lab::chunk::method::YARDSTICKS;
 use siltstone_lab::statistics::{geometric_mean, rounded};
 use siltstone_lab::table::{Table, as_float};
 use std::fmt::Write as _;
@@ -242,7 +242,7 @@ fn largest(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::chunk::method::Method;
+    use siltstone_lab::chunk::method::Method;
 
     fn point(method: Method, target_bytes: u32, unique_bytes: u64, is_reached: bool) -> Point {
         let cuts = Cuts { bytes: 1000, unique_bytes, ..Cuts::default() };

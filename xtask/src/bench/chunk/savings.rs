@@ -2,22 +2,19 @@
 //! are equally large on the very data they are compared on, whatever the chunkers were asked for. For each method, data and target
 //! the expected size is searched that gives that average; its limits keep their proportion to it.
 
-use super::cuts::Cuts;
-use super::method::Method;
-use super::search::{Found, search};
 use anyhow::Result;
-use siltstone_chunk::Isa;
+use siltstone_lab::chunk::cuts::Cuts;
+use siltstone_lab::chunk::equal::{self, EXPECTED};
+use siltstone_lab::chunk::method::Method;
+use siltstone_lab::chunk::search::Found;
 use siltstone_lab::data::Data;
 use siltstone_lab::statistics::Spread;
 use siltstone_lab::table::as_float;
-use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The real averages compared at, bytes.
 pub(super) const TARGETS: [u32; 3] = [4 << 10, 8 << 10, 16 << 10];
-/// Expected sizes searched, bytes: what every method takes.
-const EXPECTED: RangeInclusive<u32> = 512..=1 << 20;
 
 /// What one method saves on one set of data at one average.
 #[derive(Clone, Copy, Debug)]
@@ -63,23 +60,12 @@ fn of_method(method: Method, data: &[u8]) -> Result<Vec<Point>> {
     for target_bytes in TARGETS {
         let first = points.last().map_or(target_bytes, |last| scaled(last, target_bytes));
         let Found { expected, measured, is_reached, .. } =
-            search(f64::from(target_bytes), first, &EXPECTED, |expected| cut(method, expected, data))?;
+            equal::at_average(method, data, f64::from(target_bytes), first)?;
         let keys = measured.len() as u64;
-        let (cuts, key_spread) = (sum(&measured), spread(&measured));
+        let (cuts, key_spread) = (equal::sum(&measured), spread(&measured));
         points.push(Point { method, target_bytes, expected_bytes: expected, cuts, keys, key_spread, is_reached });
     }
     Ok(points)
-}
-
-/// What the method cuts with each of its keys, and the average over all.
-fn cut(method: Method, expected: u32, data: &[u8]) -> Result<(f64, Vec<Cuts>)> {
-    let chunkers = method.chunkers(expected, Isa::best())?;
-    let cuts: Vec<Cuts> = chunkers.iter().map(|chunker| Cuts::of(&**chunker, data)).collect();
-    Ok((sum(&cuts).average(), cuts))
-}
-
-fn sum(of_keys: &[Cuts]) -> Cuts {
-    of_keys.iter().fold(Cuts::default(), Cuts::and)
 }
 
 fn spread(of_keys: &[Cuts]) -> Option<f64> {
@@ -111,7 +97,7 @@ mod tests {
         let methods = Method::chosen(&["gear-nc2".into()]).unwrap();
         for point in measure(&data, &methods).unwrap() {
             let off = (point.cuts.average() / f64::from(point.target_bytes) - 1.0).abs();
-            assert_eq!(point.is_reached, off <= super::super::search::TOLERANCE);
+            assert_eq!(point.is_reached, off <= siltstone_lab::chunk::search::TOLERANCE);
             assert!((0.45..0.51).contains(&point.cuts.savings()), "{point:?}");
         }
     }

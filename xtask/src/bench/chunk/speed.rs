@@ -2,15 +2,15 @@
 //! once, then all again, so that a slow moment of the machine meets all of them. What every single run found is compared with what
 //! the scalar form finds; a row that ever differs shows no time.
 
-use super::cuts::{Cuts, Digest};
-use super::fingerprints::{CHUNK_BYTES, Fingerprint};
-use super::method::Method;
 use crate::bench::publish::{Row, shown, table_of};
 use anyhow::Result;
 use serde_json::{Value, json};
 use siltstone_chunk::Isa;
+use siltstone_lab::chunk::cuts::{Cuts, Digest};
+use siltstone_lab::chunk::fingerprints::{CHUNK_BYTES, Fingerprint};
+use siltstone_lab::chunk::floor::Floor;
+use siltstone_lab::chunk::method::Method;
 use siltstone_lab::data::Data;
-use siltstone_lab::memory;
 use siltstone_lab::statistics::{Spread, rounded};
 use siltstone_lab::table::{Table, as_float};
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ const EXPECTED_BYTES: u32 = 8 << 10;
 /// Data smaller than this is gone through again and again until a run has seen so much.
 const RUN_BYTES_MIN: usize = 64 << 20;
 /// The row that the column `share_of_read` divides by.
-const READ: &str = "memory-read";
+const READ: &str = Floor::Read.name();
 /// The row that the column `ratio_to_fastcdc` divides by.
 const FASTCDC: Method = Method::Fastcdc;
 
@@ -83,15 +83,10 @@ pub(super) fn measure(data: &Data, methods: &[Method], rounds: u64) -> Result<(V
 
 /// Reading and copying.
 fn floors(data: &[u8]) -> [Runner; 2] {
-    let isa = Isa::highest();
-    let read: Work = Box::new(move |data, _| Digest::of_number(memory::largest(data, isa).into()));
-    let largest = Digest::of_number(memory::largest(data, Isa::SCALAR).into());
-    let copy: Work = Box::new(|data, scratch| {
-        scratch.copy_from_slice(data);
-        Digest::of_number(scratch.last().copied().unwrap_or_default().into())
-    });
-    let last = Digest::of_number(data.last().copied().unwrap_or_default().into());
-    [Runner::new(READ, isa.name(), read, largest), Runner::new("memcpy", "its best", copy, last)]
+    Floor::ALL.map(|floor| {
+        let work: Work = Box::new(move |data, scratch| floor.run(data, scratch));
+        Runner::new(floor.name(), floor.isa_name(), work, floor.truth(data))
+    })
 }
 
 /// A method in all its forms; the truth is what the first of them, the scalar one, finds.

@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 
 /// How near the wanted average counts as reached.
-pub(super) const TOLERANCE: f64 = 0.01;
+pub const TOLERANCE: f64 = 0.01;
 /// How near ends the search at once. On source trees an average larger by 1 % stores 0.35 % more, as much as separates good chunkers.
 const AIM: f64 = 0.002;
 /// Measurements after which what counts as reached is taken, too.
@@ -19,19 +19,25 @@ const SECANTS: usize = 10;
 
 /// The outcome of a search.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found<T> {
+pub struct Found<T> {
     /// Expected size.
-    pub(super) expected: u32,
+    pub expected: u32,
     /// What was measured with it.
-    pub(super) measured: T,
+    pub measured: T,
     /// Its real average.
-    pub(super) average: f64,
+    pub average: f64,
     /// Whether that is within [`TOLERANCE`] of the wanted one; otherwise it is the nearest one found.
-    pub(super) is_reached: bool,
+    pub is_reached: bool,
 }
 
 /// Searches within `sizes`, beginning at `first`; `measure` gives the average and whatever else there is to say.
-pub(super) fn search<T, E>(
+///
+/// # Errors
+/// If `measure` fails.
+///
+/// # Panics
+/// If `sizes` is empty.
+pub fn search<T, E>(
     wanted: f64,
     first: u32,
     sizes: &RangeInclusive<u32>,

@@ -2,34 +2,80 @@
 
 use super::outside::{FastcdcCrate, GearhashCrate};
 use anyhow::{Result, bail};
-use siltstone_chunk::{ALGORITHMS, Algorithm, Chunker, Isa};
+use siltstone_chunk::{ALGORITHMS, Algorithm, Chunker, ChunkerError, Isa, Sizes};
+use std::sync::LazyLock;
 
 /// Keys of keyed algorithms: any will do, as long as they are the same in every run. Another key cuts elsewhere, with some luck or less,
 /// so savings are the mean over all of them; times are taken with the first.
-pub(super) const KEYS: [[u8; 32]; 3] = [[0; 32], [1; 32], [2; 32]];
+pub const KEYS: [[u8; 32]; 3] = [[0; 32], [1; 32], [2; 32]];
 
 /// What others are compared with: `FastCDC` 2020 at level 2, with limits and thresholds that make the average true, and as the crate has it.
-pub(super) const YARDSTICKS: [&str; 2] = ["fastcdc-2020-nc2", FastcdcCrate::NAME];
+pub const YARDSTICKS: [&str; 2] = ["fastcdc-2020-nc2", FastcdcCrate::NAME];
 
 /// One way to cut, at any expected size.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Method {
+pub enum Method {
     /// A row of ours.
     Own(&'static Algorithm),
+    /// A row of ours with other limits; not among [`Method::all`].
+    Derived(&'static Derived),
     /// The crate `fastcdc`.
     Fastcdc,
     /// The crate `gearhash`.
     Gearhash,
 }
 
+/// A row with other limits than its usual ones, as AE (TC'17, sections 3.2 and 4.1) varies them.
+#[derive(Clone, Copy, Debug)]
+pub struct Derived {
+    name: &'static str,
+    of: &'static Algorithm,
+    sizes: fn(u32) -> Result<Sizes, ChunkerError>,
+}
+
+/// Without limits: the paper's `Rabin_0`.
+pub const UNLIMITED_RABIN: &str = "rabin-0";
+
+/// Those there are.
+static DERIVED: LazyLock<Vec<Derived>> = LazyLock::new(|| {
+    // No smallest chunk, and eight times the expected size as the largest: the paper's suffix `_T`.
+    let thresholds =
+        [("ae-max-t", "ae-max"), ("ae-min-t", "ae-min"), ("ae8-max-t", "ae8-max"), ("ae8-min-t", "ae8-min")];
+    let largest_only = |expected| Ok(Sizes::quarter(expected)?.without_min());
+    let derive = |name, of: &str, sizes| {
+        ALGORITHMS.iter().find(|algorithm| algorithm.name == of).map(|of| Derived { name, of, sizes })
+    };
+    let limited = thresholds.into_iter().filter_map(|(name, of)| derive(name, of, largest_only));
+    derive(UNLIMITED_RABIN, "rabin", Sizes::unlimited).into_iter().chain(limited).collect()
+});
+
 impl Method {
+    /// The one of that name, derived ones included.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::all().chain(DERIVED.iter().map(Self::Derived)).find(|method| method.name() == name)
+    }
+
+    /// Those of these names.
+    ///
+    /// # Panics
+    /// If one of them is none.
+    pub fn named(names: &[&str]) -> Vec<Self> {
+        names.iter().map(|name| Self::by_name(name).expect("the name of a chunker")).collect()
+    }
+
+    /// Of these, those the user named, if any names are given. Names that belong to other rooms choose nothing here.
+    pub fn wanted(methods: impl IntoIterator<Item = Self>, names: &[String]) -> Vec<Self> {
+        let is_named = |method: &Self| names.is_empty() || names.iter().any(|name| name == method.name());
+        methods.into_iter().filter(is_named).collect()
+    }
+
     /// All there are, ours first.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> {
         ALGORITHMS.iter().map(Self::Own).chain([Self::Fastcdc, Self::Gearhash])
     }
 
     /// Those of these names, or all if there are none; what others are held against always stays.
-    pub(super) fn chosen(names: &[String]) -> Result<Vec<Self>> {
+    pub fn chosen(names: &[String]) -> Result<Vec<Self>> {
         if let Some(unknown) = names.iter().find(|name| !Self::all().any(|method| method.name() == name.as_str())) {
             let known: Vec<&str> = Self::all().map(Self::name).collect();
             bail!("no algorithm is named {unknown:?}; choose from: {}", known.join(", "));
@@ -40,31 +86,47 @@ impl Method {
     }
 
     /// Its name in tables; a crate's begins with `crate:`.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Own(algorithm) => algorithm.name,
+            Self::Derived(derived) => derived.name,
             Self::Fastcdc => FastcdcCrate::NAME,
             Self::Gearhash => GearhashCrate::NAME,
         }
     }
 
     /// Whether others are compared with it: `FastCDC` 2020 at level 2, as we cut and as the crate does.
-    pub(super) fn is_yardstick(self) -> bool {
+    pub fn is_yardstick(self) -> bool {
         YARDSTICKS.contains(&self.name())
     }
 
     /// The instruction sets on which it has a form of its own. The first is the scalar one, which the others must equal.
-    pub(super) fn isas(self) -> Vec<Isa> {
+    pub fn isas(self) -> Vec<Isa> {
+        if self.is_vector() { Isa::available().collect() } else { vec![Isa::SCALAR] }
+    }
+
+    /// The highest of [`Self::isas`], or what the environment lowers it to.
+    pub fn best(self) -> Isa {
+        if self.is_vector() { Isa::best() } else { Isa::SCALAR }
+    }
+
+    fn is_vector(self) -> bool {
+        self.algorithm().is_some_and(|algorithm| algorithm.vector)
+    }
+
+    /// The row of ours it is, or is derived from.
+    fn algorithm(self) -> Option<&'static Algorithm> {
         match self {
-            Self::Own(algorithm) if algorithm.vector => Isa::available().collect(),
-            _ => vec![Isa::SCALAR],
+            Self::Own(algorithm) => Some(algorithm),
+            Self::Derived(derived) => Some(derived.of),
+            Self::Fastcdc | Self::Gearhash => None,
         }
     }
 
     /// What the column `isa` says of its form for `isa`.
-    pub(super) fn isa_name(self, isa: Isa) -> &'static str {
+    pub fn isa_name(self, isa: Isa) -> &'static str {
         match self {
-            Self::Own(_) => isa.name(),
+            Self::Own(_) | Self::Derived(_) => isa.name(),
             Self::Fastcdc => "scalar",
             // It looks for the best it has by itself.
             Self::Gearhash => "its best",
@@ -73,19 +135,19 @@ impl Method {
 
     /// Whether the key decides where it cuts.
     fn is_keyed(self) -> bool {
-        matches!(self, Self::Own(algorithm) if algorithm.keyed)
+        self.algorithm().is_some_and(|algorithm| algorithm.keyed)
     }
 
     /// The chunker with the sizes usual for it around `expected` bytes.
     ///
     /// # Errors
     /// If it does not take sizes this small or large.
-    pub(super) fn chunker(self, expected: u32, isa: Isa) -> Result<Box<dyn Chunker>> {
+    pub fn chunker(self, expected: u32, isa: Isa) -> Result<Box<dyn Chunker>> {
         self.with_key(expected, isa, &KEYS[0])
     }
 
     /// The same with each of [`KEYS`]; one if it has no key.
-    pub(super) fn chunkers(self, expected: u32, isa: Isa) -> Result<Vec<Box<dyn Chunker>>> {
+    pub fn chunkers(self, expected: u32, isa: Isa) -> Result<Vec<Box<dyn Chunker>>> {
         let keys = if self.is_keyed() { &KEYS[..] } else { &KEYS[..1] };
         keys.iter().map(|key| self.with_key(expected, isa, key)).collect()
     }
@@ -93,6 +155,7 @@ impl Method {
     fn with_key(self, expected: u32, isa: Isa, key: &[u8; 32]) -> Result<Box<dyn Chunker>> {
         Ok(match self {
             Self::Own(algorithm) => algorithm.make(algorithm.usual_sizes(expected)?, key, isa),
+            Self::Derived(Derived { of, sizes, .. }) => of.make(sizes(expected)?, key, isa),
             Self::Fastcdc => Box::new(FastcdcCrate::new(expected)?),
             Self::Gearhash => Box::new(GearhashCrate::new(expected)?),
         })
@@ -102,13 +165,14 @@ impl Method {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deterministic::Sequence;
     use siltstone_chunk::SliceChunks;
-    use siltstone_lab::deterministic::Sequence;
 
     #[test]
     fn every_method_cuts_near_its_expected_size() {
         let data = Sequence::new(1).bytes(4 << 20);
-        for method in Method::all() {
+        for method in Method::all().chain(DERIVED.iter().map(Method::Derived)) {
+            assert_eq!(Method::by_name(method.name()).map(Method::name), Some(method.name()));
             let chunker = method.chunker(8 << 10, Isa::best()).unwrap();
             assert_eq!(SliceChunks::new(&chunker, &data).map(<[u8]>::len).sum::<usize>(), data.len());
             let average = data.len() / SliceChunks::new(&chunker, &data).count();

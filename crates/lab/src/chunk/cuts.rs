@@ -1,92 +1,145 @@
 //! What a chunker made of some data: how many chunks, how large, how much of them is new.
 
-use siltstone_chunk::Chunker;
-use siltstone_lab::table::as_float;
+use super::chunks::Chunks;
+use crate::table::as_float;
+use siltstone_chunk::{Chunker, Fingerprinter};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
-use xxhash_rust::xxh3::xxh3_128;
+
+/// Chunks whose fingerprints are made together.
+const BATCH: usize = 128;
+/// Key of the fingerprints: any will do.
+const KEY: &[u8; 32] = &[7; 32];
 
 /// The chunks of some data, summed up. Sums are exact, so equal cuts give equal values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cuts {
+pub struct Cuts {
     /// Of all data.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// How many there are.
-    pub(super) count: u64,
+    pub count: u64,
     /// Sum of the squares of their lengths.
-    pub(super) squares: u128,
+    pub squares: u128,
+    /// How many did not occur before.
+    pub unique_count: u64,
     /// Bytes in chunks that did not occur before.
-    pub(super) unique_bytes: u64,
+    pub unique_bytes: u64,
     /// Bytes in chunks of one repeated byte value that did occur before: the low-entropy strings that AE, TC'17, Table 5 counts
     /// as detected.
-    pub(super) low_entropy_bytes: u64,
+    pub low_entropy_bytes: u64,
     /// Of their lengths, in order.
-    pub(super) digest: Digest,
+    pub digest: Digest,
 }
 
 impl Cuts {
     /// What `chunker` makes of `data`, taken as one stream.
-    pub(super) fn of(chunker: &dyn Chunker, data: &[u8]) -> Self {
-        let mut cuts = Self::default();
-        let mut known = Known::default();
-        let mut rest = data;
-        chunker.cut_all(data, &mut |length| {
-            let (chunk, after) = rest.split_at(length);
-            cuts.add(chunk, known.insert(xxh3_128(chunk)));
-            rest = after;
-        });
-        assert!(rest.is_empty(), "{} left {} bytes over", chunker.name(), rest.len());
-        cuts
+    pub fn of(chunker: &dyn Chunker, data: &[u8]) -> Self {
+        Self::of_lengths(&lengths(chunker, data), data)
+    }
+
+    /// What chunks of these lengths are. Chunks count as equal if the first 128 bits of their keyed fingerprints are.
+    pub fn of_lengths(lengths: &[usize], data: &[u8]) -> Self {
+        let fingerprinter = Fingerprinter::best(KEY);
+        let (mut cuts, mut known) = (Self::default(), Known::default());
+        let mut names = Vec::with_capacity(BATCH);
+        let mut chunks = Chunks::of(lengths, data);
+        loop {
+            let batch: Vec<&[u8]> = chunks.by_ref().take(BATCH).collect();
+            if batch.is_empty() {
+                return cuts;
+            }
+            names.clear();
+            fingerprinter.fingerprints(&batch, &mut names);
+            for (chunk, name) in batch.iter().zip(&names) {
+                let name = name.first_chunk().map_or(0, |first| u128::from_le_bytes(*first));
+                cuts.add(chunk, known.insert(name));
+            }
+        }
     }
 
     /// The sum: averages and shares become those over both.
-    pub(super) fn and(self, other: &Self) -> Self {
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
         let mut digest = self.digest;
         digest.add_number(other.digest.0);
         Self {
             bytes: self.bytes + other.bytes,
             count: self.count + other.count,
             squares: self.squares + other.squares,
+            unique_count: self.unique_count + other.unique_count,
             unique_bytes: self.unique_bytes + other.unique_bytes,
             low_entropy_bytes: self.low_entropy_bytes + other.low_entropy_bytes,
             digest,
         }
     }
 
-    fn add(&mut self, chunk: &[u8], new: bool) {
-        let length = chunk.len() as u64;
+    /// Chunks of these lengths, all taken as new.
+    pub fn new_ones(lengths: &[usize]) -> Self {
+        let mut cuts = Self::default();
+        for length in lengths {
+            cuts.add_length(*length as u64, true);
+        }
+        cuts
+    }
+
+    /// Adds a chunk of which no more is known than its length in bytes and whether it is new.
+    pub fn add_length(&mut self, length: u64, new: bool) {
         self.bytes += length;
         self.count += 1;
         self.squares += u128::from(length).pow(2);
-        self.digest.add(chunk.len());
+        self.digest.add_number(length);
         if new {
+            self.unique_count += 1;
             self.unique_bytes += length;
-        } else if is_one_value(chunk) {
+        }
+    }
+
+    fn add(&mut self, chunk: &[u8], new: bool) {
+        let length = chunk.len() as u64;
+        self.add_length(length, new);
+        if !new && is_one_value(chunk) {
             self.low_entropy_bytes += length;
         }
     }
 
     /// Mean length of a chunk, bytes.
-    pub(super) fn average(&self) -> f64 {
+    pub fn average(&self) -> f64 {
         as_float(self.bytes) / as_float(self.count.max(1))
     }
 
     /// Standard deviation of the length of a chunk, bytes.
     #[allow(clippy::cast_precision_loss)]
-    pub(super) fn deviation(&self) -> f64 {
+    pub fn deviation(&self) -> f64 {
         let mean_square = self.squares as f64 / as_float(self.count.max(1));
         (mean_square - self.average().powi(2)).max(0.0).sqrt()
     }
 
     /// The share of the data that deduplication removes.
-    pub(super) fn savings(&self) -> f64 {
+    pub fn savings(&self) -> f64 {
         1.0 - as_float(self.unique_bytes) / as_float(self.bytes.max(1))
     }
 
+    /// Bytes of all data for one byte that is stored: the deduplication elimination ratio of AE, TC'17, section 4.2.
+    pub fn elimination_ratio(&self) -> f64 {
+        as_float(self.bytes) / as_float(self.unique_bytes.max(1))
+    }
+
     /// The share of the data found as repeated low-entropy strings.
-    pub(super) fn low_entropy_share(&self) -> f64 {
+    pub fn low_entropy_share(&self) -> f64 {
         as_float(self.low_entropy_bytes) / as_float(self.bytes.max(1))
     }
+}
+
+/// The lengths of the chunks that `chunker` cuts `data` into.
+///
+/// # Panics
+/// If they do not make up the data.
+pub fn lengths(chunker: &dyn Chunker, data: &[u8]) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    chunker.cut_all(data, &mut |length| lengths.push(length));
+    let sum: usize = lengths.iter().sum();
+    assert_eq!(sum, data.len(), "{} does not cut all bytes", chunker.name());
+    lengths
 }
 
 fn is_one_value(chunk: &[u8]) -> bool {
@@ -95,22 +148,32 @@ fn is_one_value(chunk: &[u8]) -> bool {
 
 /// Lengths in order, folded into a number: what two forms must agree in. Cheap enough to be part of what is timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Digest(u64);
+pub struct Digest(u64);
 
 impl Digest {
     /// Of the chunks that `chunker` cuts `data` into.
-    pub(super) fn of(chunker: &dyn Chunker, data: &[u8]) -> Self {
+    pub fn of(chunker: &dyn Chunker, data: &[u8]) -> Self {
         let mut digest = Self::default();
         chunker.cut_all(data, &mut |length| digest.add(length));
         digest
     }
 
+    /// Of lengths in order.
+    pub fn of_lengths(lengths: &[usize]) -> Self {
+        let mut digest = Self::default();
+        for length in lengths {
+            digest.add(*length);
+        }
+        digest
+    }
+
     /// Of one number.
-    pub(super) fn of_number(number: u64) -> Self {
+    pub fn of_number(number: u64) -> Self {
         Self(number)
     }
 
-    fn add(&mut self, length: usize) {
+    /// One more length.
+    pub fn add(&mut self, length: usize) {
         self.add_number(length as u64);
     }
 
@@ -188,13 +251,7 @@ mod tests {
 
     #[test]
     fn digests_tell_order_and_lengths_apart() {
-        let digest = |lengths: &[usize]| {
-            let mut digest = Digest::default();
-            for length in lengths {
-                digest.add(*length);
-            }
-            digest
-        };
+        let digest = Digest::of_lengths;
         assert_ne!(digest(&[1, 2]), digest(&[2, 1]));
         assert_ne!(digest(&[3]), digest(&[1, 2]));
         assert_eq!(Digest::of(&Every(6), &[0; 8]), digest(&[6, 2]));

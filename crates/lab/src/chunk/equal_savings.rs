@@ -1,0 +1,169 @@
+//! `chunk-equal`: what deduplication removes where all chunkers give chunks of the same average.
+//!
+//! As in AE, TC'17, section 4.1: Rabin with its limits says what the average is at an expected size on this data; each other method is
+//! then asked for whatever gives it the same average there. Methods with a key are the mean of three keys.
+
+use super::common::{bars, by_data, expected_sizes, row};
+use super::cuts::Cuts;
+use super::equal::{at_average, sum};
+use super::method::Method;
+use super::oracle;
+use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::report::{Axis, Figure, Plot};
+use crate::settings::Settings;
+use anyhow::Result;
+use serde_json::json;
+
+/// Expected sizes of Rabin, bytes; the first with `quick`.
+const EXPECTED: [u32; 4] = [8 << 10, 16 << 10, 4 << 10, 2 << 10];
+/// Who says what the average is.
+const LEADER: &str = "rabin";
+/// AE's Figure 4: extremes, with and without a largest size. The paper's values are of eight bytes.
+const EXTREMES: [&str; 4] = ["ae8-max", "ae8-min", "ae8-max-t", "ae8-min-t"];
+/// AE's Figure 5.
+const COMPARED: [&str; 4] = [LEADER, "maxp", "ae8-max", "ae8-opt2-eighth"];
+/// All that are measured.
+const METHODS: [&str; 12] = [
+    LEADER,
+    "maxp",
+    "ae8-max",
+    "ae8-min",
+    "ae8-max-t",
+    "ae8-min-t",
+    "ae8-opt2-eighth",
+    "ae-max",
+    "ram",
+    "fastcdc-2020-nc2",
+    "gear-nc2",
+    "lagged",
+];
+
+/// The experiment.
+pub(super) struct EqualSavings;
+
+impl Experiment for EqualSavings {
+    fn name(&self) -> &'static str {
+        "chunk-equal"
+    }
+
+    fn title(&self) -> &'static str {
+        "What deduplication saves where chunks have the same real average"
+    }
+
+    fn reproduces(&self) -> &'static [&'static str] {
+        &["AE (TC'17), Fig. 4", "AE (TC'17), Fig. 5"]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Bytes
+    }
+
+    fn rounds(&self, _: u64) -> u64 {
+        1
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        &[
+            "method",
+            "expected_bytes",
+            "der",
+            "savings_percent",
+            "average_bytes",
+            "off_percent",
+            "deviation_bytes",
+            "asked_bytes",
+        ]
+    }
+
+    fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
+        let data = &input.data()?.bytes;
+        let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
+        for expected in expected_sizes(settings, &EXPECTED, 1) {
+            let [leader] = Method::named(&[LEADER])[..] else { continue };
+            let wanted = Cuts::of(&*leader.chunker(expected, leader.best())?, data).average();
+            for method in Method::wanted(Method::named(&METHODS), &settings.methods) {
+                subjects.push(Box::new(Equal { method, expected, wanted, data }));
+            }
+        }
+        Ok(subjects)
+    }
+
+    fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for (data, found) in by_data(findings) {
+            let sets = [
+                (
+                    "Deduplication elimination ratio of AE with maximum, minimum and a largest size",
+                    &EXTREMES,
+                    "AE, Fig. 4",
+                ),
+                ("Deduplication elimination ratio at equal real averages", &COMPARED, "AE, Fig. 5"),
+            ];
+            for (title, names, redraws) in sets {
+                let chosen: Vec<&Finding> =
+                    found.iter().copied().filter(|f| names.contains(&f.parameter("method").as_str())).collect();
+                let (groups, series) = bars(&chosen, "expected_bytes", "method", "der");
+                figures.push(Figure {
+                    title: format!("{title}, {data}"),
+                    redraws: redraws.into(),
+                    caption: "Groups are expected sizes of Rabin; all chunkers have its real average.".into(),
+                    plot: Plot::Bars { y: Axis::linear("bytes in / bytes stored"), groups, series },
+                });
+            }
+        }
+        figures
+    }
+}
+
+/// A method at the average of the leader at this expected size.
+struct Equal<'d> {
+    method: Method,
+    expected: u32,
+    wanted: f64,
+    data: &'d [u8],
+}
+
+impl Subject for Equal<'_> {
+    fn parameters(&self) -> Row {
+        row([("method", json!(self.method.name())), ("expected_bytes", json!(self.expected))])
+    }
+
+    fn run(&mut self) -> Result<Outcome> {
+        let found = at_average(self.method, self.data, self.wanted, self.expected)?;
+        if let Some(difference) = oracle::difference_of_best(self.method, found.expected, self.data)? {
+            return Ok(Outcome::Wrong(difference));
+        }
+        let cuts = sum(&found.measured);
+        Ok(Outcome::Right(vec![Sample::of([
+            ("der", cuts.elimination_ratio()),
+            ("savings_percent", 100.0 * cuts.savings()),
+            ("average_bytes", found.average),
+            ("off_percent", 100.0 * (found.average / self.wanted - 1.0)),
+            ("deviation_bytes", cuts.deviation()),
+            ("asked_bytes", f64::from(found.expected)),
+        ])]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::common::testing::{findings, input, quick};
+    use crate::deterministic::Sequence;
+
+    #[test]
+    fn all_have_the_average_of_rabin() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = Sequence::new(6).bytes(2 << 20);
+        let input = input(folder.path(), &[&bytes, &bytes[1..]]);
+        let mut settings = quick(&["rabin", "ae8-max", "ae8-max-t"]);
+        settings.expected_bytes = vec![2048];
+        let found = findings(&EqualSavings, &input, &settings);
+        assert_eq!(found.len(), 3);
+        for finding in &found {
+            assert!(finding.median("off_percent").unwrap().abs() < 2.0, "{finding:?}");
+            assert!((1.9..2.1).contains(&finding.median("der").unwrap()), "{finding:?}");
+        }
+        assert_eq!(EqualSavings.figures(&found).len(), 2);
+    }
+}

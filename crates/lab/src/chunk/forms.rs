@@ -1,0 +1,156 @@
+//! One algorithm in several forms, timed in the same run: cuts of all must be those of its scalar form, and those of that must be its
+//! definition's.
+
+use super::common::row;
+use super::cuts::Digest;
+use super::fingerprints::{CHUNK_BYTES, Fingerprint};
+use super::floor::Floor;
+use super::method::Method;
+use super::oracle;
+use crate::experiment::{Outcome, Row, Sample, Subject};
+use crate::table::as_float;
+use anyhow::Result;
+use serde_json::json;
+use siltstone_chunk::{Chunker, Isa};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Data smaller than this is gone through again and again until a run has seen so much.
+const RUN_BYTES_MIN: usize = 32 << 20;
+
+/// Seconds for each time the data is gone through, and what came of it. Little data is gone through several times, after one time that
+/// does not count.
+pub(super) fn timed(data: &[u8], mut work: impl FnMut(&[u8]) -> Digest) -> (f64, Digest) {
+    let repeats = if cfg!(test) { 1 } else { RUN_BYTES_MIN.div_ceil(data.len().max(1)).min(1 << 16) };
+    let mut digest = Digest::default();
+    if repeats > 1 {
+        work(black_box(data));
+    }
+    let begin = Instant::now();
+    for _ in 0..repeats {
+        digest = work(black_box(data));
+    }
+    (begin.elapsed().as_secs_f64() / as_float(repeats as u64), digest)
+}
+
+/// A rate in bytes of 10^9.
+pub(super) fn gb_per_s(bytes: usize, seconds: f64) -> f64 {
+    as_float(bytes as u64) / 1e9 / seconds.max(1e-9)
+}
+
+/// An algorithm at an expected size, in some of its forms, the scalar one first.
+pub(super) struct Forms<'d> {
+    method: Method,
+    expected: u32,
+    data: &'d [u8],
+    chunkers: Vec<(Isa, Box<dyn Chunker>)>,
+    /// In what the scalar form differs from its definition.
+    difference: Option<String>,
+    /// Runs made: another form begins each time.
+    runs: usize,
+}
+
+impl<'d> Forms<'d> {
+    /// The scalar form and these.
+    pub(super) fn new(method: Method, expected: u32, data: &'d [u8], isas: &[Isa]) -> Result<Self> {
+        let others = isas.iter().copied().filter(|isa| *isa != Isa::SCALAR);
+        let make = |isa| Ok((isa, method.chunker(expected, isa)?));
+        let chunkers = std::iter::once(Isa::SCALAR).chain(others).map(make).collect::<Result<_>>()?;
+        let difference = oracle::difference(method, expected, data)?;
+        Ok(Self { method, expected, data, chunkers, difference, runs: 0 })
+    }
+}
+
+impl Subject for Forms<'_> {
+    fn parameters(&self) -> Row {
+        row([("method", json!(self.method.name())), ("expected_bytes", json!(self.expected))])
+    }
+
+    fn run(&mut self) -> Result<Outcome> {
+        if let Some(difference) = &self.difference {
+            return Ok(Outcome::Wrong(difference.clone()));
+        }
+        let count = self.chunkers.len();
+        let mut found = vec![(0.0, Digest::default()); count];
+        for turn in 0..count {
+            let form = (turn + self.runs) % count;
+            let chunker = &*self.chunkers[form].1;
+            found[form] = timed(self.data, |data| Digest::of(chunker, data));
+        }
+        self.runs += 1;
+        let (scalar_seconds, truth) = found[0];
+        let mut samples = Vec::with_capacity(count);
+        for ((isa, _), (seconds, digest)) in self.chunkers.iter().zip(found) {
+            if digest != truth {
+                return Ok(Outcome::Wrong(format!("the form for {isa} cuts elsewhere than the scalar one")));
+            }
+            let values =
+                [("gb_per_s", gb_per_s(self.data.len(), seconds)), ("ratio_to_scalar", scalar_seconds / seconds)];
+            samples.push(Sample::of(values).at("isa", self.method.isa_name(*isa)));
+        }
+        Ok(Outcome::Right(samples))
+    }
+}
+
+/// A floor beneath the chunkers.
+pub(super) struct Beneath<'d> {
+    floor: Floor,
+    data: &'d [u8],
+    scratch: Vec<u8>,
+    truth: Digest,
+}
+
+impl<'d> Beneath<'d> {
+    /// On this data.
+    pub(super) fn new(floor: Floor, data: &'d [u8]) -> Self {
+        // Written to, so that its pages are there.
+        let scratch = if floor == Floor::Copy { vec![1; data.len()] } else { Vec::new() };
+        Self { floor, data, scratch, truth: floor.truth(data) }
+    }
+}
+
+impl Subject for Beneath<'_> {
+    fn parameters(&self) -> Row {
+        row([("method", json!(self.floor.name())), ("isa", json!(self.floor.isa_name()))])
+    }
+
+    fn run(&mut self) -> Result<Outcome> {
+        let (seconds, digest) = timed(self.data, |data| self.floor.run(data, &mut self.scratch));
+        Ok(outcome(self.data.len(), seconds, digest == self.truth))
+    }
+}
+
+/// A hash of chunks of 8 KiB, for comparison.
+pub(super) struct Beside<'d> {
+    fingerprint: Fingerprint,
+    data: &'d [u8],
+    truth: Digest,
+}
+
+impl<'d> Beside<'d> {
+    /// On this data.
+    pub(super) fn new(fingerprint: Fingerprint, data: &'d [u8]) -> Self {
+        Self { fingerprint, data, truth: fingerprint.truth().run(data) }
+    }
+}
+
+impl Subject for Beside<'_> {
+    fn parameters(&self) -> Row {
+        let Self { fingerprint, .. } = self;
+        let expected = ("expected_bytes", json!(CHUNK_BYTES));
+        row([("method", json!(fingerprint.name())), expected, ("isa", json!(fingerprint.isa_name()))])
+    }
+
+    fn run(&mut self) -> Result<Outcome> {
+        let (seconds, digest) = timed(self.data, |data| self.fingerprint.run(data));
+        Ok(outcome(self.data.len(), seconds, digest == self.truth))
+    }
+}
+
+fn outcome(bytes: usize, seconds: f64, is_right: bool) -> Outcome {
+    if is_right {
+        Outcome::Right(vec![Sample::of([("gb_per_s", gb_per_s(bytes, seconds))])])
+    } else {
+        Outcome::Wrong("what it found is not what it should".into())
+    }
+}

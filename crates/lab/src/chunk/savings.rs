@@ -1,0 +1,234 @@
+//! `chunk-savings`: what deduplication removes, by chunker and expected size; and, in words, which of them to choose.
+//!
+//! All versions are one stream, as tar archives one after another where they are folders. A chunk is stored once if the first 128 bits of
+//! its keyed fingerprint are new. `whole-file` stores every file once. Nothing is timed but the one pass in which the cuts are found.
+
+use super::advice;
+use super::common::{bars, by_data, expected_sizes, row, with};
+use super::cuts::{Cuts, lengths};
+use super::forms::gb_per_s;
+use super::method::Method;
+use super::oracle;
+use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::report::{Axis, Bars, Figure, Plot};
+use crate::settings::Settings;
+use crate::statistics::Spread;
+use crate::table::as_float;
+use crate::tree;
+use anyhow::{Context, Result};
+use serde_json::json;
+use siltstone_chunk::Chunker;
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Bytes of an index for each stored chunk: 16 of its fingerprint, 8 of where it lies and how long it is.
+pub(super) const INDEX_BYTES: f64 = 24.0;
+/// The method that stores every file once.
+pub(super) const WHOLE_FILE: &str = "whole-file";
+/// Expected sizes, bytes; the first two with `quick`.
+const EXPECTED: [u32; 5] = [8 << 10, 16 << 10, 4 << 10, 32 << 10, 64 << 10];
+
+/// The experiment.
+pub(super) struct Savings;
+
+impl Experiment for Savings {
+    fn name(&self) -> &'static str {
+        "chunk-savings"
+    }
+
+    fn title(&self) -> &'static str {
+        "What deduplication saves with each chunker, by expected size"
+    }
+
+    fn reproduces(&self) -> &'static [&'static str] {
+        &["VectorCDC (TOS'25), Table 2", "VectorCDC (TOS'25), Fig. 8"]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Bytes
+    }
+
+    fn rounds(&self, _: u64) -> u64 {
+        1
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        &[
+            "method",
+            "expected_bytes",
+            "savings_percent",
+            "der",
+            "net_savings_percent",
+            "average_bytes",
+            "deviation_bytes",
+            "stored_chunks",
+            "gb_per_s",
+        ]
+    }
+
+    fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
+        let data = input.data()?;
+        let files = input.corpus().versions.iter().take(data.ends.len()).cloned().collect();
+        let mut subjects: Vec<Box<dyn Subject + 'i>> = vec![Box::new(WholeFiles { versions: files })];
+        for expected in expected_sizes(settings, &EXPECTED, 2) {
+            for method in Method::wanted(Method::all(), &settings.methods) {
+                let chunker = method.chunker(expected, method.best())?;
+                subjects.push(Box::new(Saving { method, expected, chunker, data: &data.bytes }));
+            }
+        }
+        Ok(subjects)
+    }
+
+    fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
+        let mut figures = vec![by_content(findings)];
+        for (data, found) in by_data(findings) {
+            let (groups, series) = bars(&found, "method", "expected_bytes", "savings_percent");
+            figures.push(Figure {
+                title: format!("Space saved by deduplication, {data}"),
+                redraws: "VectorCDC, Fig. 8".into(),
+                caption: "By expected size. Real averages differ between chunkers; chunk-equal compares at equal ones."
+                    .into(),
+                plot: Plot::Bars { y: Axis::linear("saved, %"), groups, series },
+            });
+        }
+        figures
+    }
+
+    fn advice(&self, findings: &[Finding]) -> Vec<String> {
+        by_data(findings).into_iter().flat_map(|(data, found)| advice::sentences(data, &found)).collect()
+    }
+}
+
+/// Fixed-size chunks beside the median of those cut by content, for each data.
+fn by_content(findings: &[Finding]) -> Figure {
+    let all = by_data(findings);
+    let of = |found: &[&Finding], is_fixed: bool| {
+        let sizes = with(found, "expected_bytes", "8192");
+        let chosen = sizes.iter().filter(|finding| (finding.parameter("method") == "fixed") == is_fixed);
+        let savings: Vec<f64> = chosen.filter_map(|finding| finding.median("savings_percent")).collect();
+        (!savings.is_empty()).then(|| Spread::of(savings))
+    };
+    let series = [("fixed size", true), ("cut by content: median, least, most", false)];
+    let series = series.map(|(name, is_fixed)| Bars {
+        name: name.into(),
+        values: all.iter().map(|(_, found)| of(found, is_fixed)).collect(),
+    });
+    Figure {
+        title: "Space saved at 8 KiB: fixed-size chunks beside those cut by content".into(),
+        redraws: "VectorCDC, Table 2".into(),
+        caption: "The farther apart, the more bytes are shifted between versions.".into(),
+        plot: Plot::Bars {
+            y: Axis::linear("saved, %"),
+            groups: all.iter().map(|(data, _)| (*data).to_owned()).collect(),
+            series: series.into(),
+        },
+    }
+}
+
+/// A chunker at an expected size.
+struct Saving<'d> {
+    method: Method,
+    expected: u32,
+    chunker: Box<dyn Chunker>,
+    data: &'d [u8],
+}
+
+impl Subject for Saving<'_> {
+    fn parameters(&self) -> Row {
+        row([("method", json!(self.method.name())), ("expected_bytes", json!(self.expected))])
+    }
+
+    fn run(&mut self) -> Result<Outcome> {
+        if let Some(difference) = oracle::difference_of_best(self.method, self.expected, self.data)? {
+            return Ok(Outcome::Wrong(difference));
+        }
+        let begin = Instant::now();
+        let lengths = lengths(&*self.chunker, self.data);
+        let seconds = begin.elapsed().as_secs_f64();
+        let cuts = Cuts::of_lengths(&lengths, self.data);
+        let mut sample = sample(&cuts);
+        sample.values.push(("gb_per_s".into(), gb_per_s(self.data.len(), seconds)));
+        Ok(Outcome::Right(vec![sample]))
+    }
+}
+
+/// What is said of cuts.
+fn sample(cuts: &Cuts) -> Sample {
+    let stored = as_float(cuts.unique_bytes) + INDEX_BYTES * as_float(cuts.unique_count);
+    Sample::of([
+        ("savings_percent", 100.0 * cuts.savings()),
+        ("der", cuts.elimination_ratio()),
+        ("net_savings_percent", 100.0 * (1.0 - stored / as_float(cuts.bytes.max(1)))),
+        ("average_bytes", cuts.average()),
+        ("deviation_bytes", cuts.deviation()),
+        ("chunks", as_float(cuts.count)),
+        ("stored_chunks", as_float(cuts.unique_count)),
+        ("data_bytes", as_float(cuts.bytes)),
+    ])
+}
+
+/// Every file stored once.
+struct WholeFiles {
+    versions: Vec<PathBuf>,
+}
+
+impl Subject for WholeFiles {
+    fn parameters(&self) -> Row {
+        row([("method", json!(WHOLE_FILE))])
+    }
+
+    fn run(&mut self) -> Result<Outcome> {
+        let (mut cuts, mut known) = (Cuts::default(), HashSet::new());
+        for version in &self.versions {
+            let files = if version.is_dir() { tree::files(version)? } else { vec![version.clone()] };
+            for path in files {
+                let mut hasher = blake3::Hasher::new();
+                let mut file = File::open(&path).with_context(|| format!("{} cannot be opened", path.display()))?;
+                hasher.update_reader(&mut file).with_context(|| format!("{} cannot be read", path.display()))?;
+                cuts.add_length(hasher.count(), known.insert(*hasher.finalize().as_bytes()));
+            }
+        }
+        Ok(Outcome::Right(vec![sample(&cuts)]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::common::testing::{findings, input, quick};
+    use crate::chunk::common::values;
+    use crate::deterministic::Sequence;
+
+    #[test]
+    fn a_shifted_copy_is_found_by_content_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = Sequence::new(3).bytes(1 << 20);
+        let shifted = [b"x", &bytes[..]].concat();
+        let input = input(folder.path(), &[&bytes, &shifted]);
+        let found = findings(&Savings, &input, &quick(&["fixed", "gear-nc2", "lagged"]));
+        let named: Vec<&Finding> = found.iter().collect();
+        assert_eq!(values(&named, "method"), [WHOLE_FILE, "fixed", "gear-nc2", "lagged"]);
+        for finding in &found {
+            let savings = finding.median("savings_percent").unwrap();
+            let is_by_content = !["fixed", WHOLE_FILE].contains(&finding.parameter("method").as_str());
+            assert!(if is_by_content { savings > 45.0 } else { savings < 1.0 }, "{finding:?}");
+            let der = finding.median("der").unwrap();
+            assert!((100.0 * (1.0 - 1.0 / der) - savings).abs() < 1e-6);
+            assert!(finding.median("net_savings_percent").unwrap() < savings);
+        }
+        let advice = Savings.advice(&found).join(" ");
+        assert!(advice.contains("lagged at 16 KiB"), "{advice}");
+        let Plot::Bars { groups, series, .. } = &Savings.figures(&found)[0].plot else { panic!("bars") };
+        assert_eq!((groups.len(), series.len()), (1, 2));
+    }
+
+    #[test]
+    fn equal_files_are_stored_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = input(folder.path(), &[b"same", b"same", b"other"]);
+        let found = findings(&Savings, &input, &quick(&["fixed"]));
+        assert!((found[0].median("der").unwrap() - 13.0 / 9.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,143 @@
+//! `chunk-throughput`: how fast every algorithm cuts, scalar and in its highest form, beside the floors and beside SHA-1.
+//!
+//! One thread, data in memory. The claims that must show: AE and RAM, not accelerated, are more than three times as fast as Rabin (AE,
+//! section 4.3); vector forms are faster than scalar ones (`VectorCDC`, section 6.2).
+
+use super::common::{bars, by_data, expected_sizes, timed, with};
+use super::fingerprints::Fingerprint;
+use super::floor::Floor;
+use super::forms::{Beneath, Beside, Forms};
+use super::method::Method;
+use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::report::{Axis, Bars, Figure, Plot};
+use crate::settings::Settings;
+use anyhow::Result;
+use siltstone_chunk::{Isa, Reference};
+
+/// Expected sizes, bytes; the first with `quick`. AE's Figure 7 has 2 to 16 KB, `VectorCDC` 8 KB.
+const EXPECTED: [u32; 4] = [8 << 10, 2 << 10, 4 << 10, 16 << 10];
+/// What AE's Figure 7 compares; its values are of eight bytes.
+const AE_FIGURE: [&str; 6] = ["rabin", "maxp", "ae8-max", "ae8-opt1", "ae8-opt2-eighth", "sha1"];
+
+/// The experiment.
+pub(super) struct Throughput;
+
+impl Experiment for Throughput {
+    fn name(&self) -> &'static str {
+        "chunk-throughput"
+    }
+
+    fn title(&self) -> &'static str {
+        "How fast each chunker cuts data in memory, without and with vectors"
+    }
+
+    fn reproduces(&self) -> &'static [&'static str] {
+        &["AE (TC'17), Fig. 7", "VectorCDC (TOS'25), Figs. 5 and 10"]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Bytes
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        &["method", "expected_bytes", "isa", "gb_per_s", "ratio_to_scalar"]
+    }
+
+    fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
+        let data = timed(&input.data()?.bytes, settings);
+        let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
+        for floor in Floor::ALL {
+            subjects.push(Box::new(Beneath::new(floor, data)));
+        }
+        subjects.push(Box::new(Beside::new(Fingerprint::Other(Reference::Sha1), data)));
+        for expected in expected_sizes(settings, &EXPECTED, 1) {
+            for method in Method::wanted(Method::all(), &settings.methods) {
+                subjects.push(Box::new(Forms::new(method, expected, data, &[method.best()])?));
+            }
+        }
+        Ok(subjects)
+    }
+
+    fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for (data, found) in by_data(findings) {
+            let eight = [with(&found, "expected_bytes", "8192"), with(&found, "expected_bytes", "")].concat();
+            figures.push(figure(
+                format!("Chunking throughput at 8 KiB, {data}"),
+                "VectorCDC, Figs. 5 and 10a-b",
+                both_forms(&eight),
+            ));
+            let scalar: Vec<&Finding> = found
+                .iter()
+                .copied()
+                .filter(|finding| AE_FIGURE.contains(&finding.parameter("method").as_str()))
+                .filter(|finding| {
+                    finding.parameter("isa") == Isa::SCALAR.name() || finding.parameter("method") == "sha1"
+                })
+                .collect();
+            figures.push(figure(
+                format!("Chunking throughput without vectors, {data}"),
+                "AE, Fig. 7",
+                bars(&scalar, "expected_bytes", "method", "gb_per_s"),
+            ));
+        }
+        figures
+    }
+}
+
+/// A group for each method: scalar, and what is above it.
+fn both_forms(found: &[&Finding]) -> (Vec<String>, Vec<Bars>) {
+    let (groups, _) = bars(found, "method", "isa", "gb_per_s");
+    let of = |method: &String, is_scalar: bool| {
+        let forms = with(found, "method", method);
+        let form = forms.into_iter().find(|form| (form.parameter("isa") == Isa::SCALAR.name()) == is_scalar);
+        form.and_then(|form| form.spread("gb_per_s"))
+    };
+    let series = [("scalar", true), ("vectors", false)];
+    let series = series.map(|(name, is_scalar)| Bars {
+        name: name.to_owned(),
+        values: groups.iter().map(|method| of(method, is_scalar)).collect(),
+    });
+    (groups, series.into())
+}
+
+fn figure(title: String, redraws: &str, (groups, series): (Vec<String>, Vec<Bars>)) -> Figure {
+    Figure {
+        title,
+        redraws: redraws.into(),
+        caption: "Median of all rounds, with the slowest and the fastest; one thread, data in memory.".into(),
+        plot: Plot::Bars { y: Axis::linear("GB/s"), groups, series },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::common::testing::{findings, input, quick};
+    use crate::deterministic::Sequence;
+
+    #[test]
+    fn every_chunker_cuts_alike_in_both_forms() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = input(folder.path(), &[&Sequence::new(1).bytes(300_000), &vec![0; 50_000]]);
+        let found = findings(&Throughput, &input, &quick(&[]));
+        assert!(found.iter().all(|finding| finding.wrong.is_none() && finding.median("gb_per_s").is_some()));
+        let methods = Method::all().count();
+        assert!(found.len() >= methods + 3, "{} of {methods}", found.len());
+        let figures = Throughput.figures(&found);
+        let Plot::Bars { groups, series, .. } = &figures[0].plot else { panic!("bars") };
+        assert_eq!(groups.len(), methods + 3);
+        assert!(series.iter().all(|series| series.values.len() == groups.len()));
+        let Plot::Bars { groups, series, .. } = &figures[1].plot else { panic!("bars") };
+        assert_eq!((groups.len(), series.len()), (1, AE_FIGURE.len()));
+    }
+
+    #[test]
+    fn methods_asked_for_are_all_there_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = input(folder.path(), &[&Sequence::new(1).bytes(100_000)]);
+        let found = findings(&Throughput, &input, &quick(&["ram", "odess"]));
+        let of: Vec<&Finding> = found.iter().collect();
+        assert_eq!(super::super::common::values(&of, "method"), ["memory-read", "memcpy", "sha1", "ram"]);
+    }
+}
