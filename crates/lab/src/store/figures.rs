@@ -118,11 +118,13 @@ fn series<'f>(findings: &'f [Finding], data: &str, methods: &[&str]) -> Vec<Seri
             None => all.push(Series { name, points: vec![finding] }),
         }
     }
-    all.iter_mut().for_each(|series| series.points.sort_by_key(|finding| version(finding)));
+    for series in &mut all {
+        series.points.sort_by_key(|finding| version(finding));
+    }
     all
 }
 
-/// As the paper has it: `FGD8`, `MeGA4`, `FGD8, GC 25 %`.
+/// As the paper has it: `FGD10`, `MeGA2`, `FGD10, GC 25 %`.
 fn label(method: &str, parameter: &str, gc_percent: &str) -> String {
     let space = if method == "silt" { " " } else { "" };
     let collected = if gc_percent.is_empty() { String::new() } else { format!(", GC {gc_percent} %") };

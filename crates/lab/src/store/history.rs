@@ -135,7 +135,10 @@ impl Subject for Run {
         for (before, stored) in stored.iter().enumerate().rev() {
             let version = before + 1;
             leave_page_cache(&store)?;
-            let done = kept.restore(version, &restored)?;
+            let done = match kept.restore(version, &restored) {
+                Ok(done) => done,
+                Err(error) => return Ok(Outcome::Wrong(format!("version {version} cannot be restored: {error:#}"))),
+            };
             if Digest::of_file(&restored)? != stored.digest {
                 return Ok(Outcome::Wrong(format!("version {version} is not restored as it was")));
             }

@@ -4,7 +4,9 @@
 //! ```text
 //! cut -> fingerprints* -> known? -> sketches* -> candidates -> rule -> read bases -> deltas* -> regions* -> containers
 //! ```
-//! What has a star is done by all threads. A base is always whole: deltas are one step deep.
+//! What has a star is done by all threads. A base is always whole: deltas are one step deep. Where sharing ends with the version before, it is with
+//! all that version needs, bases included; or else every other version of a chunk would be stored whole. The paper does not say it, but counts bases
+//! among what a recipe names (Figure 2) and what a version needs (section 3.3).
 
 use super::cache::Cache;
 use super::choose::{Allowed, Container, Rule};
@@ -101,38 +103,57 @@ impl Store {
             likenesses.iter().map(|likeness| self.index.find_like(likeness.as_ref()?)).collect();
         let allowed = self.allowed(pass, &known, &candidates)?;
         let mut fates = self.fates(pass, &allowed, &fingerprints, &known, &likenesses, &candidates)?;
-        let mut deltas = self.deltas(pass, chunks, &mut fates)?;
-        for ((chunk, fingerprint), (fate, delta)) in chunks.iter().zip(fingerprints).zip(fates.iter().zip(&mut deltas))
-        {
+        let deltas = self.deltas(pass, chunks, &mut fates)?;
+        let outcomes = fates.iter().zip(deltas);
+        for ((chunk, fingerprint), (fate, delta)) in chunks.iter().zip(fingerprints).zip(outcomes) {
             let number = match *fate {
-                Fate::Known(number) => {
-                    if self.index.forgets() {
-                        let Chunk { base, likeness, .. } = *self.chunk(number)?;
-                        self.index.insert(number, fingerprint, likeness.filter(|_| base.is_none()).as_ref());
-                    }
-                    number
-                }
+                Fate::Known(number) => number,
                 Fate::New(number, base) => {
-                    let bytes = delta.as_deref().unwrap_or(chunk);
-                    pass.writer.push(&self.shelf, Stored { number, fingerprint, bytes })?;
-                    let base = base.map(|(Base::Stored(base) | Base::Kin(base, _))| base);
-                    self.chunks[number as usize].base = base;
-                    let likeness = self.chunks[number as usize].likeness.filter(|_| base.is_none());
-                    self.index.insert(number, fingerprint, likeness.as_ref());
-                    if base.is_some() {
-                        pass.deltas += 1;
-                    } else if self.way.has_deltas {
-                        pass.open.insert(number, Box::from(*chunk));
-                    }
+                    self.add(pass, number, fingerprint, chunk, base.zip(delta.as_deref()))?;
                     number
                 }
             };
             let Chunk { bytes, base, .. } = *self.chunk(number)?;
             pass.recipe.push(Item { number, bytes, base });
+            // A version needs the bases of its deltas too: the next one may share them.
+            if self.index.forgets() {
+                for needed in [Some(number), base].into_iter().flatten() {
+                    self.find_again(needed)?;
+                }
+            }
         }
         let written = pass.writer.lay_down(&mut self.shelf)?;
         written.iter().flat_map(|one| &one.members).for_each(|number| drop(pass.open.remove(number)));
         self.note(written);
+        Ok(())
+    }
+
+    /// Stores a new chunk: the delta, if there is one.
+    fn add(
+        &mut self,
+        pass: &mut Pass,
+        number: Number,
+        fingerprint: Fingerprint,
+        chunk: &[u8],
+        delta: Option<(Base, &[u8])>,
+    ) -> Result<()> {
+        let bytes = delta.map_or(chunk, |(_, delta)| delta);
+        pass.writer.push(&self.shelf, Stored { number, fingerprint, bytes })?;
+        match delta {
+            Some((Base::Stored(base) | Base::Kin(base, _), _)) => {
+                self.chunks[number as usize].base = Some(base);
+                pass.deltas += 1;
+            }
+            None if self.way.has_deltas => drop(pass.open.insert(number, Box::from(chunk))),
+            None => {}
+        }
+        self.find_again(number)
+    }
+
+    /// The chunk can be found from now on; as a base, only if it is whole.
+    fn find_again(&mut self, number: Number) -> Result<()> {
+        let Chunk { fingerprint, likeness, base, .. } = *self.chunk(number)?;
+        self.index.insert(number, fingerprint, likeness.filter(|_| base.is_none()).as_ref());
         Ok(())
     }
 
@@ -251,7 +272,7 @@ impl Store {
                 kin.insert(number, likeness);
                 places.insert(number, at);
             }
-            self.chunks.push(Chunk { bytes: 0, base: None, likeness, container: None });
+            self.chunks.push(Chunk { fingerprint: *fingerprint, bytes: 0, base: None, likeness, container: None });
             fates.push(Fate::New(number, base));
         }
         Ok(fates)

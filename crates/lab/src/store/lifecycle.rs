@@ -79,7 +79,9 @@ impl Lifecycles {
             rows.entry(category.0).or_default().push(*container);
         }
         let mut rows: Vec<_> = rows.into_values().collect();
-        rows.iter_mut().for_each(|row| row.sort_unstable_by_key(|container| self.first_number(*container)));
+        for row in &mut rows {
+            row.sort_unstable_by_key(|container| self.first_number(*container));
+        }
         rows
     }
 
@@ -134,7 +136,7 @@ impl Lifecycles {
     /// Whether what waits in a writer is nothing, or enough for a container of its own.
     fn may_pass(&self, writer: &Writer) -> bool {
         let held = writer.held_bytes() as u64;
-        held == 0 || held >= self.store.scale.container_bytes
+        held == 0 || held >= self.store.scale.container_bytes / 2
     }
 
     fn note(&mut self, written: Vec<Written>, category: Category, upkeep: &mut Upkeep) {

@@ -13,12 +13,12 @@ use siltstone_engine::delta::Deltas;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Capping levels of FGD: containers per segment. The paper's are not printed; a segment of five containers' size needs about two when nothing is shared.
-pub(super) const LEVELS: [usize; 3] = [4, 8, 16];
+/// Capping levels of FGD: containers per segment. The paper's are not printed; a segment of five containers' size needs five or six when nothing is scattered.
+pub(super) const LEVELS: [usize; 3] = [6, 10, 20];
 /// The capping level of CLD, and of FGD where there is one only.
 pub(super) const LEVEL_MEDIAN: usize = LEVELS[1];
 /// Thresholds of MeGA's selector: bases per container and segment.
-pub(super) const THRESHOLDS: [u32; 3] = [0, 4, 12];
+pub(super) const THRESHOLDS: [u32; 3] = [0, 2, 8];
 /// That of MeGA where there is one only.
 pub(super) const THRESHOLD_MEDIAN: u32 = THRESHOLDS[1];
 
@@ -93,14 +93,14 @@ impl Method {
         let way = |reach, rule, has_deltas| Way { reach, rule, has_deltas };
         let store = |way| Store::create(folder, way, scale);
         Ok(match self {
-            Self::Greedy => Kept::ByArrival(store(way(Reach::Everything, Rule::Everything, true))?),
-            Self::Fgd(level) => Kept::ByArrival(store(way(Reach::Everything, Rule::Capping(level), true))?),
-            Self::Cld(level) => Kept::ByArrival(store(way(Reach::Everything, Rule::Capping(level), false))?),
-            Self::Mfd => Kept::ByLifecycle(Lifecycles::new(store(way(Reach::Adjacent, Rule::Everything, false))?)),
+            Self::Greedy => Kept::Arrival(store(way(Reach::Everything, Rule::Everything, true))?),
+            Self::Fgd(level) => Kept::Arrival(store(way(Reach::Everything, Rule::Capping(level), true))?),
+            Self::Cld(level) => Kept::Arrival(store(way(Reach::Everything, Rule::Capping(level), false))?),
+            Self::Mfd => Kept::Lifecycle(Lifecycles::new(store(way(Reach::Adjacent, Rule::Everything, false))?)),
             Self::Mega(threshold) => {
-                Kept::ByLifecycle(Lifecycles::new(store(way(Reach::Adjacent, Rule::Threshold(threshold), true))?))
+                Kept::Lifecycle(Lifecycles::new(store(way(Reach::Adjacent, Rule::Threshold(threshold), true))?))
             }
-            Self::Silt(_, deltas) => Kept::BySiltstone(Engine::create(folder, deltas, scale)?),
+            Self::Silt(_, deltas) => Kept::Siltstone(Engine::create(folder, deltas, scale)?),
         })
     }
 }
@@ -108,47 +108,47 @@ impl Method {
 /// A store under test. Versions are counted from 1.
 pub(super) enum Kept {
     /// Containers in the order of arrival.
-    ByArrival(Store),
+    Arrival(Store),
     /// Containers by lifecycles.
-    ByLifecycle(Lifecycles),
+    Lifecycle(Lifecycles),
     /// Siltstone's engine.
-    BySiltstone(Engine),
+    Siltstone(Engine),
 }
 
 impl Kept {
     /// Backs up the next version.
     pub(super) fn back_up(&mut self, version: usize, bytes: &Arc<[u8]>) -> Result<BackedUp> {
         match self {
-            Self::ByArrival(store) => store.back_up(version, bytes),
-            Self::ByLifecycle(store) => store.back_up(version, bytes),
-            Self::BySiltstone(engine) => engine.back_up(version, bytes),
+            Self::Arrival(store) => store.back_up(version, bytes),
+            Self::Lifecycle(store) => store.back_up(version, bytes),
+            Self::Siltstone(engine) => engine.back_up(version, bytes),
         }
     }
 
     /// Does what the last backup left to be done.
     pub(super) fn settle(&mut self, version: usize) -> Result<Upkeep> {
         match self {
-            Self::ByArrival(_) => Ok(Upkeep::default()),
-            Self::ByLifecycle(store) => store.settle(version),
-            Self::BySiltstone(engine) => engine.settle(),
+            Self::Arrival(_) => Ok(Upkeep::default()),
+            Self::Lifecycle(store) => store.settle(version),
+            Self::Siltstone(engine) => engine.settle(),
         }
     }
 
     /// Restores a version into a new file.
     pub(super) fn restore(&self, version: usize, into: &Path) -> Result<Restored> {
         match self {
-            Self::ByArrival(store) => store.restore_in_order(version, into),
-            Self::ByLifecycle(store) => store.restore(version, into),
-            Self::BySiltstone(engine) => engine.restore(version, into),
+            Self::Arrival(store) => store.restore_in_order(version, into),
+            Self::Lifecycle(store) => store.restore(version, into),
+            Self::Siltstone(engine) => engine.restore(version, into),
         }
     }
 
     /// Forgets the oldest version; `liveness_threshold` is of garbage collection, where there is any.
     pub(super) fn forget_oldest(&mut self, version: usize, liveness_threshold: Option<f64>) -> Result<Upkeep> {
         match (self, liveness_threshold) {
-            (Self::ByArrival(store), Some(threshold)) => store.forget_and_collect(version, threshold),
-            (Self::ByLifecycle(store), None) => store.forget_oldest(version),
-            (Self::BySiltstone(engine), None) => engine.forget(version),
+            (Self::Arrival(store), Some(threshold)) => store.forget_and_collect(version, threshold),
+            (Self::Lifecycle(store), None) => store.forget_oldest(version),
+            (Self::Siltstone(engine), None) => engine.forget(version),
             _ => bail!("garbage is collected where containers lie by arrival, and nowhere else"),
         }
     }
@@ -156,9 +156,9 @@ impl Kept {
     /// What it takes.
     pub(super) fn held(&self) -> Result<Held> {
         match self {
-            Self::ByArrival(store) => store.held(),
-            Self::ByLifecycle(lifecycles) => lifecycles.store.held(),
-            Self::BySiltstone(engine) => engine.held(),
+            Self::Arrival(store) => store.held(),
+            Self::Lifecycle(lifecycles) => lifecycles.store.held(),
+            Self::Siltstone(engine) => engine.held(),
         }
     }
 }

@@ -253,10 +253,7 @@ impl Writer {
         )?;
         let mut written = Vec::new();
         for (region, encoded) in regions.into_iter().zip(encoded) {
-            let is_full = |(_, builder): &(_, ContainerBuilder)| {
-                builder.planned_bytes() + encoded.payload.len() as u64 > shelf.container_bytes
-            };
-            if self.open.as_ref().is_some_and(is_full) {
+            if self.open_bytes > 0 && (self.open_bytes + region.plain.len()) as u64 > shelf.container_bytes {
                 written.extend(self.seal(shelf)?);
             }
             let (_, builder) = match &mut self.open {
@@ -312,7 +309,7 @@ mod tests {
         written.extend(writer.finish(&mut shelf).unwrap());
         assert_eq!(writer.held_bytes(), 0);
         shelf.barrier().unwrap();
-        assert!(written.len() > 3 && written.iter().all(|one| one.object_bytes < scale.container_bytes * 2));
+        assert!(written.len() > 3 && written.iter().all(|one| one.object_bytes < scale.container_bytes * 11 / 10));
         let members: Vec<_> = written.iter().flat_map(|one| one.members.clone()).collect();
         assert_eq!(members, (0..150).collect::<Vec<_>>());
         for one in &written {

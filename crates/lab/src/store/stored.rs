@@ -10,6 +10,7 @@ use super::shelf::{Shelf, Written};
 use anyhow::{Context, Result, anyhow};
 use siltstone_chunk::{Chunker, Fingerprinter, Isa, Sizes};
 use siltstone_similar::sketch::{Shape, Sketcher, by_name};
+use siltstone_store::Fingerprint;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
@@ -32,6 +33,8 @@ pub(super) struct Way {
 /// A chunk as stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
+    /// Of its content.
+    pub(super) fingerprint: Fingerprint,
     /// Its length, bytes.
     pub(super) bytes: u32,
     /// What it is encoded against.

@@ -60,11 +60,8 @@ impl Versions {
         let path = version.checked_sub(1).and_then(|at| self.paths.get(at));
         let path = path.with_context(|| format!("there is no version {version}"))?;
         let mut bytes = Vec::new();
-        if path.is_dir() {
-            archive::append(&mut bytes, path)?
-        } else {
-            archive::append_file(&mut bytes, path)?
-        }
+        let append = if path.is_dir() { archive::append } else { archive::append_file };
+        append(&mut bytes, path)?;
         Ok(bytes.into())
     }
 }
