@@ -28,7 +28,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         measured: Value {
             experiment: "sketch-subchunks",
             measure: "equal_features_percent",
-            of: &[("subchunks", "12")],
+            of: &[("method", "ntransform"), ("subchunks", "12")],
         },
         expected: Expected::Within(75.0, 99.0),
     },
@@ -40,7 +40,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         measured: Value {
             experiment: "sketch-subchunks",
             measure: "changed_equal_features_percent",
-            of: &[("subchunks", "12")],
+            of: &[("method", "ntransform"), ("subchunks", "12")],
         },
         expected: Expected::Within(25.0, 75.0),
     },

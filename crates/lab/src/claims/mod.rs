@@ -144,7 +144,7 @@ impl Claim {
 impl Expected {
     fn verdict(self, mean: f64) -> Verdict {
         match self {
-            Self::Factor(low, _) if mean <= 1.0 && low / TOLERANCE > mean => Verdict::Differs,
+            Self::Factor(low, _) if mean <= 1.0 && (low > 1.0 || low / TOLERANCE > mean) => Verdict::Differs,
             Self::Factor(low, _) if mean < low / TOLERANCE => Verdict::Weaker,
             Self::Factor(_, high) if mean > high * TOLERANCE => Verdict::Stronger,
             Self::Within(low, high) if mean < low || mean > high => Verdict::Differs,

@@ -1,0 +1,104 @@
+//! Containers in the order in which chunks arrive: the layout of Greedy, FGD and CLD (MeGA, ATC 2022, section 5.1). Restores follow the recipe, with
+//! a cache of containers; what is deleted is found by marking what is alive, and swept.
+
+use super::cache::Cache;
+use super::choose::Container;
+use super::shelf::Writer;
+use super::stored::{Restored, Store, Upkeep, necessary};
+use anyhow::{Context, Result};
+use siltstone_similar::delta::{ChunkDelta, CopyInsert};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Instant;
+
+impl Store {
+    /// Restores a version into a new file, chunk by chunk in the order of the recipe.
+    ///
+    /// # Errors
+    /// If what is stored cannot be read or decoded, or the file cannot be written.
+    pub(super) fn restore_in_order(&self, version: usize, into: &Path) -> Result<Restored> {
+        let begin = Instant::now();
+        let (recipe, _) = self.recipe(version)?;
+        let mut cache = Cache::new(self.scale.cache_bytes);
+        let mut codec = CopyInsert::new(self.isa);
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(into)?);
+        let mut decoded = Vec::new();
+        for item in recipe {
+            let opened = cache.get(&self.shelf, self.container_of(item.number)?)?;
+            let stored = opened.stored(item.number)?;
+            let Some(base) = item.base else {
+                file.write_all(stored)?;
+                continue;
+            };
+            let under = cache.get(&self.shelf, self.container_of(base)?)?;
+            decoded.clear();
+            codec
+                .decode(under.stored(base)?, stored, item.bytes as usize, &mut decoded)
+                .with_context(|| format!("chunk {} does not decode against chunk {base}", item.number))?;
+            file.write_all(&decoded)?;
+        }
+        file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        Ok(Restored { seconds: begin.elapsed().as_secs_f64(), reads: cache.reads() })
+    }
+
+    /// Forgets a version, then collects garbage: marks what the recipes left need, removes what is dead, and rewrites containers of whose chunks
+    /// more than this share is dead (MeGA, ATC 2022, section 5.6).
+    ///
+    /// # Errors
+    /// If what is stored cannot be read, or nothing can be written.
+    pub(super) fn forget_and_collect(&mut self, version: usize, liveness_threshold: f64) -> Result<Upkeep> {
+        let begin = Instant::now();
+        self.drop_recipe(version)?;
+        let mut upkeep = Upkeep::default();
+        let mut live = HashSet::new();
+        for version in self.recipes.keys() {
+            let (recipe, bytes_read) = self.recipe(*version)?;
+            upkeep.read_bytes += bytes_read;
+            live.extend(necessary(&recipe));
+        }
+        let mut writer = Writer::default();
+        let (mut written, mut swept) = (Vec::new(), Vec::new());
+        for (container, record) in &self.containers {
+            let dead = record.members.iter().filter(|number| !live.contains(number)).count();
+            upkeep.containers += 1;
+            match dead {
+                _ if share(dead, record.members.len()) <= liveness_threshold => upkeep.untouched += 1,
+                _ if dead == record.members.len() => swept.push(*container),
+                _ => {
+                    let opened = self.shelf.open(*container)?;
+                    upkeep.read_bytes += opened.object_bytes;
+                    for chunk in opened.chunks().filter(|chunk| live.contains(&chunk.number)) {
+                        writer.push(&self.shelf, chunk)?;
+                    }
+                    written.extend(writer.lay_down(&mut self.shelf)?);
+                    swept.push(*container);
+                }
+            }
+        }
+        written.extend(writer.finish(&mut self.shelf)?);
+        upkeep.written_bytes += written.iter().map(|one| one.object_bytes).sum::<u64>();
+        self.shelf.barrier()?;
+        self.note(written);
+        self.remove(&swept)?;
+        self.index.retain(|number| live.contains(&number));
+        self.shelf.barrier()?;
+        upkeep.seconds = begin.elapsed().as_secs_f64();
+        Ok(upkeep)
+    }
+
+    /// Removes containers that nothing needs.
+    pub(super) fn remove(&mut self, containers: &[Container]) -> Result<()> {
+        for container in containers {
+            self.shelf.delete(*container)?;
+            self.containers.remove(container);
+        }
+        Ok(())
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn share(part: usize, whole: usize) -> f64 {
+    part as f64 / whole.max(1) as f64
+}

@@ -1,0 +1,190 @@
+//! MeGA's figures (ATC 2022, Figures 11 to 17) from what was found, one of each for every history.
+
+use crate::experiment::Finding;
+use crate::report::{Axis, Bars, Figure, Line, Plot, Point};
+use crate::statistics::Spread;
+use std::collections::BTreeSet;
+
+/// An overall view is of the last versions (section 5.5).
+const LAST_VERSIONS: usize = 10;
+
+const ON_DISK: &str = "Containers left the page cache before every version; counts of containers carry over to other disks, times do not. \
+    Methods of the papers restore with one thread, silt with all.";
+
+/// The figures of `store-history`.
+pub(super) fn of_history(findings: &[Finding]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for data in histories(findings) {
+        let of = |methods: &[&str]| series(findings, data, methods);
+        let (all, with_bases) = (of(&[]), of(&["Greedy", "FGD", "MeGA", "silt"]));
+        let lines = |figure: &str, title: &str, y: Axis, measure: &str, series: &[Series<'_>]| Figure {
+            title: format!("{title}: {data}"),
+            redraws: format!("MeGA, Fig. {figure}"),
+            caption: ON_DISK.into(),
+            plot: per_version(y, measure, series),
+        };
+        let (mb_per_s, containers) = (Axis::linear("MB/s"), Axis::linear("containers"));
+        figures.push(lines("11", "Backup speed", mb_per_s.clone(), "backup_mb_per_s", &all));
+        figures.push(lines("12", "Containers read for bases", containers.clone(), "base_containers_read", &with_bases));
+        figures.push(lines("12", "Time to read bases", Axis::linear("seconds"), "base_read_seconds", &with_bases));
+        figures.push(lines("13", "Restore speed", mb_per_s, "restore_mb_per_s", &all));
+        figures.push(lines("14", "Containers a restore involves", containers.clone(), "containers_involved", &all));
+        figures.push(lines("14", "Containers a restore reads", containers, "containers_read", &all));
+        figures.push(lines("15", "Bytes a restore reads", Axis::linear("MB"), "restore_read_mb", &all));
+        if let Some(restored) = figures.last_mut() {
+            restored.redraws = String::new();
+        }
+        figures.push(ratios(data, &all));
+        figures.push(overview(data, &all));
+    }
+    figures
+}
+
+/// The figures of `store-maintenance`.
+pub(super) fn of_maintenance(findings: &[Finding]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for data in histories(findings) {
+        let all = series(findings, data, &[]);
+        figures.push(Figure {
+            title: format!("Time to keep the store in order: {data}"),
+            redraws: "MeGA, Fig. 17".into(),
+            caption: "After each backup: migration and deletion, or garbage collection. Old versions go once enough are retained.".into(),
+            plot: per_version(Axis::linear("seconds"), "maintenance_seconds", &all),
+        });
+        let total = |series: &Series<'_>, measure: &str| {
+            let values: Vec<f64> = series.points.iter().filter_map(|finding| finding.median(measure)).collect();
+            (!values.is_empty()).then(|| Spread::of([values.iter().sum()]))
+        };
+        let bars = |name: &str, measure: &str| Bars {
+            name: name.into(),
+            values: all.iter().map(|series| total(series, measure)).collect(),
+        };
+        figures.push(Figure {
+            title: format!("Bytes moved to keep the store in order: {data}"),
+            redraws: String::new(),
+            caption: "Over the whole history.".into(),
+            plot: Plot::Bars {
+                y: Axis::linear("MB"),
+                groups: all.iter().map(|series| series.name.clone()).collect(),
+                series: vec![bars("read", "read_mb"), bars("written", "written_mb")],
+            },
+        });
+    }
+    figures
+}
+
+/// What follows for the user's data.
+pub(super) fn advice(findings: &[Finding]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for data in histories(findings) {
+        let all = series(findings, data, &["silt"]);
+        let best = |measure: fn(&Series<'_>) -> Option<f64>| {
+            let measured = all.iter().filter_map(|series| Some((series, measure(series)?)));
+            measured.max_by(|one, other| one.1.total_cmp(&other.1))
+        };
+        let smallest = best(|series| series.points.last()?.median("deduplication_ratio"));
+        let fastest = best(|series| mean_of_last(series, "restore_mb_per_s"));
+        if let (Some((smallest, ratio)), Some((fastest, speed))) = (smallest, fastest) {
+            sentences.push(format!(
+                "{data}: {} stores the least of Siltstone's policies, one byte for {ratio:.1}; {} restores the last versions fastest, at {speed:.0} MB/s",
+                smallest.name, fastest.name
+            ));
+        }
+    }
+    sentences
+}
+
+/// The findings of one method on one history, by ascending version.
+struct Series<'f> {
+    name: String,
+    points: Vec<&'f Finding>,
+}
+
+fn histories(findings: &[Finding]) -> BTreeSet<&str> {
+    findings.iter().map(|finding| finding.data.as_str()).collect()
+}
+
+/// Those of these methods, all if none is named, in the order in which they were measured.
+fn series<'f>(findings: &'f [Finding], data: &str, methods: &[&str]) -> Vec<Series<'f>> {
+    let mut all: Vec<Series<'f>> = Vec::new();
+    for finding in findings.iter().filter(|finding| finding.data == data && finding.wrong.is_none()) {
+        let method = finding.parameter("method");
+        if !methods.is_empty() && !methods.contains(&method.as_str()) {
+            continue;
+        }
+        let name = label(&method, &finding.parameter("parameter"), &finding.parameter("gc_percent"));
+        match all.iter_mut().find(|series| series.name == name) {
+            Some(series) => series.points.push(finding),
+            None => all.push(Series { name, points: vec![finding] }),
+        }
+    }
+    for series in &mut all {
+        series.points.sort_by_key(|finding| version(finding));
+    }
+    all
+}
+
+/// As the paper has it: `FGD10`, `MeGA2`, `FGD10, GC 25 %`.
+fn label(method: &str, parameter: &str, gc_percent: &str) -> String {
+    let space = if method == "silt" { " " } else { "" };
+    let collected = if gc_percent.is_empty() { String::new() } else { format!(", GC {gc_percent} %") };
+    format!("{method}{space}{parameter}{collected}")
+}
+
+fn version(finding: &Finding) -> u64 {
+    finding.parameters.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default()
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn per_version(y: Axis, measure: &str, series: &[Series<'_>]) -> Plot {
+    let line = |series: &Series<'_>| {
+        let point = |finding: &&Finding| Some((version(finding) as f64, finding.median(measure)?));
+        let points: Vec<_> = series.points.iter().filter_map(point).collect();
+        (!points.is_empty()).then(|| Line { name: series.name.clone(), is_theory: false, points })
+    };
+    Plot::Lines { x: Axis::linear("version"), y, series: series.iter().filter_map(line).collect() }
+}
+
+fn ratios(data: &str, all: &[Series<'_>]) -> Figure {
+    let ratio = |series: &Series<'_>| series.points.last().and_then(|last| last.spread("deduplication_ratio"));
+    Figure {
+        title: format!("Deduplication ratio: {data}"),
+        redraws: "MeGA, Fig. 15".into(),
+        caption: "Bytes of all versions over all bytes on disk, metadata included.".into(),
+        plot: Plot::Bars {
+            y: Axis::linear("ratio"),
+            groups: all.iter().map(|series| series.name.clone()).collect(),
+            series: vec![Bars { name: "after the last version".into(), values: all.iter().map(ratio).collect() }],
+        },
+    }
+}
+
+fn overview(data: &str, all: &[Series<'_>]) -> Figure {
+    let ratio = |series: &Series<'_>| series.points.last()?.median("deduplication_ratio");
+    let largest = all.iter().filter_map(ratio).fold(f64::MIN_POSITIVE, f64::max);
+    let point = |series: &Series<'_>| {
+        Some(Point {
+            name: series.name.clone(),
+            x: mean_of_last(series, "restore_mb_per_s")?,
+            y: mean_of_last(series, "backup_mb_per_s")?,
+            size: ratio(series)? / largest,
+        })
+    };
+    Figure {
+        title: format!("Restore speed, backup speed and deduplication ratio: {data}"),
+        redraws: "MeGA, Fig. 16".into(),
+        caption: format!("Means of the last {LAST_VERSIONS} versions; larger points deduplicate better. {ON_DISK}"),
+        plot: Plot::Points {
+            x: Axis::logarithmic("restore, MB/s"),
+            y: Axis::logarithmic("backup, MB/s"),
+            points: all.iter().filter_map(point).collect(),
+        },
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn mean_of_last(series: &Series<'_>, measure: &str) -> Option<f64> {
+    let values: Vec<f64> =
+        series.points.iter().rev().take(LAST_VERSIONS).filter_map(|one| one.median(measure)).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

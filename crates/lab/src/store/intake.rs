@@ -1,0 +1,317 @@
+//! Backing up a version (MeGA, ATC 2022, Figure 2 and section 4.2), the same way for all layouts: segment by segment, what is stored already is
+//! referred to, what resembles something is encoded against it, the rest is stored whole; where the rule allows the reference.
+//!
+//! ```text
+//! cut -> fingerprints* -> known? -> sketches* -> candidates -> rule -> read bases -> deltas* -> regions* -> containers
+//! ```
+//! What has a star is done by all threads. A base is always whole: deltas are one step deep. Where sharing ends with the version before, it is with
+//! all that version needs, bases included; or else every other version of a chunk would be stored whole. The paper does not say it, but counts bases
+//! among what a recipe names (Figure 2) and what a version needs (section 3.3).
+
+use super::cache::Cache;
+use super::choose::{Allowed, Container, Rule};
+use super::index::{Likeness, Sketches};
+use super::parallel;
+use super::recipe::{self, Item, Number};
+use super::shelf::{Stored, Writer};
+use super::stored::{BackedUp, Chunk, Store};
+use anyhow::{Context, Result};
+use siltstone_chunk::SliceChunks;
+use siltstone_similar::delta::{ChunkDelta, CopyInsert};
+use siltstone_similar::sketch::Sketch;
+use siltstone_store::Fingerprint;
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+/// Chunks that a thread takes to fingerprint at once.
+const FINGERPRINTED_TOGETHER: usize = 64;
+
+/// A backup that is under way.
+struct Pass {
+    writer: Writer,
+    cache: Cache,
+    recipe: Vec<Item>,
+    /// The first container that is not older than this version.
+    first_own: Container,
+    /// Whole chunks that lie in no finished container.
+    open: HashMap<Number, Box<[u8]>>,
+    deltas: u64,
+}
+
+/// What becomes of a chunk of a segment.
+#[derive(Clone, Copy)]
+enum Fate {
+    /// It is referred to.
+    Known(Number),
+    /// It gets this number.
+    New(Number, Option<Base>),
+}
+
+/// What a new chunk is encoded against.
+#[derive(Clone, Copy)]
+enum Base {
+    /// A chunk before this segment.
+    Stored(Number),
+    /// The whole chunk at this place of the segment.
+    Kin(Number, usize),
+}
+
+impl Store {
+    /// Backs up the version with this number, which must be new.
+    ///
+    /// # Errors
+    /// If what is stored cannot be read, or nothing can be written.
+    pub(super) fn back_up(&mut self, version: usize, bytes: &[u8]) -> Result<BackedUp> {
+        let begin = Instant::now();
+        let mut pass = Pass {
+            writer: Writer::default(),
+            cache: Cache::new(self.scale.cache_bytes),
+            recipe: Vec::new(),
+            first_own: self.shelf.next_container(),
+            open: HashMap::new(),
+            deltas: 0,
+        };
+        let mut cut_bytes = 0;
+        while cut_bytes < bytes.len() {
+            let mut chunks = Vec::new();
+            let mut segment_bytes = 0;
+            for chunk in SliceChunks::new(&self.chunker, &bytes[cut_bytes..]) {
+                chunks.push(chunk);
+                segment_bytes += chunk.len();
+                if segment_bytes >= self.scale.segment_bytes {
+                    break;
+                }
+            }
+            self.segment(&mut pass, &chunks)?;
+            cut_bytes += segment_bytes;
+        }
+        let written = pass.writer.finish(&mut self.shelf)?;
+        self.note(written);
+        let recipe = self.shelf.write_metadata(&recipe::encode(&pass.recipe))?;
+        self.recipes.insert(version, recipe.container);
+        self.shelf.barrier()?;
+        self.index.next_version();
+        let bases = pass.cache.reads();
+        Ok(BackedUp { seconds: begin.elapsed().as_secs_f64(), bases, deltas: pass.deltas })
+    }
+
+    fn segment(&mut self, pass: &mut Pass, chunks: &[&[u8]]) -> Result<()> {
+        let fingerprints = self.fingerprints(chunks)?;
+        let known: Vec<Option<Number>> = fingerprints.iter().map(|fingerprint| self.index.find(fingerprint)).collect();
+        let likenesses = self.likenesses(chunks, &fingerprints, &known)?;
+        let candidates: Vec<Option<Number>> =
+            likenesses.iter().map(|likeness| self.index.find_like(likeness.as_ref()?)).collect();
+        let allowed = self.allowed(pass, &known, &candidates)?;
+        let mut fates = self.fates(pass, &allowed, &fingerprints, &known, &likenesses, &candidates)?;
+        let deltas = self.deltas(pass, chunks, &mut fates)?;
+        let outcomes = fates.iter().zip(deltas);
+        for ((chunk, fingerprint), (fate, delta)) in chunks.iter().zip(fingerprints).zip(outcomes) {
+            let number = match *fate {
+                Fate::Known(number) => number,
+                Fate::New(number, base) => {
+                    self.add(pass, number, fingerprint, chunk, base.zip(delta.as_deref()))?;
+                    number
+                }
+            };
+            let Chunk { bytes, base, .. } = *self.chunk(number)?;
+            pass.recipe.push(Item { number, bytes, base });
+            // A version needs the bases of its deltas too: the next one may share them.
+            if self.index.forgets() {
+                for needed in [Some(number), base].into_iter().flatten() {
+                    self.find_again(needed)?;
+                }
+            }
+        }
+        let written = pass.writer.lay_down(&mut self.shelf)?;
+        written.iter().flat_map(|one| &one.members).for_each(|number| drop(pass.open.remove(number)));
+        self.note(written);
+        Ok(())
+    }
+
+    /// Stores a new chunk: the delta, if there is one.
+    fn add(
+        &mut self,
+        pass: &mut Pass,
+        number: Number,
+        fingerprint: Fingerprint,
+        chunk: &[u8],
+        delta: Option<(Base, &[u8])>,
+    ) -> Result<()> {
+        let bytes = delta.map_or(chunk, |(_, delta)| delta);
+        pass.writer.push(&self.shelf, Stored { number, fingerprint, bytes })?;
+        match delta {
+            Some((Base::Stored(base) | Base::Kin(base, _), _)) => {
+                self.chunks[number as usize].base = Some(base);
+                pass.deltas += 1;
+            }
+            None if self.way.has_deltas => drop(pass.open.insert(number, Box::from(chunk))),
+            None => {}
+        }
+        self.find_again(number)
+    }
+
+    /// The chunk can be found from now on; as a base, only if it is whole.
+    fn find_again(&mut self, number: Number) -> Result<()> {
+        let Chunk { fingerprint, likeness, base, .. } = *self.chunk(number)?;
+        self.index.insert(number, fingerprint, likeness.filter(|_| base.is_none()).as_ref());
+        Ok(())
+    }
+
+    fn fingerprints(&self, chunks: &[&[u8]]) -> Result<Vec<Fingerprint>> {
+        let groups: Vec<&[&[u8]]> = chunks.chunks(FINGERPRINTED_TOGETHER).collect();
+        let hashes = parallel::each(
+            self.scale.threads,
+            &groups,
+            || Ok(()),
+            |(), group| {
+                let mut hashes = Vec::with_capacity(group.len());
+                self.fingerprinter.fingerprints(group, &mut hashes);
+                Ok(hashes)
+            },
+        )?;
+        Ok(hashes.iter().flatten().map(Fingerprint::of_hash).collect())
+    }
+
+    /// What each chunk is like that is not known, at its first place in the segment.
+    fn likenesses(
+        &self,
+        chunks: &[&[u8]],
+        fingerprints: &[Fingerprint],
+        known: &[Option<Number>],
+    ) -> Result<Vec<Option<Likeness>>> {
+        let mut likenesses = vec![None; chunks.len()];
+        if !self.way.has_deltas {
+            return Ok(likenesses);
+        }
+        let mut seen = HashSet::new();
+        let is_first = |at: &usize| known[*at].is_none() && seen.insert(fingerprints[*at]);
+        let firsts: Vec<usize> = (0..chunks.len()).filter(is_first).collect();
+        let found = parallel::each(
+            self.scale.threads,
+            &firsts,
+            || Ok(()),
+            |(), at| Ok(self.sketcher.sketch(chunks[*at]).and_then(|sketch| self.likeness(&sketch))),
+        )?;
+        firsts.into_iter().zip(found).for_each(|(at, likeness)| likenesses[at] = likeness);
+        Ok(likenesses)
+    }
+
+    fn likeness(&self, sketch: &Sketch) -> Option<Likeness> {
+        Likeness::try_from(&*sketch.super_features(self.sketcher.grouping())).ok()
+    }
+
+    /// Containers that count for the rule when a chunk is referred to: of capping those of older versions, of the selector all that must be read.
+    fn counted(&self, pass: &Pass, number: Number) -> Result<Option<Container>> {
+        let counts = |container: &Container| match self.way.rule {
+            Rule::Everything => false,
+            Rule::Capping(_) => *container < pass.first_own,
+            Rule::Threshold(_) => true,
+        };
+        Ok(self.chunk(number)?.container.filter(counts))
+    }
+
+    /// Those of a duplicate: its own, and that of its base.
+    fn counted_of_duplicate(&self, pass: &Pass, number: Number) -> Result<impl Iterator<Item = Container> + use<>> {
+        let base = self.chunk(number)?.base.map(|base| self.counted(pass, base)).transpose()?.flatten();
+        Ok(self.counted(pass, number)?.into_iter().chain(base))
+    }
+
+    fn allowed(&self, pass: &Pass, known: &[Option<Number>], candidates: &[Option<Number>]) -> Result<Allowed> {
+        let (mut duplicates, mut bases) = (Vec::new(), Vec::new());
+        for number in known.iter().flatten() {
+            duplicates.extend(self.counted_of_duplicate(pass, *number)?);
+        }
+        for number in candidates.iter().flatten() {
+            bases.extend(self.counted(pass, *number)?);
+        }
+        Ok(Allowed::by(self.way.rule, &duplicates, &bases))
+    }
+
+    fn fates(
+        &mut self,
+        pass: &Pass,
+        allowed: &Allowed,
+        fingerprints: &[Fingerprint],
+        known: &[Option<Number>],
+        likenesses: &[Option<Likeness>],
+        candidates: &[Option<Number>],
+    ) -> Result<Vec<Fate>> {
+        let mut numbered: HashMap<Fingerprint, Number> = HashMap::new();
+        let (mut kin, mut places) = (Sketches::default(), HashMap::new());
+        let mut fates = Vec::with_capacity(fingerprints.len());
+        for (at, fingerprint) in fingerprints.iter().enumerate() {
+            if let Some(number) = numbered.get(fingerprint) {
+                fates.push(Fate::Known(*number));
+                continue;
+            }
+            let mut likeness = likenesses[at];
+            let base = match known[at] {
+                Some(number) => {
+                    if self.counted_of_duplicate(pass, number)?.all(|container| allowed.duplicate(container)) {
+                        fates.push(Fate::Known(number));
+                        continue;
+                    }
+                    // Written again, whole.
+                    likeness = self.chunk(number)?.likeness;
+                    None
+                }
+                None => match candidates[at] {
+                    Some(number) => {
+                        let is_read = self.counted(pass, number)?.is_none_or(|container| allowed.base(container));
+                        is_read.then_some(Base::Stored(number))
+                    }
+                    None => likeness
+                        .as_ref()
+                        .and_then(|likeness| kin.find(likeness))
+                        .map(|number| Base::Kin(number, places[&number])),
+                },
+            };
+            let number = Number::try_from(self.chunks.len()).context("the store holds too many chunks")?;
+            numbered.insert(*fingerprint, number);
+            if let (None, Some(likeness)) = (base, &likeness) {
+                kin.insert(number, likeness);
+                places.insert(number, at);
+            }
+            self.chunks.push(Chunk { fingerprint: *fingerprint, bytes: 0, base: None, likeness, container: None });
+            fates.push(Fate::New(number, base));
+        }
+        Ok(fates)
+    }
+
+    /// The deltas that are smaller than their chunks; where they are not, the base is taken out of the fate.
+    fn deltas(&mut self, pass: &mut Pass, chunks: &[&[u8]], fates: &mut [Fate]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut pairs = Vec::new();
+        for (at, fate) in fates.iter().enumerate() {
+            let Fate::New(number, base) = *fate else { continue };
+            self.chunks[number as usize].bytes = u32::try_from(chunks[at].len())?;
+            let base: Box<[u8]> = match base {
+                None => continue,
+                Some(Base::Kin(_, place)) => Box::from(chunks[place]),
+                Some(Base::Stored(base)) => match self.chunk(base)?.container {
+                    Some(container) => pass.cache.get(&self.shelf, container)?.stored(base)?.into(),
+                    None => pass.open.get(&base).with_context(|| format!("chunk {base} is not at hand"))?.clone(),
+                },
+            };
+            pairs.push((at, base));
+        }
+        let isa = self.isa;
+        let encoded = parallel::each(
+            self.scale.threads,
+            &pairs,
+            || Ok(CopyInsert::new(isa)),
+            |codec, (at, base)| {
+                let (chunk, mut delta) = (chunks[*at], Vec::new());
+                let is_smaller = codec.encode(base, chunk, chunk.len().saturating_sub(1), &mut delta).is_ok();
+                Ok(is_smaller.then_some(delta))
+            },
+        )?;
+        let mut deltas = vec![None; chunks.len()];
+        for ((at, _), delta) in pairs.into_iter().zip(encoded) {
+            if let (None, Fate::New(_, base)) = (&delta, &mut fates[at]) {
+                *base = None;
+            }
+            deltas[at] = delta;
+        }
+        Ok(deltas)
+    }
+}

@@ -1,0 +1,158 @@
+//! What it costs to keep a store in order while the last versions are retained: laying chunks out by their lifecycles, against collecting garbage.
+
+use super::figures;
+use super::history::{mb, number};
+use super::method::{Kept, Method};
+use super::scale::Scale;
+use super::stored::Upkeep;
+use super::versions::{Digest, Versions, leave_page_cache};
+use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::report::Figure;
+use crate::settings::Settings;
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Versions that are retained (MeGA, ATC 2022, section 5.6); of short histories half.
+const RETAINED_MAX: usize = 20;
+/// What garbage collection tolerates of dead chunks in a container, percent (section 5.6).
+const LIVENESS_PERCENT: [u32; 3] = [0, 25, 50];
+
+/// `store-maintenance`.
+pub(super) struct Maintenance;
+
+impl Experiment for Maintenance {
+    fn name(&self) -> &'static str {
+        "store-maintenance"
+    }
+
+    fn title(&self) -> &'static str {
+        "What keeping chunks by their lifecycles costs, against collecting garbage"
+    }
+
+    fn reproduces(&self) -> &'static [&'static str] {
+        &["MeGA (ATC 2022), Figure 17"]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Versions
+    }
+
+    fn rounds(&self, _: u64) -> u64 {
+        1
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        &[
+            "method",
+            "parameter",
+            "gc_percent",
+            "version",
+            "maintenance_seconds",
+            "settle_seconds",
+            "forget_seconds",
+            "read_mb",
+            "written_mb",
+            "containers",
+            "containers_untouched",
+            "stored_mb",
+            "metadata_mb",
+        ]
+    }
+
+    fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
+        let versions = Versions::of(input.corpus(), settings)?;
+        let scale = Scale::of(versions.mean_bytes(), settings);
+        let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
+        for method in Method::kept_in_order().into_iter().filter(|method| method.is_asked_for(settings)) {
+            let collected: Vec<Option<u32>> = match method {
+                Method::Fgd(_) => LIVENESS_PERCENT.map(Some).to_vec(),
+                _ => vec![None],
+            };
+            for gc_percent in collected {
+                subjects.push(Box::new(Run { method, gc_percent, versions: versions.clone(), scale }));
+            }
+        }
+        Ok(subjects)
+    }
+
+    fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
+        figures::of_maintenance(findings)
+    }
+}
+
+/// One method on one history, of which the oldest versions go as new ones come.
+struct Run {
+    method: Method,
+    gc_percent: Option<u32>,
+    versions: Versions,
+    scale: Scale,
+}
+
+impl Subject for Run {
+    fn parameters(&self) -> Row {
+        let mut parameters = self.method.parameters();
+        if let Some(percent) = self.gc_percent {
+            parameters.insert("gc_percent".into(), percent.into());
+        }
+        parameters
+    }
+
+    fn run(&mut self) -> Result<Outcome> {
+        let folder = tempfile::tempdir()?;
+        let store = folder.path().join("store");
+        fs::create_dir(&store)?;
+        let mut kept = self.method.create(&store, self.scale)?;
+        let retained = RETAINED_MAX.min(self.versions.count() / 2);
+        let (mut samples, mut digests) = (Vec::new(), BTreeMap::new());
+        for version in 1..=self.versions.count() {
+            let bytes = self.versions.load(version)?;
+            kept.back_up(version, &bytes)?;
+            digests.insert(version, Digest::of(&bytes));
+            leave_page_cache(&store)?;
+            let settled = kept.settle(version)?;
+            let mut forgotten = Upkeep::default();
+            if let Some(oldest) = version.checked_sub(retained).filter(|oldest| *oldest > 0) {
+                let liveness_threshold = self.gc_percent.map(|percent| f64::from(percent) / 100.0);
+                forgotten = kept.forget_oldest(oldest, liveness_threshold)?;
+                digests.remove(&oldest);
+            }
+            samples.push(sample(version, &kept, settled, forgotten)?);
+        }
+        Ok(match first_wrong(&kept, &digests, &folder.path().join("restored"))? {
+            None => Outcome::Right(samples),
+            Some(version) => {
+                Outcome::Wrong(format!("version {version} is not restored as it was, others were deleted"))
+            }
+        })
+    }
+}
+
+fn sample(version: usize, kept: &Kept, settled: Upkeep, forgotten: Upkeep) -> Result<Sample> {
+    let held = kept.held()?;
+    let sample = Sample::of([
+        ("maintenance_seconds", settled.seconds + forgotten.seconds),
+        ("settle_seconds", settled.seconds),
+        ("forget_seconds", forgotten.seconds),
+        ("read_mb", mb(settled.read_bytes + forgotten.read_bytes)),
+        ("written_mb", mb(settled.written_bytes + forgotten.written_bytes)),
+        ("containers", number(settled.containers + forgotten.containers)),
+        ("containers_untouched", number(settled.untouched + forgotten.untouched)),
+        ("stored_mb", mb(held.bytes)),
+        ("metadata_mb", mb(held.metadata_bytes)),
+    ]);
+    Ok(sample.at("version", version))
+}
+
+/// The first of the versions left that does not come back as it was.
+fn first_wrong(kept: &Kept, digests: &BTreeMap<usize, Digest>, restored: &Path) -> Result<Option<usize>> {
+    for (version, digest) in digests {
+        let is_right = kept.restore(*version, restored).is_ok() && Digest::of_file(restored)? == *digest;
+        if !is_right {
+            return Ok(Some(*version));
+        }
+        fs::remove_file(restored)?;
+    }
+    Ok(None)
+}

@@ -1,0 +1,164 @@
+//! The methods of MeGA's evaluation (ATC 2022, section 5.1) and Siltstone's policies, behind one face.
+
+use super::choose::Rule;
+use super::engine::{Engine, POLICIES};
+use super::index::Reach;
+use super::lifecycle::Lifecycles;
+use super::scale::Scale;
+use super::stored::{BackedUp, Held, Restored, Store, Upkeep, Way};
+use crate::experiment::Row;
+use crate::settings::Settings;
+use anyhow::{Result, bail};
+use siltstone_engine::delta::Deltas;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Capping levels of FGD: containers per segment. The paper's are not printed; a segment of five containers' size needs five or six when nothing is scattered.
+pub(super) const LEVELS: [usize; 3] = [6, 10, 20];
+/// The capping level of CLD, and of FGD where there is one only.
+pub(super) const LEVEL_MEDIAN: usize = LEVELS[1];
+/// Thresholds of MeGA's selector: bases per container and segment.
+pub(super) const THRESHOLDS: [u32; 3] = [0, 2, 8];
+/// That of MeGA where there is one only.
+pub(super) const THRESHOLD_MEDIAN: u32 = THRESHOLDS[1];
+
+/// A method with its parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Method {
+    /// Everything is shared with everything.
+    Greedy,
+    /// Fine-grained deduplication with capping at this level.
+    Fgd(usize),
+    /// Chunk-level deduplication with capping at this level.
+    Cld(usize),
+    /// Chunk-level deduplication of adjacent versions, by lifecycles.
+    Mfd,
+    /// Fine-grained deduplication of adjacent versions, by lifecycles, with a selector of this threshold.
+    Mega(u32),
+    /// Siltstone with this policy.
+    Silt(&'static str, Deltas),
+}
+
+impl Method {
+    /// All of them.
+    pub(super) fn all() -> Vec<Self> {
+        let mut all = vec![Self::Greedy];
+        all.extend(LEVELS.map(Self::Fgd));
+        all.extend([Self::Cld(LEVEL_MEDIAN), Self::Mfd]);
+        all.extend(THRESHOLDS.map(Self::Mega));
+        all.extend(POLICIES.map(|(name, deltas)| Self::Silt(name, deltas)));
+        all
+    }
+
+    /// Those that are compared in what keeping a store in order costs.
+    pub(super) fn kept_in_order() -> Vec<Self> {
+        let mut all = vec![Self::Fgd(LEVEL_MEDIAN), Self::Mega(THRESHOLD_MEDIAN)];
+        all.extend(POLICIES.map(|(name, deltas)| Self::Silt(name, deltas)));
+        all
+    }
+
+    /// Its name, as settings and tables have it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Greedy => "Greedy",
+            Self::Fgd(_) => "FGD",
+            Self::Cld(_) => "CLD",
+            Self::Mfd => "MFD",
+            Self::Mega(_) => "MeGA",
+            Self::Silt(..) => "silt",
+        }
+    }
+
+    /// Whether the settings ask for it; they name methods in lower case, `silt-reverse` for a policy alone.
+    pub(super) fn is_asked_for(self, settings: &Settings) -> bool {
+        let name = self.name();
+        let alone = if let Self::Silt(policy, _) = self { format!("{name}-{policy}") } else { name.to_owned() };
+        let is_it = |asked: &String| asked.eq_ignore_ascii_case(name) || asked.eq_ignore_ascii_case(&alone);
+        settings.methods.is_empty() || settings.methods.iter().any(is_it)
+    }
+
+    /// What tells it from the others.
+    pub(super) fn parameters(self) -> Row {
+        let parameter = match self {
+            Self::Greedy | Self::Mfd => "".into(),
+            Self::Fgd(level) | Self::Cld(level) => level.into(),
+            Self::Mega(threshold) => threshold.into(),
+            Self::Silt(policy, _) => policy.into(),
+        };
+        Row::from_iter([("method".to_owned(), self.name().into()), ("parameter".to_owned(), parameter)])
+    }
+
+    /// An empty store of this method in a folder.
+    pub(super) fn create(self, folder: &Path, scale: Scale) -> Result<Kept> {
+        let way = |reach, rule, has_deltas| Way { reach, rule, has_deltas };
+        let store = |way| Store::create(folder, way, scale);
+        Ok(match self {
+            Self::Greedy => Kept::Arrival(store(way(Reach::Everything, Rule::Everything, true))?),
+            Self::Fgd(level) => Kept::Arrival(store(way(Reach::Everything, Rule::Capping(level), true))?),
+            Self::Cld(level) => Kept::Arrival(store(way(Reach::Everything, Rule::Capping(level), false))?),
+            Self::Mfd => Kept::Lifecycle(Lifecycles::new(store(way(Reach::Adjacent, Rule::Everything, false))?)),
+            Self::Mega(threshold) => {
+                Kept::Lifecycle(Lifecycles::new(store(way(Reach::Adjacent, Rule::Threshold(threshold), true))?))
+            }
+            Self::Silt(_, deltas) => Kept::Siltstone(Engine::create(folder, deltas, scale)?),
+        })
+    }
+}
+
+/// A store under test. Versions are counted from 1.
+pub(super) enum Kept {
+    /// Containers in the order of arrival.
+    Arrival(Store),
+    /// Containers by lifecycles.
+    Lifecycle(Lifecycles),
+    /// Siltstone's engine.
+    Siltstone(Engine),
+}
+
+impl Kept {
+    /// Backs up the next version.
+    pub(super) fn back_up(&mut self, version: usize, bytes: &Arc<[u8]>) -> Result<BackedUp> {
+        match self {
+            Self::Arrival(store) => store.back_up(version, bytes),
+            Self::Lifecycle(store) => store.back_up(version, bytes),
+            Self::Siltstone(engine) => engine.back_up(version, bytes),
+        }
+    }
+
+    /// Does what the last backup left to be done.
+    pub(super) fn settle(&mut self, version: usize) -> Result<Upkeep> {
+        match self {
+            Self::Arrival(_) => Ok(Upkeep::default()),
+            Self::Lifecycle(store) => store.settle(version),
+            Self::Siltstone(engine) => engine.settle(),
+        }
+    }
+
+    /// Restores a version into a new file.
+    pub(super) fn restore(&self, version: usize, into: &Path) -> Result<Restored> {
+        match self {
+            Self::Arrival(store) => store.restore_in_order(version, into),
+            Self::Lifecycle(store) => store.restore(version, into),
+            Self::Siltstone(engine) => engine.restore(version, into),
+        }
+    }
+
+    /// Forgets the oldest version; `liveness_threshold` is of garbage collection, where there is any.
+    pub(super) fn forget_oldest(&mut self, version: usize, liveness_threshold: Option<f64>) -> Result<Upkeep> {
+        match (self, liveness_threshold) {
+            (Self::Arrival(store), Some(threshold)) => store.forget_and_collect(version, threshold),
+            (Self::Lifecycle(store), None) => store.forget_oldest(version),
+            (Self::Siltstone(engine), None) => engine.forget(version),
+            _ => bail!("garbage is collected where containers lie by arrival, and nowhere else"),
+        }
+    }
+
+    /// What it takes.
+    pub(super) fn held(&self) -> Result<Held> {
+        match self {
+            Self::Arrival(store) => store.held(),
+            Self::Lifecycle(lifecycles) => lifecycles.store.held(),
+            Self::Siltstone(engine) => engine.held(),
+        }
+    }
+}

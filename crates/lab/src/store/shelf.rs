@@ -1,0 +1,327 @@
+//! Containers on disk: those of `siltstone-store`, with its keys, seals and compression, in a repository made for one run. A container is read
+//! whole and decompressed whole, as MeGA (ATC 2022, sections 2.1 and 3.1) says of stores that compress chunks together.
+
+use super::choose::Container;
+use super::recipe::Number;
+use super::scale::Scale;
+use anyhow::{Context, Result};
+use siltstone_engine::backup::chunker_sized;
+use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader};
+use siltstone_store::keys::{Argon2Cost, KeyLabel};
+use siltstone_store::region::{ChunkEntry, RegionDecoder, RegionEncoder};
+use siltstone_store::repository::Repository;
+use siltstone_store::storage::{Disk, ObjectName, Storage};
+use siltstone_store::{ChunkNumber, ContainerId, Fingerprint, SeriesId, Time};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What a metadata region holds at most, bytes.
+const METADATA_PIECE_BYTES: usize = 8 << 20;
+
+/// A repository with the chunker all methods share, in an empty folder. Its password guards nothing, so hashing it costs nothing.
+pub(super) fn new_repository(storage: Arc<dyn Storage>, scale: &Scale) -> Result<Repository> {
+    let label = KeyLabel { created: Time::default(), host: "lab".into(), user: "lab".into() };
+    let chunker = chunker_sized(siltstone_chunk::DEFAULT_NAME, scale.expected_bytes.into())?;
+    Ok(Repository::init(storage, b"lab", &label, Argon2Cost::TEST, chunker)?)
+}
+
+/// A chunk to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored<'b> {
+    /// Its number.
+    pub(super) number: Number,
+    /// Of the chunk as it was cut, whatever is stored of it.
+    pub(super) fingerprint: Fingerprint,
+    /// The chunk, or the delta in its place.
+    pub(super) bytes: &'b [u8],
+}
+
+/// A container as written.
+#[derive(Clone, Debug)]
+pub(super) struct Written {
+    /// Which.
+    pub(super) container: Container,
+    /// Its chunks in the order in which they lie.
+    pub(super) members: Vec<Number>,
+    /// Its size on disk.
+    pub(super) object_bytes: u64,
+}
+
+/// A container in memory, decompressed.
+#[derive(Debug)]
+pub(super) struct Opened {
+    plain: Vec<u8>,
+    /// In the order in which they lie.
+    chunks: Vec<(Number, Fingerprint, Range<usize>)>,
+    by_number: HashMap<Number, usize>,
+    /// What was read of the disk.
+    pub(super) object_bytes: u64,
+}
+
+impl Opened {
+    /// Its chunks in the order in which they lie.
+    pub(super) fn chunks(&self) -> impl DoubleEndedIterator<Item = Stored<'_>> {
+        self.chunks.iter().map(|(number, fingerprint, range)| Stored {
+            number: *number,
+            fingerprint: *fingerprint,
+            bytes: &self.plain[range.clone()],
+        })
+    }
+
+    /// What is stored of a chunk.
+    ///
+    /// # Errors
+    /// If the container does not have it.
+    pub(super) fn stored(&self, number: Number) -> Result<&[u8]> {
+        let at = self.by_number.get(&number).with_context(|| format!("chunk {number} is not in its container"))?;
+        Ok(&self.plain[self.chunks[*at].2.clone()])
+    }
+
+    /// Bytes it takes in memory.
+    pub(super) fn plain_bytes(&self) -> usize {
+        self.plain.len()
+    }
+}
+
+/// Where containers lie.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    repository: Repository,
+    series: SeriesId,
+    container_bytes: u64,
+    region_bytes: usize,
+    level: i32,
+    threads: usize,
+    next: Container,
+    /// Containers from this one on may not be readable yet.
+    unsure_from: AtomicU32,
+}
+
+impl Shelf {
+    /// An empty one in this folder.
+    pub(super) fn create(folder: &Path, scale: &Scale) -> Result<Self> {
+        let repository = new_repository(Arc::new(Disk::create(folder)?), scale)?;
+        let series = repository.keys().series_id("lab");
+        let Scale { container_bytes, region_bytes, level, threads, .. } = *scale;
+        Ok(Self {
+            repository,
+            series,
+            container_bytes,
+            region_bytes,
+            level,
+            threads,
+            next: 0,
+            unsure_from: AtomicU32::new(0),
+        })
+    }
+
+    /// The repository it is.
+    pub(super) fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// The number that the next container gets.
+    pub(super) fn next_container(&self) -> Container {
+        self.next
+    }
+
+    fn name(&self, container: Container) -> ObjectName {
+        ObjectName::Container(self.series, ContainerId { lease: 1, serial: container })
+    }
+
+    fn builder(&mut self, kind: ContainerKind) -> Result<(Container, ContainerBuilder)> {
+        let container = self.next;
+        self.next += 1;
+        let id = ContainerId { lease: 1, serial: container };
+        Ok((container, ContainerBuilder::new(self.repository.keys(), self.series, id, kind)?))
+    }
+
+    fn put(&self, container: Container, builder: ContainerBuilder) -> Result<u64> {
+        let sealed = builder.finish()?;
+        self.repository.storage().put(&self.name(container), &sealed.bytes)?;
+        Ok(sealed.record.object_bytes)
+    }
+
+    /// Waits until all that was written is durable.
+    pub(super) fn barrier(&self) -> Result<()> {
+        self.repository.storage().barrier()?;
+        self.unsure_from.store(self.next, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Reads a container and decompresses all of it. One that is still on its way to the disk is waited for.
+    pub(super) fn open(&self, container: Container) -> Result<Opened> {
+        if container >= self.unsure_from.load(Ordering::Relaxed) {
+            self.barrier()?;
+        }
+        let object = self.repository.storage().read(&self.name(container))?;
+        let id = ContainerId { lease: 1, serial: container };
+        let reader = ContainerReader::from_object(self.repository.keys(), self.series, id, &object)?;
+        let mut decoder = RegionDecoder::new()?;
+        let (mut plain, mut chunks, mut by_number) = (Vec::new(), Vec::new(), HashMap::new());
+        for (region, entry) in reader.index().regions().iter().enumerate() {
+            let sealed = reader.sealed_in(&object, region)?.to_vec();
+            let mut start = plain.len();
+            plain.extend_from_slice(&reader.open_region(region, sealed, &mut decoder, &[])?);
+            for chunk in &entry.chunks {
+                let number = Number::try_from(chunk.number.0 & u64::from(u32::MAX))?;
+                let end = start + chunk.length as usize;
+                by_number.insert(number, chunks.len());
+                chunks.push((number, chunk.fingerprint, start..end));
+                start = end;
+            }
+        }
+        Ok(Opened { plain, chunks, by_number, object_bytes: object.len() as u64 })
+    }
+
+    /// Writes metadata as a container of its own.
+    pub(super) fn write_metadata(&mut self, bytes: &[u8]) -> Result<Written> {
+        let (container, mut builder) = self.builder(ContainerKind::Metadata)?;
+        let mut encoder = RegionEncoder::new(self.level)?;
+        for (piece, serial) in bytes.chunks(METADATA_PIECE_BYTES).zip(0..) {
+            let number = ChunkNumber(ChunkNumber::METADATA_FIRST.0 + serial);
+            let fingerprint = self.repository.keys().metadata_fingerprint(piece);
+            let entry = ChunkEntry { number, fingerprint, length: u32::try_from(piece.len())? };
+            builder.push(&encoder.encode(vec![entry], piece)?)?;
+        }
+        let object_bytes = self.put(container, builder)?;
+        Ok(Written { container, members: Vec::new(), object_bytes })
+    }
+
+    /// The metadata in a container, and what was read of the disk for it.
+    pub(super) fn read_metadata(&self, container: Container) -> Result<(Vec<u8>, u64)> {
+        let opened = self.open(container)?;
+        Ok((opened.plain, opened.object_bytes))
+    }
+
+    /// Removes a container.
+    pub(super) fn delete(&self, container: Container) -> Result<()> {
+        Ok(self.repository.storage().delete(&self.name(container))?)
+    }
+}
+
+/// Fills containers one after another, with chunks in the order in which they come.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    open: Option<(Container, ContainerBuilder)>,
+    members: Vec<Number>,
+    /// Bytes of chunks in the open container.
+    open_bytes: usize,
+    filling: Region,
+    full: Vec<Region>,
+}
+
+#[derive(Debug, Default)]
+struct Region {
+    chunks: Vec<ChunkEntry>,
+    plain: Vec<u8>,
+}
+
+impl Writer {
+    /// Bytes of chunks that lie in no finished container yet.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.full.iter().chain([&self.filling]).fold(self.open_bytes, |sum, region| sum + region.plain.len())
+    }
+
+    /// Adds a chunk.
+    pub(super) fn push(&mut self, shelf: &Shelf, stored: Stored<'_>) -> Result<()> {
+        let length = u32::try_from(stored.bytes.len())?;
+        let (number, fingerprint) = (ChunkNumber(stored.number.into()), stored.fingerprint);
+        let region = &mut self.filling;
+        let is_full = region.plain.len() + stored.bytes.len() > shelf.region_bytes;
+        // Within a region numbers ascend.
+        if region.chunks.last().is_some_and(|last| is_full || last.number >= number) {
+            self.full.push(std::mem::take(region));
+        }
+        self.filling.chunks.push(ChunkEntry { number, fingerprint, length });
+        self.filling.plain.extend_from_slice(stored.bytes);
+        Ok(())
+    }
+
+    /// Compresses and lays down the regions that are full; gives the containers that became full.
+    pub(super) fn lay_down(&mut self, shelf: &mut Shelf) -> Result<Vec<Written>> {
+        let regions = std::mem::take(&mut self.full);
+        let level = shelf.level;
+        let encoded = super::parallel::each(
+            shelf.threads,
+            &regions,
+            || Ok(RegionEncoder::new(level)?),
+            |encoder, region| Ok(encoder.encode(region.chunks.clone(), &region.plain)?),
+        )?;
+        let mut written = Vec::new();
+        for (region, encoded) in regions.into_iter().zip(encoded) {
+            if self.open_bytes > 0 && (self.open_bytes + region.plain.len()) as u64 > shelf.container_bytes {
+                written.extend(self.seal(shelf)?);
+            }
+            let (_, builder) = match &mut self.open {
+                Some(open) => open,
+                none => none.insert(shelf.builder(ContainerKind::Data)?),
+            };
+            builder.push(&encoded)?;
+            self.open_bytes += region.plain.len();
+            let numbers = region.chunks.iter().map(|chunk| Number::try_from(chunk.number.0));
+            self.members.extend(numbers.collect::<Result<Vec<_>, _>>()?);
+        }
+        Ok(written)
+    }
+
+    /// Lays down everything; the writer can be used again.
+    pub(super) fn finish(&mut self, shelf: &mut Shelf) -> Result<Vec<Written>> {
+        if !self.filling.chunks.is_empty() {
+            self.full.push(std::mem::take(&mut self.filling));
+        }
+        let mut written = self.lay_down(shelf)?;
+        written.extend(self.seal(shelf)?);
+        Ok(written)
+    }
+
+    fn seal(&mut self, shelf: &Shelf) -> Result<Option<Written>> {
+        let Some((container, builder)) = self.open.take() else { return Ok(None) };
+        let object_bytes = shelf.put(container, builder)?;
+        self.open_bytes = 0;
+        Ok(Some(Written { container, members: std::mem::take(&mut self.members), object_bytes }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deterministic::Sequence;
+    use crate::settings::Settings;
+
+    #[test]
+    fn chunks_and_metadata_come_back_from_containers_of_the_wanted_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let scale = Scale::of(1 << 20, &Settings::default());
+        let mut shelf = Shelf::create(folder.path(), &scale).unwrap();
+        let mut sequence = Sequence::new(1);
+        let chunks: Vec<_> = (0..150).map(|_| sequence.bytes(9000)).collect();
+        let (mut writer, mut written) = (Writer::default(), Vec::new());
+        for (number, bytes) in (0..).zip(&chunks) {
+            let fingerprint = shelf.repository().keys().fingerprint(bytes);
+            writer.push(&shelf, Stored { number, fingerprint, bytes }).unwrap();
+            written.extend(writer.lay_down(&mut shelf).unwrap());
+        }
+        assert!(writer.held_bytes() > 0);
+        written.extend(writer.finish(&mut shelf).unwrap());
+        assert_eq!(writer.held_bytes(), 0);
+        shelf.barrier().unwrap();
+        assert!(written.len() > 3 && written.iter().all(|one| one.object_bytes < scale.container_bytes * 11 / 10));
+        let members: Vec<_> = written.iter().flat_map(|one| one.members.clone()).collect();
+        assert_eq!(members, (0..150).collect::<Vec<_>>());
+        for one in &written {
+            let opened = shelf.open(one.container).unwrap();
+            assert_eq!(opened.chunks().map(|chunk| chunk.number).collect::<Vec<_>>(), one.members);
+            assert!(one.members.iter().all(|number| opened.stored(*number).unwrap() == chunks[*number as usize]));
+            assert!(opened.stored(1000).is_err());
+        }
+        let metadata = shelf.write_metadata(b"who and where").unwrap();
+        shelf.barrier().unwrap();
+        assert_eq!(shelf.read_metadata(metadata.container).unwrap().0, b"who and where");
+        shelf.delete(metadata.container).unwrap();
+        assert!(shelf.read_metadata(metadata.container).is_err());
+    }
+}

@@ -1,0 +1,190 @@
+//! What a store knows of its chunks and containers, and the recipes of its versions. All of it but the recipes can be had again from the indexes
+//! of the containers, and so lies in memory only; recipes lie on disk, and are read from there.
+
+use super::cache::Reads;
+use super::choose::{Container, Rule};
+use super::index::{Index, Likeness, Reach};
+use super::recipe::{self, Item, Number};
+use super::scale::Scale;
+use super::shelf::{Shelf, Written};
+use anyhow::{Context, Result, anyhow};
+use siltstone_chunk::{Chunker, Fingerprinter, Isa, Sizes};
+use siltstone_similar::sketch::{Shape, Sketcher, by_name};
+use siltstone_store::Fingerprint;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+/// All stores cut alike, in every run. (Siltstone's own cuts depend on the key of its repository, which is new each time.)
+const CHUNKER_KEY: [u8; 32] = [0; 32];
+/// The method of sketches, that of the paper's group.
+const SKETCHES: &str = "odess";
+
+/// How a store shares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Way {
+    /// How far back.
+    pub(super) reach: Reach,
+    /// What is refused.
+    pub(super) rule: Rule,
+    /// Whether chunks are encoded against others that are like them.
+    pub(super) has_deltas: bool,
+}
+
+/// A chunk as stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk {
+    /// Of its content.
+    pub(super) fingerprint: Fingerprint,
+    /// Its length, bytes.
+    pub(super) bytes: u32,
+    /// What it is encoded against.
+    pub(super) base: Option<Number>,
+    /// What it is like, where that was asked.
+    pub(super) likeness: Option<Likeness>,
+    /// Where it lies; `None` before its container is written.
+    pub(super) container: Option<Container>,
+}
+
+/// What a store holds.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Held {
+    /// Bytes of everything on disk.
+    pub(super) bytes: u64,
+    /// Of these, what is not containers of data.
+    pub(super) metadata_bytes: u64,
+    /// Containers of data.
+    pub(super) containers: u64,
+}
+
+/// A store of one of the papers' layouts.
+pub(super) struct Store {
+    pub(super) shelf: Shelf,
+    pub(super) scale: Scale,
+    pub(super) way: Way,
+    pub(super) index: Index,
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) containers: BTreeMap<Container, Written>,
+    pub(super) recipes: BTreeMap<usize, Container>,
+    pub(super) chunker: Box<dyn Chunker>,
+    pub(super) fingerprinter: Fingerprinter,
+    pub(super) sketcher: Box<dyn Sketcher>,
+    pub(super) isa: Isa,
+}
+
+impl Store {
+    /// An empty one in this folder.
+    pub(super) fn create(folder: &Path, way: Way, scale: Scale) -> Result<Self> {
+        let shelf = Shelf::create(folder, &scale)?;
+        let (keys, settings) = (shelf.repository().keys(), &shelf.repository().config().chunker);
+        let sizes = Sizes::new(settings.min_bytes, settings.average_bytes, settings.max_bytes)?;
+        let chunker = siltstone_chunk::by_name(&settings.name, sizes, &CHUNKER_KEY)?;
+        let fingerprinter = Fingerprinter::best(&keys.fingerprint_key());
+        let sketcher = by_name(SKETCHES, Shape::DEFAULT)?;
+        let isa = Isa::chosen().map_err(|error| anyhow!("{error}"))?;
+        let index = Index::new(way.reach);
+        let (containers, recipes) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self {
+            shelf,
+            scale,
+            way,
+            index,
+            chunks: Vec::new(),
+            containers,
+            recipes,
+            chunker,
+            fingerprinter,
+            sketcher,
+            isa,
+        })
+    }
+
+    /// A chunk by its number.
+    ///
+    /// # Errors
+    /// If there never was one.
+    pub(super) fn chunk(&self, number: Number) -> Result<&Chunk> {
+        self.chunks.get(number as usize).with_context(|| format!("there is no chunk {number}"))
+    }
+
+    /// Where a chunk lies.
+    ///
+    /// # Errors
+    /// If it lies nowhere.
+    pub(super) fn container_of(&self, number: Number) -> Result<Container> {
+        self.chunk(number)?.container.with_context(|| format!("chunk {number} is in no container"))
+    }
+
+    /// Containers were written: their chunks lie there now.
+    pub(super) fn note(&mut self, written: Vec<Written>) {
+        for one in written {
+            for number in &one.members {
+                self.chunks[*number as usize].container = Some(one.container);
+            }
+            self.containers.insert(one.container, one);
+        }
+    }
+
+    /// The recipe of a version, from disk.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    pub(super) fn recipe(&self, version: usize) -> Result<(Vec<Item>, u64)> {
+        let container = self.recipes.get(&version).with_context(|| format!("version {version} is not stored"))?;
+        let (encoded, bytes_read) = self.shelf.read_metadata(*container)?;
+        Ok((recipe::decode(&encoded)?, bytes_read))
+    }
+
+    /// Removes the recipe of a version.
+    pub(super) fn drop_recipe(&mut self, version: usize) -> Result<()> {
+        let container = self.recipes.remove(&version).with_context(|| format!("version {version} is not stored"))?;
+        self.shelf.delete(container)
+    }
+
+    /// What the store takes.
+    pub(super) fn held(&self) -> Result<Held> {
+        let bytes = self.shelf.repository().bytes()?;
+        let data_bytes: u64 = self.containers.values().map(|container| container.object_bytes).sum();
+        let metadata_bytes = bytes.saturating_sub(data_bytes);
+        Ok(Held { bytes, metadata_bytes, containers: self.containers.len() as u64 })
+    }
+}
+
+/// The chunks a version needs: its own and their bases (MeGA, ATC 2022, section 3.3, *necessary chunks*).
+pub(super) fn necessary(items: &[Item]) -> HashSet<Number> {
+    items.iter().flat_map(|item| [Some(item.number), item.base]).flatten().collect()
+}
+
+/// What was done beside backups and restores to keep a store in order.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Upkeep {
+    /// How long it took.
+    pub(super) seconds: f64,
+    /// Bytes read of containers.
+    pub(super) read_bytes: u64,
+    /// Bytes written to containers.
+    pub(super) written_bytes: u64,
+    /// Containers looked at.
+    pub(super) containers: u64,
+    /// Of these, how many were left as they are, or moved by name alone.
+    pub(super) untouched: u64,
+}
+
+/// What a backup did.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct BackedUp {
+    /// How long it took, until all was durable.
+    pub(super) seconds: f64,
+    /// What was read to get bases.
+    pub(super) bases: Reads,
+    /// Chunks stored as deltas.
+    pub(super) deltas: u64,
+}
+
+/// What a restore did.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Restored {
+    /// How long it took.
+    pub(super) seconds: f64,
+    /// What was read.
+    pub(super) reads: Reads,
+}
