@@ -21,9 +21,9 @@ pub(super) struct Output {
     /// Also writes the rows as JSON: an array of flat objects, keyed by the printed columns.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Keeps table and rows under bench/record, with machine, versions and commit.
-    #[arg(long)]
-    record: bool,
+    /// Keeps table and rows under bench/record, with machine, versions and commit; a run of a part under a name of its own.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    record: Option<String>,
 }
 
 impl Output {
@@ -34,8 +34,9 @@ impl Output {
         if let Some(file) = &self.json {
             fs::write(file, &json).with_context(|| format!("{} cannot be written", file.display()))?;
         }
-        if self.record {
-            let name = format!("{bench}-{}{}", machine::today(), if self.quick { "-quick" } else { "" });
+        if let Some(part) = &self.record {
+            let part = if part.is_empty() { String::new() } else { format!("-{part}") };
+            let name = format!("{bench}{part}-{}{}", machine::today(), if self.quick { "-quick" } else { "" });
             let folder = workspace::root().join("bench").join("record");
             fs::create_dir_all(&folder)?;
             fs::write(folder.join(format!("{name}.json")), &json)?;

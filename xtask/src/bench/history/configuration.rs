@@ -21,10 +21,11 @@ const CHUNK_32: &[&str] = &["--chunk-size", "32K"];
 const CHUNK_64: &[&str] = &["--chunk-size", "64K"];
 
 /// All of them, in the order of the tables.
-pub(super) const ALL: [Configuration; 14] = [
+pub(super) const ALL: [Configuration; 15] = [
     silt("off", CHUNK_16, &["--deltas", "off"]),
     silt("paper", CHUNK_16, &["--deltas", "paper"]),
     silt("forward:4", CHUNK_16, &["--deltas", "forward:4"]),
+    silt("forward:8", CHUNK_16, &["--deltas", "forward:8"]),
     silt("forward:16", CHUNK_16, &["--deltas", "forward:16"]),
     silt("reverse", CHUNK_16, &["--deltas", "reverse"]),
     silt("t0", CHUNK_16, &["--deltas", "reverse", "--migrate-threshold", "0"]),
