@@ -1,6 +1,6 @@
 //! What VectorCDC's evaluation says. Its factors are for AVX-512; a machine with less shows less.
 
-use super::Measured::Ratio;
+use super::Measured::{Ratio, Value};
 use super::{Claim, Expected};
 
 const PAPER: &str = "VectorCDC (TOS'25)";
@@ -136,14 +136,12 @@ pub(super) const CLAIMS: &[Claim] = &[
         paper: PAPER,
         place: "Fig. 3",
         says: "With Rabin and a fast hash, chunking takes more time than fingerprinting",
-        figure: "the order only",
-        measured: Ratio {
+        figure: "more than half of both",
+        measured: Value {
             experiment: "chunk-fingerprint",
             measure: "chunking_percent",
             of: &[("method", "rabin"), ("fingerprint", "xxh3-128")],
-            to: &[("method", "ae-max"), ("fingerprint", "xxh3-128"), ("isa", "scalar")],
-            alike: &["expected_bytes"],
         },
-        expected: Expected::More,
+        expected: Expected::Within(50.0, 100.0),
     },
 ];

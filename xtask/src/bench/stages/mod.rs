@@ -58,8 +58,11 @@ pub(super) fn run(options: &Options) -> Result<()> {
         format!("silt: {}", tool.version),
         format!("rounds: {rounds}; shown is the median, spread is (slowest - fastest) / median"),
     ];
-    for subject in &subjects {
-        let of_subject = measured(subject, &tool, rounds, work.path())?;
+    // All programs first: what this process holds in memory would be told as theirs.
+    let observed: Vec<_> =
+        subjects.iter().map(|subject| observed(subject, &tool, rounds, work.path())).collect::<Result<_>>()?;
+    for (subject, observed) in subjects.iter().zip(observed) {
+        let of_subject = measured(subject, observed, work.path())?;
         tables += &table::tables(&subject.name, &subject.description, &of_subject);
         rows.extend(of_subject);
         notes.push(format!("{}: {}", subject.name, subject.description));
@@ -67,14 +70,21 @@ pub(super) fn run(options: &Options) -> Result<()> {
     options.output.publish("stages", &tables, &rows, &notes, work.path())
 }
 
-fn measured(subject: &Subject, tool: &Tool, rounds: u64, work: &Path) -> Result<Vec<Row>> {
-    let mut observed: Vec<(Case, Vec<Observed>)> = CASES.map(|case| (case, Vec::new())).into();
+/// What was seen of every case, a round each.
+type Rounds = Vec<(Case, Vec<Observed>)>;
+
+fn observed(subject: &Subject, tool: &Tool, rounds: u64, work: &Path) -> Result<Rounds> {
+    let mut observed: Rounds = CASES.map(|case| (case, Vec::new())).into();
     for number in 0..rounds {
         eprintln!("{}, round {}", subject.name, number + 1);
         for ((_, all), (_, one)) in observed.iter_mut().zip(cases::round(subject, tool, work)?) {
             all.push(one);
         }
     }
+    Ok(observed)
+}
+
+fn measured(subject: &Subject, observed: Rounds, work: &Path) -> Result<Vec<Row>> {
     let alone = works_alone(subject, work)?;
     let mut rows = Vec::new();
     for (case, mut rounds) in observed {
