@@ -98,7 +98,7 @@ pub(super) struct RunFile {
 /// Where things lie.
 #[derive(Args, Debug)]
 pub(super) struct Places {
-    /// Folder for all that comes of it; a run that was interrupted there goes on [default: silt-lab-<date>-<time>]
+    /// Folder for all that comes of it; a run that was interrupted there goes on [default: silt-lab-DATE-TIME]
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Begin again where a run lies in --out already
