@@ -30,15 +30,15 @@ pub(super) fn section(report: &Report) -> Markup {
 fn rows(claims: &[Judged]) -> Markup {
     html! {
         table {
-            thead { tr { th scope="col" { "Claim" } th scope="col" { "Where" } th scope="col" { "Paper" } th scope="col" { "Here" } th scope="col" { "" } } }
+            thead { tr { th scope="col" { "Claim" } th.l scope="col" { "Where" } th.l scope="col" { "Paper" } th.l scope="col" { "Here" } th.l scope="col" { "" } } }
             tbody {
                 @for judged in claims {
                     tr {
-                        th scope="row" { (judged.claim.says) }
-                        td { (judged.claim.place) }
-                        td { (judged.claim.figure) }
-                        td { (judged.ours_text()) }
-                        td { (mark(judged.verdict)) " " (judged.verdict.text()) }
+                        th.long scope="row" { (judged.claim.says) }
+                        td.wrap { (judged.claim.place) }
+                        td.wrap { (judged.claim.figure) }
+                        td.wrap { (judged.ours_text()) }
+                        td.wrap { (mark(judged.verdict)) " " (judged.verdict.text()) }
                     }
                 }
             }

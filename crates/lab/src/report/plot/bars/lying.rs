@@ -90,7 +90,7 @@ impl Rows<'_> {
     fn bar(&self, series: usize, group: usize, middle: f64) -> Markup {
         let base = self.area.place(self.x.base(), 0.0).0;
         let Some(spread) = self.chart.spread(series, group) else {
-            return html! { text.q x=(units(base + 5.0)) y=(units(middle + 4.0)) { "no value" } };
+            return html! { text.q x=(units(base + 5.0)) y=(units(middle + 4.0)) { "–" title { "no value" } } };
         };
         let at = |value: f64| self.area.place(self.x.share(value).unwrap_or(self.x.base()), 0.0).0;
         let mut bar = Path::default();
