@@ -7,6 +7,7 @@ mod demo;
 mod edit;
 mod json;
 mod kill_loop;
+mod lab_report;
 mod lint;
 #[cfg(test)]
 mod map;
@@ -46,6 +47,8 @@ enum Task {
     KillLoop(kill_loop::Options),
     /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the byte.
     Real(real::Options),
+    /// A report of `silt-lab`, looked at in a real browser: nothing too wide, cut off, written over something else or loaded from elsewhere.
+    LabReport(lab_report::Options),
     /// Measurements against the peers.
     Bench {
         #[command(subcommand)]
@@ -73,6 +76,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Ci => test::run().and_then(|()| cross::run()).and_then(|()| lint::run()),
         Task::KillLoop(options) => kill_loop::run(options),
         Task::Real(options) => real::run(options),
+        Task::LabReport(options) => lab_report::run(options),
         Task::Bench { bench } => bench::run(bench),
     }
 }

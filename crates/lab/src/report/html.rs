@@ -127,7 +127,7 @@ fn drawn(figure: &Figure, number: usize, colours: &Colours) -> Markup {
     let id = format!("figure-{number}");
     let drawing = plot::drawn(figure, &id, colours);
     html! {
-        figure id=(id) {
+        figure id=(id) class=[drawing.as_ref().filter(|drawing| drawing.times_usual > 1).map(|drawing| format!("high{}", drawing.times_usual))] {
             figcaption {
                 strong { span { "Figure " (number) ". " } (shown(&figure.title)) }
                 @if !figure.redraws.is_empty() { " " small { "redraws " (shown(&figure.redraws)) } }

@@ -87,7 +87,7 @@ fn inputs(report: &Report) -> Markup {
     html! {
         (table::boxed("Data", &html! {
             table {
-                caption { "Data that was measured on" }
+                caption { span { "Data that was measured on" } }
                 thead { tr { th scope="col" { "name" } th scope="col" { "versions" } th scope="col" { "size" } th.l scope="col" { "what it is" } } }
                 tbody {
                     @for input in &report.inputs {

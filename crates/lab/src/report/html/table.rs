@@ -82,8 +82,10 @@ fn table(rows: &[&Finding], experiment: &ExperimentSummary, of: &str) -> Markup 
     html! {
         table {
             caption {
-                (experiment.title) (of)
-                @if rounds > 1 { ": medians of " (rounds) " rounds, from the least to the greatest in small" }
+                span {
+                    (experiment.title) (of)
+                    @if rounds > 1 { ": medians of " (rounds) " rounds, from the least to the greatest in small" }
+                }
             }
             thead {
                 tr {

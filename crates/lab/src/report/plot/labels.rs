@@ -20,6 +20,26 @@ impl Rectangle {
         (self.left.midpoint(self.right), self.top.midpoint(self.bottom))
     }
 
+    /// Its place that is nearest to another.
+    pub(super) fn nearest(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (x.clamp(self.left, self.right), y.clamp(self.top, self.bottom))
+    }
+
+    /// How much of the line to a far label lies in here, from 0 to 1.
+    fn crossed(&self, from: (f64, f64), label: &Label) -> f64 {
+        const STEPS: u8 = 16;
+        if !label.is_far {
+            return 0.0;
+        }
+        let to = label.room.nearest(from);
+        let is_inside = |step: u8| {
+            let share = f64::from(step) / f64::from(STEPS);
+            let (x, y) = (from.0 + share * (to.0 - from.0), from.1 + share * (to.1 - from.1));
+            (self.left..=self.right).contains(&x) && (self.top..=self.bottom).contains(&y)
+        };
+        super::float((0..STEPS).filter(|&step| is_inside(step)).count()) / f64::from(STEPS)
+    }
+
     fn shared_area(&self, other: &Self) -> f64 {
         let across = self.right.min(other.right) - self.left.max(other.left);
         let down = self.bottom.min(other.bottom) - self.top.max(other.top);
@@ -52,14 +72,26 @@ pub(super) struct Label {
 }
 
 /// How often all labels choose again, knowing where the others are.
-const TURNS: usize = 4;
+const TURNS: usize = 5;
 
 /// Distances of labels from the edge of their point.
-const DISTANCES: [f64; 5] = [2.0, 14.0, 27.0, 40.0, 56.0];
+const DISTANCES: [f64; 7] = [2.0, 12.0, 22.0, 34.0, 48.0, 64.0, 82.0];
 
 /// Directions by preference: right, left, above, below, then between.
-const DIRECTIONS: [(f64, f64); 8] =
-    [(1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)];
+const DIRECTIONS: [(f64, f64); 12] = [
+    (1.0, 0.0),
+    (-1.0, 0.0),
+    (0.0, -1.0),
+    (0.0, 1.0),
+    (1.0, -1.0),
+    (-1.0, -1.0),
+    (1.0, 1.0),
+    (-1.0, 1.0),
+    (1.0, -0.5),
+    (-1.0, -0.5),
+    (1.0, 0.5),
+    (-1.0, 0.5),
+];
 
 /// Finds room for every label inside `bounds`.
 ///
@@ -71,17 +103,21 @@ pub(super) fn placed(points: &[Labelled], bounds: &Rectangle) -> Vec<Label> {
     let mut labels: Vec<Option<Label>> = vec![None; points.len()];
     for _ in 0..TURNS {
         for (number, point) in points.iter().enumerate() {
-            let others: Vec<Rectangle> = labels
+            let others: Vec<((f64, f64), Label)> = labels
                 .iter()
                 .enumerate()
                 .filter(|(other, _)| *other != number)
-                .filter_map(|(_, label)| Some(label.as_ref()?.room))
+                .filter_map(|(other, label)| Some((points[other].at, (*label)?)))
                 .collect();
             let cost = |(preference, label): &(f64, Label)| {
                 let outside = if bounds.holds(&label.room) { 0.0 } else { 1e6 };
-                let on_labels: f64 = others.iter().map(|other| label.room.shared_area(other)).sum();
+                let on_labels: f64 = others.iter().map(|(_, other)| label.room.shared_area(&other.room)).sum();
                 let on_discs: f64 = discs.iter().map(|disc| label.room.shared_area(disc)).sum();
-                outside + 10.0 * on_labels + 4.0 * on_discs + preference
+                let crossed = |(at, other): &((f64, f64), Label)| {
+                    other.room.crossed(point.at, label) + label.room.crossed(*at, other)
+                };
+                let on_lines: f64 = others.iter().map(crossed).sum();
+                outside + 10.0 * on_labels + 4.0 * on_discs + 1500.0 * on_lines + preference
             };
             labels[number] =
                 candidates(point).min_by(|one, other| cost(one).total_cmp(&cost(other))).map(|(_, label)| label);

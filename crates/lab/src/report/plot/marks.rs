@@ -1,4 +1,4 @@
-//! What tells series apart: eight colours (after Okabe and Ito, seen apart by the colour-blind), and beside them seven markers, dashes and
+//! What tells series apart: ten colours (after Okabe and Ito, seen apart by the colour-blind), and beside them seven markers, dashes and
 //! hatches, seen apart in grey too. Colours are variables of the page's style sheet, which differ in light and dark.
 
 use super::path::{Path, units};
@@ -6,14 +6,14 @@ use super::text;
 use crate::report::{Figure, Plot};
 use maud::{Markup, html};
 
-/// Colours there are, `--c0` to `--c7` in the style sheet.
-pub(super) const COLOURS: usize = 8;
+/// Colours there are, `--c0` to `--c9` in the style sheet.
+pub(super) const COLOURS: usize = 10;
 
-/// Markers and hatches there are. No divisor in common with the colours: series 8 has the colour of series 0, and another marker.
+/// Markers and hatches there are. No divisor in common with the colours: series 10 has the colour of series 0, and another marker.
 const SHAPES: usize = 7;
 
 /// Hatches defined in the page: pairs of colours and shapes.
-const HATCHES: usize = 24;
+const HATCHES: usize = 30;
 
 /// Which series has which number, the same in all figures of an experiment as far as there are colours for that.
 #[derive(Clone, Debug, Default)]

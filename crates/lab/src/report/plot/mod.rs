@@ -28,12 +28,20 @@ use maud::{Markup, html};
 /// Width of every drawing, in its units.
 const WIDTH: f64 = 440.0;
 
+/// About the height of most figures, with their captions.
+const HEIGHT: f64 = 370.0;
+
+/// What is higher than so many figures is not told apart.
+const HIGH_MAX: usize = 5;
+
 /// A figure drawn.
 pub(super) struct Drawing {
     /// An `svg` element.
     pub(super) svg: Markup,
     /// What tells series apart; empty where there is one only.
     pub(super) keys: Vec<Key>,
+    /// How many figures of usual height it is high.
+    pub(super) times_usual: usize,
 }
 
 /// What a kind of plot draws.
@@ -54,13 +62,14 @@ pub(super) fn drawn(figure: &Figure, id: &str, colours: &Colours) -> Option<Draw
     }?;
     let view = format!("0 0 {WIDTH} {}", path::units(content.height));
     let svg = html! {
-        svg viewBox=(view) width=(WIDTH) height=(path::units(content.height)) xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby={ (id) "-t " (id) "-d" } {
+        svg viewBox=(view) width=(WIDTH) height=(path::units(content.height)) xmlns="http://www.w3.org/2000/svg" preserveAspectRatio="xMinYMin" role="img" aria-labelledby={ (id) "-t " (id) "-d" } {
             title id={ (id) "-t" } { (text::shown(&figure.title)) }
             desc id={ (id) "-d" } { (text::shown(&content.description)) }
             (content.marks)
         }
     };
-    Some(Drawing { svg, keys: content.keys })
+    let times_usual = (1..HIGH_MAX).find(|&times| content.height < HEIGHT * (float(times) + 0.4)).unwrap_or(HIGH_MAX);
+    Some(Drawing { svg, keys: content.keys, times_usual })
 }
 
 /// A count as a floating-point number.

@@ -1,13 +1,13 @@
 //! Labelled points: an overall view.
 
 use super::frame::{self, Area};
-use super::labels::{self, Label, Labelled, Rectangle};
+use super::labels::{self, Labelled, Rectangle};
 use super::marks;
 use super::path::{Path, units};
 use super::scale::{Ruler, Start};
 use super::text::{self, TEXT_HEIGHT};
 use super::{Content, WIDTH, listed, number, range};
-use crate::report::{Axis, Point};
+use crate::report::{Axis, Point, Scale};
 use maud::{Markup, html};
 
 /// Height of the plot between its axes.
@@ -18,8 +18,8 @@ const LABEL_WIDTH_MAX: f64 = 170.0;
 
 /// Draws points; `None` if there is none that its axes can show.
 pub(super) fn content(x: &Axis, y: &Axis, points: &[Point]) -> Option<Content> {
-    let across = Ruler::new(x.scale, Start::Near, points.iter().map(|point| point.x), 6.0);
-    let up = Ruler::new(y.scale, Start::Near, points.iter().map(|point| point.y), 6.0);
+    let across = Ruler::new(x.scale, Start::Near, roomy(x.scale, points.iter().map(|point| point.x)), 6.0);
+    let up = Ruler::new(y.scale, Start::Near, roomy(y.scale, points.iter().map(|point| point.y)), 6.0);
     let area = Area::new(&y.label, &up, PLOT_HEIGHT, 0.0);
     let place = |point: &Point| Some(area.place(across.share(point.x)?, up.share(point.y)?));
     let shown: Vec<(&Point, (f64, f64))> = points.iter().filter_map(|point| Some((point, place(point)?))).collect();
@@ -28,15 +28,17 @@ pub(super) fn content(x: &Axis, y: &Axis, points: &[Point]) -> Option<Content> {
     }
     let families = families(points);
     let (below, height) = frame::horizontal(&x.label, &across, &area);
+    let (leaders, names) = named(&shown, &area);
     let marks = html! {
         (frame::vertical(&y.label, &up, &area))
         (below)
+        (leaders)
         @for (point, at) in &shown {
             g class=(marks::class(family(&families, point))) {
                 (marks::disc(*at, marks::radius(point.size), &hint(point)))
             }
         }
-        (named(&shown, &area))
+        (names)
     };
     let description = format!(
         "Points: {}. {} from {}; {} from {}.",
@@ -47,6 +49,15 @@ pub(super) fn content(x: &Axis, y: &Axis, points: &[Point]) -> Option<Content> {
         range(points.iter().map(|point| point.y)),
     );
     Some(Content { height, marks, keys: Vec::new(), description })
+}
+
+/// Values, and beside each such that discs do not lie on the ends of the axis. (On a linear axis the least keeps its place: it may be 0.)
+fn roomy(scale: Scale, values: impl Iterator<Item = f64> + Clone) -> impl Iterator<Item = f64> {
+    let greatest = values.clone().filter(|value| value.is_finite()).fold(0.0, f64::max);
+    values.flat_map(move |value| match scale {
+        Scale::Linear => [value, value + greatest * 0.02],
+        Scale::Logarithmic => [value * 0.85, value * 1.18],
+    })
 }
 
 fn hint(point: &Point) -> String {
@@ -73,7 +84,8 @@ fn first_word(point: &Point) -> &str {
     point.name.split([' ', '(', ',']).next().unwrap_or_default()
 }
 
-fn named(shown: &[(&Point, (f64, f64))], area: &Area) -> Markup {
+/// Lines to the labels that are far from their points, and the labels.
+fn named(shown: &[(&Point, (f64, f64))], area: &Area) -> (Markup, Markup) {
     let names: Vec<String> =
         shown.iter().map(|(point, _)| text::shortened(&text::shown(&point.name), LABEL_WIDTH_MAX)).collect();
     let labelled: Vec<Labelled> = shown
@@ -89,19 +101,15 @@ fn named(shown: &[(&Point, (f64, f64))], area: &Area) -> Markup {
     let labels = labels::placed(&labelled, &bounds);
     let mut leaders = Path::default();
     for (point, label) in labelled.iter().zip(&labels).filter(|(_, label)| label.is_far) {
-        let (x, y) = nearest(label, point.at);
+        let (x, y) = label.room.nearest(point.at);
         leaders.go(point.at.0, point.at.1).line(x, y);
     }
-    html! {
-        @if !leaders.is_empty() { path.k d=(leaders.text()) {} }
+    let lines = html! { @if !leaders.is_empty() { path.k d=(leaders.text()) {} } };
+    let names = html! {
         @for (name, label) in names.iter().zip(&labels) {
             @let (x, y) = label.room.middle();
             text.c.w x=(units(x)) y=(units(y + 4.0)) { (name) }
         }
-    }
-}
-
-/// The place of a label's edge that is nearest to its point.
-fn nearest(label: &Label, (x, y): (f64, f64)) -> (f64, f64) {
-    (x.clamp(label.room.left, label.room.right), y.clamp(label.room.top, label.room.bottom))
+    };
+    (lines, names)
 }

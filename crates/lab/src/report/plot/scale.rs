@@ -47,8 +47,12 @@ impl Ruler {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         match scale {
-            Scale::Linear if values.is_empty() => Self::linear(Start::Zero, 0.0, 1.0, ticks_max),
-            Scale::Linear => Self::linear(start, low, high, ticks_max),
+            Scale::Linear if values.is_empty() => Self::linear(Start::Zero, (0.0, 1.0), 0.0, ticks_max),
+            Scale::Linear => {
+                // Between version 1 and version 2 there is none.
+                let is_counted = start == Start::Data && values.iter().all(|value| value.fract() == 0.0);
+                Self::linear(start, (low, high), if is_counted { 1.0 } else { 0.0 }, ticks_max)
+            }
             Scale::Logarithmic if values.is_empty() => Self::logarithmic(1.0, 10.0, ticks_max),
             Scale::Logarithmic if low < high && values.iter().all(|&value| is_power_of_two(value)) => {
                 Self::powers_of_two(low, high, ticks_max)
@@ -57,15 +61,15 @@ impl Ruler {
         }
     }
 
-    fn linear(start: Start, low: f64, high: f64, ticks_max: f64) -> Self {
+    fn linear(start: Start, (low, high): (f64, f64), step_min: f64, ticks_max: f64) -> Self {
         let from_zero = start == Start::Zero || (start == Start::Near && low < 0.5 * high);
         let (mut low, mut high) = if from_zero { (low.min(0.0), high.max(0.0)) } else { (low, high) };
         if low >= high {
             // One value only.
-            let room = if low == 0.0 { 1.0 } else { low.abs() };
+            let room = if low == 0.0 || step_min > 0.0 { 2.0 } else { low.abs() };
             (low, high) = (if from_zero { low } else { low - room / 2.0 }, high + room / 2.0);
         }
-        let step = step_of((high - low) / ticks_max);
+        let step = step_of((high - low) / ticks_max).max(step_min);
         if start != Start::Data {
             // An end less than a hundredth of a step beyond a tick is on it.
             low = (low / step + 0.01).floor() * step;
@@ -206,6 +210,12 @@ mod tests {
         assert!(huge.ticks.len() < 30 && huge.share(1e-300) == Some(0.0), "{huge:?}");
         let one = ruler(Scale::Logarithmic, Start::Zero, &[50.0]);
         assert!(one.share(50.0).is_some_and(|share| (0.2..0.8).contains(&share)), "{one:?}");
+    }
+
+    #[test]
+    fn what_is_counted_has_whole_ticks() {
+        assert_eq!(labels(&ruler(Scale::Linear, Start::Data, &[1.0, 2.0, 3.0])), ["1", "2", "3"]);
+        assert_eq!(labels(&ruler(Scale::Linear, Start::Data, &[1.0])), ["0", "1", "2"]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) fn drawn(chart: &Chart) -> (Markup, f64) {
     let group_height = if is_beside { bars_height } else { LINE_HEIGHT + bars_height } + GROUP_GAP;
     let plot_height = group_height * float(names.len());
     let is_high = plot_height > ONE_AXIS_HEIGHT_MAX;
-    let top = if is_high { 24.0 } else { 4.0 };
+    let top = if is_high { 40.0 } else { 4.0 };
     let left = if is_beside { widest + 8.0 } else { 4.0 };
     let area = Area { left, right: WIDTH - value_room(chart), top, bottom: top + plot_height };
     let rows = Rows { chart, x: &x, area: &area };
@@ -41,7 +41,7 @@ pub(super) fn drawn(chart: &Chart) -> (Markup, f64) {
     let (label, height) = frame::label_below(&chart.axis.label, &area, area.bottom + 20.0);
     let marks = html! {
         (grid(&x, &area))
-        @if is_high { (frame::numbers(&x, &area, 14.0)) }
+        @if is_high { (frame::label_below(&chart.axis.label, &area, 0.0).0) (frame::numbers(&x, &area, 31.0)) }
         (frame::numbers(&x, &area, area.bottom + 17.0))
         @for series in 0..chart.series.len() {
             g class=(marks::class(chart.colours.index(&chart.series[series].name))) {
@@ -55,7 +55,7 @@ pub(super) fn drawn(chart: &Chart) -> (Markup, f64) {
             @if is_beside {
                 text.e x=(units(area.left - 6.0)) y=(units(bars_top(group) + bars_height / 2.0 + 4.0)) { (name) }
             } @else {
-                text.w x=(units(area.left)) y=(units(group_top(group) + 12.0)) { (text::shortened(name, WIDTH - area.left)) title { (name) } }
+                text.a x=(units(area.left + 3.0)) y=(units(group_top(group) + 12.0)) { (text::shortened(name, WIDTH - area.left - 3.0)) title { (name) } }
             }
         }
         (label)

@@ -67,7 +67,7 @@ impl Slots<'_> {
         let centre = left + self.bar_width / 2.0;
         let base = self.area.place(0.0, self.y.base()).1;
         let Some(spread) = self.chart.spread(self.series, group) else {
-            return html! { text.c.q x=(units(centre)) y=(units(base - 4.0)) { "–" title { "no value" } } };
+            return html! { text.c.a x=(units(centre)) y=(units(base - 4.0)) { "–" title { "no value" } } };
         };
         let at = |value: f64| self.area.place(0.0, self.y.share(value).unwrap_or(self.y.base())).1;
         let mut bar = Path::default();
