@@ -1,4 +1,4 @@
-//! A browser without a window, spoken to through pipes: messages of the DevTools protocol in JSON, each ended by a zero byte. The program
+//! A browser without a window, spoken to through pipes: messages of the `DevTools` protocol in JSON, each ended by a zero byte. The program
 //! reads them from its descriptor 3 and answers on 4, which a shell lays to its input and output.
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 /// Longer than that no answer takes.
-const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
+const ANSWER_WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// A running browser with one page. It ends when this is dropped.
 pub(super) struct Browser {

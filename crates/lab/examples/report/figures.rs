@@ -126,6 +126,35 @@ pub(super) fn throughput(chance: &mut Chance, data: &str) -> Vec<Figure> {
                 series: two,
             },
         ),
+    ]
+}
+
+/// What is seldom, and must not look broken.
+pub(super) fn odd(data: &str) -> Vec<Figure> {
+    let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    vec![
+        figure(
+            format!("One group on {data}"),
+            "",
+            "",
+            Plot::Bars {
+                y: Axis::linear("GB/s"),
+                groups: text(&["8 KiB"]),
+                series: bars(&["Rabin", "AE", "MAXP", "AE-Opt2"], 1, |series, _| {
+                    [Some(0.5), Some(1.2), None, Some(1.4)][series].map(|value| Spread::of([value]))
+                }),
+            },
+        ),
+        figure(
+            format!("One far longer than the others on {data}"),
+            "",
+            "",
+            Plot::Bars {
+                y: Axis::linear("GB/s"),
+                groups: text(&["Rabin", "AE", "MAXP", "RAM", "Gear", "fixed"]),
+                series: bars(&["GB/s"], 6, |_, group| Some(Spread::of([[0.5, 1.2, 1.1, 2.0, 1.7, 1981.0][group]]))),
+            },
+        ),
         figure(
             format!("One value on {data}"),
             "",

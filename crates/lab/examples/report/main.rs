@@ -130,7 +130,7 @@ fn report(chance: &mut Chance) -> Report {
         experiments: EXPERIMENTS.into(),
         findings,
         figures: vec![
-            ("chunk-throughput".into(), DATA.iter().flat_map(|data| figures::throughput(chance, data)).collect()),
+            ("chunk-throughput".into(), DATA.iter().flat_map(|data| figures::throughput(chance, data).into_iter().chain(figures::odd(data))).collect()),
             ("chunk-sizes".into(), DATA.iter().flat_map(|data| figures::sizes(chance, data)).collect()),
             ("sketch-quality".into(), DATA.iter().flat_map(|data| figures::sketches(chance, data)).collect()),
             ("store-versions".into(), DATA.iter().flat_map(|data| figures::versions(chance, data)).collect()),

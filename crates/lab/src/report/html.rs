@@ -14,6 +14,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("html/style.css");
 
+/// Series of a figure that can be pointed at.
+const HIGHLIGHTS: usize = 16;
+
 /// Nothing but the page's own style: should a name ever get through as markup, it can still neither run nor load anything.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
@@ -31,7 +34,7 @@ pub fn page(report: &Report) -> String {
                 meta name="color-scheme" content="light dark";
                 title { (title) }
                 link rel="icon" href="data:,";
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(highlights())) }
             }
             body {
                 (plot::hatches())
@@ -51,6 +54,14 @@ pub fn page(report: &Report) -> String {
     page.into_string()
 }
 
+/// Rules by which the other series of a figure fade while one is pointed at in the key.
+fn highlights() -> String {
+    let rule = |number: usize| {
+        format!("figure:has(.keys li:nth-child({number}):hover)>svg>g:not(:nth-of-type({number})){{opacity:.12}}")
+    };
+    (1..=HIGHLIGHTS).map(rule).collect::<Vec<_>>().join("\n")
+}
+
 /// The room of an experiment: `chunk` of `chunk-throughput`.
 fn room(experiment: &ExperimentSummary) -> &str {
     experiment.name.split('-').next().unwrap_or(experiment.name)
@@ -60,6 +71,7 @@ fn contents(report: &Report) -> Markup {
     html! {
         nav aria-label="Contents" {
             h2 { "Contents" }
+            @if !report.claims().is_empty() { ul { li { a href="#claims" { "What the papers say" } } } }
             @for rooms in report.experiments.chunk_by(|one, other| room(one) == room(other)) {
                 h3 { (room(&rooms[0])) }
                 ul {

@@ -111,13 +111,21 @@ pub(super) fn placed(points: &[Labelled], bounds: &Rectangle) -> Vec<Label> {
                 .collect();
             let cost = |(preference, label): &(f64, Label)| {
                 let outside = if bounds.holds(&label.room) { 0.0 } else { 1e6 };
-                let on_labels: f64 = others.iter().map(|(_, other)| label.room.shared_area(&other.room)).sum();
+                // The least touch is worse than a place farther off.
+                let on_label = |(_, other): &((f64, f64), Label)| match label.room.shared_area(&other.room) {
+                    area if area > 0.0 => 300.0 + 10.0 * area,
+                    _ => 0.0,
+                };
+                let on_labels: f64 = others.iter().map(on_label).sum();
                 let on_discs: f64 = discs.iter().map(|disc| label.room.shared_area(disc)).sum();
-                let crossed = |(at, other): &((f64, f64), Label)| {
-                    other.room.crossed(point.at, label) + label.room.crossed(*at, other)
+                let crossed = |(at, other): &((f64, f64), Label)| match other.room.crossed(point.at, label)
+                    + label.room.crossed(*at, other)
+                {
+                    share if share > 0.0 => 200.0 + 1500.0 * share,
+                    _ => 0.0,
                 };
                 let on_lines: f64 = others.iter().map(crossed).sum();
-                outside + 10.0 * on_labels + 4.0 * on_discs + 1500.0 * on_lines + preference
+                outside + on_labels + 4.0 * on_discs + on_lines + preference
             };
             labels[number] =
                 candidates(point).min_by(|one, other| cost(one).total_cmp(&cost(other))).map(|(_, label)| label);

@@ -80,8 +80,9 @@ fn family(families: &[&str], point: &Point) -> usize {
     families.iter().position(|family| *family == first_word(point)).unwrap_or(0)
 }
 
+/// The letters a name begins with: `MeGA` of `MeGA8` and of `MeGA t=0.8`.
 fn first_word(point: &Point) -> &str {
-    point.name.split([' ', '(', ',']).next().unwrap_or_default()
+    point.name.split(|letter: char| !letter.is_alphabetic()).next().unwrap_or_default()
 }
 
 /// Lines to the labels that are far from their points, and the labels.

@@ -91,6 +91,8 @@ impl Ruler {
         let (low, high) = (one_two_five_below(low), one_two_five_above(high));
         let decades = (high / low).log10();
         let between: &[u8] = match decades {
+            few if few <= 0.7 => &[1, 2, 3, 4, 5, 6, 7, 8, 9],
+            few if few <= 1.2 => &[1, 2, 3, 5, 7],
             few if few * 3.0 <= ticks_max => &[1, 2, 5],
             _ => &[1],
         };
@@ -134,6 +136,11 @@ impl Ruler {
             Scale::Logarithmic => (value / self.low).ln() / (self.high / self.low).ln(),
         };
         Some(share.clamp(0.0, 1.0))
+    }
+
+    /// Whether a value lies beyond the end of the axis.
+    pub(super) fn is_beyond(&self, value: f64) -> bool {
+        value > self.high * (1.0 + 1e-9)
     }
 
     /// Where bars begin: at 0, or at the beginning of a logarithmic axis.
@@ -216,6 +223,11 @@ mod tests {
     fn what_is_counted_has_whole_ticks() {
         assert_eq!(labels(&ruler(Scale::Linear, Start::Data, &[1.0, 2.0, 3.0])), ["1", "2", "3"]);
         assert_eq!(labels(&ruler(Scale::Linear, Start::Data, &[1.0])), ["0", "1", "2"]);
+    }
+
+    #[test]
+    fn a_part_of_a_decade_has_its_numbers() {
+        assert_eq!(labels(&ruler(Scale::Logarithmic, Start::Zero, &[220.0, 480.0])), ["200", "300", "400", "500"]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ const BAR_HEIGHT: f64 = 11.0;
 const GROUP_GAP: f64 = 7.0;
 
 /// Names wider than that stand above their bars instead of beside.
-const NAME_WIDTH_MAX: f64 = 150.0;
+const NAME_WIDTH_MAX: f64 = 165.0;
 
 /// Higher drawings have their numbers at both ends.
 const ONE_AXIS_HEIGHT_MAX: f64 = 420.0;
@@ -28,39 +28,61 @@ pub(super) fn drawn(chart: &Chart) -> (Markup, f64) {
     let names: Vec<String> = chart.groups.iter().map(|name| text::shown(name)).collect();
     let widest = names.iter().map(|name| text::width(name)).fold(0.0, f64::max);
     let is_beside = widest <= NAME_WIDTH_MAX;
-    let bars_height = BAR_STEP * float(chart.series.len());
-    let group_height = if is_beside { bars_height } else { LINE_HEIGHT + bars_height } + GROUP_GAP;
-    let plot_height = group_height * float(names.len());
+    let groups = laid_out(chart, if is_beside { 0.0 } else { LINE_HEIGHT });
+    let plot_height = groups.last().map_or(0.0, |group| group.bottom) + GROUP_GAP / 2.0;
     let is_high = plot_height > ONE_AXIS_HEIGHT_MAX;
     let top = if is_high { 40.0 } else { 4.0 };
     let left = if is_beside { widest + 8.0 } else { 4.0 };
     let area = Area { left, right: WIDTH - value_room(chart), top, bottom: top + plot_height };
     let rows = Rows { chart, x: &x, area: &area };
-    let group_top = |group: usize| area.top + group_height * float(group) + GROUP_GAP / 2.0;
-    let bars_top = |group: usize| group_top(group) + if is_beside { 0.0 } else { LINE_HEIGHT };
     let (label, height) = frame::label_below(&chart.axis.label, &area, area.bottom + 20.0);
+    let base = area.place(x.base(), 0.0).0;
     let marks = html! {
         (grid(&x, &area))
         @if is_high { (frame::label_below(&chart.axis.label, &area, 0.0).0) (frame::numbers(&x, &area, 31.0)) }
         (frame::numbers(&x, &area, area.bottom + 17.0))
         @for series in 0..chart.series.len() {
             g class=(marks::class(chart.colours.index(&chart.series[series].name))) {
-                @for group in 0..names.len() {
-                    (rows.bar(series, group, bars_top(group) + BAR_STEP * (float(series) + 0.5)))
+                @for (number, group) in groups.iter().enumerate() {
+                    @if let Some(row) = group.series.iter().position(|shown| *shown == series) {
+                        (rows.bar(series, number, top + group.top + BAR_STEP * (float(row) + 0.5)))
+                    }
                 }
             }
         }
-        path.t d={ "M" (units(area.place(x.base(), 0.0).0)) " " (units(area.top)) "V" (units(area.bottom)) } {}
-        @for (group, name) in names.iter().enumerate() {
+        path.t d={ "M" (units(base)) " " (units(area.top)) "V" (units(area.bottom)) } {}
+        @for (group, name) in groups.iter().zip(&names) {
+            @if group.series.is_empty() {
+                text.q x=(units(base + 5.0)) y=(units(top + group.top + BAR_STEP / 2.0 + 4.0)) { "no value" }
+            }
             @if is_beside {
-                text.e x=(units(area.left - 6.0)) y=(units(bars_top(group) + bars_height / 2.0 + 4.0)) { (name) }
+                text.e x=(units(area.left - 6.0)) y=(units(top + group.top.midpoint(group.bottom) + 4.0)) { (name) }
             } @else {
-                text.a x=(units(area.left + 3.0)) y=(units(group_top(group) + 12.0)) { (text::shortened(name, WIDTH - area.left - 3.0)) title { (name) } }
+                text.a x=(units(area.left + 3.0)) y=(units(top + group.top - 3.0)) { (text::shortened(name, WIDTH - area.left - 3.0)) title { (name) } }
             }
         }
         (label)
     };
     (marks, height)
+}
+
+/// A group of bars: between which heights, below the top of the plot, and which series have a value in it. The others take no room.
+struct Group {
+    top: f64,
+    bottom: f64,
+    series: Vec<usize>,
+}
+
+fn laid_out(chart: &Chart, name_height: f64) -> Vec<Group> {
+    let mut bottom = -GROUP_GAP / 2.0;
+    let group = |number: usize| {
+        let has_value = |series: &usize| chart.spread(*series, number).is_some();
+        let series: Vec<usize> = (0..chart.series.len()).filter(has_value).collect();
+        let top = bottom + GROUP_GAP + name_height;
+        bottom = top + BAR_STEP * float(series.len().max(1));
+        Group { top, bottom, series }
+    };
+    (0..chart.groups.len()).map(group).collect()
 }
 
 /// Room for values behind the longest bars.
@@ -88,21 +110,23 @@ struct Rows<'r> {
 
 impl Rows<'_> {
     fn bar(&self, series: usize, group: usize, middle: f64) -> Markup {
+        let Some(spread) = self.chart.spread(series, group) else { return Markup::default() };
         let base = self.area.place(self.x.base(), 0.0).0;
-        let Some(spread) = self.chart.spread(series, group) else {
-            return html! { text.q x=(units(base + 5.0)) y=(units(middle + 4.0)) { "–" title { "no value" } } };
-        };
         let at = |value: f64| self.area.place(self.x.share(value).unwrap_or(self.x.base()), 0.0).0;
         let mut bar = Path::default();
         bar.rectangle((base, middle - BAR_HEIGHT / 2.0), (at(spread.median), middle + BAR_HEIGHT / 2.0));
         let mut ends = Path::default();
-        if (at(spread.high) - at(spread.low)).abs() > 1.5 {
+        let mut cut = Path::default();
+        if self.x.is_beyond(spread.median) {
+            cut.go(self.area.right - 18.0, middle + 7.0).raw("l5-14m4 0l-5 14");
+        } else if (at(spread.high) - at(spread.low)).abs() > 1.5 {
             let to = units(at(spread.high));
             ends.go(at(spread.low), middle - 3.0).raw("v6m0-3").raw(&format!("H{to}m0-3v6"));
         }
         let end = at(spread.high).max(at(spread.median)).max(base);
         html! {
             path.b fill=[self.chart.fill(series)] d=(bar.text()) { (self.chart.hint(series, group, spread)) }
+            @if !cut.is_empty() { path.z d=(cut.text()) {} }
             @if !ends.is_empty() { path.r d=(ends.text()) {} }
             text.v x=(units(end + 5.0)) y=(units(middle + 4.0)) { (number::short(spread.median)) }
         }

@@ -73,7 +73,11 @@ impl Slots<'_> {
         let mut bar = Path::default();
         bar.rectangle((left + 0.5, at(spread.median)), (left + self.bar_width - 0.5, base));
         let mut ends = Path::default();
-        if (at(spread.low) - at(spread.high)).abs() > 1.5 {
+        let mut cut = Path::default();
+        if self.y.is_beyond(spread.median) {
+            let width = units(self.bar_width + 4.0);
+            cut.go(left - 2.0, self.area.top + 18.0).raw(&format!("l{width}-5m0-4l-{width} 5"));
+        } else if (at(spread.low) - at(spread.high)).abs() > 1.5 {
             ends.go(centre - 3.0, at(spread.high)).raw("h6m-3 0").raw(&format!("V{}m-3 0h6", units(at(spread.low))));
         }
         let value = number::short(spread.median);
@@ -81,6 +85,7 @@ impl Slots<'_> {
         let top = at(spread.high).min(at(spread.median)).min(base);
         html! {
             path.b fill=[self.chart.fill(self.series)] d=(bar.text()) { (self.chart.hint(self.series, group, spread)) }
+            @if !cut.is_empty() { path.z d=(cut.text()) {} }
             @if !ends.is_empty() { path.r d=(ends.text()) {} }
             @if has_room { text.c.v x=(units(centre)) y=(units(top - 4.0)) { (value) } }
         }
