@@ -106,7 +106,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
     Claim {
         paper: PAPER,
-        place: "section 3.2, Fig. 7; section 4.2.2, Fig. 13",
+        place: "section 3.3, Fig. 7; section 4.2.2, Fig. 13",
         says: "Sampling 1 in 512 errs more than 1 in 128",
         figure: "the order only",
         measured: Ratio {
