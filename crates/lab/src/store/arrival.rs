@@ -1,8 +1,10 @@
 //! Containers in the order in which chunks arrive: the layout of Greedy, FGD and CLD (MeGA, ATC 2022, section 5.1). Restores follow the recipe, with
 //! a cache of containers; what is deleted is found by marking what is alive, and swept.
 
+use super::ahead;
 use super::cache::Cache;
 use super::choose::Container;
+use super::placing::RUN_BYTES_MAX;
 use super::shelf::Writer;
 use super::stored::{Restored, Store, Upkeep, necessary};
 use anyhow::{Context, Result};
@@ -21,26 +23,34 @@ impl Store {
     pub(super) fn restore_in_order(&self, version: usize, into: &Path) -> Result<Restored> {
         let begin = Instant::now();
         let (recipe, _) = self.recipe(version)?;
-        let mut cache = Cache::new(self.scale.cache_bytes);
-        let mut codec = CopyInsert::new(self.isa);
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(into)?);
-        let mut decoded = Vec::new();
-        for item in recipe {
-            let opened = cache.get(&self.shelf, self.container_of(item.number)?)?;
-            let stored = opened.stored(item.number)?;
-            let Some(base) = item.base else {
-                file.write_all(stored)?;
-                continue;
-            };
-            let under = cache.get(&self.shelf, self.container_of(base)?)?;
-            decoded.clear();
-            codec
-                .decode(under.stored(base)?, stored, item.bytes as usize, &mut decoded)
-                .with_context(|| format!("chunk {} does not decode against chunk {base}", item.number))?;
-            file.write_all(&decoded)?;
+        let mut uses = Vec::with_capacity(recipe.len());
+        for number in recipe.iter().flat_map(|item| [Some(item.number), item.base]).flatten() {
+            uses.push(self.use_of(self.container_of(number)?)?);
         }
+        let mut cache = Cache::new(self.scale.cache_bytes);
+        let misses = cache.misses(&uses);
+        let mut codec = CopyInsert::new(self.isa);
+        let mut file = BufWriter::with_capacity(RUN_BYTES_MAX, File::create(into)?);
+        let mut decoded = Vec::new();
+        ahead::opening(&self.shelf, &misses, self.scale.threads, |ahead| {
+            for item in recipe {
+                let opened = cache.get(ahead, self.container_of(item.number)?)?;
+                let stored = opened.stored(item.number)?;
+                let Some(base) = item.base else {
+                    file.write_all(stored)?;
+                    continue;
+                };
+                let under = cache.get(ahead, self.container_of(base)?)?;
+                decoded.clear();
+                codec
+                    .decode(under.stored(base)?, stored, item.bytes as usize, &mut decoded)
+                    .with_context(|| format!("chunk {} does not decode against chunk {base}", item.number))?;
+                file.write_all(&decoded)?;
+            }
+            Ok(())
+        })?;
         file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        Ok(Restored { seconds: begin.elapsed().as_secs_f64(), reads: cache.reads() })
+        Ok(Restored { seconds: begin.elapsed().as_secs_f64(), reads: cache.reads(), prewritten_bytes: 0 })
     }
 
     /// Forgets a version, then collects garbage: marks what the recipes left need, removes what is dead, and rewrites containers of whose chunks
@@ -58,30 +68,34 @@ impl Store {
             upkeep.read_bytes += bytes_read;
             live.extend(necessary(&recipe));
         }
-        let mut writer = Writer::default();
-        let (mut written, mut swept) = (Vec::new(), Vec::new());
+        let (mut rewritten, mut swept) = (Vec::new(), Vec::new());
         for (container, record) in &self.containers {
             let dead = record.members.iter().filter(|number| !live.contains(number)).count();
             upkeep.containers += 1;
             match dead {
                 _ if share(dead, record.members.len()) <= liveness_threshold => upkeep.untouched += 1,
                 _ if dead == record.members.len() => swept.push(*container),
-                _ => {
-                    let opened = self.shelf.open(*container)?;
-                    upkeep.read_bytes += opened.object_bytes;
-                    for chunk in opened.chunks().filter(|chunk| live.contains(&chunk.number)) {
-                        writer.push(&self.shelf, chunk)?;
-                    }
-                    written.extend(writer.lay_down(&mut self.shelf)?);
-                    swept.push(*container);
-                }
+                _ => rewritten.push(*container),
             }
         }
-        written.extend(writer.finish(&mut self.shelf)?);
+        let written = ahead::opening(&self.shelf, &rewritten, self.scale.threads, |ahead| {
+            let (mut writer, mut written) = (Writer::default(), Vec::new());
+            for container in &rewritten {
+                let opened = ahead.next(*container)?;
+                upkeep.read_bytes += opened.object_bytes;
+                for chunk in opened.chunks().filter(|chunk| live.contains(&chunk.number)) {
+                    writer.push(&self.shelf, chunk)?;
+                }
+                written.extend(writer.lay_down(&self.shelf)?);
+            }
+            written.extend(writer.finish(&self.shelf)?);
+            Ok(written)
+        })?;
+        swept.extend(rewritten);
         upkeep.written_bytes += written.iter().map(|one| one.object_bytes).sum::<u64>();
         self.shelf.barrier()?;
         self.note(written);
-        self.remove(&swept)?;
+        self.remove(swept)?;
         self.index.retain(|number| live.contains(&number));
         self.shelf.barrier()?;
         upkeep.seconds = begin.elapsed().as_secs_f64();
@@ -89,10 +103,10 @@ impl Store {
     }
 
     /// Removes containers that nothing needs.
-    pub(super) fn remove(&mut self, containers: &[Container]) -> Result<()> {
+    pub(super) fn remove(&mut self, containers: impl IntoIterator<Item = Container>) -> Result<()> {
         for container in containers {
-            self.shelf.delete(*container)?;
-            self.containers.remove(container);
+            self.shelf.delete(container)?;
+            self.containers.remove(&container);
         }
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! Containers kept in memory, those used last, up to a number of bytes; every read is counted and timed.
+//!
+//! What the rule drops depends on the order of use and on sizes that are known before anything is read, so that the reads can be foreseen.
 
+use super::ahead::Ahead;
 use super::choose::Container;
-use super::shelf::{Opened, Shelf};
+use super::shelf::Opened;
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// What was read.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -16,48 +18,93 @@ pub(super) struct Reads {
     pub(super) containers: u64,
     /// Bytes of those.
     pub(super) bytes: u64,
-    /// Seconds they took, with decryption and decompression.
+    /// Seconds they took, with decryption and decompression: the sum over all reads, of which several may run at once.
     pub(super) seconds: f64,
+}
+
+impl Reads {
+    /// One more container was read.
+    pub(super) fn count(&mut self, opened: &Opened) {
+        self.containers += 1;
+        self.bytes += opened.object_bytes;
+        self.seconds += opened.seconds;
+    }
+}
+
+/// A use of a container: which, and how many bytes it takes in memory.
+pub(super) type Use = (Container, usize);
+
+/// What was used last, up to a number of bytes; one container is held whatever its size.
+#[derive(Clone, Debug)]
+struct Recent<T> {
+    bytes_max: usize,
+    bytes: usize,
+    turn: u64,
+    /// When it was used last, its bytes, and what is kept of it.
+    held: HashMap<Container, (u64, usize, T)>,
+}
+
+impl<T: Clone> Recent<T> {
+    fn get(&mut self, container: Container) -> Option<T> {
+        self.turn += 1;
+        let (turn, _, kept) = self.held.get_mut(&container)?;
+        *turn = self.turn;
+        Some(kept.clone())
+    }
+
+    fn insert(&mut self, (container, bytes): Use, kept: T) {
+        self.bytes += bytes;
+        while self.bytes > self.bytes_max {
+            let oldest = self.held.iter().min_by_key(|(_, (turn, ..))| *turn).map(|(container, _)| *container);
+            let Some((_, dropped, _)) = oldest.and_then(|container| self.held.remove(&container)) else { break };
+            self.bytes -= dropped;
+        }
+        self.held.insert(container, (self.turn, bytes, kept));
+    }
+
+    /// The same, with nothing kept.
+    fn bare(&self) -> Recent<()> {
+        let held = self.held.iter().map(|(container, (turn, bytes, _))| (*container, (*turn, *bytes, ())));
+        Recent { bytes_max: self.bytes_max, bytes: self.bytes, turn: self.turn, held: held.collect() }
+    }
 }
 
 /// Containers in memory.
 #[derive(Debug)]
 pub(super) struct Cache {
-    bytes_max: usize,
-    bytes: usize,
-    turn: u64,
-    held: HashMap<Container, (u64, Arc<Opened>)>,
+    recent: Recent<Arc<Opened>>,
     involved: HashSet<Container>,
     reads: Reads,
 }
 
 impl Cache {
-    /// An empty one of so many decompressed bytes; one container is held whatever its size.
+    /// An empty one of so many decompressed bytes.
     pub(super) fn new(bytes_max: usize) -> Self {
-        let (held, involved) = (HashMap::new(), HashSet::new());
-        Self { bytes_max, bytes: 0, turn: 0, held, involved, reads: Reads::default() }
+        let recent = Recent { bytes_max, bytes: 0, turn: 0, held: HashMap::new() };
+        Self { recent, involved: HashSet::new(), reads: Reads::default() }
     }
 
-    /// The container, from memory or else from disk.
-    pub(super) fn get(&mut self, shelf: &Shelf, container: Container) -> Result<Arc<Opened>> {
-        self.turn += 1;
-        if let Some((turn, opened)) = self.held.get_mut(&container) {
-            *turn = self.turn;
-            return Ok(Arc::clone(opened));
+    /// The containers that these uses will read, in this order.
+    pub(super) fn misses(&self, uses: &[Use]) -> Vec<Container> {
+        let mut recent = self.recent.bare();
+        let mut is_miss = |one: &&Use| {
+            recent.get(one.0).is_none() && {
+                recent.insert(**one, ());
+                true
+            }
+        };
+        uses.iter().filter(|one| is_miss(one)).map(|(container, _)| *container).collect()
+    }
+
+    /// The container, from memory or else as the next of those that were foreseen.
+    pub(super) fn get(&mut self, ahead: &Ahead<'_>, container: Container) -> Result<Arc<Opened>> {
+        if let Some(opened) = self.recent.get(container) {
+            return Ok(opened);
         }
-        let begin = Instant::now();
-        let opened = Arc::new(shelf.open(container)?);
-        self.reads.seconds += begin.elapsed().as_secs_f64();
-        self.reads.containers += 1;
-        self.reads.bytes += opened.object_bytes;
+        let opened = Arc::new(ahead.next(container)?);
+        self.reads.count(&opened);
         self.involved.insert(container);
-        self.bytes += opened.plain_bytes();
-        while self.bytes > self.bytes_max {
-            let oldest = self.held.iter().min_by_key(|(_, (turn, _))| *turn).map(|(container, _)| *container);
-            let Some((_, dropped)) = oldest.and_then(|container| self.held.remove(&container)) else { break };
-            self.bytes -= dropped.plain_bytes();
-        }
-        self.held.insert(container, (self.turn, Arc::clone(&opened)));
+        self.recent.insert((container, opened.plain_bytes()), Arc::clone(&opened));
         Ok(opened)
     }
 
@@ -70,31 +117,59 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deterministic::Sequence;
     use crate::settings::Settings;
+    use crate::store::ahead::opening;
     use crate::store::scale::Scale;
-    use crate::store::shelf::{Stored, Writer};
+    use crate::store::shelf::{Shelf, Stored, Writer};
+
+    /// Containers of so many bytes each.
+    fn shelf(folder: &std::path::Path, sizes: &[usize]) -> (Shelf, Vec<Use>) {
+        let shelf = Shelf::create(folder, &Scale::of(1 << 20, &Settings::default())).unwrap();
+        let mut containers = Vec::new();
+        for (number, size) in (0..).zip(sizes) {
+            let (mut writer, bytes) = (Writer::default(), vec![7; *size]);
+            let fingerprint = shelf.repository().keys().fingerprint(&bytes);
+            writer.push(&shelf, Stored { number, fingerprint, bytes: &bytes }).unwrap();
+            let written = writer.finish(&shelf).unwrap();
+            containers.extend(written.into_iter().map(|written| (written.container, written.plain_bytes)));
+        }
+        shelf.barrier().unwrap();
+        (shelf, containers)
+    }
+
+    fn use_in_turn(cache: &mut Cache, shelf: &Shelf, uses: &[Use]) -> (u64, u64) {
+        let misses = cache.misses(uses);
+        opening(shelf, &misses, 2, |ahead| uses.iter().try_for_each(|one| cache.get(ahead, one.0).map(drop))).unwrap();
+        (cache.reads().containers, cache.reads().involved)
+    }
 
     #[test]
     fn what_was_used_last_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let mut shelf = Shelf::create(folder.path(), &Scale::of(1 << 20, &Settings::default())).unwrap();
-        let mut containers = Vec::new();
-        for number in 0..4 {
-            let (mut writer, bytes) = (Writer::default(), [7; 1000]);
-            let fingerprint = shelf.repository().keys().fingerprint(&bytes);
-            writer.push(&shelf, Stored { number, fingerprint, bytes: &bytes }).unwrap();
-            containers.extend(writer.finish(&mut shelf).unwrap().into_iter().map(|written| written.container));
-        }
-        shelf.barrier().unwrap();
+        let (shelf, all) = shelf(folder.path(), &[1000; 4]);
         let mut cache = Cache::new(2500);
-        let mut use_in_turn = |which: &[usize]| {
-            for at in which {
-                cache.get(&shelf, containers[*at]).unwrap();
-            }
-            (cache.reads().containers, cache.reads().involved)
+        let mut in_turn = |which: &[usize]| {
+            let uses: Vec<Use> = which.iter().map(|at| all[*at]).collect();
+            use_in_turn(&mut cache, &shelf, &uses)
         };
-        assert_eq!(use_in_turn(&[0, 1, 0, 1]), (2, 2));
-        assert_eq!(use_in_turn(&[0, 2, 0]), (3, 3), "1 was dropped, 0 was not");
-        assert_eq!(use_in_turn(&[1, 3]), (5, 4));
+        assert_eq!(in_turn(&[0, 1, 0, 1]), (2, 2));
+        assert_eq!(in_turn(&[0, 2, 0]), (3, 3), "1 was dropped, 0 was not");
+        assert_eq!(in_turn(&[1, 3]), (5, 4));
+    }
+
+    #[test]
+    fn all_that_is_read_was_foreseen_and_all_that_was_foreseen_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (shelf, all) = shelf(folder.path(), &[1000, 300, 2000, 50, 800, 1200]);
+        let mut sequence = Sequence::new(3);
+        for bytes_max in [0, 500, 1500, 3000, 10_000] {
+            let mut cache = Cache::new(bytes_max);
+            for _ in 0..3 {
+                let uses: Vec<Use> = (0..40).map(|_| all[sequence.index(all.len())]).collect();
+                let (before, foreseen) = (cache.reads().containers, cache.misses(&uses).len() as u64);
+                assert_eq!(use_in_turn(&mut cache, &shelf, &uses).0, before + foreseen, "{bytes_max}");
+            }
+        }
     }
 }

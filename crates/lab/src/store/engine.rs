@@ -1,13 +1,15 @@
-//! Siltstone itself, called in this process: each version is a stream of one file, in one series.
+//! Siltstone itself, called in this process: each version is a stream of one file, in one series. It takes as many threads as there are CPUs: see
+//! [`super::parallel::on_cpus`].
 
 use super::cache::Reads;
 use super::scale::Scale;
 use super::shelf::new_repository;
 use super::stored::{BackedUp, Held, Restored, Upkeep};
+use super::uncached::Uncached;
 use anyhow::{Context, Result, ensure};
 use siltstone_engine::Silent;
 use siltstone_engine::backup::{BackupOptions, DELTA_THRESHOLD_DEFAULT, SEGMENT_BYTES_DEFAULT, Source, backup};
-use siltstone_engine::delta::Deltas;
+use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas, FORWARD_DEPTH_DEFAULT};
 use siltstone_engine::forget::{ForgetOptions, REWRITE_THRESHOLD_DEFAULT, forget};
 use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
 use siltstone_engine::migrate::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, PIECE_BYTES_DEFAULT, maintain};
@@ -16,7 +18,7 @@ use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_store::SnapshotId;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Disk, ObjectKind, ObjectName, Recorder, Storage};
+use siltstone_store::storage::{ObjectKind, ObjectName, Recorder, Storage};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
@@ -29,7 +31,7 @@ const NAME: &str = "version";
 
 /// A repository of Siltstone's and the snapshots in it.
 pub(super) struct Engine {
-    storage: Arc<Recorder<Disk>>,
+    storage: Arc<Recorder<Uncached>>,
     repository: Repository,
     deltas: Deltas,
     /// The share of a container that may be superseded before it is split.
@@ -42,7 +44,7 @@ pub(super) struct Engine {
 impl Engine {
     /// An empty one below this folder. `paper` splits containers as MeGA does, at once; others at Siltstone's default.
     pub(super) fn create(folder: &Path, deltas: Deltas, scale: Scale) -> Result<Self> {
-        let storage = Arc::new(Recorder::new(Disk::create(folder.join("repository"))?));
+        let storage = Arc::new(Recorder::new(Uncached::create(&folder.join("repository"))?));
         let repository = new_repository(Arc::clone(&storage) as Arc<dyn Storage>, &scale)?;
         let migrate_threshold = if deltas == Deltas::Paper { 0.0 } else { MIGRATE_THRESHOLD_DEFAULT };
         let cache = folder.join("cache");
@@ -171,7 +173,8 @@ impl Engine {
         fs::rename(target.join(NAME), into)?;
         fs::remove_dir_all(target)?;
         let (involved, containers) = (summary.containers_needed, summary.containers_read);
-        Ok(Restored { seconds, reads: Reads { involved, containers, bytes: summary.bytes_read, seconds: 0.0 } })
+        let reads = Reads { involved, containers, bytes: summary.bytes_read, seconds: 0.0 };
+        Ok(Restored { seconds, reads, prewritten_bytes: summary.bytes_prewritten })
     }
 
     /// Forgets a version.
@@ -200,10 +203,10 @@ impl Engine {
     }
 }
 
-/// Siltstone's policies by the names that `silt` has for them.
+/// Siltstone's policies by the names that `silt` has for them, each at the depth it has unless another is asked for.
 pub(super) const POLICIES: [(&str, Deltas); 4] = [
     ("off", Deltas::Off),
     ("paper", Deltas::Paper),
-    ("forward:4", Deltas::Forward { depth: 4 }),
-    ("reverse", Deltas::Reverse { depth: siltstone_engine::delta::DEPTH_DEFAULT }),
+    ("forward", Deltas::Forward { depth: FORWARD_DEPTH_DEFAULT }),
+    ("reverse", Deltas::Reverse { depth: DEPTH_DEFAULT }),
 ];

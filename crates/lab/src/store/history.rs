@@ -3,6 +3,7 @@
 
 use super::figures;
 use super::method::Method;
+use super::parallel::on_cpus;
 use super::scale::Scale;
 use super::stored::{BackedUp, Held, Restored, Upkeep};
 use super::versions::{Digest, Versions, leave_page_cache};
@@ -62,6 +63,7 @@ impl Experiment for History {
             "containers_involved",
             "containers_read",
             "restore_read_mb",
+            "prewritten_mb",
             "deduplication_ratio",
             "stored_mb",
             "metadata_mb",
@@ -111,6 +113,12 @@ impl Subject for Run {
     }
 
     fn run(&mut self) -> Result<Outcome> {
+        on_cpus(self.scale.threads, || self.measure())
+    }
+}
+
+impl Run {
+    fn measure(&self) -> Result<Outcome> {
         let folder = tempfile::tempdir()?;
         let (store, restored) = (folder.path().join("store"), folder.path().join("restored"));
         fs::create_dir(&store)?;
@@ -148,9 +156,7 @@ impl Subject for Run {
         samples.reverse();
         Ok(Outcome::Right(samples))
     }
-}
 
-impl Run {
     fn sample(&self, version: usize, stored: &Stored, restored: Restored) -> Sample {
         let Stored { bytes, logical_bytes, backed_up, settled, held, .. } = stored;
         let bytes = *bytes as u64;
@@ -165,6 +171,7 @@ impl Run {
             ("containers_involved", number(restored.reads.involved)),
             ("containers_read", number(restored.reads.containers)),
             ("restore_read_mb", mb(restored.reads.bytes)),
+            ("prewritten_mb", mb(restored.prewritten_bytes)),
             ("deduplication_ratio", mb(*logical_bytes) / mb(held.bytes)),
             ("stored_mb", mb(held.bytes)),
             ("metadata_mb", mb(held.metadata_bytes)),

@@ -2,12 +2,13 @@
 //! referred to, what resembles something is encoded against it, the rest is stored whole; where the rule allows the reference.
 //!
 //! ```text
-//! cut -> fingerprints* -> known? -> sketches* -> candidates -> rule -> read bases -> deltas* -> regions* -> containers
+//! cut -> fingerprints* -> known? -> sketches* -> candidates -> rule -> read bases* -> deltas* -> regions* -> containers
 //! ```
 //! What has a star is done by all threads. A base is always whole: deltas are one step deep. Where sharing ends with the version before, it is with
 //! all that version needs, bases included; or else every other version of a chunk would be stored whole. The paper does not say it, but counts bases
 //! among what a recipe names (Figure 2) and what a version needs (section 3.3).
 
+use super::ahead;
 use super::cache::Cache;
 use super::choose::{Allowed, Container, Rule};
 use super::index::{Likeness, Sketches};
@@ -85,7 +86,7 @@ impl Store {
             self.segment(&mut pass, &chunks)?;
             cut_bytes += segment_bytes;
         }
-        let written = pass.writer.finish(&mut self.shelf)?;
+        let written = pass.writer.finish(&self.shelf)?;
         self.note(written);
         let recipe = self.shelf.write_metadata(&recipe::encode(&pass.recipe))?;
         self.recipes.insert(version, recipe.container);
@@ -122,7 +123,7 @@ impl Store {
                 }
             }
         }
-        let written = pass.writer.lay_down(&mut self.shelf)?;
+        let written = pass.writer.lay_down(&self.shelf)?;
         written.iter().flat_map(|one| &one.members).for_each(|number| drop(pass.open.remove(number)));
         self.note(written);
         Ok(())
@@ -280,20 +281,36 @@ impl Store {
 
     /// The deltas that are smaller than their chunks; where they are not, the base is taken out of the fate.
     fn deltas(&mut self, pass: &mut Pass, chunks: &[&[u8]], fates: &mut [Fate]) -> Result<Vec<Option<Vec<u8>>>> {
-        let mut pairs = Vec::new();
+        let mut wanted = Vec::new();
+        let mut uses = Vec::new();
         for (at, fate) in fates.iter().enumerate() {
             let Fate::New(number, base) = *fate else { continue };
             self.chunks[number as usize].bytes = u32::try_from(chunks[at].len())?;
-            let base: Box<[u8]> = match base {
-                None => continue,
-                Some(Base::Kin(_, place)) => Box::from(chunks[place]),
-                Some(Base::Stored(base)) => match self.chunk(base)?.container {
-                    Some(container) => pass.cache.get(&self.shelf, container)?.stored(base)?.into(),
-                    None => pass.open.get(&base).with_context(|| format!("chunk {base} is not at hand"))?.clone(),
-                },
+            let Some(base) = base else { continue };
+            let container = match base {
+                Base::Stored(base) => self.chunk(base)?.container,
+                Base::Kin(..) => None,
             };
-            pairs.push((at, base));
+            if let Some(container) = container {
+                uses.push(self.use_of(container)?);
+            }
+            wanted.push((at, base, container));
         }
+        let misses = pass.cache.misses(&uses);
+        let pairs = ahead::opening(&self.shelf, &misses, self.scale.threads, |ahead| {
+            let mut pairs: Vec<(usize, Box<[u8]>)> = Vec::with_capacity(wanted.len());
+            for (at, base, container) in wanted {
+                let bytes = match (base, container) {
+                    (Base::Kin(_, place), _) => chunks[place].into(),
+                    (Base::Stored(base), Some(container)) => pass.cache.get(ahead, container)?.stored(base)?.into(),
+                    (Base::Stored(base), None) => {
+                        pass.open.get(&base).with_context(|| format!("chunk {base} is not at hand"))?.clone()
+                    }
+                };
+                pairs.push((at, bytes));
+            }
+            Ok(pairs)
+        })?;
         let isa = self.isa;
         let encoded = parallel::each(
             self.scale.threads,

@@ -7,18 +7,18 @@
 //! restore k         categories x <= k <= y, columns forwards, rows, containers and chunks backwards: deltas always come before their bases
 //! forget            of the oldest version: its column goes, unread
 //! ```
-//! A restore reads each container once: a delta is written where its chunk goes, and read back from there when its base comes.
+//! A restore reads each container once: see `placing`. Versions go oldest first, so that which containers are left can be told from the versions that
+//! are, and deleting writes nothing.
 
-use super::cache::{Cache, Reads};
+use super::ahead::{self, Ahead};
+use super::cache::Reads;
 use super::choose::Container;
-use super::recipe::{Item, Number};
+use super::placing::Placing;
+use super::recipe::Number;
 use super::shelf::{Writer, Written};
 use super::stored::{BackedUp, Restored, Store, Upkeep, necessary};
 use anyhow::{Context, Result};
-use siltstone_similar::delta::{ChunkDelta, CopyInsert};
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::time::Instant;
 
@@ -59,14 +59,23 @@ impl Lifecycles {
         let begin = Instant::now();
         let (recipe, read_bytes) = self.store.recipe(version)?;
         let needed = necessary(&recipe);
-        let mut upkeep = Upkeep { read_bytes, ..Upkeep::default() };
-        let mut old = Vec::new();
-        for row in self.rows(version.checked_sub(1).context("versions are counted from 1")?) {
-            self.settle_row(version, &row, &needed, &mut old, &mut upkeep)?;
-        }
+        let rows = self.rows(version.checked_sub(1).context("versions are counted from 1")?);
+        let rows: Vec<Vec<_>> =
+            rows.iter().map(|row| row.iter().map(|one| self.leaving(*one, &needed)).collect()).collect();
+        let split: Vec<_> = rows.iter().flatten().filter(|one| one.is_split()).map(|one| one.container).collect();
+        let mut moved = Moved { upkeep: Upkeep { read_bytes, ..Upkeep::default() }, ..Moved::default() };
+        ahead::opening(&self.store.shelf, &split, self.store.scale.threads, |ahead| {
+            rows.iter().try_for_each(|row| self.settle_row(version, row, &needed, ahead, &mut moved))
+        })?;
+        let Moved { old, categories, written, mut upkeep } = moved;
+        self.categories.extend(categories);
+        self.store.note(written);
+        self.categories.retain(|container, _| !old.contains(container));
+        let last_table = self.write_table(&mut upkeep)?;
+        // What is new is durable before what is old goes.
         self.store.shelf.barrier()?;
-        self.write_table(&mut upkeep)?;
-        self.remove(&old)?;
+        last_table.into_iter().try_for_each(|table| self.store.shelf.delete(table))?;
+        self.store.remove(old)?;
         self.store.shelf.barrier()?;
         upkeep.seconds = begin.elapsed().as_secs_f64();
         Ok(upkeep)
@@ -89,46 +98,47 @@ impl Lifecycles {
         self.store.containers.get(&container)?.members.first().copied()
     }
 
+    fn leaving(&self, container: Container, needed: &HashSet<Number>) -> Leaving {
+        let members = &self.store.containers[&container].members;
+        let going = members.iter().filter(|number| needed.contains(number)).count();
+        Leaving { container, going, staying: members.len() - going }
+    }
+
     fn settle_row(
-        &mut self,
+        &self,
         version: usize,
-        row: &[Container],
+        row: &[Leaving],
         needed: &HashSet<Number>,
-        old: &mut Vec<Container>,
-        upkeep: &mut Upkeep,
+        ahead: &Ahead<'_>,
+        moved: &mut Moved,
     ) -> Result<()> {
+        let shelf = &self.store.shelf;
+        let Some((first, last)) = row.first().map(|one| self.categories[&one.container]) else { return Ok(()) };
         // What stays, what goes on.
+        let categories = [(first, last), (first, version)];
         let mut writers = [Writer::default(), Writer::default()];
-        for container in row {
-            let (first, last) = self.categories[container];
-            let categories = [(first, last), (first, version)];
-            let members = &self.store.containers[container].members;
-            let going = members.iter().filter(|number| needed.contains(number)).count();
-            upkeep.containers += 1;
-            let whole = [(0, 0), (members.len(), 1)].into_iter().find(|(count, _)| *count == going);
-            if let Some((_, side)) = whole.filter(|(_, side)| self.may_pass(&writers[*side])) {
+        for one in row {
+            let (container, side) = (one.container, usize::from(one.going > 0));
+            moved.upkeep.containers += 1;
+            if !one.is_split() && self.may_pass(&writers[side]) {
                 // Chunks lie by number within a category: what waits comes first.
-                let written = writers[side].finish(&mut self.store.shelf)?;
-                self.note(written, categories[side], upkeep);
-                self.categories.insert(*container, categories[side]);
-                upkeep.untouched += 1;
+                moved.note(writers[side].finish(shelf)?, categories[side]);
+                moved.categories.push((container, categories[side]));
+                moved.upkeep.untouched += 1;
                 continue;
             }
-            let opened = self.store.shelf.open(*container)?;
-            upkeep.read_bytes += opened.object_bytes;
+            let opened = if one.is_split() { ahead.next(container)? } else { shelf.open(container)? };
+            moved.upkeep.read_bytes += opened.object_bytes;
             for chunk in opened.chunks() {
-                writers[usize::from(needed.contains(&chunk.number))].push(&self.store.shelf, chunk)?;
+                writers[usize::from(needed.contains(&chunk.number))].push(shelf, chunk)?;
             }
             for (writer, category) in writers.iter_mut().zip(categories) {
-                let written = writer.lay_down(&mut self.store.shelf)?;
-                self.note(written, category, upkeep);
+                moved.note(writer.lay_down(shelf)?, category);
             }
-            old.push(*container);
+            moved.old.insert(container);
         }
-        let Some((first, _)) = row.first().map(|container| self.categories[container]) else { return Ok(()) };
-        for (writer, last) in writers.iter_mut().zip([version - 1, version]) {
-            let written = writer.finish(&mut self.store.shelf)?;
-            self.note(written, (first, last), upkeep);
+        for (writer, category) in writers.iter_mut().zip(categories) {
+            moved.note(writer.finish(shelf)?, category);
         }
         Ok(())
     }
@@ -139,15 +149,8 @@ impl Lifecycles {
         held == 0 || held >= self.store.scale.container_bytes / 2
     }
 
-    fn note(&mut self, written: Vec<Written>, category: Category, upkeep: &mut Upkeep) {
-        for one in &written {
-            upkeep.written_bytes += one.object_bytes;
-            self.categories.insert(one.container, category);
-        }
-        self.store.note(written);
-    }
-
-    fn write_table(&mut self, upkeep: &mut Upkeep) -> Result<()> {
+    /// Writes down which container is of which category; gives the table that this one replaces.
+    fn write_table(&mut self, upkeep: &mut Upkeep) -> Result<Option<Container>> {
         let number = |number: usize| u32::try_from(number).map(u32::to_le_bytes);
         let mut table = Vec::with_capacity(self.categories.len() * 12);
         for (container, (first, last)) in &self.categories {
@@ -157,17 +160,7 @@ impl Lifecycles {
         }
         let written = self.store.shelf.write_metadata(&table)?;
         upkeep.written_bytes += written.object_bytes;
-        match self.table.replace(written.container) {
-            Some(before) => self.store.shelf.delete(before),
-            None => Ok(()),
-        }
-    }
-
-    fn remove(&mut self, containers: &[Container]) -> Result<()> {
-        for container in containers {
-            self.categories.remove(container);
-        }
-        self.store.remove(containers)
+        Ok(self.table.replace(written.container))
     }
 
     /// Forgets the oldest version: no container is read, none is rewritten.
@@ -181,8 +174,8 @@ impl Lifecycles {
             self.categories.iter().filter(|(_, category)| category.1 <= version).map(|(container, _)| *container);
         let gone: Vec<_> = gone.collect();
         let mut upkeep = Upkeep { containers: gone.len() as u64, ..Upkeep::default() };
-        self.remove(&gone)?;
-        self.write_table(&mut upkeep)?;
+        self.categories.retain(|_, (_, last)| *last > version);
+        self.store.remove(gone)?;
         self.store.shelf.barrier()?;
         upkeep.seconds = begin.elapsed().as_secs_f64();
         Ok(upkeep)
@@ -195,22 +188,21 @@ impl Lifecycles {
     pub(super) fn restore(&self, version: usize, into: &Path) -> Result<Restored> {
         let begin = Instant::now();
         let (recipe, _) = self.store.recipe(version)?;
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(into)?;
-        let mut placing = Placing { table: table(&recipe), file, codec: CopyInsert::new(self.store.isa) };
+        let scale = &self.store.scale;
+        // Other methods' restores have a cache of this size; this one needs none but for deltas.
+        let mut placing = Placing::create(into, &recipe, self.store.isa, scale.cache_bytes)?;
         let mut reads = Reads::default();
-        for container in self.traversal(version) {
-            let mut once = Cache::new(0);
-            let opened = once.get(&self.store.shelf, container)?;
-            let read = once.reads();
-            reads.involved += 1;
-            reads.containers += read.containers;
-            reads.bytes += read.bytes;
-            reads.seconds += read.seconds;
-            for chunk in opened.chunks().rev() {
-                placing.place(chunk.number, chunk.bytes)?;
-            }
-        }
-        Ok(Restored { seconds: begin.elapsed().as_secs_f64(), reads })
+        let order = self.traversal(version);
+        ahead::opening(&self.store.shelf, &order, scale.threads, |ahead| {
+            order.iter().try_for_each(|container| {
+                let opened = ahead.next(*container)?;
+                reads.involved += 1;
+                reads.count(&opened);
+                placing.place(&opened)
+            })
+        })?;
+        let prewritten_bytes = placing.prewritten_bytes();
+        Ok(Restored { seconds: begin.elapsed().as_secs_f64(), reads, prewritten_bytes })
     }
 
     /// The containers of a version, deltas before their bases (MeGA, ATC 2022, section 4.4).
@@ -224,64 +216,35 @@ impl Lifecycles {
     }
 }
 
-/// Where a chunk goes, and what waits for it: an entry of the *offset hash table*.
-#[derive(Debug, Default)]
-struct Entry {
-    bytes: usize,
-    base: Option<Number>,
-    offsets: Vec<u64>,
-    /// Deltas of which it is the base.
-    deltas: Vec<Number>,
-    /// Bytes of its delta that were written at its first place.
-    prewritten: Option<usize>,
+/// A container, and how many of its chunks go on to the newest version.
+struct Leaving {
+    container: Container,
+    going: usize,
+    staying: usize,
 }
 
-fn table(recipe: &[Item]) -> HashMap<Number, Entry> {
-    let mut table: HashMap<Number, Entry> = HashMap::new();
-    let mut offset = 0;
-    for item in recipe {
-        let entry = table.entry(item.number).or_default();
-        entry.bytes = item.bytes as usize;
-        entry.base = item.base;
-        entry.offsets.push(offset);
-        offset += u64::from(item.bytes);
-        if let (Some(base), 1) = (item.base, entry.offsets.len()) {
-            table.entry(base).or_default().deltas.push(item.number);
-        }
+impl Leaving {
+    /// Whether only some go on.
+    fn is_split(&self) -> bool {
+        self.going > 0 && self.staying > 0
     }
-    table
 }
 
-/// A file that chunks and deltas are placed in.
-struct Placing {
-    table: HashMap<Number, Entry>,
-    file: File,
-    codec: CopyInsert,
+/// What settling a version changes.
+#[derive(Default)]
+struct Moved {
+    /// Containers that are no longer needed.
+    old: BTreeSet<Container>,
+    /// Which containers are of which category now.
+    categories: Vec<(Container, Category)>,
+    written: Vec<Written>,
+    upkeep: Upkeep,
 }
 
-impl Placing {
-    fn place(&mut self, number: Number, stored: &[u8]) -> Result<()> {
-        let entry = self.table.get_mut(&number).with_context(|| format!("chunk {number} is read in vain"))?;
-        if entry.base.is_some() {
-            entry.prewritten = Some(stored.len());
-            return Ok(self.file.write_all_at(stored, entry.offsets[0])?);
-        }
-        for offset in &entry.offsets {
-            self.file.write_all_at(stored, *offset)?;
-        }
-        let (mut delta, mut decoded) = (Vec::new(), Vec::new());
-        for number in std::mem::take(&mut entry.deltas) {
-            let entry = &self.table[&number];
-            let bytes = entry.prewritten.with_context(|| format!("delta {number} comes after its base"))?;
-            delta.resize(bytes, 0);
-            self.file.read_exact_at(&mut delta, entry.offsets[0])?;
-            decoded.clear();
-            let what = || format!("chunk {number} does not decode");
-            self.codec.decode(stored, &delta, entry.bytes, &mut decoded).with_context(what)?;
-            for offset in &entry.offsets {
-                self.file.write_all_at(&decoded, *offset)?;
-            }
-        }
-        Ok(())
+impl Moved {
+    fn note(&mut self, written: Vec<Written>, category: Category) {
+        self.upkeep.written_bytes += written.iter().map(|one| one.object_bytes).sum::<u64>();
+        self.categories.extend(written.iter().map(|one| (one.container, category)));
+        self.written.extend(written);
     }
 }

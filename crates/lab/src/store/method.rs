@@ -4,6 +4,7 @@ use super::choose::Rule;
 use super::engine::{Engine, POLICIES};
 use super::index::Reach;
 use super::lifecycle::Lifecycles;
+use super::parallel::can_limit;
 use super::scale::Scale;
 use super::stored::{BackedUp, Held, Restored, Store, Upkeep, Way};
 use crate::experiment::Row;
@@ -69,12 +70,13 @@ impl Method {
         }
     }
 
-    /// Whether the settings ask for it; they name methods in lower case, `silt-reverse` for a policy alone.
+    /// Whether the settings ask for it, and it can obey them: Siltstone's engine takes all CPUs it sees, where they cannot be hidden. They name methods in lower case, `silt-reverse` for a policy alone.
     pub(super) fn is_asked_for(self, settings: &Settings) -> bool {
         let name = self.name();
         let alone = if let Self::Silt(policy, _) = self { format!("{name}-{policy}") } else { name.to_owned() };
         let is_it = |asked: &String| asked.eq_ignore_ascii_case(name) || asked.eq_ignore_ascii_case(&alone);
-        settings.methods.is_empty() || settings.methods.iter().any(is_it)
+        let obeys = !matches!(self, Self::Silt(..)) || can_limit(settings.threads);
+        obeys && (settings.methods.is_empty() || settings.methods.iter().any(is_it))
     }
 
     /// What tells it from the others.

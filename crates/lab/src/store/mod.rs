@@ -6,10 +6,16 @@
 //! intake                  how a version is backed up, the same for all but silt; choose: what is refused
 //! arrival, lifecycle      the two layouts: restore, upkeep, deletion      engine: Siltstone, by its own engine
 //! stored index recipe     what a store knows; shelf cache: containers on disk and in memory; scale: how large they are
+//! ahead placing uncached  containers opened before they are needed; chunks written where they go; reads that come from the disk
 //! ```
+//! All methods have the same CPUs, read containers ahead with the same code and never find one in the page cache that they read before: only what
+//! a method itself keeps in memory is there, an eighth of a version for the papers' methods. (Siltstone's engine has its own bound, of memory.)
+//! Files must lie on a disk for that: set `TMPDIR` where the folder for temporary files is kept in memory.
+//!
 //! What differs from the paper: the chunker (`lagged`, with its limits), the fingerprints, the codec of deltas (`CopyInsert`) and the encryption are
 //! Siltstone's, as is the container's format. Chunk-level indexes lie in memory, as they do there.
 
+mod ahead;
 mod arrival;
 mod cache;
 mod choose;
@@ -22,12 +28,14 @@ mod lifecycle;
 mod maintenance;
 mod method;
 mod parallel;
+mod placing;
 mod recipe;
 mod scale;
 mod shelf;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod uncached;
 mod versions;
 
 use crate::experiment::Experiment;

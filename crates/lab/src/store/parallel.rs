@@ -1,4 +1,4 @@
-//! The same work on many items by several threads, results in the order of the items.
+//! The same work on many items by several threads, results in the order of the items; and as many CPUs for all methods.
 
 use anyhow::{Result, anyhow};
 
@@ -30,9 +30,51 @@ pub(super) fn each<T: Sync, S, R: Send>(
     })
 }
 
+/// Whether [`on_cpus`] can keep work to so many.
+pub(super) fn can_limit(cpus: usize) -> bool {
+    cfg!(target_os = "linux") || std::thread::available_parallelism().is_ok_and(|all| all.get() <= cpus)
+}
+
+/// Does `work` on so many of the CPUs that this process may use, with all threads it starts: Siltstone's engine takes as many threads as there
+/// are CPUs, and has no other setting. What starts more threads than that (pipelines, writers to the disk) has no more CPUs for it.
+///
+/// # Errors
+/// If the system does not say or does not let choose which CPUs are used, or `work` panics.
+pub(super) fn on_cpus<R: Send>(cpus: usize, work: impl FnOnce() -> Result<R> + Send) -> Result<R> {
+    let limited = || {
+        #[cfg(target_os = "linux")]
+        keep_to(cpus)?;
+        work()
+    };
+    let done = std::thread::scope(|scope| scope.spawn(limited).join());
+    done.map_err(|_| anyhow!("a thread of the store panicked, on {cpus} CPUs"))?
+}
+
+/// Keeps this thread, and those it will start, to so many CPUs.
+#[cfg(target_os = "linux")]
+fn keep_to(cpus: usize) -> Result<()> {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let allowed = sched_getaffinity(None)?;
+    let mut kept = CpuSet::new();
+    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(cpus.max(1)).for_each(|cpu| kept.set(cpu));
+    Ok(sched_setaffinity(None, &kept)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_works_on_one_cpu_sees_no_other_and_who_waits_keeps_all() {
+        let cpus = || std::thread::available_parallelism().unwrap().get();
+        let before = cpus();
+        let inner = || std::thread::scope(|scope| scope.spawn(cpus).join().unwrap());
+        assert_eq!(on_cpus(1, || Ok((cpus(), inner()))).unwrap(), (1, 1));
+        assert_eq!(on_cpus(1000, || Ok(cpus())).unwrap(), before);
+        assert_eq!(cpus(), before);
+        assert!(on_cpus(1, || -> Result<()> { Err(anyhow!("no")) }).is_err());
+    }
 
     #[test]
     fn results_come_in_the_order_of_the_items_whatever_the_threads() {

@@ -38,9 +38,9 @@ pub(super) struct Scale {
     pub(super) cache_bytes: usize,
     /// Level of zstd.
     pub(super) level: i32,
-    /// Threads that hash, sketch, encode and compress.
+    /// Threads that hash, sketch, encode, compress and read; and CPUs, for all that a method does.
     pub(super) threads: usize,
-    /// What Siltstone's engine may hold, bytes.
+    /// What Siltstone's engine may hold, bytes: a quarter of all there is, within bounds.
     pub(super) engine_memory_bytes: u64,
 }
 
@@ -60,7 +60,7 @@ impl Scale {
             cache_bytes: bytes(cache_bytes),
             level: ZSTD_LEVEL_DEFAULT,
             threads: settings.threads.max(1),
-            engine_memory_bytes: (settings.memory_mib << 20).clamp(256 << 20, 1 << 30),
+            engine_memory_bytes: (settings.memory_mib << 18).clamp(256 << 20, 1 << 30),
         }
     }
 }

@@ -4,19 +4,21 @@
 use super::choose::Container;
 use super::recipe::Number;
 use super::scale::Scale;
+use super::uncached::Uncached;
 use anyhow::{Context, Result};
 use siltstone_engine::backup::chunker_sized;
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::region::{ChunkEntry, RegionDecoder, RegionEncoder};
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Disk, ObjectName, Storage};
+use siltstone_store::storage::{ObjectName, Storage};
 use siltstone_store::{ChunkNumber, ContainerId, Fingerprint, SeriesId, Time};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 /// What a metadata region holds at most, bytes.
 const METADATA_PIECE_BYTES: usize = 8 << 20;
@@ -46,6 +48,8 @@ pub(super) struct Written {
     pub(super) container: Container,
     /// Its chunks in the order in which they lie.
     pub(super) members: Vec<Number>,
+    /// Its size in memory, decompressed.
+    pub(super) plain_bytes: usize,
     /// Its size on disk.
     pub(super) object_bytes: u64,
 }
@@ -59,6 +63,8 @@ pub(super) struct Opened {
     by_number: HashMap<Number, usize>,
     /// What was read of the disk.
     pub(super) object_bytes: u64,
+    /// How long reading and decompressing it took.
+    pub(super) seconds: f64,
 }
 
 impl Opened {
@@ -95,7 +101,7 @@ pub(super) struct Shelf {
     region_bytes: usize,
     level: i32,
     threads: usize,
-    next: Container,
+    next: AtomicU32,
     /// Containers from this one on may not be readable yet.
     unsure_from: AtomicU32,
 }
@@ -103,7 +109,7 @@ pub(super) struct Shelf {
 impl Shelf {
     /// An empty one in this folder.
     pub(super) fn create(folder: &Path, scale: &Scale) -> Result<Self> {
-        let repository = new_repository(Arc::new(Disk::create(folder)?), scale)?;
+        let repository = new_repository(Arc::new(Uncached::create(folder)?), scale)?;
         let series = repository.keys().series_id("lab");
         let Scale { container_bytes, region_bytes, level, threads, .. } = *scale;
         Ok(Self {
@@ -113,7 +119,7 @@ impl Shelf {
             region_bytes,
             level,
             threads,
-            next: 0,
+            next: AtomicU32::new(0),
             unsure_from: AtomicU32::new(0),
         })
     }
@@ -125,16 +131,15 @@ impl Shelf {
 
     /// The number that the next container gets.
     pub(super) fn next_container(&self) -> Container {
-        self.next
+        self.next.load(Ordering::Relaxed)
     }
 
     fn name(&self, container: Container) -> ObjectName {
         ObjectName::Container(self.series, ContainerId { lease: 1, serial: container })
     }
 
-    fn builder(&mut self, kind: ContainerKind) -> Result<(Container, ContainerBuilder)> {
-        let container = self.next;
-        self.next += 1;
+    fn builder(&self, kind: ContainerKind) -> Result<(Container, ContainerBuilder)> {
+        let container = self.next.fetch_add(1, Ordering::Relaxed);
         let id = ContainerId { lease: 1, serial: container };
         Ok((container, ContainerBuilder::new(self.repository.keys(), self.series, id, kind)?))
     }
@@ -147,8 +152,9 @@ impl Shelf {
 
     /// Waits until all that was written is durable.
     pub(super) fn barrier(&self) -> Result<()> {
+        let next = self.next_container();
         self.repository.storage().barrier()?;
-        self.unsure_from.store(self.next, Ordering::Relaxed);
+        self.unsure_from.fetch_max(next, Ordering::Relaxed);
         Ok(())
     }
 
@@ -157,6 +163,7 @@ impl Shelf {
         if container >= self.unsure_from.load(Ordering::Relaxed) {
             self.barrier()?;
         }
+        let begin = Instant::now();
         let object = self.repository.storage().read(&self.name(container))?;
         let id = ContainerId { lease: 1, serial: container };
         let reader = ContainerReader::from_object(self.repository.keys(), self.series, id, &object)?;
@@ -174,11 +181,12 @@ impl Shelf {
                 start = end;
             }
         }
-        Ok(Opened { plain, chunks, by_number, object_bytes: object.len() as u64 })
+        let (object_bytes, seconds) = (object.len() as u64, begin.elapsed().as_secs_f64());
+        Ok(Opened { plain, chunks, by_number, object_bytes, seconds })
     }
 
     /// Writes metadata as a container of its own.
-    pub(super) fn write_metadata(&mut self, bytes: &[u8]) -> Result<Written> {
+    pub(super) fn write_metadata(&self, bytes: &[u8]) -> Result<Written> {
         let (container, mut builder) = self.builder(ContainerKind::Metadata)?;
         let mut encoder = RegionEncoder::new(self.level)?;
         for (piece, serial) in bytes.chunks(METADATA_PIECE_BYTES).zip(0..) {
@@ -188,7 +196,7 @@ impl Shelf {
             builder.push(&encoder.encode(vec![entry], piece)?)?;
         }
         let object_bytes = self.put(container, builder)?;
-        Ok(Written { container, members: Vec::new(), object_bytes })
+        Ok(Written { container, members: Vec::new(), plain_bytes: bytes.len(), object_bytes })
     }
 
     /// The metadata in a container, and what was read of the disk for it.
@@ -242,7 +250,7 @@ impl Writer {
     }
 
     /// Compresses and lays down the regions that are full; gives the containers that became full.
-    pub(super) fn lay_down(&mut self, shelf: &mut Shelf) -> Result<Vec<Written>> {
+    pub(super) fn lay_down(&mut self, shelf: &Shelf) -> Result<Vec<Written>> {
         let regions = std::mem::take(&mut self.full);
         let level = shelf.level;
         let encoded = super::parallel::each(
@@ -269,7 +277,7 @@ impl Writer {
     }
 
     /// Lays down everything; the writer can be used again.
-    pub(super) fn finish(&mut self, shelf: &mut Shelf) -> Result<Vec<Written>> {
+    pub(super) fn finish(&mut self, shelf: &Shelf) -> Result<Vec<Written>> {
         if !self.filling.chunks.is_empty() {
             self.full.push(std::mem::take(&mut self.filling));
         }
@@ -281,8 +289,8 @@ impl Writer {
     fn seal(&mut self, shelf: &Shelf) -> Result<Option<Written>> {
         let Some((container, builder)) = self.open.take() else { return Ok(None) };
         let object_bytes = shelf.put(container, builder)?;
-        self.open_bytes = 0;
-        Ok(Some(Written { container, members: std::mem::take(&mut self.members), object_bytes }))
+        let (members, plain_bytes) = (std::mem::take(&mut self.members), std::mem::take(&mut self.open_bytes));
+        Ok(Some(Written { container, members, plain_bytes, object_bytes }))
     }
 }
 
@@ -296,17 +304,17 @@ mod tests {
     fn chunks_and_metadata_come_back_from_containers_of_the_wanted_size() {
         let folder = tempfile::tempdir().unwrap();
         let scale = Scale::of(1 << 20, &Settings::default());
-        let mut shelf = Shelf::create(folder.path(), &scale).unwrap();
+        let shelf = Shelf::create(folder.path(), &scale).unwrap();
         let mut sequence = Sequence::new(1);
         let chunks: Vec<_> = (0..150).map(|_| sequence.bytes(9000)).collect();
         let (mut writer, mut written) = (Writer::default(), Vec::new());
         for (number, bytes) in (0..).zip(&chunks) {
             let fingerprint = shelf.repository().keys().fingerprint(bytes);
             writer.push(&shelf, Stored { number, fingerprint, bytes }).unwrap();
-            written.extend(writer.lay_down(&mut shelf).unwrap());
+            written.extend(writer.lay_down(&shelf).unwrap());
         }
         assert!(writer.held_bytes() > 0);
-        written.extend(writer.finish(&mut shelf).unwrap());
+        written.extend(writer.finish(&shelf).unwrap());
         assert_eq!(writer.held_bytes(), 0);
         shelf.barrier().unwrap();
         assert!(written.len() > 3 && written.iter().all(|one| one.object_bytes < scale.container_bytes * 11 / 10));

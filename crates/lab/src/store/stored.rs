@@ -1,7 +1,7 @@
 //! What a store knows of its chunks and containers, and the recipes of its versions. All of it but the recipes can be had again from the indexes
 //! of the containers, and so lies in memory only; recipes lie on disk, and are read from there.
 
-use super::cache::Reads;
+use super::cache::{Reads, Use};
 use super::choose::{Container, Rule};
 use super::index::{Index, Likeness, Reach};
 use super::recipe::{self, Item, Number};
@@ -114,6 +114,15 @@ impl Store {
         self.chunk(number)?.container.with_context(|| format!("chunk {number} is in no container"))
     }
 
+    /// A use of a container, as a cache counts it.
+    ///
+    /// # Errors
+    /// If there is no such container.
+    pub(super) fn use_of(&self, container: Container) -> Result<Use> {
+        let record = self.containers.get(&container).with_context(|| format!("there is no container {container}"))?;
+        Ok((container, record.plain_bytes))
+    }
+
     /// Containers were written: their chunks lie there now.
     pub(super) fn note(&mut self, written: Vec<Written>) {
         for one in written {
@@ -187,4 +196,6 @@ pub(super) struct Restored {
     pub(super) seconds: f64,
     /// What was read.
     pub(super) reads: Reads,
+    /// Bytes of deltas that had no room in memory and waited for their bases in the file.
+    pub(super) prewritten_bytes: u64,
 }

@@ -144,6 +144,52 @@ fn by_lifecycles_a_restore_reads_what_it_needs_and_reads_it_once() {
 }
 
 #[test]
+fn threads_read_ahead_what_one_alone_reads_and_bring_back_the_same() {
+    let versions = versions(5);
+    for method in [Method::Greedy, Method::Fgd(LEVEL_MEDIAN), Method::Mfd, Method::Mega(0)] {
+        let [one, several] = [1, 4].map(|threads| {
+            let folder = tempfile::tempdir().unwrap();
+            let mut kept = method.create(&folder.path().join("store"), Scale { threads, ..scale() }).unwrap();
+            let mut reads = Vec::new();
+            for (at, bytes) in versions.iter().enumerate() {
+                let bases = kept.back_up(at + 1, bytes).unwrap().bases;
+                let settled = kept.settle(at + 1).unwrap();
+                reads.push((bases.involved, bases.containers, settled.containers - settled.untouched, 0));
+            }
+            for (at, bytes) in versions.iter().enumerate() {
+                let restored = folder.path().join("restored");
+                let read = kept.restore(at + 1, &restored).unwrap().reads;
+                assert!(fs::read(&restored).unwrap() == **bytes, "{method:?}, {threads} threads: version {}", at + 1);
+                fs::remove_file(&restored).unwrap();
+                reads.push((read.involved, read.containers, 0, read.bytes));
+            }
+            reads
+        });
+        assert_eq!(one, several, "{method:?}");
+    }
+}
+
+#[test]
+fn deltas_that_memory_has_no_room_for_are_prewritten() {
+    let versions = versions(4);
+    let folder = tempfile::tempdir().unwrap();
+    let Kept::Lifecycle(mut kept) = filled(Method::Mega(0), &versions, &folder.path().join("store")) else {
+        unreachable!()
+    };
+    for cache_bytes in [0, 2000, usize::MAX] {
+        kept.store.scale.cache_bytes = cache_bytes;
+        let mut prewritten = 0;
+        for (at, bytes) in versions.iter().enumerate() {
+            let restored = folder.path().join("restored");
+            prewritten += kept.restore(at + 1, &restored).unwrap().prewritten_bytes;
+            assert!(fs::read(&restored).unwrap() == **bytes, "{cache_bytes}: version {}", at + 1);
+            fs::remove_file(&restored).unwrap();
+        }
+        assert_eq!(prewritten > 0, cache_bytes < usize::MAX, "{cache_bytes}");
+    }
+}
+
+#[test]
 fn greedy_reads_containers_again_where_the_cache_is_small() {
     let versions = versions(6);
     let folder = tempfile::tempdir().unwrap();
@@ -203,6 +249,8 @@ fn experiments_run_on_versions_that_are_folders_or_files() {
     let loaded = Versions::of(&corpus, &settings).unwrap();
     assert!((loaded.count(), loaded.load(1).unwrap().len() > versions[0].len()) == (3, true));
     assert_eq!(Digest::of(&loaded.load(3).unwrap()), Digest::of(&versions[2]));
+    let short_of_memory = Settings { memory_mib: 64, ..settings.clone() };
+    assert!(Versions::of(&corpus, &short_of_memory).unwrap_err().to_string().contains("--memory"));
     let input = Input::new(corpus, 1 << 30);
     for experiment in super::experiments() {
         let mut subjects = experiment.subjects(&input, &settings).unwrap();

@@ -14,6 +14,11 @@ const QUICK_BYTES_MAX: u64 = 60_000_000;
 /// And no more of them.
 const QUICK_VERSIONS_MAX: usize = 8;
 
+/// Of the largest version while it is brought into memory.
+const COPIES_IN_MEMORY: u64 = 2;
+/// What else a method takes: its caches and tables, and what Siltstone's engine takes at least, MiB.
+const MEMORY_MIB_BESIDE: u64 = 384;
+
 /// Versions of a history, oldest first: two or more.
 #[derive(Clone, Debug)]
 pub(super) struct Versions {
@@ -25,10 +30,10 @@ impl Versions {
     /// Those of a corpus.
     ///
     /// # Errors
-    /// If there are fewer than two, or they cannot be looked at.
+    /// If there are fewer than two, one is too large for the memory there may be, or they cannot be looked at.
     pub(super) fn of(corpus: &Corpus, settings: &Settings) -> Result<Self> {
         let mut paths = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut largest) = (0, 0);
         for path in &corpus.versions {
             let more = if path.is_dir() { tree::bytes(path)? } else { fs::metadata(path)?.len() };
             let is_enough = bytes + more > QUICK_BYTES_MAX || paths.len() == QUICK_VERSIONS_MAX;
@@ -37,8 +42,16 @@ impl Versions {
             }
             paths.push(path.clone());
             bytes += more;
+            largest = largest.max(more);
         }
         ensure!(paths.len() >= 2, "{} has {} versions; a history has two or more", corpus.name, paths.len());
+        let needed_mib = (largest * COPIES_IN_MEMORY >> 20) + MEMORY_MIB_BESIDE;
+        ensure!(
+            needed_mib <= settings.memory_mib,
+            "versions of {} MB take {needed_mib} MiB of memory, more than the {} MiB of --memory",
+            largest / 1_000_000,
+            settings.memory_mib
+        );
         Ok(Self { paths, bytes })
     }
 
