@@ -45,7 +45,7 @@ impl Versions {
             largest = largest.max(more);
         }
         ensure!(paths.len() >= 2, "{} has {} versions; a history has two or more", corpus.name, paths.len());
-        let needed_mib = (largest * COPIES_IN_MEMORY >> 20) + MEMORY_MIB_BESIDE;
+        let needed_mib = ((largest * COPIES_IN_MEMORY) >> 20) + MEMORY_MIB_BESIDE;
         ensure!(
             needed_mib <= settings.memory_mib,
             "versions of {} MB take {needed_mib} MiB of memory, more than the {} MiB of --memory",
