@@ -58,7 +58,7 @@ pub struct OdessPlus {
 }
 
 impl OdessPlus {
-    /// The sketcher, known by `name`, in its form for `isa`: with two and eight windows they are all the same.
+    /// The sketcher, known by `name`, in its form for `isa`.
     pub fn new(name: &'static str, windows: Windows, rate: Rate, shape: Shape, isa: Isa) -> Self {
         Self { name, windows, rate, transforms: Transforms::new(shape), isa }
     }
@@ -78,6 +78,15 @@ impl OdessPlus {
         }
         is_sampled.then(|| self.transforms.sketch(&features))
     }
+
+    /// The same by vectors, where there are some and the chunk is long enough.
+    fn best<const WINDOWS: usize>(&self, chunk: &[u8]) -> Option<Sketch> {
+        if places(chunk) < LEAST_PLACES {
+            return self.scalar::<WINDOWS>(chunk);
+        }
+        let vectors = Vectors::<WINDOWS> { sketcher: self, chunk };
+        self.isa.run(vectors).unwrap_or_else(|| self.scalar::<WINDOWS>(chunk))
+    }
 }
 
 impl Sketcher for OdessPlus {
@@ -91,10 +100,9 @@ impl Sketcher for OdessPlus {
 
     fn sketch(&self, chunk: &[u8]) -> Option<Sketch> {
         match self.windows {
-            Windows::Two => self.scalar::<2>(chunk),
-            Windows::Eight => self.scalar::<8>(chunk),
-            Windows::Four if places(chunk) < LEAST_PLACES => self.scalar::<4>(chunk),
-            Windows::Four => self.isa.run(Vectors { sketcher: self, chunk }).unwrap_or_else(|| self.scalar::<4>(chunk)),
+            Windows::Two => self.best::<2>(chunk),
+            Windows::Four => self.best::<4>(chunk),
+            Windows::Eight => self.best::<8>(chunk),
         }
     }
 }
@@ -118,22 +126,21 @@ const LEAST_PLACES: usize = 2 * BLOCK;
 /// Memory is asked for this far ahead.
 const AHEAD_BYTES: usize = 2 << 10;
 
-struct Vectors<'d> {
+struct Vectors<'d, const WINDOWS: usize> {
     sketcher: &'d OdessPlus,
     chunk: &'d [u8],
 }
 
-impl Kernel for Vectors<'_> {
+impl<const WINDOWS: usize> Kernel for Vectors<'_, WINDOWS> {
     type Output = Option<Sketch>;
 
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // The boundary of hashes of 32 bits.
     fn run<S: Simd>(self, s: S) -> Option<Sketch> {
         let Self { sketcher, chunk } = self;
         let end = places(chunk);
-        let boundary = boundary(Rolled::<4>::BITS, sketcher.rate) as u32;
-        let mut tops = Tops::new(s, boundary);
-        let mut sample = Sample { boundary, is_empty: true, features: Extremes::none(Extreme::Min) };
+        let boundary = boundary(Rolled::<WINDOWS>::BITS, sketcher.rate);
+        let mut tops = Tops::<S, WINDOWS>::new(s, boundary);
+        let mut sample = Sample::<WINDOWS> { boundary, is_empty: true, features: Extremes::none(Extreme::Min) };
         let mut named = Named::new();
         // The first block, with the zeros before it.
         let mut head = [0; swpr::WINDOW_BYTES + BLOCK];
@@ -161,11 +168,12 @@ impl Kernel for Vectors<'_> {
 
 /// Which of the `BLOCK` places from `at` on may be sampled.
 #[inline(always)]
-fn block<S: Simd>(s: S, tops: &mut Tops<S>, data: &[u8], at: usize) -> u64 {
-    let bytes = &data[at - Tops::<S>::BEFORE..at + BLOCK];
+fn block<S: Simd, const WINDOWS: usize>(s: S, tops: &mut Tops<S, WINDOWS>, data: &[u8], at: usize) -> u64 {
+    let before = Tops::<S, WINDOWS>::BEFORE;
+    let bytes = &data[at - before..at + BLOCK];
     let mut mask = 0;
     for vector in (0..BLOCK).step_by(S::LANES) {
-        mask |= tops.next(s, &bytes[vector..vector + Tops::<S>::BEFORE + S::LANES]) << vector;
+        mask |= tops.next(s, &bytes[vector..vector + before + S::LANES]) << vector;
     }
     mask
 }
@@ -212,21 +220,22 @@ impl Named {
 }
 
 /// What of the sample was seen.
-struct Sample {
-    boundary: u32,
+struct Sample<const WINDOWS: usize> {
+    boundary: u64,
     is_empty: bool,
     features: Extremes,
 }
 
-impl Sample {
+impl<const WINDOWS: usize> Sample<WINDOWS> {
     /// Sums the hashes of the places named, forgets these, and sees the hashes that are sampled.
     #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // Functions take the low half.
     fn take<S: Simd>(&mut self, s: S, transforms: &Transforms, data: &[u8], named: &mut Named) {
         let mut count = 0;
         for i in 0..named.count.min(named.numbers.len()) {
-            let hash = swpr::hash(data, named.numbers[i] as usize + 1);
+            let hash = swpr::hash::<WINDOWS>(data, named.numbers[i] as usize + 1);
             // Never ahead of what is read.
-            named.numbers[count] = hash;
+            named.numbers[count] = hash as u32;
             count += usize::from(hash >= self.boundary);
         }
         named.count = 0;
