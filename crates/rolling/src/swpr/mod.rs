@@ -38,10 +38,14 @@ pub fn hash<const WINDOWS: usize>(data: &[u8], end: usize) -> u64 {
     match WINDOWS {
         2 => window.chunks_exact(8).map(eight).fold(0, |sum: u64, eight| (sum << 16).wrapping_add(four_terms(eight))),
         4 => window.chunks_exact(4).map(word).fold(0, |sum: u32, word| (sum << 4).wrapping_add(word)).into(),
-        _ => window.chunks_exact(8).map(eight).fold(0, |sum: u64, eight| {
-            let pairs = (eight & EVERY_OTHER) + (eight >> 16 & EVERY_OTHER);
-            ((sum << 4) + pairs + (pairs >> 32)) & 0xFFFF
-        }),
+        _ => {
+            // The sums of every other part stay below 2^30: they are added at the end.
+            let parts = window
+                .chunks_exact(8)
+                .map(eight)
+                .fold(0, |sum: u64, eight| (sum << 4) + (eight & EVERY_OTHER) + (eight >> 16 & EVERY_OTHER));
+            (parts + (parts >> 32)) & 0xFFFF
+        }
     }
 }
 

@@ -14,17 +14,17 @@
 //! ```
 //!
 //! Bytes are lanes here, as many as a vector holds, whatever W is. Within each line the first is the second, W places
-//! earlier: `U(L) = c_(n-2)` and `q(L) = c_(n-4) / 4` serve both. Means rounded up give
+//! earlier: `U(L) = c_(n-2)` and `q(L) = c_(n-4) / d` serve both, with d = 2 if W = 2, else 4. Means rounded up give
 //!
 //! ```text
-//! Q(L)   = means of the bytes of q(L), two and two, and again          q <= Q <= q + 1
+//! Q(L)   = the mean of the bytes of q(L), two and two              q <= Q <= q + 1
 //! R(L)   = mean(Q(L-W), floor(Q(L) / 16)) less 2, not below 0
-//! T(L)   = 16 U(L-W) + U(L) + floor(R(L) / 2)                          T <= h / 2^(B-8) < T + 1.875
+//! T(L)   = 16 U(L-W) + U(L) + floor(d R(L) / 8)                    T <= h / 2^(B-8) < T + 1.875
 //! ```
 //!
 //! so a value of `boundary` or more has a T above `boundary / 2^(B-8) - 1.875`: three of 256 for a sample of one in 128.
 //!
-//! Cost: seven to twelve loads and some twenty operations for a whole vector of places.
+//! Cost: eight to twelve loads and some twenty operations for a whole vector of places.
 
 use super::Rolled;
 use siltstone_simd::Simd;
@@ -72,19 +72,20 @@ impl<S: Simd, const WINDOWS: usize> Tops<S, WINDOWS> {
         if WINDOWS == 2 {
             // Loads are cheaper than moves between lanes here.
             (sums, sums_before) = (sum(28, 25), sum(30, 27));
-            (means, means_before) = (s.mean(mean(24, 21), s.splat(0)), s.mean(mean(26, 23), s.splat(0)));
+            (means, means_before) = (mean(24, 21), mean(26, 23));
         } else if WINDOWS == 4 {
             sums = s.add(sum(3, 10), sum(17, 24));
             means = s.mean(mean(2, 9), s.mean(ago(16), s.splat(0)));
             (sums_before, means_before) = (s.shift_in::<4>(self.sums, sums), s.shift_in::<4>(self.means, means));
         } else {
-            sums = s.add(s.add(sum(1, 3), sum(5, 7)), s.add(sum(16, 18), sum(20, 22)));
+            sums = [5, 7, 16, 18, 20, 22].into_iter().fold(sum(1, 3), |sum, t| s.add(sum, ago(t)));
             means = s.mean(mean(0, 2), mean(4, 6));
             (sums_before, means_before) = (s.shift_in::<8>(self.sums, sums), s.shift_in::<8>(self.means, means));
         }
         (self.sums, self.means) = (sums, means);
         let high = s.add(sums, s.shl::<4>(sums_before));
         let low = s.sub_saturating(s.mean(means_before, s.shr::<4>(means)), s.splat(2));
-        s.ge(s.add(high, s.shr::<1>(low)), self.least)
+        let low = if WINDOWS == 2 { s.shr::<2>(low) } else { s.shr::<1>(low) };
+        s.ge(s.add(high, low), self.least)
     }
 }
