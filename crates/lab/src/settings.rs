@@ -204,6 +204,23 @@ mod tests {
     }
 
     #[test]
+    fn every_experiment_refuses_methods_it_does_not_have() {
+        let all = crate::experiments();
+        for experiment in &all {
+            let name = experiment.name();
+            let check = |method: &str| {
+                let settings =
+                    Settings { experiments: vec![name.into()], methods: vec![method.into()], ..Settings::default() };
+                settings.check(&all, &[])
+            };
+            assert!(check("no such method").is_err(), "{name}");
+            assert!(experiment.methods().iter().all(|method| check(method).is_ok()), "{name}");
+            // Its subject is data, not a method.
+            assert!(name == "sketch-pairs" || !experiment.methods().is_empty(), "{name}");
+        }
+    }
+
+    #[test]
     fn a_command_stands_for_its_experiments() {
         let settings = Settings { experiments: vec!["chunk".into()], ..Settings::default() };
         assert!(settings.chooses("chunk-throughput"));
