@@ -60,7 +60,7 @@ impl Swpr {
     /// Whether a chunk may end after `length` bytes, the hash summed from its terms.
     #[inline(always)]
     fn ends(&self, data: &[u8], length: usize) -> bool {
-        swpr::hash(data, length).wrapping_mul(self.odd) < self.threshold(length)
+        low_half(swpr::hash::<4>(data, length)).wrapping_mul(self.odd) < self.threshold(length)
     }
 
     /// The definition, with four rolled hashes taking turns.

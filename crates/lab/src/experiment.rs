@@ -45,10 +45,8 @@ pub trait Experiment: Sync {
     /// What it is measured on.
     fn needs(&self) -> Needs;
 
-    /// The values of its parameter `method`, by which subjects are chosen on the command line; empty if it does not tell.
-    fn methods(&self) -> Vec<&'static str> {
-        Vec::new()
-    }
+    /// The names by which its subjects are chosen on the command line, where that asks for methods; empty if there is nothing to choose.
+    fn methods(&self) -> Vec<&'static str>;
 
     /// How often every subject is run, where the user asked for `rounds`. What is the same each time is run once.
     fn rounds(&self, rounds: u64) -> u64 {

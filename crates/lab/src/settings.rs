@@ -118,11 +118,7 @@ impl Settings {
         if chosen.is_empty() {
             bail!("there are no experiments for {}", self.experiments.join(", "));
         }
-        // One that does not name its methods may have any.
-        if chosen.iter().all(|experiment| !experiment.methods().is_empty()) {
-            known("method", &self.methods, chosen.iter().flat_map(|experiment| experiment.methods()))?;
-        }
-        Ok(())
+        known("method", &self.methods, chosen.iter().flat_map(|experiment| experiment.methods()))
     }
 
     /// Whether this experiment is to be run.
@@ -137,14 +133,22 @@ impl Settings {
     }
 }
 
+/// Names as like as this are worth asking about.
+const LIKENESS_MIN: f64 = 0.75;
+
 /// Fails on the first name that is not known, naming those that are.
 fn known<'n>(kind: &str, wanted: &[String], known: impl Iterator<Item = &'n str>) -> Result<()> {
     let known: BTreeSet<&str> = known.collect();
     let is_unknown = |name: &&String| !known.iter().any(|known| known.eq_ignore_ascii_case(name));
-    if let Some(name) = wanted.iter().find(is_unknown) {
-        bail!("no {kind} is called '{name}'; there are: {}", Vec::from_iter(known).join(", "));
+    let Some(name) = wanted.iter().find(is_unknown) else { return Ok(()) };
+    if known.is_empty() {
+        bail!("no {kind} is called '{name}': there is none to choose");
     }
-    Ok(())
+    let likeness = |known: &str| strsim::jaro_winkler(&name.to_lowercase(), &known.to_lowercase());
+    let nearest = known.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+    let guess = nearest.filter(|nearest| likeness(nearest) >= LIKENESS_MIN);
+    let guess = guess.map(|nearest| format!("did you mean '{nearest}'? ")).unwrap_or_default();
+    bail!("no {kind} is called '{name}'; {guess}there are: {}", Vec::from_iter(known).join(", "));
 }
 
 #[cfg(test)]
@@ -184,10 +188,11 @@ mod tests {
     fn unknown_names_are_refused_and_the_known_ones_named() {
         checked(|settings| settings.experiments = vec!["fake-count".into()]).unwrap();
         checked(|settings| settings.methods = vec!["LEFT".into()]).unwrap();
-        let refused: [(Change, &str); 6] = [
-            (&|settings| settings.experiments = vec!["fake-cuont".into()], "fake-count"),
+        let refused: [(Change, &str); 7] = [
+            (&|settings| settings.experiments = vec!["fake-cuont".into()], "did you mean 'fake-count'?"),
+            (&|settings| settings.methods = vec!["lfet".into()], "did you mean 'left'? there are: left, right"),
             (&|settings| settings.experiments = vec!["store".into()], "no experiments for store"),
-            (&|settings| settings.methods = vec!["top".into()], "left, right"),
+            (&|settings| settings.methods = vec!["top".into()], "called 'top'; there are: left, right"),
             (&|settings| settings.corpora = vec!["libressl".into()], "openssl"),
             (&|settings| settings.rounds = 0, "at least 1"),
             (&|settings| settings.expected_bytes = vec![1], "out of bounds"),
@@ -195,6 +200,23 @@ mod tests {
         for (change, hint) in refused {
             let error = checked(change).unwrap_err().to_string();
             assert!(error.contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_experiment_refuses_methods_it_does_not_have() {
+        let all = crate::experiments();
+        for experiment in &all {
+            let name = experiment.name();
+            let check = |method: &str| {
+                let settings =
+                    Settings { experiments: vec![name.into()], methods: vec![method.into()], ..Settings::default() };
+                settings.check(&all, &[])
+            };
+            assert!(check("no such method").is_err(), "{name}");
+            assert!(experiment.methods().iter().all(|method| check(method).is_ok()), "{name}");
+            // Its subject is data, not a method.
+            assert!(name == "sketch-pairs" || !experiment.methods().is_empty(), "{name}");
         }
     }
 

@@ -143,7 +143,10 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn shift_in<const COUNT: usize>(self, before: Bytes, a: Bytes) -> Bytes {
-        from_fn(|i| if i < COUNT { before[LANES - COUNT + i] } else { a[i - COUNT] })
+        let mut lanes = [0; LANES];
+        lanes[..COUNT].copy_from_slice(&before[LANES - COUNT..]);
+        lanes[COUNT..].copy_from_slice(&a[..LANES - COUNT]);
+        lanes
     }
     #[inline(always)]
     fn apply(self, matrix: &Matrix, a: Bytes) -> Bytes {

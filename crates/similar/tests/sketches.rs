@@ -117,18 +117,25 @@ fn methods_are_defined_so_on_simple_data() {
     }
 }
 
+/// Every kind of Odess+.
+fn rates_and_windows() -> impl Iterator<Item = (Rate, Windows)> {
+    let windows = [Windows::Two, Windows::Four, Windows::Eight];
+    Rate::ALL.into_iter().flat_map(move |rate| windows.map(|windows| (rate, windows)))
+}
+
 #[test]
 fn forms_agree_at_every_length_and_alignment() {
     let data = random_bytes("forms", 1000);
-    for rate in Rate::ALL {
-        let make = |isa| OdessPlus::new("odess-plus", Windows::Four, rate, Shape::DEFAULT, isa);
+    for (rate, windows) in rates_and_windows() {
+        let make = |isa| OdessPlus::new("odess-plus", windows, rate, Shape::DEFAULT, isa);
         let scalar = make(Isa::SCALAR);
-        for isa in Isa::available() {
-            let form = make(isa);
-            for start in [0, 1, 2, 3, 15, 16, 17, 31, 63, 64, 65] {
-                for len in (0..=400).chain([511, 512, 513, 700]) {
-                    let chunk = &data[start..start + len];
-                    assert_eq!(form.sketch(chunk), scalar.sketch(chunk), "{isa}, {rate:?}, {len} from {start}");
+        for start in [0, 1, 2, 3, 15, 16, 17, 31, 63, 64, 65] {
+            for len in (0..=400).chain([511, 512, 513, 700]) {
+                let chunk = &data[start..start + len];
+                let want = scalar.sketch(chunk);
+                for isa in Isa::available() {
+                    let found = make(isa).sketch(chunk);
+                    assert_eq!(found, want, "{isa}, {rate:?}, {windows:?}, {len} from {start}");
                 }
             }
         }
@@ -149,11 +156,11 @@ proptest! {
     fn forms_agree(features in 1..=32usize, data in any_data(9000), start in 0..70usize) {
         let chunk = data.get(start..).unwrap_or_default();
         let shape = Shape::new(features, features).unwrap();
-        for rate in Rate::ALL {
-            let sketch = |isa| OdessPlus::new("odess-plus", Windows::Four, rate, shape, isa).sketch(chunk);
+        for (rate, windows) in rates_and_windows() {
+            let sketch = |isa| OdessPlus::new("odess-plus", windows, rate, shape, isa).sketch(chunk);
             let want = sketch(Isa::SCALAR);
             for isa in Isa::available() {
-                prop_assert_eq!(sketch(isa), want, "{}, {:?}", isa, rate);
+                prop_assert_eq!(sketch(isa), want, "{}, {:?}, {:?}", isa, rate, windows);
             }
         }
     }

@@ -46,6 +46,10 @@ impl Experiment for Bottleneck {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        METHODS.to_vec()
+    }
+
     fn columns(&self) -> &'static [&'static str] {
         &[
             "method",

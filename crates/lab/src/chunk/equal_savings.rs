@@ -58,6 +58,10 @@ impl Experiment for EqualSavings {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        METHODS.to_vec()
+    }
+
     fn rounds(&self, _: u64) -> u64 {
         1
     }

@@ -57,6 +57,10 @@ impl Experiment for LongChunks {
         Needs::Nothing
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        THEORIES.map(|(name, _, _)| name).to_vec()
+    }
+
     fn rounds(&self, _: u64) -> u64 {
         1
     }

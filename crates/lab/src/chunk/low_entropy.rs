@@ -56,6 +56,10 @@ impl Experiment for LowEntropy {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        METHODS.to_vec()
+    }
+
     fn rounds(&self, _: u64) -> u64 {
         1
     }

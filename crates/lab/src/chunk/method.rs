@@ -65,7 +65,8 @@ impl Method {
 
     /// Of these, those the user named, if any names are given. Names that belong to other rooms choose nothing here.
     pub fn wanted(methods: impl IntoIterator<Item = Self>, names: &[String]) -> Vec<Self> {
-        let is_named = |method: &Self| names.is_empty() || names.iter().any(|name| name == method.name());
+        let is_named =
+            |method: &Self| names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(method.name()));
         methods.into_iter().filter(is_named).collect()
     }
 

@@ -44,6 +44,10 @@ impl Experiment for PhaseShares {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        METHODS.to_vec()
+    }
+
     fn columns(&self) -> &'static [&'static str] {
         &[
             "method",

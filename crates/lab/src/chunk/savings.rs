@@ -50,6 +50,10 @@ impl Experiment for Savings {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        Method::all().map(Method::name).collect()
+    }
+
     fn rounds(&self, _: u64) -> u64 {
         1
     }

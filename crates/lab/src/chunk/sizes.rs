@@ -46,6 +46,10 @@ impl Experiment for ChunkSizes {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        Method::all().map(Method::name).collect()
+    }
+
     fn rounds(&self, _: u64) -> u64 {
         1
     }

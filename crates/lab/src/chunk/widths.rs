@@ -34,6 +34,10 @@ impl Experiment for Widths {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        Method::all().map(Method::name).collect()
+    }
+
     fn columns(&self) -> &'static [&'static str] {
         &["method", "expected_bytes", "isa", "gb_per_s", "ratio_to_scalar"]
     }

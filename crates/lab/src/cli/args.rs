@@ -61,7 +61,7 @@ pub(super) struct Measure {
     /// Only these experiments; 'silt-lab list' names them
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(super) experiment: Vec<String>,
-    /// Only these methods, as in the column 'method'
+    /// Only these methods; 'silt-lab list' names them
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(super) method: Vec<String>,
     /// Expected sizes of chunks, as 8k,64k [default: those of the papers]

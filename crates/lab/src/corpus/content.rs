@@ -1,5 +1,5 @@
-//! What stands in files that are made: four kinds, of which the first three compress as such files do, to a third or a fifth, and the last
-//! does not.
+//! What stands in files that are made: four kinds, of which the first three compress, to a third or a fifth, and the last does not. Kinds
+//! and their shares are our choice.
 //!
 //! ```text
 //! text      sentences of a skewed vocabulary
@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! low entropy   in stretches of 1 to 256 KiB: zeros (more than anything else), runs of another byte, short patterns again and again,
-//!               two values only, and pages of text thinly strewn over zeros; images of machines are full of it
+//!               two values only, and pages of text thinly strewn over zeros
 //! mixed         records, and among them runs of one byte, 256 bytes to 64 KiB long, that are a given share of it: what AE (TC'17,
 //!               Table 5) counts
 //! ```

@@ -1,20 +1,23 @@
-//! SYN, as the fine-grained deduplication papers have it (MeGA, ATC'22, Table 2): a tree of files, some of which are created, deleted
-//! and modified from one version to the next. The model is that of Tarasov et al., Generating Realistic Datasets for Deduplication
-//! Analysis, USENIX ATC'12; it takes its numbers from the file systems it is fitted to, which are not public.
+//! After the papers' SYN: a tree of files, some of which are created, deleted and modified from one version to the next.
+//!
+//! That is all the papers say of it (MeGA, ATC'22, Table 2 and section 5.4: modifications are "completely random"; Odess, TOS, Table 2;
+//! so too AE's "Bench", TC'17): no sizes, no shares. MeGA and AE refer to Tarasov et al., Generating Realistic Datasets for
+//! Deduplication Analysis, USENIX ATC'12, a model fitted to file systems that are not public. This is not that model; every number
+//! here is our choice, so that figures on the papers' SYN and on this one can be compared in kind only.
 //!
 //! ```text
-//! sizes       log-normal, mean 9.48 and deviation 2.46 of the logarithm: half of the files are below 13 kB
-//!             (Agrawal et al., Generating Realistic Impressions for File-System Benchmarking, FAST'09);
-//!             the tail ends at 1/32 of the tree, so that no single file decides what is measured
-//! folders     one for every eleven files; the parent of each is drawn with a weight of 2 + its folders
-//!             (Agrawal et al., A Five-Year Study of File-System Metadata, FAST'07)
+//! sizes       log-normal, mean 9.48 and deviation 2.46 of the logarithm: half of the files are below 13 kB; chosen after the body
+//!             of the distribution that Impressions (Agrawal et al., FAST'09) draws sizes from, without its heavier tail:
+//!             ours ends at 1/32 of the tree, so that no single file decides what is measured
+//! folders     one for every eleven files; the parent of each is drawn with a weight of 2 + its folders, after the way trees grow
+//!             in A Five-Year Study of File-System Metadata (Agrawal et al., FAST'07)
 //! content     content.rs: four kinds, no two files alike
-//! versions    deleted, then modified, then created: each a share of the files, drawn evenly ("completely random", MeGA, section 5.4)
+//! versions    deleted, then modified, then created: each a share of the files, drawn evenly
 //! modified    a share of the file's bytes, drawn evenly between two bounds, in one stretch of it: edits.rs
 //! ```
 //!
-//! Shares without a source are ours: 10 % of the files are modified, by 1 to 10 % of their bytes each; 2 % are created, 1 % deleted. A
-//! version is written whole: nothing is linked to the one before. A file's time is that of the version that wrote it last.
+//! Usually 10 % of the files are modified, by 1 to 10 % of their bytes each; 2 % are created, 1 % deleted. A version is written whole:
+//! nothing is linked to the one before. A file's time is that of the version that wrote it last.
 
 use super::content::Content;
 use super::draw::{log_normal, share, skewed};

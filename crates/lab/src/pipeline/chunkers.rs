@@ -4,17 +4,19 @@ use super::fingerprint::Hash;
 use super::show::{Measure, Words, advice, by_stage, by_system};
 use super::silt::CHUNKER;
 use super::stream::Stream;
-use super::subject::{Build, COLUMNS, Label, Pipeline, SILT, expected_bytes, silt};
+use super::subject::{Build, COLUMNS, Label, Parts, SILT, expected_bytes, silt};
 use super::system::Compression;
+use crate::chunk::method::Method;
 use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
 use anyhow::Result;
-use siltstone_chunk::{ALGORITHMS, Algorithm, Isa};
+use siltstone_chunk::Isa;
 use siltstone_engine::delta::Deltas;
 
-/// Those of AE's Figure 8 (Rabin with limits, MAXP, AE and its optimisations, LEST at an eighth), of `VectorCDC`, and Siltstone's own.
-const METHODS: [&str; 17] = [
+/// Those of AE's Figure 8 (Rabin with limits, MAXP, AE and its optimisations, LEST at an eighth), of `VectorCDC`, crates that others use,
+/// and Siltstone's own.
+const METHODS: [&str; 19] = [
     "rabin",
     "maxp",
     "ae8-max",
@@ -27,6 +29,8 @@ const METHODS: [&str; 17] = [
     "ss-gear",
     "fastcdc-2016-nc2",
     "fastcdc-2020-nc2",
+    "crate:fastcdc",
+    "crate:gearhash",
     "seqcdc",
     "gear-nc2",
     "swpr",
@@ -34,7 +38,8 @@ const METHODS: [&str; 17] = [
     "lagged",
 ];
 /// Those that tell most.
-const METHODS_QUICK: [&str; 7] = ["rabin", "maxp", "ae8-max", "ae8-opt2-eighth", "fastcdc-2016-nc2", "ram", "lagged"];
+const METHODS_QUICK: [&str; 8] =
+    ["rabin", "maxp", "ae8-max", "ae8-opt2-eighth", "fastcdc-2016-nc2", "crate:fastcdc", "ram", "lagged"];
 
 /// AE's system: a thread per stage.
 const PAPER: &str = "dedup, SHA-1";
@@ -63,6 +68,10 @@ impl Experiment for Chunkers {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        Method::all().map(Method::name).chain([SILT]).collect()
+    }
+
     fn columns(&self) -> &'static [&'static str] {
         COLUMNS
     }
@@ -71,20 +80,11 @@ impl Experiment for Chunkers {
         let stream = Stream::of(input.data()?, settings.quick);
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected_bytes in expected_bytes(settings) {
-            for algorithm in ALGORITHMS.iter().filter(|algorithm| is_wanted(algorithm.name, settings)) {
-                let sizes = algorithm.usual_sizes(expected_bytes)?;
-                for isa in isas(algorithm) {
-                    let label = Label { method: algorithm.name, isa: isa.name(), expected_bytes };
-                    for build in builds(settings) {
-                        let chunker = algorithm.make(sizes, &[0; 32], isa);
-                        subjects.push(Box::new(Pipeline {
-                            stream: stream.clone(),
-                            build,
-                            label,
-                            chunker,
-                            sketcher: None,
-                        }));
-                    }
+            for method in Method::all().filter(|method| is_wanted(method.name(), settings)) {
+                for isa in isas(method) {
+                    let label = Label { method: method.name(), isa: method.isa_name(isa), expected_bytes };
+                    let chunker = method.chunker(expected_bytes, isa)?.into();
+                    subjects.extend(Parts { label, chunker, sketcher: None }.in_systems(&builds(settings), &stream));
                 }
             }
             if is_wanted(SILT, settings) {
@@ -122,16 +122,15 @@ fn is_wanted(name: &str, settings: &Settings) -> bool {
     match &settings.methods[..] {
         [] if settings.quick => name == SILT || METHODS_QUICK.contains(&name),
         [] => name == SILT || METHODS.contains(&name),
-        chosen => chosen.iter().any(|chosen| chosen == name),
+        _ => settings.chooses_method(name),
     }
 }
 
 /// Without vectors, and with the best there are.
-fn isas(algorithm: &Algorithm) -> Vec<Isa> {
-    match Isa::best() {
-        best if algorithm.vector && best != Isa::SCALAR => vec![Isa::SCALAR, best],
-        _ => vec![Isa::SCALAR],
-    }
+fn isas(method: Method) -> Vec<Isa> {
+    let mut isas = vec![Isa::SCALAR, method.best()];
+    isas.dedup();
+    isas
 }
 
 fn builds(settings: &Settings) -> Vec<Build> {

@@ -8,11 +8,10 @@ use super::fingerprint::New;
 use super::region::{Gatherer, Member, Stored};
 use super::stages::Ordered;
 use anyhow::Result;
-use siltstone_chunk::Lagged;
 use siltstone_similar::Isa;
 use siltstone_similar::delta::{ChunkDelta, CopyInsert};
 use siltstone_similar::index::{Fit, Index};
-use siltstone_similar::sketch::{Grouping, SampleSketch, Shape, Sketch, Sketcher};
+use siltstone_similar::sketch::{Grouping, Shape, Sketch, Sketcher};
 use std::collections::VecDeque;
 
 /// New chunks, each with its sketch if it has one.
@@ -97,37 +96,5 @@ impl Bases {
             let Some((_, oldest)) = self.held.pop_front() else { break };
             self.bytes -= oldest.len();
         }
-    }
-}
-
-/// Siltstone's own sketch: of what the chunker `lagged` would sample, whoever cut the chunk.
-pub(super) struct Samples {
-    chunker: Lagged,
-    empty: SampleSketch,
-}
-
-impl Samples {
-    /// Its name in tables.
-    pub(super) const NAME: &'static str = "samples";
-
-    /// That of this chunker.
-    pub(super) fn new(chunker: Lagged) -> Self {
-        Self { chunker, empty: SampleSketch::new(Shape::DEFAULT) }
-    }
-}
-
-impl Sketcher for Samples {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::DEFAULT
-    }
-
-    fn sketch(&self, chunk: &[u8]) -> Option<Sketch> {
-        let mut sketch = self.empty.clone();
-        self.chunker.samples(chunk, |sample| sketch.add(sample.hash));
-        sketch.finish()
     }
 }

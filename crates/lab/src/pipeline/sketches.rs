@@ -1,16 +1,17 @@
 //! The experiment `pipeline-sketches`: how fast is a system that encodes deltas, with each way to find what resembles what, and how much
 //! smaller does it make the data? (Odess, section 4.3.4.)
 
-use super::delta::{BaseLimits, Samples};
+use super::delta::BaseLimits;
 use super::fingerprint::Hash;
 use super::show::{Measure, Words, advice, by_stage, by_system};
 use super::silt::SKETCH;
 use super::stream::Stream;
-use super::subject::{Build, COLUMNS, Label, Pipeline, SILT, expected_bytes, silt};
+use super::subject::{Build, COLUMNS, Label, Parts, SILT, expected_bytes, silt};
 use super::system::Compression;
 use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
+use crate::sketch::own::{self, Own};
 use anyhow::{Context, Result};
 use siltstone_chunk::{ALGORITHMS, Chunker, Isa, Lagged, Sizes};
 use siltstone_engine::delta::Deltas;
@@ -48,6 +49,10 @@ impl Experiment for Sketches {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        known().collect()
+    }
+
     fn columns(&self) -> &'static [&'static str] {
         COLUMNS
     }
@@ -62,13 +67,11 @@ impl Experiment for Sketches {
                     subjects.extend(silt(&stream, SKETCH, expected_bytes, Deltas::default(), settings));
                     continue;
                 }
-                for build in builds(settings) {
-                    let (sketcher, isa) = sketcher(method, expected_bytes)?;
-                    let sketcher = sketcher.map(|sketcher| (sketcher, limits));
-                    let label = Label { method, isa: isa.name(), expected_bytes };
-                    let chunker = chunker(expected_bytes)?;
-                    subjects.push(Box::new(Pipeline { stream: stream.clone(), build, label, chunker, sketcher }));
-                }
+                let (sketcher, isa) = sketcher(method, expected_bytes)?;
+                let sketcher = sketcher.map(|sketcher| (sketcher.into(), limits));
+                let label = Label { method, isa: isa.name(), expected_bytes };
+                let chunker = chunker(expected_bytes)?.into();
+                subjects.extend(Parts { label, chunker, sketcher }.in_systems(&builds(settings), &stream));
             }
         }
         Ok(subjects)
@@ -108,14 +111,19 @@ impl Experiment for Sketches {
 
 /// Names of rows: all, or those that the user chose.
 fn wanted(settings: &Settings) -> Vec<&'static str> {
-    let all = std::iter::once(NONE).chain(METHODS).chain([Samples::NAME, SILT]);
-    match &settings.methods[..] {
-        [] => all.collect(),
-        chosen => {
-            let others = sketch::names().filter(|name| !METHODS.contains(name));
-            all.chain(others).filter(|name| chosen.iter().any(|chosen| chosen == name)).collect()
-        }
+    if settings.methods.is_empty() {
+        return usual().collect();
     }
+    known().filter(|name| settings.chooses_method(name)).collect()
+}
+
+fn usual() -> impl Iterator<Item = &'static str> {
+    std::iter::once(NONE).chain(METHODS).chain([own::NAME, SILT])
+}
+
+/// Those and all other sketches there are.
+fn known() -> impl Iterator<Item = &'static str> {
+    usual().chain(sketch::names().filter(|name| !METHODS.contains(name)))
 }
 
 fn builds(settings: &Settings) -> Vec<Build> {
@@ -134,9 +142,9 @@ fn sketcher(method: &str, expected_bytes: u32) -> Result<(Option<Box<dyn Sketche
             let isa = if row.vector { best } else { Isa::SCALAR };
             (Some(row.make(Shape::DEFAULT, isa)), isa)
         }
-        None if method == Samples::NAME => {
+        None if method == own::NAME => {
             let chunker = Lagged::new(Sizes::around(expected_bytes)?, &[0; 32], best);
-            (Some(Box::new(Samples::new(chunker))), best)
+            (Some(Box::new(Own::new(chunker, Shape::DEFAULT, best))), best)
         }
         None => (None, Isa::SCALAR),
     })

@@ -14,6 +14,7 @@ use siltstone_chunk::{Chunker, Isa};
 use siltstone_engine::backup::CHUNK_BYTES_AVERAGE;
 use siltstone_engine::delta::Deltas;
 use siltstone_similar::sketch::Sketcher;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Parameters and measures that both experiments show.
@@ -70,25 +71,40 @@ pub(super) struct Label {
     pub(super) expected_bytes: u32,
 }
 
-/// A system put together here.
-pub(super) struct Pipeline<'i> {
-    pub(super) stream: Stream<'i>,
-    pub(super) build: Build,
+/// The methods of a row.
+#[derive(Clone)]
+pub(super) struct Parts {
     pub(super) label: Label,
-    pub(super) chunker: Box<dyn Chunker>,
-    pub(super) sketcher: Option<(Box<dyn Sketcher>, BaseLimits)>,
+    pub(super) chunker: Rc<dyn Chunker>,
+    /// What finds resemblance, and what may be held for it; without it there are no deltas.
+    pub(super) sketcher: Option<(Rc<dyn Sketcher>, BaseLimits)>,
+}
+
+impl Parts {
+    /// A subject for each way to put them together.
+    pub(super) fn in_systems<'i>(self, builds: &[Build], stream: &Stream<'i>) -> Vec<Box<dyn Subject + 'i>> {
+        let pipeline = |build: &Build| Pipeline { stream: stream.clone(), build: *build, parts: self.clone() };
+        builds.iter().map(|build| Box::new(pipeline(build)) as Box<dyn Subject>).collect()
+    }
+}
+
+/// A system put together here.
+struct Pipeline<'i> {
+    stream: Stream<'i>,
+    build: Build,
+    parts: Parts,
 }
 
 impl Subject for Pipeline<'_> {
     fn parameters(&self) -> Row {
         let Build { name, hash, threads, .. } = self.build;
-        parameters(name, self.label, hash, threads)
+        parameters(name, self.parts.label, hash, threads)
     }
 
     fn run(&mut self) -> Result<Outcome> {
         let Build { hash, compression, threads, .. } = self.build;
-        let sketcher = self.sketcher.as_ref().map(|(sketcher, limits)| (sketcher.as_ref(), *limits));
-        let system = System { chunker: self.chunker.as_ref(), hash, sketcher, compression, threads };
+        let sketcher = self.parts.sketcher.as_ref().map(|(sketcher, limits)| (sketcher.as_ref(), *limits));
+        let system = System { chunker: self.parts.chunker.as_ref(), hash, sketcher, compression, threads };
         let folder = tempfile::tempdir()?;
         let took = system.run(&self.stream, folder.path())?;
         let found = match read_back(folder.path(), &self.stream) {

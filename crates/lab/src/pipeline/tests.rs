@@ -1,14 +1,16 @@
 //! The system as a whole: everything comes back, and nothing hangs.
 
-use super::delta::{BaseLimits, Samples};
+use super::delta::BaseLimits;
 use super::fingerprint::Hash;
 use super::silt::Silt;
 use super::stages::Stage;
 use super::stream::Stream;
 use super::system::{Compression, System};
 use super::verify::{Found, read_back};
+use crate::chunk::method::Method;
 use crate::deterministic::Sequence;
-use siltstone_chunk::{ALGORITHMS, Chunker, Isa, Lagged, Sizes, by_name};
+use crate::sketch::own::Own;
+use siltstone_chunk::{Chunker, Isa, Lagged, Sizes, by_name};
 use siltstone_engine::delta::Deltas;
 use siltstone_similar::sketch::{self, METHODS, Shape, Sketch, Sketcher};
 use std::fs;
@@ -51,12 +53,12 @@ fn reduced(system: &System<'_>, versions: &[Vec<u8>]) -> Found {
 #[test]
 fn every_chunker_gives_all_back() {
     let versions = versions();
-    for algorithm in ALGORITHMS {
-        let chunker = algorithm.make(algorithm.usual_sizes(2048).unwrap(), &[0; 32], Isa::best());
+    for method in Method::all() {
+        let chunker = method.chunker(2048, Isa::best()).unwrap();
         for (hash, compression, threads) in [(Hash::Sha1, Compression::None, 1), (Hash::Blake3, Compression::Zstd, 3)] {
             let system = System { chunker: chunker.as_ref(), hash, sketcher: None, compression, threads };
             let found = reduced(&system, &versions);
-            assert!(found.chunks > found.unique && found.deltas == 0, "{}: {found:?}", algorithm.name);
+            assert!(found.chunks > found.unique && found.deltas == 0, "{}: {found:?}", method.name());
         }
     }
 }
@@ -65,7 +67,8 @@ fn every_chunker_gives_all_back() {
 fn every_sketch_gives_all_back_and_finds_bases() {
     let versions = versions();
     let chunker = chunker("fastcdc-2016-nc2");
-    let own = Samples::new(Lagged::new(Sizes::around(2048).unwrap(), &[0; 32], Isa::best()));
+    let lagged = Lagged::new(Sizes::around(2048).unwrap(), &[0; 32], Isa::best());
+    let own = Own::new(lagged, Shape::DEFAULT, Isa::best());
     let mut sketchers: Vec<Box<dyn Sketcher>> = vec![Box::new(own)];
     sketchers.extend(METHODS.iter().map(|method| method.make(Shape::DEFAULT, Isa::best())));
     for sketcher in &sketchers {

@@ -62,7 +62,7 @@ impl Experiment for Fake {
         &["method", "version", "seconds", "count"]
     }
 
-    fn subjects<'i>(&self, input: &'i Input, _: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
+    fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         if self.has_no_subjects.load(Ordering::Relaxed) {
             bail!("{} is no good", input.name());
         }
@@ -70,7 +70,7 @@ impl Experiment for Fake {
             let (is_ill, runs) = (Arc::clone(&self.is_ill), Arc::clone(&self.runs));
             Box::new(Hand { method, input, is_ill, runs }) as Box<dyn Subject>
         };
-        Ok(self.methods.iter().map(hand).collect())
+        Ok(self.methods.iter().filter(|method| settings.chooses_method(method)).map(hand).collect())
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {

@@ -108,7 +108,10 @@ fn run_step(
     journal: &mut Journal,
     watch: &dyn Watch,
 ) -> Result<Ending> {
-    let subjects = match step.experiment.subjects(input, settings) {
+    let methods = step.experiment.methods();
+    let has_none_asked_for = !methods.is_empty() && !methods.iter().any(|method| settings.chooses_method(method));
+    let subjects = if has_none_asked_for { Ok(Vec::new()) } else { step.experiment.subjects(input, settings) };
+    let mut subjects = match subjects {
         Ok(subjects) => subjects,
         Err(error) => {
             let reason = format!("{error:#}");
@@ -122,11 +125,9 @@ fn run_step(
         watch.says(&format!("{} is measured in memory without {left_out}", input.name()));
         journal.append(Record::LeftOut { data: input.name().to_owned(), what: left_out.to_owned() })?;
     }
-    let (mut subjects, others) = chosen(subjects, settings);
-    let skipped = subjects.is_empty().then(|| {
-        let there: Vec<&str> = others.iter().map(String::as_str).collect();
-        format!("{}: it has other methods than those asked for: {}", told(step), there.join(", "))
-    });
+    let skipped = subjects
+        .is_empty()
+        .then(|| format!("{}: it has other methods than those asked for: {}", told(step), methods.join(", ")));
     if let Some(line) = &skipped {
         watch.says(line);
     }
@@ -138,22 +139,6 @@ fn run_step(
         journal.append(Record::Done { step: step.key.clone(), skipped })?;
     }
     Ok(Ending::Done)
-}
-
-/// The subjects whose method is asked for, and the methods of the others.
-fn chosen<'i>(
-    subjects: Vec<Box<dyn Subject + 'i>>,
-    settings: &Settings,
-) -> (Vec<Box<dyn Subject + 'i>>, BTreeSet<String>) {
-    let mut others = BTreeSet::new();
-    let subjects = subjects.into_iter().filter(|subject| match subject.parameters().get("method") {
-        Some(Value::String(method)) if !settings.chooses_method(method) => {
-            others.insert(method.clone());
-            false
-        }
-        _ => true,
-    });
-    (subjects.collect(), others)
 }
 
 fn told(step: &PlannedStep) -> String {

@@ -66,6 +66,13 @@ impl Experiment for Accuracy {
         Needs::Nothing
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        match self.0 {
+            Compared::Sampling => vec!["odess", "odess-plus"],
+            Compared::Methods | Compared::Features => NAMES.to_vec(),
+        }
+    }
+
     fn rounds(&self, _: u64) -> u64 {
         1
     }

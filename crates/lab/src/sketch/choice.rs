@@ -20,7 +20,7 @@ pub(super) fn size(settings: &Settings) -> u32 {
 
 /// Whether this method is asked for.
 pub(super) fn wants(settings: &Settings, method: &str) -> bool {
-    settings.methods.is_empty() || settings.methods.iter().any(|name| name == method)
+    settings.chooses_method(method)
 }
 
 /// `usual`, or less of it with `quick`.

@@ -35,6 +35,10 @@ impl Experiment for Detection {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        NAMES.to_vec()
+    }
+
     fn columns(&self) -> &'static [&'static str] {
         &["method", "fit", "expected_bytes", "gcr", "dcr", "ratio_to_ntransform", "dce", "scr", "ser", "gb_per_s"]
     }

@@ -37,6 +37,10 @@ impl Experiment for Features {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        NAMES.to_vec()
+    }
+
     fn columns(&self) -> &'static [&'static str] {
         &[
             "method",

@@ -6,6 +6,7 @@ use super::choice;
 use super::contender::Contender;
 use super::draw::{self, DCE, DCR, Drawing, Measure, SER};
 use super::ground::Ground;
+use super::own;
 use super::study::Study;
 use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
 use crate::report::Figure;
@@ -38,6 +39,10 @@ impl Experiment for Masks {
 
     fn needs(&self) -> Needs {
         Needs::Bytes
+    }
+
+    fn methods(&self) -> Vec<&'static str> {
+        vec!["odess", "odess-plus", own::NAME]
     }
 
     fn rounds(&self, _: u64) -> u64 {

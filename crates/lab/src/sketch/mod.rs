@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `contender.rs`, `own.rs` | a sketch in the form that is measured; Siltstone's own beside those of the papers |
+//! | `contender.rs`, [`own`] | a sketch in the form that is measured; Siltstone's own beside those of the papers |
 //! | `timed.rs` | what every time is of, and the check of what was found in it |
 //! | [`versions`], `ground.rs`, `found.rs` | versions cut and deduplicated; bases found in them, deltas of these, and what they come to |
 //! | `study.rs` | the subject of most experiments: speed and findings of one contender on one ground |
@@ -21,7 +21,7 @@ mod features;
 mod found;
 mod ground;
 mod mask;
-mod own;
+pub mod own;
 mod pairs;
 pub mod parallel;
 mod sampling;

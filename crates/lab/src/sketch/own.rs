@@ -1,13 +1,13 @@
-//! Siltstone's own sketch as a [`Sketcher`], to stand beside the others.
+//! Siltstone's own sketch as a [`Sketcher`], to stand beside the others: of what the chunker `lagged` would sample, whoever cut the chunk.
 
 use siltstone_chunk::{Isa, Lagged};
 use siltstone_similar::sketch::{SampleSketch, Shape, Sketch, Sketcher};
 
 /// Its name in tables.
-pub(super) const NAME: &str = "samples";
+pub const NAME: &str = "samples";
 
 /// Of the samples of the default chunker.
-pub(super) struct Own {
+pub struct Own {
     chunker: Lagged,
     empty: SampleSketch,
     shape: Shape,
@@ -15,7 +15,7 @@ pub(super) struct Own {
 
 impl Own {
     /// Of what this chunker samples, in the form for `isa`.
-    pub(super) fn new(chunker: Lagged, shape: Shape, isa: Isa) -> Self {
+    pub fn new(chunker: Lagged, shape: Shape, isa: Isa) -> Self {
         Self { chunker, empty: SampleSketch::with_isa(shape, isa), shape }
     }
 }

@@ -35,6 +35,10 @@ impl Experiment for Similarity {
         Needs::Nothing
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     fn rounds(&self, _: u64) -> u64 {
         1
     }

@@ -32,6 +32,10 @@ impl Experiment for Sampling {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        vec!["odess", "odess-plus"]
+    }
+
     fn columns(&self) -> &'static [&'static str] {
         &["method", "isa", "one_in", "expected_bytes", "gb_per_s", "dcr", "ratio_to_ntransform", "dce", "scr", "ser"]
     }

@@ -60,6 +60,10 @@ impl Experiment for Speed {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        NAMES.to_vec()
+    }
+
     fn columns(&self) -> &'static [&'static str] {
         &["method", "isa", "expected_bytes", "average_bytes", "seen_mb", "gb_per_s"]
     }

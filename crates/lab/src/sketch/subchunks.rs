@@ -48,6 +48,10 @@ impl Experiment for Subchunks {
         Needs::Bytes
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        NAMES_QUICK.to_vec()
+    }
+
     fn rounds(&self, _: u64) -> u64 {
         1
     }

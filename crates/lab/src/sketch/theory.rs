@@ -61,6 +61,10 @@ impl Experiment for Theory {
         Needs::Nothing
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        vec!["ntransform-32", "odess", "odess-plus"]
+    }
+
     fn rounds(&self, _: u64) -> u64 {
         1
     }

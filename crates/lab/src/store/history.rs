@@ -43,6 +43,10 @@ impl Experiment for History {
         Needs::Versions
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        Method::names(&Method::all())
+    }
+
     fn rounds(&self, rounds: u64) -> u64 {
         rounds.div_ceil(ROUNDS_PER_HISTORY)
     }

@@ -44,6 +44,10 @@ impl Experiment for Maintenance {
         Needs::Versions
     }
 
+    fn methods(&self) -> Vec<&'static str> {
+        Method::names(&Method::kept_in_order())
+    }
+
     fn rounds(&self, _: u64) -> u64 {
         1
     }

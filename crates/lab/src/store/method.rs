@@ -11,8 +11,9 @@ use crate::experiment::Row;
 use crate::settings::Settings;
 use anyhow::{Result, bail};
 use siltstone_engine::delta::Deltas;
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Capping levels of FGD: containers per segment. The paper's are not printed; a segment of five containers' size needs five or six when nothing is scattered.
 pub(super) const LEVELS: [usize; 3] = [6, 10, 20];
@@ -22,6 +23,10 @@ pub(super) const LEVEL_MEDIAN: usize = LEVELS[1];
 pub(super) const THRESHOLDS: [u32; 3] = [0, 2, 8];
 /// That of MeGA where there is one only.
 pub(super) const THRESHOLD_MEDIAN: u32 = THRESHOLDS[1];
+
+/// Siltstone's policies by name, as [`POLICIES`] has them.
+static OWN_NAMES: LazyLock<Vec<String>> =
+    LazyLock::new(|| POLICIES.iter().map(|(policy, _)| format!("silt-{policy}")).collect());
 
 /// A method with its parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,13 +75,25 @@ impl Method {
         }
     }
 
-    /// Whether the settings ask for it, and it can obey them: Siltstone's engine takes all CPUs it sees, where they cannot be hidden. They name methods in lower case, `silt-reverse` for a policy alone.
+    /// Its name alone, where others share [`Self::name`] with it: `silt-reverse` for a policy.
+    fn own_name(self) -> &'static str {
+        let Self::Silt(wanted, _) = self else { return self.name() };
+        let place = POLICIES.iter().position(|(policy, _)| *policy == wanted);
+        place.map_or(self.name(), |place| OWN_NAMES[place].as_str())
+    }
+
+    /// The names by which settings choose among these.
+    pub(super) fn names(of: &[Self]) -> Vec<&'static str> {
+        let mut names: Vec<&str> = of.iter().flat_map(|method| [method.name(), method.own_name()]).collect();
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(*name));
+        names
+    }
+
+    /// Whether the settings ask for it, and it can obey them: Siltstone's engine takes all CPUs it sees, where they cannot be hidden.
     pub(super) fn is_asked_for(self, settings: &Settings) -> bool {
-        let name = self.name();
-        let alone = if let Self::Silt(policy, _) = self { format!("{name}-{policy}") } else { name.to_owned() };
-        let is_it = |asked: &String| asked.eq_ignore_ascii_case(name) || asked.eq_ignore_ascii_case(&alone);
         let obeys = !matches!(self, Self::Silt(..)) || can_limit(settings.threads);
-        obeys && (settings.methods.is_empty() || settings.methods.iter().any(is_it))
+        obeys && (settings.chooses_method(self.name()) || settings.chooses_method(self.own_name()))
     }
 
     /// What tells it from the others.

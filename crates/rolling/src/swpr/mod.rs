@@ -15,7 +15,7 @@
 //!    takes the first byte of a chunk for one that is not there, Algorithm 2 does not; nor do we.
 //! 2. **W = 8**: the paper says that eight bytes are mapped to 16 bits, not how. A sum lets all of them count.
 //! 3. **Vectors need no rolling**: the sum is a FIR filter, which gives the values of many neighbouring places at once,
-//!    the same to the bit ([`Roll`] by words; [`Tops`] the highest bytes only, by bytes).
+//!    the same to the bit ([`Roll`] by words, for four windows; [`Tops`] the highest bytes only, by bytes).
 
 mod tops;
 mod vectors;
@@ -26,17 +26,37 @@ pub use vectors::{GROUP, Group, Roll};
 /// Bytes that decide on a value.
 pub const WINDOW_BYTES: usize = 32;
 
-/// `h(end)` for four windows, summed from its terms.
+/// `h(end)` for so many windows, summed from its terms.
 ///
 /// # Panics
 /// If `end` is not in `32 ..= data.len()`.
 #[inline(always)]
-pub fn hash(data: &[u8], end: usize) -> u32 {
+pub fn hash<const WINDOWS: usize>(data: &[u8], end: usize) -> u64 {
     let window = &data[end - WINDOW_BYTES..end];
-    window.chunks_exact(4).fold(0, |sum: u32, word| {
-        let word = word.first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
-        (sum << 4).wrapping_add(word)
-    })
+    let word = |word: &[u8]| word.first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
+    let eight = |eight: &[u8]| eight.first_chunk().map_or(0, |eight| u64::from_be_bytes(*eight));
+    match WINDOWS {
+        2 => window.chunks_exact(8).map(eight).fold(0, |sum: u64, eight| (sum << 16).wrapping_add(four_terms(eight))),
+        4 => window.chunks_exact(4).map(word).fold(0, |sum: u32, word| (sum << 4).wrapping_add(word)).into(),
+        _ => {
+            // The sums of every other part stay below 2^30: they are added at the end.
+            let parts = window
+                .chunks_exact(8)
+                .map(eight)
+                .fold(0, |sum: u64, eight| (sum << 4) + (eight & EVERY_OTHER) + (eight >> 16 & EVERY_OTHER));
+            (parts + (parts >> 32)) & 0xFFFF
+        }
+    }
+}
+
+/// Of four numbers of 16 bits two.
+const EVERY_OTHER: u64 = 0x0000_FFFF_0000_FFFF;
+
+/// Four subwindows of two bytes, the last one lowest, each four bits higher than the next.
+#[inline(always)]
+fn four_terms(subwindows: u64) -> u64 {
+    let pairs = (subwindows & EVERY_OTHER) + ((subwindows >> 16 & EVERY_OTHER) << 4);
+    (pairs & 0xFFFF_FFFF) + (pairs >> 32 << 8)
 }
 
 /// The values of one place after another, `WINDOWS` rolling in turn: the definition word for word.
@@ -127,22 +147,24 @@ mod tests {
 
     #[test]
     fn the_sum_of_terms_is_the_rolled_value() {
-        let data = noise(200);
-        for end in WINDOW_BYTES..=200 {
-            assert_eq!(u64::from(hash(&data, end)), defined(4, &data, end));
+        let data = [noise(200), alloc::vec![255; 50]].concat();
+        for end in WINDOW_BYTES..=data.len() {
+            assert_eq!(hash::<2>(&data, end), defined(2, &data, end));
+            assert_eq!(hash::<4>(&data, end), defined(4, &data, end));
+            assert_eq!(hash::<8>(&data, end), defined(8, &data, end));
         }
     }
 
-    /// Every value found by words, and none above a boundary missed by bytes.
-    struct Forms<'d>(&'d [u8]);
+    /// Every value found by words.
+    struct Values<'d>(&'d [u8]);
 
-    impl Kernel for Forms<'_> {
+    impl Kernel for Values<'_> {
         type Output = ();
 
         #[inline(always)]
         fn run<S: Simd>(self, s: S) {
             let data = &[&[0; WINDOW_BYTES], self.0].concat()[..];
-            let values: Vec<u32> = (WINDOW_BYTES..data.len()).map(|at| hash(data, at + 1)).collect();
+            let values: Vec<u64> = (WINDOW_BYTES..data.len()).map(|at| hash::<4>(data, at + 1)).collect();
             let mut roll = Roll::new(s);
             for (group, values) in values.chunks_exact(GROUP).enumerate() {
                 let at = WINDOW_BYTES + group * GROUP;
@@ -150,24 +172,41 @@ mod tests {
                 for (hash, values) in hashes.into_iter().zip(values.chunks(S::WORDS)) {
                     let mut words = [0; 16];
                     s.words_store(hash, &mut words);
-                    assert_eq!(words[..S::WORDS], *values, "{}", S::ISA);
+                    assert!(words.iter().map(|word| u64::from(*word)).zip(values).all(|(a, b)| a == *b), "{}", S::ISA);
                 }
             }
-            for boundary in (0..u32::MAX).rev().step_by(0x0123_4567).chain([0, 0xF7FF_FFFF, 0xFDFF_FFFF, u32::MAX]) {
-                let mut tops = Tops::new(s, boundary);
+        }
+    }
+
+    /// None above a boundary missed by bytes.
+    struct Missed<'d, const WINDOWS: usize>(&'d [u8]);
+
+    impl<const WINDOWS: usize> Kernel for Missed<'_, WINDOWS> {
+        type Output = ();
+
+        #[inline(always)]
+        #[allow(clippy::cast_precision_loss)]
+        fn run<S: Simd>(self, s: S) {
+            let data = &[&[0; WINDOW_BYTES], self.0].concat()[..];
+            let values: Vec<u64> = (WINDOW_BYTES..data.len()).map(|at| hash::<WINDOWS>(data, at + 1)).collect();
+            let greatest = u64::MAX >> (64 - Rolled::<WINDOWS>::BITS);
+            let before = Tops::<S, WINDOWS>::BEFORE;
+            let some = (0..225).map(|part| greatest / 225 * part);
+            for boundary in some.chain([greatest - greatest / 32, greatest - greatest / 128, greatest]) {
+                let mut tops = Tops::<S, WINDOWS>::new(s, boundary);
                 let mut let_through = 0;
                 for (vector, values) in values.chunks_exact(S::LANES).enumerate() {
                     let at = WINDOW_BYTES + vector * S::LANES;
-                    let mask = tops.next(s, &data[at - Tops::<S>::BEFORE..at + S::LANES]);
+                    let mask = tops.next(s, &data[at - before..at + S::LANES]);
                     let_through += mask.count_ones();
                     for (lane, value) in values.iter().enumerate() {
                         assert!(mask >> lane & 1 == 1 || *value < boundary, "{}, {boundary:x}: {value:x}", S::ISA);
                     }
                 }
-                let most = f64::from(u32::MAX - boundary) / f64::from(u32::MAX) + 0.02;
+                let most = (greatest - boundary) as f64 / greatest as f64 + 0.02;
                 if self.0.iter().any(|byte| (1..255).contains(byte)) {
-                    let share = f64::from(let_through) / f64::from(u32::try_from(values.len()).unwrap());
-                    assert!(share < most, "{}, {boundary:x}: {share}", S::ISA);
+                    let share = f64::from(let_through) / values.len() as f64;
+                    assert!(share < most, "{WINDOWS} windows, {}, {boundary:x}: {share}", S::ISA);
                 }
             }
         }
@@ -178,8 +217,12 @@ mod tests {
         let len = if cfg!(target_arch = "x86_64") { 20_000 } else { 4000 };
         let extremes = noise(len).into_iter().map(|byte| if byte % 2 == 0 { 0 } else { 255 }).collect::<Vec<_>>();
         for isa in Isa::available() {
-            isa.run(Forms(&noise(len)));
-            isa.run(Forms(&extremes));
+            for data in [&noise(len), &extremes] {
+                isa.run(Values(data));
+                isa.run(Missed::<2>(data));
+                isa.run(Missed::<4>(data));
+                isa.run(Missed::<8>(data));
+            }
         }
     }
 }

@@ -58,9 +58,9 @@ pub const METHODS: &[Method] = rows! {
         => |name, shape, _| Odess::new(name, Rate::OneIn512, shape);
     "odess-plus" true: "least of one SWPR hash of 32 bits in 128, by each function", "Odess, TOS, section 3.4"
         => |name, shape, isa| OdessPlus::new(name, Windows::Four, Rate::OneIn128, shape, isa);
-    "odess-plus-2" false: "two windows: hashes of 64 bits", "Odess, TOS, section 4.3.3"
+    "odess-plus-2" true: "two windows: hashes of 64 bits", "Odess, TOS, section 4.3.3"
         => |name, shape, isa| OdessPlus::new(name, Windows::Two, Rate::OneIn128, shape, isa);
-    "odess-plus-8" false: "eight windows: hashes of 16 bits", "Odess, TOS, section 4.3.3"
+    "odess-plus-8" true: "eight windows: hashes of 16 bits", "Odess, TOS, section 4.3.3"
         => |name, shape, isa| OdessPlus::new(name, Windows::Eight, Rate::OneIn128, shape, isa);
 };
 

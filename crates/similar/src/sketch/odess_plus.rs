@@ -20,13 +20,17 @@
 //!
 //! A chunk of which nothing is sampled has no sketch.
 //!
-//! The vector form (four windows) asks first, by bytes, which places may reach the boundary ([`Tops`]): two of three that it
-//! names do, at the usual rate. They are written down without asking whether there are any, for such a branch would be foreseen
-//! at one block in two only. Of each, the hash is summed from its 32 bytes and kept by stepping over it or not; what is kept
-//! goes through all functions at once. Up to the functions that runs at 12.2, 10.5 and 6.7 GB/s in the cache (AVX-512, AVX2,
-//! SSSE3, 2026-11), with hashes by words at every place instead 8.9, 6.5 and 2.0.
+//! The vector form asks first, by bytes, which places may reach the boundary ([`Tops`]): two of three that it names do, at the
+//! usual rate. They are written down without asking whether there are any, for such a branch would be foreseen at one block in
+//! two only. Of each, the hash is summed from its 32 bytes and kept by stepping over it or not; what is kept goes through all
+//! functions at once. With four windows and up to the functions that runs at 12.2, 10.5 and 6.7 GB/s in the cache (AVX-512,
+//! AVX2, SSSE3, 2026-11), with hashes by words at every place instead 8.9, 6.5 and 2.0.
 //!
-//! Cost: some 20 instructions for a vector of bytes, 25 for each place named, a few for each sample.
+//! The paper's forms have as many lanes as windows, so that eight windows are faster there. Bytes are as many whatever a hash
+//! is, and eight windows have more of them to add: whole sketches run at 0.96 (two windows) and 0.83 (eight) of the speed of
+//! four with AVX2, 1.02 and 0.89 with SSSE3 (2026-11).
+//!
+//! Cost: some 20 instructions for a vector of bytes, 25 to 40 for each place named, a few for each sample.
 
 use super::transforms::{Extreme, Extremes, Transforms};
 use super::{Rate, Shape, Sketch, Sketcher};
@@ -58,7 +62,7 @@ pub struct OdessPlus {
 }
 
 impl OdessPlus {
-    /// The sketcher, known by `name`, in its form for `isa`: with two and eight windows they are all the same.
+    /// The sketcher, known by `name`, in its form for `isa`.
     pub fn new(name: &'static str, windows: Windows, rate: Rate, shape: Shape, isa: Isa) -> Self {
         Self { name, windows, rate, transforms: Transforms::new(shape), isa }
     }
@@ -78,6 +82,15 @@ impl OdessPlus {
         }
         is_sampled.then(|| self.transforms.sketch(&features))
     }
+
+    /// The same by vectors, where there are some and the chunk is long enough.
+    fn best<const WINDOWS: usize>(&self, chunk: &[u8]) -> Option<Sketch> {
+        if places(chunk) < LEAST_PLACES {
+            return self.scalar::<WINDOWS>(chunk);
+        }
+        let vectors = Vectors::<WINDOWS> { sketcher: self, chunk };
+        self.isa.run(vectors).unwrap_or_else(|| self.scalar::<WINDOWS>(chunk))
+    }
 }
 
 impl Sketcher for OdessPlus {
@@ -91,10 +104,9 @@ impl Sketcher for OdessPlus {
 
     fn sketch(&self, chunk: &[u8]) -> Option<Sketch> {
         match self.windows {
-            Windows::Two => self.scalar::<2>(chunk),
-            Windows::Eight => self.scalar::<8>(chunk),
-            Windows::Four if places(chunk) < LEAST_PLACES => self.scalar::<4>(chunk),
-            Windows::Four => self.isa.run(Vectors { sketcher: self, chunk }).unwrap_or_else(|| self.scalar::<4>(chunk)),
+            Windows::Two => self.best::<2>(chunk),
+            Windows::Four => self.best::<4>(chunk),
+            Windows::Eight => self.best::<8>(chunk),
         }
     }
 }
@@ -118,22 +130,21 @@ const LEAST_PLACES: usize = 2 * BLOCK;
 /// Memory is asked for this far ahead.
 const AHEAD_BYTES: usize = 2 << 10;
 
-struct Vectors<'d> {
+struct Vectors<'d, const WINDOWS: usize> {
     sketcher: &'d OdessPlus,
     chunk: &'d [u8],
 }
 
-impl Kernel for Vectors<'_> {
+impl<const WINDOWS: usize> Kernel for Vectors<'_, WINDOWS> {
     type Output = Option<Sketch>;
 
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // The boundary of hashes of 32 bits.
     fn run<S: Simd>(self, s: S) -> Option<Sketch> {
         let Self { sketcher, chunk } = self;
         let end = places(chunk);
-        let boundary = boundary(Rolled::<4>::BITS, sketcher.rate) as u32;
-        let mut tops = Tops::new(s, boundary);
-        let mut sample = Sample { boundary, is_empty: true, features: Extremes::none(Extreme::Min) };
+        let boundary = boundary(Rolled::<WINDOWS>::BITS, sketcher.rate);
+        let mut tops = Tops::<S, WINDOWS>::new(s, boundary);
+        let mut sample = Sample::<WINDOWS> { boundary, is_empty: true, features: Extremes::none(Extreme::Min) };
         let mut named = Named::new();
         // The first block, with the zeros before it.
         let mut head = [0; swpr::WINDOW_BYTES + BLOCK];
@@ -161,11 +172,12 @@ impl Kernel for Vectors<'_> {
 
 /// Which of the `BLOCK` places from `at` on may be sampled.
 #[inline(always)]
-fn block<S: Simd>(s: S, tops: &mut Tops<S>, data: &[u8], at: usize) -> u64 {
-    let bytes = &data[at - Tops::<S>::BEFORE..at + BLOCK];
+fn block<S: Simd, const WINDOWS: usize>(s: S, tops: &mut Tops<S, WINDOWS>, data: &[u8], at: usize) -> u64 {
+    let before = Tops::<S, WINDOWS>::BEFORE;
+    let bytes = &data[at - before..at + BLOCK];
     let mut mask = 0;
     for vector in (0..BLOCK).step_by(S::LANES) {
-        mask |= tops.next(s, &bytes[vector..vector + Tops::<S>::BEFORE + S::LANES]) << vector;
+        mask |= tops.next(s, &bytes[vector..vector + before + S::LANES]) << vector;
     }
     mask
 }
@@ -212,21 +224,22 @@ impl Named {
 }
 
 /// What of the sample was seen.
-struct Sample {
-    boundary: u32,
+struct Sample<const WINDOWS: usize> {
+    boundary: u64,
     is_empty: bool,
     features: Extremes,
 }
 
-impl Sample {
+impl<const WINDOWS: usize> Sample<WINDOWS> {
     /// Sums the hashes of the places named, forgets these, and sees the hashes that are sampled.
     #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // Functions take the low half.
     fn take<S: Simd>(&mut self, s: S, transforms: &Transforms, data: &[u8], named: &mut Named) {
         let mut count = 0;
         for i in 0..named.count.min(named.numbers.len()) {
-            let hash = swpr::hash(data, named.numbers[i] as usize + 1);
+            let hash = swpr::hash::<WINDOWS>(data, named.numbers[i] as usize + 1);
             // Never ahead of what is read.
-            named.numbers[count] = hash;
+            named.numbers[count] = hash as u32;
             count += usize::from(hash >= self.boundary);
         }
         named.count = 0;
