@@ -34,6 +34,7 @@ mod maxp;
 mod normalised;
 mod ram;
 mod rolling;
+mod scalar;
 mod scan;
 mod seqcdc;
 mod sizes;

@@ -38,6 +38,7 @@
 //! are as fast.
 
 use crate::average::{least_reaching, power};
+use crate::scalar::first;
 use crate::scan::{block_reaching, last_largest, prefetch};
 use crate::{Chunker, Isa, Sizes};
 use siltstone_simd::{Kernel, Simd};
@@ -85,10 +86,11 @@ impl Chunker for Maxp {
 /// The first peak from `at` on.
 fn peak_scalar(data: &[u8], window: usize, mut at: usize) -> Option<usize> {
     loop {
-        let (byte, right) = (data.get(at)?, data.get(at + 1..=at + window)?);
-        match right.iter().position(|other| other >= byte) {
-            Some(before) => at += 1 + before,
-            None if data[at - window..at].iter().all(|other| other < byte) => return Some(at),
+        let (byte, right) = (*data.get(at)?, data.get(..=at + window)?);
+        let reaches = |_, other: u8| other >= byte;
+        match first(right, at + 1, reaches) {
+            Some(rival) => at = rival,
+            None if first(&data[..at], at - window, reaches).is_none() => return Some(at),
             None => at += window + 1,
         }
     }

@@ -20,6 +20,7 @@
 //! Cost: each byte is read at most once.
 
 use crate::average::{least_reaching, power};
+use crate::scalar::first;
 use crate::scan::{first_reaching, largest};
 use crate::{Chunker, Isa, Sizes};
 use siltstone_simd::{Kernel, Simd};
@@ -69,8 +70,11 @@ impl Chunker for Ram {
 
 /// The first position in `rest` whose byte reaches the largest of the window.
 fn search_scalar(window: &[u8], rest: &[u8]) -> Option<usize> {
-    let largest = *window.iter().max()?;
-    rest.iter().position(|byte| *byte >= largest)
+    let (mut largest, mut at) = (*window.first()?, 0);
+    while let Some(next) = first(window, at + 1, |_, byte: u8| byte > largest) {
+        (largest, at) = (window[next], next);
+    }
+    first(rest, 0, |_, byte: u8| byte >= largest)
 }
 
 struct Search<'d> {

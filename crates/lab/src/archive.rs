@@ -29,6 +29,8 @@ pub fn append(archive: &mut Vec<u8>, root: &Path) -> Result<()> {
 /// What became of data that nobody prepared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
+    /// Files whose bytes are there.
+    pub files: usize,
     /// Files and folders that could not be read; they are left out.
     pub unreadable: usize,
     /// Whether something was left out for its size.
@@ -40,7 +42,7 @@ pub struct Taken {
 pub fn append_found(archive: &mut Vec<u8>, root: &Path, bytes_max: u64) -> Result<Taken> {
     let begin = archive.len();
     let (files, unreadable) = tree::readable_files(root);
-    let mut taken = Taken { unreadable, is_part: false };
+    let mut taken = Taken { files: 0, unreadable, is_part: false };
     for path in files {
         let held = (archive.len() - begin) as u64;
         if taken.is_part || held >= bytes_max {
@@ -56,6 +58,7 @@ pub fn append_found(archive: &mut Vec<u8>, root: &Path, bytes_max: u64) -> Resul
             continue;
         };
         taken.is_part = is_part;
+        taken.files += 1;
         let file_bytes = (archive.len() - at - BLOCK_BYTES) as u64;
         archive[at..at + BLOCK_BYTES].copy_from_slice(&header(name.as_os_str().as_encoded_bytes(), file_bytes));
         pad(archive, begin, BLOCK_BYTES);
@@ -121,7 +124,7 @@ mod tests {
         let mut ours = Vec::new();
         append(&mut ours, &root).unwrap();
         let mut found = Vec::new();
-        assert_eq!(append_found(&mut found, &root, 1 << 20).unwrap(), Taken::default());
+        assert_eq!(append_found(&mut found, &root, 1 << 20).unwrap(), Taken { files: 2, ..Taken::default() });
         assert!(found == ours);
         assert_eq!(ours.len() % RECORD_BYTES, 0);
         let kept = folder.path().join("ours.tar");

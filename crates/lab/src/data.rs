@@ -23,6 +23,8 @@ pub struct Data {
     pub bytes: Vec<u8>,
     /// Where each version ends; the last with the bytes.
     pub ends: Vec<usize>,
+    /// Files that they are of.
+    pub files: usize,
     /// What is not in the bytes though it belongs there, in words; empty if nothing.
     pub left_out: String,
 }
@@ -31,7 +33,7 @@ impl Data {
     /// A single version.
     pub fn single(name: &str, description: String, bytes: Vec<u8>) -> Self {
         let ends = vec![bytes.len()];
-        Self { name: name.into(), description, bytes, ends, left_out: String::new() }
+        Self { name: name.into(), description, bytes, ends, files: 1, left_out: String::new() }
     }
 
     /// The versions of a corpus, as many of the first as make at most so many bytes; of the first alone a part, if it is larger. What
@@ -41,19 +43,23 @@ impl Data {
     /// If nothing can be read.
     pub fn of(corpus: &Corpus, bytes_max: u64) -> Result<Self> {
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-        let (mut unreadable, mut is_part) = (0, false);
+        let (mut files, mut unreadable, mut is_part) = (0, 0, false);
         for version in &corpus.versions {
             let begin = bytes.len();
             let room = bytes_max.saturating_sub(begin as u64);
+            let files_before = files;
             if version.is_dir() {
                 let taken = archive::append_found(&mut bytes, version, room)?;
+                files += taken.files;
                 unreadable += taken.unreadable;
                 is_part = taken.is_part;
             } else {
                 is_part = archive::append_first(&mut bytes, version, room)?;
+                files += 1;
             }
             if is_part && begin > 0 {
                 bytes.truncate(begin);
+                files = files_before;
                 is_part = false;
                 break;
             }
@@ -62,8 +68,8 @@ impl Data {
                 break;
             }
         }
-        if bytes.is_empty() {
-            bail!("{} holds no bytes", corpus.name);
+        if bytes.is_empty() || files == 0 {
+            bail!("{} holds no file that can be read", corpus.name);
         }
         let (count, all) = (ends.len(), corpus.versions.len());
         let mut left_out = Vec::new();
@@ -79,7 +85,7 @@ impl Data {
         let left_out = left_out.join(" and ");
         let without = if left_out.is_empty() { String::new() } else { format!(", without {left_out}") };
         let description = format!("{}{without}; {}", corpus.description, table::bytes(bytes.len() as u64));
-        Ok(Data { name: corpus.name.clone(), description, bytes, ends, left_out })
+        Ok(Data { name: corpus.name.clone(), description, bytes, ends, files, left_out })
     }
 
     /// Where each version lies in the bytes.

@@ -9,7 +9,7 @@ use siltstone_simd::{Kernel, Simd};
 /// The first cut of `data`; its length if there is none.
 #[inline(never)] // `cargo xtask cross` looks for it by its name.
 pub(super) fn cut<O: Order>(data: &[u8], window: usize, isa: Isa) -> usize {
-    let scalar = || cut_scalar(data.len(), data.len(), window, |i| data[i], O::beyond);
+    let scalar = || cut_scalar::<u8, O>(data, window);
     isa.run(Cut::<O> { data, window, order: PhantomData }).unwrap_or_else(scalar)
 }
 
@@ -26,7 +26,7 @@ impl<O: Order> Kernel for Cut<'_, O> {
     fn run<S: Simd>(self, s: S) -> usize {
         let Self { data, window, .. } = self;
         if window < S::LANES || data.is_empty() {
-            return cut_scalar(data.len(), data.len(), window, |i| data[i], O::beyond);
+            return cut_scalar::<u8, O>(data, window);
         }
         let mut record = Record { byte: data[0], at: 0 };
         let mut done = 1;

@@ -39,6 +39,7 @@ pub use opt1::AeOpt1;
 pub use opt2::AeOpt2;
 
 use crate::average::{floor, least_reaching, power};
+use crate::scalar::{Number, first};
 use crate::{Chunker, Isa, Sizes};
 use siltstone_simd::Simd;
 
@@ -109,26 +110,18 @@ fn cut(data: &[u8], window: usize, extreme: Extreme, value: Value, isa: Isa) -> 
     }
 }
 
-/// TC'17, Algorithm 1, over the values of the first `count` of `len` positions.
-fn cut_scalar<T: Copy>(
-    len: usize,
-    count: usize,
-    window: usize,
-    value: impl Fn(usize) -> T,
-    beyond: impl Fn(T, T) -> bool,
-) -> usize {
-    if count == 0 {
-        return len;
-    }
-    let (mut record, mut at) = (value(0), 0);
-    for i in 1..count {
-        if beyond(value(i), record) {
-            (record, at) = (value(i), i);
-        } else if i == at + window {
-            return i + 1;
+/// TC'17, Algorithm 1: two questions of each value. The first cut of `data`; its length if there is none.
+fn cut_scalar<N: Number, O: Order>(data: &[u8], window: usize) -> usize {
+    let mut at = 0;
+    while at < N::count(data) {
+        let (record, last) = (N::read(data, at), at + window);
+        match first(data, at + 1, |i, value| O::beyond(value, record) || i == last) {
+            Some(i) if O::beyond(N::read(data, i), record) => at = i,
+            Some(last) => return last + 1,
+            None => break,
         }
     }
-    len
+    data.len()
 }
 
 /// An order on values: which of two is beyond the other.

@@ -9,7 +9,8 @@
 //! deduplication. Here the inner loop goes on at equal values, which gives the cuts of Algorithm 1. Nor does a chunk
 //! reach beyond its stream, as the printed one does if the stream ends inside a window.
 
-use super::{Value, wide, window};
+use super::{Value, window};
+use crate::scalar::{Number, first};
 use crate::{Chunker, Sizes};
 
 /// The chunkers `ae-opt1`, `ae8-opt1`.
@@ -41,19 +42,20 @@ impl Chunker for AeOpt1 {
         let data = &data[..data.len().min(self.sizes.max())];
         let Some(searched) = data.get(self.sizes.min()..) else { return data.len() };
         let cut = match self.value {
-            Value::Byte => cut(searched.len(), self.window, |i| searched[i]),
-            Value::EightBytes => cut(wide::values(searched), self.window, |i| wide::value(searched, i)),
+            Value::Byte => cut::<u8>(searched, self.window),
+            Value::EightBytes => cut::<u64>(searched, self.window),
         };
         cut.map_or(data.len(), |cut| self.sizes.min() + cut)
     }
 }
 
-/// Algorithm 2 over `count` values.
-fn cut<T: Copy + PartialOrd>(count: usize, window: usize, value: impl Fn(usize) -> T) -> Option<usize> {
+/// Algorithm 2: one question of each value.
+fn cut<N: Number>(data: &[u8], window: usize) -> Option<usize> {
     let mut at = 0;
-    while at + window < count {
-        let record = value(at);
-        match (at + 1..=at + window).find(|i| value(*i) > record) {
+    // Up to the last value of the window.
+    while let Some(searched) = data.get(..at + window + N::BYTES) {
+        let record = N::read(data, at);
+        match first(searched, at + 1, |_, value: N| value > record) {
             Some(next) => at = next,
             None => return Some(at + window + 1),
         }

@@ -14,7 +14,8 @@
 //! that question first, of the bytes themselves: it goes no further than their first difference, and then all is
 //! AE-Max. Eight-byte values are equal exactly if all their bytes are, since neighbouring values share seven.
 
-use super::{Ae, Extreme, Value, wide};
+use super::{Ae, Extreme, Value};
+use crate::scalar::{Number, first};
 use crate::{Chunker, Isa, Sizes};
 use siltstone_simd::{Kernel, Simd};
 
@@ -42,7 +43,7 @@ impl AeOpt2 {
     fn begins_with_run(&self, isa: Isa, searched: &[u8]) -> bool {
         let run_bytes = match self.ae.value {
             Value::Byte => self.lest,
-            Value::EightBytes => self.lest + wide::VALUE_BYTES - 1,
+            Value::EightBytes => self.lest + u64::BYTES - 1,
         };
         searched.get(..run_bytes).is_some_and(|bytes| isa.run(AllEqual { bytes }).unwrap_or(false))
     }
@@ -65,40 +66,31 @@ impl Chunker for AeOpt2 {
             return if self.begins_with_run(isa, searched) { sizes.min() + self.lest } else { self.ae.cut(data) };
         }
         let cut = match value {
-            Value::Byte => cut_scalar(searched.len(), window, self.lest, |i| searched[i]),
-            Value::EightBytes => cut_scalar(wide::values(searched), window, self.lest, |i| wide::value(searched, i)),
+            Value::Byte => cut_scalar::<u8>(searched, window, self.lest),
+            Value::EightBytes => cut_scalar::<u64>(searched, window, self.lest),
         };
         cut.map_or(data.len(), |cut| sizes.min() + cut)
     }
 }
 
-/// Algorithm 3 over `count` values; its positions begin at 1.
-fn cut_scalar<T: Copy + PartialOrd>(
-    count: usize,
-    window: usize,
-    lest: usize,
-    value: impl Fn(usize) -> T,
-) -> Option<usize> {
-    if count == 0 {
-        return None;
-    }
-    let (mut greatest, mut least, mut at) = (value(0), value(0), 1);
-    for i in 2..=count {
-        let now = value(i - 1);
-        if now > greatest {
-            (greatest, at) = (now, i);
-            continue;
-        }
-        if now < least {
-            least = now;
-        } else if least == greatest && i == lest {
-            return Some(i);
-        }
-        if i == at + window {
-            return Some(i);
+/// Algorithm 3: three questions of each value.
+fn cut_scalar<N: Number>(data: &[u8], window: usize, lest: usize) -> Option<usize> {
+    let mut i = 0;
+    let mut greatest = (N::count(data) > 0).then(|| N::read(data, 0))?;
+    let (mut least, mut last) = (greatest, window);
+    loop {
+        // Only equal values have a cut at LEST, which is before the end of the first window.
+        let end = if least == greatest { lest - 1 } else { last };
+        i = first(data, i + 1, |i, value: N| value > greatest || value < least || i == end)?;
+        let value = N::read(data, i);
+        if value > greatest {
+            (greatest, last) = (value, i + window);
+        } else if i == end {
+            return Some(i + 1);
+        } else {
+            least = value;
         }
     }
-    None
 }
 
 struct AllEqual<'d> {

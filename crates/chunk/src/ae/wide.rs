@@ -7,28 +7,19 @@
 
 use super::{Order, any_beyond, cut_scalar};
 use crate::Isa;
+use crate::scalar::Number;
 use crate::scan::{STEP, prefetch};
 use core::marker::PhantomData;
 use core::ops::Range;
 use siltstone_simd::{Kernel, Simd};
 
-pub(super) const VALUE_BYTES: usize = 8;
+const VALUE_BYTES: usize = u64::BYTES;
 
 /// The first cut of `data`; its length if there is none.
 #[inline(never)] // `cargo xtask cross` looks for it by its name.
 pub(super) fn cut<O: Order>(data: &[u8], window: usize, isa: Isa) -> usize {
-    let scalar = || cut_scalar(data.len(), values(data), window, |i| value(data, i), O::beyond);
+    let scalar = || cut_scalar::<u64, O>(data, window);
     isa.run(Cut::<O> { data, window, order: PhantomData }).unwrap_or_else(scalar)
-}
-
-/// Positions that have a value.
-pub(super) fn values(data: &[u8]) -> usize {
-    (data.len() + 1).saturating_sub(VALUE_BYTES)
-}
-
-#[inline(always)]
-pub(super) fn value(data: &[u8], at: usize) -> u64 {
-    data[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 /// Lanes whose values are compared one by one before all lanes are compared at once: in text, pairs of bytes that equal
@@ -53,11 +44,11 @@ impl<O: Order> Kernel for Cut<'_, O> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> usize {
         let Self { data, window, .. } = self;
-        let count = values(data);
+        let count = u64::count(data);
         if count == 0 {
             return data.len();
         }
-        let mut record = Record { value: value(data, 0), at: 0 };
+        let mut record = Record { value: u64::read(data, 0), at: 0 };
         let mut done = 1;
         loop {
             let end = count.min(record.at + window + 1);
@@ -98,8 +89,8 @@ fn next_record<S: Simd, O: Order>(
             return Some((next, at));
         }
     }
-    let at = (at..range.end).find(|at| O::beyond(value(data, *at), record.value))?;
-    Some((Record { value: value(data, at), at }, at + 1))
+    let at = (at..range.end).find(|at| O::beyond(u64::read(data, *at), record.value))?;
+    Some((Record { value: u64::read(data, at), at }, at + 1))
 }
 
 /// The extreme of the record and the values of `VECTORS` vectors.
@@ -148,7 +139,7 @@ fn raise<S: Simd, O: Order>(s: S, block: &[u8], within: usize, at: usize, mut re
                 return record;
             }
             let lane = within + lanes.trailing_zeros() as usize;
-            let next = value(block, lane);
+            let next = u64::read(block, lane);
             if O::beyond(next, record.value) {
                 record = Record { value: next, at: at + lane };
             }

@@ -3,16 +3,15 @@
 //! As in AE, TC'17, section 4.1: Rabin with its limits says what the average is at an expected size on this data; each other method is
 //! then asked for whatever gives it the same average there. Methods with a key are the mean of three keys.
 
-use super::common::{bars, by_data, expected_sizes, row};
+use super::common::{bars, by_data, expected_sizes};
 use super::cuts::Cuts;
 use super::equal::{at_average, sum};
 use super::method::Method;
-use super::oracle;
+use super::setup::Setup;
 use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Plot};
 use crate::settings::Settings;
 use anyhow::Result;
-use serde_json::json;
 
 /// Expected sizes of Rabin, bytes; the first with `quick`.
 const EXPECTED: [u32; 4] = [8 << 10, 16 << 10, 4 << 10, 2 << 10];
@@ -23,7 +22,7 @@ const EXTREMES: [&str; 4] = ["ae8-max", "ae8-min", "ae8-max-t", "ae8-min-t"];
 /// AE's Figure 5.
 const COMPARED: [&str; 4] = [LEADER, "maxp", "ae8-max", "ae8-opt2-eighth"];
 /// All that are measured.
-const METHODS: [&str; 12] = [
+const METHODS: [&str; 13] = [
     LEADER,
     "maxp",
     "ae8-max",
@@ -33,6 +32,7 @@ const METHODS: [&str; 12] = [
     "ae8-opt2-eighth",
     "ae-max",
     "ram",
+    "ram-t",
     "fastcdc-2020-nc2",
     "gear-nc2",
     "lagged",
@@ -83,10 +83,10 @@ impl Experiment for EqualSavings {
         let data = &input.data()?.bytes;
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected in expected_sizes(settings, &EXPECTED, 1) {
-            let [leader] = Method::named(&[LEADER])[..] else { continue };
-            let wanted = Cuts::of(&*leader.chunker(expected, leader.best())?, data).average();
-            for method in Method::wanted(Method::named(&METHODS), &settings.methods) {
-                subjects.push(Box::new(Equal { method, expected, wanted, data }));
+            let [method] = Method::named(&[LEADER])[..] else { continue };
+            let wanted = Cuts::of(&*Setup { method, expected }.best()?, data).average();
+            for setup in Setup::all(Method::named(&METHODS), &[expected], settings) {
+                subjects.push(Box::new(Equal { setup, wanted, data }));
             }
         }
         Ok(subjects)
@@ -121,20 +121,20 @@ impl Experiment for EqualSavings {
 
 /// A method at the average of the leader at this expected size.
 struct Equal<'d> {
-    method: Method,
-    expected: u32,
+    setup: Setup,
     wanted: f64,
     data: &'d [u8],
 }
 
 impl Subject for Equal<'_> {
     fn parameters(&self) -> Row {
-        row([("method", json!(self.method.name())), ("expected_bytes", json!(self.expected))])
+        self.setup.parameters()
     }
 
     fn run(&mut self) -> Result<Outcome> {
-        let found = at_average(self.method, self.data, self.wanted, self.expected)?;
-        if let Some(difference) = oracle::difference_of_best(self.method, found.expected, self.data)? {
+        let Setup { method, expected } = self.setup;
+        let found = at_average(method, self.data, self.wanted, expected)?;
+        if let Some(difference) = (Setup { method, expected: found.expected }).difference(self.data)? {
             return Ok(Outcome::Wrong(difference));
         }
         let cuts = sum(&found.measured);

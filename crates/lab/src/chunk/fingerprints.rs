@@ -3,6 +3,7 @@
 
 use super::cuts::Digest;
 use md5::Md5;
+use mur3::murmurhash3_x64_128;
 use sha2::{Digest as _, Sha512};
 use siltstone_chunk::{Fingerprinter, Isa, Reference};
 
@@ -25,6 +26,8 @@ pub enum Fingerprint {
     Md5,
     /// SHA-512, as there.
     Sha512,
+    /// `MurmurHash3`, as there: 128 bits in its form for 64-bit processors, seed 0.
+    Murmur3,
 }
 
 impl Fingerprint {
@@ -35,10 +38,10 @@ impl Fingerprint {
         [Self::Crate].into_iter().chain(batches).chain(others)
     }
 
-    /// Those of `VectorCDC`, TOS'25, Figure 3, but for `MurmurHash3`, and ours.
+    /// Those of `VectorCDC`, TOS'25, Figure 3, and ours.
     pub fn compared() -> Vec<Self> {
         let others = [Reference::Sha1, Reference::Sha256, Reference::Xxh3].map(Self::Other);
-        [&[Self::Md5, Self::Sha512], &others[..], &[Self::Crate, Self::Batch(Isa::best())]].concat()
+        [&[Self::Md5, Self::Sha512, Self::Murmur3], &others[..], &[Self::Crate, Self::Batch(Isa::best())]].concat()
     }
 
     /// Its name in tables.
@@ -49,6 +52,7 @@ impl Fingerprint {
             Self::Other(reference) => reference.name(),
             Self::Md5 => "md5",
             Self::Sha512 => "sha512",
+            Self::Murmur3 => "murmur3-128",
         }
     }
 
@@ -82,6 +86,7 @@ impl Fingerprint {
             Self::Other(reference) => chunks.fold(0, |sum, chunk| sum ^ word(&reference.hash(chunk))),
             Self::Md5 => chunks.fold(0, |sum, chunk| sum ^ word(&Md5::digest(chunk))),
             Self::Sha512 => chunks.fold(0, |sum, chunk| sum ^ word(&Sha512::digest(chunk))),
+            Self::Murmur3 => chunks.fold(0, |sum, chunk| sum ^ murmurhash3_x64_128(chunk, 0).0),
         })
     }
 }
@@ -110,6 +115,13 @@ fn word(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use crate::deterministic::Sequence;
+
+    #[test]
+    fn murmur3_is_that_of_its_author() {
+        // The 128 bits of the reference program for this sentence begin with e34bbc7bbc071b6c.
+        let found = Fingerprint::Murmur3.run(b"The quick brown fox jumps over the lazy dog");
+        assert_eq!(found, Digest::of_number(0xe34b_bc7b_bc07_1b6c));
+    }
 
     #[test]
     fn every_form_names_chunks_alike() {

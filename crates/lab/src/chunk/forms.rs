@@ -5,8 +5,8 @@ use super::common::row;
 use super::cuts::Digest;
 use super::fingerprints::{CHUNK_BYTES, Fingerprint};
 use super::floor::Floor;
-use super::method::Method;
 use super::oracle;
+use super::setup::Setup;
 use crate::experiment::{Outcome, Row, Sample, Subject};
 use crate::table::as_float;
 use anyhow::Result;
@@ -40,8 +40,7 @@ pub(super) fn gb_per_s(bytes: usize, seconds: f64) -> f64 {
 
 /// An algorithm at an expected size, in some of its forms, the scalar one first.
 pub(super) struct Forms<'d> {
-    method: Method,
-    expected: u32,
+    setup: Setup,
     data: &'d [u8],
     chunkers: Vec<(Isa, Box<dyn Chunker>)>,
     /// In what the scalar form differs from its definition.
@@ -52,18 +51,18 @@ pub(super) struct Forms<'d> {
 
 impl<'d> Forms<'d> {
     /// The scalar form and these.
-    pub(super) fn new(method: Method, expected: u32, data: &'d [u8], isas: &[Isa]) -> Result<Self> {
+    pub(super) fn new(setup: Setup, data: &'d [u8], isas: &[Isa]) -> Result<Self> {
         let others = isas.iter().copied().filter(|isa| *isa != Isa::SCALAR);
-        let make = |isa| Ok((isa, method.chunker(expected, isa)?));
+        let make = |isa| Ok((isa, setup.chunker(isa)?));
         let chunkers = std::iter::once(Isa::SCALAR).chain(others).map(make).collect::<Result<_>>()?;
-        let difference = oracle::difference(method, expected, data)?;
-        Ok(Self { method, expected, data, chunkers, difference, runs: 0 })
+        let difference = oracle::difference(setup.method, setup.expected, data)?;
+        Ok(Self { setup, data, chunkers, difference, runs: 0 })
     }
 }
 
 impl Subject for Forms<'_> {
     fn parameters(&self) -> Row {
-        row([("method", json!(self.method.name())), ("expected_bytes", json!(self.expected))])
+        self.setup.parameters()
     }
 
     fn run(&mut self) -> Result<Outcome> {
@@ -86,7 +85,7 @@ impl Subject for Forms<'_> {
             }
             let values =
                 [("gb_per_s", gb_per_s(self.data.len(), seconds)), ("ratio_to_scalar", scalar_seconds / seconds)];
-            samples.push(Sample::of(values).at("isa", self.method.isa_name(*isa)));
+            samples.push(Sample::of(values).at("isa", self.setup.method.isa_name(*isa)));
         }
         Ok(Outcome::Right(samples))
     }

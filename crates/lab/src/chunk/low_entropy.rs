@@ -4,10 +4,10 @@
 //! as long as the algorithm makes them: Rabin's largest chunk, AE's w + 1, AE-Opt2's LEST. The row `present` says how much there is:
 //! bytes in runs of one value that are at least an eighth of the expected size long.
 
-use super::common::{bars, by_data, expected_sizes, row, shown, values, with};
+use super::common::{bars, by_data, expected_sizes, row, shown, with};
 use super::cuts::Cuts;
 use super::method::{Method, UNLIMITED_RABIN};
-use super::oracle;
+use super::setup::Setup;
 use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Plot};
 use crate::settings::Settings;
@@ -73,8 +73,8 @@ impl Experiment for LowEntropy {
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected in expected_sizes(settings, &EXPECTED, 2) {
             subjects.push(Box::new(Present { expected, data }));
-            for method in Method::wanted(Method::named(&METHODS), &settings.methods) {
-                subjects.push(Box::new(Found { method, expected, data }));
+            for setup in Setup::all(Method::named(&METHODS), &[expected], settings) {
+                subjects.push(Box::new(Found { setup, data }));
             }
         }
         Ok(subjects)
@@ -95,49 +95,43 @@ impl Experiment for LowEntropy {
     }
 
     fn advice(&self, findings: &[Finding]) -> Vec<String> {
-        let mut said = Vec::new();
-        for (data, found) in by_data(findings) {
-            for expected in values(&found, "expected_bytes") {
-                let found = with(&found, "expected_bytes", &expected);
-                said.extend(sentence(data, &shown("expected_bytes", &expected), &found));
-            }
-        }
-        said
+        by_data(findings).into_iter().filter_map(|(data, found)| sentence(data, &found)).collect()
     }
 }
 
 /// What there is of runs, and who finds most of it.
-fn sentence(data: &str, size: &str, found: &[&Finding]) -> Option<String> {
-    let percent = |finding: &&Finding| finding.median("low_entropy_percent");
-    let present = with(found, "method", PRESENT).first().and_then(percent)?;
-    let others = found.iter().filter(|finding| finding.parameter("method") != PRESENT);
-    let most = others.max_by(|one, other| percent(one).unwrap_or(0.0).total_cmp(&percent(other).unwrap_or(0.0)))?;
+fn sentence(data: &str, found: &[&Finding]) -> Option<String> {
+    let percent = |finding: &&Finding| finding.median("low_entropy_percent").unwrap_or(0.0);
+    let is_present = |finding: &&&Finding| finding.parameter("method") == PRESENT;
+    let (present, others): (Vec<&Finding>, Vec<_>) = found.iter().partition(|finding| is_present(finding));
+    let most = others.into_iter().max_by(|one, other| percent(one).total_cmp(&percent(other)))?;
+    let expected = most.parameter("expected_bytes");
+    let present = with(&present, "expected_bytes", &expected).first().map(percent)?;
+    let (method, size) = (most.parameter("method"), shown("expected_bytes", &expected));
     (present >= WORTH_PERCENT).then(|| {
         format!(
-            "{data}: {present:.1} % lies in runs of one byte value of at least an eighth of {size}; {} removes most of it as chunks of its own at that size: {:.1} % of the data.",
-            most.parameter("method"),
-            percent(most).unwrap_or(0.0),
+            "{data}: {present:.1} % lies in runs of one byte value, each at least an eighth of {size}. Chunks of nothing else that repeat, and so are stored once, are at most {:.1} % of the data: with {method} at {size}.",
+            percent(&most),
         )
     })
 }
 
 /// A method at an expected size.
 struct Found<'d> {
-    method: Method,
-    expected: u32,
+    setup: Setup,
     data: &'d [u8],
 }
 
 impl Subject for Found<'_> {
     fn parameters(&self) -> Row {
-        row([("method", json!(self.method.name())), ("expected_bytes", json!(self.expected))])
+        self.setup.parameters()
     }
 
     fn run(&mut self) -> Result<Outcome> {
-        if let Some(difference) = oracle::difference_of_best(self.method, self.expected, self.data)? {
+        if let Some(difference) = self.setup.difference(self.data)? {
             return Ok(Outcome::Wrong(difference));
         }
-        let cuts = Cuts::of(&*self.method.chunker(self.expected, self.method.best())?, self.data);
+        let cuts = Cuts::of(&*self.setup.best()?, self.data);
         Ok(Outcome::Right(vec![Sample::of([
             ("low_entropy_percent", 100.0 * cuts.low_entropy_share()),
             ("savings_percent", 100.0 * cuts.savings()),

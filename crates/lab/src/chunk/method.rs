@@ -25,7 +25,7 @@ pub enum Method {
     Gearhash,
 }
 
-/// A row with other limits than its usual ones, as AE (TC'17, sections 3.2 and 4.1) varies them.
+/// A row with other limits than its usual ones: as AE (TC'17, sections 3.2 and 4.1) varies them, or as `VectorCDC`'s program has them.
 #[derive(Clone, Copy, Debug)]
 pub struct Derived {
     name: &'static str,
@@ -36,6 +36,11 @@ pub struct Derived {
 /// Without limits: the paper's `Rabin_0`.
 pub const UNLIMITED_RABIN: &str = "rabin-0";
 
+/// RAM and MAXP with a largest chunk of four times the expected size. `VectorCDC`'s text names no limit; the settings its program comes with
+/// (`config_8kb_fast25`, `config_simd512_8kb`: 32 KiB at 8 KiB) do. A byte above all others, as tar's headers have and text has not, leaves
+/// RAM without a cut until it comes again, which can be megabytes later.
+pub const LIMITED: [&str; 2] = ["ram-t", "maxp-t"];
+
 /// Those there are.
 static DERIVED: LazyLock<Vec<Derived>> = LazyLock::new(|| {
     // No smallest chunk, and eight times the expected size as the largest: the paper's suffix `_T`.
@@ -45,8 +50,10 @@ static DERIVED: LazyLock<Vec<Derived>> = LazyLock::new(|| {
     let derive = |name, of: &str, sizes| {
         ALGORITHMS.iter().find(|algorithm| algorithm.name == of).map(|of| Derived { name, of, sizes })
     };
+    let four_times = |expected| Ok(Sizes::around(expected)?.without_min());
     let limited = thresholds.into_iter().filter_map(|(name, of)| derive(name, of, largest_only));
-    derive(UNLIMITED_RABIN, "rabin", Sizes::unlimited).into_iter().chain(limited).collect()
+    let as_run = LIMITED.into_iter().zip(["ram", "maxp"]).filter_map(|(name, of)| derive(name, of, four_times));
+    derive(UNLIMITED_RABIN, "rabin", Sizes::unlimited).into_iter().chain(limited).chain(as_run).collect()
 });
 
 impl Method {
@@ -68,6 +75,11 @@ impl Method {
         let is_named =
             |method: &Self| names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(method.name()));
         methods.into_iter().filter(is_named).collect()
+    }
+
+    /// What is compared by the chunks it makes: all there are, and [`LIMITED`].
+    pub fn by_chunks() -> impl Iterator<Item = Self> {
+        Self::all().chain(Self::named(&LIMITED))
     }
 
     /// All there are, ours first.

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `method.rs`, `outside.rs`, `fingerprints.rs`, `floor.rs` | what is measured |
+//! | `method.rs`, `setup.rs`, `outside.rs`, `fingerprints.rs`, `floor.rs` | what is measured |
 //! | `oracle.rs` | where chunks end, a second time |
 //! | `cuts.rs`, `chunks.rs` | chunks summed up |
 //! | `search.rs`, `equal.rs` | the expected size for a real average |
@@ -30,6 +30,7 @@ mod outside;
 mod phases;
 mod savings;
 pub mod search;
+mod setup;
 mod sizes;
 mod theory;
 mod throughput;
@@ -38,14 +39,14 @@ mod widths;
 
 use crate::experiment::Experiment;
 
-/// The experiments of this room.
+/// The experiments of this room; first the one that advises.
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
     vec![
+        Box::new(savings::Savings),
         Box::new(throughput::Throughput),
         Box::new(widths::Widths),
         Box::new(phases::PhaseShares),
         Box::new(bottleneck::Bottleneck),
-        Box::new(savings::Savings),
         Box::new(equal_savings::EqualSavings),
         Box::new(sizes::ChunkSizes),
         Box::new(long_chunks::LongChunks),

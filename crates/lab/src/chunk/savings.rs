@@ -8,19 +8,19 @@ use super::common::{bars, by_data, expected_sizes, row, with};
 use super::cuts::{Cuts, lengths};
 use super::forms::gb_per_s;
 use super::method::Method;
-use super::oracle;
+use super::setup::Setup;
 use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::statistics::Spread;
 use crate::table::as_float;
 use crate::tree;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::json;
-use siltstone_chunk::Chunker;
 use std::collections::HashSet;
 use std::fs::File;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Bytes of an index for each stored chunk: 16 of its fingerprint, 8 of where it lies and how long it is.
@@ -74,13 +74,10 @@ impl Experiment for Savings {
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let data = input.data()?;
-        let files = input.corpus().versions.iter().take(data.ends.len()).cloned().collect();
-        let mut subjects: Vec<Box<dyn Subject + 'i>> = vec![Box::new(WholeFiles { versions: files })];
-        for expected in expected_sizes(settings, &EXPECTED, 2) {
-            for method in Method::wanted(Method::all(), &settings.methods) {
-                let chunker = method.chunker(expected, method.best())?;
-                subjects.push(Box::new(Saving { method, expected, chunker, data: &data.bytes }));
-            }
+        let versions = input.corpus().versions.iter().take(data.ends.len()).cloned().collect();
+        let mut subjects: Vec<Box<dyn Subject + 'i>> = vec![Box::new(WholeFiles { versions, files: data.files })];
+        for setup in Setup::all(Method::by_chunks(), &expected_sizes(settings, &EXPECTED, 2), settings) {
+            subjects.push(Box::new(Saving { setup, versions: data.ends.len(), data: &data.bytes }));
         }
         Ok(subjects)
     }
@@ -131,29 +128,30 @@ fn by_content(findings: &[Finding]) -> Figure {
     }
 }
 
-/// A chunker at an expected size.
+/// What is cut.
 struct Saving<'d> {
-    method: Method,
-    expected: u32,
-    chunker: Box<dyn Chunker>,
+    setup: Setup,
+    versions: usize,
     data: &'d [u8],
 }
 
 impl Subject for Saving<'_> {
     fn parameters(&self) -> Row {
-        row([("method", json!(self.method.name())), ("expected_bytes", json!(self.expected))])
+        self.setup.parameters()
     }
 
     fn run(&mut self) -> Result<Outcome> {
-        if let Some(difference) = oracle::difference_of_best(self.method, self.expected, self.data)? {
+        if let Some(difference) = self.setup.difference(self.data)? {
             return Ok(Outcome::Wrong(difference));
         }
+        let chunker = self.setup.best()?;
         let begin = Instant::now();
-        let lengths = lengths(&*self.chunker, self.data);
+        let lengths = lengths(&*chunker, self.data);
         let seconds = begin.elapsed().as_secs_f64();
         let cuts = Cuts::of_lengths(&lengths, self.data);
         let mut sample = sample(&cuts);
         sample.values.push(("gb_per_s".into(), gb_per_s(self.data.len(), seconds)));
+        sample.values.push(("versions".into(), as_float(self.versions as u64)));
         Ok(Outcome::Right(vec![sample]))
     }
 }
@@ -173,9 +171,11 @@ fn sample(cuts: &Cuts) -> Sample {
     ])
 }
 
-/// Every file stored once.
+/// Every file stored once: the same files as are cut.
 struct WholeFiles {
     versions: Vec<PathBuf>,
+    /// How many of those that can be read, in order.
+    files: usize,
 }
 
 impl Subject for WholeFiles {
@@ -185,17 +185,22 @@ impl Subject for WholeFiles {
 
     fn run(&mut self) -> Result<Outcome> {
         let (mut cuts, mut known) = (Cuts::default(), HashSet::new());
-        for version in &self.versions {
-            let files = if version.is_dir() { tree::files(version)? } else { vec![version.clone()] };
-            for path in files {
-                let mut hasher = blake3::Hasher::new();
-                let mut file = File::open(&path).with_context(|| format!("{} cannot be opened", path.display()))?;
-                hasher.update_reader(&mut file).with_context(|| format!("{} cannot be read", path.display()))?;
-                cuts.add_length(hasher.count(), known.insert(*hasher.finalize().as_bytes()));
-            }
+        let files = |version: &PathBuf| {
+            if version.is_dir() { tree::readable_files(version).0 } else { vec![version.clone()] }
+        };
+        let digests = self.versions.iter().flat_map(files).filter_map(|path| digest(&path).ok());
+        for (digest, bytes) in digests.take(self.files) {
+            cuts.add_length(bytes, known.insert(digest));
         }
         Ok(Outcome::Right(vec![sample(&cuts)]))
     }
+}
+
+/// Digest and length of a file.
+fn digest(path: &Path) -> io::Result<([u8; 32], u64)> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok((*hasher.finalize().as_bytes(), hasher.count()))
 }
 
 #[cfg(test)]

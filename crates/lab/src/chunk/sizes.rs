@@ -2,15 +2,15 @@
 //!
 //! The distribution is that of chunks, not of bytes. That of the scalar form and that of the best form must be the same, chunk by chunk.
 
-use super::common::{by_data, expected_sizes, kib, row, shown, timed, values, with};
+use super::common::{by_data, expected_sizes, kib, shown, timed, values, with};
 use super::cuts::{Cuts, lengths};
 use super::method::Method;
+use super::setup::Setup;
 use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
 use anyhow::Result;
-use serde_json::json;
 use siltstone_chunk::Isa;
 
 /// Expected sizes, bytes, as AE's Figure 6 has them; the first with `quick`.
@@ -23,8 +23,8 @@ const REACH: u32 = 8;
 const AE_FIGURE: [&str; 3] = ["rabin", "maxp", "ae8-max"];
 const VECTOR_FIGURE: [&str; 4] = ["ae-max", "ae-min", "maxp", "ram"];
 /// What is measured with `quick`.
-const FEW: [&str; 10] =
-    ["rabin", "tttd", "fastcdc-2020-nc2", "gear-nc2", "lagged", "ae-max", "ae-min", "ae8-max", "maxp", "ram"];
+const FEW: [&str; 11] =
+    ["rabin", "tttd", "fastcdc-2020-nc2", "gear-nc2", "lagged", "ae-max", "ae-min", "ae8-max", "maxp", "ram", "ram-t"];
 
 /// The experiment.
 pub(super) struct ChunkSizes;
@@ -71,12 +71,10 @@ impl Experiment for ChunkSizes {
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let data = timed(&input.data()?.bytes, settings);
         let few = settings.quick && settings.methods.is_empty();
-        let methods = if few { Method::named(&FEW) } else { Method::wanted(Method::all(), &settings.methods) };
-        let sizes = expected_sizes(settings, &EXPECTED, 1);
-        let subject = |expected: u32, method: &Method| -> Box<dyn Subject + 'i> {
-            Box::new(Spreading { method: *method, expected, data })
-        };
-        Ok(sizes.iter().flat_map(|expected| methods.iter().map(|method| subject(*expected, method))).collect())
+        let methods = if few { Method::named(&FEW) } else { Method::by_chunks().collect() };
+        let setups = Setup::all(methods, &expected_sizes(settings, &EXPECTED, 1), settings);
+        let subject = |setup| -> Box<dyn Subject + 'i> { Box::new(Spreading { setup, data }) };
+        Ok(setups.into_iter().map(subject).collect())
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -136,28 +134,27 @@ fn size_kib(expected: f64, step: u32) -> f64 {
     expected * f64::from(step) / f64::from(STEPS) / 1024.0
 }
 
-/// A method at an expected size.
+/// What is cut.
 struct Spreading<'d> {
-    method: Method,
-    expected: u32,
+    setup: Setup,
     data: &'d [u8],
 }
 
 impl Subject for Spreading<'_> {
     fn parameters(&self) -> Row {
-        row([("method", json!(self.method.name())), ("expected_bytes", json!(self.expected))])
+        self.setup.parameters()
     }
 
     fn run(&mut self) -> Result<Outcome> {
-        let chunker = self.method.chunker(self.expected, self.method.best())?;
+        let (chunker, expected) = (self.setup.best()?, self.setup.expected);
         let mut lengths_found = lengths(&*chunker, self.data);
-        if lengths_found != lengths(&*self.method.chunker(self.expected, Isa::SCALAR)?, self.data) {
+        if lengths_found != lengths(&*self.setup.chunker(Isa::SCALAR)?, self.data) {
             return Ok(Outcome::Wrong(format!(
                 "at {} its best form cuts elsewhere than the scalar one",
-                kib(self.expected.into())
+                kib(expected.into())
             )));
         }
-        Ok(Outcome::Right(vec![spread(&mut lengths_found, chunker.sizes().max(), self.expected)]))
+        Ok(Outcome::Right(vec![spread(&mut lengths_found, chunker.sizes().max(), expected)]))
     }
 }
 

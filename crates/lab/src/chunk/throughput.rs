@@ -8,6 +8,7 @@ use super::fingerprints::Fingerprint;
 use super::floor::Floor;
 use super::forms::{Beneath, Beside, Forms};
 use super::method::Method;
+use super::setup::Setup;
 use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
@@ -54,10 +55,8 @@ impl Experiment for Throughput {
             subjects.push(Box::new(Beneath::new(floor, data)));
         }
         subjects.push(Box::new(Beside::new(Fingerprint::Other(Reference::Sha1), data)));
-        for expected in expected_sizes(settings, &EXPECTED, 1) {
-            for method in Method::wanted(Method::all(), &settings.methods) {
-                subjects.push(Box::new(Forms::new(method, expected, data, &[method.best()])?));
-            }
+        for setup in Setup::all(Method::all(), &expected_sizes(settings, &EXPECTED, 1), settings) {
+            subjects.push(Box::new(Forms::new(setup, data, &[setup.method.best()])?));
         }
         Ok(subjects)
     }
@@ -90,7 +89,7 @@ impl Experiment for Throughput {
 }
 
 /// The chunker that does not read what it cuts.
-const FIXED: &str = "fixed";
+pub(super) const FIXED: &str = "fixed";
 
 /// A group for each method: scalar, and what is above it.
 fn both_forms(found: &[&Finding]) -> (Vec<String>, Vec<Bars>) {

@@ -6,6 +6,7 @@
 use super::common::{bars, by_data, expected_sizes, timed};
 use super::forms::Forms;
 use super::method::Method;
+use super::setup::Setup;
 use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
 use crate::report::{Axis, Figure, Plot};
 use crate::settings::Settings;
@@ -45,12 +46,11 @@ impl Experiment for Widths {
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let data = timed(&input.data()?.bytes, settings);
         let few = settings.quick && settings.methods.is_empty();
-        let methods = if few { Method::named(&FEW) } else { Method::wanted(Method::all(), &settings.methods) };
+        let methods = if few { Method::named(&FEW) } else { Method::all().collect() };
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
-        for expected in expected_sizes(settings, &[8 << 10], 1) {
-            for method in methods.iter().filter(|method| method.isas().len() > 1) {
-                subjects.push(Box::new(Forms::new(*method, expected, data, &method.isas())?));
-            }
+        let setups = Setup::all(methods, &expected_sizes(settings, &[8 << 10], 1), settings);
+        for setup in setups.into_iter().filter(|setup| setup.method.isas().len() > 1) {
+            subjects.push(Box::new(Forms::new(setup, data, &setup.method.isas())?));
         }
         Ok(subjects)
     }

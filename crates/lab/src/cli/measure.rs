@@ -34,6 +34,9 @@ fn measure(settings: &Settings, places: &Places) -> Result<(), Failure> {
         return Err(Failure::Usage(anyhow!("{} is not there", path.display())));
     }
     let inputs = run::inputs(settings, &Corpora::at(corpora_folder(places)?))?;
+    if let Some((_, empty)) = inputs.iter().find(|(_, summary)| summary.bytes == 0) {
+        return Err(Failure::Usage(anyhow!("{} holds no bytes: there is nothing to measure", empty.name)));
+    }
     let folder = places.out.clone().unwrap_or_else(|| format!("silt-lab-{}", machine::moment()).into());
     fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     let (corpora, summaries) = inputs.into_iter().unzip();

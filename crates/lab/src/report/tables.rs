@@ -31,13 +31,16 @@ pub(super) fn text(report: &Report) -> String {
                 section(&mut text, experiment, data, &found);
             }
         }
-        for sentence in report.advice_of(experiment.name) {
-            let _ = writeln!(text, "\n-> {sentence}");
-        }
     }
     let claims = report.claims();
     if !claims.is_empty() {
         let _ = write!(text, "\n## What the papers say, and what was found\n\n{}", claims_table(&claims));
+    }
+    if !report.advice.is_empty() {
+        let _ = writeln!(text, "\n## What follows\n");
+    }
+    for sentence in report.advice.iter().flat_map(|(_, sentences)| sentences) {
+        let _ = writeln!(text, "-> {sentence}");
     }
     for line in &report.skipped {
         let _ = writeln!(text, "\nleft out: {line}");

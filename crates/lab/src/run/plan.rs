@@ -7,7 +7,7 @@ use crate::settings::Settings;
 
 /// All that is to be done, in order.
 pub struct Plan<'e> {
-    /// The steps: those that need no data, then input by input, so that one input at a time is in memory.
+    /// The steps: input by input, so that one input at a time is in memory; then those that need no data.
     pub steps: Vec<PlannedStep<'e>>,
     /// The experiments, in the order in which the program lists them.
     pub experiments: Vec<&'e dyn Experiment>,
@@ -37,7 +37,7 @@ impl<'e> Plan<'e> {
         };
         let needs_data = |experiment: &&dyn Experiment| experiment.needs() != Needs::Nothing;
         let (bound, free): (Vec<&dyn Experiment>, Vec<_>) = experiments.iter().copied().partition(needs_data);
-        let mut steps: Vec<PlannedStep> = free.into_iter().map(|experiment| step(experiment, None)).collect();
+        let mut steps: Vec<PlannedStep> = Vec::new();
         let mut skipped = Vec::new();
         for (number, input) in inputs.iter().enumerate() {
             let fits = |experiment: &&dyn Experiment| experiment.needs() == Needs::Bytes || input.versions > 1;
@@ -56,6 +56,7 @@ impl<'e> Plan<'e> {
             let names: Vec<&str> = bound.iter().map(|experiment| experiment.name()).collect();
             skipped.push(format!("there is no data, and these need some: {}", names.join(", ")));
         }
+        steps.extend(free.into_iter().map(|experiment| step(experiment, None)));
         Self { steps, experiments, skipped }
     }
 }

@@ -1,10 +1,11 @@
 //! Rounds: subjects take turns, so that what changes while a run lasts (the clock of the processor, other programs) meets all of them.
 
+use super::findings;
 use super::inputs::QUICK_BYTES;
 use super::journal::{Header, Journal, Ran, Record, Recorded, Verdict};
 use super::plan::{Plan, PlannedStep};
 use crate::corpus::Corpus;
-use crate::experiment::{Experiment, Input, Row, Subject, row_text};
+use crate::experiment::{Experiment, Finding, Input, Row, Subject, row_text};
 use crate::settings::Settings;
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -91,6 +92,12 @@ pub fn measure(all: &[Box<dyn Experiment>], order: Order, watch: &dyn Watch) -> 
         };
         if run_step(step, input, &settings, &mut journal, watch)? == Ending::Interrupted {
             return Ok(Ending::Interrupted);
+        }
+        // What the last one advises is shown with all else in a moment.
+        if number + 1 < plan.steps.len() {
+            let is_own = |f: &Finding| f.experiment == step.key.experiment && f.data == step.key.data;
+            let own: Vec<Finding> = findings(&plan, journal.recorded()).into_iter().filter(is_own).collect();
+            step.experiment.advice(&own).iter().for_each(|sentence| watch.says(&format!("-> {sentence}")));
         }
     }
     Ok(Ending::Done)
