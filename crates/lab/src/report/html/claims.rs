@@ -36,7 +36,7 @@ fn rows(claims: &[Judged]) -> Markup {
             tbody {
                 @for judged in claims {
                     tr {
-                        th.long scope="row" { (judged.claim.says) }
+                        th.long { (judged.claim.says) }
                         td.wrap { (judged.claim.place) }
                         td.wrap { (judged.claim.figure) }
                         td.wrap { (judged.ours.text()) @if judged.by_data.len() > 1 { br; small { (shown(&judged.by_data_text())) } } }

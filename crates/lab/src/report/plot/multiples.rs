@@ -28,7 +28,7 @@ const ROW_STEP: f64 = FRAME_HEIGHT + 26.0;
 pub(super) fn content(x: &Axis, y: &Axis, series: &[Line], id: &str) -> Option<Content> {
     let points = || series.iter().flat_map(|line| &line.points);
     let rulers = (
-        Ruler::new(x.scale, Start::Data, points().map(|point| point.0), 3.0),
+        Ruler::new(x.scale, Start::Data, points().map(|point| point.0), 4.0),
         Ruler::new(y.scale, Start::Zero, points().map(|point| point.1), 4.0),
     );
     let names = Names::of(series);
