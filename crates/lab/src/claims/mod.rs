@@ -2,17 +2,20 @@
 //! range the paper gives for it.
 //!
 //! A ratio is taken wherever both rows are there on the same data, with the parameters alike that the claim names; of several rows that
-//! fit (forms for different instruction sets), the greatest value counts. Over all of them stand the geometric mean and the ends.
+//! fit (forms for different instruction sets), the greatest value counts. Over all of them, and for each data set, stand the geometric mean
+//! and the ends.
 
 mod ae;
 mod finesse;
 mod mega;
 mod odess;
+mod page;
 mod vectorcdc;
 
+pub use page::{Page, tables, tally};
+
 use crate::experiment::Finding;
-use crate::statistics::geometric_mean;
-use std::collections::BTreeMap;
+use crate::statistics::{Spread, geometric_mean};
 
 /// A claim of a paper's evaluation.
 #[derive(Clone, Copy, Debug)]
@@ -69,11 +72,14 @@ pub enum Verdict {
     Weaker,
     /// The other order; or, of a value, outside the range.
     Differs,
-    /// No rows to judge by.
-    NotMeasured,
+    /// Nothing to judge by: no rows, or 0 on both sides of every ratio.
+    NotJudged,
 }
 
 impl Verdict {
+    /// All there are.
+    pub const ALL: [Self; 5] = [Self::Agrees, Self::Stronger, Self::Weaker, Self::Differs, Self::NotJudged];
+
     /// In words.
     pub fn text(self) -> &'static str {
         match self {
@@ -81,30 +87,92 @@ impl Verdict {
             Self::Stronger => "same order, more",
             Self::Weaker => "same order, less",
             Self::Differs => "differs",
-            Self::NotMeasured => "not measured",
+            Self::NotJudged => "not judged",
+        }
+    }
+
+    /// In a sign.
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Agrees => "✓",
+            Self::Stronger | Self::Weaker => "≈",
+            Self::Differs => "✗",
+            Self::NotJudged => "–",
         }
     }
 }
 
 /// A claim and what was found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Judged {
     /// The claim.
     pub claim: &'static Claim,
-    /// Whether it holds.
-    pub verdict: Verdict,
-    /// Least, geometric mean, greatest of what was found, and of how many.
-    pub ours: Option<(f64, f64, f64, usize)>,
+    /// On all data together.
+    pub ours: Found,
+    /// On each data set by its name, in the order in which they were measured; of an experiment that makes what it needs, under "".
+    pub by_data: Vec<(String, Found)>,
 }
 
 impl Judged {
-    /// What was found, as it is shown: `3.4 (2.9 to 4.1, of 6)`.
-    pub fn ours_text(&self) -> String {
-        match self.ours {
-            None => String::new(),
-            Some((_, mean, _, 1)) => shown(mean),
-            Some((low, mean, high, count)) => {
-                format!("{} ({} to {}, of {count})", shown(mean), shown(low), shown(high))
+    /// Whether it holds.
+    pub fn verdict(&self) -> Verdict {
+        self.ours.verdict
+    }
+
+    /// What was found on each data set, where there are several: `syn 1.53 ✓, disk 0.92 ✗`.
+    pub fn by_data_text(&self) -> String {
+        if self.by_data.len() < 2 {
+            return String::new();
+        }
+        let one = |(data, found): &(String, Found)| {
+            let middle = found.ends.map_or_else(|| "0 / 0".to_owned(), |ends| shown(ends.median));
+            format!("{data} {middle} {}", found.verdict.mark())
+        };
+        self.by_data.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What was found for a claim on some data.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Found {
+    /// Least, middle and greatest; `None` if nothing can be judged.
+    pub ends: Option<Spread>,
+    /// So many ratios or values were judged.
+    pub judged: usize,
+    /// So many ratios were not, having 0 on both sides.
+    pub empty: usize,
+    /// Whether the claim holds here.
+    pub verdict: Verdict,
+}
+
+impl Found {
+    /// Of these ratios or values.
+    ///
+    /// A ratio to 0 is infinite, 0 / 0 (NaN) says nothing and is only counted. The middle is the geometric mean; where one of them is 0 or
+    /// infinite, which leaves no mean, it is their lower median: no claim of more rests on the infinite half of its ratios.
+    fn of(values: &[f64], expected: Expected) -> Self {
+        let mut judged: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+        judged.sort_by(f64::total_cmp);
+        let has_mean = judged.iter().all(|value| *value > 0.0 && value.is_finite());
+        let lower_median = |sorted: &[f64]| sorted[(sorted.len() - 1) / 2];
+        let middle: fn(&[f64]) -> f64 = if has_mean { geometric_mean } else { lower_median };
+        let ends = judged.first().zip(judged.last());
+        let ends = ends.map(|(&low, &high)| Spread { low, median: middle(&judged), high });
+        let verdict = ends.map_or(Verdict::NotJudged, |ends| expected.verdict(ends.median));
+        Self { ends, judged: judged.len(), empty: values.len() - judged.len(), verdict }
+    }
+
+    /// As it is shown: `3.4 (2.9 to ∞, of 6)`.
+    pub fn text(&self) -> String {
+        let Self { judged, empty, .. } = self;
+        let without = if *empty > 0 { format!("{empty} without either") } else { String::new() };
+        match self.ends {
+            None => without,
+            Some(ends) if *judged == 1 && *empty == 0 => shown(ends.median),
+            Some(ends) if *judged == 1 => format!("{} ({without})", shown(ends.median)),
+            Some(Spread { low, median, high }) => {
+                let without = if *empty > 0 { format!("; {without}") } else { without };
+                format!("{} ({} to {}, of {judged}{without})", shown(median), shown(low), shown(high))
             }
         }
     }
@@ -113,6 +181,8 @@ impl Judged {
 /// Three figures.
 fn shown(value: f64) -> String {
     match value.abs() {
+        size if size.is_infinite() => "∞".to_owned(),
+        0.0 => "0".to_owned(),
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         size if size >= 0.1 => format!("{value:.2}"),
@@ -132,12 +202,19 @@ pub fn judge(findings: &[Finding]) -> Vec<Judged> {
 
 impl Claim {
     fn judge(&'static self, findings: &[Finding]) -> Judged {
-        let values = self.measured.values(findings);
-        let mean = geometric_mean(&values);
-        let ends = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(mean);
-        let ours = (!values.is_empty()).then(|| (ends(f64::min), mean, ends(f64::max), values.len()));
-        let verdict = ours.map_or(Verdict::NotMeasured, |_| self.expected.verdict(mean));
-        Judged { claim: self, verdict, ours }
+        let found = self.measured.values(findings);
+        let values: Vec<f64> = found.iter().map(|(_, value)| *value).collect();
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in &found {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        let on = |name: &str| {
+            let own: Vec<f64> = found.iter().filter(|(data, _)| *data == name).map(|(_, value)| *value).collect();
+            (name.to_owned(), Found::of(&own, self.expected))
+        };
+        Judged { claim: self, ours: Found::of(&values, self.expected), by_data: names.into_iter().map(on).collect() }
     }
 }
 
@@ -155,32 +232,37 @@ impl Expected {
 }
 
 impl Measured {
-    /// Positive ones only: a geometric mean has no room for others.
-    fn values(self, findings: &[Finding]) -> Vec<f64> {
+    /// Every ratio or value there is, with its data; NaN for 0 / 0.
+    fn values(self, findings: &[Finding]) -> Vec<(&str, f64)> {
         let rows = |experiment: &'static str, rows: Rows| {
             let own = findings.iter().filter(move |finding| finding.experiment == experiment);
             own.clone().filter(move |finding| is_of(finding, rows, || last_version(own.clone(), &finding.data)))
         };
-        let values: Vec<f64> = match self {
+        match self {
             Self::Value { experiment, measure, of } => {
-                rows(experiment, of).filter_map(|finding| finding.median(measure)).collect()
+                let value = |finding: &'_ Finding| finding.median(measure).filter(|value| value.is_finite());
+                rows(experiment, of).filter_map(|finding| Some((finding.data.as_str(), value(finding)?))).collect()
             }
             Self::Ratio { experiment, measure, of, to, alike } => {
                 let best = |which: Rows| {
-                    let mut best: BTreeMap<(String, Vec<String>), f64> = BTreeMap::new();
+                    // In the order of the findings, which is that of the data.
+                    let mut best: Vec<((&str, Vec<String>), f64)> = Vec::new();
                     for finding in rows(experiment, which) {
-                        let alike = alike.iter().map(|name| finding.parameter(name)).collect();
-                        let found = finding.median(measure).unwrap_or(f64::NAN);
-                        let kept = best.entry((finding.data.clone(), alike)).or_insert(found);
-                        *kept = kept.max(found);
+                        let at = (finding.data.as_str(), alike.iter().map(|name| finding.parameter(name)).collect());
+                        let Some(found) = finding.median(measure).filter(|found| found.is_finite()) else { continue };
+                        match best.iter_mut().find(|(other, _)| *other == at) {
+                            Some((_, kept)) => *kept = kept.max(found),
+                            None => best.push((at, found)),
+                        }
                     }
                     best
                 };
                 let to = best(to);
-                best(of).into_iter().filter_map(|(at, value)| Some(value / to.get(&at)?)).collect()
+                let beside =
+                    |at: &(&str, Vec<String>)| to.iter().find(|(other, _)| other == at).map(|(_, value)| *value);
+                best(of).into_iter().filter_map(|(at, value)| Some((at.0, value / beside(&at)?))).collect()
             }
-        };
-        values.into_iter().filter(|value| value.is_finite() && *value > 0.0).collect()
+        }
     }
 }
 
@@ -213,6 +295,10 @@ mod tests {
         Finding { experiment: "e".into(), data: "d".into(), parameters, values, wrong: None }
     }
 
+    fn on(data: &str, finding: Finding) -> Finding {
+        Finding { data: data.into(), ..finding }
+    }
+
     static CLAIM: Claim = Claim {
         paper: "",
         place: "",
@@ -233,10 +319,50 @@ mod tests {
         let findings =
             [finding("fast", 4, 4.0), finding("slow", 4, 2.0), finding("fast", 8, 8.0), finding("slow", 8, 1.0)];
         let judged = CLAIM.judge(&findings);
-        let (low, mean, high, count) = judged.ours.unwrap();
-        assert_eq!((rounded(low, 6), rounded(mean, 6), rounded(high, 6), count), (2.0, 4.0, 8.0, 2));
-        assert_eq!(judged.verdict, Verdict::Stronger);
-        assert_eq!(CLAIM.judge(&findings[..1]).verdict, Verdict::NotMeasured);
+        let Spread { low, median, high } = judged.ours.ends.unwrap();
+        assert_eq!([low, median, high].map(|value| rounded(value, 6)), [2.0, 4.0, 8.0]);
+        assert_eq!((judged.ours.judged, judged.verdict()), (2, Verdict::Stronger));
+        assert_eq!(CLAIM.judge(&findings[..1]).verdict(), Verdict::NotJudged);
+    }
+
+    #[test]
+    fn what_one_side_has_none_of_counts_and_what_neither_has_does_not() {
+        let found = |values: &[f64]| {
+            let found = Found::of(values, Expected::Factor(2.0, 3.0));
+            (found.text(), found.verdict)
+        };
+        let infinite = f64::INFINITY;
+        assert_eq!(found(&[2.5, infinite]), ("2.50 (2.50 to ∞, of 2)".into(), Verdict::Agrees));
+        assert_eq!(found(&[2.5, 0.0]), ("0 (0 to 2.50, of 2)".into(), Verdict::Differs));
+        assert_eq!(found(&[2.5, 2.5, 0.0]), ("2.50 (0 to 2.50, of 3)".into(), Verdict::Agrees));
+        assert_eq!(found(&[infinite, 2.5, infinite]), ("∞ (2.50 to ∞, of 3)".into(), Verdict::Stronger));
+        assert_eq!(found(&[infinite]), ("∞".into(), Verdict::Stronger));
+        assert_eq!(found(&[2.5, f64::NAN]), ("2.50 (1 without either)".into(), Verdict::Agrees));
+        assert_eq!(
+            found(&[2.5, 2.5, f64::NAN]),
+            ("2.50 (2.50 to 2.50, of 2; 1 without either)".into(), Verdict::Agrees)
+        );
+        assert_eq!(found(&[f64::NAN]), ("1 without either".into(), Verdict::NotJudged));
+        assert_eq!(found(&[]), (String::new(), Verdict::NotJudged));
+        assert_eq!(Found::of(&[0.0], Expected::Within(0.5, 1.0)).verdict, Verdict::Differs);
+    }
+
+    #[test]
+    fn data_on_which_the_order_differs_are_named() {
+        let findings = [
+            on("syn", finding("fast", 4, 5.0)),
+            on("syn", finding("slow", 4, 2.0)),
+            on("disk", finding("fast", 4, 1.0)),
+            on("disk", finding("slow", 4, 2.0)),
+            on("bare", finding("fast", 4, 1.0)),
+            on("bare", finding("slow", 4, 0.0)),
+            on("none", finding("fast", 4, 0.0)),
+            on("none", finding("slow", 4, 0.0)),
+        ];
+        let judged = CLAIM.judge(&findings);
+        assert_eq!(judged.by_data_text(), "syn 2.50 ✓, disk 0.50 ✗, bare ∞ ≈, none 0 / 0 –");
+        assert_eq!(judged.ours.text(), "2.50 (0.50 to ∞, of 3; 1 without either)");
+        assert_eq!(CLAIM.judge(&findings[..2]).by_data_text(), "");
     }
 
     #[test]

@@ -47,6 +47,15 @@ pub(super) enum Command {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
+    /// The papers' claims, held against a run, as Markdown
+    Claims {
+        /// The folder of the run
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// A page of such tables, whose reasons are kept; what changed since is told
+        #[arg(long, value_name = "FILE.md")]
+        reasons: Option<PathBuf>,
+    },
 }
 
 #[derive(Args, Debug)]

@@ -7,10 +7,13 @@ mod measure;
 mod progress;
 mod size;
 
+use anyhow::Context;
 use args::{Cli, Command};
 use clap::Parser;
+use siltstone_lab::claims::{self, Page};
 use siltstone_lab::report::Report;
 use siltstone_lab::{corpus, experiments};
+use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -69,6 +72,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Corpus(options) => print(&corpus::command::run(&options)?),
         Command::List => print(&list::text(&experiments())),
         Command::Report { folder } => report(&folder),
+        Command::Claims { folder, reasons } => claims(&folder, reasons.as_deref()),
     }
 }
 
@@ -84,6 +88,22 @@ fn report(folder: &Path) -> Result<(), Failure> {
         0 => Ok(()),
         count => Err(Failure::Methods(count)),
     }
+}
+
+/// Prints how many of the papers' claims hold in the run of this folder, and the tables of them, with the reasons of a page.
+fn claims(folder: &Path, reasons: Option<&Path>) -> Result<(), Failure> {
+    let page = match reasons {
+        Some(path) => {
+            Page::read(&fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?)
+        }
+        None => Page::default(),
+    };
+    let judged = claims::judge(&Report::read(&experiments(), folder)?.findings);
+    print(&format!("{}\n\n{}", claims::tally(&judged), claims::tables(&judged, &page)))?;
+    for line in page.to_look_at(&judged) {
+        eprintln!("look at: {line}");
+    }
+    Ok(())
 }
 
 fn print(text: &str) -> Result<(), Failure> {

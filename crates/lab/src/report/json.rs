@@ -1,6 +1,7 @@
 //! All samples as one document, with what was measured and with what.
 
 use super::Report;
+use crate::claims::{Found, Judged};
 use crate::experiment::Finding;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -30,9 +31,36 @@ pub(super) fn text(report: &Report) -> Result<String> {
         "is_whole": report.is_whole,
         "skipped": report.skipped,
         "advice": advice,
+        "claims": report.claims().iter().map(claim).collect::<Vec<_>>(),
         "findings": report.findings.iter().map(|found| finding(found, report)).collect::<Vec<_>>(),
     });
     Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+/// What a paper says, and what was found on all data together and on each.
+fn claim(judged: &Judged) -> Value {
+    let by_data: Map<String, Value> = judged.by_data.iter().map(|(data, ours)| (data.clone(), found(ours))).collect();
+    json!({
+        "paper": judged.claim.paper,
+        "where": judged.claim.place,
+        "claim": judged.claim.says,
+        "figure": judged.claim.figure,
+        "ours": found(&judged.ours),
+        "by_data": by_data,
+    })
+}
+
+/// A ratio to 0 is the text `infinite`: JSON has no such number.
+fn found(found: &Found) -> Value {
+    let number = |value: f64| if value.is_finite() { json!(value) } else { json!("infinite") };
+    json!({
+        "low": found.ends.map(|ends| number(ends.low)),
+        "middle": found.ends.map(|ends| number(ends.median)),
+        "high": found.ends.map(|ends| number(ends.high)),
+        "judged": found.judged,
+        "without_either": found.empty,
+        "verdict": found.verdict.text(),
+    })
 }
 
 fn finding(finding: &Finding, report: &Report) -> Value {
@@ -45,7 +73,8 @@ fn finding(finding: &Finding, report: &Report) -> Value {
         "values": values,
         "wrong": finding.wrong,
         "program": report.version,
-        "machine": report.machine.first(),
+        "day": report.day,
+        "machine": report.machine.join("; "),
     })
 }
 

@@ -11,7 +11,7 @@ mod tables;
 
 pub use figure::{Axis, Bars, Figure, Line, Plot, Point, Scale};
 
-use crate::claims::{self, Judged, Verdict};
+use crate::claims::{self, Judged};
 use crate::experiment::{Experiment, Finding, Needs};
 use crate::run::{self, Plan, Recorded};
 use crate::settings::Settings;
@@ -144,10 +144,10 @@ impl Report {
         self.findings.iter().filter(move |finding| finding.experiment == experiment && finding.data == data)
     }
 
-    /// The papers' claims that this run could judge.
+    /// The papers' claims of which this run measured something.
     pub fn claims(&self) -> Vec<Judged> {
         let mut judged = claims::judge(&self.findings);
-        judged.retain(|judged| judged.verdict != Verdict::NotMeasured);
+        judged.retain(|judged| !judged.by_data.is_empty());
         judged
     }
 

@@ -52,11 +52,12 @@ pub(super) fn text(report: &Report) -> String {
 }
 
 fn claims_table(claims: &[Judged]) -> Table {
-    let mut table = Table::new(["paper", "where", "claim", "paper's figure", "ours", "verdict"]);
+    let mut table = Table::new(["paper", "where", "claim", "paper's figure", "ours", "verdict", "on each"]);
     for judged in claims {
         let Claim { paper, place, says, figure, .. } = judged.claim;
         let cells = [paper, place, says, figure].map(|cell| (*cell).to_owned());
-        table.row(cells.into_iter().chain([judged.ours_text(), judged.verdict.text().to_owned()]).collect());
+        let ours = [judged.ours.text(), judged.verdict().text().to_owned(), judged.by_data_text()];
+        table.row(cells.into_iter().chain(ours).collect());
     }
     table
 }

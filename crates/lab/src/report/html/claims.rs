@@ -1,8 +1,9 @@
 //! What the papers say, beside what was found.
 
 use super::table;
-use crate::claims::{Judged, Verdict};
+use crate::claims::Judged;
 use crate::report::Report;
+use crate::report::plot::text::shown;
 use maud::{Markup, html};
 
 /// All claims that the run could judge.
@@ -13,8 +14,9 @@ pub(super) fn section(report: &Report) -> Markup {
             section id="claims" {
                 h2 { "What the papers say" }
                 p.about {
-                    "Ratios of medians of this run; of several, their geometric mean and ends. \"Agrees\" is within 25 % of the paper's range. Data and "
-                    "machine are others than the papers'."
+                    "Ratios of medians of this run; of several, their geometric mean and ends, then on each data set; where one of them is 0 or infinite, "
+                    "the lower median. ✓ agrees: within 25 % of the paper's range; ≈ same order, by more or less than that; ✗ differs. Data and machine "
+                    "are others than the papers'."
                 }
                 @for of_paper in claims.chunk_by(|one, other| one.claim.paper == other.claim.paper) {
                     @if let Some(first) = of_paper.first() {
@@ -34,23 +36,14 @@ fn rows(claims: &[Judged]) -> Markup {
             tbody {
                 @for judged in claims {
                     tr {
-                        th.long scope="row" { (judged.claim.says) }
+                        th.long { (judged.claim.says) }
                         td.wrap { (judged.claim.place) }
                         td.wrap { (judged.claim.figure) }
-                        td.wrap { (judged.ours_text()) }
-                        td.wrap { (mark(judged.verdict)) " " (judged.verdict.text()) }
+                        td.wrap { (judged.ours.text()) @if judged.by_data.len() > 1 { br; small { (shown(&judged.by_data_text())) } } }
+                        td.wrap { (judged.verdict().mark()) " " (judged.verdict().text()) }
                     }
                 }
             }
         }
-    }
-}
-
-fn mark(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Agrees => "✓",
-        Verdict::Stronger | Verdict::Weaker => "≈",
-        Verdict::Differs => "✗",
-        Verdict::NotMeasured => "",
     }
 }

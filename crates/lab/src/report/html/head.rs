@@ -92,7 +92,7 @@ fn inputs(report: &Report) -> Markup {
                 tbody {
                     @for input in &report.inputs {
                         tr {
-                            th scope="row" { (shown(&input.name)) }
+                            th { (shown(&input.name)) }
                             td { (input.versions) }
                             td { (bytes(input.bytes)) }
                             td.l.long { (shown(&input.description)) }

@@ -9,6 +9,9 @@ use serde_json::Value;
 /// Rows of a table at most; the files beside the page have all.
 const ROWS_MAX: usize = 2000;
 
+/// Ends that are nearer to one another are not shown.
+const SPREAD_PERCENT_MIN: f64 = 1.0;
+
 /// Measures by the end of their name, and how their unit is written.
 const UNITS: [(&str, &str); 10] = [
     ("gb_per_s", "GB/s"),
@@ -80,11 +83,11 @@ fn table(rows: &[&Finding], experiment: &ExperimentSummary, of: &str) -> Markup 
         .map(|column| rows.iter().any(|row| row.parameters.get(*column).is_some_and(Value::is_string)))
         .collect();
     html! {
-        table {
+        table class=[Some(alignment(&is_text)).filter(|class| !class.is_empty())] {
             caption {
                 span {
                     (experiment.title) (of)
-                    @if rounds > 1 { ": medians of " (rounds) " rounds, from the least to the greatest in small" }
+                    @if rounds > 1 { ": medians of " (rounds) " rounds; in small the least and the greatest, where more than 1 % apart" }
                 }
             }
             thead {
@@ -93,18 +96,25 @@ fn table(rows: &[&Finding], experiment: &ExperimentSummary, of: &str) -> Markup 
                     @for column in &measures { th scope="col" title=(column) { (heading(column)) } }
                 }
             }
-            tbody { @for row in rows.iter().take(ROWS_MAX) { (table_row(row, &parameters, &is_text, &measures)) } }
+            tbody { @for row in rows.iter().take(ROWS_MAX) { (table_row(row, &parameters, &measures)) } }
         }
     }
 }
 
-fn table_row(row: &Finding, parameters: &[&str], is_text: &[bool], measures: &[&str]) -> Markup {
+/// Classes by which the style sheet sets columns of text to the left: `t2` the second; `r` if the first is of numbers.
+fn alignment(is_text: &[bool]) -> String {
+    let first = is_text.first().is_some_and(|is_text| !is_text).then(|| "r".to_owned());
+    let others = is_text.iter().enumerate().skip(1).filter(|(_, is_text)| **is_text);
+    let others = others.map(|(number, _)| format!("t{}", number + 1));
+    first.into_iter().chain(others).collect::<Vec<_>>().join(" ")
+}
+
+fn table_row(row: &Finding, parameters: &[&str], measures: &[&str]) -> Markup {
     html! {
         tr class=[row.wrong.is_some().then_some("bad")] {
-            @for (number, (column, is_text)) in parameters.iter().zip(is_text).enumerate() {
+            @for (number, column) in parameters.iter().enumerate() {
                 @let text = shown(&row.parameter(column));
-                @if number == 0 { th scope="row" class=[(!is_text).then_some("r")] { (text) } }
-                @else { td class=[is_text.then_some("l")] { (text) } }
+                @if number == 0 { th { (text) } } @else { td { (text) } }
             }
             @if let Some(why) = &row.wrong {
                 td.l colspan=(measures.len().max(1)) { "✗ failed its check: " (shown(why)) }
@@ -119,7 +129,7 @@ fn measured(row: &Finding, column: &str) -> Markup {
     let Some(spread) = row.spread(column) else { return html! { "–" } };
     html! {
         (number::full(spread.median))
-        @if spread.low < spread.high { " " small { (number::short(spread.low)) "–" (number::short(spread.high)) } }
+        @if spread.percent() > SPREAD_PERCENT_MIN { " " i { (number::short(spread.low)) "–" (number::short(spread.high)) } }
     }
 }
 

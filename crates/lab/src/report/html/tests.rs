@@ -67,7 +67,7 @@ fn what_failed_is_said_and_has_no_time() {
     let whole = Report { findings: vec![finding("fine", None)], is_whole: true, ..report() };
     let page = super::page(&whole);
     assert!(!page.contains('✗') && page.contains("is right"));
-    assert!(page.contains("2 <small>1.00–3.00</small>"), "{page}");
+    assert!(page.contains("2 <i>1.00–3.00</i>"), "{page}");
 }
 
 #[test]

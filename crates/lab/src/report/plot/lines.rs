@@ -1,10 +1,10 @@
-//! Lines: per version, or cumulative distributions; theory is dashed.
+//! Lines: per version, or cumulative distributions; theory is dashed. Where there are many, each has a frame of its own (multiples).
 
 use super::frame::{self, Area};
 use super::marks::{self, Colours, Key, Kind};
 use super::path::{self, Path};
 use super::scale::{Ruler, Start};
-use super::{Content, WIDTH, float, listed, number, range, text};
+use super::{Content, WIDTH, float, listed, multiples, number, range, text};
 use crate::report::{Axis, Line};
 use maud::{Markup, html};
 
@@ -20,8 +20,14 @@ const ALL_MARKED_MAX: usize = 12;
 /// Otherwise markers are at least so far apart.
 const MARKERS_APART: f64 = 34.0;
 
-/// Draws lines; `None` if there is no point.
-pub(super) fn content(x: &Axis, y: &Axis, series: &[Line], colours: &Colours) -> Option<Content> {
+/// More lines than that in one frame hide one another.
+const TOGETHER_MAX: usize = 8;
+
+/// Draws lines; `None` if there is no point. `id` begins its names in the page.
+pub(super) fn content(x: &Axis, y: &Axis, series: &[Line], id: &str, colours: &Colours) -> Option<Content> {
+    if series.len() > TOGETHER_MAX {
+        return multiples::content(x, y, series, id);
+    }
     let points = || series.iter().flat_map(|line| &line.points);
     let rulers = (
         Ruler::new(x.scale, Start::Data, points().map(|point| point.0), 8.0),
@@ -44,21 +50,27 @@ pub(super) fn content(x: &Axis, y: &Axis, series: &[Line], colours: &Colours) ->
         kind: if line.is_theory { Kind::Theory } else { Kind::Line },
     };
     let keys = if series.len() > 1 { series.iter().map(key).collect() } else { Vec::new() };
-    let description = format!(
+    Some(Content { height, marks, keys, description: description(x, y, series) })
+}
+
+/// What is seen, in words.
+pub(super) fn description(x: &Axis, y: &Axis, series: &[Line]) -> String {
+    let points = || series.iter().flat_map(|line| &line.points);
+    format!(
         "Lines: {}. {} from {}; {} from {}.",
         listed(series.iter().map(|line| line.name.as_str())),
         x.label,
         range(points().map(|point| point.0)),
         y.label,
         range(points().map(|point| point.1)),
-    );
-    Some(Content { height, marks, keys, description })
+    )
 }
 
 /// Places of successive points between which nothing is missing.
-type Run = Vec<(f64, f64)>;
+pub(super) type Run = Vec<(f64, f64)>;
 
-fn runs(line: &Line, (x, y): &(Ruler, Ruler), area: &Area) -> Vec<Run> {
+/// The runs of a line in its frame.
+pub(super) fn runs(line: &Line, (x, y): &(Ruler, Ruler), area: &Area) -> Vec<Run> {
     let place = |&(at, value): &(f64, f64)| Some(area.place(x.share(at)?, y.share(value)?));
     let places: Vec<Option<(f64, f64)>> = line.points.iter().map(place).collect();
     places
@@ -68,7 +80,8 @@ fn runs(line: &Line, (x, y): &(Ruler, Ruler), area: &Area) -> Vec<Run> {
         .collect()
 }
 
-fn drawn(line: &Line, runs: &[Run], index: usize, stagger: f64) -> Markup {
+/// The way through them, without the points that would not be missed.
+pub(super) fn way(runs: &[Run]) -> Path {
     let mut path = Path::default();
     for run in runs {
         for (number, &(x, y)) in path::simplified(run, TOLERANCE).iter().enumerate() {
@@ -79,12 +92,21 @@ fn drawn(line: &Line, runs: &[Run], index: usize, stagger: f64) -> Markup {
             };
         }
     }
-    let dashes = line.is_theory.then(|| marks::dashes(index));
+    path
+}
+
+/// What is shown where a line is pointed at.
+pub(super) fn hint(line: &Line) -> String {
     let last = line.points.last().map_or(f64::NAN, |point| point.1);
+    format!("{}, at the end {}", text::shown(&line.name), number::short(last))
+}
+
+fn drawn(line: &Line, runs: &[Run], index: usize, stagger: f64) -> Markup {
+    let dashes = line.is_theory.then(|| marks::dashes(index));
     html! {
         g class=(marks::class(index)) {
-            title { (text::shown(&line.name)) ", at the end " (number::short(last)) }
-            path.l d=(path.text()) stroke-dasharray=[dashes] {}
+            title { (hint(line)) }
+            path.l d=(way(runs).text()) stroke-dasharray=[dashes] {}
             @if !line.is_theory { (marks::markers(index, &marked(runs, stagger))) }
         }
     }

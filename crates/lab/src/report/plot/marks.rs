@@ -77,6 +77,8 @@ pub(super) enum Kind {
     Bars,
     /// As a line with markers.
     Line,
+    /// As a line without.
+    Thin,
     /// As a dashed line.
     Theory,
 }
@@ -91,10 +93,11 @@ impl Key {
                 html! { path.b fill=(hatch(self.index)) d=(place.text()) {} }
             }
             Kind::Line => html! { path.l d="M0 7H26" {} (markers(self.index, &[(13.0, 7.0)])) },
+            Kind::Thin => html! { path.l d="M0 7H26" {} },
             Kind::Theory => html! { path.l d="M0 7H26" stroke-dasharray=(dashes(self.index)) {} },
         };
         html! {
-            svg class=(class(self.index)) viewBox="0 0 26 14" width="26" height="14" aria-hidden="true" { (marks) }
+            svg class=(class(self.index)) { (marks) }
             (text::shown(&self.name))
         }
     }

@@ -4,7 +4,7 @@
 //! number text scale      what is written on axes, how wide it is, where values lie
 //! marks                  colours, markers and hatches of series: told apart without colour too
 //! frame                  axes, grid and their labels
-//! bars lines points      the three kinds of plots; labels finds room for names of points
+//! bars lines points      the three kinds of plots; labels finds room for names of points, multiples gives each of many lines a frame
 //! ```
 //!
 //! A drawing is 440 units wide, so that text of 12 units can still be read on a phone.
@@ -14,6 +14,7 @@ mod frame;
 mod labels;
 mod lines;
 mod marks;
+mod multiples;
 pub(super) mod number;
 mod path;
 mod points;
@@ -57,7 +58,7 @@ struct Content {
 pub(super) fn drawn(figure: &Figure, id: &str, colours: &Colours) -> Option<Drawing> {
     let content = match &figure.plot {
         Plot::Bars { y, groups, series } => bars::content(y, groups, series, colours),
-        Plot::Lines { x, y, series } => lines::content(x, y, series, colours),
+        Plot::Lines { x, y, series } => lines::content(x, y, series, id, colours),
         Plot::Points { x, y, points } => points::content(x, y, points),
     }?;
     let view = format!("0 0 {WIDTH} {}", path::units(content.height));

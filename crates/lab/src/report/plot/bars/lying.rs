@@ -43,11 +43,12 @@ pub(super) fn drawn(chart: &Chart) -> (Markup, f64) {
         (frame::numbers(&x, &area, area.bottom + 17.0))
         @for series in 0..chart.series.len() {
             g class=(marks::class(chart.colours.index(&chart.series[series].name))) {
-                @for (number, group) in groups.iter().enumerate() {
-                    @if let Some(row) = group.series.iter().position(|shown| *shown == series) {
-                        (rows.bar(series, number, top + group.top + BAR_STEP * (float(row) + 0.5)))
-                    }
-                }
+                @let middle = |row: usize, group: &Group| top + group.top + BAR_STEP * (float(row) + 0.5);
+                @let places = groups.iter().enumerate().filter_map(|(number, group)| {
+                    let row = group.series.iter().position(|shown| *shown == series)?;
+                    Some((number, middle(row, group)))
+                });
+                (rows.bars(series, &places.collect::<Vec<_>>()))
             }
         }
         path.t d={ "M" (units(base)) " " (units(area.top)) "V" (units(area.bottom)) } {}
@@ -109,26 +110,30 @@ struct Rows<'r> {
 }
 
 impl Rows<'_> {
-    fn bar(&self, series: usize, group: usize, middle: f64) -> Markup {
-        let Some(spread) = self.chart.spread(series, group) else { return Markup::default() };
+    /// The bars of a series in these groups, at these heights: one path for all, and the value beside each.
+    fn bars(&self, series: usize, places: &[(usize, f64)]) -> Markup {
         let base = self.area.place(self.x.base(), 0.0).0;
         let at = |value: f64| self.area.place(self.x.share(value).unwrap_or(self.x.base()), 0.0).0;
-        let mut bar = Path::default();
-        bar.rectangle((base, middle - BAR_HEIGHT / 2.0), (at(spread.median), middle + BAR_HEIGHT / 2.0));
-        let mut ends = Path::default();
-        let mut cut = Path::default();
-        if self.x.is_beyond(spread.median) {
-            cut.go(self.area.right - 18.0, middle + 7.0).raw("l5-14m4 0l-5 14");
-        } else if (at(spread.high) - at(spread.low)).abs() > 1.5 {
-            let to = units(at(spread.high));
-            ends.go(at(spread.low), middle - 3.0).raw("v6m0-3").raw(&format!("H{to}m0-3v6"));
+        let (mut bars, mut ends, mut cuts) = (Path::default(), Path::default(), Path::default());
+        let mut values: Vec<(f64, f64, String)> = Vec::new();
+        for &(group, middle) in places {
+            let Some(spread) = self.chart.spread(series, group) else { continue };
+            bars.rectangle((base, middle - BAR_HEIGHT / 2.0), (at(spread.median), middle + BAR_HEIGHT / 2.0));
+            if self.x.is_beyond(spread.median) {
+                cuts.go(self.area.right - 18.0, middle + 7.0).raw("l5-14m4 0l-5 14");
+            } else if (at(spread.high) - at(spread.low)).abs() > 1.5 {
+                let to = units(at(spread.high));
+                ends.go(at(spread.low), middle - 3.0).raw("v6m0-3").raw(&format!("H{to}m0-3v6"));
+            }
+            let end = at(spread.high).max(at(spread.median)).max(base);
+            values.push((end + 5.0, middle + 4.0, number::short(spread.median)));
         }
-        let end = at(spread.high).max(at(spread.median)).max(base);
         html! {
-            path.b fill=[self.chart.fill(series)] d=(bar.text()) { (self.chart.hint(series, group, spread)) }
-            @if !cut.is_empty() { path.z d=(cut.text()) {} }
+            title { (text::shown(&self.chart.series[series].name)) }
+            @if !bars.is_empty() { path.b fill=[self.chart.fill(series)] d=(bars.text()) {} }
+            @if !cuts.is_empty() { path.z d=(cuts.text()) {} }
             @if !ends.is_empty() { path.r d=(ends.text()) {} }
-            text.v x=(units(end + 5.0)) y=(units(middle + 4.0)) { (number::short(spread.median)) }
+            @for (x, y, value) in &values { text.v x=(units(*x)) y=(units(*y)) { (value) } }
         }
     }
 }
