@@ -23,7 +23,7 @@ pub(super) fn expected_sizes(settings: &Settings, usual: &[u32], quick: usize) -
 
 /// What is gone through when time is taken: far more than caches hold, and no more than needed.
 pub(super) fn timed<'d>(data: &'d [u8], settings: &Settings) -> &'d [u8] {
-    let bytes_max = if settings.quick { 32 << 20 } else { 256 << 20 };
+    let bytes_max = if settings.quick { 32 << 20 } else { 128 << 20 };
     &data[..data.len().min(bytes_max)]
 }
 

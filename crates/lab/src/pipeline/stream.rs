@@ -3,9 +3,9 @@
 use crate::data::Data;
 use std::ops::Range;
 
-/// What goes through at most, bytes: enough for a second of the fastest, little enough for several rounds of all. AE takes 3 GB of each data
+/// What goes through at most, bytes: enough for some tenths of a second of the fastest, little enough for several rounds of all. AE takes 3 GB of each data
 /// set (section 4.4).
-const BYTES_MAX: usize = 256 << 20;
+const BYTES_MAX: usize = 128 << 20;
 /// The same where all is to be quick.
 const BYTES_MAX_QUICK: usize = 32 << 20;
 
