@@ -120,7 +120,7 @@ impl Lifecycles {
         for one in row {
             let (container, side) = (one.container, usize::from(one.going > 0));
             moved.upkeep.containers += 1;
-            if !one.is_split() && self.may_pass(&writers[side]) {
+            if !one.is_split() && self.may_pass(&writers[side], container) {
                 // Chunks lie by number within a category: what waits comes first.
                 moved.note(writers[side].finish(shelf)?, categories[side]);
                 moved.categories.push((container, categories[side]));
@@ -143,10 +143,11 @@ impl Lifecycles {
         Ok(())
     }
 
-    /// Whether what waits in a writer is nothing, or enough for a container of its own.
-    fn may_pass(&self, writer: &Writer) -> bool {
-        let held = writer.held_bytes() as u64;
-        held == 0 || held >= self.store.scale.container_bytes / 2
+    /// Whether a container that is not split stays as it is: unless it has room for what waits to be laid down before it.
+    fn may_pass(&self, writer: &Writer, container: Container) -> bool {
+        let held = writer.held_bytes();
+        let together = held + self.store.containers[&container].plain_bytes;
+        held == 0 || together as u64 > self.store.scale.container_bytes
     }
 
     /// Writes down which container is of which category; gives the table that this one replaces.

@@ -10,10 +10,15 @@
 //! ```
 //! All methods have the same CPUs, read containers ahead with the same code and never find one in the page cache that they read before: only what
 //! a method itself keeps in memory is there, an eighth of a version for the papers' methods. (Siltstone's engine has its own bound, of memory.)
+//! A backup reads bases container by container through its cache, and a base it read, dropped and needs again comes from the disk again: what makes
+//! Greedy slow in the paper (section 5.2) is there, at the price that this machine's disk has for it. How much it weighs depends on the history: with
+//! few versions, or where few chunks resemble old ones, Greedy reads hardly more than MeGA without a threshold, and what is left is the difference of
+//! computing. The number of containers read carries over to other disks.
 //! Files must lie on a disk for that: set `TMPDIR` where the folder for temporary files is kept in memory.
 //!
 //! What differs from the paper: the chunker (`lagged`, with its limits), the fingerprints, the codec of deltas (`CopyInsert`) and the encryption are
-//! Siltstone's, as is the container's format. Chunk-level indexes lie in memory, as they do there.
+//! Siltstone's, as is the container's format, and each container is durable (`fsync`) at the end of a backup and of every upkeep: with containers as
+//! small as the lab's, waiting for that is a large part of upkeep. Chunk-level indexes lie in memory, as they do there.
 
 mod ahead;
 mod arrival;

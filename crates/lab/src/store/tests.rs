@@ -170,6 +170,30 @@ fn threads_read_ahead_what_one_alone_reads_and_bring_back_the_same() {
 }
 
 #[test]
+fn a_container_that_is_not_split_is_only_rewritten_to_be_filled() {
+    let versions = versions(6);
+    let folder = tempfile::tempdir().unwrap();
+    let Kept::Lifecycle(mut kept) = Method::Mega(0).create(folder.path(), scale()).unwrap() else { unreachable!() };
+    let (mut filled, mut untouched) = (0, 0);
+    for (version, bytes) in (1..).zip(&versions) {
+        kept.back_up(version, bytes).unwrap();
+        let before = kept.store.containers.clone();
+        untouched += kept.settle(version).unwrap().untouched;
+        let needed = necessary(&kept.store.recipe(version).unwrap().0);
+        for gone in before.values().filter(|one| !kept.store.containers.contains_key(&one.container)) {
+            let going = gone.members.iter().filter(|number| needed.contains(number)).count();
+            if going == 0 || going == gone.members.len() {
+                let now = kept.store.container_of(gone.members[0]).unwrap();
+                let now = &kept.store.containers[&now].members;
+                assert!(now.len() > gone.members.len() && gone.members.iter().all(|number| now.contains(number)));
+                filled += 1;
+            }
+        }
+    }
+    assert!(filled > 0 && untouched > 0, "{filled} {untouched}");
+}
+
+#[test]
 fn deltas_that_memory_has_no_room_for_are_prewritten() {
     let versions = versions(4);
     let folder = tempfile::tempdir().unwrap();
