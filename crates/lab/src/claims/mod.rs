@@ -320,7 +320,7 @@ mod tests {
             [finding("fast", 4, 4.0), finding("slow", 4, 2.0), finding("fast", 8, 8.0), finding("slow", 8, 1.0)];
         let judged = CLAIM.judge(&findings);
         let Spread { low, median, high } = judged.ours.ends.unwrap();
-        assert_eq!([low, median, high].map(|value| rounded(value, 6)), [2.0, 4.0, 8.0]);
+        assert_eq!((rounded(low, 6), rounded(median, 6), rounded(high, 6)), (2.0, 4.0, 8.0));
         assert_eq!((judged.ours.judged, judged.verdict()), (2, Verdict::Stronger));
         assert_eq!(CLAIM.judge(&findings[..1]).verdict(), Verdict::NotJudged);
     }

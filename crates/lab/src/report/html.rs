@@ -58,9 +58,10 @@ pub fn page(report: &Report) -> String {
 fn lean(page: &str) -> String {
     const LEFT_OUT: [&str; 8] =
         ["</td>", "</th>", "</tr>", "</thead>", "</tbody>", "</li>", "</dd>", " xmlns=\"http://www.w3.org/2000/svg\""];
-    const CLOSED: [&str; 4] = ["></path>", "></use>", "></rect>", "></circle>"];
+    // After an attribute, so of elements without content.
+    const CLOSED: [&str; 4] = ["\"></path>", "\"></use>", "\"></rect>", "\"></circle>"];
     let page = LEFT_OUT.iter().fold(page.to_owned(), |page, tag| page.replace(tag, ""));
-    CLOSED.iter().fold(page, |page, tag| page.replace(tag, "/>"))
+    CLOSED.iter().fold(page, |page, tag| page.replace(tag, "\"/>"))
 }
 
 /// Rules by which the other series of a figure fade while one is pointed at in the key.

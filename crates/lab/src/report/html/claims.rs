@@ -32,15 +32,16 @@ pub(super) fn section(report: &Report) -> Markup {
 fn rows(claims: &[Judged]) -> Markup {
     html! {
         table {
-            thead { tr { th scope="col" { "Claim" } th.l scope="col" { "Where" } th.l scope="col" { "Paper" } th.l scope="col" { "Here" } th.l scope="col" { "" } } }
+            thead { tr { th scope="col" { "Claim" } th.l scope="col" { "Paper" } th.l scope="col" { "Here" } } }
             tbody {
                 @for judged in claims {
                     tr {
-                        th.long { (judged.claim.says) }
-                        td.wrap { (judged.claim.place) }
+                        th.long { (judged.claim.says) br; small { (judged.claim.place) } }
                         td.wrap { (judged.claim.figure) }
-                        td.wrap { (judged.ours.text()) @if judged.by_data.len() > 1 { br; small { (shown(&judged.by_data_text())) } } }
-                        td.wrap { (judged.verdict().mark()) " " (judged.verdict().text()) }
+                        td.wrap {
+                            (judged.verdict().mark()) " " (judged.verdict().text()) br; (judged.ours.text())
+                            @if judged.by_data.len() > 1 { br; small { (shown(&judged.by_data_text())) } }
+                        }
                     }
                 }
             }

@@ -71,6 +71,18 @@ fn what_failed_is_said_and_has_no_time() {
 }
 
 #[test]
+fn only_tags_that_html_does_without_are_left_out() {
+    let drawn = "<g><path d=\"M0 0\"></path><path d=\"M1 1\"><title>one</title></path></g>";
+    assert_eq!(lean(drawn), "<g><path d=\"M0 0\"/><path d=\"M1 1\"><title>one</title></path></g>");
+    assert_eq!(lean("<tr><th>a</th><td class=\"l\">1</td></tr></table>"), "<tr><th>a<td class=\"l\">1</table>");
+    let page = page(&report());
+    for name in ["title", "text", "figure", "table", "details", "section", "svg", "g"] {
+        let begun = page.matches(&format!("<{name}>")).count() + page.matches(&format!("<{name} ")).count();
+        assert_eq!(begun, page.matches(&format!("</{name}>")).count(), "{name}");
+    }
+}
+
+#[test]
 fn a_report_of_nothing_is_a_page() {
     let empty =
         Report { experiments: vec![], findings: vec![], figures: vec![], inputs: vec![], advice: vec![], ..report() };

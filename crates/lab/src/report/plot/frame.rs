@@ -68,7 +68,7 @@ pub(super) fn horizontal(label: &str, x: &Ruler, area: &Area) -> (Markup, f64) {
     for tick in &x.ticks {
         let at = area.place(x.share(tick.value).unwrap_or(0.0), 0.0).0;
         let (lines, length) = if tick.label.is_empty() { (&mut minor, 3.0) } else { (&mut major, 5.0) };
-        lines.go(at, area.bottom).line(at, area.bottom + length);
+        lines.go(at, area.bottom).raw(&format!("v{}", units(length)));
     }
     let (title, height) = label_below(label, area, area.bottom + 20.0);
     let marks = html! {

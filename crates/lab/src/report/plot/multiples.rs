@@ -39,20 +39,25 @@ pub(super) fn content(x: &Axis, y: &Axis, series: &[Line], id: &str) -> Option<C
     let bottom = areas.iter().map(|area| area.bottom).fold(0.0, f64::max);
     let whole = Area { right: WIDTH, bottom, ..first };
     let (x_label, height) = frame::label_below(&x.label, &whole, bottom + 20.0);
-    let all: String = runs.iter().map(|runs| lines::way(runs).text().to_owned()).collect();
-    let id = format!("{id}-all");
     let marks = html! {
-        defs { path.y id=(id) d=(all) {} }
+        defs { g id={ (id) "-all" } {
+            @for (number, runs) in runs.iter().enumerate() { path id={ (id) "-" (number) } d=(lines::way(runs).text()) {} }
+        } }
         (frames(&y.label, &rulers, &areas))
         @for (head, area) in names.heads.iter().zip(&areas) {
             @let name = text::shown(head);
             text.a x=(units(area.left)) y=(units(area.top - 5.0)) { (text::shortened(&name, area.right - area.left)) title { (name) } }
-            use href={ "#" (id) } x=(units(area.left - first.left)) y=(units(area.top - first.top)) {}
+            use.y href={ "#" (id) "-all" } x=(units(area.left - first.left)) y=(units(area.top - first.top)) {}
         }
         @for (kind, _) in names.kinds.iter().enumerate() {
             g class=(marks::class(kind)) {
-                @for ((line, runs), place) in series.iter().zip(&runs).zip(&names.places).filter(|(_, place)| place.kind == kind) {
-                    (drawn(line, runs, (&first, &areas[place.frame]), kind))
+                @for (number, place) in names.places.iter().enumerate().filter(|(_, place)| place.kind == kind) {
+                    @let (line, area) = (&series[number], &areas[place.frame]);
+                    @let (right, down) = (area.left - first.left, area.top - first.top);
+                    use.l href={ "#" (id) "-" (number) } x=(units(right)) y=(units(down)) stroke-dasharray=[line.is_theory.then(|| marks::dashes(kind))] {
+                        title { (lines::hint(line)) }
+                    }
+                    (alone(&runs[number], kind, (right, down)))
                 }
             }
         }
@@ -103,16 +108,11 @@ fn frames(y_label: &str, (x, y): &(Ruler, Ruler), areas: &[Area]) -> Markup {
     }
 }
 
-/// A line in its frame.
-fn drawn(line: &Line, runs: &[Run], (first, area): (&Area, &Area), kind: usize) -> Markup {
-    let (right, down) = (area.left - first.left, area.top - first.top);
-    let moved = |&(x, y): &(f64, f64)| (x + right, y + down);
-    let runs: Vec<Run> = runs.iter().map(|run| run.iter().map(moved).collect()).collect();
-    let alone: Vec<(f64, f64)> = runs.iter().filter(|run| run.len() == 1).flatten().copied().collect();
-    html! {
-        path.l d=(lines::way(&runs).text()) stroke-dasharray=[line.is_theory.then(|| marks::dashes(kind))] { title { (lines::hint(line)) } }
-        @if !alone.is_empty() { (marks::markers(kind, &alone)) }
-    }
+/// Markers of points that no line goes to, so far from the first frame.
+fn alone(runs: &[Run], kind: usize, (right, down): (f64, f64)) -> Markup {
+    let alone = runs.iter().filter(|run| run.len() == 1).flatten();
+    let places: Vec<(f64, f64)> = alone.map(|&(x, y)| (x + right, y + down)).collect();
+    html! { @if !places.is_empty() { (marks::markers(kind, &places)) } }
 }
 
 /// Which line stands in which frame, and as what.
@@ -198,7 +198,7 @@ mod tests {
         let series: Vec<Line> = (1..=13_u8).map(|number| line(&format!("m{number}"), f64::from(number))).collect();
         let content = content(&Axis::linear("version"), &Axis::linear("MB/s"), &series, "f").unwrap();
         let svg = content.marks.into_string();
-        assert_eq!((svg.matches("class=\"l\"").count(), svg.matches("<use").count()), (13, 13));
+        assert_eq!((svg.matches("<use class=\"l\"").count(), svg.matches("<use class=\"y\"").count()), (13, 13));
         assert!(content.keys.is_empty() && content.height > 5.0 * FRAME_HEIGHT);
         let first =
             first_frame("MB/s", &Ruler::new(crate::report::Scale::Linear, Start::Zero, [26.0].into_iter(), 4.0));

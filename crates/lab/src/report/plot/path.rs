@@ -20,7 +20,7 @@ impl Path {
     /// A rectangle between two corners.
     pub(super) fn rectangle(&mut self, (left, top): (f64, f64), (right, bottom): (f64, f64)) -> &mut Self {
         self.go(left, top);
-        let _ = write!(self.0, "H{}V{}H{}z", units(right), units(bottom), units(left));
+        let _ = write!(self.0, "H{}v{}H{}z", units(right), units(bottom - top), units(left));
         self
     }
 

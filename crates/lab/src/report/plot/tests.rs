@@ -153,7 +153,7 @@ fn names_are_text_never_markup() {
 fn theory_is_dashed_and_has_no_markers() {
     let drawing =
         svg(lines(Axis::linear("x"), Axis::linear("y"), &[(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)])).expect("drawn");
-    assert_eq!((elements(&drawing, "path.l"), elements(&drawing, "path.m")), (2, 1));
+    assert_eq!((elements(&drawing, "path.l"), elements(&drawing, "path.d")), (2, 1));
     assert_eq!(drawing.matches("stroke-dasharray").count(), 1);
 }
 
