@@ -185,9 +185,9 @@ impl Input {
         &self.corpus
     }
 
-    /// What is not among the bytes in memory though it belongs to the versions, in words; nothing if they were never brought there.
-    pub fn left_out(&self) -> &str {
-        self.data.get().map_or("", |data| &data.left_out)
+    /// What is not among the bytes in memory though it belongs to the versions, in words; `None` if they were never brought there.
+    pub fn left_out(&self) -> Option<&str> {
+        self.data.get().map(|data| data.left_out.as_str())
     }
 
     /// The versions in memory, brought there on first use.

@@ -66,6 +66,12 @@ impl Experiment for Fake {
         if self.has_no_subjects.load(Ordering::Relaxed) {
             bail!("{} is no good", input.name());
         }
+        match self.needs {
+            // What is not there is no matter.
+            Needs::Bytes => drop(input.data()),
+            Needs::Versions if input.left_out().is_some() => bail!("the memory is taken"),
+            Needs::Versions | Needs::Nothing => {}
+        }
         let hand = |method: &&'static str| {
             let (is_ill, runs) = (Arc::clone(&self.is_ill), Arc::clone(&self.runs));
             Box::new(Hand { method, input, is_ill, runs }) as Box<dyn Subject>

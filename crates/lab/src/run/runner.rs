@@ -5,7 +5,7 @@ use super::inputs::QUICK_BYTES;
 use super::journal::{Header, Journal, Ran, Record, Recorded, Verdict};
 use super::plan::{Plan, PlannedStep};
 use crate::corpus::Corpus;
-use crate::experiment::{Experiment, Finding, Input, Row, Subject, row_text};
+use crate::experiment::{Experiment, Finding, Input, Needs, Row, Subject, row_text};
 use crate::settings::Settings;
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -82,8 +82,10 @@ pub fn measure(all: &[Box<dyn Experiment>], order: Order, watch: &dyn Watch) -> 
             return Ok(Ending::Interrupted);
         }
         watch.begins(step, number, plan.steps.len());
+        // Stores go through versions one by one, and want the memory that all of them together would take.
+        let is_in_memory = step.experiment.needs() == Needs::Bytes;
         let (_, input) = match loaded.take() {
-            Some((which, input)) if which == step.input => loaded.insert((which, input)),
+            Some((which, input)) if which == step.input && is_in_memory => loaded.insert((which, input)),
             // What the last input held in memory is gone before the next is brought there.
             _ => loaded.insert((
                 step.input,
@@ -127,8 +129,7 @@ fn run_step(
             return Ok(Ending::Done);
         }
     };
-    let left_out = input.left_out();
-    if left_out != journal.recorded().left_out(input.name()) {
+    if let Some(left_out) = input.left_out().filter(|what| *what != journal.recorded().left_out(input.name())) {
         watch.says(&format!("{} is measured in memory without {left_out}", input.name()));
         journal.append(Record::LeftOut { data: input.name().to_owned(), what: left_out.to_owned() })?;
     }

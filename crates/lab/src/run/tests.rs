@@ -116,6 +116,21 @@ fn each_need_meets_its_data() {
 }
 
 #[test]
+fn stores_find_the_memory_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let versions: Vec<_> = ["a", "b"].map(|name| folder.path().join(name)).into();
+    versions.iter().for_each(|version| std::fs::write(version, "bytes").unwrap());
+    let corpora = vec![Corpus { name: "two".into(), description: String::new(), versions }];
+    let inputs = vec![InputSummary { name: "two".into(), description: String::new(), bytes: 10, versions: 2 }];
+    let header = Header::new(settings(), Vec::new(), String::new(), inputs);
+    let all = experiments();
+    let (run, watch) = (folder.path().join("run"), Patience::of(FOR_EVER));
+    std::fs::create_dir(&run).unwrap();
+    measure(&all, Order { header, corpora, folder: &run, afresh: false }, &watch).unwrap();
+    assert!(!watch.said.borrow().iter().any(|line| line.contains("memory")), "{:?}", watch.said);
+}
+
+#[test]
 fn a_wrong_result_prints_no_time_and_is_not_run_again() {
     let folder = tempfile::tempdir().unwrap();
     let fake = Fake { methods: vec!["left", "wrong"], ..Fake::default() };
