@@ -30,6 +30,24 @@ fn forms_agree_at_every_length_and_alignment() {
 }
 
 #[test]
+fn forms_agree_wherever_a_run_ends() {
+    for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.vector) {
+        let make = |isa| algorithm.make(Sizes::unlimited(150).unwrap(), &[1; 32], isa);
+        let (scalar, forms) = (make(Isa::SCALAR), forms(algorithm).into_iter().map(|isa| (isa, make(isa))));
+        let forms: Vec<_> = forms.collect();
+        for run in 0..=300 {
+            for after in [3, 9] {
+                let data = [vec![7; run], vec![after; 300]].concat();
+                let want = scalar.cut(&data);
+                for (isa, form) in &forms {
+                    assert_eq!(form.cut(&data), want, "{} {isa}, {run} bytes, then {after}", algorithm.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn nothing_has_no_chunk_and_a_byte_is_one() {
     for algorithm in ALGORITHMS {
         for isa in forms(algorithm) {

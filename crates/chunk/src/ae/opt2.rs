@@ -85,10 +85,11 @@ fn cut_scalar<N: Number>(data: &[u8], window: usize, lest: usize) -> Option<usiz
         let value = N::read(data, i);
         if value > greatest {
             (greatest, last) = (value, i + window);
-        } else if i == end {
-            return Some(i + 1);
-        } else {
+        } else if value < least && i != last {
+            // Also where all values before were equal, and this one would have been the last of LEST.
             least = value;
+        } else {
+            return Some(i + 1);
         }
     }
 }
