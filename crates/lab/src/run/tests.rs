@@ -119,7 +119,9 @@ fn each_need_meets_its_data() {
 fn stores_find_the_memory_free() {
     let folder = tempfile::tempdir().unwrap();
     let versions: Vec<_> = ["a", "b"].map(|name| folder.path().join(name)).into();
-    versions.iter().for_each(|version| std::fs::write(version, "bytes").unwrap());
+    for version in &versions {
+        std::fs::write(version, "bytes").unwrap();
+    }
     let corpora = vec![Corpus { name: "two".into(), description: String::new(), versions }];
     let inputs = vec![InputSummary { name: "two".into(), description: String::new(), bytes: 10, versions: 2 }];
     let header = Header::new(settings(), Vec::new(), String::new(), inputs);
