@@ -155,6 +155,8 @@ pub(crate) mod tests {
                 deltas_skipped: 5,
                 ..SnapshotStatistics::default()
             },
+            partial: false,
+            forgotten: None,
         };
         let default = default_series_name(&snapshot.host, &snapshot.paths);
         let series_name = series.map_or(default, str::to_owned);

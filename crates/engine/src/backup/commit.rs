@@ -141,6 +141,8 @@ impl<'t> Task<'t> {
             program: options.program.clone(),
             root: flow.root,
             statistics,
+            partial: false,
+            forgotten: None,
         };
         let mut next = writer.manifest().clone();
         next.next_data = flow.assembled.next_data;

@@ -102,6 +102,8 @@ pub(crate) fn add_snapshot(manifest: &mut Manifest, numbers: impl IntoIterator<I
         program: String::new(),
         root: ChunkNumber::METADATA_FIRST,
         statistics: SnapshotStatistics::default(),
+        partial: false,
+        forgotten: None,
     };
     let numbers = numbers.into_iter().collect();
     manifest.push_snapshot(snapshot, &numbers, &numbers);

@@ -44,6 +44,8 @@ struct BodyRef<'m> {
     unsettled: &'m BTreeSet<SnapshotId>,
     heights: Vec<Vec<u8>>,
     squeeze_due: bool,
+    damaged: Vec<u8>,
+    listed: bool,
 }
 
 /// As [`BodyRef`], field for field.
@@ -60,6 +62,8 @@ struct Body {
     unsettled: BTreeSet<SnapshotId>,
     heights: Vec<Vec<u8>>,
     squeeze_due: bool,
+    damaged: Vec<u8>,
+    listed: bool,
 }
 
 /// The head: what changes with each commit.
@@ -155,6 +159,8 @@ impl Manifest {
             unsettled: &self.unsettled,
             heights: self.heights.iter().map(|height| bitmap_bytes(&optimized(height.clone()))).collect(),
             squeeze_due: self.squeeze_due,
+            damaged: bitmap_bytes(&optimized(self.damaged.clone())),
+            listed: self.listed,
         };
         let bytes = encoding::encode(&body)?;
         if bytes.len() > BODY_BYTES_MAX {
@@ -193,7 +199,10 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
     if ids.len() != body.snapshots.len() {
         return Err(damaged(object, "two snapshots have the same identity"));
     }
-    let is_sound = |snapshot: &Snapshot| is_time(snapshot.time) && snapshot.root.is_metadata();
+    let is_sound = |snapshot: &Snapshot| {
+        let forgotten = snapshot.forgotten.is_none_or(|forgotten| is_time(forgotten.at) && is_time(forgotten.until));
+        is_time(snapshot.time) && snapshot.root.is_metadata() && forgotten
+    };
     if !is_time(head.committed) || !body.snapshots.iter().all(is_sound) {
         return Err(damaged(object, "a time or the root of a snapshot is out of its range"));
     }
@@ -206,6 +215,7 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
     if heights.iter().fold(RoaringTreemap::new(), |all, height| all | height).len() != heights_count {
         return Err(damaged(object, "a chunk has two heights"));
     }
+    let damaged = read_bitmap(&body.damaged, object)?;
     let chunks = |lists: &[[Vec<u8>; 2]]| {
         let steps = lists.iter().map(|[added, removed]| {
             Ok(Difference { added: read_bitmap(added, object)?, removed: read_bitmap(removed, object)? })
@@ -226,6 +236,8 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
         unsettled: body.unsettled,
         heights,
         squeeze_due: body.squeeze_due,
+        damaged,
+        listed: body.listed,
         snapshots: body.snapshots,
         necessary,
         direct,

@@ -15,7 +15,7 @@ mod tests;
 pub use codec::{BODY_BYTES_MAX, LEASE_BYTES_MAX};
 pub use lease::{Lease, LeaseHolder};
 pub use necessary::NecessaryChunks;
-pub use snapshot::{Snapshot, SnapshotStatistics};
+pub use snapshot::{Forgotten, Snapshot, SnapshotStatistics};
 
 use crate::{
     container::ContainerRecord,
@@ -53,6 +53,10 @@ pub struct Manifest {
     pub heights: Vec<RoaringTreemap>,
     /// Whether snapshots were forgotten since ghosts were last squeezed out.
     pub squeeze_due: bool,
+    /// Chunks that a check found unreadable where they lie. A backup that meets their content stores it again.
+    pub damaged: RoaringTreemap,
+    /// Whether the repository's list of series is known to name this one.
+    pub listed: bool,
     snapshots: Vec<Snapshot>,
     necessary: NecessaryChunks,
     /// What each snapshot's catalog refers to, without the bases. It has gaps where a chunk was away for a while.
@@ -75,6 +79,8 @@ impl Manifest {
             unsettled: BTreeSet::new(),
             heights: Vec::new(),
             squeeze_due: false,
+            damaged: RoaringTreemap::new(),
+            listed: false,
             snapshots: Vec::new(),
             necessary: NecessaryChunks::default(),
             direct: NecessaryChunks::default(),

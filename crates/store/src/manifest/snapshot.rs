@@ -26,6 +26,19 @@ pub struct Snapshot {
     pub root: ChunkNumber,
     /// What the backup met and did.
     pub statistics: SnapshotStatistics,
+    /// Whether it is a checkpoint of a backup that has not ended: what was done by then, whole in itself.
+    pub partial: bool,
+    /// Set while the snapshot is forgotten but kept for some time, so that it can be brought back.
+    pub forgotten: Option<Forgotten>,
+}
+
+/// A snapshot that was forgotten and is still there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Forgotten {
+    /// When it was forgotten, by the writer's clock.
+    pub at: Time,
+    /// From when on a writer may remove it.
+    pub until: Time,
 }
 
 /// What a backup met and did. The deltas and what was moved grow when migration settles what the backup left behind.

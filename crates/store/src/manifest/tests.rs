@@ -26,6 +26,8 @@ fn snapshot(serial: u8) -> Snapshot {
             bytes_migrated: 1 << 21,
             ..SnapshotStatistics::default()
         },
+        partial: false,
+        forgotten: None,
     }
 }
 

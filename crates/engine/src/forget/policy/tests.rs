@@ -21,6 +21,8 @@ fn view(time: Time, tags: &[&str]) -> SnapshotView {
         program: "silt".into(),
         root: ChunkNumber(0),
         statistics: SnapshotStatistics::default(),
+        partial: false,
+        forgotten: None,
     };
     SnapshotView { series: SeriesId([0; 16]), series_name: "series".into(), position: 0, snapshot }
 }
