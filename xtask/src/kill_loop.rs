@@ -170,7 +170,7 @@ fn adapted(usual: Duration, ending: Ending) -> Duration {
 }
 
 /// Files of many sizes, half of whose bytes compress.
-fn generate(source: &Path, megabytes: u64, sequence: &mut Sequence) -> Result<()> {
+pub(crate) fn generate(source: &Path, megabytes: u64, sequence: &mut Sequence) -> Result<()> {
     let mut left = megabytes * 1_000_000;
     let mut number = 0_u64;
     while left > 0 {

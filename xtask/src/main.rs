@@ -3,14 +3,17 @@
 
 mod bench;
 mod cross;
+mod damage;
 mod demo;
 mod edit;
+mod fuzz;
 mod json;
 mod kill_loop;
 mod lab_report;
 mod lint;
 #[cfg(test)]
 mod map;
+mod reader;
 mod real;
 mod sanitize;
 mod test;
@@ -45,6 +48,12 @@ enum Task {
     Ci,
     /// Kill the real program at random moments and see that nothing committed is lost.
     KillLoop(kill_loop::Options),
+    /// Damage objects of a small repository at random and run commands on it: nothing may panic, hang or restore what is wrong.
+    Damage(damage::Options),
+    /// Fuzz every parser of outside bytes, guided by coverage.
+    Fuzz(fuzz::Options),
+    /// Read golden and fresh repositories by a reader that was written from docs/FORMAT.md alone.
+    Reader,
     /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the byte.
     Real(real::Options),
     /// A report of `silt-lab`, looked at in a real browser: nothing too wide, cut off, written over something else or loaded from elsewhere.
@@ -75,6 +84,9 @@ fn run(task: &Task) -> Result<()> {
         Task::Lint => lint::run(),
         Task::Ci => test::run().and_then(|()| cross::run()).and_then(|()| lint::run()),
         Task::KillLoop(options) => kill_loop::run(options),
+        Task::Damage(options) => damage::run(options),
+        Task::Fuzz(options) => fuzz::run(options),
+        Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),
         Task::LabReport(options) => lab_report::run(options),
         Task::Bench { bench } => bench::run(bench),

@@ -1,14 +1,17 @@
 //! All tests, from a fresh clone.
 
-use crate::kill_loop;
-use crate::workspace;
+use crate::{damage, fuzz, kill_loop, reader, workspace};
 use anyhow::Result;
 use siltstone_lab::install;
 use siltstone_lab::program;
 
-/// Installs what tests need, runs the workspace's tests, and a short loop of `kill -9` on the real program.
+/// Installs what tests need, runs the workspace's tests, and short forms of the long tasks: `kill -9` and damage on the real program,
+/// the independent reader, fuzzing.
 pub(crate) fn run() -> Result<()> {
     install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
     program::run(workspace::cargo().args(["test", "--workspace", "--quiet"]))?;
-    kill_loop::run(&kill_loop::Options::short())
+    kill_loop::run(&kill_loop::Options::short())?;
+    damage::run(&damage::Options::short())?;
+    reader::run()?;
+    fuzz::run(&fuzz::Options::short())
 }

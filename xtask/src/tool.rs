@@ -14,7 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PASSWORD: &str = "correct horse battery staple";
+/// The password of all repositories made here.
+pub(crate) const PASSWORD: &str = "correct horse battery staple";
 
 /// Which program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -143,14 +144,21 @@ impl Repository {
         Ok(Self { tool: self.tool.clone(), folder: folder.to_path_buf() })
     }
 
+    /// The copy of it that was made below `folder`.
+    pub(crate) fn at(&self, folder: &Path) -> Self {
+        Self { tool: self.tool.clone(), folder: folder.to_path_buf() }
+    }
+
     /// The tool with its environment set, waiting for its verb.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.tool.program);
         let cache = self.folder.join("cache");
         match self.tool.name {
-            Name::Silt => {
-                command.env("SILT_REPOSITORY", self.path()).env("SILT_PASSWORD", PASSWORD).env("SILT_CACHE_DIR", cache)
-            }
+            Name::Silt => command
+                .env("SILT_REPOSITORY", self.path())
+                .env("SILT_PASSWORD", PASSWORD)
+                .env("SILT_CACHE_DIR", cache)
+                .env("SILT_STATE_DIR", self.folder.join("state")),
             Name::Restic => command
                 .env("RESTIC_REPOSITORY", self.path())
                 .env("RESTIC_PASSWORD", PASSWORD)

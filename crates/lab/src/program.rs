@@ -137,6 +137,48 @@ pub enum Ending {
     Killed,
 }
 
+/// How a program ended that may fail.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its exit status; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// Whether it was killed because its time was over.
+    pub overdue: bool,
+    /// Standard output, then standard error.
+    pub said: String,
+    /// Time and memory it took.
+    pub cost: Cost,
+}
+
+/// Runs `command` to its end, whatever that is, but for at most `limit`.
+pub fn ended_within(command: &mut Command, limit: Duration) -> Result<Ended> {
+    const PAUSE: Duration = Duration::from_millis(2);
+    let line = command_line(command);
+    let (mut said, mut complained) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(complained.try_clone()?);
+    forget_own_peak();
+    let begin = Instant::now();
+    let mut child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;
+    let mut overdue = false;
+    let used = loop {
+        if let Some(used) = child.try_wait4()? {
+            break used;
+        }
+        if !overdue && begin.elapsed() > limit {
+            overdue = true;
+            child.kill()?;
+        }
+        std::thread::sleep(PAUSE);
+    };
+    let cost = Cost {
+        wall: begin.elapsed(),
+        processor: used.rusage.utime + used.rusage.stime,
+        peak_bytes: used.rusage.maxrss,
+    };
+    let said = text_of(&mut said)? + &text_of(&mut complained)?;
+    Ok(Ended { code: used.status.code(), overdue, said, cost })
+}
+
 /// Starts `command` and kills it (SIGKILL) after `delay`, unless it is done by then. Ending with an error of its own is an error.
 pub fn killed_after(command: &mut Command, delay: Duration) -> Result<Ending> {
     let line = command_line(command);
@@ -199,6 +241,15 @@ mod tests {
         let (_, said, was_there) =
             measured_watched(Command::new("sh").args(["-c", "sleep 0.05; echo x"]), watch).unwrap();
         assert!(was_there && said == "x\n");
+    }
+
+    #[test]
+    fn a_program_that_may_fail_is_told_apart_from_one_that_does_not_end() {
+        let failed = ended_within(Command::new("sh").args(["-c", "echo why >&2; exit 4"]), Duration::from_secs(60));
+        let failed = failed.unwrap();
+        assert!(failed.code == Some(4) && !failed.overdue && failed.said == "why\n", "{failed:?}");
+        let overdue = ended_within(Command::new("sleep").arg("60"), Duration::from_millis(20)).unwrap();
+        assert!(overdue.overdue && overdue.code.is_none());
     }
 
     #[test]

@@ -66,6 +66,30 @@ impl Listing {
         });
         bail!("{} entries differ:\n{}", differing.len(), shown.collect::<Vec<_>>().join("\n"));
     }
+
+    /// Fails with the first few regular files of `found` that have the name of one of these and not its content. What is missing, and
+    /// what has a name of its own, is passed over: a restore that could not be done whole may leave out, but not lie.
+    pub fn expect_no_false_file(&self, found: &Self) -> Result<()> {
+        let is_false = |(path, node): &(&PathBuf, &Node)| {
+            let content = |node: &Node| if let Kind::File { digest, .. } = node.kind { Some(digest) } else { None };
+            let wanted = self.0.get(*path).and_then(content);
+            content(node).is_some() && wanted.is_some() && content(node) != wanted
+        };
+        let lies: Vec<String> =
+            found.0.iter().filter(is_false).map(|(path, _)| format!("  {}", path.display())).collect();
+        if lies.is_empty() {
+            return Ok(());
+        }
+        bail!("{} files have their name but not their content:\n{}", lies.len(), lies[..lies.len().min(5)].join("\n"));
+    }
+
+    /// Number of regular files that `found` has with the same content.
+    pub fn files_in(&self, found: &Self) -> usize {
+        let is_file = |node: &Node| matches!(node.kind, Kind::File { .. });
+        let is_there =
+            |(path, node): &(&PathBuf, &Node)| found.0.get(*path).is_some_and(|there| there.kind == node.kind);
+        self.0.iter().filter(|(_, node)| is_file(node)).filter(is_there).count()
+    }
 }
 
 fn said(node: Option<&Node>) -> String {

@@ -1,0 +1,807 @@
+#!/usr/bin/env python3
+"""An independent reader of Siltstone repositories, written from docs/FORMAT.md alone.
+
+It exists to prove the page: it shares no code with the program. It opens a repository with a password, walks every snapshot,
+checks what the page says can be checked, and prints a listing or restores files. It is slow and keeps everything in memory.
+
+    silt_reader.py list REPOSITORY PASSWORD_FILE
+    silt_reader.py restore REPOSITORY PASSWORD_FILE TARGET      each snapshot into TARGET/<series name>/<place among the live ones>
+    silt_reader.py verify REPOSITORY PASSWORD_FILE              every byte of every container, every set of chunks
+
+It needs the packages in requirements.txt.
+"""
+
+import os
+import stat
+import struct
+import sys
+from pathlib import Path
+
+import zstandard
+from argon2.low_level import Type, hash_secret_raw
+from blake3 import blake3
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+HEADER = 64
+TAG = 16
+METADATA_FIRST = 1 << 63
+MASK = (1 << 64) - 1
+CONFIG, KEY_SLOT, MANIFEST, DATA, METADATA = 1, 2, 3, 4, 5
+INDEX, TRAILER, PADDING = 2**32 - 2, 2**32 - 1, 2**32 - 3
+
+
+class Damaged(Exception):
+    """The repository contradicts the page."""
+
+
+def require(condition, what):
+    if not condition:
+        raise Damaged(what)
+
+
+# ---------------------------------------------------------------------------------------------- section 3 and 4: objects
+
+
+class Header:
+    def __init__(self, name, data):
+        require(len(data) >= HEADER, f"{name}: shorter than a header")
+        self.raw = data[:HEADER]
+        magic, version, self.kind, mode, self.salt, self.commitment, checksum = struct.unpack("<8sHBB32s16s4s", self.raw)
+        require(magic == b"SILTSTNE", f"{name}: magic")
+        require(checksum == blake3(self.raw[:60]).digest(4), f"{name}: checksum of the header")
+        require(version == 1 and mode == 0, f"{name}: version or key mode")
+
+
+class ObjectKey:
+    """The key of one object, derived from a purpose key (section 4)."""
+
+    def __init__(self, purpose, repository, salt, name):
+        context = b"siltstone v1 object key\0" + repository + salt + name.encode()
+        output = blake3(context, key=purpose).digest(48)
+        self.cipher, self.commitment = AESGCM(output[:32]), output[32:]
+        self.repository, self.name = repository, name
+
+    def open(self, header, number, sealed, extra=b""):
+        nonce = struct.pack("<I", number) + bytes(8)
+        associated = header + self.repository + extra + self.name.encode() + struct.pack("<I", number)
+        try:
+            return self.cipher.decrypt(nonce, sealed, associated)
+        except InvalidTag:
+            raise Damaged(f"{self.name}: the seal of piece {number} does not hold") from None
+
+
+def padded(length):
+    """The Padme size of a length of at least 2."""
+    exponent = length.bit_length() - 1
+    low = exponent - (exponent.bit_length() if exponent else 1)
+    step = 1 << max(low, 0)
+    return -(-length // step) * step
+
+
+def without_padding(plain, name):
+    (length,) = struct.unpack_from("<Q", plain)
+    require(8 + length <= len(plain), f"{name}: length past the end")
+    require(not any(plain[8 + length :]), f"{name}: padding that is not zero")
+    return plain[8 : 8 + length]
+
+
+# ------------------------------------------------------------------------------------------------------------- postcard
+
+
+class Postcard:
+    """Reads the serialization called postcard."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, count):
+        require(self.at + count <= len(self.data), "postcard: the data ends too early")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self):
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    def signed(self):
+        return unzigzag(self.number())
+
+    def boolean(self):
+        return {0: False, 1: True}[self.take(1)[0]]
+
+    def bytes(self):
+        return self.take(self.number())
+
+    def text(self):
+        return self.bytes().decode()
+
+    def time(self):
+        return (self.signed(), self.number())
+
+    def list(self, item):
+        return [item() for _ in range(self.number())]
+
+    def option(self, item):
+        return item() if self.boolean() else None
+
+    def is_done(self):
+        return self.at == len(self.data)
+
+
+def unzigzag(value):
+    return (value >> 1) ^ -(value & 1)
+
+
+# ------------------------------------------------------------------------------------------------------------- bitmaps
+
+
+def bitmap(data):
+    """The numbers of a 64-bit Roaring bitmap in its portable serialization, as ranges [first, end)."""
+    if not data:
+        return []
+    (count,) = struct.unpack_from("<Q", data)
+    at, ranges = 8, []
+    for _ in range(count):
+        (high,) = struct.unpack_from("<I", data, at)
+        at = bitmap_of_32(data, at + 4, high << 32, ranges)
+    require(at == len(data), "bitmap: bytes behind it")
+    return ranges
+
+
+def bitmap_of_32(data, at, base, ranges):
+    (cookie,) = struct.unpack_from("<I", data, at)
+    runs = b""
+    if cookie & 0xFFFF == 12347:
+        size = (cookie >> 16) + 1
+        at += 4
+        runs = data[at : at + (size + 7) // 8]
+        at += len(runs)
+        has_offsets = size >= 4
+    else:
+        require(cookie == 12346, "bitmap: cookie")
+        (size,) = struct.unpack_from("<I", data, at + 4)
+        at += 8
+        has_offsets = True
+    keys = [struct.unpack_from("<HH", data, at + 4 * i) for i in range(size)]
+    at += 4 * size + (4 * size if has_offsets else 0)
+    for i, (key, cardinality) in enumerate(keys):
+        low, cardinality = base + (key << 16), cardinality + 1
+        if runs and runs[i // 8] >> (i % 8) & 1:
+            (pairs,) = struct.unpack_from("<H", data, at)
+            at += 2
+            for _ in range(pairs):
+                start, length = struct.unpack_from("<HH", data, at)
+                at += 4
+                ranges.append((low + start, low + start + length + 1))
+        elif cardinality > 4096:
+            bits = int.from_bytes(data[at : at + 8192], "little")
+            ranges.extend((low + j, low + j + 1) for j in range(65536) if bits >> j & 1)
+            at += 8192
+        else:
+            values = struct.unpack_from(f"<{cardinality}H", data, at)
+            ranges.extend((low + value, low + value + 1) for value in values)
+            at += 2 * cardinality
+    return at
+
+
+def numbers(data):
+    return {number for first, end in bitmap(data) for number in range(first, end)}
+
+
+# ----------------------------------------------------------------------------------------------- section 9 and 10: metadata
+
+
+class Fields:
+    """Reads the numbers and bytes of metadata chunks (section 9)."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, count):
+        require(self.at + count <= len(self.data), "metadata: the chunk ends too early")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def byte(self):
+        return self.take(1)[0]
+
+    def number(self):
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                require(byte or shift == 7, "metadata: a number that is not in its shortest form")
+                return value
+
+    def difference(self, base):
+        return (base + unzigzag(self.number())) & MASK
+
+    def signed_difference(self, base):
+        value = self.difference(base & MASK)
+        return value - (1 << 64) if value >= METADATA_FIRST else value
+
+    def bytes(self):
+        return self.take(self.number())
+
+    def end(self):
+        require(self.at == len(self.data), "metadata: bytes behind the last field")
+
+
+def sort_key(path):
+    """Paths compare as if `/` were smaller than every other byte."""
+    return [0 if byte == 0x2F else byte + 1 for byte in path]
+
+
+class Entry:
+    pass
+
+
+# -------------------------------------------------------------------------------------------------------------- the reader
+
+
+class Repository:
+    def __init__(self, place, password):
+        self.place = Path(place)
+        self.keys_tried = 0
+        self.unlock(password)
+        self.read_config()
+
+    # -- keys (section 5)
+
+    def names(self, folder):
+        place = self.place / folder
+        return sorted(f"{folder}/{name}" for name in os.listdir(place)) if place.is_dir() else []
+
+    def read(self, name):
+        return (self.place / name).read_bytes()
+
+    def unlock(self, password):
+        self.slots = {}
+        self.master = None
+        for name in self.names("keys"):
+            data = self.read(name)
+            header = Header(name, data)
+            require(header.kind == KEY_SLOT, f"{name}: kind")
+            box = data[64:96]
+            memory, passes, lanes, salt, checksum = struct.unpack("<III16s4s", box)
+            require(checksum == blake3(box[:28]).digest(4), f"{name}: checksum of the cost box")
+            wrapping = hash_secret_raw(password, salt, passes, memory, lanes, 32, Type.ID, 0x13)
+            self.slots[name] = (header, data)
+            key = ObjectKey(wrapping, bytes(16), header.salt, name)
+            if key.commitment == header.commitment:
+                secret = key.open(header.raw, 0, data[96:160], box)
+                self.master, self.id, self.slot = secret[:32], secret[32:], name
+        require(self.master is not None, "the password opens no key slot")
+        self.purposes = {}
+
+    def purpose(self, name):
+        if name not in self.purposes:
+            material = self.master + self.id
+            self.purposes[name] = blake3(material, derive_key_context=f"siltstone v1 {name}").digest()
+        return self.purposes[name]
+
+    def object_key(self, name, kind, salt):
+        return ObjectKey(self.purpose("data" if kind == DATA else "metadata"), self.id, salt, name)
+
+    def open_whole(self, name, kind):
+        data = self.read(name)
+        header = Header(name, data)
+        require(header.kind == kind, f"{name}: kind")
+        key = self.object_key(name, kind, header.salt)
+        require(key.commitment == header.commitment, f"{name}: sealed under another key")
+        require(len(data) == padded(len(data)), f"{name}: not a Padme size")
+        return data, without_padding(key.open(header.raw, 0, data[HEADER:]), name)
+
+    def read_config(self):
+        _, plain = self.open_whole("config", CONFIG)
+        config = Postcard(plain)
+        require(config.list(config.text) == [], "config: a feature that this reader does not know")
+        require(config.take(16) == self.id, "config: of another repository")
+        self.chunker = (config.text(), config.number(), config.number(), config.number())
+        self.created = config.time()
+        require(config.is_done(), "config: bytes behind its end")
+
+    def series(self):
+        folder = self.place / "series"
+        return [Series(self, name) for name in sorted(os.listdir(folder))] if folder.is_dir() else []
+
+
+class Series:
+    """A series as its newest manifest says (section 11)."""
+
+    def __init__(self, repository, series_id):
+        self.repository, self.id = repository, series_id
+        names = repository.names(f"series/{series_id}")
+        self.object = names[-1]
+        data, plain = repository.open_whole(self.object, MANIFEST)
+        self.read_manifest(plain)
+        identity = blake3(self.name.encode(), key=repository.purpose("series names")).digest(16)
+        require(identity.hex() == series_id, f"{self.object}: the name is of another series")
+        if len(names) > 1 and int(names[-2].rsplit("/", 1)[1], 16) == self.sequence - 1:
+            before = blake3(repository.read(names[-2])).digest()
+            require(before == self.previous, f"{self.object}: does not follow the manifest before")
+        self.containers = {}
+        self.plain = {}
+        self.where = {}
+        for record in self.records:
+            for first, count in record["chunks"]:
+                for number in range(first, first + count):
+                    require(number not in self.where, f"chunk {number} is answered for twice")
+                    self.where[number] = record
+
+    def read_manifest(self, plain):
+        self.sequence, self.previous, seconds, nanoseconds, lease = struct.unpack_from("<Q32sqIH", plain)
+        require(f"{self.sequence:016x}" == self.object.rsplit("/", 1)[1], f"{self.object}: sequence")
+        require(not any(plain[54 + lease : 564]), f"{self.object}: bytes behind the lease")
+        body_bytes, zstd_bytes = struct.unpack_from("<QQ", plain, 564)
+        body = zstandard.ZstdDecompressor().decompress(plain[580 : 580 + zstd_bytes], max_output_size=body_bytes)
+        require(len(body) == body_bytes, f"{self.object}: size of the body")
+        salts = plain[580 + zstd_bytes :]
+        card = Postcard(body)
+        require(card.take(16).hex() == self.id, f"{self.object}: series")
+        self.name = card.text()
+        self.next_data, self.next_metadata = card.number(), card.number()
+        self.snapshots = card.list(lambda: read_snapshot(card))
+        self.necessary = card.list(lambda: (card.bytes(), card.bytes()))
+        self.direct = card.list(lambda: (card.bytes(), card.bytes()))
+        self.records = card.list(lambda: read_record(card))
+        card.list(lambda: card.take(32))  # unsettled
+        card.list(card.bytes)  # heights
+        self.squeeze_due = card.boolean()
+        self.damaged = numbers(card.bytes())
+        card.boolean()  # listed
+        require(card.is_done(), f"{self.object}: bytes behind the body")
+        require(len(salts) == 32 * len(self.records), f"{self.object}: salts")
+        for i, record in enumerate(self.records):
+            record["salt"] = salts[32 * i : 32 * i + 32]
+
+    # -- containers and regions (sections 7 and 8)
+
+    def container(self, record):
+        """The regions of a container, opened by its index."""
+        name = f"containers/{self.id}/{record['id']}"
+        if name not in self.containers:
+            key = self.repository.object_key(name, record["kind"], record["salt"])
+            with open(self.repository.place / name, "rb") as file:
+                header = Header(name, file.read(HEADER))
+                require(header.salt == record["salt"] and header.kind == record["kind"], f"{name}: header")
+                require(header.commitment == key.commitment, f"{name}: sealed under another key")
+                file.seek(record["index_offset"])
+                sealed = file.read(record["index_bytes"])
+            index = Postcard(key.open(header.raw, INDEX, sealed))
+            regions, chunks, offset = [], {}, HEADER
+            while not index.is_done():
+                region = read_region(index)
+                region["offset"], region["number"] = offset, len(regions)
+                offset += region["bytes"] + TAG
+                at = 0
+                for number, length, fingerprint in region["chunks"]:
+                    require(number not in chunks, f"{name}: chunk {number} twice")
+                    chunks[number] = (region, at, length, fingerprint)
+                    at += length
+                region["plain"] = at
+                regions.append(region)
+            require(offset == record["index_offset"], f"{name}: the regions do not end where the index begins")
+            self.containers[name] = (name, key, header, regions, chunks)
+        return self.containers[name]
+
+    def region_text(self, record, region):
+        """The plain text of a region, through all its bases."""
+        name, key, header, _, _ = self.container(record)
+        with open(self.repository.place / name, "rb") as file:
+            file.seek(region["offset"])
+            payload = key.open(header.raw, region["number"], file.read(region["bytes"] + TAG))
+        if region["codec"] == 0:
+            text = payload
+        elif not region["bases"]:
+            text = zstandard.ZstdDecompressor().decompress(payload, max_output_size=region["plain"])
+        else:
+            past = b"".join(self.chunk(base) for base in region["bases"])
+            past = zstandard.ZstdCompressionDict(past, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+            form = zstandard.FORMAT_ZSTD1_MAGICLESS
+            decompressor = zstandard.ZstdDecompressor(past, max_window_size=1 << 31, format=form)
+            text = decompressor.decompress(payload, max_output_size=region["plain"])
+        require(len(text) == region["plain"], f"{name}: region {region['number']} has another length")
+        return text
+
+    def chunk(self, number):
+        if number not in self.plain:
+            record = self.where[number]
+            region = self.container(record)[4][number][0]
+            self.keep_chunks(region, self.region_text(record, region), record)
+        return self.plain[number]
+
+    def keep_chunks(self, region, text, record):
+        purpose = "metadata fingerprints" if record["kind"] == METADATA else "fingerprints"
+        at = 0
+        for number, length, fingerprint in region["chunks"]:
+            data = text[at : at + length]
+            at += length
+            found = blake3(data, key=self.repository.purpose(purpose)).digest(16)
+            require(found == fingerprint, f"chunk {number}: another fingerprint")
+            if self.where.get(number) is record:
+                self.plain[number] = data
+
+    def bases_of(self, number):
+        region = self.container(self.where[number])[4][number][0]
+        return region["bases"]
+
+    def closure(self, direct):
+        """These numbers with all bases of the regions that hold them, and so on."""
+        needed, waiting = set(direct), list(direct)
+        while waiting:
+            for base in self.bases_of(waiting.pop()):
+                if base not in needed:
+                    needed.add(base)
+                    waiting.append(base)
+        return needed
+
+    # -- catalogs and recipes (sections 9 and 10)
+
+    def entries(self, root, visited):
+        """All entries below a node, in order."""
+        last = []
+        for entry in self.node(root, None, None, visited):
+            require(sort_key(entry.path) > last, "catalog: paths do not ascend")
+            last = sort_key(entry.path)
+            yield entry
+
+    def node(self, number, level, first, visited):
+        require(number >= METADATA_FIRST, "catalog: a node among the data chunks")
+        visited.add(number)
+        fields = Fields(self.chunk(number))
+        tag = fields.byte()
+        if tag == 1:
+            require(level in (None, 0), "catalog: a leaf on the wrong level")
+            entries = self.leaf(fields, visited)
+            require(first is None or (entries and entries[0].path == first), "catalog: another first path")
+            yield from entries
+            return
+        require(tag == 2, "catalog: no node")
+        own = fields.byte()
+        require(level in (None, own) and own <= 64, "catalog: level")
+        path, child, children = b"", METADATA_FIRST, []
+        for _ in range(fields.number()):
+            path = path[: fields.number()] + fields.bytes()
+            child = fields.difference(child)
+            children.append((path, child))
+        fields.end()
+        require(children and (first is None or children[0][0] == first), "catalog: another first path")
+        for path, child in children:
+            yield from self.node(child, own - 1, path, visited)
+
+    def leaf(self, fields, visited):
+        entries, before, self.expected = [], empty_entry(), 0
+        for _ in range(fields.number()):
+            entry = Entry()
+            shared = fields.number()
+            entry.path = before.path[:shared] + fields.bytes()
+            self.read_fields(fields, entry, before, visited)
+            entries.append(entry)
+            before = entry
+        fields.end()
+        return entries
+
+    def read_fields(self, fields, entry, before, visited):
+        flags = fields.byte()
+        entry.kind = flags & 7
+        require(entry.kind < 6, "catalog: kind")
+        if flags & 8:
+            entry.owner = before.owner
+        else:
+            entry.owner = (fields.number(), fields.number(), fields.bytes(), fields.bytes())
+        entry.mode = before.mode if flags & 16 else fields.number()
+        entry.device = before.device if flags & 32 else fields.number()
+        entry.modified = read_time(fields, before.modified[0])
+        entry.changed = entry.modified if flags & 64 else read_time(fields, entry.modified[0])
+        entry.inode = fields.difference(before.inode)
+        entry.links = fields.number()
+        entry.xattrs = []
+        if flags & 128:
+            entry.xattrs = [(fields.bytes(), fields.bytes()) for _ in range(fields.number())]
+        entry.size = 0
+        if entry.kind == 1:
+            entry.size = fields.number()
+            entry.recipe = self.recipe(fields, visited)
+        elif entry.kind == 2:
+            entry.target = fields.bytes()
+        elif entry.kind in (4, 5):
+            entry.numbers = (fields.number(), fields.number())
+
+    def recipe(self, fields, visited):
+        """The pieces of an entry: ("run", first, count) and ("hole", bytes)."""
+        head = fields.number()
+        if head & 1 == 0:
+            pieces, self.expected = read_pieces(fields, head >> 1, self.expected)
+            return pieces
+        return self.parts(fields, head >> 1, None, visited)
+
+    def parts(self, fields, count, level, visited):
+        pieces, number = [], METADATA_FIRST
+        for _ in range(count):
+            number = fields.difference(number)
+            fields.number()  # bytes covered
+            pieces += self.part(number, level, visited)
+        return pieces
+
+    def part(self, number, level, visited):
+        visited.add(number)
+        fields = Fields(self.chunk(number))
+        tag = fields.byte()
+        if tag == 3:
+            require(level in (None, 1), "recipe: level")
+            pieces, _ = read_pieces(fields, fields.number(), 0)
+        else:
+            require(tag == 4, "recipe: no part")
+            own = fields.byte()
+            require(level in (None, own) and own <= 8, "recipe: level")
+            pieces = self.parts(fields, fields.number(), own - 1, visited)
+        fields.end()
+        return pieces
+
+    def content(self, entry, visited):
+        """The bytes of a file, holes as zeros, one piece after another."""
+        total = 0
+        for piece in entry.recipe:
+            if piece[0] == "hole":
+                total += piece[1]
+                yield None, piece[1]
+                continue
+            for number in range(piece[1], piece[1] + piece[2]):
+                visited.add(number)
+                data = self.chunk(number)
+                total += len(data)
+                yield data, len(data)
+        require(total == entry.size, f"{entry.path!r}: its recipe makes {total} bytes instead of {entry.size}")
+
+    # -- what a check can look at (section 11)
+
+    def verify(self):
+        for record in self.records:
+            self.verify_container(record)
+        live, before, direct = set(), set(), set()
+        needs = []
+        for i, snapshot in enumerate(self.snapshots):
+            added, removed = map(numbers, self.direct[i])
+            require(not added & direct and removed <= direct, f"snapshot {i}: direct is not minimal")
+            direct = (direct - removed) | added
+            visited = set()
+            for entry in self.entries(snapshot["root"], visited):
+                if entry.kind == 1:
+                    for _ in self.content(entry, visited):
+                        pass
+            visited |= snapshot_extras(snapshot)
+            require(visited == direct, f"snapshot {i}: it refers to other chunks than its direct says")
+            added, removed = map(numbers, self.necessary[i])
+            require(not added & before and removed <= before, f"snapshot {i}: NC is not minimal")
+            before = (before - removed) | added
+            needs.append((self.closure(direct), before))
+            live |= before
+        self.verify_hull(needs)
+        require(live <= set(self.where), "a live chunk that no container answers for")
+
+    def verify_hull(self, needs):
+        """NC is the hull of what each snapshot needs itself."""
+        for i, (_, necessary) in enumerate(needs):
+            earlier = set().union(*(own for own, _ in needs[: i + 1]))
+            later = set().union(*(own for own, _ in needs[i:]))
+            hull = earlier & later
+            require(hull <= necessary, f"snapshot {i}: NC lacks what it needs")
+            require(self.squeeze_due or hull == necessary, f"snapshot {i}: NC holds more than the hull")
+
+    def verify_container(self, record):
+        name, key, header, regions, _ = self.container(record)
+        data = self.repository.read(name)
+        require(len(data) == record["bytes"] == padded(len(data)), f"{name}: size")
+        trailer = key.open(header.raw, TRAILER, data[-48:])
+        expected = struct.pack("<QQQQ", record["index_offset"], record["index_bytes"], len(data), 0)
+        require(trailer == expected, f"{name}: trailer")
+        end = record["index_offset"] + record["index_bytes"]
+        require(not any(key.open(header.raw, PADDING, data[end:-48])), f"{name}: padding")
+        for region in regions:
+            own = [number for number, _, _ in region["chunks"] if self.where.get(number) is record]
+            if own:
+                self.keep_chunks(region, self.region_text(record, region), record)
+            else:  # Superseded: its bases may be gone, but its seal holds.
+                key.open(header.raw, region["number"], data[region["offset"] : region["offset"] + region["bytes"] + TAG])
+
+
+def snapshot_extras(snapshot):
+    """Chunks that a snapshot refers to beside its catalog and what the catalog refers to."""
+    return set()
+
+
+def read_snapshot(card):
+    snapshot = {
+        "id": card.take(32).hex(),
+        "time": card.time(),
+        "host": card.text(),
+        "user": card.text(),
+        "paths": card.list(card.bytes),
+        "tags": card.list(card.text),
+        "description": card.option(card.text),
+        "program": card.text(),
+        "root": card.number(),
+    }
+    for _ in range(18):
+        card.number()
+    snapshot["partial"] = card.boolean()
+    snapshot["forgotten"] = card.option(lambda: (card.time(), card.time()))
+    return snapshot
+
+
+def read_record(card):
+    lease, serial = card.number(), card.number()
+    return {
+        "id": f"{lease:016x}-{serial:08x}",
+        "kind": (DATA, METADATA)[card.number()],
+        "bytes": card.number(),
+        "index_offset": card.number(),
+        "index_bytes": card.number(),
+        "held": card.number(),
+        "has_deltas": card.boolean(),
+        "chunks": card.list(lambda: (card.number(), card.number())),
+    }
+
+
+def read_region(card):
+    region = {"bytes": card.number(), "codec": card.number()}
+    region["bases"] = expand(card.list(lambda: (card.number(), card.number())))
+    chunks = expand(card.list(lambda: (card.number(), card.number())))
+    lengths = card.list(card.number)
+    fingerprints = card.list(lambda: card.take(16))
+    require(len(chunks) == len(lengths) == len(fingerprints), "index: lists of different lengths")
+    region["chunks"] = list(zip(chunks, lengths, fingerprints))
+    return region
+
+
+def expand(runs):
+    """Runs of numbers: how far each begins after the last number of the run before, and how many it has."""
+    result, last = [], 0
+    for gap, count in runs:
+        require(count >= 1, "index: an empty run")
+        result.extend(range(last + gap, last + gap + count))
+        last = result[-1]
+    return result
+
+
+def read_pieces(fields, count, expected):
+    pieces = []
+    for _ in range(count):
+        head = fields.number()
+        if head & 1:
+            pieces.append(("hole", head >> 1))
+        else:
+            first = fields.difference(expected)
+            expected = first + (head >> 1)
+            pieces.append(("run", first, head >> 1))
+    return pieces, expected
+
+
+def read_time(fields, base):
+    seconds = fields.signed_difference(base)
+    return (seconds, struct.unpack("<I", fields.take(4))[0])
+
+
+def empty_entry():
+    entry = Entry()
+    entry.path, entry.owner, entry.mode, entry.device = b"", (0, 0, b"", b""), 0, 0
+    entry.modified, entry.inode = (0, 0), 0
+    return entry
+
+
+# ----------------------------------------------------------------------------------------------------------- the commands
+
+KINDS = [stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK]
+
+
+def listing(repository):
+    """A line per entry, in the form of the golden repositories' listing.txt."""
+    lines = []
+    for series in repository.series():
+        for snapshot in series.snapshots:
+            lines.append((snapshot["time"], series.name, list(snapshot_lines(series, snapshot))))
+    lines.sort(key=lambda snapshot: snapshot[0])
+    return "".join(line + "\n" for _, _, snapshot in lines for line in snapshot)
+
+
+def snapshot_lines(series, snapshot):
+    yield f"snapshot {moment(snapshot['time'])} of {series.name} [{' '.join(snapshot['tags'])}]"
+    below = snapshot["paths"][0][1:]
+    visited = set()
+    for entry in series.entries(snapshot["root"], visited):
+        if entry.path != below and not entry.path.startswith(below + b"/"):
+            continue
+        content, device = b"", 0
+        if entry.kind == 1:
+            content = b"".join(bytes(size) if data is None else data for data, size in series.content(entry, visited))
+        elif entry.kind == 2:
+            content = entry.target
+        elif entry.kind == 4:
+            device = os.makedev(*entry.numbers)
+        name = entry.path[len(below) :].lstrip(b"/")
+        seconds, nanoseconds = entry.modified
+        line = f"{KINDS[entry.kind]:06o} {entry.mode:04o} {entry.owner[0]}:{entry.owner[1]} {seconds}.{nanoseconds:09d} "
+        line += f"{device} {len(content)} {blake3(content).hexdigest()[:16]} /{escaped(name)}"
+        yield line + "".join(f" {escaped(name)}={escaped(value)}" for name, value in entry.xattrs)
+
+
+def moment(time):
+    import datetime
+
+    return datetime.datetime.fromtimestamp(time[0], datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def escaped(data):
+    special = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
+    return "".join(special.get(b) or (chr(b) if 32 <= b < 127 else f"\\x{b:02x}") for b in data)
+
+
+def restore(repository, target):
+    for series in repository.series():
+        for place, snapshot in enumerate(series.snapshots):
+            folder = os.path.join(target.encode(), series.name.replace("/", "_").encode(), str(place).encode())
+            os.makedirs(folder, exist_ok=True)
+            restore_snapshot(series, snapshot, folder)
+
+
+def restore_snapshot(series, snapshot, folder):
+    """Files, folders and symbolic links with modes and times; nothing that needs rights."""
+    visited, folders = set(), []
+    for entry in series.entries(snapshot["root"], visited):
+        path = os.path.join(folder, entry.path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if entry.kind == 0:
+            os.makedirs(path, exist_ok=True)
+            folders.append((path, entry))
+            continue
+        if entry.kind == 1:
+            with open(path, "wb") as file:
+                for data, size in series.content(entry, visited):
+                    if data is None:
+                        file.seek(size, os.SEEK_CUR)
+                    else:
+                        file.write(data)
+                file.truncate(entry.size)
+        elif entry.kind == 2:
+            os.symlink(entry.target, path)
+        else:
+            continue
+        apply(path, entry)
+    for path, entry in reversed(folders):
+        apply(path, entry)
+
+
+def apply(path, entry):
+    if entry.kind != 2:
+        os.chmod(path, entry.mode)
+    nanoseconds = entry.modified[0] * 10**9 + entry.modified[1]
+    os.utime(path, ns=(nanoseconds, nanoseconds), follow_symlinks=False)
+
+
+def main(arguments):
+    command, place, password_file = arguments[:3]
+    repository = Repository(place, Path(password_file).read_bytes())
+    if command == "list":
+        sys.stdout.write(listing(repository))
+    elif command == "restore":
+        restore(repository, arguments[3])
+    elif command == "verify":
+        for series in repository.series():
+            series.verify()
+        print(f"{len(repository.series())} series are as the page says")
+    else:
+        raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    sys.setrecursionlimit(100_000)
+    main(sys.argv[1:])
