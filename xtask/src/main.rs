@@ -6,6 +6,7 @@ mod cross;
 mod damage;
 mod demo;
 mod edit;
+mod faults;
 mod fuzz;
 mod json;
 mod kill_loop;
@@ -50,6 +51,8 @@ enum Task {
     KillLoop(kill_loop::Options),
     /// Damage objects of a small repository at random and run commands on it: nothing may panic, hang or restore what is wrong.
     Damage(damage::Options),
+    /// Let each system call of the real program fail, end early or be the last, in turn, and see that nothing committed is lost.
+    Faults(faults::Options),
     /// Fuzz every parser of outside bytes, guided by coverage.
     Fuzz(fuzz::Options),
     /// Read golden and fresh repositories by a reader that was written from docs/FORMAT.md alone.
@@ -85,6 +88,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Ci => test::run().and_then(|()| cross::run()).and_then(|()| lint::run()),
         Task::KillLoop(options) => kill_loop::run(options),
         Task::Damage(options) => damage::run(options),
+        Task::Faults(options) => faults::run(options),
         Task::Fuzz(options) => fuzz::run(options),
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),

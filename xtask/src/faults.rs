@@ -1,0 +1,253 @@
+//! The real program on the real disk, with one system call that fails, ends early, or is the last thing it does: each of them in turn,
+//! during every command that writes. `strace` counts the calls of an undisturbed run, then injects the fault into the n-th.
+//!
+//! After each fault: every snapshot that was committed comes back exactly, a command that said it was done did it, some password
+//! opens the repository, `check --read-data` is clean, and the next backup works.
+
+use crate::damage::edit;
+use crate::kill_loop::generate;
+use crate::tool::{Reading, Repository, Tool, restored_place};
+use crate::workspace::Build;
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use siltstone_lab::deterministic::Sequence;
+use siltstone_lab::install::{self, Needed};
+use siltstone_lab::program;
+use siltstone_lab::tree::Listing;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const STRACE: Needed = Needed { program: "strace", package: "strace" };
+const TIME_MAX: Duration = Duration::from_mins(2);
+/// The exit codes that are documented, and the loader's own for a program that it could not read.
+const CODES: [i32; 9] = [0, 1, 3, 10, 11, 12, 13, 14, 127];
+/// Calls that write, or make what was written durable or visible.
+const WRITING: &str = "openat,write,pwrite64,writev,fsync,fdatasync,renameat2,renameat,rename,linkat,unlinkat,mkdirat,ftruncate,fallocate,syncfs";
+/// Calls that read.
+const READING: &str = "read,pread64,getdents64";
+/// A second password, for the commands that add and remove keys.
+const OTHER_PASSWORD: &str = "another horse";
+
+/// How many faults.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Faults of each kind in each command, evenly spread over its calls; 0: every call.
+    #[arg(long, default_value_t = 0)]
+    each: u64,
+    /// Use the release build.
+    #[arg(long)]
+    release: bool,
+}
+
+impl Options {
+    /// The form that is part of the tests.
+    pub(crate) fn short() -> Self {
+        Self { each: 2, release: false }
+    }
+}
+
+/// A fault, as strace is told of it.
+#[derive(Clone, Copy)]
+struct Fault {
+    name: &'static str,
+    calls: &'static str,
+    inject: &'static str,
+}
+
+const FAULTS: [Fault; 5] = [
+    Fault { name: "input/output error", calls: WRITING, inject: "error=EIO" },
+    Fault { name: "no space", calls: WRITING, inject: "error=ENOSPC" },
+    Fault { name: "killed", calls: WRITING, inject: "signal=KILL" },
+    Fault { name: "read error", calls: READING, inject: "error=EIO" },
+    Fault { name: "end of file", calls: READING, inject: "retval=0" },
+];
+
+/// A command that writes, and what it may do to the snapshots there were.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Operation {
+    Backup,
+    Forget,
+    Maintain,
+    KeyAdd,
+    KeyPasswd,
+}
+
+const OPERATIONS: [Operation; 5] =
+    [Operation::Backup, Operation::Forget, Operation::Maintain, Operation::KeyAdd, Operation::KeyPasswd];
+
+/// Runs them all; the first thing that is not as it should be ends it.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    install::ensure(&[STRACE])?;
+    let folder = tempfile::tempdir()?;
+    let scene = Scene::make(folder.path(), options.release)?;
+    for operation in OPERATIONS {
+        for fault in FAULTS {
+            let calls = scene.count(operation, fault)?;
+            let faults = if options.each == 0 { calls } else { options.each.min(calls) };
+            for at in 0..faults {
+                let call = 1 + at * calls / faults;
+                scene
+                    .trial(operation, fault, call)
+                    .with_context(|| format!("{operation:?}, {}, call {call} of {calls}", fault.name))?;
+            }
+            println!("faults: {operation:?}, {}: {faults} of {calls} calls", fault.name);
+        }
+    }
+    Ok(())
+}
+
+struct Scene {
+    folder: PathBuf,
+    source: PathBuf,
+    other_password: PathBuf,
+    repository: Repository,
+    /// What each snapshot restores to.
+    committed: BTreeMap<String, Listing>,
+    /// The label of the snapshot that is forgotten.
+    old: String,
+}
+
+impl Scene {
+    /// A repository with three versions, the last of which has still to be settled, and a source that has changed since.
+    fn make(folder: &Path, release: bool) -> Result<Self> {
+        let silt = Tool::silt(if release { Build::Release } else { Build::Development })?;
+        let source = folder.join("source");
+        let other_password = folder.join("other-password");
+        fs::write(&other_password, OTHER_PASSWORD)?;
+        let mut sequence = Sequence::new(5);
+        generate(&source, 2, &mut sequence)?;
+        let repository = silt.init(&folder.join("pristine"))?;
+        let mut committed = BTreeMap::new();
+        for label in ["v0", "v1", "v2"] {
+            edit(&source, &mut sequence)?;
+            let mut backup = repository.backup_command(&source, label, Reading::Changed);
+            if label == "v2" {
+                backup.arg("--no-migrate");
+            }
+            program::quietly(&mut backup)?;
+            committed.insert(label.to_owned(), Listing::of(&source)?);
+        }
+        edit(&source, &mut sequence)?;
+        Ok(Self { folder: folder.into(), source, other_password, repository, committed, old: "v1".into() })
+    }
+
+    fn command(&self, operation: Operation, repository: &Repository) -> Result<Command> {
+        let mut command = repository.command();
+        match operation {
+            Operation::Backup => return Ok(repository.backup_command(&self.source, "new", Reading::Changed)),
+            Operation::Forget => return repository.forget_command(std::slice::from_ref(&self.old)),
+            Operation::Maintain => command.arg("maintain"),
+            Operation::KeyAdd => command.args(["key", "add", "--new-password-file"]).arg(&self.other_password),
+            Operation::KeyPasswd => command.args(["key", "passwd", "--new-password-file"]).arg(&self.other_password),
+        };
+        Ok(command)
+    }
+
+    /// How often the busiest thread of an undisturbed run makes the calls of this fault: strace counts each thread's by themselves, so
+    /// the n-th of every thread is hit.
+    fn count(&self, operation: Operation, fault: Fault) -> Result<u64> {
+        let copy = tempfile::tempdir_in(&self.folder)?;
+        let repository = self.repository.copied_to(&copy.path().join("copy"))?;
+        let log = copy.path().join("calls");
+        let options: [OsString; 6] = [
+            "-f".into(),
+            "-qq".into(),
+            "-e".into(),
+            format!("trace={}", fault.calls).into(),
+            "-o".into(),
+            log.clone().into(),
+        ];
+        program::quietly(&mut under_strace(&self.command(operation, &repository)?, &options))?;
+        let made = fs::read_to_string(log)?;
+        let mut by_thread: BTreeMap<&str, u64> = BTreeMap::new();
+        for line in made.lines().filter(|line| !line.contains("resumed>")) {
+            *by_thread.entry(line.split(' ').next().unwrap_or_default()).or_default() += 1;
+        }
+        Ok(by_thread.into_values().max().unwrap_or_default())
+    }
+
+    fn trial(&self, operation: Operation, fault: Fault, call: u64) -> Result<()> {
+        let copy = tempfile::tempdir_in(&self.folder)?;
+        let repository = self.repository.copied_to(&copy.path().join("copy"))?;
+        let inject = format!("inject={}:{}:when={call}", fault.calls, fault.inject);
+        let options: [OsString; 6] =
+            ["-f".into(), "-qq".into(), "-e".into(), inject.into(), "-o".into(), "/dev/null".into()];
+        let mut command = under_strace(&self.command(operation, &repository)?, &options);
+        let ended = program::ended_within(&mut command, TIME_MAX)?;
+        ensure!(!ended.overdue, "it did not end\n{}", ended.said);
+        ensure!(!ended.said.contains("panicked"), "it panicked\n{}", ended.said);
+        let killed = fault.inject == "signal=KILL";
+        ensure!(
+            ended.code.map_or(killed, |code| CODES.contains(&code) || (killed && code == 137)),
+            "it ended with {:?}\n{}",
+            ended.code,
+            ended.said
+        );
+        self.verify(operation, &repository, ended.code == Some(0), copy.path())
+            .with_context(|| format!("the command ended with {:?} and said:\n{}", ended.code, ended.said.trim_end()))
+    }
+
+    /// Looks at what is left.
+    fn verify(&self, operation: Operation, repository: &Repository, done: bool, folder: &Path) -> Result<()> {
+        let password = self.password(operation, repository, done)?;
+        let quietly = |command: &mut Command| {
+            if let Some(file) = &password {
+                command.env_remove("SILT_PASSWORD").env("SILT_PASSWORD_FILE", file);
+            }
+            program::quietly(command)
+        };
+        let said = quietly(repository.command().args(["snapshots", "--json"]))?;
+        let mut expected = self.committed.clone();
+        let is_there = |label: &str| said.contains(&format!("\"{label}\""));
+        match operation {
+            Operation::Backup if is_there("new") => drop(expected.insert("new".into(), Listing::of(&self.source)?)),
+            Operation::Backup => ensure!(!done, "a backup that was done is not listed"),
+            Operation::Forget if !is_there(&self.old) => drop(expected.remove(&self.old)),
+            Operation::Forget => ensure!(!done, "a snapshot that was forgotten is still listed"),
+            _ => {}
+        }
+        quietly(repository.command().args(["check", "--read-data"]))?;
+        for (label, listing) in &expected {
+            let target = tempfile::tempdir_in(folder)?;
+            let mut restore = repository.command();
+            restore.args(["restore", "latest", "--tag", label, "--target"]).arg(target.path());
+            quietly(&mut restore)?;
+            let place = restored_place(&self.source, target.path())?;
+            listing.expect_same(&Listing::of(&place)?).with_context(|| format!("snapshot {label}"))?;
+        }
+        quietly(&mut repository.backup_command(&self.source, "after", Reading::Changed))?;
+        quietly(repository.command().args(["check", "--read-data"])).map(drop)
+    }
+
+    /// The file with the password that opens the repository; `None` for the first one.
+    fn password(&self, operation: Operation, repository: &Repository, done: bool) -> Result<Option<PathBuf>> {
+        let old = program::try_quietly(repository.command().args(["snapshots"]))?.status.success();
+        let mut with_other = repository.command();
+        with_other.env_remove("SILT_PASSWORD").env("SILT_PASSWORD_FILE", &self.other_password).arg("snapshots");
+        let other = program::try_quietly(&mut with_other)?.status.success();
+        ensure!(old || other, "no password opens the repository");
+        match operation {
+            Operation::KeyAdd => ensure!(old && (other || !done), "a key that was added does not open"),
+            Operation::KeyPasswd => ensure!(!done || (other && !old), "the password that was changed still opens"),
+            _ => ensure!(old, "the password does not open"),
+        }
+        Ok((!old).then(|| self.other_password.clone()))
+    }
+}
+
+/// The same command, run by strace.
+fn under_strace(command: &Command, options: &[OsString]) -> Command {
+    let mut strace = Command::new("strace");
+    strace.args(options).arg("--").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => strace.env(name, value),
+            None => strace.env_remove(name),
+        };
+    }
+    strace
+}
