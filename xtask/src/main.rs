@@ -14,6 +14,7 @@ mod lab_report;
 mod lint;
 #[cfg(test)]
 mod map;
+mod power;
 mod reader;
 mod real;
 mod sanitize;
@@ -55,6 +56,8 @@ enum Task {
     Faults(faults::Options),
     /// Fuzz every parser of outside bytes, guided by coverage.
     Fuzz(fuzz::Options),
+    /// Lose power at random moments below a real file system, and see that nothing that had ended is undone.
+    Power(power::Options),
     /// Read golden and fresh repositories by a reader that was written from docs/FORMAT.md alone.
     Reader,
     /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the byte.
@@ -90,6 +93,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Damage(options) => damage::run(options),
         Task::Faults(options) => faults::run(options),
         Task::Fuzz(options) => fuzz::run(options),
+        Task::Power(options) => power::run(options),
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),
         Task::LabReport(options) => lab_report::run(options),

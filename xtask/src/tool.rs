@@ -106,6 +106,11 @@ impl Tool {
         Self { settings, ..self.clone() }
     }
 
+    /// The repository that was made below `folder`.
+    pub(crate) fn repository_at(&self, folder: &Path) -> Repository {
+        Repository { tool: self.clone(), folder: folder.to_path_buf() }
+    }
+
     /// Makes a new repository below `folder`.
     pub(crate) fn init(&self, folder: &Path) -> Result<Repository> {
         fs::create_dir_all(folder)?;
