@@ -301,13 +301,54 @@ class Repository:
         return data, without_padding(key.open(header.raw, 0, data[HEADER:]), name)
 
     def read_config(self):
-        _, plain = self.open_whole("config", CONFIG)
+        """The newest record of the repository (section 5): what counts, and which series there are."""
+        name = self.names("config")[-1]
+        _, plain = self.open_whole(name, CONFIG)
         config = Postcard(plain)
-        require(config.list(config.text) == [], "config: a feature that this reader does not know")
-        require(config.take(16) == self.id, "config: of another repository")
+        require(config.list(config.text) == [], f"{name}: a feature that this reader does not know")
+        require(config.take(16) == self.id, f"{name}: of another repository")
         self.chunker = (config.text(), config.number(), config.number(), config.number())
         self.created = config.time()
-        require(config.is_done(), "config: bytes behind its end")
+        require(f"config/{config.number():016x}" == name, f"{name}: sequence")
+        self.follows(name, config.take(32))
+        self.older_masters = config.list(lambda: config.take(32))
+        slots = config.list(lambda: config.take(16).hex())
+        require(self.slot.removeprefix("keys/") in slots, f"{self.slot}: the config does not list it")
+        self.names_of_series = dict(config.list(lambda: (config.take(16).hex(), config.text())))
+        self.parity = (config.take(1)[0], config.take(1)[0])
+        config.list(lambda: (config.text(), config.bytes()))
+        require(config.is_done(), f"{name}: bytes behind its end")
+        for series, text in self.names_of_series.items():
+            require(self.series_id(text) == series, f"{name}: the list of series names another")
+
+    def series_id(self, name):
+        return blake3(name.encode(), key=self.purpose("series names")).digest(16).hex()
+
+    def follows(self, name, previous):
+        """The object before, where it is still there, is the one that this one says it follows."""
+        folder, sequence = name.rsplit("/", 1)
+        before = f"{folder}/{int(sequence, 16) - 1:016x}"
+        if (self.place / before).exists():
+            require(blake3(self.read(before)).digest() == previous, f"{name}: does not follow {before}")
+
+    def verify_slots(self):
+        """The label of each slot, which holds a hash of what stands before it."""
+        for name, (header, data) in self.slots.items():
+            key = ObjectKey(self.purpose("metadata"), self.id, header.salt, name)
+            header_of_label = data[:44] + key.commitment
+            header_of_label += blake3(header_of_label).digest(4)
+            label = Postcard(without_padding(key.open(header_of_label, 1, data[160:]), name))
+            label.time(), label.text(), label.text()
+            require(label.take(32) == blake3(data[:160]).digest(), f"{name}: the label is of another slot")
+            require(label.is_done(), f"{name}: bytes behind the label")
+
+    def verify_copies(self):
+        """Copies are byte for byte what they are copies of."""
+        for folder, _, names in os.walk(self.place / "copies"):
+            for name in names:
+                copy = Path(folder) / name
+                original = self.place / copy.relative_to(self.place / "copies")
+                require(original.exists() and original.read_bytes() == copy.read_bytes(), f"{copy}: not a copy")
 
     def series(self):
         folder = self.place / "series"
@@ -323,11 +364,8 @@ class Series:
         self.object = names[-1]
         data, plain = repository.open_whole(self.object, MANIFEST)
         self.read_manifest(plain)
-        identity = blake3(self.name.encode(), key=repository.purpose("series names")).digest(16)
-        require(identity.hex() == series_id, f"{self.object}: the name is of another series")
-        if len(names) > 1 and int(names[-2].rsplit("/", 1)[1], 16) == self.sequence - 1:
-            before = blake3(repository.read(names[-2])).digest()
-            require(before == self.previous, f"{self.object}: does not follow the manifest before")
+        require(repository.series_id(self.name) == series_id, f"{self.object}: the name is of another series")
+        repository.follows(self.object, self.previous)
         self.containers = {}
         self.plain = {}
         self.where = {}
@@ -795,6 +833,8 @@ def main(arguments):
     elif command == "restore":
         restore(repository, arguments[3])
     elif command == "verify":
+        repository.verify_slots()
+        repository.verify_copies()
         for series in repository.series():
             series.verify()
         print(f"{len(repository.series())} series are as the page says")
