@@ -211,10 +211,7 @@ impl Repository {
                 Err(error) => return Err(error.into()),
             }
         }
-        match unreadable.is_empty() || readable > 0 {
-            true => Ok(unreadable),
-            false => Err(unreadable.swap_remove(0).into()),
-        }
+        if unreadable.is_empty() || readable > 0 { Ok(unreadable) } else { Err(unreadable.swap_remove(0).into()) }
     }
 
     /// The bytes of all objects.

@@ -53,9 +53,8 @@ fn gather(arguments: &StatsArgs, repository: &Repository, output: Output) -> Res
     let filter = arguments.filter.filter();
     let (views, found) = find_all(repository, &arguments.ids, &filter, output)?;
     let keys: Vec<SnapshotKey> = views.iter().map(|view| (view.series, view.snapshot.id)).collect();
-    let is_wanted = |view: &SnapshotView| match keys.is_empty() {
-        true => filter.matches(view),
-        false => keys.contains(&(view.series, view.snapshot.id)),
+    let is_wanted = |view: &SnapshotView| {
+        if keys.is_empty() { filter.matches(view) } else { keys.contains(&(view.series, view.snapshot.id)) }
     };
     let (figures, damaged) = stats(repository, &is_wanted)?;
     let told = if found == Done::Whole { without(&damaged, output) } else { found };

@@ -171,10 +171,7 @@ pub fn stats(
         Ok(())
     })?;
     damage.extend(unreadable);
-    match series_counted == 0 && !damage.is_empty() {
-        true => Err(damage.swap_remove(0).into()),
-        false => Ok((stats, damage)),
-    }
+    if damage.is_empty() || series_counted > 0 { Ok((stats, damage)) } else { Err(damage.swap_remove(0).into()) }
 }
 
 /// The figures of one series. If a container was gone because a writer has replaced it, the newer manifest counts.

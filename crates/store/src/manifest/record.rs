@@ -63,6 +63,7 @@ impl SnapshotRecord {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::super::SnapshotStatistics;
     use super::*;
