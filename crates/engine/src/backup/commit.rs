@@ -121,10 +121,11 @@ pub(super) fn open_index(
 impl<'t> Task<'t> {
     /// The snapshot to be.
     pub(super) fn snapshot(&self, root: ChunkNumber, statistics: SnapshotStatistics) -> Result<Snapshot, EngineError> {
-        let options = self.options;
+        let (options, made) = (self.options, now());
         Ok(Snapshot {
             id: SnapshotId(random_bytes()?),
-            time: options.time.unwrap_or_else(now),
+            time: options.time.unwrap_or(made),
+            made,
             host: options.host.clone(),
             user: options.user.clone(),
             paths: self.paths.clone(),

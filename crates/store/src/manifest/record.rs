@@ -73,6 +73,7 @@ mod tests {
         Snapshot {
             id: SnapshotId([7; 32]),
             time: Time { seconds: 1_700_000_000, nanoseconds: 5 },
+            made: Time { seconds: 1_700_000_001, nanoseconds: 6 },
             host: "kasimir".into(),
             user: "ann".into(),
             paths,
