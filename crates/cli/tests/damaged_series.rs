@@ -24,7 +24,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Damages every manifest of the series `bad`, copies too; gives the series' id.
-fn damage(sandbox: &Sandbox, with: impl Fn(&mut Vec<u8>)) -> String {
+fn damage(sandbox: &Sandbox, with: impl Fn(Vec<u8>) -> Vec<u8>) -> String {
     let manifests = || files_below(&sandbox.repository()).into_iter().filter(|path| is_manifest(path));
     let before: Vec<_> = manifests().map(|path| (path.clone(), std::fs::read(path).expect("read"))).collect();
     sandbox.backup(&["--series", "bad", "--force"]);
@@ -32,9 +32,8 @@ fn damage(sandbox: &Sandbox, with: impl Fn(&mut Vec<u8>)) -> String {
     let folder = manifests().find(is_new).and_then(|path| path.parent().map(Path::to_owned)).expect("a new manifest");
     let id = folder.file_name().expect("a name").to_string_lossy().into_owned();
     for path in manifests().filter(|path| path.parent().is_some_and(|folder| folder.ends_with(&id))) {
-        let mut bytes = std::fs::read(&path).expect("read");
-        with(&mut bytes);
-        std::fs::write(&path, bytes).expect("written");
+        let bytes = std::fs::read(&path).expect("read");
+        std::fs::write(&path, with(bytes)).expect("written");
     }
     id
 }
@@ -44,13 +43,15 @@ fn is_manifest(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "series")
 }
 
-fn flip(bytes: &mut Vec<u8>) {
+fn flip(mut bytes: Vec<u8>) -> Vec<u8> {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
+    bytes
 }
 
-fn cut(bytes: &mut Vec<u8>) {
+fn cut(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.truncate(bytes.len() / 2);
+    bytes
 }
 
 #[test]
