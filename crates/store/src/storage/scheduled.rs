@@ -284,7 +284,7 @@ impl Storage for Scheduled {
     }
 
     fn barrier(&self) -> Result<(), StorageError> {
-        self.in_turn("sync", &"earlier writes", |disk| disk.barrier())
+        self.in_turn("sync", &"earlier writes", Storage::barrier)
     }
 
     fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
