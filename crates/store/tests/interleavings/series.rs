@@ -49,6 +49,7 @@ fn with_snapshot(manifest: &Manifest, id: SnapshotId, record: ContainerRecord) -
     let snapshot = Snapshot {
         id,
         time: Time::default(),
+        made: Time::default(),
         host: "host".into(),
         user: "user".into(),
         paths: Vec::new(),
