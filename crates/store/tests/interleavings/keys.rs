@@ -27,7 +27,7 @@ fn init_twice(schedule: &mut Schedule) {
     let story = format!("two inits ended in {results:?}");
     let killed = |error: &StoreError| error.to_string().contains("cannot");
     let known = |error: &StoreError| matches!(error, StoreError::AlreadyARepository { .. }) || killed(error);
-    assert_under(schedule, results.iter().flat_map(|result| result.as_ref().err()).all(known), &story);
+    assert_under(schedule, results.iter().filter_map(|result| result.as_ref().err()).all(known), &story);
     assert_under(schedule, results.iter().filter(|result| result.is_ok()).count() <= 1, &story);
     let someone_lived = !results.iter().any(|result| result.as_ref().is_err_and(killed));
     assert_under(schedule, !someone_lived || results.iter().any(Result::is_ok), &story);
@@ -48,12 +48,10 @@ fn two_inits_make_one_repository() {
     assert!(schedules > 100, "{schedules}");
 }
 
+type Deed = fn(&mut Repository, KeyId) -> Result<(), StoreError>;
+
 /// A repository with two keys, opened by each of two actors with one of them; `act` does something to the other's, whose id it gets.
-fn with_two_keys(
-    schedule: &mut Schedule,
-    acts: [fn(&mut Repository, KeyId) -> Result<(), StoreError>; 2],
-    passwords: &[&[u8]],
-) {
+fn with_two_keys(schedule: &mut Schedule, acts: [Deed; 2], passwords: &[&[u8]]) {
     let disk = SimulatedDisk::new();
     let repository = init(Arc::new(disk.clone()), PASSWORDS[0]).expect("a repository");
     let added = repository.add_key(PASSWORDS[1], &label(), Argon2Cost::TEST).expect("a key");

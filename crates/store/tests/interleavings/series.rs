@@ -128,7 +128,9 @@ fn read_beside_writers(repository: &Repository) -> Result<(), StoreError> {
 fn repository_with(snapshots: &[u8]) -> SimulatedDisk {
     let disk = SimulatedDisk::new();
     let repository = init(Arc::new(disk.clone()), super::PASSWORD).expect("a repository");
-    snapshots.iter().for_each(|pid| back_up(&repository, *pid, false).expect("a backup"));
+    for pid in snapshots {
+        back_up(&repository, *pid, false).expect("a backup");
+    }
     disk
 }
 
@@ -143,7 +145,7 @@ fn two_on_one_series(schedule: &mut Schedule, before: &SimulatedDisk, deeds: [De
     schedule.run([Box::new(|| first = Some(deeds[0](&one, 1))), Box::new(|| second = Some(deeds[1](&other, 2)))]);
     let results = [first.expect("an end"), second.expect("an end")];
     let story = format!("they ended in {results:?}");
-    for error in results.iter().flat_map(|result| result.as_ref().err()) {
+    for error in results.iter().filter_map(|result| result.as_ref().err()) {
         let lost_the_race = matches!(error, StoreError::LeaseHeld { .. } | StoreError::Fenced { .. });
         let was_killed = format!("{error:?}").contains("the process was killed");
         assert_under(schedule, lost_the_race || was_killed, &story);
