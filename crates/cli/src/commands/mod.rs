@@ -73,7 +73,9 @@ impl Context {
 
 /// Tells what is wrong with the series that could not be read: what was done is done without them.
 fn without(damaged: &[StoreError], output: Output) -> Done {
-    damaged.iter().for_each(|error| output.error(error));
+    for error in damaged {
+        output.error(error);
+    }
     if damaged.is_empty() { Done::Whole } else { Done::InPart }
 }
 
