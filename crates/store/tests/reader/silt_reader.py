@@ -616,7 +616,8 @@ class Series:
                 if entry.kind == 1:
                     for _ in self.content(entry, visited):
                         pass
-            visited |= snapshot_extras(snapshot)
+            self.verify_record(snapshot)
+            visited.add(snapshot["record"])
             require(visited == direct, f"snapshot {i}: it refers to other chunks than its direct says")
             added, removed = map(numbers, self.necessary[i])
             require(not added & before and removed <= before, f"snapshot {i}: NC is not minimal")
@@ -625,6 +626,15 @@ class Series:
             live |= before
         self.verify_hull(needs)
         require(live <= set(self.where), "a live chunk that no container answers for")
+
+    def verify_record(self, snapshot):
+        """The record of a snapshot says what the manifest says (section 9)."""
+        record = Postcard(self.chunk(snapshot["record"]))
+        require(record.take(1) == b"\5" and record.text() == self.name, "record: of another series")
+        found = read_snapshot(record)
+        require(record.is_done(), "record: bytes behind its end")
+        for field in ("id", "time", "host", "user", "program", "root"):
+            require(found[field] == snapshot[field], f"record: another {field}")
 
     def verify_hull(self, needs):
         """NC is the hull of what each snapshot needs itself."""
@@ -652,15 +662,11 @@ class Series:
                 key.open(header.raw, region["number"], data[region["offset"] : region["offset"] + region["bytes"] + TAG])
 
 
-def snapshot_extras(snapshot):
-    """Chunks that a snapshot refers to beside its catalog and what the catalog refers to."""
-    return set()
-
-
 def read_snapshot(card):
     snapshot = {
         "id": card.take(32).hex(),
         "time": card.time(),
+        "made": card.time(),
         "host": card.text(),
         "user": card.text(),
         "paths": card.list(card.bytes),
@@ -668,6 +674,7 @@ def read_snapshot(card):
         "description": card.option(card.text),
         "program": card.text(),
         "root": card.number(),
+        "record": card.number(),
     }
     for _ in range(18):
         card.number()
