@@ -112,11 +112,11 @@ fn manifest_sequence(meta: &ObjectMeta) -> Option<u64> {
 
 fn read_manifest(repository: &Repository, series: SeriesId, sequence: u64) -> Result<StoredManifest, StoreError> {
     let name = ObjectName::Manifest(series, sequence);
-    let object = repository.storage().read(&name)?;
+    let object = repository.storage().read(&name, repository.manifest_bytes_max())?;
     let hash = *blake3::hash(&object).as_bytes();
     let object_bytes = object.len() as u64;
     let plain = open_object(repository.keys(), &name, ObjectKind::Manifest, object)?;
-    let manifest = Manifest::decode(&name, &plain)?;
+    let manifest = Manifest::decode_within(&name, &plain, repository.manifest_bytes_max())?;
     if manifest.series != series || manifest.sequence != sequence {
         return Err(StoreError::damaged(&name, "content", "it names another series or sequence number"));
     }
@@ -133,7 +133,7 @@ fn check_history(repository: &Repository, listed: &[ObjectMeta], newest: &Stored
     if !listed.iter().any(|meta| meta.name == name) {
         return Ok(());
     }
-    match repository.storage().read(&name) {
+    match repository.storage().read(&name, repository.manifest_bytes_max()) {
         Ok(object) if *blake3::hash(&object).as_bytes() != manifest.previous => {
             Err(StoreError::BrokenHistory { object: manifest.object_name().to_string(), before: name.to_string() })
         }
@@ -199,6 +199,9 @@ impl<'r> SeriesWriter<'r> {
         leased.lease =
             Some(Lease { holder: request.holder.clone(), since: request.now, purpose: request.purpose.to_owned() });
         let (stored, reserve_spent) = commit_after(repository, previous, leased, request.now, request.reserve)?;
+        if !stored.manifest.listed {
+            repository.register_series(series, request.series_name)?;
+        }
         let mut writer = Self {
             repository,
             lease_sequence: stored.manifest.sequence,
@@ -270,6 +273,8 @@ impl<'r> SeriesWriter<'r> {
         let lease = if keep_lease { self.stored.manifest.lease.clone() } else { None };
         self.repository.storage().barrier()?;
         next.lease = lease;
+        // Taking the lease saw to it.
+        next.listed = true;
         let (stored, reserve_spent) = commit_after(self.repository, Some(&self.stored), next, now, self.reserve)?;
         self.stored = stored;
         self.reserve_spent = self.reserve_spent.or(reserve_spent);
