@@ -18,7 +18,7 @@ use siltstone_engine::migrate::{self, MigrateOptions};
 use siltstone_engine::{EngineError, Silent, snapshots};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Listing, SimulatedDisk, Storage};
+use siltstone_store::storage::SimulatedDisk;
 use siltstone_store::{SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
