@@ -197,7 +197,9 @@ fn a_config_damaged_in_one_copy_is_found_by_check_and_hinders_nothing() {
     let original = config_of(&matrix.good);
     let copy = original.original().expect("kept twice").copy();
     for ruin in [original, copy].into_iter().flat_map(|name| ruins_of_config(&matrix, name)) {
-        matrix.try_beside(&ruin);
+        // A copy that is not there is what an interrupted commit leaves; the next writer makes it.
+        let is_unfinished = ruin.name == copy && ruin.damage == Damage::Delete;
+        matrix.try_beside(&if is_unfinished { Ruin { shows: Shows::Never, ..ruin } } else { ruin });
     }
 }
 

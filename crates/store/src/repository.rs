@@ -201,6 +201,11 @@ impl Repository {
         Err(StoreError::Refused { what, reason })
     }
 
+    /// Makes the copy of the newest record where an interrupted commit left none.
+    pub fn keep_record_copy(&self) -> Result<(), StoreError> {
+        chain::keep_copy(self.storage(), &self.keys, self.config().sequence)
+    }
+
     /// What is wrong with the newest record or its copy.
     pub fn record_faults(&self) -> Result<Vec<StoreError>, StoreError> {
         chain::faults(self.storage(), &self.keys)
@@ -283,8 +288,10 @@ impl Repository {
             Ok(())
         });
         if let Err(error) = listed {
-            // It opens nothing, so it may as well stay if it cannot be taken back.
-            let _ = delete_slot(self.storage(), id);
+            // Only where it is sure that no record lists it; else it must stay, and if none does it opens nothing.
+            if matches!(error, StoreError::KeyInvalid { .. }) {
+                let _ = delete_slot(self.storage(), id);
+            }
             return Err(error);
         }
         // Whoever cleared away slots that are not listed may have taken it for one before it was.

@@ -199,6 +199,7 @@ impl<'r> SeriesWriter<'r> {
         if !stored.manifest.listed {
             repository.register_series(series, request.series_name)?;
         }
+        repository.keep_record_copy()?;
         let mut writer = Self {
             repository,
             lease_sequence: stored.manifest.sequence,

@@ -97,6 +97,8 @@ pub(crate) fn faults(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec
     for name in [Original::Config(sequence).name(), Original::Config(sequence).copy()] {
         let opened = read(storage, name).and_then(|object| StoredConfig::open(keys, sequence, object));
         match opened.map_err(|error| error.found_in(&name)) {
+            // Whoever was interrupted before it made the copy left it to the next writer.
+            Err(error) if error.is_not_found() && name.original().is_none() => {}
             Ok(stored) => faults.extend(fault_before(storage, &stored)),
             Err(error) => faults.push(error),
         }
@@ -104,6 +106,26 @@ pub(crate) fn faults(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec
     faults.dedup_by_key(|error| error.to_string());
     // Somebody who commits meanwhile makes all of it look wrong.
     if is_overtaken(storage, sequence)? { Ok(Vec::new()) } else { Ok(faults) }
+}
+
+/// Makes the copy of the newest record, known to be this one or a later one, where an interrupted commit left none.
+pub(crate) fn keep_copy(storage: &dyn Storage, keys: &RepositoryKeys, known: u64) -> Result<(), StoreError> {
+    let copies = storage.list(Listing::ConfigCopies)?;
+    if copies.iter().filter_map(number).any(|sequence| sequence >= known) {
+        return Ok(());
+    }
+    let original = Original::Config(known);
+    let object = match read(storage, original.name()) {
+        Ok(object) => object,
+        // Superseded meanwhile.
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    StoredConfig::open(keys, known, object.clone())?;
+    match storage.create(&original.copy(), &object) {
+        Err(error) if error.is_already_exists() || error.is_full() => Ok(()),
+        other => Ok(other?),
+    }
 }
 
 /// Whether what lies there as predecessor, by original or copy, is another one.
@@ -149,8 +171,12 @@ pub(crate) fn commit(
         storage.barrier()?;
         return Ok(None);
     }
-    storage.create(&original.copy(), &object)?;
-    // The commit stands. What cannot be tidied up now the next one removes.
+    // The commit stands from here on. A disk without room for the copy does not undo it; older records stay then.
+    match storage.create(&original.copy(), &object) {
+        Err(error) if error.is_full() => return Ok(Some(stored)),
+        other => other?,
+    }
+    // What cannot be tidied up now the next one removes.
     let _ = delete_below(storage, next.sequence.saturating_sub(1));
     Ok(Some(stored))
 }
