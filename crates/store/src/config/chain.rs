@@ -56,7 +56,9 @@ impl Newest {
                 Ok(object) => return Ok(Self { sequence, object, is_copy: true }),
                 // Superseded since it was listed.
                 Err(error) if error.is_not_found() && first.is_not_found() => {}
-                Err(_) => return Err(StoreError::both_damaged(original, &first)),
+                Err(_) if first.is_damage() => return Err(StoreError::both_damaged(original, &first)),
+                // The place itself fails.
+                Err(_) => return Err(first),
             }
         }
         Err(none(storage))
