@@ -227,7 +227,9 @@ fn the_record_and_the_slots_are_read_from_their_copies_where_the_originals_are_d
         for damaged in [None, Some(bytes[..50].to_vec()), Some(flipped), Some(vec![0; 1 << 24])] {
             let hurt = |disk: &SimulatedDisk, name: &ObjectName| {
                 disk.delete(name).and_then(|()| disk.barrier()).expect("deleted");
-                damaged.iter().for_each(|bytes| disk.create(name, bytes).expect("made"));
+                if let Some(bytes) = &damaged {
+                    disk.create(name, bytes).expect("made");
+                }
             };
             let disk = disk.crash(SimulatedDisk::ALL_REACHED);
             hurt(&disk, &original.name());
