@@ -13,6 +13,13 @@ use std::thread::{Scope, ScopedJoinHandle};
 pub(crate) struct Ticket<R>(Receiver<R>);
 
 impl<R> Ticket<R> {
+    /// A result that is there already.
+    pub(crate) fn ready(result: R) -> Self {
+        let (sender, receiver) = bounded(1);
+        let _ = sender.send(result);
+        Self(receiver)
+    }
+
     /// Waits for the result.
     pub(crate) fn wait(self) -> Option<R> {
         self.0.recv().ok()

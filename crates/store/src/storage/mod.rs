@@ -53,6 +53,12 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Only the holder of the series' lease calls this; an older writer still at work then fails its put.
     fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError>;
 
+    /// Makes the next read of an object come from where it lies and not from this machine's memory, as far as that can be had. Only
+    /// what is durable can be dropped: a barrier comes first.
+    fn drop_cached(&self, name: &ObjectName) {
+        let _ = name;
+    }
+
     /// Where this is, for messages: a path or an address.
     fn location(&self) -> String;
 }
@@ -88,6 +94,10 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
 
     fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
         (**self).remove_unfinished(series)
+    }
+
+    fn drop_cached(&self, name: &ObjectName) {
+        (**self).drop_cached(name);
     }
 
     fn location(&self) -> String {
