@@ -326,8 +326,8 @@ impl Storage for Faulty {
         self.0.list(what)
     }
 
-    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
-        self.0.remove_unfinished(series)
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        self.0.remove_unfinished(series, lease_last)
     }
 
     fn location(&self) -> String {

@@ -45,8 +45,8 @@ impl<'s> Written<'s> {
                 pool.submit(move |()| verify_one(repository, &name, hash))
             };
             let tickets: Vec<_> = containers.into_iter().map(verify).collect();
-            let results = tickets.into_iter().map(Ticket::wait);
-            results.map(|result| result.unwrap_or(Err(EngineError::Interrupted))).collect()
+            let mut results = tickets.into_iter().map(Ticket::wait);
+            results.try_for_each(|result| result.unwrap_or(Err(EngineError::Interrupted)))
         })
     }
 }

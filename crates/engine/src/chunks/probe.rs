@@ -35,7 +35,7 @@ impl Probe {
                 }
                 _ => {
                     let numbers = chunks.numbers_in(address);
-                    self.note(error, &chunks.record(address.container), numbers)?;
+                    self.note(error, &chunks.record(address.container), numbers.as_ref())?;
                 }
             }
         }
@@ -47,13 +47,13 @@ impl Probe {
         &mut self,
         error: StoreError,
         record: &ContainerRecord,
-        numbers: Option<RoaringTreemap>,
+        numbers: Option<&RoaringTreemap>,
     ) -> Result<(), StoreError> {
         if !error.is_damage() {
             return Err(error);
         }
         for run in &record.chunks {
-            match &numbers {
+            match numbers {
                 Some(numbers) => self.damaged.extend(run.range().filter(|number| numbers.contains(*number))),
                 None => {
                     self.damaged.insert_range(run.range());
