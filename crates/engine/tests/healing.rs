@@ -189,10 +189,12 @@ fn data_and_catalogs_are_healed_whether_or_not_a_snapshot_is_made_of_it() {
             recording(&sandbox, ReadData::All);
             let summary = stream(&sandbox, skip_if_unchanged);
             assert_eq!(summary.snapshot.is_none(), skip_if_unchanged);
-            assert_eq!(summary.healed.chunks, numbers.len() as u64, "{:?}", record.kind);
+            // The record of a snapshot is in no other: it stays damaged, and only it.
+            let own = u64::from(numbers.contains(&manifest(&scene.sandbox).snapshots()[0].record.0));
+            assert_eq!(summary.healed.chunks, numbers.len() as u64 - own, "{:?}", record.kind);
             assert!([first].iter().chain(&summary.snapshot).all(|id| restored(&sandbox, *id) == noise(1, 3_000_000)));
-            assert_eq!(sandbox.check(ReadData::All).findings, []);
-            assert!(manifest(&sandbox).lease.is_none() && manifest(&sandbox).damaged.is_empty());
+            assert_eq!(sandbox.check(ReadData::All).findings.is_empty(), own == 0);
+            assert!(manifest(&sandbox).lease.is_none() && manifest(&sandbox).damaged.len() == own);
         }
     }
 }

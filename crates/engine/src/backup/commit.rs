@@ -128,6 +128,27 @@ pub(super) fn open_index(
 }
 
 impl<'t> Task<'t> {
+    /// The snapshot to be.
+    pub(super) fn snapshot(&self, root: ChunkNumber, statistics: SnapshotStatistics) -> Result<Snapshot, EngineError> {
+        let (options, made) = (self.options, now());
+        Ok(Snapshot {
+            id: SnapshotId(random_bytes()?),
+            time: options.time.unwrap_or(made),
+            made,
+            host: options.host.clone(),
+            user: options.user.clone(),
+            paths: self.paths.clone(),
+            tags: options.tags.clone(),
+            description: options.description.clone(),
+            program: options.program.clone(),
+            root,
+            record: ChunkNumber(0),
+            statistics,
+            partial: false,
+            forgotten: None,
+        })
+    }
+
     /// Makes the snapshot true: containers durable, then the manifest; then, on this machine, the index for the next backup.
     pub(super) fn commit(
         &self,
@@ -138,25 +159,10 @@ impl<'t> Task<'t> {
     ) -> Result<SnapshotId, EngineError> {
         let options = self.options;
         let (necessary, is_exact) = self.necessary(writer.manifest(), &flow)?;
-        let id = SnapshotId(random_bytes()?);
-        let made = now();
-        let snapshot = Snapshot {
-            id,
-            time: options.time.unwrap_or(made),
-            made,
-            host: options.host.clone(),
-            user: options.user.clone(),
-            paths: self.paths.clone(),
-            tags: options.tags.clone(),
-            description: options.description.clone(),
-            program: options.program.clone(),
-            root: flow.root,
-            statistics,
-            partial: false,
-            forgotten: None,
-        };
         let mut next = with_containers(writer.manifest(), &flow);
         next.squeeze_due |= !is_exact;
+        let snapshot = Snapshot { statistics, ..flow.snapshot };
+        let id = snapshot.id;
         next.unsettled.extend(next.snapshots().last().map(|before| before.id));
         next.push_snapshot(snapshot, &flow.assembled.necessary, &necessary);
         self.commit_and_delete(writer, next, self.options.migrate)?;
