@@ -33,9 +33,12 @@ pub(crate) struct RestoreArgs {
     /// Remove from the target what the snapshot does not hold
     #[arg(long)]
     delete: bool,
-    /// Read everything back and compare
+    /// Read everything back and compare, files that are kept too
     #[arg(long)]
     verify: bool,
+    /// Keep what can be had of a damaged file as NAME.silt-damaged; otherwise it is left out
+    #[arg(long)]
+    keep_damaged: bool,
     /// Make holes for runs of zeros too; holes of the source are always made
     #[arg(long)]
     sparse: bool,
@@ -121,6 +124,7 @@ fn options(
         overwrite: arguments.overwrite.into(),
         delete: arguments.delete,
         verify: arguments.verify,
+        keep_damaged: arguments.keep_damaged,
         sparse: arguments.sparse,
         dry_run: arguments.dry_run,
         ownership,

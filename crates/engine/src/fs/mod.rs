@@ -39,7 +39,7 @@ pub use scan_item::{FileKind, ScanEntry, ScanItem, ScanOptions, SkipReason};
 pub use source_file::{Extent, FileHandle, SourceFile};
 pub use source_tree::absolute_source;
 pub use status::{NodeKind, Status};
-pub use target::{DRAFT_PREFIX, Draft, InTheWay, Made, TargetDir, TargetFile};
+pub use target::{DAMAGED_SUFFIX, DRAFT_PREFIX, Draft, InTheWay, Made, TargetDir, TargetFile, aside};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -145,6 +145,7 @@ impl Sandbox {
             overwrite: Overwrite::Always,
             delete: false,
             verify: true,
+            keep_damaged: false,
             sparse: false,
             dry_run: false,
             ownership: Ownership::Numeric,

@@ -161,6 +161,7 @@ impl Engine {
             overwrite: Overwrite::Always,
             delete: false,
             verify: false,
+            keep_damaged: false,
             sparse: false,
             dry_run: false,
             ownership: Ownership::None,

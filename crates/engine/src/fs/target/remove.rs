@@ -4,7 +4,7 @@ use super::TargetDir;
 use crate::fs::{
     directory::{NameList, open_way},
     problem::{Problem, ProblemKind},
-    status::Status,
+    status::{NodeKind, Status},
 };
 use rustix::fs::AtFlags;
 use rustix::io::{Errno, Result};
@@ -37,6 +37,46 @@ impl TargetDir {
             }
         }
         problems
+    }
+
+    /// Removes the drafts that a killed restore left in a directory (`None`: in the target itself), unless another restore is at work in
+    /// this target. What cannot be removed does no harm.
+    pub fn sweep(&self, directory: Option<&EntryPath>) {
+        let Ok(opened) = self.beneath.open_directory(directory) else { return };
+        if !self.is_alone {
+            return;
+        }
+        let (names, _) = NameList::read(&opened, &mut Vec::new());
+        for name in names.iter().filter(|name| super::is_hidden_name(name.to_bytes())) {
+            let _ = rustix::fs::unlinkat(&opened, name, AtFlags::empty());
+        }
+    }
+
+    /// Visits what [`TargetDir::remove_extra`] would remove. What cannot be looked at is passed over.
+    pub fn visit_extra(
+        &self,
+        directory: Option<&EntryPath>,
+        is_wanted: impl Fn(&[u8]) -> bool,
+        visit: &mut dyn FnMut(&EntryPath),
+    ) {
+        for name in self.list(directory).unwrap_or_default().iter().filter(|name| !is_wanted(name)) {
+            let path = directory.map_or_else(|| EntryPath::new(name.as_slice()), |directory| directory.join(name));
+            if let Ok(path) = path {
+                self.visit_tree(&path, visit);
+            }
+        }
+    }
+
+    /// Visits what [`TargetDir::remove_tree`] would remove.
+    pub fn visit_tree(&self, path: &EntryPath, visit: &mut dyn FnMut(&EntryPath)) {
+        let mut left = vec![path.clone()];
+        while let Some(path) = left.pop() {
+            visit(&path);
+            if matches!(self.state(&path), Ok(Some(status)) if status.kind == NodeKind::Directory) {
+                let names = self.list(Some(&path)).unwrap_or_default();
+                left.extend(names.iter().rev().filter_map(|name| path.join(name).ok()));
+            }
+        }
     }
 
     /// Removes an entry with all that is below it, at any depth. Every path removed is told to `removed`; what could not be removed
