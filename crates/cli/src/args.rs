@@ -18,10 +18,13 @@ Environment (an option given wins; an invalid value is an error):
 Exit status:
   0    done
   1    failed
-  3    done in part: something of the source could not be read whole, or some snapshots could not be removed
+  3    done in part: something of the source could not be read whole, some snapshots could not be removed, or some
+       series are damaged; each is named, the rest is done
   10   there is no repository at that place
   11   another process is writing to the series
   12   wrong password
+  13   history is lost or rolled back: more was there before
+  14   refused by a guard: it is probably a mistake, and an option allows it
   130  interrupted";
 
 /// Fast, encrypted, deduplicating backups.
@@ -129,7 +132,7 @@ mod tests {
     #[test]
     fn help_ends_with_the_exit_codes() {
         let help = Cli::command().render_help().to_string();
-        for code in ["0 ", "1 ", "3 ", "10 ", "11 ", "12 ", "130 "] {
+        for code in ["0 ", "1 ", "3 ", "10 ", "11 ", "12 ", "13 ", "14 ", "130 "] {
             assert!(help.contains(&format!("\n  {code}")), "{code} is missing");
         }
     }

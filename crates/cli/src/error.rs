@@ -13,6 +13,10 @@ pub(crate) const EXIT_INCOMPLETE: u8 = 3;
 pub(crate) const EXIT_NO_REPOSITORY: u8 = 10;
 pub(crate) const EXIT_LOCKED: u8 = 11;
 pub(crate) const EXIT_WRONG_PASSWORD: u8 = 12;
+/// Commits are gone that are known to have been there.
+pub(crate) const EXIT_HISTORY_LOST: u8 = 13;
+/// A guard refused what would probably be a mistake; an option of the command allows it.
+pub(crate) const EXIT_REFUSED: u8 = 14;
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 
 /// How a command that ran to its end went.
@@ -103,6 +107,7 @@ impl CliError {
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
+            Self::RemoveAllUnfiltered | Self::GroupEmptied { .. } => EXIT_REFUSED,
             _ => EXIT_FAILED,
         }
     }
@@ -152,6 +157,7 @@ fn store_status(error: &StoreError) -> u8 {
         StoreError::NotARepository { .. } => EXIT_NO_REPOSITORY,
         StoreError::LeaseHeld { .. } | StoreError::Fenced { .. } => EXIT_LOCKED,
         StoreError::WrongPassword { .. } => EXIT_WRONG_PASSWORD,
+        StoreError::LostManifest { .. } => EXIT_HISTORY_LOST,
         StoreError::Storage(error) => storage_status(error),
         StoreError::Shared(error) => store_status(error),
         _ => EXIT_FAILED,
@@ -162,6 +168,7 @@ fn storage_status(error: &StorageError) -> u8 {
     let absent = |source: &io::Error| matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     match error {
         StorageError::Unreachable { source, .. } if absent(source) => EXIT_NO_REPOSITORY,
+        StorageError::Swept { .. } => EXIT_LOCKED,
         _ => EXIT_FAILED,
     }
 }
@@ -186,6 +193,9 @@ mod tests {
             (CliError::Engine(EngineError::Store(held())), 11),
             (CliError::Store(StoreError::Fenced { series: "s".into() }), 11),
             (CliError::Store(StoreError::WrongPassword { location: location(), slots: 1 }), 12),
+            (CliError::Store(StoreError::LostManifest { container: "c".into(), sequence: 1 }), 13),
+            (CliError::GroupEmptied { group: "g".into() }, 14),
+            (CliError::RemoveAllUnfiltered, 14),
             (CliError::Engine(EngineError::Interrupted), 130),
             (CliError::PasswordPrompt(io::ErrorKind::Interrupted.into()), 130),
         ];

@@ -254,7 +254,7 @@ fn forget_refuses_what_would_lose_everything() {
     sandbox.write("a", "one");
     sandbox.backup(&[]);
     assert!(sandbox.run(&["forget"]).exits(1).stderr.contains("no policy was specified"));
-    let typo = sandbox.run(&["forget", "--keep-tag", "tpyo"]).exits(1);
+    let typo = sandbox.run(&["forget", "--keep-tag", "tpyo"]).exits(14);
     assert!(typo.stderr.contains("refusing to remove all snapshots"), "{}", typo.stderr);
     sandbox.run(&["forget", "latest", "--keep-last", "1"]).exits(1);
     sandbox.run(&["forget", "--keep-last", "-1"]).exits(1);
