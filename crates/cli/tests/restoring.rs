@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::Sandbox;
+use common::{Ran, Sandbox, ran};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A repository of several files that do not compress.
 fn of_files(count: u64) -> Sandbox {
@@ -73,4 +74,131 @@ fn what_is_damaged_is_named_and_left_out_or_kept_aside() {
     let ran = restore("out", &["--overwrite", "if-changed", "--verify"]).ok();
     assert!(ran.stderr.contains("/007 has the snapshot's size and time, but"), "{}", ran.stderr);
     restore("out", &["--overwrite", "never", "--verify"]).ok();
+}
+
+/// A folder `disk` with the repository in `disk/repo`, something else in `disk/mine`, and a snapshot of the source.
+fn repository_on_the_target() -> Sandbox {
+    let sandbox = Sandbox::bare();
+    for folder in ["disk/mine", "home"] {
+        fs::create_dir_all(sandbox.path(folder)).expect("made");
+        fs::write(sandbox.path(folder).join("precious"), "x").expect("written");
+    }
+    sandbox.write("a", "content");
+    let run =
+        |arguments: &[&str]| ran(sandbox.silt().env("SILT_REPOSITORY", sandbox.path("disk/repo")).args(arguments));
+    run(&["init"]).ok();
+    run(&["backup", &sandbox.source()]).ok();
+    sandbox
+}
+
+fn restore_to(sandbox: &Sandbox, target: &str, more: &[&str]) -> Ran {
+    let below = format!("latest:{}", sandbox.source());
+    let target = sandbox.path(target).display().to_string();
+    let arguments = [["restore", &below, "--target", &target].as_slice(), more].concat();
+    ran(sandbox.silt().env("SILT_REPOSITORY", sandbox.path("disk/repo")).args(arguments))
+}
+
+/// How many files a folder holds, at any depth.
+fn files_in(folder: &Path) -> usize {
+    let entries = fs::read_dir(folder).expect("read").map(|entry| entry.expect("an entry").path());
+    entries.map(|path| if path.is_dir() { files_in(&path) } else { 1 }).sum()
+}
+
+/// The story: the folder that held the repository was emptied of what the snapshot does not hold, repository and all, with exit status 0.
+#[test]
+fn delete_never_reaches_the_repository() {
+    let sandbox = repository_on_the_target();
+    let files = files_in(&sandbox.path("disk/repo"));
+    std::os::unix::fs::symlink(sandbox.path("disk"), sandbox.path("link")).expect("linked");
+    let holding = ["disk", "link", "disk/mine/.."];
+    let inside = ["disk/repo", "link/repo", "disk/repo/containers", "disk/repo/new/folder", "disk/new/../repo"];
+    let dry_run: [&[&str]; 2] = [&["--delete"], &["--delete", "--dry-run"]];
+    for (target, more) in holding.iter().flat_map(|target| dry_run.map(|more| (target, more))) {
+        let refused = restore_to(&sandbox, target, more).exits(14);
+        assert!(refused.stderr.contains("holds the folder of the repository"), "{}", refused.stderr);
+    }
+    for target in inside {
+        for more in dry_run.into_iter().chain([[].as_slice()]) {
+            let refused = restore_to(&sandbox, target, more).exits(14);
+            assert!(refused.stderr.contains("in, the folder of the repository"), "{}", refused.stderr);
+        }
+    }
+    assert!(sandbox.path("disk/mine/precious").exists());
+    // With a choice, what is beside it goes and the repository stays.
+    let ran = restore_to(&sandbox, "disk", &["--delete", "--include", "*"]).exits(1);
+    assert!(ran.stderr.contains("/repo: cannot be removed: it is the folder of the repository"), "{}", ran.stderr);
+    assert!(!sandbox.path("disk/mine").exists() && sandbox.path("disk/a").exists());
+    assert_eq!(files_in(&sandbox.path("disk/repo")), files);
+    restore_to(&sandbox, "disk", &[]).ok();
+}
+
+#[test]
+fn a_mount_does_not_hide_the_repository() {
+    let sandbox = repository_on_the_target();
+    let files = files_in(&sandbox.path("disk/repo"));
+    for (target, of) in [("way", "disk"), ("inside", "disk/repo/containers")] {
+        fs::create_dir(sandbox.path(target)).expect("made");
+        let mount = Command::new("mount").arg("--bind").args([sandbox.path(of), sandbox.path(target)]).status();
+        if !mount.is_ok_and(|status| status.success()) {
+            return;
+        }
+        let ran = restore_to(&sandbox, target, &["--delete"]);
+        let unmount = Command::new("umount").arg(sandbox.path(target)).status();
+        assert!(unmount.expect("it runs").success());
+        assert!(files_in(&sandbox.path("disk/repo")) >= files);
+        ran.exits(14);
+    }
+}
+
+#[test]
+fn delete_in_a_home_or_the_root_folder_asks_for_a_choice() {
+    let sandbox = repository_on_the_target();
+    let refused = restore_to(&sandbox, "home", &["--delete"]).exits(14);
+    assert!(refused.stderr.contains("a home folder") && refused.stderr.contains("--include"), "{}", refused.stderr);
+    let root = ["restore", "latest", "--target", "/", "--delete", "--dry-run"];
+    let refused = ran(sandbox.silt().env("SILT_REPOSITORY", sandbox.path("disk/repo")).args(root)).exits(14);
+    assert!(refused.stderr.contains("refusing to restore into /"), "{}", refused.stderr);
+    assert!(sandbox.path("home/precious").exists());
+    restore_to(&sandbox, "home", &[]).ok();
+    restore_to(&sandbox, "home", &["--delete", "--include", "nothing like it", "--include", "a"]).ok();
+    let planned = restore_to(&sandbox, "home", &["--delete", "--unsafe-allow-delete", "--dry-run", "-v"]).ok();
+    assert!(planned.stdout.contains("deleted   /precious\n"), "{}", planned.stdout);
+    assert!(sandbox.path("home/precious").exists());
+    restore_to(&sandbox, "home", &["--delete", "--unsafe-allow-delete"]).ok();
+    assert!(!sandbox.path("home/precious").exists());
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_deleted() {
+    let sandbox = repository_on_the_target();
+    for name in ["out/extra/deep/x", "out/extra/y", "out/z", "out/a/inside"] {
+        fs::create_dir_all(sandbox.path(name).parent().expect("a folder")).expect("made");
+        fs::write(sandbox.path(name), "x").expect("written");
+    }
+    let planned = restore_to(&sandbox, "out", &["--delete", "--dry-run", "-v"]).ok();
+    let named = |ran: &Ran| -> Vec<String> {
+        let mut names: Vec<String> =
+            ran.stdout.lines().filter(|line| line.starts_with("deleted")).map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(named(&planned).len(), 7, "{}", planned.stdout);
+    let json = restore_to(&sandbox, "out", &["--delete", "--dry-run", "--json"]).ok();
+    assert_eq!(json.message("summary")["files_deleted"], 7);
+    let done = restore_to(&sandbox, "out", &["--delete", "-v"]).ok();
+    assert_eq!(named(&done), named(&planned), "that is what happens");
+    assert_eq!(fs::read_dir(sandbox.path("out")).expect("read").count(), 1);
+}
+
+#[test]
+fn an_include_that_matches_nothing_fails() {
+    let sandbox = of_files(1);
+    let target = sandbox.path("out").display().to_string();
+    for more in [&[][..], &["--dry-run"], &["--json"]] {
+        let arguments = [&["restore", "latest", "--target", &target, "--include", "no-such-file"], more].concat();
+        let ran = sandbox.run(&arguments).exits(1);
+        assert!(ran.stderr.contains("nothing in the snapshot matches --include"), "{}", ran.stderr);
+    }
+    sandbox.run(&["restore", "latest", "--target", &target, "--include", "000"]).ok();
+    sandbox.run(&["restore", "latest", "--target", &target, "--exclude", "000"]).ok();
 }

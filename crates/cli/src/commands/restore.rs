@@ -33,6 +33,9 @@ pub(crate) struct RestoreArgs {
     /// Remove from the target what the snapshot does not hold
     #[arg(long)]
     delete: bool,
+    /// Let --delete remove from the root folder or a home folder what the snapshot does not hold
+    #[arg(long, requires = "delete")]
+    unsafe_allow_delete: bool,
     /// Read everything back and compare, files that are kept too
     #[arg(long)]
     verify: bool,
@@ -96,6 +99,9 @@ pub(super) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, Cl
     let (counts, elapsed) = (progress.counts(), progress.elapsed());
     progress.end();
     report(context, &summary, elapsed, arguments.dry_run)?;
+    if summary.entries == 0 && summary.problems == 0 && options.filter.chooses() {
+        return Err(CliError::NothingIncluded);
+    }
     match failures(&summary, &counts, environment::is_root()) {
         0 => Ok(Done::Whole),
         problems => Err(CliError::RestoreProblems { problems }),
@@ -123,6 +129,7 @@ fn options(
         filter: arguments.select.filter()?,
         overwrite: arguments.overwrite.into(),
         delete: arguments.delete,
+        unsafe_delete: arguments.unsafe_allow_delete,
         verify: arguments.verify,
         keep_damaged: arguments.keep_damaged,
         sparse: arguments.sparse,

@@ -14,6 +14,7 @@
 mod directory;
 mod exclude;
 mod filter;
+mod identity;
 mod names;
 mod patterns;
 mod problem;
@@ -30,6 +31,7 @@ mod xattrs;
 
 pub use exclude::{ExcludeRules, ExcludeRulesBuilder};
 pub use filter::{PathFilter, PathFilterBuilder, Selection};
+pub use identity::{FolderIdentity, is_home};
 pub use names::Ownership;
 pub use patterns::{Case, PatternError};
 pub use problem::{Problem, ProblemKind, Subject};

@@ -5,14 +5,20 @@ use super::frames::Frames;
 use super::{RestoreSummary, Task};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::fs::{Made, Problem, ProblemKind, Selection, TargetDir};
+use crate::fs::{FolderIdentity, Made, Problem, ProblemKind, Selection, TargetDir};
 use crate::observer::EntryAction;
 use siltstone_store::catalog::{Content, Entry};
+use std::collections::HashSet;
 
 impl Task<'_> {
     /// Counts and tells what a restore would do.
-    pub(super) fn dry_run(&self, chunks: &ChunkSource<'_>) -> Result<RestoreSummary, EngineError> {
+    pub(super) fn dry_run(
+        &self,
+        chunks: &ChunkSource<'_>,
+        protected: HashSet<FolderIdentity>,
+    ) -> Result<RestoreSummary, EngineError> {
         let target = TargetDir::open(&self.options.target, self.options.ownership).ok();
+        let target = target.map(|target| target.protecting(protected));
         let mut summary = RestoreSummary::default();
         let mut frames = Frames::new(self, Made::Existing);
         for entry in self.entries(chunks) {

@@ -12,6 +12,7 @@ mod fate;
 mod fetch;
 mod finish;
 mod frames;
+mod guard;
 mod place;
 mod verify;
 mod walk;
@@ -57,6 +58,8 @@ pub struct RestoreOptions {
     pub overwrite: Overwrite,
     /// Remove what the snapshot does not hold.
     pub delete: bool,
+    /// Remove even where it would probably be a mistake: in the root folder or in somebody's home, with nothing chosen.
+    pub unsafe_delete: bool,
     /// Read everything back, kept files too, and compare with the fingerprints.
     pub verify: bool,
     /// Keep what could be had of a damaged file beside its place, under the name that [`crate::fs::aside`] gives. Otherwise it is left out.
@@ -123,12 +126,16 @@ pub fn restore(
         observer.estimate(statistics.files, statistics.logical_bytes, true);
     }
     let task = Task { repository, snapshot, options, observer, part: &part };
+    let protected = guard::guard(repository, options)?;
     if options.dry_run {
-        return task.dry_run(&chunks);
+        return task.dry_run(&chunks, protected);
     }
     let made = if options.target.exists() { Made::Existing } else { Made::New };
     let target = TargetDir::create(&options.target, options.ownership)
-        .map_err(|source| EngineError::Target { path: options.target.clone(), source })?;
+        .map_err(|source| EngineError::Target { path: options.target.clone(), source })?
+        .protecting(protected);
+    // Again, now that all of the path exists: what did not could lead back by `..`.
+    guard::guard(repository, options)?;
     let counts = Counts::default();
     let order = Order::new(&manifest);
     let fetching = Fetching::new(order, options.memory_bytes, options.gap_bytes, cores(), &options.target);

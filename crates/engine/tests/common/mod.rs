@@ -146,6 +146,7 @@ impl Sandbox {
             delete: false,
             verify: true,
             keep_damaged: false,
+            unsafe_delete: false,
             sparse: false,
             dry_run: false,
             ownership: Ownership::Numeric,

@@ -162,6 +162,7 @@ impl Engine {
             delete: false,
             verify: false,
             keep_damaged: false,
+            unsafe_delete: false,
             sparse: false,
             dry_run: false,
             ownership: Ownership::None,

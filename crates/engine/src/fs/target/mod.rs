@@ -16,15 +16,17 @@ pub use file::{DAMAGED_SUFFIX, Draft, TargetFile, aside};
 
 use super::{
     directory::NameList,
+    identity::FolderIdentity,
     names::{Owners, Ownership},
     problem::{Problem, ProblemKind},
     status::Status,
 };
-use beneath::Beneath;
+use beneath::{Beneath, PROTECTED};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use siltstone_store::catalog::EntryPath;
 use std::{
+    collections::HashSet,
     ffi::CString,
     io,
     path::Path,
@@ -75,6 +77,13 @@ impl TargetDir {
         let run = getrandom::u64().map_err(io::Error::other)?;
         let (owners, next_passing) = (Owners::new(ownership), AtomicU64::new(0));
         Ok(Self { beneath: Beneath::new(root), owners, run, is_alone: false, next_passing })
+    }
+
+    /// The same, in which nothing is written or removed within these folders.
+    #[must_use]
+    pub fn protecting(mut self, folders: HashSet<FolderIdentity>) -> Self {
+        self.beneath.protect(folders);
+        self
     }
 
     /// Opens a folder to write into it, made first with the ones above it where they are missing.
@@ -137,6 +146,7 @@ fn not_made(path: &EntryPath, error: Errno) -> Problem {
     match error {
         Errno::EXIST => Problem::entry(path, ProblemKind::InTheWay, "something else has its name"),
         Errno::ISDIR | Errno::NOTEMPTY => Problem::entry(path, ProblemKind::InTheWay, "a directory has its name"),
+        PROTECTED => Problem::entry(path, ProblemKind::InTheWay, "it would lie in the folder of the repository"),
         Errno::LOOP => Problem::entry(path, ProblemKind::InTheWay, "a symbolic link stands on the way to it"),
         Errno::NOTDIR => Problem::entry(path, ProblemKind::InTheWay, "something on the way to it is no directory"),
         error => Problem::entry(path, ProblemKind::NotWritten, io::Error::from(error)),

@@ -1,8 +1,9 @@
 //! Removing what a snapshot does not hold. Never outside the target, never through a link, never from another file system.
 
-use super::TargetDir;
+use super::{TargetDir, beneath::PROTECTED};
 use crate::fs::{
     directory::{NameList, open_way},
+    identity::FolderIdentity,
     problem::{Problem, ProblemKind},
     status::{NodeKind, Status},
 };
@@ -71,8 +72,12 @@ impl TargetDir {
     pub fn visit_tree(&self, path: &EntryPath, visit: &mut dyn FnMut(&EntryPath)) {
         let mut left = vec![path.clone()];
         while let Some(path) = left.pop() {
+            let Ok(Some(status)) = self.state(&path) else { continue };
+            if self.beneath.is_protected(FolderIdentity { device: status.device, inode: status.inode }) {
+                continue;
+            }
             visit(&path);
-            if matches!(self.state(&path), Ok(Some(status)) if status.kind == NodeKind::Directory) {
+            if status.kind == NodeKind::Directory {
                 let names = self.list(Some(&path)).unwrap_or_default();
                 left.extend(names.iter().rev().filter_map(|name| path.join(name).ok()));
             }
@@ -108,7 +113,7 @@ impl TargetDir {
                 removal.run(top, level, &parent);
                 removal.problems
             }
-            Err(error) => vec![mounted(path, error)],
+            Err(error) => vec![not_opened(path, error)],
         }
     }
 }
@@ -187,7 +192,7 @@ impl Removal<'_> {
                         self.path = path;
                         return Some(opened);
                     }
-                    Err(error) => self.problems.push(mounted(&path, error)),
+                    Err(error) => self.problems.push(not_opened(&path, error)),
                 }
             }
             Err(error) => self.problems.push(Problem::entry(&path, ProblemKind::NotRemoved, io::Error::from(error))),
@@ -223,9 +228,10 @@ fn is_beneath(problem: &Problem, path: &EntryPath) -> bool {
     matches!(&problem.subject, crate::fs::Subject::Entry(other) if other.is_beneath(path))
 }
 
-fn mounted(path: &EntryPath, error: Errno) -> Problem {
+fn not_opened(path: &EntryPath, error: Errno) -> Problem {
     match error {
         Errno::XDEV => Problem::entry(path, ProblemKind::NotRemoved, "another file system is mounted on it"),
+        PROTECTED => Problem::entry(path, ProblemKind::NotRemoved, "it is the folder of the repository"),
         error => Problem::entry(path, ProblemKind::NotRemoved, io::Error::from(error)),
     }
 }

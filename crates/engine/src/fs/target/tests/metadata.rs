@@ -31,6 +31,7 @@ fn metadata_is_applied_exactly() {
     let file = target.create_file(&path("dir/file"), NEW).expect("made");
     file.write_all_at(b"content", 0).expect("written");
     assert_eq!(target.apply_to_file(&file, &path("dir/file"), &wanted), []);
+    target.publish(&path("dir/file"), NEW).expect("published");
     assert_eq!(target.apply_metadata(Some(&path("dir")), &wanted), []);
     for name in ["dir", "dir/file"] {
         let found = fs::metadata(base.join(name)).expect("status");
