@@ -44,9 +44,9 @@ impl Placing<'_> {
             self.target.open_draft(&file.path, file.draft).map_err(|problem| problem.reason)?
         };
         let mut reading = Reading { open, chunks, buffer: Vec::new() };
-        placements.iter().try_for_each(|placement| {
-            reading.chunk(placement.number, &placement.place, placement.file_offset).map_err(|error| error.to_string())
-        })
+        placements
+            .iter()
+            .try_for_each(|placement| reading.chunk(placement.number, &placement.place, placement.file_offset))
     }
 }
 

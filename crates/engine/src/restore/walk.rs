@@ -209,7 +209,9 @@ impl Walk<'_, '_> {
             }
             Ok(Fate::Keep { as_wanted, verified, differs }) => {
                 self.summary.files_verified += u64::from(verified && matches!(entry.content, Content::File { .. }));
-                differs.iter().for_each(|problem| self.placing.report(problem));
+                if let Some(problem) = differs {
+                    self.placing.report(&problem);
+                }
                 self.keep(&path, &entry, as_wanted);
             }
             Err(problem) => self.placing.report(&problem),
