@@ -66,7 +66,7 @@ fn what_is_damaged_is_named_and_left_out_or_kept_aside() {
     // A file that only looks right is seen by --verify alone.
     let spoiled = sandbox.path("out/007");
     let time = fs::metadata(&spoiled).expect("status").modified().expect("a time");
-    fs::write(&spoiled, [0; 50_000]).expect("written");
+    fs::write(&spoiled, vec![0; 50_000]).expect("written");
     fs::File::options().write(true).open(&spoiled).expect("opened").set_modified(time).expect("a time");
     restore("out", &["--overwrite", "never"]).ok();
     let ran = restore("out", &["--overwrite", "never", "--verify"]).exits(1);
