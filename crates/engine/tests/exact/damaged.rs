@@ -35,7 +35,7 @@ impl Scene {
                 let name = format!("folder/{number:03}");
                 sandbox.write(&name, &noise(number, 30_000));
                 let file = fs::File::options().write(true).open(sandbox.source().join(name)).expect("opened");
-                file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000)).expect("a time");
+                file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_001)).expect("a time");
             }
         })
     }
@@ -145,7 +145,7 @@ fn verify_finds_kept_files_that_only_look_right_and_if_changed_restores_them() {
     flipped[29_999] ^= 1;
     let truncated = noise(5, 10_000);
     for mode in [Overwrite::Never, Overwrite::IfNewer] {
-        spoil("003", &[0; 30_000]);
+        spoil("003", &vec![0; 30_000]);
         spoil("005", &truncated);
         spoil("007", &flipped);
         let (summary, log) = scene.restore(|options| (options.overwrite, options.verify) = (mode, true));
