@@ -268,7 +268,7 @@ fn a_second_check_finds_the_same_and_commits_nothing() {
     assert_eq!(recording(&sandbox, ReadData::None).records, []);
     disk.damage(
         &record.object_name(series),
-        Damage::Replace(scene.disk.read(&record.object_name(series)).expect("it")),
+        Damage::Replace(scene.disk.read(&record.object_name(series), u64::MAX).expect("it")),
     );
     assert_eq!(recording(&sandbox, ReadData::None).records, []);
     let mended = recording(&sandbox, ReadData::All);
@@ -304,8 +304,8 @@ impl Storage for Faulty {
         self.0.put(name, &bytes)
     }
 
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
-        self.0.read(name)
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        self.0.read(name, bytes_max)
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {

@@ -11,7 +11,7 @@
 use crate::EngineError;
 use crate::pack::ContainerSink;
 use crate::parallel::{Pool, Ticket};
-use siltstone_store::container::SealedContainer;
+use siltstone_store::container::{CONTAINER_BYTES_MAX, SealedContainer};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::ObjectName;
 use siltstone_store::{ContainerId, SeriesId, StoreError};
@@ -53,7 +53,7 @@ impl<'s> Written<'s> {
 
 fn verify_one(repository: &Repository, name: &ObjectName, hash: blake3::Hash) -> Result<(), EngineError> {
     repository.storage().drop_cached(name);
-    let found = repository.storage().read(name).map_err(StoreError::from)?;
+    let found = repository.storage().read(name, CONTAINER_BYTES_MAX).map_err(StoreError::from)?;
     if blake3::hash(&found) == hash {
         return Ok(());
     }
