@@ -28,6 +28,13 @@ pub(crate) enum Done {
     InPart,
 }
 
+impl Done {
+    /// How both together went.
+    pub(crate) fn and(self, other: Self) -> Self {
+        if self == Self::Whole { other } else { self }
+    }
+}
+
 /// A command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
@@ -168,6 +175,7 @@ fn storage_status(error: &StorageError) -> u8 {
     let absent = |source: &io::Error| matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     match error {
         StorageError::Unreachable { source, .. } if absent(source) => EXIT_NO_REPOSITORY,
+        StorageError::Swept { .. } => EXIT_LOCKED,
         _ => EXIT_FAILED,
     }
 }

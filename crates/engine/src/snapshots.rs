@@ -1,10 +1,19 @@
 //! Finding snapshots across series: filters, `latest`, `latest~N`, short ids, grouping.
+//!
+//! People see snapshots in the order of their times, whatever the order of their commits: a backup of older data, committed last with
+//! `--time`, is not the latest. A time given ahead of the moment at which the snapshot was made gains nothing by it, and what a clock far
+//! ahead has made is the latest only if nothing else is there.
 
 use crate::EngineError;
+use crate::lease::now;
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectName};
-use siltstone_store::{SeriesId, SnapshotId, StoreError};
+use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
+
+/// What clocks of machines that back up to one place may differ by, mistaken time zones included: a day. A snapshot dated further ahead
+/// was made by a clock that is wrong.
+const CLOCKS_DIFFER_SECONDS_MAX: i64 = 24 * 60 * 60;
 
 /// A snapshot and the series it belongs to.
 #[derive(Clone, Debug)]
@@ -17,6 +26,18 @@ pub struct SnapshotView {
     pub position: usize,
     /// The snapshot.
     pub snapshot: Snapshot,
+}
+
+impl SnapshotView {
+    /// The moment it counts as taken at: its time, but none after it was made.
+    pub fn dated(&self) -> Time {
+        self.snapshot.time.min(self.snapshot.made)
+    }
+
+    /// Whether it is dated further ahead of `now` than honest clocks differ.
+    pub fn is_ahead(&self, now: Time) -> bool {
+        self.dated().seconds > now.seconds.saturating_add(CLOCKS_DIFFER_SECONDS_MAX)
+    }
 }
 
 /// Which snapshots a command is about; empty lists let everything through.
@@ -46,7 +67,7 @@ impl SnapshotFilter {
     }
 }
 
-/// All live snapshots that pass, oldest first (by time, and by commit order within a series).
+/// All live snapshots that pass, oldest first by the moment they are dated; those of equal moments in the order of their commits.
 ///
 /// # Errors
 /// Those of the repository; the damage of any series the filter lets through.
@@ -59,25 +80,17 @@ pub fn list(repository: &Repository, filter: &SnapshotFilter) -> Result<Vec<Snap
 }
 
 /// As [`list`], but what is wrong with one series does not hide the others: the errors are returned beside.
+///
+/// # Errors
+/// Those of the repository; the damage of the first series if none that the filter lets through can be read.
 pub fn list_readable(
     repository: &Repository,
     filter: &SnapshotFilter,
 ) -> Result<(Vec<SnapshotView>, Vec<StoreError>), EngineError> {
-    let (mut views, mut damage) = (Vec::new(), Vec::new());
+    let mut views = Vec::new();
     let asked: Vec<SeriesId> = filter.series.iter().map(|name| repository.keys().series_id(name)).collect();
-    for series in repository.series()? {
-        if !asked.is_empty() && !asked.contains(&series) {
-            continue;
-        }
-        let manifest = match repository.manifest(series) {
-            Ok(Some(manifest)) => manifest,
-            Ok(None) => continue,
-            Err(error) if error.is_damage() => {
-                damage.push(error);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
+    let series = repository.series()?.into_iter().filter(|series| asked.is_empty() || asked.contains(series));
+    let damage = repository.visit_manifests(series, |manifest| {
         for (position, snapshot) in manifest.snapshots().iter().enumerate() {
             let view = SnapshotView {
                 series: manifest.series,
@@ -89,29 +102,33 @@ pub fn list_readable(
                 views.push(view);
             }
         }
-    }
+        Ok::<_, EngineError>(())
+    })?;
     sort_oldest_first(&mut views);
     Ok((views, damage))
 }
 
-/// Orders by time; within one series the commit order wins over a clock that was set back.
-fn sort_oldest_first(views: &mut Vec<SnapshotView>) {
-    views.sort_by_key(|view| (view.series, view.position));
-    let mut latest = std::collections::HashMap::new();
-    let mut keyed: Vec<_> = std::mem::take(views)
-        .into_iter()
-        .map(|view| {
-            let time = latest.entry(view.series).or_insert(view.snapshot.time);
-            *time = view.snapshot.time.max(*time);
-            (*time, view)
-        })
-        .collect();
-    keyed.sort_by_key(|(time, view)| (*time, view.series, view.position));
-    views.extend(keyed.into_iter().map(|(_, view)| view));
+fn sort_oldest_first(views: &mut [SnapshotView]) {
+    views.sort_by_key(|view| (view.dated(), view.series, view.position));
 }
 
-/// The one snapshot meant by `latest`, `latest~N`, or the beginning of an id. `latest` is the last that passes the filter.
-pub fn resolve(repository: &Repository, wanted: &str, filter: &SnapshotFilter) -> Result<SnapshotView, EngineError> {
+/// The order in which `latest` counts, given oldest first: what is dated ahead of `now` comes before all others.
+pub fn newest_last(views: Vec<SnapshotView>, now: Time) -> Vec<SnapshotView> {
+    let (mut ahead, others): (Vec<_>, Vec<_>) = views.into_iter().partition(|view| view.is_ahead(now));
+    ahead.extend(others);
+    ahead
+}
+
+/// The one snapshot meant by `latest`, `latest~N`, or the beginning of an id. `latest` is the last by [`newest_last`] that passes the
+/// filter, of the series that can be read: what is wrong with the others is returned beside, for the last of all may be theirs.
+///
+/// # Errors
+/// [`EngineError::NoSnapshot`], [`EngineError::AmbiguousSnapshot`]; where there is none, the damage of a series it may have stood in.
+pub fn resolve(
+    repository: &Repository,
+    wanted: &str,
+    filter: &SnapshotFilter,
+) -> Result<(SnapshotView, Vec<StoreError>), EngineError> {
     let none = || EngineError::NoSnapshot { wanted: wanted.to_owned() };
     if let Some(rest) = wanted.strip_prefix("latest") {
         let back = match rest.strip_prefix('~') {
@@ -119,9 +136,10 @@ pub fn resolve(repository: &Repository, wanted: &str, filter: &SnapshotFilter) -
             None if rest.is_empty() => 0,
             None => return Err(none()),
         };
-        return match list(repository, filter)?.into_iter().rev().nth(back) {
-            Some(view) => Ok(view),
-            None => Err(lost_manifest(repository)?.unwrap_or_else(none)),
+        let (views, damage) = list_readable(repository, filter)?;
+        return match newest_last(views, now()).into_iter().rev().nth(back) {
+            Some(view) => Ok((view, damage)),
+            None => Err(no_snapshot(repository, damage)?.unwrap_or_else(none)),
         };
     }
     let (views, damage) = list_readable(repository, &SnapshotFilter::default())?;
@@ -130,13 +148,17 @@ pub fn resolve(repository: &Repository, wanted: &str, filter: &SnapshotFilter) -
         .filter(|view| !wanted.is_empty() && view.snapshot.id.to_string().starts_with(wanted))
         .collect();
     match found.len() {
-        1 => found.pop().ok_or_else(none),
-        // It may stand in a manifest that cannot be read.
-        0 => match damage.into_iter().next() {
-            Some(error) => Err(error.into()),
-            None => Err(lost_manifest(repository)?.unwrap_or_else(none)),
-        },
+        1 => Ok((found.pop().ok_or_else(none)?, Vec::new())),
+        0 => Err(no_snapshot(repository, damage)?.unwrap_or_else(none)),
         count => Err(EngineError::AmbiguousSnapshot { wanted: wanted.to_owned(), count }),
+    }
+}
+
+/// The error to tell where no snapshot was found, if it may stand in a manifest that cannot be read or is lost.
+fn no_snapshot(repository: &Repository, damage: Vec<StoreError>) -> Result<Option<EngineError>, EngineError> {
+    match damage.into_iter().next() {
+        Some(error) => Ok(Some(error.into())),
+        None => lost_manifest(repository),
     }
 }
 

@@ -94,6 +94,7 @@ pub(crate) fn add_snapshot(manifest: &mut Manifest, numbers: impl IntoIterator<I
     let snapshot = Snapshot {
         id: SnapshotId([place; 32]),
         time: Time::default(),
+        made: Time::default(),
         host: String::new(),
         user: String::new(),
         paths: Vec::new(),
@@ -101,6 +102,7 @@ pub(crate) fn add_snapshot(manifest: &mut Manifest, numbers: impl IntoIterator<I
         description: None,
         program: String::new(),
         root: ChunkNumber::METADATA_FIRST,
+        record: ChunkNumber::METADATA_FIRST,
         statistics: SnapshotStatistics::default(),
         partial: false,
         forgotten: None,

@@ -10,6 +10,7 @@ fn snapshot(serial: u8) -> Snapshot {
     Snapshot {
         id: SnapshotId([serial; 32]),
         time: Time { seconds: 1_700_000_000 + i64::from(serial), nanoseconds: 5 },
+        made: Time { seconds: 1_700_000_009 + i64::from(serial), nanoseconds: 6 },
         host: "quarry".to_owned(),
         user: "mason".to_owned(),
         paths: vec![b"/home/mason".to_vec(), vec![b'/', 0xff]],
@@ -17,6 +18,7 @@ fn snapshot(serial: u8) -> Snapshot {
         description: serial.is_multiple_of(2).then(|| "before the move".to_owned()),
         program: "silt 0.1.0".to_owned(),
         root: ChunkNumber(ChunkNumber::METADATA_FIRST.0 + u64::from(serial)),
+        record: ChunkNumber(ChunkNumber::METADATA_FIRST.0 + u64::from(serial)),
         statistics: SnapshotStatistics {
             files: 12,
             logical_bytes: 1 << 33,
