@@ -36,7 +36,8 @@ pub(crate) fn lost_worker() -> StoreError {
 }
 
 fn no_thread(error: &io::Error) -> StoreError {
-    let reason = format!("{error}; close other programs, or raise the limits on processes and memory (ulimit -u, ulimit -v)");
+    let reason =
+        format!("{error}; close other programs, or raise the limits on processes and memory (ulimit -u, ulimit -v)");
     StoreError::Machine { operation: "starting a thread", reason }
 }
 

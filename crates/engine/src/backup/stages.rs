@@ -99,7 +99,8 @@ impl Stages<'_, '_> {
             let notes = Notes::new(likes, selection.map(|selection| &selection.known), draft, self.task.observer);
             let packer = spawn_named(scope, "pack", move || self.pack(&packer_out, notes))?;
             let encoders = Pool::start(scope, "encode", workers, workers, || RegionEncoder::new(level))?;
-            let hashers = Pool::start(scope, "hash", workers, workers, || Ok(Fingerprinter::best(&keys.fingerprint_key())))?;
+            let hashers =
+                Pool::start(scope, "hash", workers, workers, || Ok(Fingerprinter::best(&keys.fingerprint_key())))?;
             let (steps_in, steps_out) = bounded(STEPS_AHEAD_MAX);
             // Dropping the one end tells every thread that holds the other that assembling has ended.
             let (assembler, assembling) = bounded::<Infallible>(0);

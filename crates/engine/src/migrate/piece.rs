@@ -6,9 +6,7 @@ use crate::chunks::ChunkSource;
 use crate::delta::{Deltas, closure};
 use crate::lifecycle::{Lifecycle, lifecycles};
 use crate::pack::ContainerSink;
-use crate::repack::{
-    Class, Link, Move, Repacked, Repacker, Standing, keep_numbers, numbers_of, regions_ahead,
-};
+use crate::repack::{Class, Link, Move, Repacked, Repacker, Standing, keep_numbers, numbers_of, regions_ahead};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_similar::sketch::Sketch;
