@@ -16,6 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The longest range read.
 const READ_BYTES_MAX: u64 = 4 << 20;
 
+/// Chunks, each verified, and why regions of others cannot be decoded.
+pub(crate) type Gathered = (HashMap<ChunkNumber, Bytes>, Vec<Arc<StoreError>>);
+
 /// Reads regions and chunks.
 pub(crate) struct Gatherer<'env> {
     pub(crate) chunks: Arc<ChunkSource<'env>>,
@@ -115,10 +118,7 @@ impl<'env> Gatherer<'env> {
     ///
     /// # Errors
     /// A worker went away.
-    pub(crate) fn chunks(
-        &self,
-        numbers: &BTreeSet<ChunkNumber>,
-    ) -> Result<(HashMap<ChunkNumber, Bytes>, Vec<Arc<StoreError>>), StoreError> {
+    pub(crate) fn chunks(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<Gathered, StoreError> {
         let mut wanted: BTreeMap<Address, Vec<ChunkNumber>> = BTreeMap::new();
         let mut failures = Vec::new();
         for number in numbers {

@@ -40,6 +40,9 @@ const STEPS_AHEAD_MAX: usize = 12;
 /// Regions between assembling and packing.
 const REGIONS_AHEAD_MAX: usize = 6;
 
+/// A selector at work; ends with how many chunks were left whole because reading their bases would not pay.
+type Selecting<'scope> = ScopedJoinHandle<'scope, Result<u64, EngineError>>;
+
 /// What went through the stages.
 pub(super) struct Flow {
     pub(super) planned: Planned,
@@ -182,7 +185,7 @@ impl Stages<'_, '_> {
         selection: Option<&'env Selection<'env>>,
         encoders: Pool<'env, RegionEncoder>,
         packer: Sender<RegionTicket>,
-    ) -> Result<(Outlet<'env>, Option<ScopedJoinHandle<'scope, Result<u64, EngineError>>>), EngineError> {
+    ) -> Result<(Outlet<'env>, Option<Selecting<'scope>>), EngineError> {
         let Some(selection) = selection else {
             let sketcher = self.likes_bytes.map(|_| sketcher());
             return Ok((Outlet::Regions(Regions::new(encoders, sketcher, packer)), None));
