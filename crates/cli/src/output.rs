@@ -18,6 +18,7 @@ pub(crate) struct Output {
     pub(crate) verbosity: u8,
 }
 
+#[allow(clippy::unused_self, reason = "one way to print")]
 impl Output {
     /// A line of a report: left out when quiet, or when JSON is wanted.
     pub(crate) fn report(self, line: impl Display) -> Result<(), CliError> {
@@ -25,7 +26,6 @@ impl Output {
     }
 
     /// A line that is (part of) what was asked for; never left out.
-    #[allow(clippy::unused_self, reason = "one way to print")]
     pub(crate) fn line(self, line: impl Display) -> Result<(), CliError> {
         raw_line(&visible_lines(&line.to_string()))
     }
