@@ -21,9 +21,8 @@ pub enum EntryAction {
     Deleted,
 }
 
-/// Something worth a line to the user that is no error.
+/// Something worth a line to the user that is no error. Exhaustive on purpose: whoever shows notices has words for every one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
 pub enum Notice {
     /// The local index was absent, stale or damaged and has been rebuilt from the repository.
     IndexRebuilt,

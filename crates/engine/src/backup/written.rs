@@ -38,15 +38,18 @@ impl<'s> Written<'s> {
     pub(super) fn verify(self, repository: &Repository, series: SeriesId) -> Result<(), EngineError> {
         let containers = self.containers.into_inner().unwrap_or_else(PoisonError::into_inner);
         repository.storage().barrier().map_err(StoreError::from)?;
+        if containers.is_empty() {
+            return Ok(());
+        }
         std::thread::scope(|scope| {
-            let pool = Pool::start(scope, "verify", READERS.min(containers.len()), READERS, || ());
+            let pool = Pool::start(scope, "verify", READERS, READERS, || Ok(()))?;
             let verify = |(id, hash): (ContainerId, blake3::Hash)| {
                 let name = ObjectName::Container(series, id);
                 pool.submit(move |()| verify_one(repository, &name, hash))
             };
             let tickets: Vec<_> = containers.into_iter().map(verify).collect();
             let mut results = tickets.into_iter().map(Ticket::wait);
-            results.try_for_each(|result| result.unwrap_or(Err(EngineError::Interrupted)))
+            results.try_for_each(|result| result?)
         })
     }
 }
