@@ -26,6 +26,7 @@ mod parallel;
 mod refused;
 mod repack;
 pub mod restore;
+pub mod seen;
 pub mod snapshots;
 pub mod stats;
 mod unfold;
