@@ -19,7 +19,9 @@ pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), Cli
     let Some(mut memory) = open(repository, context) else { return Ok(()) };
     match memory.test() {
         Err(EngineError::HistoryLost { losses }) if context.options.accept_rollback => {
-            losses.iter().for_each(|loss| context.output.warn(format_args!("warning: accepted: {loss}")));
+            for loss in &losses {
+                context.output.warn(format_args!("warning: accepted: {loss}"));
+            }
             told(memory.accept(), context)
         }
         tested => {
