@@ -1,8 +1,10 @@
 //! A repository, opened: its storage, its keys, its settings. Key slots come and go here; series are written in [`crate::series`].
 
 use crate::config::{ChunkerSettings, Config};
+use crate::container::ContainerRecord;
 use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, unlock};
 use crate::manifest::Manifest;
+use crate::parity::{Healer, ParitySettings};
 use crate::sealed::ObjectHeader;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
 use crate::series::{keep_reserve, newest_manifest};
@@ -18,6 +20,8 @@ pub struct Repository {
     unlocked: Unlocked,
     keys: RepositoryKeys,
     config: Config,
+    parity: ParitySettings,
+    healer: Healer,
 }
 
 /// A key slot as listed.
@@ -66,7 +70,7 @@ impl Repository {
             Err(StorageError::AlreadyExists { .. }) => return Err(exists()),
             other => other?,
         }
-        let repository = Self { storage, unlocked, keys, config };
+        let repository = Self::assemble(storage, unlocked, keys, config);
         keep_reserve(&repository, 0)?;
         Ok(repository)
     }
@@ -85,7 +89,11 @@ impl Repository {
         let unlocked = unlock(storage.as_ref(), password)?;
         let keys = unlocked.keys();
         let config = Config::open(&keys, object)?;
-        Ok(Self { storage, unlocked, keys, config })
+        Ok(Self::assemble(storage, unlocked, keys, config))
+    }
+
+    fn assemble(storage: Arc<dyn Storage>, unlocked: Unlocked, keys: RepositoryKeys, config: Config) -> Self {
+        Self { storage, unlocked, keys, config, parity: ParitySettings::default(), healer: Healer::default() }
     }
 
     /// Identity of the repository.
@@ -106,6 +114,27 @@ impl Repository {
     /// Its settings.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// How much parity new containers get.
+    pub fn parity(&self) -> ParitySettings {
+        self.parity
+    }
+
+    /// The same repository with other parity for what is written through it from now on.
+    #[must_use]
+    pub fn with_parity(self, parity: ParitySettings) -> Self {
+        Self { parity, ..self }
+    }
+
+    /// The bytes of a damaged container as its parity restores them, verified; `None` if it has none, or too little.
+    pub fn heal(&self, series: SeriesId, record: &ContainerRecord) -> Option<Arc<[u8]>> {
+        self.healer.heal(self.storage(), &self.keys, series, record)
+    }
+
+    /// The containers that were read with their parity since the repository was opened: they are damaged until it is repaired.
+    pub fn healed(&self) -> Vec<ObjectName> {
+        self.healer.healed()
     }
 
     /// The key slots, oldest first. Slots that cannot be read are errors of their own and are returned beside.

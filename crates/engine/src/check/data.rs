@@ -9,7 +9,7 @@ use crate::chunks::{Address, ChunkSource};
 use crate::parallel::{Pool, cores};
 use crate::unfold::{GAP_BYTES_DEFAULT, Order, Plan, Sink, Tally, UnfoldSettings, Unfolded, Unfolding, Worker};
 use siltstone_store::StoreError;
-use siltstone_store::container::ContainerReader;
+use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::region::{ChunkEntry, RegionDecoder, split_region};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,6 +117,12 @@ impl CheckSink<'_> {
         self.push(self.check.damaged(&record, error.to_string(), lost));
     }
 
+    /// Notes damage that costs no chunk.
+    fn push_unless_healed(&self, record: &ContainerRecord, error: &StoreError) {
+        let damage = vec![self.check.damaged(record, error.to_string(), Vec::new())];
+        self.check.unless_healed(record, damage, true).0.into_iter().for_each(|damage| self.push(damage));
+    }
+
     fn push(&self, damage: ContainerDamage) {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).push(damage);
     }
@@ -170,7 +176,7 @@ impl Sink for CheckSink<'_> {
             }
         };
         if let Err(error) = reader.check_frame(object) {
-            self.push(self.check.damaged(&record, error.to_string(), Vec::new()));
+            self.push_unless_healed(&record, &error);
         }
         let mut decoder = None;
         for (region, entry) in reader.index().regions().iter().enumerate() {
@@ -185,7 +191,7 @@ impl Sink for CheckSink<'_> {
                 },
             };
             if let Err(error) = reader.check_region(self.chunks.repository().keys(), region, object, decoder) {
-                self.push(self.check.damaged(&record, error.to_string(), Vec::new()));
+                self.push_unless_healed(&record, &error);
             }
         }
     }

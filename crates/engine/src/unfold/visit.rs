@@ -104,7 +104,7 @@ impl<S: Sink> Unfolding<'_, S> {
         let (Some(first), Some(last)) = (nodes.first().map(region), nodes.last().map(region)) else {
             return Ok((Vec::new(), 0));
         };
-        let sealed = reader.read_sealed_run(self.chunks.repository().storage(), first..last + 1)?;
+        let sealed = self.chunks.sealed_run(reader, first..last + 1)?;
         let bytes = sealed.iter().map(|sealed| sealed.len() as u64).sum();
         let mut wanted = nodes.iter().peekable();
         let mut arrived = Vec::with_capacity(nodes.len());
@@ -118,6 +118,7 @@ impl<S: Sink> Unfolding<'_, S> {
 
     fn visit_whole(&self, container: usize, nodes: &[u32], reader: &Arc<ContainerReader>, decoder: &mut RegionDecoder) {
         let object = self.chunks.repository().storage().read(reader.object_name()).map_err(StoreError::from);
+        let object = self.chunks.or_healed(reader.record(), object, |object| Ok(object.to_vec()));
         self.sink.whole(container, reader, object.as_deref());
         let object = match object {
             Ok(object) => object,

@@ -134,6 +134,7 @@ impl Storage for Disk {
             Listing::AllManifests => self.root.list_below("series")?,
             Listing::Manifests(series) => self.root.list_folder(&format!("series/{series}"))?,
             Listing::Containers(series) => self.root.list_folder(&format!("containers/{series}"))?,
+            Listing::Parity(series) => self.root.list_folder(&format!("parity/{series}"))?,
         };
         objects.sort_unstable();
         Ok(objects)

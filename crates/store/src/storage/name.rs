@@ -21,6 +21,8 @@ pub enum ObjectName {
     Manifest(SeriesId, u64),
     /// `containers/<series>/<container>`
     Container(SeriesId, ContainerId),
+    /// `parity/<series>/<container>`: what heals that container.
+    Parity(SeriesId, ContainerId),
 }
 
 impl fmt::Display for ObjectName {
@@ -31,6 +33,7 @@ impl fmt::Display for ObjectName {
             Self::Key(id) => write!(f, "keys/{id}"),
             Self::Manifest(series, sequence) => write!(f, "series/{series}/{sequence:016x}"),
             Self::Container(series, id) => write!(f, "containers/{series}/{id}"),
+            Self::Parity(series, id) => write!(f, "parity/{series}/{id}"),
         }
     }
 }
@@ -50,15 +53,26 @@ impl ObjectName {
             ("containers", Some(series), Some(id)) => {
                 Self::Container(SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
             }
+            ("parity", Some(series), Some(id)) => {
+                Self::Parity(SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
+            }
             _ => return None,
         };
         (name.to_string() == text).then_some(name)
     }
 
+    /// The container that the object is, or heals.
+    pub fn container(&self) -> Option<ContainerId> {
+        match self {
+            Self::Container(_, id) | Self::Parity(_, id) => Some(*id),
+            Self::Config | Self::Reserve | Self::Key(_) | Self::Manifest(..) => None,
+        }
+    }
+
     /// The series the object belongs to, if it belongs to one.
     pub fn series(&self) -> Option<SeriesId> {
         match self {
-            Self::Manifest(series, _) | Self::Container(series, _) => Some(*series),
+            Self::Manifest(series, _) | Self::Container(series, _) | Self::Parity(series, _) => Some(*series),
             Self::Config | Self::Reserve | Self::Key(_) => None,
         }
     }
@@ -77,6 +91,8 @@ pub enum Listing {
     Manifests(SeriesId),
     /// The containers of one series.
     Containers(SeriesId),
+    /// The parity objects of one series.
+    Parity(SeriesId),
 }
 
 impl Listing {
@@ -85,7 +101,8 @@ impl Listing {
         match (self, name) {
             (Self::All, _) | (Self::Keys, ObjectName::Key(_)) | (Self::AllManifests, ObjectName::Manifest(..)) => true,
             (Self::Manifests(asked), ObjectName::Manifest(series, _))
-            | (Self::Containers(asked), ObjectName::Container(series, _)) => asked == series,
+            | (Self::Containers(asked), ObjectName::Container(series, _))
+            | (Self::Parity(asked), ObjectName::Parity(series, _)) => asked == series,
             _ => false,
         }
     }
@@ -112,8 +129,10 @@ mod tests {
             Just(ObjectName::Reserve),
             any::<[u8; 16]>().prop_map(|id| ObjectName::Key(KeyId(id))),
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),
-            (series, any::<u64>(), any::<u32>())
+            (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::Container(series, ContainerId { lease, serial })),
+            (series, any::<u64>(), any::<u32>())
+                .prop_map(|(series, lease, serial)| ObjectName::Parity(series, ContainerId { lease, serial })),
         ]
     }
 
