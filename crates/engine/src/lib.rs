@@ -19,6 +19,7 @@ pub mod migrate;
 mod observer;
 mod pack;
 mod parallel;
+pub mod protect;
 mod repack;
 pub mod restore;
 pub mod snapshots;

@@ -17,6 +17,7 @@ mod snapshots;
 
 use crate::chunks::ChunkSource;
 use crate::parallel::{Pool, Ticket, cores};
+use crate::protect::unprotected;
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
@@ -78,6 +79,8 @@ pub struct CheckReport {
     pub orphans: u64,
     /// Their bytes.
     pub orphan_bytes: u64,
+    /// Containers without the parity that the repository's settings want; `silt maintain` makes it.
+    pub unprotected: u64,
 }
 
 impl CheckReport {
@@ -88,6 +91,7 @@ impl CheckReport {
         self.containers += series.containers;
         self.containers_read += series.containers_read;
         self.bytes_read += series.bytes_read;
+        self.unprotected += series.unprotected;
     }
 }
 
@@ -238,6 +242,7 @@ impl SeriesCheck<'_> {
         let name = self.manifest.object_name().to_string();
         report.findings.extend(self.manifest.faults().iter().map(|error| finding(&name, error)));
         report.containers += self.manifest.containers.len() as u64;
+        report.unprotected += unprotected(self.repository, self.manifest)?.len() as u64;
         let damage = self.check_containers(report)?;
         let mut lost = RoaringTreemap::new();
         damage.iter().flat_map(|damage| &damage.chunks).for_each(|run| {

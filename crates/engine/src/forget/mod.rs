@@ -15,6 +15,7 @@ use crate::lease::{Purpose, acquire, now};
 use crate::migrate::ghost_bytes;
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
+use crate::protect::parity_bytes;
 use crate::repack::{Stopped, keep_numbers};
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer};
@@ -25,7 +26,7 @@ use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter, manifest_object_bytes, newest_manifest};
 use siltstone_store::storage::{Listing, ObjectName};
 use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The share of a container that may be dead before it is rewritten. Space held after any deletion stays below 1 / (1 - this); of a
 /// delta, which is small, up to half may be dead (after forgetting every second of 25 dumps: 0.15 % of the repository).
@@ -215,12 +216,6 @@ fn orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, Sto
         _ => false,
     };
     Ok(listed.iter().filter(|meta| is_orphan(&meta.name)).map(|meta| meta.bytes).sum())
-}
-
-/// The bytes of the parity objects of containers, as they lie there.
-fn parity_bytes(repository: &Repository, series: SeriesId) -> Result<HashMap<ContainerId, u64>, StoreError> {
-    let listed = repository.storage().list(Listing::Parity(series))?;
-    Ok(listed.iter().filter_map(|meta| Some((meta.name.container()?, meta.bytes))).collect())
 }
 
 fn dry_run(

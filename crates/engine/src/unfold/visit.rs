@@ -128,9 +128,12 @@ impl<S: Sink> Unfolding<'_, S> {
             }
         };
         for node in nodes.iter().rev() {
-            match reader.sealed_in(&object, self.plan.address(*node as usize).region) {
+            let sealed_in = |object: &[u8]| {
+                let sealed = reader.sealed_in(object, self.plan.address(*node as usize).region)?;
+                Ok(sealed.to_vec())
+            };
+            match self.chunks.or_healed(reader.record(), sealed_in(&object), sealed_in) {
                 Ok(sealed) => {
-                    let sealed = sealed.to_vec();
                     self.hand_on(vec![Ready::Sealed { node: *node, reader: reader.clone(), sealed }]);
                     self.drain(decoder);
                 }
