@@ -168,6 +168,7 @@ fn storage_status(error: &StorageError) -> u8 {
     let absent = |source: &io::Error| matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     match error {
         StorageError::Unreachable { source, .. } if absent(source) => EXIT_NO_REPOSITORY,
+        StorageError::Swept { .. } => EXIT_LOCKED,
         _ => EXIT_FAILED,
     }
 }

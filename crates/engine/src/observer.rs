@@ -52,7 +52,7 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
-    /// The clock stands before the time of the series' last snapshot.
+    /// The clock stands before the moment at which a snapshot of the series was made.
     ClockBehind {
         /// Seconds it is behind.
         seconds: i64,

@@ -13,7 +13,7 @@ use siltstone_store::parity;
 use siltstone_store::region::RegionDecoder;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter, newest_manifest};
-use siltstone_store::storage::{Listing, ObjectName};
+use siltstone_store::storage::Listing;
 use siltstone_store::{ContainerId, SeriesId, StoreError};
 use std::collections::HashMap;
 
@@ -31,10 +31,7 @@ pub struct ProtectSummary {
 }
 
 /// The bytes of the parity objects of a series, by container.
-pub(crate) fn parity_bytes(
-    repository: &Repository,
-    series: SeriesId,
-) -> Result<HashMap<ContainerId, u64>, StoreError> {
+pub(crate) fn parity_bytes(repository: &Repository, series: SeriesId) -> Result<HashMap<ContainerId, u64>, StoreError> {
     let listed = repository.storage().list(Listing::Parity(series))?;
     Ok(listed.iter().filter_map(|meta| Some((meta.name.container()?, meta.bytes))).collect())
 }
@@ -55,11 +52,7 @@ pub(crate) fn unprotected(
 ///
 /// # Errors
 /// The storage's, or because the user asked to stop: what was made by then stays.
-pub fn protect(
-    repository: &Repository,
-    user: &str,
-    observer: &dyn Observer,
-) -> Result<ProtectSummary, EngineError> {
+pub fn protect(repository: &Repository, user: &str, observer: &dyn Observer) -> Result<ProtectSummary, EngineError> {
     let mut summary = ProtectSummary::default();
     for series in repository.series()? {
         let Some(stored) = newest_manifest(repository, series)? else { continue };
@@ -88,7 +81,6 @@ fn protect_series(
         if observer.is_cancelled() {
             return Err(EngineError::Interrupted);
         }
-        let name = ObjectName::Parity(writer.series(), record.id);
         let object = match made(repository, writer.series(), &record) {
             Err(error) if error.is_healable() => {
                 summary.passed_over += 1;
@@ -98,15 +90,10 @@ fn protect_series(
             }
             object => object?,
         };
-        if there > 0 {
-            repository.storage().delete(&name).map_err(StoreError::from)?;
-            summary.bytes_deleted += there;
-        }
-        if let Some(object) = object {
-            repository.storage().put(&name, &object).map_err(StoreError::from)?;
-            summary.bytes_written += object.len() as u64;
-            summary.protected += 1;
-        }
+        writer.replace_parity(record.id, object.as_deref())?;
+        summary.bytes_deleted += there;
+        summary.bytes_written += object.as_ref().map_or(0, |object| object.len() as u64);
+        summary.protected += u64::from(object.is_some());
         observer.advance(1, record.object_bytes);
     }
     Ok(())

@@ -1,10 +1,19 @@
 //! Finding snapshots across series: filters, `latest`, `latest~N`, short ids, grouping.
+//!
+//! People see snapshots in the order of their times, whatever the order of their commits: a backup of older data, committed last with
+//! `--time`, is not the latest. A time given ahead of the moment at which the snapshot was made gains nothing by it, and what a clock far
+//! ahead has made is the latest only if nothing else is there.
 
 use crate::EngineError;
+use crate::lease::now;
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectName};
-use siltstone_store::{SeriesId, SnapshotId, StoreError};
+use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
+
+/// What clocks of machines that back up to one place may differ by, mistaken time zones included: a day. A snapshot dated further ahead
+/// was made by a clock that is wrong.
+const CLOCKS_DIFFER_SECONDS_MAX: i64 = 24 * 60 * 60;
 
 /// A snapshot and the series it belongs to.
 #[derive(Clone, Debug)]
@@ -17,6 +26,18 @@ pub struct SnapshotView {
     pub position: usize,
     /// The snapshot.
     pub snapshot: Snapshot,
+}
+
+impl SnapshotView {
+    /// The moment it counts as taken at: its time, but none after it was made.
+    pub fn dated(&self) -> Time {
+        self.snapshot.time.min(self.snapshot.made)
+    }
+
+    /// Whether it is dated further ahead of `now` than honest clocks differ.
+    pub fn is_ahead(&self, now: Time) -> bool {
+        self.dated().seconds > now.seconds.saturating_add(CLOCKS_DIFFER_SECONDS_MAX)
+    }
 }
 
 /// Which snapshots a command is about; empty lists let everything through.
@@ -46,7 +67,7 @@ impl SnapshotFilter {
     }
 }
 
-/// All live snapshots that pass, oldest first (by time, and by commit order within a series).
+/// All live snapshots that pass, oldest first by the moment they are dated; those of equal moments in the order of their commits.
 ///
 /// # Errors
 /// Those of the repository; the damage of any series the filter lets through.
@@ -94,23 +115,19 @@ pub fn list_readable(
     Ok((views, damage))
 }
 
-/// Orders by time; within one series the commit order wins over a clock that was set back.
-fn sort_oldest_first(views: &mut Vec<SnapshotView>) {
-    views.sort_by_key(|view| (view.series, view.position));
-    let mut latest = std::collections::HashMap::new();
-    let mut keyed: Vec<_> = std::mem::take(views)
-        .into_iter()
-        .map(|view| {
-            let time = latest.entry(view.series).or_insert(view.snapshot.time);
-            *time = view.snapshot.time.max(*time);
-            (*time, view)
-        })
-        .collect();
-    keyed.sort_by_key(|(time, view)| (*time, view.series, view.position));
-    views.extend(keyed.into_iter().map(|(_, view)| view));
+fn sort_oldest_first(views: &mut [SnapshotView]) {
+    views.sort_by_key(|view| (view.dated(), view.series, view.position));
 }
 
-/// The one snapshot meant by `latest`, `latest~N`, or the beginning of an id. `latest` is the last that passes the filter.
+/// The order in which `latest` counts, given oldest first: what is dated ahead of `now` comes before all others.
+pub fn newest_last(views: Vec<SnapshotView>, now: Time) -> Vec<SnapshotView> {
+    let (mut ahead, others): (Vec<_>, Vec<_>) = views.into_iter().partition(|view| view.is_ahead(now));
+    ahead.extend(others);
+    ahead
+}
+
+/// The one snapshot meant by `latest`, `latest~N`, or the beginning of an id. `latest` is the last by
+/// [`newest_last`] that passes the filter.
 pub fn resolve(repository: &Repository, wanted: &str, filter: &SnapshotFilter) -> Result<SnapshotView, EngineError> {
     let none = || EngineError::NoSnapshot { wanted: wanted.to_owned() };
     if let Some(rest) = wanted.strip_prefix("latest") {
@@ -119,7 +136,7 @@ pub fn resolve(repository: &Repository, wanted: &str, filter: &SnapshotFilter) -
             None if rest.is_empty() => 0,
             None => return Err(none()),
         };
-        return match list(repository, filter)?.into_iter().rev().nth(back) {
+        return match newest_last(list(repository, filter)?, now()).into_iter().rev().nth(back) {
             Some(view) => Ok(view),
             None => Err(lost_manifest(repository)?.unwrap_or_else(none)),
         };

@@ -171,7 +171,10 @@ fn damaged_parity_is_found_by_reading_everything_and_hinders_nothing() {
         let findings = trial.check(ReadData::All).expect("a check").findings;
         let named: Vec<_> = findings.iter().map(|finding| finding.object.clone()).collect();
         assert_eq!(named, [name.to_string()], "{findings:?} after {}", trial.story);
-        assert_backs_up(&trial, &Ruin { name, damage: Damage::Delete, part: String::new(), shows: common::ruin::Shows::Never });
+        assert_backs_up(
+            &trial,
+            &Ruin { name, damage: Damage::Delete, part: String::new(), shows: common::ruin::Shows::Never },
+        );
     }
 }
 
@@ -234,9 +237,7 @@ fn no_parity_is_made_of_a_damaged_container() {
     let log = Log::default();
     let summary = protect(&open(&disk, 5), "user", &log).expect("the others are protected");
     assert_eq!(summary.passed_over, 1);
-    let named = |notice: &Notice| {
-        matches!(notice, Notice::PassedOver { object, .. } if *object == record.object_name(series).to_string())
-    };
+    let named = |notice: &Notice| matches!(notice, Notice::PassedOver { object, .. } if *object == record.object_name(series).to_string());
     assert!(log.notices().iter().any(named), "{:?}", log.notices());
     assert!(!disk.names().contains(&ObjectName::Parity(series, record.id)));
 }
@@ -250,7 +251,8 @@ fn forgetting_returns_the_bytes_of_parity_and_says_so_beforehand() {
         let key = [(protected.series, protected.scene.ids[0])];
         for threshold in [0.2, 0.0] {
             let disk = copy(disk);
-            let options = ForgetOptions { rewrite_threshold: threshold, ..protected.scene.sandbox.forget_options(true) };
+            let options =
+                ForgetOptions { rewrite_threshold: threshold, ..protected.scene.sandbox.forget_options(true) };
             let said = forget::forget(&open(&disk, now), &key, &options, &Silent).expect("a dry run");
             let before = disk.used_bytes();
             let options = ForgetOptions { dry_run: false, ..options };

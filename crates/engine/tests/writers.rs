@@ -14,7 +14,7 @@ use siltstone_engine::snapshots::{self, SnapshotFilter};
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
-use siltstone_store::{StoreError, Time};
+use siltstone_store::{SnapshotId, StoreError, Time};
 use std::sync::Arc;
 
 fn another(disk: &SimulatedDisk) -> Repository {
@@ -23,6 +23,16 @@ fn another(disk: &SimulatedDisk) -> Repository {
 
 fn taking_over(scene: &Scene) -> BackupOptions {
     BackupOptions { force: true, take_over: true, ..scene.sandbox.options() }
+}
+
+/// Makes a snapshot one of a clock that stood elsewhere.
+fn set_clock_of(scene: &Scene, id: SnapshotId, moment: Time) {
+    let repository = scene.sandbox.repository();
+    let mut writer = writer::acquire(&repository, writer::distant_holder(), false).expect("the lease");
+    let mut next = writer.manifest().clone();
+    let snapshot = next.snapshot_mut(&id).expect("the snapshot");
+    (snapshot.time, snapshot.made) = (moment, moment);
+    writer.commit(next, false, moment).expect("a commit");
 }
 
 #[test]
@@ -175,10 +185,9 @@ fn a_store_rolled_back_as_a_whole_is_noticed_by_the_machine_that_saw_it_newer() 
 fn a_clock_set_back_is_told_and_the_last_backup_stays_the_latest() {
     let mut scene = Scene::new();
     scene.sandbox.write("file", b"of the future");
-    let future = Time { seconds: 9_000_000_000, nanoseconds: 0 };
-    let options = BackupOptions { time: Some(future), ..taking_over(&scene) };
-    let first = scene.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
+    let first = scene.sandbox.try_backup(&taking_over(&scene)).expect("a backup").snapshot.expect("a snapshot");
     scene.trees.insert(first, scene.source());
+    set_clock_of(&scene, first, Time { seconds: 9_000_000_000, nanoseconds: 0 });
 
     scene.sandbox.write("file", b"of the present");
     let log = Log::default();

@@ -198,6 +198,14 @@ impl StoreError {
         }
     }
 
+    /// What the writer of a series makes of an error: one whose unfinished writes were swept away has been overtaken.
+    pub(crate) fn of_writer(self, series: &str) -> Self {
+        match self {
+            Self::Storage(StorageError::Swept { .. }) => Self::Fenced { series: series.to_owned() },
+            other => other,
+        }
+    }
+
     /// Whether the place is full: forgetting snapshots helps.
     pub fn is_full(&self) -> bool {
         match self {

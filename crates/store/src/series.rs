@@ -187,11 +187,7 @@ impl<'r> SeriesWriter<'r> {
             && !request.take_over
             && !(request.is_dead)(&lease.holder)
         {
-            return Err(StoreError::LeaseHeld {
-                series: request.series_name.to_owned(),
-                holder: lease.holder.to_string(),
-                since: lease.since.to_string(),
-            });
+            return Err(held(request.series_name, lease));
         }
         refuse_lost_history(&containers, stored.as_ref().map_or(0, |stored| stored.manifest.sequence))?;
         let (mut leased, previous) = match &stored {
@@ -200,7 +196,8 @@ impl<'r> SeriesWriter<'r> {
         };
         leased.lease =
             Some(Lease { holder: request.holder.clone(), since: request.now, purpose: request.purpose.to_owned() });
-        let (stored, reserve_spent) = commit_after(repository, previous, leased, request.now, request.reserve)?;
+        let leased = commit_after(repository, previous, leased, request.now, request.reserve);
+        let (stored, reserve_spent) = leased.map_err(|error| who_was_faster(repository, series, error))?;
         let mut writer = Self {
             repository,
             lease_sequence: stored.manifest.sequence,
@@ -224,7 +221,7 @@ impl<'r> SeriesWriter<'r> {
         let series = self.series();
         let listed = storage.list(Listing::Containers(series))?;
         let known = self.container_ids();
-        let mut removed = storage.remove_unfinished(series)?;
+        let mut removed = storage.remove_unfinished(series, self.stored.manifest.sequence)?;
         for meta in storage.list(Listing::Parity(series))?.iter().chain(&listed) {
             let is_orphan = |id: &ContainerId| id.lease <= self.lease_sequence && !known.contains(id);
             if meta.name.container().is_some_and(|id| is_orphan(&id)) {
@@ -261,12 +258,24 @@ impl<'r> SeriesWriter<'r> {
     /// Writes a container, and its parity as the repository's settings say; both are durable once a commit succeeds.
     pub fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
         let (series, SealedContainer { bytes, record }) = (self.series(), container);
-        let (storage, percent) = (self.repository.storage(), self.repository.parity().percent(record.kind));
-        storage.put(&record.object_name(series), bytes)?;
-        if let Some(parity) = protect(self.repository.keys(), series, record.id, bytes, percent)? {
-            storage.put(&ObjectName::Parity(series, record.id), &parity)?;
+        let percent = self.repository.parity().percent(record.kind);
+        self.put_object(&record.object_name(series), bytes)?;
+        match protect(self.repository.keys(), series, record.id, bytes, percent)? {
+            Some(parity) => self.put_object(&ObjectName::Parity(series, record.id), &parity),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Takes away the parity of a container, and writes this in its place; it is durable after the next barrier.
+    pub fn replace_parity(&self, container: ContainerId, object: Option<&[u8]>) -> Result<(), StoreError> {
+        let name = ObjectName::Parity(self.series(), container);
+        self.repository.storage().delete(&name)?;
+        object.map_or(Ok(()), |object| self.put_object(&name, object))
+    }
+
+    fn put_object(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StoreError> {
+        let put = self.repository.storage().put(name, bytes);
+        put.map_err(|error| StoreError::from(error).of_writer(&self.stored.manifest.name))
     }
 
     /// Commits `next` after everything put so far is durable, then removes older manifests. The lease stays if `keep_lease`.
@@ -275,7 +284,8 @@ impl<'r> SeriesWriter<'r> {
     /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed.
     pub fn commit(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
         let lease = if keep_lease { self.stored.manifest.lease.clone() } else { None };
-        self.repository.storage().barrier()?;
+        let durable = self.repository.storage().barrier();
+        durable.map_err(|error| StoreError::from(error).of_writer(&next.name))?;
         next.lease = lease;
         let (stored, reserve_spent) = commit_after(self.repository, Some(&self.stored), next, now, self.reserve)?;
         self.stored = stored;
@@ -334,6 +344,23 @@ impl<'r> SeriesWriter<'r> {
     }
 }
 
+/// The error of a writer that finds the lease held.
+fn held(series_name: &str, lease: &Lease) -> StoreError {
+    let (holder, since) = (lease.holder.to_string(), lease.since.to_string());
+    StoreError::LeaseHeld { series: series_name.to_owned(), holder, since }
+}
+
+/// Names the winner of a race for the lease to the one who lost it, as far as it can still be told.
+fn who_was_faster(repository: &Repository, series: SeriesId, error: StoreError) -> StoreError {
+    let StoreError::Fenced { series: series_name } = &error else {
+        return error;
+    };
+    match newest_manifest(repository, series) {
+        Ok(Some(StoredManifest { manifest: Manifest { lease: Some(lease), .. }, .. })) => held(series_name, &lease),
+        _ => error,
+    }
+}
+
 /// Commits `manifest` as the successor of `previous` and makes sure that it is the newest.
 fn commit_after(
     repository: &Repository,
@@ -358,7 +385,9 @@ fn commit_after(
         return Err(fenced());
     }
     let reserve_spent = match create_from_reserve(repository, &name, &object, reserve) {
-        Err(StoreError::Storage(StorageError::AlreadyExists { .. })) => return Err(fenced()),
+        Err(StoreError::Storage(StorageError::AlreadyExists { .. } | StorageError::Swept { .. })) => {
+            return Err(fenced());
+        }
         other => other?,
     };
     if is_overtaken(repository, &manifest)? {

@@ -9,13 +9,13 @@ use crate::error::{CliError, Done};
 use crate::parse::{Groups, TagList};
 use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
-use crate::render::{GroupHeader, size, snapshot_table};
+use crate::render::{GroupHeader, local, size, snapshot_table};
 use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
 use messages::{GroupJson, SummaryMessage};
 use rules::RuleArgs;
-use siltstone_engine::forget::policy::{self, Decision};
+use siltstone_engine::forget::policy::{self, AHEAD, Decision};
 use siltstone_engine::forget::{ForgetOptions, ForgetSummary, REWRITE_THRESHOLD_DEFAULT, forget};
 use siltstone_engine::snapshots::{Group, SnapshotKey, SnapshotView, group, list, resolve};
 use siltstone_store::repository::Repository;
@@ -117,6 +117,7 @@ fn by_rules(
     context: &Context,
 ) -> Result<Vec<SnapshotView>, CliError> {
     let decided = decide(arguments, filter, list(repository, &filter.filter())?)?;
+    warn_of_future(&decided, context);
     if context.output.json {
         context.output.json(&decided.iter().map(GroupJson::from).collect::<Vec<_>>())?;
     } else {
@@ -148,6 +149,17 @@ fn decide(arguments: &ForgetArgs, filter: &FilterArgs, views: Vec<SnapshotView>)
         all.push(Decided { group, decisions });
     }
     Ok(all)
+}
+
+/// Tells of snapshots that a clock far ahead has made: rules pass them over for ever.
+fn warn_of_future(decided: &[Decided], context: &Context) {
+    let each = decided.iter().flat_map(|decided| decided.group.snapshots.iter().zip(&decided.decisions));
+    for (view, _) in each.filter(|(_, decision)| decision.reasons.iter().any(|reason| reason == AHEAD)) {
+        let (id, time) = (view.snapshot.id.short(), local(view.snapshot.time));
+        context.output.warn(format_args!(
+            "warning: snapshot {id} is dated {time}, in the future: no rule counts or removes it; give its id to remove it"
+        ));
+    }
 }
 
 fn print_group(decided: &Decided, compact: bool, context: &Context) -> Result<(), CliError> {

@@ -1,6 +1,7 @@
 //! `silt snapshots`: lists snapshots.
 
 use super::Context;
+use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::Groups;
 use crate::patterns::FilterArgs;
@@ -8,7 +9,7 @@ use crate::render::{GroupHeader, Path, SnapshotJson, snapshot_table};
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::snapshots::{Group, GroupKey, SnapshotView, group, list_readable, resolve};
+use siltstone_engine::snapshots::{Group, GroupKey, SnapshotView, group, list_readable, newest_last, resolve};
 use siltstone_store::repository::Repository;
 
 /// List the snapshots
@@ -101,7 +102,8 @@ fn latest(views: Vec<SnapshotView>, number: usize) -> Vec<SnapshotView> {
     let groups = group(views.clone(), &[GroupKey::Host, GroupKey::Paths]);
     let last = |group: &Group| {
         let skip = group.snapshots.len().saturating_sub(number);
-        group.snapshots.iter().skip(skip).map(|view| view.snapshot.id).collect::<Vec<_>>()
+        let ordered = newest_last(group.snapshots.clone(), environment::now());
+        ordered.into_iter().skip(skip).map(|view| view.snapshot.id).collect::<Vec<_>>()
     };
     let kept: Vec<_> = groups.iter().flat_map(last).collect();
     views.into_iter().filter(|view| kept.contains(&view.snapshot.id)).collect()

@@ -55,6 +55,7 @@ pub(crate) fn describe(view: &SnapshotView) -> String {
 #[derive(Serialize)]
 pub(crate) struct SnapshotJson {
     time: String,
+    made: String,
     tree: String,
     paths: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,6 +100,7 @@ impl From<&SnapshotView> for SnapshotJson {
         let raw: Vec<Option<String>> = paths.iter().map(Path::raw).collect();
         Self {
             time: rfc3339(snapshot.time),
+            made: rfc3339(snapshot.made),
             tree: snapshot.root.to_string(),
             paths: paths.iter().map(Path::lossy).collect(),
             paths_raw: raw.iter().any(Option::is_some).then_some(raw),
@@ -142,6 +144,7 @@ pub(crate) mod tests {
         let snapshot = Snapshot {
             id: SnapshotId([number; 32]),
             time: Time { seconds: 1_431_121_110, nanoseconds: 0 },
+            made: Time { seconds: 1_431_121_110, nanoseconds: 0 },
             host: "kasimir".into(),
             user: "user".into(),
             paths: vec![b"/home/user".to_vec(), b"/s\xff".to_vec()],

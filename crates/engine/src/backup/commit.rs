@@ -130,9 +130,11 @@ impl<'t> Task<'t> {
         let options = self.options;
         let necessary = self.necessary(writer.manifest(), &flow)?;
         let id = SnapshotId(random_bytes()?);
+        let made = now();
         let snapshot = Snapshot {
             id,
-            time: options.time.unwrap_or_else(now),
+            time: options.time.unwrap_or(made),
+            made,
             host: options.host.clone(),
             user: options.user.clone(),
             paths: self.paths.clone(),

@@ -397,9 +397,9 @@ impl<'t> Task<'t> {
     }
 
     fn warn_of_clock(&self, manifest: &Manifest) {
-        let last = manifest.snapshots().last().map(|snapshot| snapshot.time.seconds);
+        let last = manifest.snapshots().iter().map(|snapshot| snapshot.made.seconds).max();
         let behind = last.map_or(0, |last| last.saturating_sub(now().seconds));
-        if behind > 0 && self.options.time.is_none() {
+        if behind > 0 {
             self.observer.notice(&Notice::ClockBehind { seconds: behind });
         }
     }

@@ -94,6 +94,7 @@ pub(crate) fn add_snapshot(manifest: &mut Manifest, numbers: impl IntoIterator<I
     let snapshot = Snapshot {
         id: SnapshotId([place; 32]),
         time: Time::default(),
+        made: Time::default(),
         host: String::new(),
         user: String::new(),
         paths: Vec::new(),

@@ -6,6 +6,9 @@
 //! count, for snapshots younger than the span, measured back from the newest snapshot that does not lie in the future. Tags keep
 //! without being counted. Rules add up: what any of them keeps is kept.
 //!
+//! A snapshot counts at its time, but never later than it was made; one that a clock far ahead has made is kept, and counts for no rule:
+//! it neither takes a place from the others nor moves the spans. It can be forgotten by its id.
+//!
 //! Cost: one pass, a few calendar conversions per snapshot. No clock is read: `now` carries the moment and the time zone.
 
 use crate::snapshots::SnapshotView;
@@ -77,6 +80,9 @@ impl KeepPolicy {
     }
 }
 
+/// The reason to keep a snapshot that is dated in the future.
+pub const AHEAD: &str = "dated in the future";
+
 /// What a policy decides for one snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
@@ -89,13 +95,15 @@ pub struct Decision {
 /// Decides for the snapshots of one group, given oldest first; answers in the same order. An empty policy keeps all.
 ///
 /// Hours, days, weeks, months and years are those of the time zone of `now`; snapshots after `now` (a clock that was wrong) never
-/// serve as the moment from which spans are measured.
+/// serve as the moment from which spans are measured, and those far after it are kept and count for nothing.
 pub fn apply(snapshots: &[SnapshotView], policy: &KeepPolicy, now: &Zoned) -> Vec<Decision> {
     if policy.is_empty() {
         let keep = Decision { keep: true, reasons: vec!["policy is empty".to_owned()] };
         return vec![keep; snapshots.len()];
     }
-    let local: Vec<Zoned> = snapshots.iter().map(|view| in_zone_of(now, view.snapshot.time)).collect();
+    let local: Vec<Zoned> = snapshots.iter().map(|view| in_zone_of(now, view.dated())).collect();
+    let today = moment(now);
+    let oldest = snapshots.iter().position(|view| !view.is_ahead(today));
     let newest = local.iter().filter(|time| *time <= now).max().unwrap_or(now);
     let mut counted = policy.counts().map(|(count, period, words)| CountedRule::new(count, period, words));
     let mut spanned = policy.spans().map(|(span, period, words)| SpannedRule::new(span, newest, period, words));
@@ -103,7 +111,11 @@ pub fn apply(snapshots: &[SnapshotView], policy: &KeepPolicy, now: &Zoned) -> Ve
 
     let mut decisions: Vec<Decision> = Vec::with_capacity(snapshots.len());
     for (position, (view, time)) in snapshots.iter().zip(&local).enumerate().rev() {
-        let oldest = position == 0;
+        if view.is_ahead(today) {
+            decisions.push(Decision { keep: true, reasons: vec![AHEAD.to_owned()] });
+            continue;
+        }
+        let oldest = oldest == Some(position);
         let mut reasons = tag_reasons(&view.snapshot.tags, &policy.tags);
         reasons.extend(whole.holds(time).then(|| whole.reason()));
         reasons.extend(counted.iter_mut().filter_map(|rule| rule.visit(time, position, oldest)));
@@ -237,6 +249,11 @@ fn is_zero(span: Option<Span>) -> bool {
 
 fn first_moment(like: &Zoned) -> Zoned {
     Timestamp::MIN.to_zoned(like.time_zone().clone())
+}
+
+fn moment(now: &Zoned) -> Time {
+    let now = now.timestamp();
+    Time { seconds: now.as_second(), nanoseconds: u32::try_from(now.subsec_nanosecond()).unwrap_or(0) }
 }
 
 /// A snapshot's time in the zone of `now`; moments the calendar cannot hold become its first or last.

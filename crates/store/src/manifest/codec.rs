@@ -201,7 +201,7 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
     }
     let is_sound = |snapshot: &Snapshot| {
         let forgotten = snapshot.forgotten.is_none_or(|forgotten| is_time(forgotten.at) && is_time(forgotten.until));
-        is_time(snapshot.time) && snapshot.root.is_metadata() && forgotten
+        is_time(snapshot.time) && is_time(snapshot.made) && snapshot.root.is_metadata() && forgotten
     };
     if !is_time(head.committed) || !body.snapshots.iter().all(is_sound) {
         return Err(damaged(object, "a time or the root of a snapshot is out of its range"));

@@ -10,6 +10,8 @@ pub struct Snapshot {
     pub id: SnapshotId,
     /// When the backup was taken, or the moment the user gave it.
     pub time: Time,
+    /// When it was committed, by the writer's clock, whatever time the user gave.
+    pub made: Time,
     /// The machine it was taken on.
     pub host: String,
     /// Who took it.

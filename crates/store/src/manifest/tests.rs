@@ -10,6 +10,7 @@ fn snapshot(serial: u8) -> Snapshot {
     Snapshot {
         id: SnapshotId([serial; 32]),
         time: Time { seconds: 1_700_000_000 + i64::from(serial), nanoseconds: 5 },
+        made: Time { seconds: 1_700_000_009 + i64::from(serial), nanoseconds: 6 },
         host: "quarry".to_owned(),
         user: "mason".to_owned(),
         paths: vec![b"/home/mason".to_vec(), vec![b'/', 0xff]],

@@ -33,7 +33,8 @@ pub fn heal(
     {
         return Err(error);
     }
-    let another = || StoreError::damaged(&name, "shards", "they do not restore the container that the manifest records");
+    let another =
+        || StoreError::damaged(&name, "shards", "they do not restore the container that the manifest records");
     if Layout::find(&name, &object)?.container_bytes != record.object_bytes {
         return Err(another());
     }

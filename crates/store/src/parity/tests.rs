@@ -109,7 +109,11 @@ fn what_is_cut_short_missing_or_too_long_is_healed_as_far_as_parity_goes() {
     let small = noise(5, 4000);
     assert_eq!(code::mend(&NAME, &[], &protected(&small, 10)).unwrap(), small, "a small one is there twice");
     let cut = &object[..object.len() - layout.shard()];
-    assert_eq!(code::mend(&NAME, &flipped(&container, layout, [1, 2]), cut).unwrap(), container, "of cut parity the rest");
+    assert_eq!(
+        code::mend(&NAME, &flipped(&container, layout, [1, 2]), cut).unwrap(),
+        container,
+        "of cut parity the rest"
+    );
 }
 
 proptest! {
@@ -190,7 +194,9 @@ fn stored(container: &SealedContainer) -> SimulatedDisk {
 fn a_damaged_container_is_healed_and_verified() {
     let container = sealed(1);
     let name = container.record.object_name(SERIES);
-    for damage in [Damage::Flip { offset: 70, mask: 8 }, Damage::Truncate { bytes: container.record.object_bytes - 4000 }] {
+    for damage in
+        [Damage::Flip { offset: 70, mask: 8 }, Damage::Truncate { bytes: container.record.object_bytes - 4000 }]
+    {
         let disk = stored(&container);
         disk.damage(&name, damage);
         assert_eq!(heal(&disk, &keys(), SERIES, &container.record).unwrap(), container.bytes);

@@ -13,6 +13,7 @@ fn view(time: Time, tags: &[&str]) -> SnapshotView {
     let snapshot = Snapshot {
         id: SnapshotId([0; 32]),
         time,
+        made: time,
         host: "host".into(),
         user: "user".into(),
         paths: vec![b"/source".to_vec()],
@@ -164,6 +165,37 @@ fn a_snapshot_from_the_future_does_not_move_the_span() {
     let times = ["2024-01-01T00:00", "2024-01-02T00:00", "2031-01-01T00:00"];
     assert_eq!(kept(&times, &policy), "kkk");
     assert_eq!(kept(&["2031-01-01T00:00", "2035-01-01T00:00"], &policy), "kk");
+}
+
+#[test]
+fn a_snapshot_dated_in_the_future_stays_and_displaces_none() {
+    let times = ["2024-01-01T00:00", "2024-01-02T00:00", "2031-01-01T00:00", "2035-01-01T00:00"];
+    for policy in
+        [KeepPolicy { last: Some(1), ..Default::default() }, KeepPolicy { daily: Some(1), ..Default::default() }]
+    {
+        assert_eq!(kept(&times, &policy), "-kkk");
+        assert_eq!(decide(&times, &policy)[3].reasons, ["dated in the future"]);
+    }
+    let oldest = KeepPolicy { yearly: Some(9), ..Default::default() };
+    assert_eq!(kept(&["2024-01-01T00:00", "2024-01-02T00:00", "2031-01-01T00:00"], &oldest), "kkk");
+}
+
+#[test]
+fn clocks_may_differ_by_a_day() {
+    let policy = KeepPolicy { last: Some(1), ..Default::default() };
+    assert_eq!(kept(&["2029-12-31T00:00", "2030-01-01T20:00"], &policy), "-k", "counted as any other");
+    assert_eq!(kept(&["2029-12-31T00:00", "2030-01-02T00:01"], &policy), "kk");
+}
+
+#[test]
+fn a_time_given_ahead_of_the_making_counts_from_the_making() {
+    let policy = KeepPolicy { last: Some(1), within: Some(1.hour()), ..Default::default() };
+    let mut forged = history(&["2025-01-01T00:00", "2026-01-01T00:00"]);
+    forged[0].snapshot.made = time(&zoned("2024-01-01T00:00", &TimeZone::UTC));
+    let now = zoned("2030-01-01T00:00", &TimeZone::UTC);
+    let keeps: Vec<bool> = apply(&forged, &policy, &now).iter().map(|decision| decision.keep).collect();
+    assert_eq!(keeps, [false, true]);
+    assert_eq!(forged[0].dated().seconds, forged[0].snapshot.made.seconds);
 }
 
 #[test]
