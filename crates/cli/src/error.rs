@@ -28,6 +28,13 @@ pub(crate) enum Done {
     InPart,
 }
 
+impl Done {
+    /// How both together went.
+    pub(crate) fn and(self, other: Self) -> Self {
+        if self == Self::Whole { other } else { self }
+    }
+}
+
 /// A command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {

@@ -221,7 +221,7 @@ fn a_check_beside_a_forget_raises_no_alarm() {
 #[test]
 fn figures_beside_a_forget_are_gathered() {
     beside_a_forget(|repository, _, _| {
-        let figures = stats::stats(repository, &|_| true).expect("figures");
+        let figures = stats::stats(repository, &|_| true).expect("figures").0;
         assert!(figures.data.chunks > 0);
     });
 }

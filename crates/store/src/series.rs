@@ -85,8 +85,12 @@ pub struct SeriesWriter<'r> {
 /// The newest manifest of a series; `None` if the series has none.
 ///
 /// # Errors
-/// Damage of the newest manifest is an error: an older one would silently bring back a past state.
+/// Damage of the newest manifest is an error, [`StoreError::UnreadableSeries`]: an older one would silently bring back a past state.
 pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
+    read_newest(repository, series).map_err(|error| error.of_series(series))
+}
+
+fn read_newest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
     let mut attempt = 0;
     loop {
         let listed = repository.storage().list(Listing::Manifests(series))?;

@@ -57,6 +57,7 @@ fn with_snapshot(manifest: &Manifest, id: SnapshotId, record: ContainerRecord) -
         description: None,
         program: "test".into(),
         root: ChunkNumber::METADATA_FIRST,
+        record: ChunkNumber::METADATA_FIRST,
         statistics: SnapshotStatistics::default(),
         partial: false,
         forgotten: None,
