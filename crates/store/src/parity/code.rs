@@ -35,7 +35,7 @@ pub(super) fn encode(layout: Layout, container: &[u8]) -> Result<Vec<u8>, StoreE
 pub(super) fn mend(name: &ObjectName, container: &[u8], object: &[u8]) -> Result<Vec<u8>, StoreError> {
     let layout = Layout::find(name, object)?;
     let container = container.get(..length(layout)).unwrap_or(container);
-    let is_sound = |shard: usize, bytes: &[u8]| object.get(layout.sum_at(shard)) == Some(sum_of(bytes).as_slice());
+    let is_sound = |shard: usize, bytes: &[u8]| object.get(Layout::sum_at(shard)) == Some(sum_of(bytes).as_slice());
     let of_container = |shard: usize| shard_of(layout, container, shard);
     let lost: Vec<bool> = (0..layout.shards()).map(|shard| !is_sound(shard, &of_container(shard))).collect();
     let wanted = lost.iter().filter(|lost| **lost).count();

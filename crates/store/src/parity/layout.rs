@@ -105,14 +105,14 @@ impl Layout {
     }
 
     /// Where the checksum of a shard lies in the object; those of parity shards follow the container's.
-    pub(super) fn sum_at(self, shard: usize) -> Range<usize> {
+    pub(super) fn sum_at(shard: usize) -> Range<usize> {
         let start = HEADER_BYTES + LAYOUT_BYTES + shard * SUM_BYTES;
         start..start + SUM_BYTES
     }
 
     /// Where a parity shard lies in the object.
     pub(super) fn parity_at(self, shard: usize) -> Range<usize> {
-        let start = self.sum_at(self.shards() + self.parity()).start + shard * self.shard();
+        let start = Self::sum_at(self.shards() + self.parity()).start + shard * self.shard();
         start..start + self.shard()
     }
 }

@@ -61,7 +61,7 @@ impl ParitySettings {
 
     /// The bytes of the parity object that a container of this kind and size gets; 0 for none.
     pub fn object_bytes(self, kind: ContainerKind, container_bytes: u64) -> u64 {
-        Layout::plan(container_bytes, self.percent(kind)).map_or(0, |layout| layout.object_bytes())
+        Layout::plan(container_bytes, self.percent(kind)).map_or(0, Layout::object_bytes)
     }
 }
 
