@@ -163,7 +163,7 @@ fn store_status(error: &StoreError) -> u8 {
     match error {
         StoreError::NotARepository { .. } => EXIT_NO_REPOSITORY,
         StoreError::LeaseHeld { .. } | StoreError::Fenced { .. } => EXIT_LOCKED,
-        StoreError::WrongPassword { .. } => EXIT_WRONG_PASSWORD,
+        StoreError::WrongPassword { .. } | StoreError::KeyInvalid { .. } => EXIT_WRONG_PASSWORD,
         StoreError::LostManifest { .. } => EXIT_HISTORY_LOST,
         StoreError::Storage(error) => storage_status(error),
         StoreError::Shared(error) => store_status(error),

@@ -108,7 +108,8 @@ fn made(repository: &Repository, series: SeriesId, record: &ContainerRecord) -> 
     if percent == 0 {
         return Ok(None);
     }
-    let (keys, object) = (repository.keys(), repository.storage().read(&record.object_name(series))?);
+    let (keys, name) = (repository.keys(), record.object_name(series));
+    let object = repository.storage().read(&name, name.bytes_max())?;
     let damage = ContainerReader::check(keys, series, record, &object, &mut RegionDecoder::new()?);
     match damage.into_iter().next() {
         Some(damage) => Err(damage.error),

@@ -5,7 +5,7 @@ mod common;
 use common::PASSWORD;
 use common::faults::copy;
 use common::log::Log;
-use common::ruin::{Ruin, Trial, containers_of, ruins_of_container};
+use common::ruin::{Ruin, Shows, Trial, containers_of, ruins_of_container};
 use common::scene::Scene;
 use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::ReadData;
@@ -13,18 +13,29 @@ use siltstone_engine::forget::{self, ForgetOptions};
 use siltstone_engine::migrate;
 use siltstone_engine::protect::{ProtectSummary, protect};
 use siltstone_engine::{EngineError, Notice, Observer, Silent};
+use siltstone_store::config::Config;
 use siltstone_store::container::{ContainerKind, ContainerRecord};
-use siltstone_store::parity::{Layout, ParitySettings};
+use siltstone_store::parity::Layout;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Damage, ObjectName, SimulatedDisk, Storage};
+use siltstone_store::storage::{Damage, ObjectName, SimulatedDisk, Storage, StorageError};
 use siltstone_store::{ContainerId, SeriesId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// The repository with so much parity wanted from now on.
 fn open(disk: &SimulatedDisk, data_percent: u8) -> Repository {
     let repository = Repository::open(Arc::new(disk.clone()), PASSWORD).expect("the repository opens");
-    repository.with_parity(ParitySettings { data_percent, metadata_percent: 10 })
+    let wanted = |config: &mut Config| {
+        config.parity.data_percent = data_percent;
+        Ok(())
+    };
+    repository.amend(wanted).expect("a record");
+    repository
+}
+
+fn read(disk: &SimulatedDisk, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
+    disk.read(name, name.bytes_max())
 }
 
 /// Two snapshots, all containers protected.
@@ -156,7 +167,7 @@ fn damaged_parity_is_found_by_reading_everything_and_hinders_nothing() {
     let protected = Protected::new(5);
     let (scene, record) = (&protected.scene, &protected.containers()[0]);
     let name = ObjectName::Parity(protected.series, record.id);
-    let bytes = scene.disk.read(&name).expect("parity").len() as u64;
+    let bytes = read(&scene.disk, &name).expect("parity").len() as u64;
     for damage in [
         Damage::Flip { offset: 20, mask: 1 },
         Damage::Flip { offset: 70, mask: 1 },
@@ -173,7 +184,7 @@ fn damaged_parity_is_found_by_reading_everything_and_hinders_nothing() {
         assert_eq!(named, [name.to_string()], "{findings:?} after {}", trial.story);
         assert_backs_up(
             &trial,
-            &Ruin { name, damage: Damage::Delete, part: String::new(), shows: common::ruin::Shows::Never },
+            &Ruin { name, damage: Damage::Delete, part: String::new(), shows: Shows::Never, both: false },
         );
     }
 }
@@ -192,7 +203,7 @@ fn parity_is_made_for_what_lacks_it_changed_with_the_share_and_removed_when_unwa
     let data = all.iter().filter(|record| record.kind == ContainerKind::Data).count() as u64;
     assert_eq!(changed.protected, data);
     for record in &all {
-        let bytes = disk.read(&ObjectName::Parity(protected.series, record.id)).expect("parity").len() as u64;
+        let bytes = read(&disk, &ObjectName::Parity(protected.series, record.id)).expect("parity").len() as u64;
         assert_eq!(bytes, more.parity().object_bytes(record.kind, record.object_bytes));
     }
     protect(&open(&disk, 0), "user", &Silent).expect("parity is removed");

@@ -44,11 +44,11 @@ impl fmt::Debug for Meddled {
 }
 
 impl Storage for Meddled {
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
         if matches!(name, ObjectName::Container(..)) {
             self.before_container_read();
         }
-        self.disk.read(name)
+        self.disk.read(name, bytes_max)
     }
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
         self.before_container_read();

@@ -123,7 +123,7 @@ impl CheckSink<'_> {
     fn check_parity(&self, record: &ContainerRecord, object: &[u8]) {
         let (repository, series) = (self.check.repository, self.check.manifest.series);
         let (keys, name) = (repository.keys(), ObjectName::Parity(series, record.id));
-        let held = match repository.storage().read(&name).map_err(StoreError::from) {
+        let held = match repository.storage().read(&name, name.bytes_max()).map_err(StoreError::from) {
             Err(error) if error.is_not_found() => return,
             read => read.and_then(|parity| parity::check(keys, series, record.id, object, &parity)),
         };

@@ -27,7 +27,7 @@ pub fn heal(
 ) -> Result<Vec<u8>, StoreError> {
     let (container, name) = (record.object_name(series), ObjectName::Parity(series, record.id));
     record.validate(&container)?;
-    let object = storage.read(&name)?;
+    let object = storage.read(&name, name.bytes_max())?;
     if let Err(error @ (StoreError::UnknownVersion { .. } | StoreError::UnknownFeature { .. })) =
         ObjectHeader::parse(&name, &object)
     {

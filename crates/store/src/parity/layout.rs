@@ -1,6 +1,6 @@
 //! How a container is cut into shards, and how much parity it gets: a pure function of its size and of the share asked for.
 
-use super::PERCENT_MAX;
+use crate::config::PARITY_PERCENT_MAX;
 use crate::container::CONTAINER_BYTES_MAX;
 use crate::error::StoreError;
 use crate::header::{Fields, HEADER_BYTES};
@@ -43,7 +43,7 @@ impl Layout {
         let shard_bytes =
             (container_bytes / SHARDS_SMALL).next_multiple_of(granule).clamp(granule, SHARD_BYTES_MAX.into());
         let shards = container_bytes.div_ceil(shard_bytes);
-        let share = (shards * u64::from(percent.min(PERCENT_MAX))).div_ceil(100);
+        let share = (shards * u64::from(percent.min(PARITY_PERCENT_MAX))).div_ceil(100);
         let parity_shards = share.max(PARITY_BYTES_MIN / shard_bytes).min(shards);
         let [shard_bytes, parity_shards] = [shard_bytes, parity_shards].map(u32::try_from);
         Some(Self { container_bytes, shard_bytes: shard_bytes.ok()?, parity_shards: parity_shards.ok()? })

@@ -24,37 +24,25 @@ mod tests;
 pub use heal::{Healer, heal};
 pub use layout::Layout;
 
-use crate::container::ContainerKind;
+use crate::config::ParitySettings;
+use crate::container::{CONTAINER_BYTES_MAX, ContainerKind};
 use crate::error::StoreError;
 use crate::sealed::{ObjectKey, ObjectKind};
 use crate::secrets::RepositoryKeys;
 use crate::storage::ObjectName;
 use crate::{ContainerId, SeriesId};
-use serde::{Deserialize, Serialize};
 
-/// The greatest share of parity: as much again as the container.
-pub const PERCENT_MAX: u8 = 100;
-
-/// How much parity containers get, in percent of their size; 0 is none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ParitySettings {
-    /// Of containers of files' chunks.
-    pub data_percent: u8,
-    /// Of containers of catalogs' chunks, which whole snapshots hang on.
-    pub metadata_percent: u8,
-}
-
-impl Default for ParitySettings {
-    fn default() -> Self {
-        Self { data_percent: 0, metadata_percent: 10 }
-    }
-}
+/// The least share that containers of metadata get, in percent: whole snapshots hang on them, and they are small.
+pub const METADATA_PERCENT_MIN: u8 = 10;
+/// The most bytes of a parity object: as many shards as the largest container, their checksums, and a frame.
+pub const PARITY_BYTES_MAX: u64 = CONTAINER_BYTES_MAX + CONTAINER_BYTES_MAX / 64;
 
 impl ParitySettings {
     /// The share of containers of this kind.
     pub const fn percent(self, kind: ContainerKind) -> u8 {
         match kind {
             ContainerKind::Data => self.data_percent,
+            ContainerKind::Metadata if self.metadata_percent < METADATA_PERCENT_MIN => METADATA_PERCENT_MIN,
             ContainerKind::Metadata => self.metadata_percent,
         }
     }

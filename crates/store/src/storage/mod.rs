@@ -18,7 +18,7 @@ mod tests;
 
 pub use disk::Disk;
 pub use error::StorageError;
-pub use name::{Listing, ObjectMeta, ObjectName};
+pub use name::{CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original};
 pub use recorder::{ObjectCalls, ObjectKind, Recorder, StorageCalls};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
 
@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 /// A place that holds objects. All methods may be called from several threads at once.
 pub trait Storage: Send + Sync + fmt::Debug {
-    /// The whole object.
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError>;
+    /// The whole object, or [`StorageError::TooLarge`] before a byte of it is held in memory if it has more than `bytes_max`.
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError>;
 
     /// `length` bytes from `offset`; [`StorageError::TooShort`] if the object ends before.
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError>;
@@ -60,8 +60,8 @@ pub trait Storage: Send + Sync + fmt::Debug {
 }
 
 impl<T: Storage + ?Sized> Storage for Arc<T> {
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
-        (**self).read(name)
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        (**self).read(name, bytes_max)
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
