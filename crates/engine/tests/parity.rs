@@ -8,7 +8,7 @@ use common::log::Log;
 use common::ruin::{Ruin, Shows, Trial, containers_of, ruins_of_container};
 use common::scene::Scene;
 use siltstone_engine::backup::{self, BackupOptions, Source};
-use siltstone_engine::check::ReadData;
+use siltstone_engine::check::{CheckOptions, ReadData};
 use siltstone_engine::forget::{self, ForgetOptions};
 use siltstone_engine::migrate;
 use siltstone_engine::protect::{ProtectSummary, protect};
@@ -143,7 +143,7 @@ fn a_repository_tells_which_containers_were_read_with_their_parity() {
     let disk = ruin.done_to(&protected.scene.disk);
     let repository = open(&disk, 5);
     assert!(repository.healed().is_empty());
-    siltstone_engine::check::check(&repository, ReadData::All, &Silent).expect("a check");
+    siltstone_engine::check::check(&repository, &CheckOptions::reading(ReadData::All), &Silent).expect("a check");
     assert_eq!(repository.healed(), [ruin.name]);
 }
 
@@ -307,6 +307,7 @@ fn assert_all_protected(scene: &Scene, repository: &Repository, series: SeriesId
     let parity = |name: &ObjectName| matches!(name, ObjectName::Parity(..)).then(|| name.container()).flatten();
     let there: BTreeSet<ContainerId> = scene.disk.names().iter().filter_map(parity).collect();
     assert_eq!(there, manifest.containers.iter().map(|record| record.id).collect());
-    let report = siltstone_engine::check::check(repository, ReadData::All, &Silent).expect("a check");
+    let report =
+        siltstone_engine::check::check(repository, &CheckOptions::reading(ReadData::All), &Silent).expect("a check");
     assert_eq!((report.findings, report.unprotected), (Vec::new(), 0));
 }

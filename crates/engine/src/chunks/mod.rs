@@ -12,6 +12,7 @@ mod cache;
 mod closure;
 mod healing;
 mod layout;
+mod probe;
 mod resolve;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -21,6 +22,7 @@ mod tests;
 use cache::RegionCache;
 use layout::Layout;
 use lru::LruCache;
+pub(crate) use probe::Probe;
 use siltstone_store::catalog::MetadataSource;
 use siltstone_store::container::{ChunkPlace, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;

@@ -24,6 +24,7 @@ pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
 
 use crate::ids::SeriesId;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A place that holds objects. All methods may be called from several threads at once.
@@ -55,8 +56,19 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// this; an older one still at work then fails ([`StorageError::Swept`]), and a newer one is left alone.
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError>;
 
+    /// Makes the next read of an object come from where it lies and not from this machine's memory, as far as that can be had. Only
+    /// what is durable can be dropped: a barrier comes first.
+    fn drop_cached(&self, name: &ObjectName) {
+        let _ = name;
+    }
+
     /// Where this is, for messages: a path or an address.
     fn location(&self) -> String;
+
+    /// The folder of this machine that holds the objects, by its canonical path, if there is one: nothing else is to be written there.
+    fn folder(&self) -> Option<PathBuf> {
+        None
+    }
 }
 
 impl<T: Storage + ?Sized> Storage for Arc<T> {
@@ -92,7 +104,15 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
         (**self).remove_unfinished(series, lease_last)
     }
 
+    fn drop_cached(&self, name: &ObjectName) {
+        (**self).drop_cached(name);
+    }
+
     fn location(&self) -> String {
         (**self).location()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        (**self).folder()
     }
 }

@@ -8,6 +8,7 @@ use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use crate::ids::SeriesId;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What an object is, as far as its name tells.
@@ -201,7 +202,15 @@ impl<S: Storage> Storage for Recorder<S> {
         self.inner.remove_unfinished(series, lease_last)
     }
 
+    fn drop_cached(&self, name: &ObjectName) {
+        self.inner.drop_cached(name);
+    }
+
     fn location(&self) -> String {
         self.inner.location()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.inner.folder()
     }
 }

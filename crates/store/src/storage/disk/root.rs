@@ -12,9 +12,9 @@ use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The folders a repository has besides.
@@ -87,6 +87,12 @@ impl Root {
         &self.location
     }
 
+    /// Where the open folder lies now, whatever path it was opened by.
+    pub(super) fn canonical(&self) -> Option<PathBuf> {
+        let open = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
+        std::fs::canonicalize(open).or_else(|_| std::fs::canonicalize(&self.location)).ok()
+    }
+
     pub(super) fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
         let (file, bytes) = self.open_object(name)?;
         match usize::try_from(bytes) {
@@ -102,6 +108,13 @@ impl Root {
             return Err(StorageError::TooShort { name: *name, expected, found });
         }
         read_exact(&file, name, offset, length)
+    }
+
+    /// Asks the system to drop the pages it keeps of an object. It may decline; then its memory answers the next read.
+    pub(super) fn drop_cached(&self, name: &ObjectName) {
+        if let Ok((file, _)) = self.open_object(name) {
+            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+        }
     }
 
     /// The object's file and its length. Never blocks on a FIFO planted in its place.
