@@ -5,12 +5,14 @@ use crate::commands::Context;
 use crate::environment;
 use crate::error::CliError;
 use crate::memory;
+use crate::output::Output;
 use crate::password::PasswordSource;
 use siltstone_store::StoreError;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
 use siltstone_store::storage::{Disk, Storage};
 use std::ffi::OsString;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,18 +75,47 @@ pub(crate) fn folder(place: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
+/// An open repository that says, when all is done, which containers were read with their parity.
+pub(crate) struct Opened {
+    repository: Repository,
+    output: Output,
+}
+
+impl Deref for Opened {
+    type Target = Repository;
+
+    fn deref(&self) -> &Repository {
+        &self.repository
+    }
+}
+
+impl DerefMut for Opened {
+    fn deref_mut(&mut self) -> &mut Repository {
+        &mut self.repository
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        for name in self.repository.healed() {
+            let name = name.to_string();
+            self.output.warn(format_args!("{name} is damaged and was read with its parity: run `silt repair`"));
+        }
+    }
+}
+
 /// Opens the repository; the password is asked for only once it is known that there is one.
-pub(crate) fn open(context: &Context) -> Result<Repository, CliError> {
+pub(crate) fn open(context: &Context) -> Result<Opened, CliError> {
     open_with(context, &PasswordSource::choose(&context.options)?)
 }
 
 /// As [`open`], with standard input kept for the data.
-pub(crate) fn open_keeping_stdin(context: &Context) -> Result<Repository, CliError> {
+pub(crate) fn open_keeping_stdin(context: &Context) -> Result<Opened, CliError> {
     let source = PasswordSource::choose(&context.options)?;
     if source.needs_stdin() { Err(CliError::PasswordAndData) } else { open_with(context, &source) }
 }
 
-fn open_with(context: &Context, source: &PasswordSource) -> Result<Repository, CliError> {
+fn open_with(context: &Context, source: &PasswordSource) -> Result<Opened, CliError> {
     let disk: Arc<dyn Storage> = Arc::new(Disk::open(&place(&context.options)?)?);
     // No password opens what is not there.
     find(disk.as_ref())?;
@@ -98,7 +129,7 @@ fn open_with(context: &Context, source: &PasswordSource) -> Result<Repository, C
             opened => {
                 let repository = opened?;
                 memory::test(&repository, context)?;
-                return Ok(repository);
+                return Ok(Opened { repository, output: context.output });
             }
         }
     }

@@ -55,7 +55,8 @@ pub(crate) fn unprotected(
 pub fn protect(repository: &Repository, user: &str, observer: &dyn Observer) -> Result<ProtectSummary, EngineError> {
     let mut summary = ProtectSummary::default();
     for series in repository.series()? {
-        let Some(stored) = newest_manifest(repository, series)? else { continue };
+        // A series that cannot be read is told by what else the command does.
+        let Ok(Some(stored)) = newest_manifest(repository, series) else { continue };
         if unprotected(repository, &stored.manifest)?.is_empty() {
             continue;
         }

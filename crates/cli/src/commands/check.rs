@@ -142,6 +142,12 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
             size(report.orphan_bytes)
         ))?;
     }
+    if report.unprotected > 0 {
+        output.report(format_args!(
+            "{} containers lack the parity that is wanted; `silt maintain` makes it",
+            report.unprotected
+        ))?;
+    }
     report.findings.iter().for_each(|finding| output.warn(format_args!("error: {}", line(finding))));
     for finding in &report.harmless {
         output.warn(format_args!("{}; no snapshot needs what was hit there", line(finding)));

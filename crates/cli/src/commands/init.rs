@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::error::{CliError, Done};
-use crate::parse::Size;
+use crate::parse::{Parity, Size};
 use crate::password::PasswordSource;
 use crate::render::visible;
 use crate::repository::{folder, label, place};
@@ -36,6 +36,11 @@ pub(crate) struct InitArgs {
     /// make backups faster and the index smaller
     #[arg(long, value_name = "SIZE", default_value = "16K", value_parser = parse_chunk_size)]
     chunk_size: u64,
+
+    /// Parity of files' data, such as 5%, from which flipped bits and lost pages of a disk are healed; catalogs have it in any
+    /// case. `silt maintain --parity` changes it
+    #[arg(long, value_name = "SHARE", default_value = "off")]
+    parity: Parity,
 }
 
 /// An average that a repository can have.
@@ -58,6 +63,10 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
         None => place(&context.options)?,
     };
     let repository = make(&path, backup::chunker_sized(&arguments.chunker, arguments.chunk_size)?, context)?;
+    repository.amend(|config| {
+        config.parity.data_percent = arguments.parity.0;
+        Ok(())
+    })?;
     let (id, place) = (repository.id().to_string(), path.display().to_string());
     if context.output.json {
         context.output.json(&Initialized { message_type: "initialized", id, repository: place })?;

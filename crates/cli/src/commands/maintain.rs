@@ -5,6 +5,7 @@ use super::layout::LayoutArgs;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
+use crate::parse::Parity;
 use crate::progress::{Progress, Work};
 use crate::render::size;
 use crate::repository::open;
@@ -12,12 +13,18 @@ use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
 use siltstone_engine::migrate::{MigrateOptions, MigrateSummary, PIECE_BYTES_DEFAULT, maintain};
+use siltstone_engine::protect::{ProtectSummary, protect};
 
 /// Encode and lay out what backups left behind; backups do it themselves unless told not to
 #[derive(Args, Debug)]
 pub(crate) struct MaintainArgs {
     #[command(flatten)]
     layout: LayoutArgs,
+
+    /// Parity of files' data from now on, such as 5%, or `off`; containers that are there get it too. Without this option what
+    /// parity is missing is made
+    #[arg(long, value_name = "SHARE")]
+    parity: Option<Parity>,
 }
 
 /// `message_type` `summary`.
@@ -33,6 +40,9 @@ struct SummaryMessage {
     deltas_kept: u64,
     deltas_rejected: u64,
     ghosts_squeezed: u64,
+    containers_protected: u64,
+    parity_bytes_written: u64,
+    parity_bytes_deleted: u64,
 }
 
 pub(super) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, CliError> {
@@ -46,16 +56,23 @@ pub(super) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
         take_over: false,
         user: environment::user(),
     };
+    if let Some(Parity(percent)) = arguments.parity {
+        repository.amend(|config| {
+            config.parity.data_percent = percent;
+            Ok(())
+        })?;
+    }
     let progress = Progress::begin(Work::Maintain, context.output)?;
     let summary = while_locked(context, || Ok(maintain(&repository, &options, &progress)?))?;
+    let parity = while_locked(context, || Ok(protect(&repository, &options.user, &progress)?))?;
     let problems = progress.counts().problems;
     progress.end();
     memory::renew(&repository, context);
-    report(context, &summary)?;
-    Ok(if problems == 0 && summary.passed_over == 0 { Done::Whole } else { Done::InPart })
+    report(context, &summary, &parity)?;
+    Ok(if problems == 0 && summary.passed_over == 0 && parity.passed_over == 0 { Done::Whole } else { Done::InPart })
 }
 
-fn report(context: &Context, summary: &MigrateSummary) -> Result<(), CliError> {
+fn report(context: &Context, summary: &MigrateSummary, parity: &ProtectSummary) -> Result<(), CliError> {
     if context.output.json {
         return context.output.json(&SummaryMessage {
             message_type: "summary",
@@ -68,7 +85,15 @@ fn report(context: &Context, summary: &MigrateSummary) -> Result<(), CliError> {
             deltas_kept: summary.deltas_kept,
             deltas_rejected: summary.deltas_rejected,
             ghosts_squeezed: summary.ghosts_squeezed,
+            containers_protected: parity.protected,
+            parity_bytes_written: parity.bytes_written,
+            parity_bytes_deleted: parity.bytes_deleted,
         });
+    }
+    if *parity != ProtectSummary::default() {
+        let [wrote, deleted] = [parity.bytes_written, parity.bytes_deleted].map(size);
+        let protected = parity.protected;
+        context.output.report(format_args!("parity of {protected} containers: wrote {wrote}, deleted {deleted}"))?;
     }
     context.output.report(text(summary))
 }
