@@ -321,3 +321,26 @@ fn places_come_from_options_files_and_variables() {
     let remote = ran(silt().args(["-r", "s3:host/bucket", "snapshots"])).exits(1);
     assert!(remote.stderr.contains("local folders only"), "{}", remote.stderr);
 }
+
+#[test]
+fn the_repository_is_not_backed_up_into_itself_by_whatever_path_it_is_met() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a", "one");
+    let all = sandbox.path("").display().to_string();
+    for _ in 0..2 {
+        let told = sandbox.run(&["backup", &all]).ok().stderr;
+        for folder in ["repository", "home/.cache/siltstone", "home/.local/state/siltstone"] {
+            assert!(
+                told.contains(&format!("/{folder}: the repository itself, or what silt keeps")),
+                "{folder}: {told}"
+            );
+        }
+        let listed = sandbox.run(&["ls", "latest"]).ok().stdout;
+        assert!(listed.contains("/source/a"), "{listed}");
+        assert!(!listed.contains("/repository") && !listed.contains("siltstone"), "{listed}");
+    }
+    std::fs::rename(sandbox.repository(), sandbox.path("source/elsewhere")).expect("moved");
+    std::os::unix::fs::symlink("source/elsewhere", sandbox.repository()).expect("linked");
+    let told = sandbox.run(&["backup", &sandbox.source()]).ok().stderr;
+    assert!(told.contains("/source/elsewhere: the repository itself"), "{told}");
+}

@@ -90,6 +90,11 @@ pub enum Notice {
         /// Why, one of a fixed set of words.
         why: &'static str,
     },
+    /// A folder that the program itself writes to was left out: the repository, or what is kept on this machine.
+    OwnFolderLeftOut {
+        /// Which.
+        path: EntryPath,
+    },
     /// The disk was full: rewriting partly dead containers was put off; whole dead ones were removed.
     RewriteDeferred,
     /// The store's newest manifest is older than one seen before from this machine.

@@ -18,6 +18,7 @@ use serde::Serialize;
 use siltstone_engine::backup::{BackupOptions, BackupSummary, Healed, SEGMENT_BYTES_DEFAULT, Source, backup};
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_store::Time;
+use siltstone_store::repository::Repository;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -93,12 +94,13 @@ pub(crate) struct BackupArgs {
 }
 
 pub(super) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, CliError> {
-    let options = options(arguments, context, arguments.exclude.rules()?)?;
+    let mut options = options(arguments, context, arguments.exclude.rules()?)?;
     let takes_stdin = arguments.stream.takes_stdin() || arguments.lists.take_stdin() || arguments.changes.take_stdin();
     let paths =
         if arguments.stream.is_given() { Vec::new() } else { source_paths(&arguments.paths, &arguments.lists)? };
     let changed = arguments.changes.read(&arguments.lists, context.options.memory.0)?;
     let repository = if takes_stdin { open_keeping_stdin(context)? } else { open(context)? };
+    options.exclude = without_own_folders(options.exclude, &repository, context);
     let reader = arguments.stream.is_given().then(|| stream(&arguments.stream, &arguments.paths)).transpose()?;
 
     let progress = Progress::begin(Work::Backup, context.output)?;
@@ -120,6 +122,15 @@ pub(super) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, Cli
         context.output.warn("warning: some of the source could not be read whole; the rest is in the snapshot");
     }
     Ok(if is_whole { Done::Whole } else { Done::InPart })
+}
+
+/// The rules, with what the program itself writes to left out: the repository, the cache, the memory.
+fn without_own_folders(rules: ExcludeRules, repository: &Repository, context: &Context) -> ExcludeRules {
+    let cache = context.cache_folder();
+    // A folder has an identity only once it is there.
+    let _ = cache.as_ref().map(std::fs::create_dir_all);
+    let folders = [repository.storage().folder(), cache, environment::state_folder()];
+    folders.into_iter().flatten().fold(rules, |rules, folder| rules.without_own_folder(&folder))
 }
 
 fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> Result<BackupOptions, CliError> {

@@ -2,6 +2,7 @@
 
 use crate::render::Path;
 use siltstone_engine::Notice;
+use siltstone_engine::fs::SkipReason;
 
 /// A notice, in words.
 pub(super) struct Words {
@@ -57,6 +58,10 @@ pub(super) fn describe(notice: &Notice) -> Words {
             note("lease_taken_over", &text)
         }
         Notice::LeftOut { path, why } => detail("left_out", format!("left out {}: {why}", Path::of(path).visible())),
+        Notice::OwnFolderLeftOut { path } => {
+            let text = format!("left out {}: {}", Path::of(path).visible(), SkipReason::OwnFolder.words());
+            note("own_folder_left_out", &text)
+        }
         Notice::ListedUnknown { path } => {
             let text =
                 format!("listed as changed, but neither there nor in the last snapshot: {}", Path::of(path).visible());

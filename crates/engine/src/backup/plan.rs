@@ -9,7 +9,7 @@ use super::assemble::Unusable;
 use super::changed::Patch;
 use super::read::{Job, ReadyPiece, ToRead};
 use crate::chunks::ChunkSource;
-use crate::fs::{FileKind, Problem, ProblemKind, ScanEntry, ScanItem, Scanner};
+use crate::fs::{FileKind, Problem, ProblemKind, ScanEntry, ScanItem, Scanner, SkipReason};
 use crate::observer::{EntryAction, Notice};
 use crate::parallel::Ticket;
 use crate::{EngineError, Observer};
@@ -134,6 +134,9 @@ impl<'s, 'r> Planner<'s, 'r> {
                 planned.problems += 1;
                 planned.missing_sources += u64::from(problem.kind == ProblemKind::SourceMissing);
                 self.observer.problem(&problem);
+            }
+            ScanItem::Skipped { path, why: SkipReason::OwnFolder } => {
+                self.observer.notice(&Notice::OwnFolderLeftOut { path });
             }
             ScanItem::Skipped { path, why } => {
                 self.observer.notice(&Notice::LeftOut { path, why: why.words() });

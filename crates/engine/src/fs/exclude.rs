@@ -1,5 +1,6 @@
 //! What a backup leaves out: patterns, directories that carry a mark, and files beyond a size.
 
+use super::identity::FolderIdentity;
 use super::patterns::{Case, PatternError, Patterns, PatternsBuilder, Verdict};
 use std::path::Path;
 
@@ -16,6 +17,7 @@ pub struct ExcludeRules {
     patterns: Patterns,
     marks: Vec<Mark>,
     file_bytes_max: Option<u64>,
+    own_folders: Vec<FolderIdentity>,
 }
 
 /// A file whose presence leaves out what else its directory holds.
@@ -31,6 +33,18 @@ impl ExcludeRules {
     /// Begins a set of rules.
     pub fn builder() -> ExcludeRulesBuilder {
         ExcludeRulesBuilder::default()
+    }
+
+    /// The same rules, and one folder left out with all it holds by whatever path it is met, because the program itself writes there
+    /// during the backup. A folder that does not exist changes nothing.
+    #[must_use]
+    pub fn without_own_folder(mut self, folder: &Path) -> Self {
+        self.own_folders.extend(FolderIdentity::of(folder));
+        self
+    }
+
+    pub(super) fn is_own(&self, device: u64, inode: u64) -> bool {
+        self.own_folders.contains(&FolderIdentity { device, inode })
     }
 
     pub(super) fn matches(&self, path: &[u8], is_directory: bool) -> bool {
@@ -94,7 +108,12 @@ impl ExcludeRulesBuilder {
     /// The rules collected.
     pub fn build(&self) -> Result<ExcludeRules, PatternError> {
         let patterns = self.patterns.build()?;
-        Ok(ExcludeRules { patterns, marks: self.marks.clone(), file_bytes_max: self.file_bytes_max })
+        Ok(ExcludeRules {
+            patterns,
+            marks: self.marks.clone(),
+            file_bytes_max: self.file_bytes_max,
+            own_folders: Vec::new(),
+        })
     }
 }
 

@@ -294,6 +294,9 @@ impl Scanner {
             NodeKind::Socket => Some(SkipReason::Socket),
             NodeKind::Unknown => Some(SkipReason::UnknownKind),
             NodeKind::File if self.options.exclude.is_too_large(status.size) => Some(SkipReason::TooLarge),
+            NodeKind::Directory if self.options.exclude.is_own(status.device, status.inode) => {
+                Some(SkipReason::OwnFolder)
+            }
             NodeKind::Directory => None,
             _ if is_elsewhere && !self.nested.contains(path.as_bytes()) => Some(SkipReason::OtherFilesystem),
             _ => None,

@@ -89,6 +89,8 @@ pub enum SkipReason {
     Excluded,
     /// What the directory holds is left out because of a mark in it.
     Marked,
+    /// A folder that the program itself writes to: the repository, or what is kept on this machine.
+    OwnFolder,
     /// A file beyond the size given.
     TooLarge,
     /// It, or what the directory holds, lies on another file system.
@@ -105,6 +107,7 @@ impl SkipReason {
         match self {
             Self::Excluded => "excluded by a pattern",
             Self::Marked => "its directory is marked to be left out",
+            Self::OwnFolder => "the repository itself, or what silt keeps on this machine",
             Self::TooLarge => "larger than the limit",
             Self::OtherFilesystem => "on another file system",
             Self::Socket => "a socket",
