@@ -107,6 +107,8 @@ pub(crate) enum CliError {
          repository, or its master key was changed since; nothing was changed"
     )]
     ForeignSheet { repository: String, number: u32, location: String },
+    #[error("nothing in the snapshot matches --include, nothing was restored; 'silt ls' lists what it holds")]
+    NothingIncluded,
     #[error("no key has an id that begins with '{wanted}'; 'silt key list' lists them")]
     NoSuchKey { wanted: String },
     #[error("'{wanted}' fits {count} keys; give more of its digits")]
@@ -123,7 +125,9 @@ impl CliError {
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
-            Self::RemoveAllUnfiltered | Self::GroupEmptied { .. } => EXIT_REFUSED,
+            Self::Engine(EngineError::DangerousTarget { .. })
+            | Self::RemoveAllUnfiltered
+            | Self::GroupEmptied { .. } => EXIT_REFUSED,
             _ => EXIT_FAILED,
         }
     }
@@ -212,6 +216,7 @@ mod tests {
             (CliError::Store(StoreError::LostManifest { container: "c".into(), sequence: 1 }), 13),
             (CliError::GroupEmptied { group: "g".into() }, 14),
             (CliError::RemoveAllUnfiltered, 14),
+            (CliError::Engine(EngineError::DangerousTarget { path: "/".into(), reason: "r".into() }), 14),
             (CliError::Engine(EngineError::Interrupted), 130),
             (CliError::PasswordPrompt(io::ErrorKind::Interrupted.into()), 130),
         ];

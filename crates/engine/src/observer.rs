@@ -21,9 +21,8 @@ pub enum EntryAction {
     Deleted,
 }
 
-/// Something worth a line to the user that is no error.
+/// Something worth a line to the user that is no error. Exhaustive on purpose: whoever shows notices has words for every one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
 pub enum Notice {
     /// The local index was absent, stale or damaged and has been rebuilt from the repository.
     IndexRebuilt,
@@ -95,6 +94,13 @@ pub enum Notice {
         /// A container's object name, or what else.
         object: String,
         /// Why.
+        reason: String,
+    },
+    /// A file in the target had the snapshot's size and time, but not its content; it is restored anew.
+    OnlyLookedRight {
+        /// Which.
+        path: EntryPath,
+        /// What differed.
         reason: String,
     },
     /// A container vanished under a reader (a concurrent forget): the manifest was read again.

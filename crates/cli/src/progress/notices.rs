@@ -73,10 +73,27 @@ pub(super) fn describe(notice: &Notice) -> Words {
                  copy of the repository, or forget the snapshots that need it"
             ),
         ),
+        Notice::OnlyLookedRight { path, reason } => warning(
+            "only_looked_right",
+            format!("{} has the snapshot's size and time, but {reason}; it is restored anew", Path::of(path).visible()),
+        ),
         Notice::Replanned => {
             detail("replanned", "the repository changed under way; the plan was made again".to_owned())
         }
-        other => note("other", &format!("{other:?}")),
+        Notice::ContainersLost { chunks } => warning(
+            "containers_lost",
+            format!(
+                "containers of this series are missing or cut short; the {chunks} chunks they cost are stored again where the source still \
+                 has them; 'silt check' tells which snapshots are hit"
+            ),
+        ),
+        Notice::IndexUnreadable { reason } => warning(
+            "index_unreadable",
+            format!(
+                "the index of a container cannot be read, its chunks are stored again where the source still has them: {reason}; \
+                 'silt check' tells which snapshots are hit"
+            ),
+        ),
     }
 }
 
@@ -91,6 +108,18 @@ mod tests {
         let words = describe(&Notice::LeftOut { path, why: "a socket" });
         assert_eq!(words.text, "left out /run/so\\ncket: a socket");
         assert!(words.is_detail && !words.is_warning);
+    }
+
+    #[test]
+    fn lost_containers_are_told_in_a_sentence_that_says_what_to_do() {
+        let lost = describe(&Notice::ContainersLost { chunks: 885 });
+        assert!(
+            lost.is_warning && lost.text.contains("885 chunks") && lost.text.contains("'silt check'"),
+            "{}",
+            lost.text
+        );
+        let unreadable = describe(&Notice::IndexUnreadable { reason: "it is cut short".into() });
+        assert!(unreadable.is_warning && unreadable.text.contains("it is cut short"), "{}", unreadable.text);
     }
 
     #[test]

@@ -274,8 +274,8 @@ impl SeriesCheck<'_> {
         }
         let bytes = records.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
         self.observer.estimate(chosen.len() as u64, bytes.map(|(record, _)| record.object_bytes).sum(), true);
-        let results: Vec<Option<(Vec<ContainerDamage>, bool)>> = std::thread::scope(|scope| {
-            let pool = Pool::start(scope, "check", cores(), cores(), || ());
+        let results: Vec<(Vec<ContainerDamage>, bool)> = std::thread::scope(|scope| {
+            let pool = Pool::start(scope, "check", cores(), cores(), || Ok(()))?;
             let submit = |(record, chosen): (&ContainerRecord, bool)| {
                 let record = record.clone();
                 pool.submit(move |()| {
@@ -287,11 +287,11 @@ impl SeriesCheck<'_> {
                 })
             };
             let tickets: Vec<_> = records.iter().zip(chosen.iter().copied()).map(submit).collect();
-            tickets.into_iter().map(Ticket::wait).collect()
-        });
+            tickets.into_iter().map(Ticket::wait).collect::<Result<_, StoreError>>()
+        })?;
         self.unless_cancelled()?;
         let (mut damage, mut open) = (Vec::new(), Vec::new());
-        for (found, is_open) in results.into_iter().map(Option::unwrap_or_default) {
+        for (found, is_open) in results {
             damage.extend(found);
             open.push(is_open);
         }

@@ -29,7 +29,7 @@ use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use crate::ids::SeriesId;
 use queue::SyncQueue;
 use root::Root;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use temporary::Temporary;
 
@@ -152,5 +152,9 @@ impl Storage for Disk {
 
     fn location(&self) -> String {
         self.root.location().to_owned()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.root.canonical()
     }
 }

@@ -24,6 +24,7 @@ pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
 
 use crate::ids::SeriesId;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A place that holds objects. All methods may be called from several threads at once.
@@ -57,6 +58,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Where this is, for messages: a path or an address.
     fn location(&self) -> String;
+
+    /// The folder of this machine that holds the objects, by its canonical path, if there is one: nothing else is to be written there.
+    fn folder(&self) -> Option<PathBuf> {
+        None
+    }
 }
 
 impl<T: Storage + ?Sized> Storage for Arc<T> {
@@ -94,5 +100,9 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
 
     fn location(&self) -> String {
         (**self).location()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        (**self).folder()
     }
 }

@@ -8,6 +8,7 @@ use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use crate::ids::SeriesId;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What an object is, as far as its name tells.
@@ -200,5 +201,9 @@ impl<S: Storage> Storage for Recorder<S> {
 
     fn location(&self) -> String {
         self.inner.location()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.inner.folder()
     }
 }

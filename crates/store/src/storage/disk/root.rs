@@ -12,9 +12,9 @@ use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The folders a repository has besides.
@@ -85,6 +85,12 @@ impl Root {
 
     pub(super) fn location(&self) -> &str {
         &self.location
+    }
+
+    /// Where the open folder lies now, whatever path it was opened by.
+    pub(super) fn canonical(&self) -> Option<PathBuf> {
+        let open = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
+        std::fs::canonicalize(open).or_else(|_| std::fs::canonicalize(&self.location)).ok()
     }
 
     pub(super) fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
