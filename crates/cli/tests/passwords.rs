@@ -149,6 +149,8 @@ fn a_new_master_key_leaves_one_key_reads_everything_and_goes_on_deduplicating() 
     sandbox.run(&["restore", "latest", "--target", "out"]).ok();
     let restored = sandbox.path("out").join(sandbox.source().trim_start_matches('/')).join("a");
     assert_eq!(std::fs::read(restored).expect("restored"), common_noise());
+    let older = sandbox.run(&["stats", "--json"]).ok().json()["older_key_bytes"].as_u64().expect("a number");
+    assert!((300_000..1_000_000).contains(&older), "{older}");
     let told = sandbox.run(&["key", "rotate"]).ok().stdout;
     assert!(told.contains("number 3") && told.contains("until it is written anew"), "{told}");
     sandbox.run(&["check", "--read-data"]).ok();

@@ -467,10 +467,21 @@ impl Repository {
         if unreadable.is_empty() || readable > 0 { Ok(unreadable) } else { Err(unreadable.swap_remove(0).into()) }
     }
 
-    /// Bytes of the containers that are sealed under a master key before the newest one.
+    /// Bytes of the containers that are sealed under a master key before the newest one, as far as manifests can be read.
     pub fn older_epoch_bytes(&self) -> Result<u64, StoreError> {
-        let records = self.manifests()?.into_iter().flat_map(|manifest| manifest.containers);
-        Ok(records.filter(|record| record.epoch < self.keys.epoch()).map(|record| record.object_bytes).sum())
+        let mut bytes = 0;
+        for series in self.series()? {
+            match self.manifest(series) {
+                Ok(manifest) => {
+                    let records = manifest.into_iter().flat_map(|manifest| manifest.containers);
+                    let older = records.filter(|record| record.epoch < self.keys.epoch());
+                    bytes += older.map(|record| record.object_bytes).sum::<u64>();
+                }
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(bytes)
     }
 
     /// The bytes of all objects.
