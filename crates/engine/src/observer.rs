@@ -46,6 +46,21 @@ pub enum Notice {
         /// Chunks they held.
         chunks: u64,
     },
+    /// Chunks of live snapshots are known to be damaged; what the source still has of them is stored again.
+    DamageKnown {
+        /// How many.
+        chunks: u64,
+    },
+    /// Old data that was read back as a sample is damaged; what the source still has of it is stored again.
+    DamageMet {
+        /// Which object, and what is wrong with it.
+        reason: String,
+    },
+    /// Damage that the source could not heal, because it no longer has the content.
+    DamageLeft {
+        /// Chunks that stay damaged.
+        chunks: u64,
+    },
     /// A container's index could not be read while the local index was rebuilt; its chunks are stored again.
     IndexUnreadable {
         /// Why.

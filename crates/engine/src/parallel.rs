@@ -20,6 +20,13 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 pub(crate) struct Ticket<R>(Receiver<R>);
 
 impl<R> Ticket<R> {
+    /// A result that is there already.
+    pub(crate) fn ready(result: R) -> Self {
+        let (sender, receiver) = bounded(1);
+        let _ = sender.send(result);
+        Self(receiver)
+    }
+
     /// Waits for the result.
     ///
     /// # Errors

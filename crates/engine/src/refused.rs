@@ -5,7 +5,7 @@ mod common;
 
 use crate::EngineError;
 use crate::backup::BackupOptions;
-use crate::check::{ReadData, check};
+use crate::check::{CheckOptions, ReadData, check};
 use crate::delta::Deltas;
 use crate::observer::Silent;
 use crate::parallel::tests::with_threads;
@@ -58,7 +58,7 @@ fn a_check_with_too_few_threads_never_says_that_all_is_sound() {
     write(&sandbox, 0);
     sandbox.backup();
     let repository = sandbox.repository();
-    let (failures, report) = until_enough(|| check(&repository, ReadData::All, &Silent), || {});
+    let (failures, report) = until_enough(|| check(&repository, &CheckOptions::reading(ReadData::All), &Silent), || {});
     assert!(failures > 0);
     assert!(report.findings.is_empty() && report.containers > 0);
     assert_eq!(report.containers_read, report.containers);

@@ -35,6 +35,19 @@ pub(super) fn describe(notice: &Notice) -> Words {
             "index_not_saved",
             format!("the local index cannot be saved, the next backup rebuilds it: {reason}"),
         ),
+        Notice::DamageKnown { chunks } => warning(
+            "damage_known",
+            format!("{chunks} chunks are known to be damaged; what the source still has of them is stored again"),
+        ),
+        Notice::DamageMet { reason } => {
+            warning("damage_met", format!("what the source still has of it is stored again: {reason}"))
+        }
+        Notice::DamageLeft { chunks } => warning(
+            "damage_left",
+            format!(
+                "{chunks} damaged chunks of older snapshots are not in the source any more; 'silt check' tells what they cost"
+            ),
+        ),
         Notice::ClockBehind { seconds } => {
             let text = format!("the clock is {seconds} seconds behind the series' last snapshot; check the time");
             warning("clock_behind", text)

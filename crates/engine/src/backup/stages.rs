@@ -5,6 +5,7 @@
 
 use super::assemble::{Assembled, ChunkStore, Outlet, RegionTicket, Unusable};
 use super::entries::{Entries, Tally};
+use super::heal::Healer;
 use super::notes::{Noted, Notes};
 use super::older::Older;
 use super::plan::{self, Item, Planned, Planner, Step};
@@ -24,6 +25,7 @@ use crate::pack::{ContainerSink, Packed, Packer};
 use crate::parallel::{Pool, cores, spawn_named};
 use crate::unfold::Order;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use roaring::RoaringTreemap;
 use siltstone_chunk::Fingerprinter;
 use siltstone_store::catalog::{Content, EntryPath, Metadata, MetadataSink};
 use siltstone_store::manifest::{Manifest, Snapshot, SnapshotRecord};
@@ -52,6 +54,8 @@ pub(super) struct Flow {
     pub(super) assembled: Assembled,
     pub(super) packed: Packed,
     pub(super) noted: Noted,
+    /// Chunks that were found damaged where they lie.
+    pub(super) found: RoaringTreemap,
 }
 
 /// What encoding new chunks against old ones needs.
@@ -117,8 +121,9 @@ impl Stages<'_, '_> {
                 assembling,
             };
             let next = (self.manifest.next_data, self.manifest.next_metadata);
+            let healer = Healer::new(level, packer_in.clone());
             let (outlet, selecting) = self.outlet(scope, selection, encoders, packer_in)?;
-            let store = ChunkStore::new(keys, known, self.unusable, next, outlet);
+            let store = ChunkStore::new(keys, known, self.unusable, next, (outlet, healer));
 
             let list = if let Source::Changes { list, .. } = &source { Some(Arc::clone(list)) } else { None };
             let has_estimate = self.task.options.estimate && list.is_none();
@@ -174,7 +179,7 @@ impl Stages<'_, '_> {
             }
             noted.deltas.skipped = selected.transpose()?.unwrap_or(0);
             let (planned, (entries, snapshot, assembled)) = assembled?;
-            Ok(Flow { planned, entries, snapshot, assembled, packed, noted })
+            Ok(Flow { planned, entries, snapshot, assembled, packed, noted, found: RoaringTreemap::new() })
         })
     }
 

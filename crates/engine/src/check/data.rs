@@ -3,7 +3,7 @@
 //! Regions are decoded by [`crate::unfold`], in which deltas and bases wait for each other within a budget. Many containers are
 //! taken in groups, so that the plan stays small; bases that several groups need are read for each.
 
-use super::{CheckReport, ContainerDamage, SeriesCheck, answered};
+use super::{CheckReport, ContainerDamage, Cost, SeriesCheck, answered};
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource};
 use crate::parallel::{Pool, cores};
@@ -183,7 +183,8 @@ impl Sink for CheckSink<'_> {
                 },
             };
             if let Err(error) = reader.check_region(self.chunks.repository().keys(), region, object, decoder) {
-                self.push(self.check.damaged(&record, error.to_string(), Vec::new()));
+                let damage = self.check.damaged(&record, error.to_string(), Vec::new());
+                self.push(ContainerDamage { cost: Cost::Nothing, ..damage });
             }
         }
     }
