@@ -9,6 +9,7 @@ use std::time::Instant;
 
 /// What trying a password on the new key costs (Argon2id)
 #[derive(Args, Debug)]
+#[allow(clippy::struct_field_names, reason = "the names of fields are those of the options")]
 pub(crate) struct KdfArgs {
     /// Memory that trying a password on the new key takes (Argon2id)
     #[arg(long, value_name = "SIZE", default_value = "64M")]

@@ -132,7 +132,7 @@ impl Argon2Cost {
 impl fmt::Display for Argon2Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let memory = match self.memory_kib {
-            kib if kib % 1024 == 0 => format!("{} MiB", kib >> 10),
+            kib if kib.is_multiple_of(1024) => format!("{} MiB", kib >> 10),
             kib => format!("{kib} KiB"),
         };
         write!(f, "{memory} x {}, {} lanes", self.passes, self.lanes)

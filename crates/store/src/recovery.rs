@@ -88,7 +88,7 @@ impl FromStr for RecoveryKey {
             if *check != check_of(place, values) || values.iter().any(|value| *value > 31) {
                 return Err(mistyped());
             }
-            values.iter().for_each(|value| bits.extend((0..5).rev().map(|bit| value >> bit & 1 == 1)));
+            bits.extend(values.iter().flat_map(|value| (0..5).rev().map(move |bit| value >> bit & 1 == 1)));
         }
         if groups.len() != GROUPS {
             return Err(RecoveryKeyError::Count { found: groups.len() });
