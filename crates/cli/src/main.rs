@@ -9,6 +9,7 @@ mod error;
 mod interrupt;
 mod kdf;
 mod key_hint;
+mod memory;
 mod output;
 mod parse;
 mod password;

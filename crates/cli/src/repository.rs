@@ -5,6 +5,7 @@ use crate::commands::Context;
 use crate::environment;
 use crate::error::CliError;
 use crate::key_hint;
+use crate::memory;
 use crate::password::{Password, PasswordSource};
 use siltstone_store::StoreError;
 use siltstone_store::keys::KeyLabel;
@@ -113,6 +114,7 @@ fn open_with(context: &Context, source: &PasswordSource) -> Result<(Repository, 
             opened => {
                 let repository = opened?;
                 key_hint::keep(repository.key_in_use());
+                memory::test(&repository, context)?;
                 return Ok((repository, password));
             }
         }
