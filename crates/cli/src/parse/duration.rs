@@ -1,4 +1,4 @@
-//! A stretch of time such as `500ms`, `90s`, `5m` or `1h30m`.
+//! A stretch of time such as `500ms`, `90s`, `5m`, `1h30m` or `30d`.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ impl FromStr for Duration {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected a duration such as 500ms, 90s, 5m or 1h30m";
+        const EXPECTED: &str = "expected a duration such as 500ms, 90s, 5m, 1h30m or 30d";
         if text == "0" {
             return Ok(Self::default());
         }
@@ -19,7 +19,7 @@ impl FromStr for Duration {
         while !rest.is_empty() {
             let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|&at| at > 0).ok_or(EXPECTED)?;
             let (number, tail) = rest.split_at(digits);
-            let units = [("ms", 1), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
+            let units = [("ms", 1), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
             let unit = units.into_iter().find_map(|(name, unit)| Some((tail.strip_prefix(name)?, unit)));
             let (tail, unit) = unit.ok_or(EXPECTED)?;
             let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or(EXPECTED)?;
@@ -39,6 +39,7 @@ mod tests {
         let seconds = |text: &str| text.parse::<Duration>().map(|duration| duration.0.as_secs());
         assert_eq!(seconds("90s"), Ok(90));
         assert_eq!(seconds("1h30m"), Ok(5400));
+        assert_eq!(seconds("30d"), Ok(2_592_000));
         assert_eq!(seconds("0"), Ok(0));
         for bad in ["", "5", "m", "5x", "-5m", "99999999999999999999h", "5m3", "5é"] {
             assert!(seconds(bad).is_err(), "{bad}");
