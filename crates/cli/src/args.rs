@@ -10,6 +10,7 @@ const AFTER_HELP: &str = "\
 Environment (an option given wins; an invalid value is an error):
   SILT_REPOSITORY, SILT_REPOSITORY_FILE                    where the repository is
   SILT_PASSWORD, SILT_PASSWORD_FILE, SILT_PASSWORD_COMMAND where its password comes from
+  SILT_KEY_HINT                                            as --key-hint
   SILT_CACHE_DIR, SILT_COMPRESSION, SILT_DELTAS,
   SILT_HOST, SILT_PRESET                                   as --cache-dir, --compression, --deltas, --host, --preset
   SILT_STATE_DIR                                           where it is kept what was seen of repositories [default: siltstone in the
@@ -59,6 +60,9 @@ pub(crate) struct GlobalArgs {
     /// Use an empty password; it must then be given with every command (insecure)
     #[arg(long, global = true)]
     pub(crate) insecure_no_password: bool,
+    /// Key to try the password on first: its id, or the beginning of that [default: $SILT_KEY_HINT]
+    #[arg(long, global = true, value_name = "ID")]
+    pub(crate) key_hint: Option<String>,
     /// Print JSON: one document for lists, a message per line for long work
     #[arg(long, global = true)]
     pub(crate) json: bool,

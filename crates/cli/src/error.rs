@@ -2,8 +2,8 @@
 
 use siltstone_engine::EngineError;
 use siltstone_engine::fs::PatternError;
-use siltstone_store::StoreError;
 use siltstone_store::storage::StorageError;
+use siltstone_store::{RecoveryKeyError, StoreError};
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
@@ -98,6 +98,15 @@ pub(crate) enum CliError {
     Damaged { findings: usize },
     #[error("there were {problems} errors")]
     RestoreProblems { problems: u64 },
+    #[error("cannot read the recovery sheet {path}: {source}")]
+    Sheet { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    RecoveryKey(#[from] RecoveryKeyError),
+    #[error(
+        "the sheet is of master key {number} of the repository {repository}, which does not open {location}: that is another \
+         repository, or its master key was changed since; nothing was changed"
+    )]
+    ForeignSheet { repository: String, number: u32, location: String },
     #[error("nothing in the snapshot matches --include, nothing was restored; 'silt ls' lists what it holds")]
     NothingIncluded,
     #[error("no key has an id that begins with '{wanted}'; 'silt key list' lists them")]
@@ -204,7 +213,7 @@ mod tests {
             (unreachable(io::ErrorKind::PermissionDenied), 1),
             (CliError::Engine(EngineError::Store(held())), 11),
             (CliError::Store(StoreError::Fenced { series: "s".into() }), 11),
-            (CliError::Store(StoreError::WrongPassword { location: location(), slots: 1 }), 12),
+            (CliError::Store(StoreError::WrongPassword { location: location(), slots: 1, untried: 0 }), 12),
             (CliError::Store(StoreError::LostManifest { container: "c".into(), sequence: 1 }), 13),
             (CliError::GroupEmptied { group: "g".into() }, 14),
             (CliError::RemoveAllUnfiltered, 14),

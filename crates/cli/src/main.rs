@@ -7,6 +7,8 @@ mod commands;
 mod environment;
 mod error;
 mod interrupt;
+mod kdf;
+mod key_hint;
 mod memory;
 mod output;
 mod parse;

@@ -4,9 +4,10 @@ use crate::args::GlobalArgs;
 use crate::commands::Context;
 use crate::environment;
 use crate::error::CliError;
+use crate::key_hint;
 use crate::memory;
 use crate::output::Output;
-use crate::password::PasswordSource;
+use crate::password::{Password, PasswordSource};
 use siltstone_store::StoreError;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
@@ -106,20 +107,35 @@ impl Drop for Opened {
 
 /// Opens the repository; the password is asked for only once it is known that there is one.
 pub(crate) fn open(context: &Context) -> Result<Opened, CliError> {
-    open_with(context, &PasswordSource::choose(&context.options)?)
+    Ok(open_and_tell(context)?.0)
 }
 
 /// As [`open`], with standard input kept for the data.
 pub(crate) fn open_keeping_stdin(context: &Context) -> Result<Opened, CliError> {
     let source = PasswordSource::choose(&context.options)?;
-    if source.needs_stdin() { Err(CliError::PasswordAndData) } else { open_with(context, &source) }
+    if source.needs_stdin() { Err(CliError::PasswordAndData) } else { Ok(open_with(context, &source)?.0) }
 }
 
-fn open_with(context: &Context, source: &PasswordSource) -> Result<Opened, CliError> {
+/// As [`open`], with the password that opened it.
+pub(crate) fn open_and_tell(context: &Context) -> Result<(Opened, Password), CliError> {
+    open_with(context, &PasswordSource::choose(&context.options)?)
+}
+
+/// The place of a repository that is there.
+///
+/// # Errors
+/// No password opens what is not there: that is told before one is asked for.
+pub(crate) fn disk(context: &Context) -> Result<Arc<dyn Storage>, CliError> {
     let disk: Arc<dyn Storage> = Arc::new(Disk::open(&place(&context.options)?)?);
-    // No password opens what is not there.
     find(disk.as_ref())?;
-    let open = OpenOptions::default().with_memory(context.options.memory.0);
+    Ok(disk)
+}
+
+fn open_with(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
+    let disk = disk(context)?;
+    let named = context.options.key_hint.clone().or_else(|| environment::parsed("SILT_KEY_HINT").ok().flatten());
+    let hints = named.into_iter().chain(key_hint::kept()).collect();
+    let open = OpenOptions::default().with_memory(context.options.memory.0).with_key_hints(hints);
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };
     loop {
         let password = source.read("enter password for repository: ")?;
@@ -128,8 +144,9 @@ fn open_with(context: &Context, source: &PasswordSource) -> Result<Opened, CliEr
             Err(StoreError::WrongPassword { .. }) if tries > 0 => context.output.warn("wrong password, try again"),
             opened => {
                 let repository = opened?;
+                key_hint::keep(repository.key_in_use());
                 memory::test(&repository, context)?;
-                return Ok(Opened { repository, output: context.output });
+                return Ok((Opened { repository, output: context.output }, password));
             }
         }
     }

@@ -345,6 +345,24 @@ fn a_password_change_hit_at_any_write_never_locks_the_repository() {
 }
 
 #[test]
+fn a_change_of_the_master_key_hit_at_any_write_never_locks_the_repository() {
+    let scene = Scene::with_two_snapshots();
+    let rotate = |disk: &SimulatedDisk| -> Result<(), EngineError> {
+        let mut repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
+        let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
+        repository.rotate(PASSWORD, &label, Argon2Cost::TEST)?;
+        Ok(())
+    };
+    at_every_write(&scene.disk, rotate, |found| {
+        let repository = Repository::open(Arc::new(found.disk.clone()), PASSWORD);
+        let repository = repository.unwrap_or_else(|error| panic!("{error} after {}", found.story));
+        let epoch = repository.keys().epoch().0;
+        assert!(epoch == 2 || (epoch == 1 && found.result.is_err()), "epoch {epoch} after {}", found.story);
+        assert_eq!(scene.assert_sound(&found.disk, &found.story).len(), 2, "after {}", found.story);
+    });
+}
+
+#[test]
 fn a_disk_full_at_any_point_of_a_backup_costs_nothing_and_forgetting_still_works() {
     let scene = Scene::with_two_snapshots();
     let used = scene.disk.used_bytes();

@@ -16,12 +16,30 @@ pub enum StoreError {
     Storage(#[from] StorageError),
 
     /// No key slot opens with the password given.
-    #[error("wrong password: it opens none of the {slots} key slots of {location}")]
+    #[error("wrong password: it opens none of the {slots} key slots tried of {location}{}", told_untried(*untried))]
     WrongPassword {
         /// The repository's place.
         location: String,
         /// How many slots were tried.
         slots: usize,
+        /// How many slots there are beside those.
+        untried: usize,
+    },
+
+    /// Trying a password on a key slot demands more than is allowed; nothing of it was paid.
+    #[error(
+        "{object} demands {demand} to try a password, more than --memory allows ({allowed_mib} MiB): \
+         raise --memory to {needed_mib} MiB, or name another key by --key-hint"
+    )]
+    KeyCost {
+        /// The slot's name.
+        object: String,
+        /// What it demands.
+        demand: String,
+        /// The memory in MiB that would allow it.
+        needed_mib: u64,
+        /// The memory in MiB that is allowed.
+        allowed_mib: u64,
     },
 
     /// There is no repository here.
@@ -232,6 +250,13 @@ pub enum StoreError {
     /// One error that keeps several things from being had.
     #[error(transparent)]
     Shared(Arc<StoreError>),
+}
+
+fn told_untried(untried: usize) -> String {
+    match untried {
+        0 => String::new(),
+        untried => format!("; {untried} more were not tried: name the right one by --key-hint"),
+    }
 }
 
 impl StoreError {

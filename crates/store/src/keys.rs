@@ -22,7 +22,16 @@ use crate::secrets::{MasterKey, PurposeKey, RepositoryKeys, random_bytes};
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
 use zeroize::{Zeroize as _, Zeroizing};
+
+/// How many slots a password is tried on at most: each try costs what its slot demands.
+const TRIES_MAX: usize = 20;
+/// How many passes over the whole of the memory allowed a slot may demand at most: 8 GiB hashed for 512 MiB, a few seconds.
+const FULL_PASSES_MAX: u64 = 16;
+/// The least memory that calibration chooses, in KiB: OWASP's recommendation of 2023, 19 MiB, in powers of two.
+const CALIBRATED_MEMORY_KIB_MIN: u32 = 32 << 10;
 
 /// Bytes of the plain cost box: memory, passes, lanes (4 each), salt 16, checksum 4.
 const COST_BYTES: usize = 32;
@@ -49,7 +58,10 @@ impl Argon2Cost {
     pub const MAX: Self = Self { memory_kib: 4 << 20, passes: 64, lanes: 64 };
 
     /// Checks the cost against [`Argon2Cost::MAX`] and against what Argon2 itself demands.
-    fn validate(self, object: &ObjectName) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::Limit`] or [`StoreError::Damaged`], naming the object.
+    pub fn validate(self, object: &impl fmt::Display) -> Result<(), StoreError> {
         let limits = [
             ("the password hash's memory in KiB", self.memory_kib, Self::MAX.memory_kib),
             ("the password hash's passes", self.passes, Self::MAX.passes),
@@ -64,6 +76,48 @@ impl Argon2Cost {
         if sound { Ok(()) } else { Err(StoreError::damaged(object, "cost", "Argon2 does not accept it")) }
     }
 
+    /// Refuses a cost that takes more memory than this, or more time than sixteen passes over all of it.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyCost`], naming the object.
+    pub fn afford(self, object: &impl fmt::Display, memory_bytes: u64) -> Result<(), StoreError> {
+        let needed = u64::from(self.memory_kib) << 10;
+        let hashed = needed.saturating_mul(self.passes.into());
+        if needed <= memory_bytes && hashed <= memory_bytes.saturating_mul(FULL_PASSES_MAX) {
+            return Ok(());
+        }
+        Err(StoreError::KeyCost {
+            object: object.to_string(),
+            demand: self.to_string(),
+            needed_mib: needed.max(hashed.div_ceil(FULL_PASSES_MAX)).div_ceil(1 << 20),
+            allowed_mib: memory_bytes >> 20,
+        })
+    }
+
+    /// The cost closest to this one that takes about `target` to pay: more or fewer passes, and where a single pass takes longer,
+    /// half the memory, and half of that, but not less than 32 MiB. `measure` pays a cost and says how long it took.
+    pub fn calibrated(
+        self,
+        target: Duration,
+        mut measure: impl FnMut(Self) -> Result<Duration, StoreError>,
+    ) -> Result<Self, StoreError> {
+        let mut cost = Self { passes: 1, ..self };
+        loop {
+            let once = measure(cost)?.max(Duration::from_micros(1));
+            if once > target && cost.memory_kib / 2 >= CALIBRATED_MEMORY_KIB_MIN {
+                cost.memory_kib /= 2;
+                continue;
+            }
+            let passes = u32::try_from(target.as_micros() / once.as_micros()).unwrap_or(u32::MAX);
+            return Ok(Self { passes: passes.clamp(1, Self::MAX.passes), ..cost });
+        }
+    }
+
+    /// Pays the cost once, for a password that is none.
+    pub fn pay(self) -> Result<(), StoreError> {
+        self.hash(b"", &[0; 16]).map(drop)
+    }
+
     fn hash(self, password: &[u8], salt: &[u8; 16]) -> Result<PurposeKey, StoreError> {
         let machine =
             |error: argon2::Error| StoreError::Machine { operation: "hashing the password", reason: error.to_string() };
@@ -72,6 +126,59 @@ impl Argon2Cost {
         let mut key = Zeroizing::new([0; 32]);
         argon2.hash_password_into(password, salt, key.as_mut_slice()).map_err(machine)?;
         Ok(PurposeKey::from_bytes(key))
+    }
+}
+
+impl fmt::Display for Argon2Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory = match self.memory_kib {
+            kib if kib.is_multiple_of(1024) => format!("{} MiB", kib >> 10),
+            kib => format!("{kib} KiB"),
+        };
+        write!(f, "{memory} x {}, {} lanes", self.passes, self.lanes)
+    }
+}
+
+/// How a repository is opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// Memory to stay below, in bytes. It bounds what trying a password may cost, and a quarter of it what a manifest may take.
+    pub memory_bytes: u64,
+    /// Ids of the slots to try first, or beginnings of ids, in this order.
+    pub key_hints: Vec<String>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { memory_bytes: 512 << 20, key_hints: Vec::new() }
+    }
+}
+
+impl OpenOptions {
+    /// The same with this much memory.
+    #[must_use]
+    pub fn with_memory(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// The same with these slots to try first.
+    #[must_use]
+    pub fn with_key_hints(mut self, hints: Vec<String>) -> Self {
+        self.key_hints = hints;
+        self
+    }
+
+    /// The order in which slots are tried.
+    fn order(&self, slots: &BTreeSet<KeyId>) -> Vec<KeyId> {
+        let rank = |id: &KeyId| {
+            let text = id.to_string();
+            self.key_hints.iter().position(|hint| text.starts_with(hint.as_str())).unwrap_or(usize::MAX)
+        };
+        let mut order: Vec<KeyId> = slots.iter().copied().collect();
+        order.sort_by_key(rank);
+        order
     }
 }
 
@@ -105,9 +212,14 @@ pub struct Unlocked {
 }
 
 impl Unlocked {
-    /// The keys to work with.
+    /// The keys of its own master key: enough to open the record, which knows the older ones.
     pub fn keys(&self) -> RepositoryKeys {
-        RepositoryKeys::derive(&self.master, self.repository)
+        self.all_keys(&[])
+    }
+
+    /// The keys to work with, given the master keys before this one.
+    pub fn all_keys(&self, older: &[MasterKey]) -> RepositoryKeys {
+        RepositoryKeys::derive_all(older, &self.master, self.repository)
     }
 }
 
@@ -217,27 +329,31 @@ impl KeySlot {
     }
 }
 
-/// Tries the password on every slot of the repository until one opens that `accept` returns something for.
+/// Tries the password on the slots of the repository, hinted ones first and [`TRIES_MAX`] at most, until one opens that `accept`
+/// returns something for.
 ///
 /// # Errors
 /// [`StoreError::NoKeySlots`]; [`StoreError::KeyInvalid`] if the password's slot was not accepted; [`StoreError::WrongPassword`] if it
-/// opens none; if a slot was damaged in both copies and no other opened, that damage, for it may have been the right one.
+/// opens none; if a slot was damaged in both copies or demands too much and no other opened, that, for it may have been the right one.
 pub fn unlock<T>(
     storage: &dyn Storage,
     password: &[u8],
+    options: &OpenOptions,
     mut accept: impl FnMut(&Unlocked) -> Result<Option<T>, StoreError>,
 ) -> Result<(Unlocked, T), StoreError> {
     let slots = slot_ids(storage)?;
     let (mut damage, mut refused) = (None, None);
-    for id in &slots {
-        match open_slot(storage, *id, password) {
+    for id in options.order(&slots).iter().take(TRIES_MAX) {
+        match open_slot(storage, *id, password, options.memory_bytes) {
             Ok(Some(unlocked)) => match accept(&unlocked)? {
                 Some(accepted) => return Ok((unlocked, accepted)),
                 None => refused = Some(*id),
             },
             Ok(None) => {}
             Err(error) if error.is_not_found() => {} // Removed since it was listed.
-            Err(error) if error.is_damage() => damage = damage.or(Some(error)),
+            Err(error) if error.is_damage() || matches!(error, StoreError::KeyCost { .. }) => {
+                damage = damage.or(Some(error));
+            }
             Err(error) => return Err(error),
         }
     }
@@ -249,7 +365,10 @@ pub fn unlock<T>(
         },
         (Some(error), None) => error,
         (None, None) if slots.is_empty() => StoreError::NoKeySlots { location },
-        (None, None) => StoreError::WrongPassword { location, slots: slots.len() },
+        (None, None) => {
+            let tried = slots.len().min(TRIES_MAX);
+            StoreError::WrongPassword { location, slots: tried, untried: slots.len() - tried }
+        }
     })
 }
 
@@ -269,9 +388,18 @@ pub(crate) fn read_slot(storage: &dyn Storage, id: KeyId, name: &ObjectName) -> 
 }
 
 /// Tries a password on a slot; on its copy if the slot is missing or damaged.
-fn open_slot(storage: &dyn Storage, id: KeyId, password: &[u8]) -> Result<Option<Unlocked>, StoreError> {
+fn open_slot(
+    storage: &dyn Storage,
+    id: KeyId,
+    password: &[u8],
+    memory_bytes: u64,
+) -> Result<Option<Unlocked>, StoreError> {
     let original = Original::Key(id);
-    let open = |name| read_slot(storage, id, &name)?.open(password);
+    let open = |name| {
+        let slot = read_slot(storage, id, &name)?;
+        slot.cost.afford(&slot.name, memory_bytes)?;
+        slot.open(password)
+    };
     let first = match open(original.name()) {
         Err(error) if error.is_damage() => error,
         result => return result,
@@ -293,7 +421,7 @@ fn wrapping_key(
 }
 
 fn label_key(keys: &RepositoryKeys, name: ObjectName, salt: Salt) -> Result<ObjectKey, StoreError> {
-    ObjectKey::with_salt(keys, name, ObjectKind::KeySlot, salt)
+    ObjectKey::with_salt(keys, name, ObjectKind::KeySlot, salt, keys.epoch())
 }
 
 fn cost_box(cost: Argon2Cost, argon2_salt: &[u8; 16]) -> [u8; COST_BYTES] {
@@ -380,6 +508,31 @@ mod tests {
             let error = KeySlot::parse(KeyId([9; 16]), &object).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("keys/"), "{error}");
         }
+    }
+
+    #[test]
+    fn what_a_slot_may_cost_grows_with_the_memory_allowed() {
+        let name = ObjectName::Key(KeyId([9; 16]));
+        let cost = |memory_mib: u32, passes| Argon2Cost { memory_kib: memory_mib << 10, passes, lanes: 4 };
+        let afford = |cost: Argon2Cost, mib: u64| cost.afford(&name, mib << 20);
+        assert!(afford(Argon2Cost::DEFAULT, 64).is_ok() && afford(Argon2Cost::DEFAULT, 63).is_err());
+        assert!(afford(cost(512, 16), 512).is_ok() && afford(cost(512, 17), 512).is_err());
+        let error = afford(cost(4096, 64), 512).unwrap_err().to_string();
+        for part in ["keys/0909", "4096 MiB x 64", "--memory", "16384 MiB", "--key-hint"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn calibration_takes_more_passes_on_a_fast_machine_and_less_memory_on_a_slow_one() {
+        let per_mib =
+            |micros: u64| move |cost: Argon2Cost| Ok(Duration::from_micros(micros * u64::from(cost.memory_kib >> 10)));
+        let (target, start) = (Duration::from_millis(500), Argon2Cost::DEFAULT);
+        let calibrated = |micros| start.calibrated(target, per_mib(micros)).unwrap();
+        assert_eq!(calibrated(1000), Argon2Cost { passes: 7, ..start });
+        assert_eq!(calibrated(1), Argon2Cost { passes: 64, ..start });
+        assert_eq!(calibrated(10_000), Argon2Cost { passes: 1, memory_kib: 32 << 10, ..start });
+        assert_eq!(calibrated(1_000_000), Argon2Cost { passes: 1, memory_kib: 32 << 10, ..start });
     }
 
     #[test]

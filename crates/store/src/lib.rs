@@ -16,6 +16,7 @@ pub mod manifest;
 pub mod pad;
 pub mod parity;
 pub mod recipe;
+mod recovery;
 pub mod region;
 pub mod repository;
 pub mod sealed;
@@ -25,4 +26,5 @@ pub mod storage;
 
 pub use error::StoreError;
 pub use ids::{ChunkNumber, ChunkRun, ContainerId, Fingerprint, KeyId, RepositoryId, SeriesId, SnapshotId, Time};
-pub use secrets::{MasterKey, RepositoryKeys};
+pub use recovery::{RecoveryKey, RecoveryKeyError};
+pub use secrets::{Epoch, MasterKey, RepositoryKeys};

@@ -6,13 +6,14 @@
 use crate::config::chain::{self, Newest, StoredConfig};
 use crate::config::{ChunkerSettings, Config, ParitySettings};
 use crate::container::ContainerRecord;
+pub use crate::keys::OpenOptions;
 use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, read_slot, slot_ids, unlock};
 use crate::manifest::Manifest;
 use crate::parity::Healer;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
 use crate::series::{keep_reserve, newest_manifest};
 use crate::storage::{Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage, StorageError};
-use crate::{KeyId, RepositoryId, SeriesId, StoreError};
+use crate::{Epoch, KeyId, RecoveryKey, RepositoryId, SeriesId, StoreError};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,29 +21,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 const AMEND_ATTEMPTS_MAX: u32 = 64;
 /// The least bound of a manifest, however little memory there is.
 const MANIFEST_BYTES_LEAST: u64 = 16 << 20;
-
-/// How a repository is opened.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct OpenOptions {
-    /// Memory to stay below, in bytes. A quarter of it bounds what a manifest may take.
-    pub memory_bytes: u64,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self { memory_bytes: 512 << 20 }
-    }
-}
-
-impl OpenOptions {
-    /// The same with this much memory.
-    #[must_use]
-    pub fn with_memory(mut self, bytes: u64) -> Self {
-        self.memory_bytes = bytes;
-        self
-    }
-}
 
 /// An open repository.
 #[derive(Debug)]
@@ -63,8 +41,21 @@ pub struct KeySlotView {
     pub id: KeyId,
     /// When, on which host and by whom it was made.
     pub label: KeyLabel,
+    /// What trying a password on it costs.
+    pub cost: Argon2Cost,
     /// Whether the repository was opened with it.
     pub current: bool,
+}
+
+/// What came of a change of the master key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rotation {
+    /// The one slot that counts.
+    pub slot: KeyId,
+    /// The epoch of the new master key.
+    pub epoch: Epoch,
+    /// The slots of others that no longer count; they were of the old master key.
+    pub invalidated: BTreeSet<KeyId>,
 }
 
 /// Says whether there is a repository, before anybody is asked for a password.
@@ -73,6 +64,19 @@ pub struct KeySlotView {
 /// As [`Repository::open`], as far as they show without a key.
 pub fn find(storage: &dyn Storage) -> Result<(), StoreError> {
     Newest::find(storage).map(drop)
+}
+
+/// Whether this master key is the newest of the repository.
+///
+/// # Errors
+/// As [`find`], and damage of the record.
+pub fn check_recovery(storage: &dyn Storage, key: &RecoveryKey) -> Result<bool, StoreError> {
+    let keys = RepositoryKeys::derive(&key.master, key.repository);
+    match Newest::find(storage)?.open(storage, &keys) {
+        Ok(_) => Ok(true),
+        Err(StoreError::Misplaced { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 impl Repository {
@@ -108,7 +112,7 @@ impl Repository {
             delete_slot(storage.as_ref(), unlocked.slot)?;
             return Err(exists());
         };
-        let repository = Self::assemble(storage, unlocked, keys, stored, &OpenOptions::default());
+        let repository = Self::assemble(storage, unlocked, stored, &OpenOptions::default());
         keep_reserve(&repository, 0)?;
         Ok(repository)
     }
@@ -126,11 +130,8 @@ impl Repository {
     pub fn open_with(storage: Arc<dyn Storage>, password: &[u8], options: &OpenOptions) -> Result<Self, StoreError> {
         let mut newest = Newest::find(storage.as_ref())?;
         loop {
-            match unlock(storage.as_ref(), password, |unlocked| accept(storage.as_ref(), &newest, unlocked)) {
-                Ok((unlocked, stored)) => {
-                    let keys = unlocked.keys();
-                    return Ok(Self::assemble(storage, unlocked, keys, stored, options));
-                }
+            match unlock(storage.as_ref(), password, options, |unlocked| accept(storage.as_ref(), &newest, unlocked)) {
+                Ok((unlocked, stored)) => return Ok(Self::assemble(storage, unlocked, stored, options)),
                 Err(refused @ StoreError::KeyInvalid { .. }) => {
                     // It may have been added since the record was read.
                     let now = Newest::find(storage.as_ref())?;
@@ -144,13 +145,8 @@ impl Repository {
         }
     }
 
-    fn assemble(
-        storage: Arc<dyn Storage>,
-        unlocked: Unlocked,
-        keys: RepositoryKeys,
-        stored: StoredConfig,
-        options: &OpenOptions,
-    ) -> Self {
+    fn assemble(storage: Arc<dyn Storage>, unlocked: Unlocked, stored: StoredConfig, options: &OpenOptions) -> Self {
+        let keys = unlocked.all_keys(&stored.config.older_masters);
         let manifest_bytes_max = (options.memory_bytes / 4).clamp(MANIFEST_BYTES_LEAST, MANIFEST_BYTES_MAX);
         let record = Mutex::new((Arc::new(stored.config), stored.hash));
         Self { storage, unlocked, keys, record, manifest_bytes_max, healer: Healer::default() }
@@ -164,6 +160,11 @@ impl Repository {
     /// Where its objects lie.
     pub fn storage(&self) -> &dyn Storage {
         self.storage.as_ref()
+    }
+
+    /// The key slot it was opened with.
+    pub fn key_in_use(&self) -> KeyId {
+        self.unlocked.slot
     }
 
     /// The keys derived from its master key.
@@ -206,8 +207,14 @@ impl Repository {
     ///
     /// # Errors
     /// Those of `change`, then nothing was committed; [`StoreError::KeyInvalid`] if the master key was changed meanwhile.
-    pub fn amend(
+    pub fn amend(&self, change: impl FnMut(&mut Config) -> Result<(), StoreError>) -> Result<Arc<Config>, StoreError> {
+        self.amend_under(&self.keys, change)
+    }
+
+    /// As [`Repository::amend`], sealing the next record under these keys.
+    fn amend_under(
         &self,
+        keys: &RepositoryKeys,
         mut change: impl FnMut(&mut Config) -> Result<(), StoreError>,
     ) -> Result<Arc<Config>, StoreError> {
         for _ in 0..AMEND_ATTEMPTS_MAX {
@@ -217,7 +224,7 @@ impl Repository {
             if next == stored.config {
                 return Ok(self.keep(stored));
             }
-            if let Some(stored) = chain::commit(self.storage(), &self.keys, Some(&stored), next)? {
+            if let Some(stored) = chain::commit(self.storage(), keys, Some(&stored), next)? {
                 return Ok(self.keep(stored));
             }
         }
@@ -268,13 +275,14 @@ impl Repository {
         let (mut slots, mut damaged) = (Vec::new(), Vec::new());
         for id in &self.config().key_slots {
             let label_in = |name| {
-                let label = read_slot(self.storage(), *id, &name).and_then(|slot| slot.label(&self.keys));
+                let read = read_slot(self.storage(), *id, &name);
+                let label = read.and_then(|slot| Ok((slot.label(&self.keys)?, slot.cost())));
                 label.map_err(|error| error.found_in(&name))
             };
             let (original, copy) = (Original::Key(*id).name(), Original::Key(*id).copy());
             let (first, second) = (label_in(original), label_in(copy));
-            if let Some(label) = first.as_ref().ok().or(second.as_ref().ok()).cloned() {
-                slots.push(KeySlotView { id: *id, label, current: *id == self.unlocked.slot });
+            if let Some((label, cost)) = first.as_ref().ok().or(second.as_ref().ok()).cloned() {
+                slots.push(KeySlotView { id: *id, label, cost, current: *id == self.unlocked.slot });
             }
             damaged.extend([first.err(), second.err()].into_iter().flatten());
         }
@@ -363,6 +371,64 @@ impl Repository {
         Ok(id)
     }
 
+    /// Makes a new master key: what is written from now on is sealed under it, and a new slot with this password is the only one that
+    /// counts. What is there stays as it is, and can be read by whoever knows the old one until it is written anew.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyInvalid`] if the slot in use was removed meanwhile, or the master key changed.
+    pub fn rotate(&mut self, password: &[u8], label: &KeyLabel, cost: Argon2Cost) -> Result<Rotation, StoreError> {
+        let slot = KeyId(random_bytes()?);
+        let next = Unlocked { slot, master: MasterKey::random()?, repository: self.id() };
+        write_slot(self.storage(), &next, password, label, cost)?;
+        let mut invalidated = BTreeSet::new();
+        let amended = self.amend_under(&next.keys(), |config| {
+            self.require_listed(config)?;
+            invalidated = std::mem::replace(&mut config.key_slots, BTreeSet::from([slot]));
+            config.older_masters.push(self.unlocked.master.clone());
+            Ok(())
+        });
+        let config = match amended {
+            Err(error @ StoreError::KeyInvalid { .. }) => {
+                delete_slot(self.storage(), slot)?;
+                return Err(error);
+            }
+            other => other?,
+        };
+        self.keys = next.all_keys(&config.older_masters);
+        let old = std::mem::replace(&mut self.unlocked, next).slot;
+        invalidated.iter().try_for_each(|id| delete_slot(self.storage(), *id))?;
+        invalidated.remove(&old);
+        Ok(Rotation { slot, epoch: self.keys.epoch(), invalidated })
+    }
+
+    /// What opens the repository without a password: to be kept on paper.
+    pub fn recovery_key(&self) -> RecoveryKey {
+        RecoveryKey { repository: self.id(), epoch: self.keys.epoch(), master: self.unlocked.master.clone() }
+    }
+
+    /// Opens a repository by its master key, and makes a key slot with this password.
+    ///
+    /// # Errors
+    /// [`StoreError::Misplaced`] if the master key is not the newest of this repository.
+    pub fn recover(
+        storage: Arc<dyn Storage>,
+        key: &RecoveryKey,
+        password: &[u8],
+        label: &KeyLabel,
+        cost: Argon2Cost,
+    ) -> Result<Self, StoreError> {
+        let slot = KeyId(random_bytes()?);
+        let unlocked = Unlocked { slot, master: key.master.clone(), repository: key.repository };
+        let stored = Newest::find(storage.as_ref())?.open(storage.as_ref(), &unlocked.keys())?;
+        write_slot(storage.as_ref(), &unlocked, password, label, cost)?;
+        let repository = Self::assemble(storage, unlocked, stored, &OpenOptions::default());
+        repository.amend(|config| {
+            config.key_slots.insert(slot);
+            Ok(())
+        })?;
+        Ok(repository)
+    }
+
     fn require_listed(&self, config: &Config) -> Result<(), StoreError> {
         if config.key_slots.contains(&self.unlocked.slot) {
             Ok(())
@@ -447,6 +513,23 @@ impl Repository {
             }
         }
         if unreadable.is_empty() || readable > 0 { Ok(unreadable) } else { Err(unreadable.swap_remove(0).into()) }
+    }
+
+    /// Bytes of the containers that are sealed under a master key before the newest one, as far as manifests can be read.
+    pub fn older_epoch_bytes(&self) -> Result<u64, StoreError> {
+        let mut bytes = 0;
+        for series in self.series()? {
+            match self.manifest(series) {
+                Ok(manifest) => {
+                    let records = manifest.into_iter().flat_map(|manifest| manifest.containers);
+                    let older = records.filter(|record| record.epoch < self.keys.epoch());
+                    bytes += older.map(|record| record.object_bytes).sum::<u64>();
+                }
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(bytes)
     }
 
     /// The bytes of all objects.

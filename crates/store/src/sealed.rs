@@ -15,7 +15,7 @@ use crate::header::{Commitment, Fields};
 pub use crate::header::{FORMAT_VERSION, HEADER_BYTES, ObjectHeader, ObjectKind, Salt};
 use crate::ids::RepositoryId;
 use crate::pad::padded;
-use crate::secrets::{PurposeKey, RepositoryKeys, random_bytes};
+use crate::secrets::{Epoch, PurposeKey, RepositoryKeys, SealingKeys, random_bytes};
 use crate::storage::ObjectName;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use std::fmt;
@@ -55,6 +55,7 @@ pub struct ObjectKey {
     key: LessSafeKey,
     header: ObjectHeader,
     name: ObjectName,
+    epoch: Epoch,
     /// Header, repository and name: the authenticated facts common to all pieces.
     facts: Vec<u8>,
 }
@@ -62,24 +63,36 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key for a new object, with a fresh salt.
     pub fn create(keys: &RepositoryKeys, name: ObjectName, kind: ObjectKind) -> Result<Self, StoreError> {
-        Self::derive(purpose(keys, kind), keys.repository(), name, kind, random_bytes()?, &[])
+        Self::with_salt(keys, name, kind, random_bytes()?, keys.epoch())
     }
 
     /// The key of the object that begins with these bytes.
     pub fn open(keys: &RepositoryKeys, name: ObjectName, kind: ObjectKind, object: &[u8]) -> Result<Self, StoreError> {
         let header = ObjectHeader::parse(&name, object)?;
-        let key = Self::with_salt(keys, name, kind, header.salt)?;
-        if key.header == header { Ok(key) } else { Err(StoreError::Misplaced { object: name.to_string() }) }
+        for epoch in keys.epochs() {
+            let key = Self::with_salt(keys, name, kind, header.salt, epoch)?;
+            if key.header == header {
+                return Ok(key);
+            }
+            // What says which keys count is never that of somebody who knows an older one only.
+            if kind == ObjectKind::Config {
+                break;
+            }
+        }
+        Err(StoreError::Misplaced { object: name.to_string() })
     }
 
-    /// The key of an object whose salt is known from elsewhere; its header need not be read.
+    /// The key of an object whose salt and epoch are known from elsewhere; its header need not be read.
     pub fn with_salt(
         keys: &RepositoryKeys,
         name: ObjectName,
         kind: ObjectKind,
         salt: Salt,
+        epoch: Epoch,
     ) -> Result<Self, StoreError> {
-        Self::derive(purpose(keys, kind), keys.repository(), name, kind, salt, &[])
+        let no_epoch = || StoreError::damaged(&name, "epoch", "there is no master key of that number");
+        let purpose = purpose(keys.sealing(epoch).ok_or_else(no_epoch)?, kind);
+        Ok(Self { epoch, ..Self::derive(purpose, keys.repository(), name, kind, salt, &[])? })
     }
 
     /// `more` is authenticated beside header, repository and name.
@@ -103,7 +116,12 @@ impl ObjectKey {
         let header = ObjectHeader { kind, salt, commitment };
         let key = UnboundKey::new(&AES_256_GCM, secret.as_slice()).map_err(|_| refused("making a key"))?;
         let facts = [header.to_bytes().as_slice(), &repository.0, more, name_text.as_bytes()].concat();
-        Ok(Self { key: LessSafeKey::new(key), header, name, facts })
+        Ok(Self { key: LessSafeKey::new(key), header, name, epoch: Epoch::FIRST, facts })
+    }
+
+    /// The epoch of the master key that it derives from.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// The header that the object begins with.
@@ -151,7 +169,7 @@ impl fmt::Debug for ObjectKey {
     }
 }
 
-fn purpose(keys: &RepositoryKeys, kind: ObjectKind) -> &PurposeKey {
+fn purpose(keys: &SealingKeys, kind: ObjectKind) -> &PurposeKey {
     match kind {
         ObjectKind::DataContainer => &keys.data,
         ObjectKind::Config
@@ -263,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_key_of_an_object_never_changes() {
-        let key = ObjectKey::with_salt(&keys(), name(1), ObjectKind::Manifest, [9; 32]).unwrap();
+        let key = ObjectKey::with_salt(&keys(), name(1), ObjectKind::Manifest, [9; 32], Epoch::FIRST).unwrap();
         let mut bytes = b"content".to_vec();
         key.seal_piece(PieceNumber(3), &mut bytes, 0).unwrap();
         let digest = blake3::Hasher::new().update(&key.header().to_bytes()).update(&bytes).finalize();
@@ -298,6 +316,24 @@ mod tests {
             }
         }
         assert!(open(&[object.as_slice(), &[0]].concat()).is_err());
+    }
+
+    #[test]
+    fn objects_of_older_epochs_open_and_new_ones_are_of_the_newest() {
+        let master = |byte| MasterKey::from_bytes([byte; 32]);
+        let id = RepositoryId([2; 16]);
+        let rotated = RepositoryKeys::derive_all(&[master(1)], &master(9), id);
+        let (old, new) = (seal(b"old"), seal_object(&rotated, &name(1), ObjectKind::Manifest, b"new").unwrap());
+        let open_under = |keys: &RepositoryKeys, object: &[u8]| {
+            open_object(keys, &name(1), ObjectKind::Manifest, object.to_vec()).ok()
+        };
+        assert_eq!(open_under(&rotated, &old).unwrap(), b"old");
+        assert_eq!(open_under(&rotated, &new).unwrap(), b"new");
+        assert_eq!(open_under(&RepositoryKeys::derive(&master(9), id), &new).unwrap(), b"new");
+        assert_eq!(open_under(&keys(), &new), None);
+        assert_eq!(ObjectKey::open(&rotated, name(1), ObjectKind::Manifest, &old).unwrap().epoch(), Epoch(1));
+        let config = seal_object(&keys(), &ObjectName::Config(1), ObjectKind::Config, b"forged").unwrap();
+        assert!(open_object(&rotated, &ObjectName::Config(1), ObjectKind::Config, config).is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, Fingerprint, RepositoryId, SeriesId};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -88,12 +89,29 @@ impl Fingerprint {
     }
 }
 
-/// What an open repository is worked with: the derived keys, without the master key itself.
+/// Which master key, by its number: the first is 1, and each rotation makes the next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Epoch(pub u32);
+
+impl Epoch {
+    /// That of a repository whose master key was never changed.
+    pub const FIRST: Self = Self(1);
+}
+
+/// What objects are sealed with under one master key.
+#[derive(Clone)]
+pub(crate) struct SealingKeys {
+    pub(crate) data: PurposeKey,
+    pub(crate) metadata: PurposeKey,
+}
+
+/// What an open repository is worked with: the derived keys, without the master keys themselves. Objects are sealed under the newest
+/// epoch and opened under any; everything else stays that of the first, so that chunks are found again across rotations.
 #[derive(Clone)]
 pub struct RepositoryKeys {
     repository: RepositoryId,
-    pub(crate) data: PurposeKey,
-    pub(crate) metadata: PurposeKey,
+    /// Of epochs 1, 2, ...; never empty.
+    sealing: Vec<SealingKeys>,
     fingerprints: PurposeKey,
     metadata_fingerprints: PurposeKey,
     chunker: PurposeKey,
@@ -102,19 +120,42 @@ pub struct RepositoryKeys {
 }
 
 impl RepositoryKeys {
-    /// Derives every purpose's key.
+    /// Derives every purpose's key from the one master key there is.
     pub fn derive(master: &MasterKey, repository: RepositoryId) -> Self {
-        let purpose = |context: &str| PurposeKey::derive(context, master, repository);
+        Self::derive_all(&[], master, repository)
+    }
+
+    /// Derives every purpose's key from the master keys of epochs 1, 2, ... and the newest.
+    pub fn derive_all(older: &[MasterKey], newest: &MasterKey, repository: RepositoryId) -> Self {
+        let purpose = |context: &str| PurposeKey::derive(context, older.first().unwrap_or(newest), repository);
+        let sealing = |master: &MasterKey| SealingKeys {
+            data: PurposeKey::derive("siltstone v1 data", master, repository),
+            metadata: PurposeKey::derive("siltstone v1 metadata", master, repository),
+        };
         Self {
             repository,
-            data: purpose("siltstone v1 data"),
-            metadata: purpose("siltstone v1 metadata"),
+            sealing: older.iter().chain([newest]).map(sealing).collect(),
             fingerprints: purpose("siltstone v1 fingerprints"),
             metadata_fingerprints: purpose("siltstone v1 metadata fingerprints"),
             chunker: purpose("siltstone v1 chunker"),
             series_names: purpose("siltstone v1 series names"),
             cache: purpose("siltstone v1 local cache"),
         }
+    }
+
+    /// The epoch that new objects are sealed under.
+    pub fn epoch(&self) -> Epoch {
+        Epoch(u32::try_from(self.sealing.len()).unwrap_or(u32::MAX))
+    }
+
+    /// All epochs, newest first.
+    pub(crate) fn epochs(&self) -> impl Iterator<Item = Epoch> + use<> {
+        (1..=self.epoch().0).rev().map(Epoch)
+    }
+
+    /// What objects are sealed with in an epoch; `None` if there is none of that number.
+    pub(crate) fn sealing(&self, epoch: Epoch) -> Option<&SealingKeys> {
+        self.sealing.get(usize::try_from(epoch.0.checked_sub(1)?).ok()?)
     }
 
     /// The repository these keys are of.
@@ -191,13 +232,28 @@ mod tests {
         let all = [keys(1, 2), keys(2, 2), keys(1, 3)];
         let mut seen = std::collections::BTreeSet::new();
         for keys in &all {
-            for key in [&keys.data, &keys.metadata, &keys.fingerprints, &keys.metadata_fingerprints] {
+            let sealing = keys.sealing(Epoch::FIRST).expect("the first");
+            for key in [&sealing.data, &sealing.metadata, &keys.fingerprints, &keys.metadata_fingerprints] {
                 assert!(seen.insert(*key.0));
             }
             for key in [&keys.chunker, &keys.series_names, &keys.cache] {
                 assert!(seen.insert(*key.0));
             }
         }
+    }
+
+    #[test]
+    fn a_new_master_key_changes_what_objects_are_sealed_with_and_nothing_else() {
+        let master = |byte| MasterKey::from_bytes([byte; 32]);
+        let (before, repository) = (keys(1, 2), RepositoryId([2; 16]));
+        let after = RepositoryKeys::derive_all(&[master(1)], &master(5), repository);
+        assert_eq!((before.epoch(), after.epoch()), (Epoch(1), Epoch(2)));
+        assert_eq!(before.fingerprint(b"chunk"), after.fingerprint(b"chunk"));
+        assert_eq!((before.chunker_key(), before.series_id("home")), (after.chunker_key(), after.series_id("home")));
+        let data = |keys: &RepositoryKeys, epoch| *keys.sealing(Epoch(epoch)).expect("one").data.0;
+        assert_eq!(data(&before, 1), data(&after, 1));
+        assert_eq!(data(&after, 2), data(&keys(5, 2), 1));
+        assert!(after.sealing(Epoch(0)).is_none() && after.sealing(Epoch(3)).is_none());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What reading containers and key slots asks of the storage: how many reads, how many bytes, and which error for which loss.
 
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader, SealedContainer};
-use siltstone_store::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, unlock};
+use siltstone_store::keys::{Argon2Cost, KeyLabel, KeySlot, OpenOptions, Unlocked, unlock};
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder, ZSTD_LEVEL_DEFAULT};
 use siltstone_store::storage::{ObjectName, Recorder, SimulatedDisk, Storage as _};
 use siltstone_store::{
@@ -104,15 +104,62 @@ fn slot(id: u8, password: &[u8]) -> (ObjectName, Vec<u8>) {
 #[test]
 fn any_slot_unlocks_and_a_damaged_one_is_in_nobody_s_way() {
     let storage = SimulatedDisk::new();
-    assert!(matches!(unlock(&storage, b"one", |_| Ok(Some(()))), Err(StoreError::NoKeySlots { .. })));
+    assert!(matches!(
+        unlock(&storage, b"one", &OpenOptions::default(), |_| Ok(Some(()))),
+        Err(StoreError::NoKeySlots { .. })
+    ));
     let (one, mut broken) = slot(1, b"one");
     let (two, sound) = slot(2, b"two");
     broken[100] ^= 1;
     storage.create(&one, &broken).unwrap();
     storage.create(&two, &sound).unwrap();
-    assert_eq!(unlock(&storage, b"two", |_| Ok(Some(()))).unwrap().0.slot, KeyId([2; 16]));
-    let error = unlock(&storage, b"one", |_| Ok(Some(()))).unwrap_err();
+    assert_eq!(unlock(&storage, b"two", &OpenOptions::default(), |_| Ok(Some(()))).unwrap().0.slot, KeyId([2; 16]));
+    let error = unlock(&storage, b"one", &OpenOptions::default(), |_| Ok(Some(()))).unwrap_err();
     assert!(error.is_damage() && error.to_string().contains(&one.to_string()), "{error}");
     storage.delete(&one).unwrap();
-    assert!(matches!(unlock(&storage, b"one", |_| Ok(Some(()))), Err(StoreError::WrongPassword { slots: 1, .. })));
+    assert!(matches!(
+        unlock(&storage, b"one", &OpenOptions::default(), |_| Ok(Some(()))),
+        Err(StoreError::WrongPassword { slots: 1, .. })
+    ));
+}
+
+#[test]
+fn slots_are_tried_in_the_order_of_the_hints_and_not_for_ever() {
+    let storage = Recorder::new(SimulatedDisk::new());
+    for id in 1..=25 {
+        let (name, object) = slot(id, format!("password {id}").as_bytes());
+        storage.create(&name, &object).unwrap();
+    }
+    let unlock = |number: u8, hints: &[&str]| {
+        let options = OpenOptions::default().with_key_hints(hints.iter().map(ToString::to_string).collect());
+        storage.reset();
+        let unlocked = unlock(&storage, format!("password {number}").as_bytes(), &options, |_| Ok(Some(())));
+        (unlocked.map(|(unlocked, ())| unlocked.slot), storage.reset().total().reads)
+    };
+    assert_eq!((unlock(1, &[]).1, unlock(20, &[]).1), (1, 20));
+    let (refused, reads) = unlock(21, &[]);
+    assert!(matches!(refused, Err(StoreError::WrongPassword { slots: 20, untried: 5, .. })), "{refused:?}");
+    assert!(reads == 20 && refused.unwrap_err().to_string().contains("--key-hint"));
+    for (number, hints, tried) in [(21, ["foreign", "1515"], 1), (22, ["15", "16"], 2)] {
+        let (unlocked, reads) = unlock(number, &hints);
+        assert_eq!((unlocked.unwrap(), reads), (KeyId([number; 16]), tried));
+    }
+}
+
+#[test]
+fn a_slot_that_demands_too_much_is_refused_by_name_before_it_is_paid_and_hinders_no_other() {
+    let storage = SimulatedDisk::new();
+    let (dear, mut object) = slot(1, b"one");
+    // 4 GiB, 64 passes, 64 lanes, with a sound checksum.
+    let cost: Vec<u8> = [4u32 << 20, 64, 64].into_iter().flat_map(u32::to_le_bytes).collect();
+    object[64..76].copy_from_slice(&cost);
+    let sum = blake3::hash(&object[64..92]);
+    object[92..96].copy_from_slice(&sum.as_bytes()[..4]);
+    storage.create(&dear, &object).unwrap();
+    let (cheap, object) = slot(2, b"two");
+    storage.create(&cheap, &object).unwrap();
+    let unlock = |password: &[u8]| unlock(&storage, password, &OpenOptions::default(), |_| Ok(Some(())));
+    assert_eq!(unlock(b"two").unwrap().0.slot, KeyId([2; 16]));
+    let error = unlock(b"one").unwrap_err();
+    assert!(matches!(error, StoreError::KeyCost { .. }) && error.to_string().contains(&dear.to_string()), "{error}");
 }

@@ -154,6 +154,20 @@ fn a_password_changed_while_its_key_is_removed_opens_nothing_and_the_remover_sta
 }
 
 #[test]
+fn a_master_key_changed_while_its_key_is_removed_leaves_exactly_one_of_the_two() {
+    at_every_call(
+        two_keys,
+        |storage, _, _| Repository::open(storage, b"one")?.rotate(b"one", &label(), Argon2Cost::TEST).map(drop),
+        |disk, one, _| open(&disk, b"two")?.remove_key(one),
+        |disk, first, second, nth| {
+            assert!(first.is_ok() != second.is_ok(), "at call {nth}: {first:?}, {second:?}");
+            let opens = [b"one", b"two"].map(|password| open(disk, password).is_ok());
+            assert_eq!(opens, [first.is_ok(), second.is_ok()], "at call {nth}");
+        },
+    );
+}
+
+#[test]
 fn keys_added_and_series_registered_at_once_are_all_kept() {
     at_every_call(
         two_keys,

@@ -2,6 +2,7 @@
 
 use super::Context;
 use crate::error::{CliError, Done};
+use crate::kdf::KdfArgs;
 use crate::parse::{Parity, Size};
 use crate::password::PasswordSource;
 use crate::render::visible;
@@ -12,7 +13,6 @@ use serde::Serialize;
 use siltstone_engine::backup;
 use siltstone_store::StoreError;
 use siltstone_store::config::ChunkerSettings;
-use siltstone_store::keys::Argon2Cost;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Disk, Listing, ObjectName, Original, Storage};
 use std::path::{Path, PathBuf};
@@ -41,6 +41,9 @@ pub(crate) struct InitArgs {
     /// case. `silt maintain --parity` changes it
     #[arg(long, value_name = "SHARE", default_value = "off")]
     parity: Parity,
+
+    #[command(flatten)]
+    kdf: KdfArgs,
 }
 
 /// An average that a repository can have.
@@ -62,7 +65,8 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
         Some(given) => folder(given)?,
         None => place(&context.options)?,
     };
-    let repository = make(&path, backup::chunker_sized(&arguments.chunker, arguments.chunk_size)?, context)?;
+    let chunker = backup::chunker_sized(&arguments.chunker, arguments.chunk_size)?;
+    let repository = make(&path, chunker, &arguments.kdf, context)?;
     repository.amend(|config| {
         config.parity.data_percent = arguments.parity.0;
         Ok(())
@@ -83,7 +87,7 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
 }
 
 /// The password is asked for only once it is known that there can be a repository.
-fn make(path: &Path, chunker: ChunkerSettings, context: &Context) -> Result<Repository, CliError> {
+fn make(path: &Path, chunker: ChunkerSettings, kdf: &KdfArgs, context: &Context) -> Result<Repository, CliError> {
     let disk = Disk::create(path)?;
     let objects = disk.list(Listing::All)?;
     if objects.iter().any(|object| matches!(object.name, ObjectName::Config(_) | ObjectName::Copy(Original::Config(_))))
@@ -95,5 +99,5 @@ fn make(path: &Path, chunker: ChunkerSettings, context: &Context) -> Result<Repo
         return Err(CliError::FolderNotEmpty { path: path.to_owned() });
     }
     let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
-    Ok(Repository::init(Arc::new(disk), &password, &label(None, None), Argon2Cost::DEFAULT, chunker)?)
+    Ok(Repository::init(Arc::new(disk), &password, &label(None, None), kdf.cost(context)?, chunker)?)
 }

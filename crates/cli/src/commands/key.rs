@@ -1,14 +1,19 @@
-//! `silt key`: the passwords of a repository.
+//! `silt key`: the passwords of a repository, its master key, and a sheet of paper that opens it without a password.
+
+mod recovery;
+mod rotate;
 
 use super::Context;
 use crate::error::{CliError, Done};
+use crate::kdf::KdfArgs;
+use crate::key_hint;
 use crate::password::{Password, PasswordSource};
 use crate::render::{Table, local, rfc3339, visible};
 use crate::repository::{label, open};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use siltstone_store::KeyId;
-use siltstone_store::keys::Argon2Cost;
+use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::{KeySlotView, Repository};
 use std::path::PathBuf;
 
@@ -33,6 +38,12 @@ enum KeyCommand {
     },
     /// Put a new password in place of the one given
     Passwd(NewKeyArgs),
+    /// Make a new master key for all that is written from now on; the keys of others must be added again
+    Rotate(rotate::RotateArgs),
+    /// Print a recovery sheet: what opens the repository without a password
+    Export(recovery::ExportArgs),
+    /// Make a key from a recovery sheet
+    Import(recovery::ImportArgs),
 }
 
 #[derive(Args, Debug)]
@@ -49,9 +60,16 @@ struct NewKeyArgs {
     /// Name of the user to record
     #[arg(long, value_name = "USER")]
     user: Option<String>,
+    #[command(flatten)]
+    kdf: KdfArgs,
 }
 
 impl NewKeyArgs {
+    /// Everything a new key is made of; the password last, once the rest is known to be sound.
+    fn ask(&self, context: &Context) -> Result<(Argon2Cost, Password, KeyLabel), CliError> {
+        Ok((self.kdf.cost(context)?, self.password()?, label(self.host.as_deref(), self.user.as_deref())))
+    }
+
     fn password(&self) -> Result<Password, CliError> {
         let source = match &self.new_password_file {
             Some(path) => PasswordSource::File(path.clone()),
@@ -71,6 +89,15 @@ struct KeyJson {
     #[serde(rename = "hostName")]
     host_name: String,
     created: String,
+    kdf: KdfJson,
+}
+
+/// The parameters of Argon2id.
+#[derive(Serialize)]
+struct KdfJson {
+    memory_bytes: u64,
+    passes: u32,
+    lanes: u32,
 }
 
 #[derive(Serialize)]
@@ -81,25 +108,39 @@ struct KeyMessage {
 }
 
 pub(super) fn run(arguments: &KeyArgs, context: &Context) -> Result<Done, CliError> {
-    let mut repository = open(context)?;
     match &arguments.command {
-        KeyCommand::List => list(&repository, context),
+        KeyCommand::List => list(&open(context)?, context),
         KeyCommand::Add(new) => {
-            let (password, label) = (new.password()?, label(new.host.as_deref(), new.user.as_deref()));
-            let id = repository.add_key(&password, &label, Argon2Cost::DEFAULT)?;
-            told(context, "added", id, "saved new key")
+            let repository = open(context)?;
+            let (cost, password, label) = new.ask(context)?;
+            told(context, "added", repository.add_key(&password, &label, cost)?, "saved new key")
         }
         KeyCommand::Passwd(new) => {
-            let (password, label) = (new.password()?, label(new.host.as_deref(), new.user.as_deref()));
-            let id = repository.change_password(&password, &label, Argon2Cost::DEFAULT)?;
+            let mut repository = open(context)?;
+            let (cost, password, label) = new.ask(context)?;
+            let id = repository.change_password(&password, &label, cost)?;
+            key_hint::keep(id);
             told(context, "changed", id, "saved new key as")
         }
-        KeyCommand::Remove { id } => {
-            let id = find(&repository.key_slots()?.0, id)?;
-            repository.remove_key(id)?;
-            told(context, "removed", id, "removed key")
-        }
+        KeyCommand::Remove { id } => remove(&open(context)?, id, context),
+        KeyCommand::Rotate(arguments) => rotate::run(arguments, context),
+        KeyCommand::Export(arguments) => recovery::export(arguments, context),
+        KeyCommand::Import(arguments) => recovery::import(arguments, context),
     }
+}
+
+fn remove(repository: &Repository, wanted: &str, context: &Context) -> Result<Done, CliError> {
+    let listed = repository.key_slots()?.0.into_iter().map(|slot| slot.id);
+    let id = find(&listed.chain(repository.key_slots_unlisted()?).collect::<Vec<_>>(), wanted)?;
+    repository.remove_key(id)?;
+    told(context, "removed", id, "removed key")?;
+    if !context.output.json {
+        context.output.report(format_args!(
+            "Its password opens nothing any more, even if its file is put back. Who had it may still know the master key:\n\
+             'silt key rotate' keeps from them what is written from then on."
+        ))?;
+    }
+    Ok(Done::Whole)
 }
 
 fn told(context: &Context, action: &'static str, id: KeyId, words: &str) -> Result<Done, CliError> {
@@ -115,10 +156,10 @@ fn short(id: KeyId) -> String {
     id.to_string().chars().take(8).collect()
 }
 
-fn find(slots: &[KeySlotView], wanted: &str) -> Result<KeyId, CliError> {
-    let mut found = slots.iter().filter(|slot| !wanted.is_empty() && slot.id.to_string().starts_with(wanted));
+fn find(ids: &[KeyId], wanted: &str) -> Result<KeyId, CliError> {
+    let mut found = ids.iter().filter(|id| !wanted.is_empty() && id.to_string().starts_with(wanted));
     match (found.next(), found.count()) {
-        (Some(slot), 0) => Ok(slot.id),
+        (Some(id), 0) => Ok(*id),
         (Some(_), more) => Err(CliError::AmbiguousKey { wanted: wanted.to_owned(), count: more + 1 }),
         (None, _) => Err(CliError::NoSuchKey { wanted: wanted.to_owned() }),
     }
@@ -130,6 +171,12 @@ fn list(repository: &Repository, context: &Context) -> Result<Done, CliError> {
         context.output.json(&slots.iter().map(KeyJson::from).collect::<Vec<_>>())?;
     } else {
         context.output.line(table(&slots))?;
+    }
+    for id in repository.key_slots_unlisted()? {
+        context.output.warn(format_args!(
+            "key {} opens nothing: it was removed and put back, or never finished; 'silt key remove' clears it away",
+            short(id)
+        ));
     }
     for error in &damaged {
         context.output.warn(format_args!("error: {error}"));
@@ -148,17 +195,23 @@ impl From<&KeySlotView> for KeyJson {
             user_name: slot.label.user.clone(),
             host_name: slot.label.host.clone(),
             created: rfc3339(slot.label.created),
+            kdf: KdfJson {
+                memory_bytes: u64::from(slot.cost.memory_kib) << 10,
+                passes: slot.cost.passes,
+                lanes: slot.cost.lanes,
+            },
         }
     }
 }
 
 fn table(slots: &[KeySlotView]) -> Table {
-    let mut table = Table::new(vec![" ID", "User", "Host", "Created"]);
+    let mut table = Table::new(vec![" ID", "User", "Host", "Created", "Cost"]);
     for slot in slots {
         let mark = if slot.current { '*' } else { ' ' };
         let text = |text: &str| vec![visible(text.as_bytes())];
         let (user, host) = (text(&slot.label.user), text(&slot.label.host));
-        table.row(vec![vec![format!("{mark}{}", short(slot.id))], user, host, vec![local(slot.label.created)]]);
+        let (created, cost) = (vec![local(slot.label.created)], vec![slot.cost.to_string()]);
+        table.row(vec![vec![format!("{mark}{}", short(slot.id))], user, host, created, cost]);
     }
     table
 }
@@ -167,11 +220,10 @@ fn table(slots: &[KeySlotView]) -> Table {
 mod tests {
     use super::*;
     use siltstone_store::Time;
-    use siltstone_store::keys::KeyLabel;
 
     fn slot(number: u8, current: bool) -> KeySlotView {
         let label = KeyLabel { created: Time::default(), host: "vm".into(), user: "ro\not".into() };
-        KeySlotView { id: KeyId([number; 16]), label, current }
+        KeySlotView { id: KeyId([number; 16]), label, cost: Argon2Cost::DEFAULT, current }
     }
 
     #[test]
@@ -184,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_key_is_found_by_the_beginning_of_its_id() {
-        let slots = [slot(0x8d, true), slot(0x81, false)];
+        let slots = [0x8d, 0x81].map(|byte| KeyId([byte; 16]));
         assert_eq!(find(&slots, "81").expect("one"), KeyId([0x81; 16]));
         assert!(matches!(find(&slots, "8"), Err(CliError::AmbiguousKey { count: 2, .. })));
         assert!(matches!(find(&slots, "9"), Err(CliError::NoSuchKey { .. })));

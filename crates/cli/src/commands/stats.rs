@@ -114,6 +114,8 @@ fn text(mode: Mode, stats: &Stats) -> String {
         ("Deltas Of Backups", counts(stats.deltas_kept, stats.deltas_rejected, stats.deltas_skipped)),
         ("Moved After Backups", size(stats.bytes_migrated)),
     ];
+    let older = (stats.older_key_bytes > 0).then(|| ("Under Older Master Keys", size(stats.older_key_bytes)));
+    let more: Vec<_> = more.into_iter().chain(older).collect();
     let lines = |rows: &[(&str, String)]| {
         let lines = rows.iter().map(|(name, value)| format!("{name:>24}:  {value}"));
         lines.collect::<Vec<_>>().join("\n")

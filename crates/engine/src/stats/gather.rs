@@ -26,6 +26,9 @@ pub(super) fn series(
     let mut stats = Stats::default();
     for record in &manifest.containers {
         stats.containers += 1;
+        if record.epoch < repository.keys().epoch() {
+            stats.older_key_bytes += record.object_bytes;
+        }
         match record.kind {
             ContainerKind::Data => stats.data_container_bytes += record.object_bytes,
             ContainerKind::Metadata => stats.metadata_container_bytes += record.object_bytes,

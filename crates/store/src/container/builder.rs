@@ -138,6 +138,7 @@ impl ContainerBuilder {
             id: self.id,
             kind: self.kind,
             salt: self.key.header().salt,
+            epoch: self.key.epoch(),
             object_bytes,
             index_offset,
             index_sealed_bytes,

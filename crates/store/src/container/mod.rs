@@ -24,6 +24,7 @@ use crate::error::StoreError;
 use crate::ids::{ChunkNumber, ChunkRun, ContainerId, SeriesId};
 use crate::region::{DATA_REGION_BYTES_TARGET, METADATA_REGION_BYTES_TARGET};
 use crate::sealed::{HEADER_BYTES, ObjectKind, Salt, TAG_BYTES};
+use crate::secrets::Epoch;
 use crate::storage::ObjectName;
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +82,8 @@ pub struct ContainerRecord {
     /// refused. The manifest keeps it apart from the compressed rest.
     #[serde(skip)]
     pub salt: Salt,
+    /// The epoch of the master key that it is sealed under.
+    pub epoch: Epoch,
     /// Length of the object.
     pub object_bytes: u64,
     /// Where the sealed index begins.

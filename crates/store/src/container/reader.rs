@@ -75,7 +75,7 @@ impl ContainerReader {
     ) -> Result<Self, StoreError> {
         let name = record.object_name(series);
         record.validate(&name)?;
-        let key = ObjectKey::with_salt(keys, name, record.kind.object_kind(), record.salt)?;
+        let key = ObjectKey::with_salt(keys, name, record.kind.object_kind(), record.salt, record.epoch)?;
         let plain = key.open_piece(PieceNumber::INDEX, "index", &mut sealed)?;
         let index = ContainerIndex::decode(&name, record.kind, record.index_offset, plain)?;
         let agrees = index.places().len() as u64 == record.held && index.has_deltas() == record.has_deltas;
@@ -116,6 +116,7 @@ impl ContainerReader {
             id,
             kind,
             salt: key.header().salt,
+            epoch: key.epoch(),
             object_bytes: object.len() as u64,
             index_offset,
             index_sealed_bytes,

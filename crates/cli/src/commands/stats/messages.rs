@@ -20,6 +20,7 @@ pub(super) struct StatsJson {
     data_container_bytes: u64,
     metadata_container_bytes: u64,
     repository_bytes: u64,
+    older_key_bytes: u64,
     logical_bytes: u64,
     #[serde(flatten)]
     layers: LayersJson,
@@ -137,6 +138,7 @@ impl StatsJson {
             data_container_bytes: stats.data_container_bytes,
             metadata_container_bytes: stats.metadata_container_bytes,
             repository_bytes: stats.repository_bytes,
+            older_key_bytes: stats.older_key_bytes,
             logical_bytes: stats.restore_bytes,
             layers: LayersJson::new(&stats.data, &stats.metadata),
             done: DoneJson {

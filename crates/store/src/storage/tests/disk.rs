@@ -50,7 +50,7 @@ fn emptiness_sees_foreign_files_and_objects_but_no_leftovers() {
     fs::create_dir(folder.path().join("lost+found")).unwrap();
     fs::create_dir_all(folder.path().join("tmp")).unwrap();
     fs::create_dir_all(folder.path().join("keys")).unwrap();
-    fs::write(folder.path().join("tmp/config.0123456789abcdef"), "x").unwrap();
+    fs::write(folder.path().join("tmp/reserve.0123456789abcdef"), "x").unwrap();
     assert!(disk.is_empty().unwrap());
     for foreign in ["tmp/notes", "keys/notes", "notes"] {
         fs::write(folder.path().join(foreign), "").unwrap();
