@@ -2,6 +2,7 @@
 //! calls them from several threads and never waits for a terminal.
 
 use crate::fs::Problem;
+use siltstone_store::SnapshotId;
 use siltstone_store::catalog::EntryPath;
 
 /// What happened to one entry.
@@ -96,6 +97,13 @@ pub enum Notice {
         object: String,
         /// Why.
         reason: String,
+    },
+    /// What was done so far is committed as a partial snapshot.
+    Checkpoint {
+        /// Which.
+        snapshot: SnapshotId,
+        /// Whether the run ends with it, because it was interrupted.
+        is_last: bool,
     },
     /// A container vanished under a reader (a concurrent forget): the manifest was read again.
     Replanned,

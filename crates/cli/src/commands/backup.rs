@@ -127,6 +127,7 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
         ignore_inode: arguments.ignore_inode,
         dry_run: arguments.dry_run,
         skip_if_unchanged: arguments.skip_if_unchanged,
+        checkpoint: arguments.checkpoint.map_or(Some(CheckpointRule::DEFAULT), |given| given.0),
         estimate: !arguments.no_scan && (context.output.json || context.output.draws_progress()),
         memory_bytes: context.options.memory.0,
         cache: context.cache_folder(),

@@ -1,16 +1,18 @@
 //! The end of a backup, and what its beginning needs of the one before: the commit, and the index of known chunks kept on this machine.
 
-use super::assemble::Assembled;
 use super::older::Leftover;
+use super::previous::{add_containers, known, last_whole, partial_ids};
 use super::select::{self, Known, LikesIdentity};
 use super::{Flow, Task};
 use crate::chunks::ChunkSource;
 use crate::delta::closure;
+use crate::forget;
 use crate::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex, IndexError, Runs};
 use crate::lease::now;
 use crate::observer::Notice;
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
+use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::secrets::random_bytes;
@@ -77,18 +79,18 @@ pub(super) fn open_index(
     if let Some(cache) = cache {
         cache.notice_rollback(manifest.sequence, observer);
     }
-    let Some(last) = manifest.snapshots().last() else {
-        return Ok(FingerprintIndex::open(CachedRun::empty(), budget_bytes, spill_dir));
-    };
-    let identity = CacheIdentity { kind: CacheKind::Last, series: manifest.series, snapshot: last.id };
-    let key = repository.keys().cache_key();
-    let cached = cache.and_then(|cache| CachedRun::open(&cache.index, &identity, &key, budget_bytes).ok());
-    if let Some(previous) = cached {
-        return Ok(FingerprintIndex::open(previous, budget_bytes, spill_dir));
-    }
-    let mut index = FingerprintIndex::open(CachedRun::empty(), budget_bytes, spill_dir);
+    let last = last_whole(manifest);
+    let cached = cache.zip(last).and_then(|(cache, last)| {
+        let identity = CacheIdentity { kind: CacheKind::Last, series: manifest.series, snapshot: last.id };
+        CachedRun::open(&cache.index, &identity, &repository.keys().cache_key(), budget_bytes).ok()
+    });
     // Not those that it needs as bases only: they are asked for where older ones are.
-    let needed = manifest.direct(manifest.snapshots().len() - 1) - &*lost;
+    let mut needed = known(manifest) - &*lost;
+    let is_cached = cached.is_some();
+    if let Some(position) = last.filter(|_| is_cached).and_then(|last| manifest.position(&last.id)) {
+        needed -= manifest.direct(position);
+    }
+    let mut index = FingerprintIndex::open(cached.unwrap_or_else(CachedRun::empty), budget_bytes, spill_dir);
     for (at, record) in chunks.records().iter().enumerate() {
         let is_needed = record.chunks.iter().any(|run| needed.range_cardinality(run.range()) > 0);
         if !is_needed {
@@ -112,48 +114,47 @@ pub(super) fn open_index(
             Err(error) => return Err(error.into()),
         }
     }
-    if cache.is_some() {
+    if cache.is_some() && last.is_some() && !is_cached {
         observer.notice(&Notice::IndexRebuilt);
     }
     Ok(index)
 }
 
 impl<'t> Task<'t> {
-    /// Makes the snapshot true: containers durable, then the manifest; then, on this machine, the index for the next backup.
+    /// Makes the snapshot true: containers durable, then the manifest, which drops the checkpoints; then, on this machine, the index for the
+    /// next backup. `before` is the manifest at the beginning of the run.
     pub(super) fn commit(
         &self,
         writer: &mut SeriesWriter<'t>,
+        before: &Manifest,
         flow: Flow,
         known: Option<&Known>,
         statistics: SnapshotStatistics,
     ) -> Result<SnapshotId, EngineError> {
         let options = self.options;
-        let necessary = self.necessary(writer.manifest(), &flow)?;
-        let id = SnapshotId(random_bytes()?);
-        let made = now();
-        let snapshot = Snapshot {
-            id,
-            time: options.time.unwrap_or(made),
-            made,
-            host: options.host.clone(),
-            user: options.user.clone(),
-            paths: self.paths.clone(),
-            tags: options.tags.clone(),
-            description: options.description.clone(),
-            program: options.program.clone(),
-            root: flow.root,
-            statistics,
-            partial: false,
-            forgotten: None,
+        let needs = Needs {
+            direct: &flow.assembled.necessary,
+            next: (flow.assembled.next_data, flow.assembled.next_metadata),
+            containers: &flow.packed.containers,
+            bases: &flow.noted.bases,
         };
+        let necessary = self.necessary(before, &needs)?;
+        let snapshot = self.snapshot(flow.root, statistics)?;
+        let id = snapshot.id;
         let mut next = writer.manifest().clone();
-        next.next_data = flow.assembled.next_data;
-        next.next_metadata = flow.assembled.next_metadata;
-        next.containers.extend(flow.packed.containers);
-        next.unsettled.extend(next.snapshots().last().map(|before| before.id));
+        (next.next_data, next.next_metadata) = needs.next;
+        add_containers(&mut next, &flow.packed.containers);
+        next.unsettled.extend(last_whole(&next).map(|before| before.id));
         next.push_snapshot(snapshot, &flow.assembled.necessary, &necessary);
+        let partial = partial_ids(&next);
+        let mut dead = Vec::new();
+        if !partial.is_empty() {
+            (next, dead) = forget::without_checkpoints(&next, &partial);
+        }
         writer.commit(next, self.options.migrate, now())?;
 
+        // What cannot be deleted now the next writer removes.
+        let _ = writer.delete(&dead);
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().object_bytes);
         if let Some(folder) = &options.cache {
@@ -205,19 +206,39 @@ impl<'t> Task<'t> {
         Ok(())
     }
 
-    /// What the snapshot needs: what its catalog refers to, and the bases.
-    fn necessary(&self, before: &Manifest, flow: &Flow) -> Result<RoaringTreemap, EngineError> {
-        let Assembled { necessary: direct, next_data, next_metadata, .. } = &flow.assembled;
+    /// A whole snapshot of this task, with an identity of its own.
+    pub(super) fn snapshot(&self, root: ChunkNumber, statistics: SnapshotStatistics) -> Result<Snapshot, EngineError> {
+        let (options, made) = (self.options, now());
+        Ok(Snapshot {
+            id: SnapshotId(random_bytes()?),
+            time: options.time.unwrap_or(made),
+            made,
+            host: options.host.clone(),
+            user: options.user.clone(),
+            paths: self.paths.clone(),
+            tags: options.tags.clone(),
+            description: options.description.clone(),
+            program: options.program.clone(),
+            root,
+            statistics,
+            partial: false,
+            forgotten: None,
+        })
+    }
+
+    /// What a snapshot needs: what its catalog refers to, and the bases. `before` is the manifest at the beginning of the run.
+    pub(super) fn necessary(&self, before: &Manifest, needs: &Needs<'_>) -> Result<RoaringTreemap, EngineError> {
+        let Needs { direct, next: (next_data, next_metadata), containers, bases } = *needs;
         let mut new = RoaringTreemap::new();
         new.insert_range(before.next_data.0..next_data.0);
         new.insert_range(before.next_metadata.0..next_metadata.0);
         let mut needed = direct.clone();
-        if new.is_subset(direct) {
-            needed |= &flow.noted.bases;
+        if bases.is_empty() || new.is_subset(direct) {
+            needed |= bases;
         } else {
             // Of regions with chunks that no entry refers to in the end, the indexes tell which bases are needed.
             let mut written = Manifest::new(before.series, "");
-            written.containers.clone_from(&flow.packed.containers);
+            written.containers = containers.to_vec();
             let kept = direct & &new;
             needed |= ChunkSource::new(self.repository, &written).bases(&kept)?;
         }
@@ -230,6 +251,19 @@ impl<'t> Task<'t> {
         };
         Ok(closure | needed)
     }
+}
+
+/// What a snapshot is made of, as far as it says what it needs.
+#[derive(Clone, Copy)]
+pub(super) struct Needs<'n> {
+    /// What its catalog refers to.
+    pub(super) direct: &'n RoaringTreemap,
+    /// The next numbers of data and metadata chunks.
+    pub(super) next: (ChunkNumber, ChunkNumber),
+    /// The containers written by this run.
+    pub(super) containers: &'n [ContainerRecord],
+    /// What their regions hang on.
+    pub(super) bases: &'n RoaringTreemap,
 }
 
 /// The chunks that only older snapshots need, at most about [`OLDER_OF_LAST`] times as many as the last one refers to (`direct`): those that

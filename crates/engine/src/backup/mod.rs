@@ -15,11 +15,13 @@
 mod assemble;
 mod begin;
 mod changed;
+mod checkpoint;
 mod commit;
 mod entries;
 mod notes;
 mod older;
 mod plan;
+mod previous;
 mod read;
 mod regions;
 mod select;
@@ -30,10 +32,15 @@ use crate::fs::{ExcludeRules, absolute_source};
 use crate::lease::{Purpose, acquire, now};
 use crate::migrate::{self, MigrateOptions, MigrateSummary};
 use crate::observer::Notice;
-use crate::pack::DrySink;
+use crate::pack::{DrySink, Packed};
 use crate::{EngineError, Observer};
 pub use changed::ChangedList;
+pub use checkpoint::CheckpointRule;
 pub use select::{DELTA_THRESHOLD_DEFAULT, SEGMENT_BYTES_DEFAULT};
+use assemble::Account;
+use checkpoint::Checkpoints;
+use entries::Tally;
+use notes::Noted;
 use siltstone_chunk::{Chunker, Sizes};
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
@@ -108,6 +115,8 @@ pub struct BackupOptions {
     pub dry_run: bool,
     /// Make no snapshot if it would equal the previous one.
     pub skip_if_unchanged: bool,
+    /// Commit what is done so far now and then, and when interrupted; `None`: only the whole.
+    pub checkpoint: Option<CheckpointRule>,
     /// Run a scan ahead, for an estimate of the whole.
     pub estimate: bool,
     /// Bytes of memory to stay below.
@@ -342,7 +351,7 @@ impl<'t> Task<'t> {
         let listed = self.repository.storage().list(Listing::Containers(id)).map_err(StoreError::from)?;
         let lost = lost_containers(&manifest, &listed);
         let sink = DrySink::new(manifest.sequence + 1);
-        let (flow, _) = self.run(source, &manifest, &lost, &sink)?;
+        let (flow, _) = self.run(source, &manifest, &lost, (&sink, None))?;
         Ok(self.summary(None, &manifest, &flow))
     }
 
@@ -353,14 +362,17 @@ impl<'t> Task<'t> {
     ) -> Result<(BackupSummary, Option<Likes>), EngineError> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
-        let (mut flow, known) = self.run(source, &manifest, &writer.lost, writer)?;
-        let parent = manifest.snapshots().last();
+        let lost = writer.lost.clone();
+        let checkpoints = Checkpoints::new(writer);
+        let (mut flow, known) = self.run(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?;
+        let parent = previous::last_whole(&manifest);
         if self.options.skip_if_unchanged && parent.is_some_and(|parent| parent.root == flow.root) {
             return Ok((self.summary(None, &manifest, &flow), None));
         }
         let mut summary = self.summary(None, &manifest, &flow);
-        let likes = flow.noted.likes.take();
-        summary.snapshot = Some(self.commit(writer, flow, known.as_ref(), summary.statistics)?);
+        // What an interrupted run stored was not looked at by this one: what resembles what is then found anew.
+        let likes = flow.noted.likes.take().filter(|_| previous::partial(&manifest).next().is_none());
+        summary.snapshot = Some(self.commit(writer, &manifest, flow, known.as_ref(), summary.statistics)?);
         Ok((summary, likes))
     }
 
@@ -404,21 +416,24 @@ impl<'t> Task<'t> {
         }
     }
 
-    fn summary(&self, snapshot: Option<SnapshotId>, manifest: &Manifest, flow: &Flow) -> BackupSummary {
-        let account = &flow.assembled.account;
-        let tally = &flow.entries;
-        let statistics = SnapshotStatistics {
+    fn statistics(&self, account: &Account, tally: &Tally, packed: &Packed, noted: &Noted) -> SnapshotStatistics {
+        SnapshotStatistics {
             added_plain_bytes: account.data_plain_bytes,
-            added_stored_bytes: flow.packed.object_bytes(),
+            added_stored_bytes: packed.object_bytes(),
             metadata_bytes: account.metadata_plain_bytes,
             chunks_new: account.chunks_new,
-            deltas_kept: flow.noted.deltas.kept,
-            deltas_rejected: flow.noted.deltas.rejected,
-            deltas_skipped: flow.noted.deltas.skipped,
-            problems: flow.planned.problems + tally.statistics.problems,
+            deltas_kept: noted.deltas.kept,
+            deltas_rejected: noted.deltas.rejected,
+            deltas_skipped: noted.deltas.skipped,
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..tally.statistics
-        };
+        }
+    }
+
+    fn summary(&self, snapshot: Option<SnapshotId>, manifest: &Manifest, flow: &Flow) -> BackupSummary {
+        let account = &flow.assembled.account;
+        let mut statistics = self.statistics(account, &flow.entries, &flow.packed, &flow.noted);
+        statistics.problems += flow.planned.problems;
         BackupSummary {
             snapshot,
             parent: manifest.snapshots().last().map(|snapshot| snapshot.id),

@@ -144,6 +144,23 @@ fn plan(manifest: &Manifest, ids: &BTreeSet<SnapshotId>, threshold: f64) -> Plan
     Plan { next, dead, to_rewrite, live }
 }
 
+/// The manifest of a new whole snapshot, the last, without the checkpoints on the way to it, and the containers that nothing needs then.
+pub(crate) fn without_checkpoints(manifest: &Manifest, partial: &BTreeSet<SnapshotId>) -> (Manifest, Vec<ContainerId>) {
+    let needed = |position: usize| manifest.necessary(position);
+    let last = manifest.snapshots().len().saturating_sub(1);
+    // Hulls end with the new snapshot, unless something came back in a checkpoint and went again.
+    let mut went = RoaringTreemap::new();
+    for position in (0..last).filter(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| snapshot.partial)) {
+        went |= needed(position) - needed(last);
+    }
+    let kept = (0..last).filter(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| !snapshot.partial)).last();
+    let is_hull_left = kept.is_some_and(|kept| !went.is_disjoint(&needed(kept)));
+    let plan = plan(manifest, partial, f64::INFINITY);
+    let mut next = plan.next;
+    next.squeeze_due = manifest.squeeze_due || is_hull_left;
+    (next, container_ids(&plan.dead))
+}
+
 /// The share of a container's chunks that no live snapshot needs or another container answers for, by number: chunks are much of a size.
 #[allow(clippy::cast_precision_loss)]
 fn dead_share(record: &ContainerRecord, live: &RoaringTreemap) -> f64 {

@@ -104,6 +104,7 @@ impl Sandbox {
             ignore_inode: false,
             dry_run: false,
             skip_if_unchanged: false,
+            checkpoint: None,
             estimate: false,
             memory_bytes: 256 << 20,
             cache: Some(self.folder.path().join("cache")),

@@ -72,6 +72,7 @@ impl Engine {
             ignore_inode: false,
             dry_run: false,
             skip_if_unchanged: false,
+            checkpoint: None,
             estimate: false,
             memory_bytes: self.scale.engine_memory_bytes,
             cache: Some(self.cache.clone()),
