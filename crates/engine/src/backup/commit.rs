@@ -17,7 +17,7 @@ use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::secrets::random_bytes;
 use siltstone_store::series::{SeriesWriter, keep_reserve};
-use siltstone_store::{ChunkNumber, SeriesId, SnapshotId};
+use siltstone_store::{ChunkNumber, SeriesId, SnapshotId, StoreError};
 use std::path::{Path, PathBuf};
 
 /// Older chunks that are kept in mind for each that the last snapshot refers to.
@@ -236,7 +236,9 @@ impl<'t> Task<'t> {
         if bases.is_empty() || new.is_subset(direct) {
             needed |= bases;
         } else {
-            // Of regions with chunks that no entry refers to in the end, the indexes tell which bases are needed.
+            // Of regions with chunks that no entry refers to in the end, the indexes tell which bases are needed. What was put can be read
+            // behind a barrier only.
+            self.repository.storage().barrier().map_err(StoreError::from)?;
             let mut written = Manifest::new(before.series, "");
             written.containers = containers.to_vec();
             let kept = direct & &new;
