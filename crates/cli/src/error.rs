@@ -28,6 +28,13 @@ pub(crate) enum Done {
     InPart,
 }
 
+impl Done {
+    /// How both together went.
+    pub(crate) fn and(self, other: Self) -> Self {
+        if self == Self::Whole { other } else { self }
+    }
+}
+
 /// A command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
@@ -107,7 +114,9 @@ impl CliError {
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
-            Self::RemoveAllUnfiltered | Self::GroupEmptied { .. } => EXIT_REFUSED,
+            Self::RemoveAllUnfiltered
+            | Self::GroupEmptied { .. }
+            | Self::Engine(EngineError::SourceShrunk { .. } | EngineError::RemovesAll { .. }) => EXIT_REFUSED,
             _ => EXIT_FAILED,
         }
     }
@@ -147,6 +156,10 @@ impl CliError {
             | Self::Store(StoreError::LeaseHeld { .. }) => {
                 Some("--retry-lock waits for it, 'silt unlock' takes over from a dead process")
             }
+            Self::Engine(EngineError::SourceShrunk { .. }) => Some(
+                "is a disk not mounted? --allow-shrink takes the source as it is, --shrink-guard sets how much may go",
+            ),
+            Self::Engine(EngineError::RemovesAll { .. }) => Some("--unsafe-allow-remove-all allows it"),
             _ => None,
         }
     }
@@ -168,6 +181,7 @@ fn storage_status(error: &StorageError) -> u8 {
     let absent = |source: &io::Error| matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     match error {
         StorageError::Unreachable { source, .. } if absent(source) => EXIT_NO_REPOSITORY,
+        StorageError::Swept { .. } => EXIT_LOCKED,
         _ => EXIT_FAILED,
     }
 }
@@ -195,6 +209,7 @@ mod tests {
             (CliError::Store(StoreError::LostManifest { container: "c".into(), sequence: 1 }), 13),
             (CliError::GroupEmptied { group: "g".into() }, 14),
             (CliError::RemoveAllUnfiltered, 14),
+            (CliError::Engine(EngineError::RemovesAll { series: "s".into() }), 14),
             (CliError::Engine(EngineError::Interrupted), 130),
             (CliError::PasswordPrompt(io::ErrorKind::Interrupted.into()), 130),
         ];

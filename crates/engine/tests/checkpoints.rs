@@ -200,13 +200,13 @@ fn a_partial_snapshot_is_neither_the_latest_nor_counted() {
     let sandbox = sandbox_with(20);
     let resolve = || snapshots::resolve(&sandbox.repository(), "latest", &SnapshotFilter::default());
     let partial = interrupted(&sandbox, &options(&sandbox), 10 * FILE_BYTES).snapshot.id;
-    assert_eq!(resolve().expect("it is all there is").snapshot.id, partial);
+    assert_eq!(resolve().expect("it is all there is").0.snapshot.id, partial);
     let first = whole(&sandbox, &options(&sandbox)).snapshot.expect("a snapshot");
     for number in 0..10 {
         sandbox.write(&format!("folder/{number:03}"), &noise(100 + number, FILE_BYTES));
     }
     let partial = interrupted(&sandbox, &options(&sandbox), 5 * FILE_BYTES).snapshot.id;
-    assert_eq!(resolve().expect("latest").snapshot.id, first);
+    assert_eq!(resolve().expect("latest").0.snapshot.id, first);
     let views = sandbox.snapshots();
     let decisions = apply(&views, &KeepPolicy { last: Some(1), ..KeepPolicy::default() }, &jiff::Zoned::now());
     assert!(decisions.iter().all(|decision| decision.keep), "the partial one takes no place");

@@ -69,8 +69,8 @@ impl Storage for Meddled {
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
         self.disk.list(what)
     }
-    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
-        self.disk.remove_unfinished(series)
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        self.disk.remove_unfinished(series, lease_last)
     }
     fn location(&self) -> String {
         self.disk.location()
@@ -221,7 +221,7 @@ fn a_check_beside_a_forget_raises_no_alarm() {
 #[test]
 fn figures_beside_a_forget_are_gathered() {
     beside_a_forget(|repository, _, _| {
-        let figures = stats::stats(repository, &|_| true).expect("figures");
+        let figures = stats::stats(repository, &|_| true).expect("figures").0;
         assert!(figures.data.chunks > 0);
     });
 }

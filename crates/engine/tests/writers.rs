@@ -200,7 +200,7 @@ fn a_clock_set_back_is_told_and_the_last_backup_stays_the_latest() {
     );
 
     let latest = snapshots::resolve(&scene.sandbox.repository(), "latest", &SnapshotFilter::default());
-    assert_eq!(Some(latest.expect("a snapshot").snapshot.id), second.snapshot);
+    assert_eq!(Some(latest.expect("a snapshot").0.snapshot.id), second.snapshot);
     assert_eq!(scene.assert_sound(&scene.disk, "the clock was set back").len(), 2);
     scene.sandbox.forget(&[first], false);
     assert_eq!(scene.assert_sound(&scene.disk, "the future was forgotten").len(), 1);

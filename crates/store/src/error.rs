@@ -123,6 +123,15 @@ pub enum StoreError {
         series: String,
     },
 
+    /// The newest manifest of a series cannot be read; other series are not concerned.
+    #[error("the series {series} cannot be read: {source}")]
+    UnreadableSeries {
+        /// The series' name in quotation marks, or its id where the name is not known.
+        series: String,
+        /// What is wrong with it.
+        source: Box<StoreError>,
+    },
+
     /// The highest manifest does not follow from the one before it: files of another copy of the store were mixed in, or a writer
     /// that had been fenced off was killed before it could take its manifest back.
     #[error(
@@ -194,7 +203,26 @@ impl StoreError {
         match self {
             Self::Storage(error) => error.is_not_found(),
             Self::Shared(error) => error.is_not_found(),
+            Self::UnreadableSeries { source, .. } => source.is_not_found(),
             _ => false,
+        }
+    }
+
+    /// Says which series it keeps from being read. What is wrong with the place as a whole stays what it is.
+    #[must_use]
+    pub fn of_series(self, series: impl fmt::Display) -> Self {
+        let concerns_one_object = self.is_damage() || matches!(self, Self::Storage(StorageError::Io { .. }));
+        if !concerns_one_object || matches!(self, Self::UnreadableSeries { .. }) {
+            return self;
+        }
+        Self::UnreadableSeries { series: series.to_string(), source: Box::new(self) }
+    }
+
+    /// What the writer of a series makes of an error: one whose unfinished writes were swept away has been overtaken.
+    pub(crate) fn of_writer(self, series: &str) -> Self {
+        match self {
+            Self::Storage(StorageError::Swept { .. }) => Self::Fenced { series: series.to_owned() },
+            other => other,
         }
     }
 
@@ -217,7 +245,8 @@ impl StoreError {
             | Self::UnknownFeature { .. }
             | Self::MissingChunk { .. }
             | Self::BrokenHistory { .. }
-            | Self::LostManifest { .. } => true,
+            | Self::LostManifest { .. }
+            | Self::UnreadableSeries { .. } => true,
             Self::Shared(error) => error.is_damage(),
             Self::Storage(error) => {
                 error.is_not_found() || matches!(error, StorageError::TooShort { .. } | StorageError::TooLarge { .. })

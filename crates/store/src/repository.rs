@@ -178,12 +178,40 @@ impl Repository {
     }
 
     /// The newest manifests of all series.
+    ///
+    /// # Errors
+    /// The damage of any of them: [`Repository::visit_manifests`] does the rest.
     pub fn manifests(&self) -> Result<Vec<Manifest>, StoreError> {
         let mut manifests = Vec::new();
         for series in self.series()? {
             manifests.extend(self.manifest(series)?);
         }
         Ok(manifests)
+    }
+
+    /// Shows the newest manifests of these series, one at a time, and returns what is wrong with those that cannot be read.
+    ///
+    /// # Errors
+    /// What concerns the repository as a whole, and whatever `visit` returns. If there are series and none can be read, the damage of
+    /// the first: nothing can be done then.
+    pub fn visit_manifests<E: From<StoreError>>(
+        &self,
+        series: impl IntoIterator<Item = SeriesId>,
+        mut visit: impl FnMut(Manifest) -> Result<(), E>,
+    ) -> Result<Vec<StoreError>, E> {
+        let (mut readable, mut unreadable) = (0u64, Vec::new());
+        for series in series {
+            match self.manifest(series) {
+                Ok(None) => {}
+                Ok(Some(manifest)) => {
+                    readable += 1;
+                    visit(manifest)?;
+                }
+                Err(error) if error.is_damage() => unreadable.push(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if unreadable.is_empty() || readable > 0 { Ok(unreadable) } else { Err(unreadable.swap_remove(0).into()) }
     }
 
     /// The bytes of all objects.

@@ -84,8 +84,12 @@ pub struct SeriesWriter<'r> {
 /// The newest manifest of a series; `None` if the series has none.
 ///
 /// # Errors
-/// Damage of the newest manifest is an error: an older one would silently bring back a past state.
+/// Damage of the newest manifest is an error, [`StoreError::UnreadableSeries`]: an older one would silently bring back a past state.
 pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
+    read_newest(repository, series).map_err(|error| error.of_series(series))
+}
+
+fn read_newest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
     let mut attempt = 0;
     loop {
         let listed = repository.storage().list(Listing::Manifests(series))?;
@@ -185,11 +189,7 @@ impl<'r> SeriesWriter<'r> {
             && !request.take_over
             && !(request.is_dead)(&lease.holder)
         {
-            return Err(StoreError::LeaseHeld {
-                series: request.series_name.to_owned(),
-                holder: lease.holder.to_string(),
-                since: lease.since.to_string(),
-            });
+            return Err(held(request.series_name, lease));
         }
         refuse_lost_history(&containers, stored.as_ref().map_or(0, |stored| stored.manifest.sequence))?;
         let (mut leased, previous) = match &stored {
@@ -198,7 +198,8 @@ impl<'r> SeriesWriter<'r> {
         };
         leased.lease =
             Some(Lease { holder: request.holder.clone(), since: request.now, purpose: request.purpose.to_owned() });
-        let (stored, reserve_spent) = commit_after(repository, previous, leased, request.now, request.reserve)?;
+        let leased = commit_after(repository, previous, leased, request.now, request.reserve);
+        let (stored, reserve_spent) = leased.map_err(|error| who_was_faster(repository, series, error))?;
         let mut writer = Self {
             repository,
             lease_sequence: stored.manifest.sequence,
@@ -222,7 +223,7 @@ impl<'r> SeriesWriter<'r> {
         let series = self.series();
         let listed = storage.list(Listing::Containers(series))?;
         let known = self.container_ids();
-        let mut removed = storage.remove_unfinished(series)?;
+        let mut removed = storage.remove_unfinished(series, self.stored.manifest.sequence)?;
         for meta in &listed {
             let is_orphan = |id: &ContainerId| id.lease <= self.lease_sequence && !known.contains(id);
             if matches!(&meta.name, ObjectName::Container(_, id) if is_orphan(id)) {
@@ -259,7 +260,8 @@ impl<'r> SeriesWriter<'r> {
     /// Writes a container; it is durable once a commit succeeds.
     pub fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
         let name = ObjectName::Container(self.series(), container.record.id);
-        Ok(self.repository.storage().put(&name, &container.bytes)?)
+        let put = self.repository.storage().put(&name, &container.bytes);
+        put.map_err(|error| StoreError::from(error).of_writer(&self.stored.manifest.name))
     }
 
     /// Commits `next` after everything put so far is durable, then removes older manifests. The lease stays if `keep_lease`.
@@ -268,7 +270,8 @@ impl<'r> SeriesWriter<'r> {
     /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed.
     pub fn commit(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
         let lease = if keep_lease { self.stored.manifest.lease.clone() } else { None };
-        self.repository.storage().barrier()?;
+        let durable = self.repository.storage().barrier();
+        durable.map_err(|error| StoreError::from(error).of_writer(&next.name))?;
         next.lease = lease;
         let (stored, reserve_spent) = commit_after(self.repository, Some(&self.stored), next, now, self.reserve)?;
         self.stored = stored;
@@ -325,6 +328,23 @@ impl<'r> SeriesWriter<'r> {
     }
 }
 
+/// The error of a writer that finds the lease held.
+fn held(series_name: &str, lease: &Lease) -> StoreError {
+    let (holder, since) = (lease.holder.to_string(), lease.since.to_string());
+    StoreError::LeaseHeld { series: series_name.to_owned(), holder, since }
+}
+
+/// Names the winner of a race for the lease to the one who lost it, as far as it can still be told.
+fn who_was_faster(repository: &Repository, series: SeriesId, error: StoreError) -> StoreError {
+    let StoreError::Fenced { series: series_name } = &error else {
+        return error;
+    };
+    match newest_manifest(repository, series) {
+        Ok(Some(StoredManifest { manifest: Manifest { lease: Some(lease), .. }, .. })) => held(series_name, &lease),
+        _ => error,
+    }
+}
+
 /// Commits `manifest` as the successor of `previous` and makes sure that it is the newest.
 fn commit_after(
     repository: &Repository,
@@ -349,7 +369,9 @@ fn commit_after(
         return Err(fenced());
     }
     let reserve_spent = match create_from_reserve(repository, &name, &object, reserve) {
-        Err(StoreError::Storage(StorageError::AlreadyExists { .. })) => return Err(fenced()),
+        Err(StoreError::Storage(StorageError::AlreadyExists { .. } | StorageError::Swept { .. })) => {
+            return Err(fenced());
+        }
         other => other?,
     };
     if is_overtaken(repository, &manifest)? {

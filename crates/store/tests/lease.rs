@@ -6,10 +6,10 @@ use siltstone_store::manifest::LeaseHolder;
 use siltstone_store::region::{ChunkEntry, RegionEncoder};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter};
-use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
+use siltstone_store::storage::{Disk, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
 use siltstone_store::{SeriesId, StoreError, Time, container};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 type Deed = Box<dyn FnOnce() + Send>;
 
@@ -48,8 +48,8 @@ impl Storage for Meddled {
         }
         self.0.list(what)
     }
-    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
-        self.0.remove_unfinished(series)
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        self.0.remove_unfinished(series, lease_last)
     }
     fn location(&self) -> String {
         self.0.location()
@@ -108,4 +108,31 @@ fn a_writer_that_began_meanwhile_is_not_taken_for_a_lost_manifest() {
         Err(StoreError::LeaseHeld { holder, .. }) => assert!(holder.contains("process 1"), "{holder}"),
         other => panic!("{other:?}"),
     }
+}
+
+/// The story: the winner swept the loser's manifest away before it had its name, and the loser failed with a message about a missing
+/// file. On a real disk, where that takes several processes and luck.
+#[test]
+fn writers_that_begin_at_once_on_a_real_disk_are_told_who_was_faster() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
+    let chunker = ChunkerSettings { name: "gear-nc2".into(), min_bytes: 8192, average_bytes: 16384, max_bytes: 65536 };
+    let disk = || Arc::new(Disk::open(folder.path()).expect("a disk"));
+    Repository::init(disk(), b"password", &label, Argon2Cost::TEST, chunker).expect("a repository");
+    let start = Barrier::new(3);
+    let race = &|pid| {
+        let repository = Repository::open(disk(), b"password").expect("it opens");
+        let mut errors = Vec::new();
+        for _ in 0..60 {
+            start.wait();
+            errors.extend(acquire(&repository, pid).and_then(|writer| writer.abandon(Time::default())).err());
+        }
+        errors.retain(|error| !matches!(error, StoreError::LeaseHeld { .. } | StoreError::Fenced { .. }));
+        errors
+    };
+    let errors = std::thread::scope(|scope| {
+        let threads = [1, 2, 3].map(|pid| scope.spawn(move || race(pid)));
+        threads.map(|thread| thread.join().expect("an end"))
+    });
+    assert!(errors.iter().all(Vec::is_empty), "{errors:?}");
 }

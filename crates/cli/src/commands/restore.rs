@@ -1,6 +1,6 @@
 //! `silt restore`: writes what a snapshot holds into a folder.
 
-use super::Context;
+use super::{Context, find};
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::SnapshotReference;
@@ -12,7 +12,6 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use siltstone_engine::fs::Ownership;
 use siltstone_engine::restore::{Overwrite, RestoreOptions, RestoreSummary, restore};
-use siltstone_engine::snapshots::resolve;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -84,7 +83,7 @@ pub(super) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, Cl
     let reference = SnapshotReference::from(arguments.snapshot.clone());
     let options = options(arguments, &reference, context)?;
     let repository = open(context)?;
-    let view = resolve(&repository, &reference.snapshot, &arguments.filter.filter())?;
+    let (view, found) = find(&repository, &reference.snapshot, &arguments.filter.filter(), context.output)?;
     let target = arguments.target.display();
     context.output.report(format_args!("restoring snapshot {} to {target}", describe(&view)))?;
 
@@ -94,7 +93,7 @@ pub(super) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, Cl
     progress.end();
     report(context, &summary, elapsed, arguments.dry_run)?;
     match failures(&summary, &counts, environment::is_root()) {
-        0 => Ok(Done::Whole),
+        0 => Ok(found),
         problems => Err(CliError::RestoreProblems { problems }),
     }
 }

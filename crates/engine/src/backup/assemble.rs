@@ -14,6 +14,7 @@ use roaring::RoaringTreemap;
 use siltstone_similar::sketch::Sketch;
 use siltstone_store::catalog::MetadataSink;
 use siltstone_store::container::ContainerKind;
+use siltstone_store::manifest::Snapshot;
 use siltstone_store::region::{ChunkEntry, EncodedRegion};
 use siltstone_store::secrets::RepositoryKeys;
 use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, StoreError};
@@ -193,17 +194,17 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         self.pending.clone()
     }
 
-    /// Hands on a checkpoint whose catalog begins at `root`; then goes on with the numbers that were set aside.
+    /// Hands on a checkpoint; then goes on with the numbers that were set aside.
     pub(super) fn end_checkpoint(
         &mut self,
         set_aside: RoaringTreemap,
-        root: ChunkNumber,
+        snapshot: Snapshot,
         tally: Tally,
         is_last: bool,
     ) -> Result<(), EngineError> {
         let direct = &self.necessary | std::mem::replace(&mut self.pending, set_aside);
         let next = (self.next_data, self.next_metadata);
-        self.outlet.checkpoint(Reached { root, direct, next, tally, account: self.account, is_last })
+        self.outlet.checkpoint(Reached { snapshot, direct, next, tally, account: self.account, is_last })
     }
 
     fn known(&mut self, fingerprint: &Fingerprint, bytes: &[u8]) -> Result<Option<ChunkNumber>, EngineError> {

@@ -74,7 +74,8 @@ impl<'t> Task<'t> {
         let is_for_migration =
             self.options.migrate && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
         let likes_bytes = is_for_migration.then_some(likes_bytes);
-        let stages = Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, likes_bytes };
+        let stages =
+            Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, likes_bytes };
         let flow = stages.run(source, (index, older), selection.as_mut())?;
         Ok((flow, selection.map(|selection| selection.known)))
     }

@@ -23,7 +23,7 @@ use crate::pack::{ContainerSink, Packed};
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::container::SealedContainer;
-use siltstone_store::manifest::Manifest;
+use siltstone_store::manifest::{Manifest, Snapshot};
 use siltstone_store::series::SeriesWriter;
 use siltstone_store::{ChunkNumber, ContainerId, SnapshotId, StoreError};
 use std::collections::BTreeSet;
@@ -81,9 +81,9 @@ impl Pace {
 
 /// How far a backup has come.
 pub(super) struct Reached {
-    /// The root of the catalog so far.
-    pub(super) root: ChunkNumber,
-    /// What it refers to.
+    /// The partial snapshot to be; what the rest of the run did is not in its statistics yet.
+    pub(super) snapshot: Snapshot,
+    /// What its catalog refers to.
     pub(super) direct: RoaringTreemap,
     /// The next numbers of data and metadata chunks.
     pub(super) next: (ChunkNumber, ChunkNumber),
@@ -127,12 +127,11 @@ impl Task<'_> {
         packed: &Packed,
         noted: &Noted,
     ) -> Result<(), EngineError> {
-        let Reached { root, direct, next, tally, account, is_last } = reached;
+        let Reached { snapshot, direct, next, tally, account, is_last } = reached;
         let needs = Needs { direct, next: *next, containers: &packed.containers, bases: &noted.bases };
         let necessary = self.necessary(before, &needs)?;
         let statistics = self.statistics(account, tally, packed, noted);
-        let mut snapshot = self.snapshot(*root, statistics)?;
-        snapshot.partial = true;
+        let snapshot = Snapshot { statistics, ..snapshot.clone() };
         let id = snapshot.id;
         let mut made = self.checkpoint_made(checkpoints);
         let mut writer = checkpoints.writer.write().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +147,10 @@ impl Task<'_> {
         Ok(())
     }
 
-    fn checkpoint_made<'c>(&self, checkpoints: &'c Checkpoints<'_, '_>) -> std::sync::MutexGuard<'c, Option<SnapshotId>> {
+    fn checkpoint_made<'c>(
+        &self,
+        checkpoints: &'c Checkpoints<'_, '_>,
+    ) -> std::sync::MutexGuard<'c, Option<SnapshotId>> {
         checkpoints.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

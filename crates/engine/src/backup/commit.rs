@@ -121,6 +121,27 @@ pub(super) fn open_index(
 }
 
 impl<'t> Task<'t> {
+    /// The whole snapshot to be, without its record.
+    pub(super) fn snapshot(&self, root: ChunkNumber, statistics: SnapshotStatistics) -> Result<Snapshot, EngineError> {
+        let (options, made) = (self.options, now());
+        Ok(Snapshot {
+            id: SnapshotId(random_bytes()?),
+            time: options.time.unwrap_or(made),
+            made,
+            host: options.host.clone(),
+            user: options.user.clone(),
+            paths: self.paths.clone(),
+            tags: options.tags.clone(),
+            description: options.description.clone(),
+            program: options.program.clone(),
+            root,
+            record: ChunkNumber(0),
+            statistics,
+            partial: false,
+            forgotten: None,
+        })
+    }
+
     /// Makes the snapshot true: containers durable, then the manifest, which drops the checkpoints; then, on this machine, the index for the
     /// next backup. `before` is the manifest at the beginning of the run.
     pub(super) fn commit(
@@ -139,7 +160,7 @@ impl<'t> Task<'t> {
             bases: &flow.noted.bases,
         };
         let necessary = self.necessary(before, &needs)?;
-        let snapshot = self.snapshot(flow.root, statistics)?;
+        let snapshot = Snapshot { statistics, ..flow.snapshot };
         let id = snapshot.id;
         let mut next = writer.manifest().clone();
         (next.next_data, next.next_metadata) = needs.next;
@@ -204,26 +225,6 @@ impl<'t> Task<'t> {
             runs.save(|number| wanted.contains(number.0), &cache.older, &identity(CacheKind::Older), &key)?;
         }
         Ok(())
-    }
-
-    /// A whole snapshot of this task, with an identity of its own.
-    pub(super) fn snapshot(&self, root: ChunkNumber, statistics: SnapshotStatistics) -> Result<Snapshot, EngineError> {
-        let (options, made) = (self.options, now());
-        Ok(Snapshot {
-            id: SnapshotId(random_bytes()?),
-            time: options.time.unwrap_or(made),
-            made,
-            host: options.host.clone(),
-            user: options.user.clone(),
-            paths: self.paths.clone(),
-            tags: options.tags.clone(),
-            description: options.description.clone(),
-            program: options.program.clone(),
-            root,
-            statistics,
-            partial: false,
-            forgotten: None,
-        })
     }
 
     /// What a snapshot needs: what its catalog refers to, and the bases. `before` is the manifest at the beginning of the run.

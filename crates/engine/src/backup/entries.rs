@@ -8,7 +8,7 @@ use crate::fs::{Problem, ProblemKind};
 use crate::observer::EntryAction;
 use crate::{EngineError, Observer};
 use siltstone_store::catalog::{CatalogWriter, Content, Entry, EntryPath, Metadata};
-use siltstone_store::manifest::SnapshotStatistics;
+use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
 use siltstone_store::recipe::RecipeWriter;
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::HashMap;
@@ -191,13 +191,18 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         self.catalog.sink_mut().new_bytes()
     }
 
-    /// Hands on a checkpoint: a catalog of the entries so far, and all chunks up to here.
-    pub(super) fn checkpoint(&mut self, is_last: bool) -> Result<(), EngineError> {
+    /// Hands on a checkpoint: a catalog of the entries so far, the snapshot that `make` makes of it, and all chunks up to here.
+    pub(super) fn checkpoint(
+        &mut self,
+        is_last: bool,
+        make: impl FnOnce(ChunkNumber, SnapshotStatistics, &mut ChunkStore<'a, 'env>) -> Result<Snapshot, EngineError>,
+    ) -> Result<(), EngineError> {
         let kept = self.catalog.sink_mut().begin_checkpoint();
         let part = self.half_read()?;
         let root = self.catalog.root_so_far(part.as_ref())?;
-        let tally = self.tally;
-        self.catalog.sink_mut().end_checkpoint(kept, root, tally, is_last)
+        let (tally, store) = (self.tally, self.catalog.sink_mut());
+        let snapshot = make(root, tally.statistics, store)?;
+        store.end_checkpoint(kept, snapshot, tally, is_last)
     }
 
     /// The large file that is coming in, as far as it came, under a name of its own.

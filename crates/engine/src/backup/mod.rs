@@ -25,6 +25,7 @@ mod previous;
 mod read;
 mod regions;
 mod select;
+mod shrunk;
 mod stages;
 
 use crate::delta::{Deltas, Likes};
@@ -34,20 +35,21 @@ use crate::migrate::{self, MigrateOptions, MigrateSummary};
 use crate::observer::Notice;
 use crate::pack::{DrySink, Packed};
 use crate::{EngineError, Observer};
+use assemble::Account;
 pub use changed::ChangedList;
 pub use checkpoint::CheckpointRule;
-pub use select::{DELTA_THRESHOLD_DEFAULT, SEGMENT_BYTES_DEFAULT};
-use assemble::Account;
 use checkpoint::Checkpoints;
 use entries::Tally;
 use notes::Noted;
+pub use select::{DELTA_THRESHOLD_DEFAULT, SEGMENT_BYTES_DEFAULT};
+pub use shrunk::SHRINK_SHARE_DEFAULT;
 use siltstone_chunk::{Chunker, Sizes};
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter, lost_containers, newest_manifest};
 use siltstone_store::storage::Listing;
-use siltstone_store::{SnapshotId, StoreError, Time};
+use siltstone_store::{ChunkNumber, SnapshotId, StoreError, Time};
 use stages::Flow;
 use std::io::Read;
 use std::ops::RangeInclusive;
@@ -113,6 +115,8 @@ pub struct BackupOptions {
     pub ignore_inode: bool,
     /// Do everything but write.
     pub dry_run: bool,
+    /// The share of its files or bytes that a source may lose since the last snapshot (0 ..= 1); `None`: any. Beyond, no snapshot is made.
+    pub shrink_share: Option<f64>,
     /// Make no snapshot if it would equal the previous one.
     pub skip_if_unchanged: bool,
     /// Commit what is done so far now and then, and when interrupted; `None`: only the whole.
@@ -252,8 +256,9 @@ pub fn backup(
         let stored = newest_manifest(repository, repository.keys().series_id(&series))?;
         changed::base(stored.as_ref().map(|stored| &stored.manifest), &series, &paths)?;
     }
-    let task =
-        Task { repository, chunker: chunker.as_ref(), options, observer, started, paths, list_bytes, series: &series };
+    let is_stream = matches!(source, Source::Stream { .. });
+    let (chunker, series) = (chunker.as_ref(), series.as_str());
+    let task = Task { repository, chunker, options, observer, started, paths, is_stream, list_bytes, series };
     if options.dry_run {
         return task.dry_run(source);
     }
@@ -332,6 +337,7 @@ struct Task<'t> {
     observer: &'t dyn Observer,
     started: Instant,
     paths: Vec<Vec<u8>>,
+    is_stream: bool,
     /// What a list of changes takes of the memory.
     list_bytes: u64,
     series: &'t str,
@@ -352,6 +358,7 @@ impl<'t> Task<'t> {
         let lost = lost_containers(&manifest, &listed);
         let sink = DrySink::new(manifest.sequence + 1);
         let (flow, _) = self.run(source, &manifest, &lost, (&sink, None))?;
+        self.refuse_shrunk(&manifest, &flow.entries.statistics)?;
         Ok(self.summary(None, &manifest, &flow))
     }
 
@@ -365,8 +372,8 @@ impl<'t> Task<'t> {
         let lost = writer.lost.clone();
         let checkpoints = Checkpoints::new(writer);
         let (mut flow, known) = self.run(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?;
-        let parent = previous::last_whole(&manifest);
-        if self.options.skip_if_unchanged && parent.is_some_and(|parent| parent.root == flow.root) {
+        self.refuse_shrunk(&manifest, &flow.entries.statistics)?;
+        if self.is_unwanted(flow.snapshot.root, &manifest) {
             return Ok((self.summary(None, &manifest, &flow), None));
         }
         let mut summary = self.summary(None, &manifest, &flow);
@@ -374,6 +381,11 @@ impl<'t> Task<'t> {
         let likes = flow.noted.likes.take().filter(|_| previous::partial(&manifest).next().is_none());
         summary.snapshot = Some(self.commit(writer, &manifest, flow, known.as_ref(), summary.statistics)?);
         Ok((summary, likes))
+    }
+
+    /// Whether a snapshot with this root is not to be made, for the last one has the same.
+    fn is_unwanted(&self, root: ChunkNumber, manifest: &Manifest) -> bool {
+        self.options.skip_if_unchanged && previous::last_whole(manifest).is_some_and(|parent| parent.root == root)
     }
 
     /// Settles what the backup leaves behind, if asked to, and gives the lease back. The snapshot stands: whatever goes wrong here is

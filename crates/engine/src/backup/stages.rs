@@ -27,9 +27,8 @@ use crate::parallel::{Pool, cores, spawn_named};
 use crate::unfold::Order;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use siltstone_chunk::Fingerprinter;
-use siltstone_store::ChunkNumber;
-use siltstone_store::catalog::{Content, EntryPath, Metadata};
-use siltstone_store::manifest::Manifest;
+use siltstone_store::catalog::{Content, EntryPath, Metadata, MetadataSink};
+use siltstone_store::manifest::{Manifest, Snapshot, SnapshotRecord};
 use siltstone_store::region::{RegionDecoder, RegionEncoder};
 use std::convert::Infallible;
 use std::ffi::OsStr;
@@ -47,7 +46,8 @@ const REGIONS_AHEAD_MAX: usize = 6;
 pub(super) struct Flow {
     pub(super) planned: Planned,
     pub(super) entries: Tally,
-    pub(super) root: ChunkNumber,
+    /// The snapshot to be, with its catalog's root and its record; what the rest of the backup did is not in its statistics yet.
+    pub(super) snapshot: Snapshot,
     pub(super) assembled: Assembled,
     pub(super) packed: Packed,
     pub(super) noted: Noted,
@@ -173,8 +173,8 @@ impl Stages<'_, '_, '_> {
                 return Err(EngineError::Interrupted);
             }
             noted.deltas.skipped = selected.transpose()?.unwrap_or(0);
-            let (planned, (entries, root, assembled)) = assembled?;
-            Ok(Flow { planned, entries, root, assembled, packed, noted })
+            let (planned, (entries, snapshot, assembled)) = assembled?;
+            Ok(Flow { planned, entries, snapshot, assembled, packed, noted })
         })
     }
 
@@ -274,17 +274,20 @@ impl Stages<'_, '_, '_> {
         steps: Receiver<Step>,
         buffers: &Buffers,
         mut pace: Pace,
-    ) -> Result<(Tally, ChunkNumber, Assembled), EngineError> {
+    ) -> Result<(Tally, Snapshot, Assembled), EngineError> {
         let mut entries = Entries::new(&mut store, self.task.observer);
         match self.take_steps(&mut entries, steps, buffers, &mut pace) {
             Err(EngineError::Interrupted) if pace.is_worth_it(entries.new_bytes()) => {
-                entries.checkpoint(true)?;
+                self.checkpoint(&mut entries, true)?;
                 return Err(EngineError::Interrupted);
             }
             other => other?,
         }
         let (tally, root) = entries.finish()?;
-        Ok((tally, root, store.finish()?))
+        let snapshot = self.task.snapshot(root, tally.statistics)?;
+        let is_unwanted = self.task.is_unwanted(root, self.manifest);
+        let snapshot = if is_unwanted { snapshot } else { self.recorded(snapshot, &mut store)? };
+        Ok((tally, snapshot, store.finish()?))
     }
 
     /// Takes what the stages before bring, with a checkpoint wherever one is due.
@@ -306,7 +309,7 @@ impl Stages<'_, '_, '_> {
                         buffers.give_back(piece.bytes);
                         self.check_cancelled()?;
                         if pace.is_due(entries.new_bytes()) {
-                            entries.checkpoint(false)?;
+                            self.checkpoint(entries, false)?;
                         }
                     }
                 }
@@ -323,6 +326,20 @@ impl Stages<'_, '_, '_> {
     /// When checkpoints are due, if any are to be made.
     fn pace(&self, is_wanted: bool) -> Pace {
         Pace::new(self.task.options.checkpoint.filter(|_| is_wanted && self.checkpoints.is_some()))
+    }
+
+    /// Hands on a checkpoint of what is assembled so far.
+    fn checkpoint(&self, entries: &mut Entries<'_, '_, '_>, is_last: bool) -> Result<(), EngineError> {
+        entries.checkpoint(is_last, |root, statistics, store| {
+            let snapshot = Snapshot { partial: true, ..self.task.snapshot(root, statistics)? };
+            self.recorded(snapshot, store)
+        })
+    }
+
+    /// Puts the snapshot's record behind its catalog.
+    fn recorded(&self, snapshot: Snapshot, store: &mut ChunkStore<'_, '_>) -> Result<Snapshot, EngineError> {
+        let record = store.store(&SnapshotRecord::encode(self.task.series, &snapshot)?)?;
+        Ok(Snapshot { record, ..snapshot })
     }
 
     /// What a stream is recorded as: a regular file of now, for its owner alone, and the directories that its name puts above it.

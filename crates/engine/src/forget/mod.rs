@@ -36,6 +36,8 @@ pub const REWRITE_THRESHOLD_DEFAULT: f64 = 0.2;
 pub struct ForgetOptions {
     /// Do everything but write: the summary states the exact bytes.
     pub dry_run: bool,
+    /// Whether a series may lose its last snapshots.
+    pub allow_remove_all: bool,
     /// A container whose dead share exceeds this is rewritten (0 ..= 1).
     pub rewrite_threshold: f64,
     /// Take over a lease whose holder cannot be seen from here.
@@ -75,7 +77,7 @@ impl ForgetSummary {
 /// Removes these snapshots and gives back the space that only they needed. Snapshots already gone are passed over.
 ///
 /// # Errors
-/// What concerns the repository as a whole. If one series of several fails, it is reported as a problem and counted.
+/// What concerns the repository as a whole; [`EngineError::RemovesAll`] before anything is removed. If one series of several fails, it is reported as a problem and counted.
 pub fn forget(
     repository: &Repository,
     snapshots: &[SnapshotKey],
@@ -85,6 +87,12 @@ pub fn forget(
     let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = BTreeMap::new();
     for (series, id) in snapshots {
         by_series.entry(*series).or_default().insert(*id);
+    }
+    for (series, ids) in &by_series {
+        // One that cannot be read is told below.
+        if let Ok(Some(stored)) = newest_manifest(repository, *series) {
+            refuse_emptying(&stored.manifest, ids, options)?;
+        }
     }
     let bytes_before = repository.bytes()?;
     let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
@@ -106,6 +114,20 @@ pub fn forget(
         repository.bytes()?
     };
     Ok(summary)
+}
+
+/// Refuses to remove the last snapshots of a series: what was probably meant is less. Checkpoints do not count as left.
+fn refuse_emptying(
+    manifest: &Manifest,
+    ids: &BTreeSet<SnapshotId>,
+    options: &ForgetOptions,
+) -> Result<(), EngineError> {
+    let mut whole = manifest.snapshots().iter().filter(|snapshot| !snapshot.partial).peekable();
+    let has_any = whole.peek().is_some();
+    if options.allow_remove_all || !has_any || whole.any(|snapshot| !ids.contains(&snapshot.id)) {
+        return Ok(());
+    }
+    Err(EngineError::RemovesAll { series: manifest.name.clone() })
 }
 
 /// What removing snapshots does to the containers of a series; pure.
@@ -266,6 +288,8 @@ fn execute(
     options: &ForgetOptions,
     observer: &dyn Observer,
 ) -> Result<ForgetSummary, EngineError> {
+    // Another may have removed some since.
+    refuse_emptying(writer.manifest(), ids, options)?;
     let plan = plan(writer.manifest(), ids, options.rewrite_threshold);
     let rewrites = !plan.to_rewrite.is_empty();
     // An estimate, which must not keep anything from being forgotten.

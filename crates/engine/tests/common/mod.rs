@@ -105,6 +105,7 @@ impl Sandbox {
             dry_run: false,
             skip_if_unchanged: false,
             checkpoint: None,
+            shrink_share: None,
             estimate: false,
             memory_bytes: 256 << 20,
             cache: Some(self.folder.path().join("cache")),
@@ -176,6 +177,7 @@ impl Sandbox {
     pub fn forget_options(&self, dry_run: bool) -> ForgetOptions {
         ForgetOptions {
             dry_run,
+            allow_remove_all: true,
             rewrite_threshold: forget::REWRITE_THRESHOLD_DEFAULT,
             take_over: false,
             user: "user".into(),

@@ -134,7 +134,7 @@ impl Trial<'_> {
     /// What a restore gives, and what it complains of.
     pub fn restore(&self, id: SnapshotId) -> Result<(Tree, Log), EngineError> {
         let repository = self.open()?;
-        let view = snapshots::resolve(&repository, &id.to_string(), &SnapshotFilter::default())?;
+        let (view, _) = snapshots::resolve(&repository, &id.to_string(), &SnapshotFilter::default())?;
         let (target, log) = (TempDir::new().expect("a temporary folder"), Log::default());
         restore::restore(&repository, &view, &self.sandbox().restore_options(target.path()), &log)?;
         let below = target.path().join(self.scene.sandbox.source().strip_prefix("/").expect("an absolute path"));

@@ -107,6 +107,7 @@ fn options(folder: &Path, deltas: Deltas, memory_bytes: u64) -> BackupOptions {
         dry_run: false,
         skip_if_unchanged: false,
         checkpoint: None,
+        shrink_share: None,
         estimate: false,
         memory_bytes,
         cache: Some(folder.join("cache")),

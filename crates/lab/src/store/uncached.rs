@@ -68,8 +68,8 @@ impl Storage for Uncached {
         self.disk.list(what)
     }
 
-    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
-        self.disk.remove_unfinished(series)
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        self.disk.remove_unfinished(series, lease_last)
     }
 
     fn location(&self) -> String {

@@ -18,7 +18,8 @@
 //! something was deleted. The exception is space running out during a background sync, after `put` has returned.
 //!
 //! Temporary files are `tmp/<name with dots for slashes>.<random>`. Those of a killed process stay until
-//! [`Storage::remove_unfinished`]; they are bound to no object, so age and clocks never matter.
+//! [`Storage::remove_unfinished`], which goes by the lease in their names, never by age. A writer whose file is gone when it is to
+//! get its name has been overtaken, and is told so ([`StorageError::Swept`]).
 
 mod queue;
 mod root;
@@ -81,6 +82,7 @@ fn changed_nothing(error: &StorageError) -> bool {
         StorageError::Full { .. }
             | StorageError::ReadOnly { .. }
             | StorageError::AlreadyExists { .. }
+            | StorageError::Swept { .. }
             | StorageError::Poisoned
     )
 }
@@ -139,8 +141,8 @@ impl Storage for Disk {
         Ok(objects)
     }
 
-    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
-        self.root.remove_temporaries(series)
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        self.root.remove_temporaries(series, lease_last)
     }
 
     fn location(&self) -> String {

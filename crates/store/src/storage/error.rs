@@ -73,6 +73,13 @@ pub enum StorageError {
     /// An earlier write failed in a way that leaves unknown what reached the disk; this storage writes no more.
     #[error("an earlier write to the repository failed: nothing more is written; solve its cause and run again")]
     Poisoned,
+    /// The holder of the series' lease removed the unfinished write: the lease under which it was begun is over. Nothing more is put
+    /// by this storage; whoever wrote was overtaken.
+    #[error("the unfinished write of {name} was removed by another writer, who holds the series by now; run again")]
+    Swept {
+        /// The object that was being written.
+        name: ObjectName,
+    },
     /// The place itself cannot be opened.
     #[error("cannot open {location}: check that the path is right and the disk is mounted")]
     Unreachable {

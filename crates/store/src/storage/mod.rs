@@ -11,6 +11,7 @@ mod disk;
 mod error;
 mod name;
 mod recorder;
+pub mod scheduled;
 mod simulated;
 #[cfg(test)]
 mod tests;
@@ -49,9 +50,10 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Names and sizes, sorted by name. Foreign files are passed over.
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError>;
 
-    /// Removes what interrupted puts and creates of this series left behind (temporary files) and says how many there were.
-    /// Only the holder of the series' lease calls this; an older writer still at work then fails its put.
-    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError>;
+    /// Removes what interrupted puts and creates of this series left behind (temporary files), of manifests up to this number and of
+    /// containers written under a lease up to it, and says how many there were. Only the writer of the manifest of that number calls
+    /// this; an older one still at work then fails ([`StorageError::Swept`]), and a newer one is left alone.
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError>;
 
     /// Where this is, for messages: a path or an address.
     fn location(&self) -> String;
@@ -86,8 +88,8 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
         (**self).list(what)
     }
 
-    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
-        (**self).remove_unfinished(series)
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        (**self).remove_unfinished(series, lease_last)
     }
 
     fn location(&self) -> String {

@@ -55,6 +55,21 @@ impl ObjectName {
         (name.to_string() == text).then_some(name)
     }
 
+    /// The number of the manifest that it is, or under whose lease it was written: what a later manifest does not name is no longer
+    /// anyone's. `None` for what belongs to no series.
+    pub fn sequence(&self) -> Option<u64> {
+        match self {
+            Self::Manifest(_, sequence) => Some(*sequence),
+            Self::Container(_, id) => Some(id.lease),
+            Self::Config | Self::Reserve | Self::Key(_) => None,
+        }
+    }
+
+    /// Whether it belongs to this series and to a lease up to this one.
+    pub(super) fn is_of(&self, series: SeriesId, lease_last: u64) -> bool {
+        self.series() == Some(series) && self.sequence().is_some_and(|sequence| sequence <= lease_last)
+    }
+
     /// The series the object belongs to, if it belongs to one.
     pub fn series(&self) -> Option<SeriesId> {
         match self {

@@ -191,8 +191,8 @@ impl<S: Storage> Storage for Recorder<S> {
         self.inner.list(what)
     }
 
-    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
-        self.inner.remove_unfinished(series)
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        self.inner.remove_unfinished(series, lease_last)
     }
 
     fn location(&self) -> String {

@@ -27,7 +27,7 @@ mod platter;
 
 use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use crate::ids::SeriesId;
-use platter::{Bytes, Change, Pending, Platter};
+use platter::{Bytes, Change, Creating, Pending, Platter};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -221,6 +221,14 @@ impl SimulatedDisk {
         true
     }
 
+    /// Begins a create that another process may meet while it is under way: the content lies in a temporary file.
+    pub(super) fn begin_create(&self, name: &ObjectName) -> Result<(), StorageError> {
+        let mut platter = self.lock();
+        platter.check_power("create", name)?;
+        platter.creating.insert(self.process, Creating { name: *name, is_swept: false });
+        Ok(())
+    }
+
     fn of(platter: Platter) -> Self {
         let process = platter.processes;
         Self { platter: Arc::new(Mutex::new(platter)), process }
@@ -239,7 +247,7 @@ impl SimulatedDisk {
     ) -> Result<T, StorageError> {
         let mut platter = self.lock();
         platter.check_power(operation, name)?;
-        platter.check_health(self.process, operation)?;
+        platter.check_health(self.process)?;
         let nth = platter.writes;
         if matches!(platter.fault, Fault::PowerLossAfter { writes } if nth >= writes) {
             platter.power_lost = true;
@@ -319,6 +327,7 @@ impl Storage for SimulatedDisk {
 
     fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
         self.change("create", name, |platter, process, reach| {
+            platter.end_create(process)?;
             platter.check_new("create", name, bytes)?;
             if reach == Reach::Whole {
                 platter.make_durable(*name, bytes.into());
@@ -344,9 +353,9 @@ impl Storage for SimulatedDisk {
         Ok(asked.map(|(name, bytes)| ObjectMeta { name, bytes: bytes.len() as u64 }).collect())
     }
 
-    fn remove_unfinished(&self, series: SeriesId) -> Result<u64, StorageError> {
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
         self.change("remove unfinished files of series", &series, |platter, process, _| {
-            Ok(platter.remove_unfinished(process, series))
+            Ok(platter.remove_unfinished(process, series, lease_last))
         })
     }
 

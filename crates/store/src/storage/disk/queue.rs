@@ -56,9 +56,14 @@ enum Health {
 }
 
 impl State {
-    /// The first caller after a failure gets the failure itself, later ones [`StorageError::Poisoned`].
+    /// The first caller after a failure gets the failure itself, later ones [`StorageError::Poisoned`]. That the writer was overtaken
+    /// every caller is told: it is no fault of the disk.
     fn check_health(&mut self) -> Result<(), StorageError> {
         match std::mem::replace(&mut self.health, Health::Poisoned) {
+            Health::Failed(StorageError::Swept { name }) => {
+                self.health = Health::Failed(StorageError::Swept { name });
+                Err(StorageError::Swept { name })
+            }
             Health::Sound => {
                 self.health = Health::Sound;
                 Ok(())

@@ -237,13 +237,13 @@ impl Root {
         Ok(true)
     }
 
-    /// Removes the temporary files of a series, but those being written by this process.
-    pub(super) fn remove_temporaries(&self, series: SeriesId) -> Result<u64, StorageError> {
+    /// Removes the temporary files of a series and its leases up to this one, but those being written by this process.
+    pub(super) fn remove_temporaries(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
         let mut removed = 0;
         for file in self.entries(TEMPORARIES)? {
-            let is_of_series = object_of_temporary(&file).and_then(|name| name.series()) == Some(series);
+            let is_over = object_of_temporary(&file).is_some_and(|name| name.is_of(series, lease_last));
             let path = format!("{TEMPORARIES}/{file}");
-            if is_of_series && !lock(&self.temporaries).contains(&path) && self.remove(&path)? {
+            if is_over && !lock(&self.temporaries).contains(&path) && self.remove(&path)? {
                 removed += 1;
             }
         }

@@ -70,6 +70,7 @@ impl Temporary {
         match renamed {
             Ok(()) => Ok(()),
             Err(Errno::EXIST) => Err(StorageError::AlreadyExists { name: self.name }),
+            Err(Errno::NOENT) if self.is_gone() => Err(StorageError::Swept { name: self.name }),
             Err(errno) => Err(StorageError::writing("name", &self.name, errno.into())),
         }
     }
@@ -82,6 +83,11 @@ impl Temporary {
             Err(Errno::EXIST) if self.is_named(name) => Ok(()),
             linked => linked,
         }
+    }
+
+    /// Whether someone else removed the file: no name is left.
+    fn is_gone(&self) -> bool {
+        rustix::fs::fstat(&self.file).is_ok_and(|own| own.st_nlink == 0)
     }
 
     fn is_named(&self, name: &str) -> bool {
@@ -104,6 +110,7 @@ impl Drop for Temporary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SeriesId;
 
     /// The way of file systems without a rename that refuses to replace.
     #[test]
@@ -118,5 +125,29 @@ mod tests {
         drop((first, second));
         assert_eq!(root.read(&ObjectName::Config).unwrap(), b"first");
         assert_eq!(root.entries(TEMPORARIES).unwrap(), Vec::<String>::new());
+    }
+
+    /// The story: the winner of a race for the lease swept the loser's manifest away before it had its name, and the loser said "cannot
+    /// name series/...: No such file" instead of who holds the lease.
+    #[test]
+    fn a_file_swept_by_another_process_is_reported_as_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = [(); 2].map(|()| Arc::new(Root::open(folder.path()).unwrap()));
+        one.ensure_folder("series").unwrap();
+        let series = SeriesId([7; 16]);
+        let name = ObjectName::Manifest(series, 5);
+        let written = || {
+            one.ensure_folder(&format!("series/{series}")).unwrap();
+            Temporary::write(&one, &name, b"a manifest").unwrap()
+        };
+        let live = written();
+        assert_eq!(other.remove_temporaries(series, 4).unwrap(), 0, "it may be a successor's");
+        live.publish().unwrap();
+        one.remove(&name.to_string()).unwrap();
+
+        let late = written();
+        assert_eq!(other.remove_temporaries(series, 5).unwrap(), 1);
+        let error = late.publish().unwrap_err();
+        assert!(matches!(&error, StorageError::Swept { name: swept } if *swept == name), "{error:?}");
     }
 }

@@ -4,7 +4,6 @@ use super::{Failure, Fault, power_lost};
 use crate::ids::SeriesId;
 use crate::storage::{ObjectName, StorageError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::Arc;
 
 pub(super) type Bytes = Arc<[u8]>;
@@ -21,6 +20,8 @@ pub(super) struct Platter {
     pub(super) poisoned: BTreeSet<u32>,
     /// Processes whose unfinished puts another one removed, with one of these.
     pub(super) robbed: BTreeMap<u32, ObjectName>,
+    /// What processes have begun to create, for those that do it in two steps.
+    pub(super) creating: BTreeMap<u32, Creating>,
     pub(super) fault: Fault,
     pub(super) writes: u64,
     pub(super) power_lost: bool,
@@ -32,6 +33,14 @@ pub(super) struct Pending {
     pub(super) process: u32,
     pub(super) name: ObjectName,
     pub(super) change: Change,
+}
+
+/// A create under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Creating {
+    pub(super) name: ObjectName,
+    /// Whether another process has removed its temporary file.
+    pub(super) is_swept: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -46,16 +55,20 @@ impl Platter {
         if self.power_lost { Err(power_lost(operation, name)) } else { Ok(()) }
     }
 
-    /// A process that lost an unfinished put learns it at its next put or barrier, as on a real disk.
-    pub(super) fn check_health(&mut self, process: u32, operation: &'static str) -> Result<(), StorageError> {
+    /// A process that lost an unfinished put learns it at its next changing call, as on a real disk.
+    pub(super) fn check_health(&self, process: u32) -> Result<(), StorageError> {
         if self.poisoned.contains(&process) {
             return Err(StorageError::Poisoned);
         }
-        let Some(name) = self.robbed.remove(&process) else {
-            return Ok(());
-        };
-        self.poisoned.insert(process);
-        Err(StorageError::writing(operation, &name, io::ErrorKind::NotFound.into()))
+        self.robbed.get(&process).map_or(Ok(()), |name| Err(StorageError::Swept { name: *name }))
+    }
+
+    /// The end of a create, which fails if its temporary file is gone.
+    pub(super) fn end_create(&mut self, process: u32) -> Result<(), StorageError> {
+        match self.creating.remove(&process) {
+            Some(Creating { name, is_swept: true }) => Err(StorageError::Swept { name }),
+            _ => Ok(()),
+        }
     }
 
     /// What readers see: durable objects with the pending deletes and creates applied.
@@ -136,14 +149,17 @@ impl Platter {
         self.durable.insert(name, bytes);
     }
 
-    /// Drops the unfinished files of a series and robs the other processes of theirs.
-    pub(super) fn remove_unfinished(&mut self, process: u32, series: SeriesId) -> u64 {
+    /// Drops the unfinished files of a series and its leases up to this one, and robs the other processes of theirs.
+    pub(super) fn remove_unfinished(&mut self, process: u32, series: SeriesId, lease_last: u64) -> u64 {
         let before = self.unfinished.len() + self.pending.len();
-        self.unfinished.retain(|(name, _)| name.series() != Some(series));
+        self.unfinished.retain(|(name, _)| !name.is_of(series, lease_last));
+        for (other, creating) in &mut self.creating {
+            creating.is_swept |= *other != process && creating.name.is_of(series, lease_last);
+        }
         let robbed = &mut self.robbed;
         self.pending.retain(|pending| {
             let is_put = matches!(pending.change, Change::Put { .. });
-            let keep = !is_put || pending.process == process || pending.name.series() != Some(series);
+            let keep = !is_put || pending.process == process || !pending.name.is_of(series, lease_last);
             if !keep {
                 robbed.insert(pending.process, pending.name);
             }

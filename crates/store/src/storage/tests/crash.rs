@@ -33,7 +33,7 @@ fn a_pending_put_meets_every_fate() {
                 assert!(b"abcdefgh".starts_with(&bytes));
                 "short"
             }
-            Err(_) if found.remove_unfinished(SERIES).unwrap() == 1 => "unfinished",
+            Err(_) if found.remove_unfinished(SERIES, 1).unwrap() == 1 => "unfinished",
             Err(_) => "absent",
         });
     }
@@ -176,11 +176,12 @@ fn a_writer_whose_unfinished_puts_were_removed_fails() {
     let old = SimulatedDisk::new();
     let new = old.another_process();
     old.put(&container(1), b"x").unwrap();
-    assert_eq!(new.remove_unfinished(OTHER_SERIES).unwrap(), 0);
-    assert_eq!(new.remove_unfinished(SERIES).unwrap(), 1);
+    assert_eq!(new.remove_unfinished(OTHER_SERIES, 1).unwrap(), 0);
+    assert_eq!(new.remove_unfinished(SERIES, 0).unwrap(), 0, "of a later lease");
+    assert_eq!(new.remove_unfinished(SERIES, 1).unwrap(), 1);
     let error = old.barrier().unwrap_err();
     assert!(error.to_string().contains(&container(1).to_string()), "{error}");
-    assert!(matches!(old.put(&container(2), b"x"), Err(StorageError::Poisoned)));
+    assert!(matches!(old.put(&container(2), b"x"), Err(StorageError::Swept { .. })));
     new.create(&manifest(2), b"x").unwrap();
 }
 

@@ -1,0 +1,227 @@
+//! Two writers of one series, one that takes over from the other, and a reader beside one that forgets.
+
+use super::{ALIVE, KILLED, assert_under, found, init, open};
+use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerRecord, SealedContainer};
+use siltstone_store::manifest::{LeaseHolder, Manifest, Snapshot, SnapshotStatistics};
+use siltstone_store::region::{ChunkEntry, RegionEncoder};
+use siltstone_store::repository::Repository;
+use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, newest_manifest};
+use siltstone_store::storage::scheduled::{Bounds, Schedule, explore, explore_at_random};
+use siltstone_store::storage::{ObjectName, SimulatedDisk};
+use siltstone_store::{ChunkNumber, SnapshotId, StoreError, Time};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const SERIES: &str = "series";
+
+fn acquire(repository: &Repository, pid: u32, take_over: bool) -> Result<SeriesWriter<'_>, StoreError> {
+    let boot = "machine/boot/space".into();
+    let holder = LeaseHolder { host: "host".into(), user: "user".into(), pid, boot, started_ticks: 1 };
+    let request = LeaseRequest {
+        series_name: SERIES,
+        holder,
+        purpose: "backup",
+        now: Time::default(),
+        is_dead: &|_| false,
+        take_over,
+        reserve: ReserveUse::Keep,
+    };
+    SeriesWriter::acquire(repository, &request)
+}
+
+/// A container of the next chunk.
+fn container(repository: &Repository, writer: &SeriesWriter<'_>) -> Result<SealedContainer, StoreError> {
+    let number = writer.manifest().next_data;
+    let chunk = ChunkEntry { number, fingerprint: repository.keys().fingerprint_of(number, b"a chunk"), length: 7 };
+    let region = RegionEncoder::new(1)?.encode(vec![chunk], b"a chunk")?;
+    let (series, id) = (writer.series(), writer.new_container_id());
+    let mut builder = ContainerBuilder::new(repository.keys(), series, id, ContainerKind::Data)?;
+    builder.push(&region)?;
+    builder.finish()
+}
+
+/// The manifest with one more snapshot, which needs what the container holds.
+fn with_snapshot(manifest: &Manifest, id: SnapshotId, record: ContainerRecord) -> Manifest {
+    let mut next = manifest.clone();
+    let number = next.next_data;
+    next.next_data = ChunkNumber(number.0 + 1);
+    next.containers.push(record);
+    let snapshot = Snapshot {
+        id,
+        time: Time::default(),
+        made: Time::default(),
+        host: "host".into(),
+        user: "user".into(),
+        paths: Vec::new(),
+        tags: Vec::new(),
+        description: None,
+        program: "test".into(),
+        root: ChunkNumber::METADATA_FIRST,
+        record: ChunkNumber::METADATA_FIRST,
+        statistics: SnapshotStatistics::default(),
+        partial: false,
+        forgotten: None,
+    };
+    let needs = std::iter::once(number.0).collect();
+    next.push_snapshot(snapshot, &needs, &needs);
+    next
+}
+
+/// A backup in small: the lease, a container, a commit that keeps the lease, one that gives it back.
+fn back_up(repository: &Repository, pid: u8, take_over: bool) -> Result<(), StoreError> {
+    let mut writer = acquire(repository, pid.into(), take_over)?;
+    let container = container(repository, &writer)?;
+    writer.put(&container)?;
+    let next = with_snapshot(writer.manifest(), SnapshotId([pid; 32]), container.record);
+    writer.commit(next.clone(), true, Time::default())?;
+    writer.commit(next, false, Time::default())
+}
+
+/// Forgetting in small: a commit without the snapshot and its container, then the container goes.
+fn forget(repository: &Repository, snapshot: SnapshotId) -> Result<(), StoreError> {
+    let mut writer = acquire(repository, 9, false)?;
+    let mut next = writer.manifest().clone();
+    next.remove_snapshots(&BTreeSet::from([snapshot]));
+    let live = next.live();
+    let is_live = |record: &ContainerRecord| record.chunks.iter().any(|run| live.range_cardinality(run.range()) > 0);
+    let (kept, dead) = next.containers.into_iter().partition(is_live);
+    next.containers = kept;
+    writer.commit(next, false, Time::default())?;
+    writer.delete(&dead.iter().map(|record: &ContainerRecord| record.id).collect::<Vec<_>>())
+}
+
+/// The snapshots of the newest manifest, all of whose containers are there.
+///
+/// # Errors
+/// What is missing or cannot be read.
+fn read_all(repository: &Repository) -> Result<BTreeSet<SnapshotId>, StoreError> {
+    let series = repository.keys().series_id(SERIES);
+    let Some(stored) = newest_manifest(repository, series)? else {
+        return Ok(BTreeSet::new());
+    };
+    if let Some(fault) = stored.manifest.faults().pop() {
+        return Err(fault);
+    }
+    for record in &stored.manifest.containers {
+        let name = ObjectName::Container(series, record.id);
+        let object = repository.storage().read(&name)?;
+        if object.len() as u64 != record.object_bytes {
+            return Err(StoreError::damaged(&name, "object", "it has another length"));
+        }
+    }
+    Ok(stored.manifest.snapshots().iter().map(|snapshot| snapshot.id).collect())
+}
+
+/// What a reader sees: it reads again if what it looked for has gone and the manifest has changed.
+fn read_beside_writers(repository: &Repository) -> Result<(), StoreError> {
+    let sequence =
+        || newest_manifest(repository, repository.keys().series_id(SERIES)).map(|s| s.map(|s| s.manifest.sequence));
+    loop {
+        let before = sequence()?;
+        match read_all(repository) {
+            Err(error) if error.is_not_found() && sequence()? != before => {}
+            other => return other.map(drop),
+        }
+    }
+}
+
+/// A repository with the snapshots of these processes, made one after another.
+fn repository_with(snapshots: &[u8]) -> SimulatedDisk {
+    let disk = SimulatedDisk::new();
+    let repository = init(Arc::new(disk.clone()), super::PASSWORD).expect("a repository");
+    for pid in snapshots {
+        back_up(&repository, *pid, false).expect("a backup");
+    }
+    disk
+}
+
+type Deed = fn(&Repository, u8) -> Result<(), StoreError>;
+
+/// Two programs on one series; what they acknowledge must be there, whatever the order, and the next writer must be able to go on.
+fn two_on_one_series(schedule: &mut Schedule, before: &SimulatedDisk, deeds: [Deed; 2], commits: [bool; 2]) {
+    let disk = before.crash(SimulatedDisk::ALL_REACHED);
+    let [one, other] = schedule.handles(&disk);
+    let [one, other] = [open(one), open(other)];
+    let (mut first, mut second) = (None, None);
+    schedule.run([Box::new(|| first = Some(deeds[0](&one, 1))), Box::new(|| second = Some(deeds[1](&other, 2)))]);
+    let results = [first.expect("an end"), second.expect("an end")];
+    let story = format!("they ended in {results:?}");
+    for error in results.iter().filter_map(|result| result.as_ref().err()) {
+        let lost_the_race = matches!(error, StoreError::LeaseHeld { .. } | StoreError::Fenced { .. });
+        let was_killed = format!("{error:?}").contains("the process was killed");
+        assert_under(schedule, lost_the_race || was_killed, &story);
+    }
+    for disk in found(&disk) {
+        let repository = open(Arc::new(disk));
+        let read = read_all(&repository);
+        for (pid, result) in (1..).zip(&results) {
+            let is_kept = read.as_ref().is_ok_and(|ids| ids.contains(&SnapshotId([pid; 32])));
+            assert_under(
+                schedule,
+                result.is_err() || !commits[usize::from(pid) - 1] || is_kept,
+                &format!("{story}, read {read:?}"),
+            );
+        }
+        let next = back_up(&repository, 3, true).and_then(|()| read_all(&repository));
+        let goes_on = next
+            .as_ref()
+            .is_ok_and(|ids| ids.contains(&SnapshotId([3; 32])) && read.is_ok_and(|read| ids.is_superset(&read)));
+        assert_under(schedule, goes_on, &format!("{story}, the next writer in {next:?}"));
+    }
+}
+
+const BACK_UP: Deed = |repository, pid| back_up(repository, pid, false);
+const TAKE_OVER: Deed = |repository, pid| back_up(repository, pid, true);
+const FORGET: Deed = |repository, _| forget(repository, SnapshotId([7; 32]));
+const READ: Deed = |repository, _| read_beside_writers(repository);
+const ABANDON: Deed = |repository, pid| {
+    let writer = acquire(repository, pid.into(), true)?;
+    writer.put(&container(repository, &writer)?)?;
+    writer.abandon(Time::default())
+};
+
+fn every_order(snapshots: &[u8], deeds: [Deed; 2], commits: [bool; 2]) {
+    let disk = repository_with(snapshots);
+    let trial = |schedule: &mut Schedule| two_on_one_series(schedule, &disk, deeds, commits);
+    let schedules = explore(ALIVE, trial) + explore(KILLED, trial);
+    assert!(schedules > 100, "{schedules}");
+    explore_at_random(Bounds { preemptions: 20, stops: 1 }, 300, trial);
+    eprintln!("{schedules} schedules and 300 at random");
+}
+
+#[test]
+fn two_writers_of_a_new_series() {
+    every_order(&[], [BACK_UP, BACK_UP], [true, true]);
+}
+
+#[test]
+fn two_writers_of_a_series() {
+    every_order(&[7], [BACK_UP, BACK_UP], [true, true]);
+}
+
+#[test]
+fn a_writer_and_one_that_takes_over() {
+    every_order(&[7], [BACK_UP, TAKE_OVER], [true, true]);
+}
+
+#[test]
+fn two_that_take_over() {
+    every_order(&[7], [TAKE_OVER, TAKE_OVER], [true, true]);
+}
+
+#[test]
+#[ignore = "a known defect, to be mended"]
+fn a_writer_that_gives_up_and_one_that_takes_over() {
+    every_order(&[7], [ABANDON, TAKE_OVER], [false, true]);
+}
+
+#[test]
+fn a_reader_beside_one_that_forgets() {
+    every_order(&[7, 8], [FORGET, READ], [false, false]);
+}
+
+#[test]
+#[ignore = "a known defect, to be mended"]
+fn a_writer_and_one_that_forgets() {
+    every_order(&[7, 8], [BACK_UP, FORGET], [true, false]);
+}
