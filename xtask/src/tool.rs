@@ -149,7 +149,9 @@ impl Repository {
         let cache = self.folder.join("cache");
         match self.tool.name {
             Name::Silt => {
-                command.env("SILT_REPOSITORY", self.path()).env("SILT_PASSWORD", PASSWORD).env("SILT_CACHE_DIR", cache)
+                // Versions differ in size as they like.
+                command.env("SILT_SHRINK_GUARD", "off").env("SILT_CACHE_DIR", cache);
+                command.env("SILT_REPOSITORY", self.path()).env("SILT_PASSWORD", PASSWORD)
             }
             Name::Restic => command
                 .env("RESTIC_REPOSITORY", self.path())
