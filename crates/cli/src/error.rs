@@ -98,6 +98,8 @@ pub(crate) enum CliError {
     Damaged { findings: usize },
     #[error("there were {problems} errors")]
     RestoreProblems { problems: u64 },
+    #[error("nothing in the snapshot matches --include, nothing was restored; 'silt ls' lists what it holds")]
+    NothingIncluded,
     #[error("no key has an id that begins with '{wanted}'; 'silt key list' lists them")]
     NoSuchKey { wanted: String },
     #[error("'{wanted}' fits {count} keys; give more of its digits")]
@@ -116,7 +118,9 @@ impl CliError {
             Self::Storage(error) => storage_status(error),
             Self::RemoveAllUnfiltered
             | Self::GroupEmptied { .. }
-            | Self::Engine(EngineError::SourceShrunk { .. } | EngineError::RemovesAll { .. }) => EXIT_REFUSED,
+            | Self::Engine(
+                EngineError::DangerousTarget { .. } | EngineError::SourceShrunk { .. } | EngineError::RemovesAll { .. },
+            ) => EXIT_REFUSED,
             _ => EXIT_FAILED,
         }
     }
@@ -169,7 +173,7 @@ fn store_status(error: &StoreError) -> u8 {
     match error {
         StoreError::NotARepository { .. } => EXIT_NO_REPOSITORY,
         StoreError::LeaseHeld { .. } | StoreError::Fenced { .. } => EXIT_LOCKED,
-        StoreError::WrongPassword { .. } => EXIT_WRONG_PASSWORD,
+        StoreError::WrongPassword { .. } | StoreError::KeyInvalid { .. } => EXIT_WRONG_PASSWORD,
         StoreError::LostManifest { .. } => EXIT_HISTORY_LOST,
         StoreError::Storage(error) => storage_status(error),
         StoreError::Shared(error) => store_status(error),
@@ -210,6 +214,7 @@ mod tests {
             (CliError::GroupEmptied { group: "g".into() }, 14),
             (CliError::RemoveAllUnfiltered, 14),
             (CliError::Engine(EngineError::RemovesAll { series: "s".into() }), 14),
+            (CliError::Engine(EngineError::DangerousTarget { path: "/".into(), reason: "r".into() }), 14),
             (CliError::Engine(EngineError::Interrupted), 130),
             (CliError::PasswordPrompt(io::ErrorKind::Interrupted.into()), 130),
         ];
