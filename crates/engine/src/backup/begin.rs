@@ -4,7 +4,7 @@ use super::assemble::Unusable;
 use super::checkpoint::Checkpoints;
 use super::commit::{Cache, likes_identity, open_index};
 use super::older::Older;
-use super::previous::{known, last_whole};
+use super::previous::{last_whole, needed};
 use super::select::{Draft, Known, Origin};
 use super::stages::{Flow, Selection, Stages};
 use super::{FIXED_MEMORY_BYTES, Source, Task};
@@ -108,7 +108,7 @@ impl<'t> Task<'t> {
         // Two segments at a time, the bases of one, and regions under way.
         let share = selection_bytes / 8;
         let chunks = Arc::new(ChunkSource::with_limits(self.repository, manifest, READERS_MAX, 0));
-        let needed = known(manifest) - lost;
+        let needed = needed(manifest) - lost;
         let key = self.repository.keys().cache_key();
         let last = last_whole(manifest).map(|last| likes_identity(manifest, last.id));
         let origin = Origin {

@@ -31,9 +31,18 @@ pub(super) fn partial_ids(manifest: &Manifest) -> BTreeSet<SnapshotId> {
 
 /// What a backup may refer to without storing it: the chunks that the last whole snapshot's catalog refers to, and those of checkpoints.
 pub(super) fn known(manifest: &Manifest) -> RoaringTreemap {
+    built_on(manifest).fold(RoaringTreemap::new(), |all, position| all | manifest.direct(position))
+}
+
+/// The same with all bases.
+pub(super) fn needed(manifest: &Manifest) -> RoaringTreemap {
+    built_on(manifest).fold(RoaringTreemap::new(), |all, position| all | manifest.necessary(position))
+}
+
+/// The positions of the last whole snapshot and of all checkpoints.
+fn built_on(manifest: &Manifest) -> impl Iterator<Item = usize> + '_ {
     let whole = last_whole(manifest).and_then(|last| manifest.position(&last.id));
-    let each = whole.into_iter().chain(partial(manifest)).map(|position| manifest.direct(position));
-    each.fold(RoaringTreemap::new(), |all, direct| all | direct)
+    whole.into_iter().chain(partial(manifest))
 }
 
 /// The roots of the catalogs to read one behind the other, those of checkpoints first.
