@@ -256,9 +256,9 @@ pub fn backup(
         let stored = newest_manifest(repository, repository.keys().series_id(&series))?;
         changed::base(stored.as_ref().map(|stored| &stored.manifest), &series, &paths)?;
     }
-    let is_stream = matches!(source, Source::Stream { .. });
+    let shrink_share = shrunk::share_of(&source, options);
     let (chunker, series) = (chunker.as_ref(), series.as_str());
-    let task = Task { repository, chunker, options, observer, started, paths, is_stream, list_bytes, series };
+    let task = Task { repository, chunker, options, observer, started, paths, shrink_share, list_bytes, series };
     if options.dry_run {
         return task.dry_run(source);
     }
@@ -338,7 +338,8 @@ struct Task<'t> {
     observer: &'t dyn Observer,
     started: Instant,
     paths: Vec<Vec<u8>>,
-    is_stream: bool,
+    /// The share that the source may lose.
+    shrink_share: Option<f64>,
     /// What a list of changes takes of the memory.
     list_bytes: u64,
     series: &'t str,

@@ -5,20 +5,28 @@
 //! be the latest, would count for the rules of `forget` day after day until they have removed every one that has the files, and would
 //! leave all of them behind as deltas.
 
-use super::{Task, previous};
+use super::{BackupOptions, Source, Task, previous};
 use crate::EngineError;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
 
 /// The share of files or bytes that a source may lose from one backup to the next, unless another is asked for.
 pub const SHRINK_SHARE_DEFAULT: f64 = 0.5;
 
+/// The share of it that this source may lose. Of a stream, only emptiness counts: how long the next one is says nothing. A list of changes
+/// says itself what is gone.
+pub(super) fn share_of(source: &Source, options: &BackupOptions) -> Option<f64> {
+    options.shrink_share.and_then(|share| match source {
+        Source::Paths(_) => Some(share),
+        Source::Stream { .. } => Some(1.0),
+        Source::Changes { .. } => None,
+    })
+}
+
 impl Task<'_> {
-    /// Refuses a source that lost too much since the last whole snapshot of the same paths, or all it had. Of a stream, only emptiness
-    /// counts: how long the next one is says nothing.
+    /// Refuses a source that lost too much since the last whole snapshot of the same paths, or all it had.
     pub(super) fn refuse_shrunk(&self, before: &Manifest, now: &SnapshotStatistics) -> Result<(), EngineError> {
         let last = previous::last_whole(before).filter(|last| last.paths == self.paths);
-        let Some((share, last)) = self.options.shrink_share.zip(last) else { return Ok(()) };
-        let share = if self.is_stream { 1.0 } else { share };
+        let Some((share, last)) = self.shrink_share.zip(last) else { return Ok(()) };
         let then = &last.statistics;
         let parts = [(then.files, now.files), (then.logical_bytes, now.logical_bytes)];
         if !parts.into_iter().any(|(then, now)| is_shrunk(then, now, share)) {
