@@ -128,8 +128,9 @@ impl Task<'_> {
         noted: &Noted,
     ) -> Result<(), EngineError> {
         let Reached { snapshot, direct, next, tally, account, is_last } = reached;
-        let needs = Needs { direct, next: *next, containers: &packed.containers, bases: &noted.bases };
-        let necessary = self.necessary(before, &needs)?;
+        let healed = &RoaringTreemap::new();
+        let needs = Needs { direct, healed, next: *next, containers: &packed.containers, bases: &noted.bases };
+        let (necessary, is_exact) = self.necessary(before, &needs)?;
         let statistics = self.statistics(account, tally, packed, noted);
         let snapshot = Snapshot { statistics, ..snapshot.clone() };
         let id = snapshot.id;
@@ -140,6 +141,7 @@ impl Task<'_> {
         manifest.remove_snapshots(&replaced);
         previous::add_containers(&mut manifest, &packed.containers);
         (manifest.next_data, manifest.next_metadata) = *next;
+        manifest.squeeze_due |= !is_exact;
         manifest.push_snapshot(snapshot, direct, &necessary);
         writer.commit(manifest, true, now())?;
         *made = Some(id);

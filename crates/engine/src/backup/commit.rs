@@ -3,7 +3,7 @@
 use super::older::Leftover;
 use super::previous::{add_containers, known, last_whole, partial_ids};
 use super::select::{self, Known, LikesIdentity};
-use super::{Flow, Task};
+use super::{Flow, Task, heal};
 use crate::chunks::ChunkSource;
 use crate::delta::closure;
 use crate::forget;
@@ -17,7 +17,8 @@ use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::secrets::random_bytes;
 use siltstone_store::series::{SeriesWriter, keep_reserve};
-use siltstone_store::{ChunkNumber, SeriesId, SnapshotId, StoreError};
+use siltstone_store::{ChunkNumber, ContainerId, SeriesId, SnapshotId, StoreError};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Older chunks that are kept in mind for each that the last snapshot refers to.
@@ -64,14 +65,14 @@ impl Cache {
 }
 
 /// The index of the chunks that the last snapshot's catalog refers to: from the cache, or rebuilt from the containers' indexes. The chunks of
-/// containers whose index turns out to be unreadable are added to `lost`.
+/// containers whose index turns out to be unreadable are added to those `lost`, and to those `found` damaged.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn open_index(
     repository: &Repository,
     manifest: &Manifest,
     cache: Option<&Cache>,
     chunks: &ChunkSource<'_>,
-    lost: &mut RoaringTreemap,
+    (lost, found): (&mut RoaringTreemap, &mut RoaringTreemap),
     budget_bytes: u64,
     spill_dir: &Path,
     observer: &dyn Observer,
@@ -84,8 +85,9 @@ pub(super) fn open_index(
         let identity = CacheIdentity { kind: CacheKind::Last, series: manifest.series, snapshot: last.id };
         CachedRun::open(&cache.index, &identity, &repository.keys().cache_key(), budget_bytes).ok()
     });
-    // Not those that it needs as bases only: they are asked for where older ones are.
-    let mut needed = known(manifest) - &*lost;
+    // Not those that it needs as bases only: they are asked for where older ones are. But those that are lost: their content can be
+    // stored again under their numbers.
+    let mut needed = known(manifest);
     let is_cached = cached.is_some();
     if let Some(position) = last.filter(|_| is_cached).and_then(|last| manifest.position(&last.id)) {
         needed -= manifest.direct(position);
@@ -104,12 +106,19 @@ pub(super) fn open_index(
                     }
                 }
             }
-            // Its chunks are stored again; a check will tell of it.
             Err(error) if error.is_damage() => {
-                observer.notice(&Notice::IndexUnreadable { reason: error.to_string() });
-                record.chunks.iter().for_each(|run| {
+                let mut fresh = 0;
+                for run in &record.chunks {
+                    fresh += run.count - lost.range_cardinality(run.range());
                     lost.insert_range(run.range());
-                });
+                }
+                // What is lost as a whole has been told.
+                if fresh > 0 {
+                    observer.notice(&Notice::IndexUnreadable { reason: error.to_string() });
+                    for run in &record.chunks {
+                        found.insert_range(run.range());
+                    }
+                }
             }
             Err(error) => return Err(error.into()),
         }
@@ -155,16 +164,16 @@ impl<'t> Task<'t> {
         let options = self.options;
         let needs = Needs {
             direct: &flow.assembled.necessary,
+            healed: &flow.assembled.healed,
             next: (flow.assembled.next_data, flow.assembled.next_metadata),
             containers: &flow.packed.containers,
             bases: &flow.noted.bases,
         };
-        let necessary = self.necessary(before, &needs)?;
+        let (necessary, is_exact) = self.necessary(before, &needs)?;
+        let mut next = with_containers(writer.manifest(), &flow);
+        next.squeeze_due |= !is_exact;
         let snapshot = Snapshot { statistics, ..flow.snapshot };
         let id = snapshot.id;
-        let mut next = writer.manifest().clone();
-        (next.next_data, next.next_metadata) = needs.next;
-        add_containers(&mut next, &flow.packed.containers);
         next.unsettled.extend(last_whole(&next).map(|before| before.id));
         next.push_snapshot(snapshot, &flow.assembled.necessary, &necessary);
         let partial = partial_ids(&next);
@@ -172,10 +181,8 @@ impl<'t> Task<'t> {
         if !partial.is_empty() {
             (next, dead) = forget::without_checkpoints(&next, &partial);
         }
-        writer.commit(next, self.options.migrate, now())?;
+        self.commit_and_delete(writer, next, dead, self.options.migrate)?;
 
-        // What cannot be deleted now the next writer removes.
-        let _ = writer.delete(&dead);
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().object_bytes);
         if let Some(folder) = &options.cache {
@@ -199,6 +206,34 @@ impl<'t> Task<'t> {
             cache.remember(writer.manifest().sequence);
         }
         Ok(id)
+    }
+
+    /// Commits what was healed, without a snapshot.
+    pub(super) fn commit_healed(&self, writer: &mut SeriesWriter<'t>, flow: &Flow) -> Result<(), EngineError> {
+        let next = with_containers(writer.manifest(), flow);
+        self.commit_and_delete(writer, next, Vec::new(), true)
+    }
+
+    /// Commits `next`, then deletes the containers that it no longer names, as others answer for all that they held, and those of this run that
+    /// are `dead`.
+    fn commit_and_delete(
+        &self,
+        writer: &mut SeriesWriter<'t>,
+        next: Manifest,
+        dead: Vec<ContainerId>,
+        keep_lease: bool,
+    ) -> Result<(), EngineError> {
+        let kept: HashSet<ContainerId> = next.containers.iter().map(|record| record.id).collect();
+        let named = writer.manifest().containers.iter().map(|record| record.id);
+        let gone: HashSet<ContainerId> = named.filter(|id| !kept.contains(id)).chain(dead).collect();
+        let gone: Vec<ContainerId> = gone.into_iter().collect();
+        if !next.damaged.is_empty() {
+            self.observer.notice(&Notice::DamageLeft { chunks: next.damaged.len() });
+        }
+        writer.commit(next, keep_lease, now())?;
+        // The commit stands. What cannot be deleted now the next writer removes.
+        let _ = writer.delete(&gone);
+        Ok(())
     }
 
     /// Keeps what the next backup looks chunks up in: those that the last snapshot refers to, and those that only others need.
@@ -227,9 +262,14 @@ impl<'t> Task<'t> {
         Ok(())
     }
 
-    /// What a snapshot needs: what its catalog refers to, and the bases. `before` is the manifest at the beginning of the run.
-    pub(super) fn necessary(&self, before: &Manifest, needs: &Needs<'_>) -> Result<RoaringTreemap, EngineError> {
-        let Needs { direct, next: (next_data, next_metadata), containers, bases } = *needs;
+    /// What a snapshot needs: what its catalog refers to, and the bases; and whether it is no more than that. `before` is the manifest at the
+    /// beginning of the run.
+    pub(super) fn necessary(
+        &self,
+        before: &Manifest,
+        needs: &Needs<'_>,
+    ) -> Result<(RoaringTreemap, bool), EngineError> {
+        let Needs { direct, healed, next: (next_data, next_metadata), containers, bases } = *needs;
         let mut new = RoaringTreemap::new();
         new.insert_range(before.next_data.0..next_data.0);
         new.insert_range(before.next_metadata.0..next_metadata.0);
@@ -245,14 +285,16 @@ impl<'t> Task<'t> {
             let kept = direct & &new;
             needed |= ChunkSource::new(self.repository, &written).bases(&kept)?;
         }
-        // New bases are whole.
-        let old = &needed - &new;
-        let closure = match closure(&ChunkSource::new(self.repository, before), &old) {
+        // New bases are whole, and so is what was healed.
+        let old = &needed - &new - healed;
+        match closure(&ChunkSource::new(self.repository, before), &old) {
             // What a damaged index hides must stay: all that was needed by the snapshot before.
-            Err(error) if error.is_damage() => old | before.necessary(before.snapshots().len().saturating_sub(1)),
-            other => other?,
-        };
-        Ok(closure | needed)
+            Err(error) if error.is_damage() => {
+                let hidden = before.necessary(before.snapshots().len().saturating_sub(1));
+                Ok((old | hidden | needed, false))
+            }
+            other => Ok((other? | needed, true)),
+        }
     }
 }
 
@@ -261,12 +303,26 @@ impl<'t> Task<'t> {
 pub(super) struct Needs<'n> {
     /// What its catalog refers to.
     pub(super) direct: &'n RoaringTreemap,
+    /// Numbers of earlier snapshots that new containers answer for.
+    pub(super) healed: &'n RoaringTreemap,
     /// The next numbers of data and metadata chunks.
     pub(super) next: (ChunkNumber, ChunkNumber),
     /// The containers written by this run.
     pub(super) containers: &'n [ContainerRecord],
     /// What their regions hang on.
     pub(super) bases: &'n RoaringTreemap,
+}
+
+/// The manifest with the new containers, which answer for what was healed, and with what is known of damage.
+fn with_containers(before: &Manifest, flow: &Flow) -> Manifest {
+    let mut next = before.clone();
+    next.next_data = flow.assembled.next_data;
+    next.next_metadata = flow.assembled.next_metadata;
+    next.damaged |= &flow.found;
+    next.damaged &= before.live();
+    heal::hand_over(&mut next, &flow.assembled.healed);
+    add_containers(&mut next, &flow.packed.containers);
+    next
 }
 
 /// The chunks that only older snapshots need, at most about [`OLDER_OF_LAST`] times as many as the last one refers to (`direct`): those that

@@ -18,15 +18,18 @@ mod changed;
 mod checkpoint;
 mod commit;
 mod entries;
+mod heal;
 mod notes;
 mod older;
 mod plan;
 mod previous;
 mod read;
 mod regions;
+mod sample;
 mod select;
 mod shrunk;
 mod stages;
+mod written;
 
 use crate::delta::{Deltas, Likes};
 use crate::fs::{ExcludeRules, absolute_source};
@@ -56,6 +59,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+use written::Written;
 
 /// What the queues, buffers and compressors take; the rest of the budget is the index's.
 const FIXED_MEMORY_BYTES: u64 = 144 << 20;
@@ -65,6 +69,8 @@ const INDEX_MEMORY_BYTES_MIN: u64 = 16 << 20;
 const MEMORY_BYTES_MIN: u64 = FIXED_MEMORY_BYTES + INDEX_MEMORY_BYTES_MIN;
 /// The averages a new repository may choose: below, the numbers outweigh what is found; above, a chunk outgrows a region.
 pub const CHUNK_BYTES_AVERAGE: RangeInclusive<u64> = 4 << 10..=1 << 20;
+/// Old data read back at each backup, unless asked otherwise: four regions or more, some hundredths of a second.
+pub const SAMPLE_BYTES_DEFAULT: u64 = 8 << 20;
 /// What is backed up.
 pub enum Source {
     /// Files and folders.
@@ -141,6 +147,10 @@ pub struct BackupOptions {
     pub delta_threshold: u32,
     /// New data that is looked at together for this, bytes; less where memory is short.
     pub segment_bytes: u64,
+    /// Read back what was written, before it is committed.
+    pub verify_written: bool,
+    /// Old data of the last snapshot that is read back first, bytes; [`SAMPLE_BYTES_DEFAULT`].
+    pub sample_bytes: u64,
 }
 
 /// What became of new chunks that resemble old ones.
@@ -163,6 +173,15 @@ pub struct TakenBack {
     pub plain_bytes: u64,
 }
 
+/// Chunks that could not be read and were stored again under their numbers, because the source still had their content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Healed {
+    /// How many, data and metadata.
+    pub chunks: u64,
+    /// Their bytes.
+    pub plain_bytes: u64,
+}
+
 /// What a backup did.
 #[derive(Clone, Debug)]
 pub struct BackupSummary {
@@ -178,6 +197,8 @@ pub struct BackupSummary {
     pub deltas: DeltaCounts,
     /// What snapshots before the one before had.
     pub taken_back: TakenBack,
+    /// What was damaged and is whole again.
+    pub healed: Healed,
     /// What was moved once the snapshot stood.
     pub migration: MigrateSummary,
     /// Sources given that could not be looked at at all; they count as problems too.
@@ -372,10 +393,20 @@ impl<'t> Task<'t> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
         let lost = writer.lost.clone();
-        let checkpoints = Checkpoints::new(writer);
-        let (mut flow, known) = self.run(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?;
+        let checkpoints = Checkpoints::new(&mut *writer);
+        let (mut flow, known) = if self.options.verify_written {
+            let sink = Written::new(&checkpoints);
+            let flow = self.run(source, &manifest, &lost, (&sink, Some(&checkpoints)))?;
+            sink.verify(self.repository, manifest.series)?;
+            flow
+        } else {
+            self.run(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?
+        };
         self.refuse_shrunk(&manifest, &flow.entries.statistics)?;
         if self.is_unwanted(flow.snapshot.root, &manifest) {
+            if !flow.assembled.healed.is_empty() {
+                self.commit_healed(writer, &flow)?;
+            }
             return Ok((self.summary(None, &manifest, &flow), None));
         }
         let mut summary = self.summary(None, &manifest, &flow);
@@ -455,6 +486,7 @@ impl<'t> Task<'t> {
             statistics,
             deltas: flow.noted.deltas,
             taken_back: account.taken_back,
+            healed: account.healed,
             migration: MigrateSummary::default(),
             missing_sources: flow.planned.missing_sources,
         }

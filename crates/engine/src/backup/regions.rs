@@ -6,7 +6,6 @@ use crate::EngineError;
 use crate::parallel::Pool;
 use crossbeam_channel::Sender;
 use siltstone_similar::sketch::Sketcher;
-use siltstone_store::StoreError;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::region::{ChunkEntry, RegionEncoder, split_region};
 use std::sync::Arc;
@@ -25,17 +24,13 @@ struct Open {
 pub(super) struct Regions<'env> {
     data: Open,
     metadata: Open,
-    encoders: Pool<'env, Option<RegionEncoder>>,
+    encoders: Pool<'env, RegionEncoder>,
     sketcher: ChunkSketcher,
     packer: Sender<Handed>,
 }
 
 impl<'env> Regions<'env> {
-    pub(super) fn new(
-        encoders: Pool<'env, Option<RegionEncoder>>,
-        sketcher: ChunkSketcher,
-        packer: Sender<Handed>,
-    ) -> Self {
+    pub(super) fn new(encoders: Pool<'env, RegionEncoder>, sketcher: ChunkSketcher, packer: Sender<Handed>) -> Self {
         Self { data: Open::default(), metadata: Open::default(), encoders, sketcher, packer }
     }
 
@@ -68,15 +63,12 @@ impl<'env> Regions<'env> {
         }
         let (chunks, plain) = (std::mem::take(&mut open.chunks), std::mem::take(&mut open.plain));
         let sketcher = self.sketcher.clone();
-        let ticket = self.encoders.submit(move |encoder| match encoder {
-            Some(encoder) => {
-                let sketch = |sketcher: &Arc<dyn Sketcher>| {
-                    split_region(&chunks, &plain).map(|(_, bytes)| sketcher.sketch(bytes)).collect()
-                };
-                let sketches = sketcher.as_ref().map(sketch).unwrap_or_default();
-                Ok(Encoded { region: encoder.encode(chunks, &plain)?, sketches, was_offered: false })
-            }
-            None => Err(StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }),
+        let ticket = self.encoders.submit(move |encoder| {
+            let sketch = |sketcher: &Arc<dyn Sketcher>| {
+                split_region(&chunks, &plain).map(|(_, bytes)| sketcher.sketch(bytes)).collect()
+            };
+            let sketches = sketcher.as_ref().map(sketch).unwrap_or_default();
+            Ok(Encoded { region: encoder.encode(chunks, &plain)?, sketches, was_offered: false })
         });
         // The packer goes away only after an error of its own, which is the one told.
         self.packer.send(Handed::Region(kind, ticket)).map_err(|_| EngineError::Interrupted)
