@@ -48,7 +48,7 @@ pub struct CheckpointRule {
 
 impl CheckpointRule {
     /// Every five minutes or four gigabytes: what an interruption costs at most, for some 100 KB each.
-    pub const DEFAULT: Self = Self { every: Duration::from_secs(300), bytes: 4 << 30, bytes_least: 16 << 20 };
+    pub const DEFAULT: Self = Self { every: Duration::from_mins(5), bytes: 4 << 30, bytes_least: 16 << 20 };
 }
 
 /// Tells when a checkpoint is due.
@@ -134,7 +134,7 @@ impl Task<'_> {
         let statistics = self.statistics(account, tally, packed, noted);
         let snapshot = Snapshot { statistics, ..snapshot.clone() };
         let id = snapshot.id;
-        let mut made = self.checkpoint_made(checkpoints);
+        let mut made = checkpoints.made.lock().unwrap_or_else(PoisonError::into_inner);
         let mut writer = checkpoints.writer.write().unwrap_or_else(PoisonError::into_inner);
         let mut manifest = writer.manifest().clone();
         let replaced = replaced(&manifest, *made, direct);
@@ -147,13 +147,6 @@ impl Task<'_> {
         *made = Some(id);
         self.observer.notice(&Notice::Checkpoint { snapshot: id, is_last: *is_last });
         Ok(())
-    }
-
-    fn checkpoint_made<'c>(
-        &self,
-        checkpoints: &'c Checkpoints<'_, '_>,
-    ) -> std::sync::MutexGuard<'c, Option<SnapshotId>> {
-        checkpoints.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
