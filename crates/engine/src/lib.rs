@@ -22,10 +22,12 @@ pub mod migrate;
 mod observer;
 mod pack;
 mod parallel;
+pub mod protect;
 #[cfg(test)]
 mod refused;
 mod repack;
 pub mod restore;
+pub mod seen;
 pub mod snapshots;
 pub mod stats;
 mod unfold;

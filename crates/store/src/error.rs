@@ -159,6 +159,16 @@ pub enum StoreError {
         source: Box<StoreError>,
     },
 
+    /// The record lists a series of which no manifest is there: it existed, and is lost.
+    #[error(
+        "the series '{series}' is lost: the repository lists it, and no manifest of it is there; bring series/ and containers/ back from \
+         a copy, or go on without it by --accept-rollback"
+    )]
+    LostSeries {
+        /// The series' name.
+        series: String,
+    },
+
     /// The highest manifest does not follow from the one before it: files of another copy of the store were mixed in, or a writer
     /// that had been fenced off was killed before it could take its manifest back.
     #[error(
@@ -291,6 +301,11 @@ impl StoreError {
         }
     }
 
+    /// Whether a container's parity may give what was asked for: it is damaged, missing, or lies where the disk cannot be read.
+    pub fn is_healable(&self) -> bool {
+        self.is_damage() || matches!(self, Self::Storage(StorageError::Io { .. }))
+    }
+
     /// Whether bytes at rest are missing or wrong: a check records it and goes on, a restore loses what lies there only.
     pub fn is_damage(&self) -> bool {
         match self {
@@ -304,6 +319,7 @@ impl StoreError {
             | Self::MissingChunk { .. }
             | Self::BrokenHistory { .. }
             | Self::LostManifest { .. }
+            | Self::LostSeries { .. }
             | Self::UnreadableSeries { .. } => true,
             Self::Shared(error) => error.is_damage(),
             Self::Storage(error) => {

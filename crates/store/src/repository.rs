@@ -4,9 +4,11 @@
 //! second sees what the first did: the slot one works with must still be listed, which keeps two holders from removing each other.
 
 use crate::config::chain::{self, Newest, StoredConfig};
-use crate::config::{ChunkerSettings, Config};
+use crate::config::{ChunkerSettings, Config, ParitySettings};
+use crate::container::ContainerRecord;
 use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, read_slot, slot_ids, unlock};
 use crate::manifest::Manifest;
+use crate::parity::Healer;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
 use crate::series::{keep_reserve, newest_manifest};
 use crate::storage::{Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage, StorageError};
@@ -48,8 +50,10 @@ pub struct Repository {
     storage: Arc<dyn Storage>,
     unlocked: Unlocked,
     keys: RepositoryKeys,
-    config: Mutex<Arc<Config>>,
+    /// The newest record this process has read, and BLAKE3 of its object.
+    record: Mutex<(Arc<Config>, [u8; 32])>,
     manifest_bytes_max: u64,
+    healer: Healer,
 }
 
 /// A key slot as listed.
@@ -148,7 +152,8 @@ impl Repository {
         options: &OpenOptions,
     ) -> Self {
         let manifest_bytes_max = (options.memory_bytes / 4).clamp(MANIFEST_BYTES_LEAST, MANIFEST_BYTES_MAX);
-        Self { storage, unlocked, keys, config: Mutex::new(Arc::new(stored.config)), manifest_bytes_max }
+        let record = Mutex::new((Arc::new(stored.config), stored.hash));
+        Self { storage, unlocked, keys, record, manifest_bytes_max, healer: Healer::default() }
     }
 
     /// Identity of the repository.
@@ -168,7 +173,27 @@ impl Repository {
 
     /// Its record: the newest this process has read.
     pub fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
+        self.record().0
+    }
+
+    /// The same with BLAKE3 of its object.
+    pub fn record(&self) -> (Arc<Config>, [u8; 32]) {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How much parity new containers get.
+    pub fn parity(&self) -> ParitySettings {
+        self.config().parity
+    }
+
+    /// The bytes of a damaged container as its parity restores them, verified; `None` if it has none, or too little.
+    pub fn heal(&self, series: SeriesId, record: &ContainerRecord) -> Option<Arc<[u8]>> {
+        self.healer.heal(self.storage(), &self.keys, series, record)
+    }
+
+    /// The containers that were read with their parity since the repository was opened: they are damaged until it is repaired.
+    pub fn healed(&self) -> Vec<ObjectName> {
+        self.healer.healed()
     }
 
     /// The greatest size in bytes of a manifest that is read, and of its body once decompressed.
@@ -213,7 +238,7 @@ impl Repository {
 
     fn keep(&self, stored: StoredConfig) -> Arc<Config> {
         let config = Arc::new(stored.config);
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
+        *self.record.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::clone(&config), stored.hash);
         config
     }
 
@@ -346,7 +371,7 @@ impl Repository {
         }
     }
 
-    /// The series that have a manifest.
+    /// The series that have a manifest, and those that the record lists.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
         let listed = self.storage.list(Listing::AllManifests)?;
         let series: BTreeSet<_> = listed
@@ -355,8 +380,31 @@ impl Repository {
                 ObjectName::Manifest(series, _) => Some(series),
                 _ => None,
             })
+            .chain(self.config().series.keys().copied())
             .collect();
         Ok(series.into_iter().collect())
+    }
+
+    /// The series that the record lists and that have no manifest, with their names.
+    pub fn lost_series(&self) -> Result<Vec<(SeriesId, String)>, StoreError> {
+        let mut lost = Vec::new();
+        for (id, name) in &self.config().series {
+            match newest_manifest(self, *id) {
+                Err(StoreError::LostSeries { .. }) => lost.push((*id, name.clone())),
+                Err(error) if !error.is_damage() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Takes a series off the record's list: its loss is accepted.
+    pub fn unlist_series(&self, id: SeriesId) -> Result<(), StoreError> {
+        self.amend(|config| {
+            config.series.remove(&id);
+            Ok(())
+        })
+        .map(drop)
     }
 
     /// The newest manifest of a series.
