@@ -159,11 +159,12 @@ impl Repository {
         let mut command = Command::new(&self.tool.program);
         let cache = self.folder.join("cache");
         match self.tool.name {
-            Name::Silt => command
-                .env("SILT_REPOSITORY", self.path())
-                .env("SILT_PASSWORD", PASSWORD)
-                .env("SILT_CACHE_DIR", cache)
-                .env("SILT_STATE_DIR", self.folder.join("state")),
+            Name::Silt => {
+                // Versions differ in size as they like.
+                command.env("SILT_SHRINK_GUARD", "off").env("SILT_CACHE_DIR", cache);
+                command.env("SILT_STATE_DIR", self.folder.join("state"));
+                command.env("SILT_REPOSITORY", self.path()).env("SILT_PASSWORD", PASSWORD)
+            }
             Name::Restic => command
                 .env("RESTIC_REPOSITORY", self.path())
                 .env("RESTIC_PASSWORD", PASSWORD)

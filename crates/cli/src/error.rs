@@ -126,9 +126,11 @@ impl CliError {
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
-            Self::Engine(EngineError::DangerousTarget { .. })
-            | Self::RemoveAllUnfiltered
-            | Self::GroupEmptied { .. } => EXIT_REFUSED,
+            Self::RemoveAllUnfiltered
+            | Self::GroupEmptied { .. }
+            | Self::Engine(
+                EngineError::DangerousTarget { .. } | EngineError::SourceShrunk { .. } | EngineError::RemovesAll { .. },
+            ) => EXIT_REFUSED,
             _ => EXIT_FAILED,
         }
     }
@@ -168,6 +170,10 @@ impl CliError {
             | Self::Store(StoreError::LeaseHeld { .. }) => {
                 Some("--retry-lock waits for it, 'silt unlock' takes over from a dead process")
             }
+            Self::Engine(EngineError::SourceShrunk { .. }) => Some(
+                "is a disk not mounted? --allow-shrink takes the source as it is, --shrink-guard sets how much may go",
+            ),
+            Self::Engine(EngineError::RemovesAll { .. }) => Some("--unsafe-allow-remove-all allows it"),
             _ => None,
         }
     }
@@ -217,6 +223,7 @@ mod tests {
             (CliError::Store(StoreError::LostManifest { container: "c".into(), sequence: 1 }), 13),
             (CliError::GroupEmptied { group: "g".into() }, 14),
             (CliError::RemoveAllUnfiltered, 14),
+            (CliError::Engine(EngineError::RemovesAll { series: "s".into() }), 14),
             (CliError::Engine(EngineError::DangerousTarget { path: "/".into(), reason: "r".into() }), 14),
             (CliError::Engine(EngineError::Interrupted), 130),
             (CliError::PasswordPrompt(io::ErrorKind::Interrupted.into()), 130),

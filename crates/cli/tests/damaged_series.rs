@@ -92,7 +92,7 @@ fn a_command_that_is_not_about_the_damaged_series_is_whole() {
     sandbox.run(&["unlock", "--series", "good"]).ok();
     sandbox.backup(&["--series", "good"]);
     sandbox.run(&["forget", "--series", "good", "--keep-last", "1"]).ok();
-    sandbox.run(&["forget", "--dry-run", "latest", "--series", "good"]).ok();
+    sandbox.run(&["forget", "--dry-run", "--unsafe-allow-remove-all", "latest", "--series", "good"]).ok();
 }
 
 #[test]

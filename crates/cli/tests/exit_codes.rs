@@ -128,6 +128,32 @@ fn an_interrupt_is_exit_130_and_leaves_no_lease() {
 }
 
 #[test]
+fn a_source_that_is_gone_is_exit_14_and_makes_no_snapshot() {
+    let sandbox = Sandbox::new();
+    let files = ["a", "b", "c"].map(|name| sandbox.write(name, "content"));
+    sandbox.backup(&[]);
+    files.iter().for_each(|file| std::fs::remove_file(file).expect("removed"));
+    let refused = sandbox.run(&["backup", &sandbox.source()]).exits(14);
+    assert!(refused.stderr.contains("--allow-shrink"), "{}", refused.stderr);
+    assert_eq!(sandbox.run(&["snapshots", "--json"]).ok().json().as_array().map(Vec::len), Some(1));
+    sandbox.backup(&["--allow-shrink"]);
+    sandbox.write("a", "content");
+    sandbox.backup(&["--shrink-guard", "off"]);
+}
+
+#[test]
+fn removing_the_last_snapshots_of_a_series_is_exit_14() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a", "a");
+    sandbox.backup(&[]);
+    for arguments in [&["forget", "latest"][..], &["forget", "--keep-tag", "mistyped"], &["forget", "-n", "latest"]] {
+        let refused = sandbox.run(arguments).exits(14);
+        assert!(refused.stderr.contains("--unsafe-allow-remove-all"), "{}", refused.stderr);
+    }
+    sandbox.run(&["forget", "latest", "--unsafe-allow-remove-all"]).ok();
+}
+
+#[test]
 fn a_series_that_is_being_written_is_exit_11() {
     let sandbox = Sandbox::new();
     let writer = |name: &str| {

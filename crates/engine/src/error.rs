@@ -185,6 +185,29 @@ pub enum EngineError {
         /// What was given.
         given: u64,
     },
+    /// The source lost most of what it had, or all. No snapshot was made.
+    #[error(
+        "the source has shrunk to {files} files of {bytes} bytes in all, snapshot {snapshot} has {files_before} of {bytes_before} bytes: \
+         no snapshot was made"
+    )]
+    SourceShrunk {
+        /// Short id of the snapshot it was compared with.
+        snapshot: String,
+        /// Its files.
+        files_before: u64,
+        /// Their bytes.
+        bytes_before: u64,
+        /// Files now.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// No snapshot of a series would be left. None was removed.
+    #[error("refusing to remove all snapshots of the series '{series}', nothing was removed")]
+    RemovesAll {
+        /// The series' name.
+        series: String,
+    },
     /// What is there contradicts what this machine saw of the repository.
     #[error(
         "{}: an older copy of the repository was brought back, or part of it was deleted; bring the newer one back, or go on with what \

@@ -2,6 +2,7 @@
 //! calls them from several threads and never waits for a terminal.
 
 use crate::fs::Problem;
+use siltstone_store::SnapshotId;
 use siltstone_store::catalog::EntryPath;
 
 /// What happened to one entry.
@@ -115,6 +116,13 @@ pub enum Notice {
         object: String,
         /// Why.
         reason: String,
+    },
+    /// What was done so far is committed as a partial snapshot.
+    Checkpoint {
+        /// Which.
+        snapshot: SnapshotId,
+        /// Whether the run ends with it, because it was interrupted.
+        is_last: bool,
     },
     /// A file in the target had the snapshot's size and time, but not its content; it is restored anew.
     OnlyLookedRight {

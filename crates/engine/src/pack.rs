@@ -105,11 +105,17 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// Hands over what is open.
-    pub(crate) fn finish(mut self) -> Result<Packed, StoreError> {
+    /// Hands over what is open; gives all that was made so far.
+    pub(crate) fn flush(&mut self) -> Result<&Packed, StoreError> {
         for builder in [self.data.take(), self.metadata.take()].into_iter().flatten() {
             self.packed.containers.push(hand_over(builder, self.sink)?);
         }
+        Ok(&self.packed)
+    }
+
+    /// Hands over what is open.
+    pub(crate) fn finish(mut self) -> Result<Packed, StoreError> {
+        self.flush()?;
         Ok(self.packed)
     }
 }

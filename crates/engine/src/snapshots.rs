@@ -2,7 +2,7 @@
 //!
 //! People see snapshots in the order of their times, whatever the order of their commits: a backup of older data, committed last with
 //! `--time`, is not the latest. A time given ahead of the moment at which the snapshot was made gains nothing by it, and what a clock far
-//! ahead has made is the latest only if nothing else is there.
+//! ahead has made, or an interrupted backup has left, is the latest only if nothing else is there.
 
 use crate::EngineError;
 use crate::lease::now;
@@ -112,11 +112,14 @@ fn sort_oldest_first(views: &mut [SnapshotView]) {
     views.sort_by_key(|view| (view.dated(), view.series, view.position));
 }
 
-/// The order in which `latest` counts, given oldest first: what is dated ahead of `now` comes before all others.
+/// The order in which `latest` counts, given oldest first: partial snapshots come before all others, and behind them what is dated ahead of
+/// `now`.
 pub fn newest_last(views: Vec<SnapshotView>, now: Time) -> Vec<SnapshotView> {
-    let (mut ahead, others): (Vec<_>, Vec<_>) = views.into_iter().partition(|view| view.is_ahead(now));
-    ahead.extend(others);
-    ahead
+    let (mut ordered, whole): (Vec<_>, Vec<_>) = views.into_iter().partition(|view| view.snapshot.partial);
+    let (ahead, others): (Vec<_>, Vec<_>) = whole.into_iter().partition(|view| view.is_ahead(now));
+    ordered.extend(ahead);
+    ordered.extend(others);
+    ordered
 }
 
 /// The one snapshot meant by `latest`, `latest~N`, or the beginning of an id. `latest` is the last by [`newest_last`] that passes the

@@ -10,7 +10,7 @@ mod common;
 use common::faults::{Found, at_every_write, copy, writes_of};
 use common::scene::Scene;
 use common::{PASSWORD, writer};
-use siltstone_engine::backup::{self, BackupOptions, BackupSummary, ChangedList, Source};
+use siltstone_engine::backup::{self, BackupOptions, BackupSummary, ChangedList, CheckpointRule, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::ForgetOptions;
@@ -23,11 +23,15 @@ use siltstone_store::{SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Options of a run whose predecessor may not have ended peacefully; it was this very process, so it does not count as dead.
 fn backup_options(scene: &Scene) -> BackupOptions {
     BackupOptions { force: true, take_over: true, ..scene.sandbox.options() }
 }
+
+/// A checkpoint wherever there can be one.
+const EVERY_PIECE: CheckpointRule = CheckpointRule { every: Duration::ZERO, bytes: 0, bytes_least: 1 };
 
 fn forget_options(scene: &Scene) -> ForgetOptions {
     ForgetOptions { take_over: true, rewrite_threshold: 0.0, ..scene.sandbox.forget_options(false) }
@@ -84,6 +88,21 @@ fn examine_forget(scene: &Scene, found: &Found<'_, Result<(), EngineError>>, gon
 fn a_backup_hit_at_any_write_costs_no_committed_snapshot() {
     let scene = Scene::with_two_snapshots();
     at_every_write(&scene.disk, |disk| try_backup(&scene, disk), |found| examine_backup(&scene, found));
+}
+
+#[test]
+fn a_backup_with_checkpoints_hit_at_any_write_costs_no_committed_snapshot() {
+    for deltas in [Deltas::default(), Deltas::Forward { depth: 4 }] {
+        let scene = Scene::with_two_snapshots();
+        let options = BackupOptions { deltas, checkpoint: Some(EVERY_PIECE), ..backup_options(&scene) };
+        let try_backup = |disk: &SimulatedDisk| {
+            let summary = scene.sandbox.at(disk.clone()).try_backup(&options)?;
+            Ok(summary.snapshot.expect("a backup that ends well makes a snapshot"))
+        };
+        let without = writes_of(&scene.disk, |disk| self::try_backup(&scene, disk));
+        assert!(writes_of(&scene.disk, try_backup) >= without + 3, "containers and a commit more");
+        at_every_write(&scene.disk, try_backup, |found| examine_backup(&scene, found));
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::sources::{ListArgs, StreamArgs, source_paths, stream};
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
-use crate::parse::{Moment, Size, TagList};
+use crate::parse::{Checkpointing, Moment, ShrinkGuard, Size, TagList};
 use crate::patterns::ExcludeArgs;
 use crate::progress::{Progress, Work};
 use crate::render::{clock, rfc3339, seconds, size};
@@ -15,7 +15,9 @@ use crate::repository::{open, open_keeping_stdin};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::backup::{BackupOptions, BackupSummary, Healed, SEGMENT_BYTES_DEFAULT, Source, backup};
+use siltstone_engine::backup::{
+    BackupOptions, BackupSummary, Healed, SEGMENT_BYTES_DEFAULT, SHRINK_SHARE_DEFAULT, Source, backup,
+};
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_store::Time;
 use siltstone_store::repository::Repository;
@@ -56,6 +58,16 @@ pub(crate) struct BackupArgs {
     /// Make no snapshot if nothing changed since the previous one
     #[arg(long)]
     skip_if_unchanged: bool,
+    /// Refuse to make a snapshot if more than this share of the files or bytes of the last one is gone, or `off` [default:
+    /// $SILT_SHRINK_GUARD, or 50%]
+    #[arg(long, value_name = "SHARE")]
+    shrink_guard: Option<ShrinkGuard>,
+    /// Make the snapshot however little is left of the source
+    #[arg(long)]
+    allow_shrink: bool,
+    /// Save what is done so far as a partial snapshot after this long, every 4 GiB of new data and when interrupted, or `off`
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    checkpoint: Checkpointing,
     /// Do not scan ahead to estimate the remaining time
     #[arg(long)]
     no_scan: bool,
@@ -149,6 +161,8 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
         ignore_inode: arguments.ignore_inode,
         dry_run: arguments.dry_run,
         skip_if_unchanged: arguments.skip_if_unchanged,
+        checkpoint: arguments.checkpoint.0,
+        shrink_share: shrink_share(arguments)?,
         estimate: !arguments.no_scan && (context.output.json || context.output.draws_progress()),
         memory_bytes: context.options.memory.0,
         cache: context.cache_folder(),
@@ -162,6 +176,16 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
         verify_written: !arguments.no_verify_written,
         sample_bytes: arguments.verify_sample.0,
     })
+}
+
+/// The share that the source may lose.
+fn shrink_share(arguments: &BackupArgs) -> Result<Option<f64>, CliError> {
+    if arguments.allow_shrink {
+        return Ok(None);
+    }
+    let set = || environment::parsed::<ShrinkGuard>("SILT_SHRINK_GUARD");
+    let guard = arguments.shrink_guard.map_or_else(set, |guard| Ok(Some(guard)))?;
+    Ok(guard.map_or(Some(SHRINK_SHARE_DEFAULT), |guard| guard.0))
 }
 
 fn report(context: &Context, dry_run: bool, summary: &BackupSummary) -> Result<(), CliError> {

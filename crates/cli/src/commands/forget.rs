@@ -16,7 +16,7 @@ use crate::retry::while_locked;
 use clap::Args;
 use messages::{GroupJson, SummaryMessage};
 use rules::RuleArgs;
-use siltstone_engine::forget::policy::{self, AHEAD, Decision};
+use siltstone_engine::forget::policy::{self, AHEAD, Decision, PARTIAL};
 use siltstone_engine::forget::{ForgetOptions, ForgetSummary, REWRITE_THRESHOLD_DEFAULT, forget};
 use siltstone_engine::snapshots::{Group, SnapshotKey, SnapshotView, group, list_readable};
 use siltstone_store::repository::Repository;
@@ -51,7 +51,7 @@ pub(crate) struct ForgetArgs {
     /// Narrow tables without paths and reasons
     #[arg(short, long)]
     compact: bool,
-    /// Let rules remove every snapshot of a group; with a filter and no rule at all, remove every snapshot that passes it
+    /// Let rules or ids remove every snapshot of a group or a series; with a filter and no rule at all, remove every snapshot that passes it
     #[arg(long)]
     unsafe_allow_remove_all: bool,
     /// Accepted for the sake of scripts: the space always comes back
@@ -148,7 +148,7 @@ fn decide(arguments: &ForgetArgs, filter: &FilterArgs, views: Vec<SnapshotView>)
         if removes_all {
             decisions.fill(Decision { keep: false, reasons: Vec::new() });
         }
-        if !allows_all && !decisions.iter().any(|decision| decision.keep) {
+        if !allows_all && is_emptied(&decisions) {
             return Err(CliError::GroupEmptied { group: format!("({})", GroupHeader(&group)) });
         }
         all.push(Decided { group, decisions });
@@ -165,6 +165,14 @@ fn warn_of_future(decided: &[Decided], context: &Context) {
             "warning: snapshot {id} is dated {time}, in the future: no rule counts or removes it; give its id to remove it"
         ));
     }
+}
+
+/// Whether nothing stays of what rules decide on.
+fn is_emptied(decisions: &[Decision]) -> bool {
+    let is_passed_over =
+        |decision: &&Decision| decision.reasons.iter().any(|reason| [AHEAD, PARTIAL].contains(&reason.as_str()));
+    let mut decided = decisions.iter().filter(|decision| !is_passed_over(decision)).peekable();
+    decided.peek().is_some() && !decided.any(|decision| decision.keep)
 }
 
 fn print_group(decided: &Decided, compact: bool, context: &Context) -> Result<(), CliError> {
@@ -192,6 +200,7 @@ fn remove(
     let keys: Vec<SnapshotKey> = doomed.iter().map(|view| (view.series, view.snapshot.id)).collect();
     let options = ForgetOptions {
         dry_run: arguments.dry_run,
+        allow_remove_all: arguments.unsafe_allow_remove_all,
         rewrite_threshold: REWRITE_THRESHOLD_DEFAULT,
         take_over: false,
         user: environment::user(),

@@ -98,6 +98,14 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::Replanned => {
             detail("replanned", "the repository changed under way; the plan was made again".to_owned())
         }
+        Notice::Checkpoint { snapshot, is_last: false } => {
+            detail("checkpoint", format!("what is done so far is saved as partial snapshot {}", snapshot.short()))
+        }
+        Notice::Checkpoint { snapshot, is_last: true } => {
+            let id = snapshot.short();
+            let text = format!("what was done is saved as partial snapshot {id}; the next backup continues it");
+            warning("checkpoint", text)
+        }
         Notice::ContainersLost { chunks } => warning(
             "containers_lost",
             format!(

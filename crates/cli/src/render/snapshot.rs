@@ -8,7 +8,9 @@ use siltstone_engine::snapshots::SnapshotView;
 /// A table of snapshots; `reasons`, one list per snapshot, adds the column that says why each is kept.
 pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<String>]>, compact: bool) -> Table {
     let shows_series = views.iter().any(has_own_series);
+    let shows_state = views.iter().any(|view| state(view).is_some());
     let mut headings = vec!["ID", "Time"];
+    headings.extend(shows_state.then_some("State"));
     headings.push(if compact { "Host" } else { "Host      " });
     headings.push(if compact { "Tags" } else { "Tags      " });
     headings.extend(shows_series.then_some("Series"));
@@ -19,12 +21,9 @@ pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<Strin
     for (at, view) in views.iter().enumerate() {
         let snapshot = &view.snapshot;
         let tags = snapshot.tags.iter().map(|tag| visible(tag.as_bytes())).collect::<Vec<_>>();
-        let mut cells = vec![
-            vec![snapshot.id.short()],
-            vec![local(snapshot.time)],
-            vec![visible(snapshot.host.as_bytes())],
-            if compact { tags } else { vec![tags.join(",")] },
-        ];
+        let mut cells = vec![vec![snapshot.id.short()], vec![local(snapshot.time)]];
+        cells.extend(shows_state.then(|| vec![state(view).unwrap_or_default()]));
+        cells.extend([vec![visible(snapshot.host.as_bytes())], if compact { tags } else { vec![tags.join(",")] }]);
         cells.extend(shows_series.then(|| vec![visible(view.series_name.as_bytes())]));
         if !compact {
             cells.extend(reasons.map(|reasons| reasons.get(at).cloned().unwrap_or_default()));
@@ -35,6 +34,11 @@ pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<Strin
     }
     table.footer(format!("{} snapshots", views.len()));
     table
+}
+
+/// What sets a snapshot apart from others.
+fn state(view: &SnapshotView) -> Option<String> {
+    view.snapshot.partial.then(|| "partial".to_owned())
 }
 
 /// Whether the snapshot lies in a series that was named by the user.
@@ -68,6 +72,8 @@ pub(crate) struct SnapshotJson {
     description: Option<String>,
     program_version: String,
     series: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
     summary: SummaryJson,
     id: String,
     short_id: String,
@@ -110,6 +116,7 @@ impl From<&SnapshotView> for SnapshotJson {
             description: snapshot.description.clone(),
             program_version: snapshot.program.clone(),
             series: view.series_name.clone(),
+            partial: snapshot.partial,
             summary: SummaryJson {
                 files_new: statistics.files_new,
                 files_changed: statistics.files_changed,
@@ -186,6 +193,16 @@ pub(crate) mod tests {
         let compact = snapshot_table(&[view(1, &["x", "y"], None)], Some(&reasons), true).to_string();
         assert!(!compact.contains("Reasons") && !compact.contains("Paths"), "{compact}");
         assert_eq!(compact.lines().count(), 6, "a line for each tag: {compact}");
+    }
+
+    #[test]
+    fn a_partial_snapshot_is_marked() {
+        let mut partial = view(2, &[], None);
+        partial.snapshot.partial = true;
+        let text = snapshot_table(&[view(1, &[], None), partial.clone()], None, false).to_string();
+        assert!(text.lines().next().is_some_and(|line| line.contains("Time                 State    Host")), "{text}");
+        assert_eq!(text.matches("  partial  ").count(), 1, "{text}");
+        assert_eq!(serde_json::to_value(SnapshotJson::from(&partial)).expect("plain data")["partial"], true);
     }
 
     #[test]

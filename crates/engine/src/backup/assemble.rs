@@ -1,6 +1,8 @@
 //! The stage that decides: every chunk in stream order is known or new, gets its number, goes into a region; every entry into the
 //! catalog. It runs on one thread, so numbers and catalogs do not depend on how many others there are.
 
+use super::checkpoint::Reached;
+use super::entries::Tally;
 use super::heal::Healer;
 use super::older::{Leftover, Older};
 use super::regions::Regions;
@@ -13,13 +15,19 @@ use roaring::RoaringTreemap;
 use siltstone_similar::sketch::Sketch;
 use siltstone_store::catalog::MetadataSink;
 use siltstone_store::container::ContainerKind;
+use siltstone_store::manifest::Snapshot;
 use siltstone_store::region::{ChunkEntry, EncodedRegion};
 use siltstone_store::secrets::RepositoryKeys;
 use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A region on its way to the packer, in the order it was cut off.
-pub(super) type RegionTicket = (ContainerKind, Ticket<Result<Encoded, StoreError>>);
+/// What goes to the packer, in the order it was cut off.
+pub(super) enum Handed {
+    /// A region.
+    Region(ContainerKind, Ticket<Result<Encoded, StoreError>>),
+    /// All up to here is to be made durable and committed.
+    Checkpoint(Box<Reached>),
+}
 
 /// A region, and the sketches of its chunks if they are wanted.
 pub(super) struct Encoded {
@@ -42,6 +50,14 @@ impl Outlet<'_> {
         match self {
             Self::Regions(regions) => regions.push(kind, chunk, bytes),
             Self::Segments(segments) => segments.push(chunk, bytes),
+        }
+    }
+
+    /// Hands on what is open, and the checkpoint behind it.
+    fn checkpoint(&mut self, reached: Reached) -> Result<(), EngineError> {
+        match self {
+            Self::Regions(regions) => regions.checkpoint(reached),
+            Self::Segments(segments) => segments.checkpoint(reached),
         }
     }
 
@@ -187,6 +203,34 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
     /// Counts chunks of the previous snapshot as needed by this one too.
     pub(super) fn keep_range(&mut self, range: std::ops::RangeInclusive<u64>) {
         self.necessary.insert_range(range);
+    }
+
+    /// Bytes of new chunks so far.
+    pub(super) fn new_bytes(&self) -> u64 {
+        self.account.data_plain_bytes + self.account.metadata_plain_bytes
+    }
+
+    /// Whether a checkpoint can be made: none is once something was healed, for only the end of the run hands its numbers over.
+    pub(super) fn takes_checkpoints(&self) -> bool {
+        !self.healer.has_any()
+    }
+
+    /// Sets aside the numbers of the current entry: what is stored until [`Self::end_checkpoint`] is the checkpoint's alone.
+    pub(super) fn begin_checkpoint(&mut self) -> RoaringTreemap {
+        self.pending.clone()
+    }
+
+    /// Hands on a checkpoint; then goes on with the numbers that were set aside.
+    pub(super) fn end_checkpoint(
+        &mut self,
+        set_aside: RoaringTreemap,
+        snapshot: Snapshot,
+        tally: Tally,
+        is_last: bool,
+    ) -> Result<(), EngineError> {
+        let direct = &self.necessary | std::mem::replace(&mut self.pending, set_aside);
+        let next = (self.next_data, self.next_metadata);
+        self.outlet.checkpoint(Reached { snapshot, direct, next, tally, account: self.account, is_last })
     }
 
     fn known(&mut self, fingerprint: &Fingerprint, bytes: &[u8]) -> Result<Met, EngineError> {

@@ -1,8 +1,10 @@
 //! The beginning of a backup: how its memory is divided, and what it has to know of the snapshot before.
 
 use super::assemble::Unusable;
+use super::checkpoint::Checkpoints;
 use super::commit::{Cache, likes_identity, open_index};
 use super::older::Older;
+use super::previous::{last_whole, needed};
 use super::sample::read_sample;
 use super::select::{Draft, Known, Origin};
 use super::stages::{Flow, Selection, Stages};
@@ -34,7 +36,7 @@ impl<'t> Task<'t> {
         source: Source,
         manifest: &Manifest,
         lost: &[ContainerId],
-        sink: &dyn ContainerSink,
+        (sink, checkpoints): (&dyn ContainerSink, Option<&Checkpoints<'_, 't>>),
     ) -> Result<(Flow, Option<Known>), EngineError> {
         let chunks = ChunkSource::with_limits(self.repository, manifest, 8, 12 << 20);
         let (mut lost, mut found) = self.lost(manifest, lost, &chunks)?;
@@ -67,9 +69,10 @@ impl<'t> Task<'t> {
         };
         let unusable = Unusable { lost, ..Unusable::default() };
         let is_for_migration =
-            self.options.migrate && !manifest.snapshots().is_empty() && self.options.deltas.is_reverse();
+            self.options.migrate && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
         let likes_bytes = is_for_migration.then_some(likes_bytes);
-        let stages = Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, likes_bytes };
+        let stages =
+            Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, likes_bytes };
         let mut flow = stages.run(source, (index, older), selection.as_mut())?;
         flow.found = found;
         Ok((flow, selection.map(|selection| selection.known)))
@@ -109,7 +112,7 @@ impl<'t> Task<'t> {
     /// How the memory is divided.
     fn memory(&self, manifest: &Manifest) -> Memory {
         let mut bytes = self.options.memory_bytes - FIXED_MEMORY_BYTES - self.list_bytes;
-        let is_first = manifest.snapshots().is_empty();
+        let is_first = last_whole(manifest).is_none();
         let (selects, sketches) = match self.options.deltas {
             Deltas::Off => (false, false),
             Deltas::Reverse { .. } => (false, self.options.migrate && !is_first),
@@ -134,9 +137,9 @@ impl<'t> Task<'t> {
         // Two segments at a time, the bases of one, and regions under way.
         let share = selection_bytes / 8;
         let chunks = Arc::new(ChunkSource::with_limits(self.repository, manifest, READERS_MAX, 0));
-        let needed = manifest.necessary(manifest.snapshots().len().saturating_sub(1)) - lost;
+        let needed = needed(manifest) - lost;
         let key = self.repository.keys().cache_key();
-        let last = manifest.snapshots().last().map(|last| likes_identity(manifest, last.id));
+        let last = last_whole(manifest).map(|last| likes_identity(manifest, last.id));
         let origin = Origin {
             needed,
             manifest,

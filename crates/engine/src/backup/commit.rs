@@ -1,21 +1,23 @@
 //! The end of a backup, and what its beginning needs of the one before: the commit, and the index of known chunks kept on this machine.
 
-use super::assemble::Assembled;
 use super::older::Leftover;
+use super::previous::{add_containers, known, last_whole, partial_ids};
 use super::select::{self, Known, LikesIdentity};
 use super::{Flow, Task, heal};
 use crate::chunks::ChunkSource;
 use crate::delta::closure;
+use crate::forget;
 use crate::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex, IndexError, Runs};
 use crate::lease::now;
 use crate::observer::Notice;
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
+use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::secrets::random_bytes;
 use siltstone_store::series::{SeriesWriter, keep_reserve};
-use siltstone_store::{ChunkNumber, ContainerId, SeriesId, SnapshotId};
+use siltstone_store::{ChunkNumber, ContainerId, SeriesId, SnapshotId, StoreError};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -78,19 +80,19 @@ pub(super) fn open_index(
     if let Some(cache) = cache {
         cache.notice_rollback(manifest.sequence, observer);
     }
-    let Some(last) = manifest.snapshots().last() else {
-        return Ok(FingerprintIndex::open(CachedRun::empty(), budget_bytes, spill_dir));
-    };
-    let identity = CacheIdentity { kind: CacheKind::Last, series: manifest.series, snapshot: last.id };
-    let key = repository.keys().cache_key();
-    let cached = cache.and_then(|cache| CachedRun::open(&cache.index, &identity, &key, budget_bytes).ok());
-    if let Some(previous) = cached {
-        return Ok(FingerprintIndex::open(previous, budget_bytes, spill_dir));
-    }
-    let mut index = FingerprintIndex::open(CachedRun::empty(), budget_bytes, spill_dir);
+    let last = last_whole(manifest);
+    let cached = cache.zip(last).and_then(|(cache, last)| {
+        let identity = CacheIdentity { kind: CacheKind::Last, series: manifest.series, snapshot: last.id };
+        CachedRun::open(&cache.index, &identity, &repository.keys().cache_key(), budget_bytes).ok()
+    });
     // Not those that it needs as bases only: they are asked for where older ones are. But those that are lost: their content can be
     // stored again under their numbers.
-    let needed = manifest.direct(manifest.snapshots().len() - 1);
+    let mut needed = known(manifest);
+    let is_cached = cached.is_some();
+    if let Some(position) = last.filter(|_| is_cached).and_then(|last| manifest.position(&last.id)) {
+        needed -= manifest.direct(position);
+    }
+    let mut index = FingerprintIndex::open(cached.unwrap_or_else(CachedRun::empty), budget_bytes, spill_dir);
     for (at, record) in chunks.records().iter().enumerate() {
         let is_needed = record.chunks.iter().any(|run| needed.range_cardinality(run.range()) > 0);
         if !is_needed {
@@ -121,14 +123,14 @@ pub(super) fn open_index(
             Err(error) => return Err(error.into()),
         }
     }
-    if cache.is_some() {
+    if cache.is_some() && last.is_some() && !is_cached {
         observer.notice(&Notice::IndexRebuilt);
     }
     Ok(index)
 }
 
 impl<'t> Task<'t> {
-    /// The snapshot to be.
+    /// The whole snapshot to be, without its record.
     pub(super) fn snapshot(&self, root: ChunkNumber, statistics: SnapshotStatistics) -> Result<Snapshot, EngineError> {
         let (options, made) = (self.options, now());
         Ok(Snapshot {
@@ -149,23 +151,37 @@ impl<'t> Task<'t> {
         })
     }
 
-    /// Makes the snapshot true: containers durable, then the manifest; then, on this machine, the index for the next backup.
+    /// Makes the snapshot true: containers durable, then the manifest, which drops the checkpoints; then, on this machine, the index for the
+    /// next backup. `before` is the manifest at the beginning of the run.
     pub(super) fn commit(
         &self,
         writer: &mut SeriesWriter<'t>,
+        before: &Manifest,
         flow: Flow,
         known: Option<&Known>,
         statistics: SnapshotStatistics,
     ) -> Result<SnapshotId, EngineError> {
         let options = self.options;
-        let (necessary, is_exact) = self.necessary(writer.manifest(), &flow)?;
+        let needs = Needs {
+            direct: &flow.assembled.necessary,
+            healed: &flow.assembled.healed,
+            next: (flow.assembled.next_data, flow.assembled.next_metadata),
+            containers: &flow.packed.containers,
+            bases: &flow.noted.bases,
+        };
+        let (necessary, is_exact) = self.necessary(before, &needs)?;
         let mut next = with_containers(writer.manifest(), &flow);
         next.squeeze_due |= !is_exact;
         let snapshot = Snapshot { statistics, ..flow.snapshot };
         let id = snapshot.id;
-        next.unsettled.extend(next.snapshots().last().map(|before| before.id));
+        next.unsettled.extend(last_whole(&next).map(|before| before.id));
         next.push_snapshot(snapshot, &flow.assembled.necessary, &necessary);
-        self.commit_and_delete(writer, next, self.options.migrate)?;
+        let partial = partial_ids(&next);
+        let mut dead = Vec::new();
+        if !partial.is_empty() {
+            (next, dead) = forget::without_checkpoints(&next, &partial);
+        }
+        self.commit_and_delete(writer, next, dead, self.options.migrate)?;
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().object_bytes);
@@ -195,19 +211,22 @@ impl<'t> Task<'t> {
     /// Commits what was healed, without a snapshot.
     pub(super) fn commit_healed(&self, writer: &mut SeriesWriter<'t>, flow: &Flow) -> Result<(), EngineError> {
         let next = with_containers(writer.manifest(), flow);
-        self.commit_and_delete(writer, next, true)
+        self.commit_and_delete(writer, next, Vec::new(), true)
     }
 
-    /// Commits `next`, then deletes the containers that it no longer names: others answer for all that they held.
+    /// Commits `next`, then deletes the containers that it no longer names, as others answer for all that they held, and those of this run that
+    /// are `dead`.
     fn commit_and_delete(
         &self,
         writer: &mut SeriesWriter<'t>,
         next: Manifest,
+        dead: Vec<ContainerId>,
         keep_lease: bool,
     ) -> Result<(), EngineError> {
         let kept: HashSet<ContainerId> = next.containers.iter().map(|record| record.id).collect();
         let named = writer.manifest().containers.iter().map(|record| record.id);
-        let gone: Vec<ContainerId> = named.filter(|id| !kept.contains(id)).collect();
+        let gone: HashSet<ContainerId> = named.filter(|id| !kept.contains(id)).chain(dead).collect();
+        let gone: Vec<ContainerId> = gone.into_iter().collect();
         if !next.damaged.is_empty() {
             self.observer.notice(&Notice::DamageLeft { chunks: next.damaged.len() });
         }
@@ -243,19 +262,26 @@ impl<'t> Task<'t> {
         Ok(())
     }
 
-    /// What the snapshot needs: what its catalog refers to, and the bases; and whether it is no more than that.
-    fn necessary(&self, before: &Manifest, flow: &Flow) -> Result<(RoaringTreemap, bool), EngineError> {
-        let Assembled { necessary: direct, next_data, next_metadata, healed, .. } = &flow.assembled;
+    /// What a snapshot needs: what its catalog refers to, and the bases; and whether it is no more than that. `before` is the manifest at the
+    /// beginning of the run.
+    pub(super) fn necessary(
+        &self,
+        before: &Manifest,
+        needs: &Needs<'_>,
+    ) -> Result<(RoaringTreemap, bool), EngineError> {
+        let Needs { direct, healed, next: (next_data, next_metadata), containers, bases } = *needs;
         let mut new = RoaringTreemap::new();
         new.insert_range(before.next_data.0..next_data.0);
         new.insert_range(before.next_metadata.0..next_metadata.0);
         let mut needed = direct.clone();
-        if new.is_subset(direct) {
-            needed |= &flow.noted.bases;
+        if bases.is_empty() || new.is_subset(direct) {
+            needed |= bases;
         } else {
-            // Of regions with chunks that no entry refers to in the end, the indexes tell which bases are needed.
+            // Of regions with chunks that no entry refers to in the end, the indexes tell which bases are needed. What was put can be read
+            // behind a barrier only.
+            self.repository.storage().barrier().map_err(StoreError::from)?;
             let mut written = Manifest::new(before.series, "");
-            written.containers.clone_from(&flow.packed.containers);
+            written.containers = containers.to_vec();
             let kept = direct & &new;
             needed |= ChunkSource::new(self.repository, &written).bases(&kept)?;
         }
@@ -272,6 +298,21 @@ impl<'t> Task<'t> {
     }
 }
 
+/// What a snapshot is made of, as far as it says what it needs.
+#[derive(Clone, Copy)]
+pub(super) struct Needs<'n> {
+    /// What its catalog refers to.
+    pub(super) direct: &'n RoaringTreemap,
+    /// Numbers of earlier snapshots that new containers answer for.
+    pub(super) healed: &'n RoaringTreemap,
+    /// The next numbers of data and metadata chunks.
+    pub(super) next: (ChunkNumber, ChunkNumber),
+    /// The containers written by this run.
+    pub(super) containers: &'n [ContainerRecord],
+    /// What their regions hang on.
+    pub(super) bases: &'n RoaringTreemap,
+}
+
 /// The manifest with the new containers, which answer for what was healed, and with what is known of damage.
 fn with_containers(before: &Manifest, flow: &Flow) -> Manifest {
     let mut next = before.clone();
@@ -280,7 +321,7 @@ fn with_containers(before: &Manifest, flow: &Flow) -> Manifest {
     next.damaged |= &flow.found;
     next.damaged &= before.live();
     heal::hand_over(&mut next, &flow.assembled.healed);
-    next.containers.extend(flow.packed.containers.iter().cloned());
+    add_containers(&mut next, &flow.packed.containers);
     next
 }
 

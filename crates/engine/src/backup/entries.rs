@@ -1,13 +1,14 @@
 //! Turning what the readers bring into entries of the catalog, in order: chunks into recipes, files into entries, counts kept.
 
 use super::assemble::ChunkStore;
+use super::checkpoint::half_read_name;
 use super::plan::{Item, inline_runs};
 use super::read::{FileEnd, Part};
 use crate::fs::{Problem, ProblemKind};
 use crate::observer::EntryAction;
 use crate::{EngineError, Observer};
 use siltstone_store::catalog::{CatalogWriter, Content, Entry, EntryPath, Metadata};
-use siltstone_store::manifest::SnapshotStatistics;
+use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
 use siltstone_store::recipe::RecipeWriter;
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::HashMap;
@@ -25,6 +26,8 @@ pub(super) struct Entries<'s, 'a, 'env> {
     is_heard: bool,
     /// The recipe of the file whose chunks are coming in.
     recipe: RecipeWriter,
+    /// The large file whose chunks are coming in, and the bytes of it so far.
+    coming: Option<(EntryPath, u64)>,
     /// Files with several names, by device and inode, as they were read, and how many names are still to come.
     linked: HashMap<(u64, u64), (Content, Metadata, u64)>,
     tally: Tally,
@@ -37,6 +40,7 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
             observer,
             is_heard: observer.wants_entries(),
             recipe: RecipeWriter::new(),
+            coming: None,
             linked: HashMap::new(),
             tally: Tally::default(),
         }
@@ -66,21 +70,22 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         for part in parts {
             match part {
                 Part::Item(item) => self.item(item)?,
+                Part::Begin(path) => self.coming = Some((path, 0)),
                 Part::Chunk { start, length, fingerprint } => {
                     let store = self.catalog.sink_mut();
                     let number = store.data_chunk(fingerprint, &bytes[start..start + length])?;
                     self.recipe.push_chunk(number, length as u64, &mut *store)?;
-                    self.observer.advance(0, length as u64);
+                    self.came(length as u64);
                 }
                 Part::Kept { run, bytes } => {
                     let store = self.catalog.sink_mut();
                     store.known_run(run);
                     self.recipe.push_run(run, bytes, &mut *store)?;
-                    self.observer.advance(0, bytes);
+                    self.came(bytes);
                 }
                 Part::Hole(bytes) => {
                     self.recipe.push_hole(bytes, self.catalog.sink_mut())?;
-                    self.observer.advance(0, bytes);
+                    self.came(bytes);
                 }
                 Part::End(end) => self.end(*end)?,
             }
@@ -88,7 +93,16 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         Ok(())
     }
 
+    /// So much of the current file is in.
+    fn came(&mut self, bytes: u64) {
+        if let Some((_, so_far)) = &mut self.coming {
+            *so_far += bytes;
+        }
+        self.observer.advance(0, bytes);
+    }
+
     fn end(&mut self, end: FileEnd) -> Result<(), EngineError> {
+        self.coming = None;
         let recipe = std::mem::take(&mut self.recipe).finish(self.catalog.sink_mut())?;
         self.tally.statistics.read_bytes += end.read_bytes;
         self.observer.advance(1, 0);
@@ -170,6 +184,39 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
     fn problem(&mut self, problem: &Problem) {
         self.tally.statistics.problems += 1;
         self.observer.problem(problem);
+    }
+
+    /// Bytes of new chunks so far.
+    pub(super) fn new_bytes(&mut self) -> u64 {
+        self.catalog.sink_mut().new_bytes()
+    }
+
+    /// Hands on a checkpoint: a catalog of the entries so far, the snapshot that `make` makes of it, and all chunks up to here.
+    pub(super) fn checkpoint(
+        &mut self,
+        is_last: bool,
+        make: impl FnOnce(ChunkNumber, SnapshotStatistics, &mut ChunkStore<'a, 'env>) -> Result<Snapshot, EngineError>,
+    ) -> Result<(), EngineError> {
+        if !self.catalog.sink_mut().takes_checkpoints() {
+            return Ok(());
+        }
+        let kept = self.catalog.sink_mut().begin_checkpoint();
+        let part = self.half_read()?;
+        let root = self.catalog.root_so_far(part.as_ref())?;
+        let (tally, store) = (self.tally, self.catalog.sink_mut());
+        let snapshot = make(root, tally.statistics, store)?;
+        store.end_checkpoint(kept, snapshot, tally, is_last)
+    }
+
+    /// The large file that is coming in, as far as it came, under a name of its own.
+    fn half_read(&mut self) -> Result<Option<Entry>, EngineError> {
+        let Some((path, size)) = self.coming.clone().filter(|(_, bytes)| *bytes > 0) else {
+            return Ok(None);
+        };
+        let Ok(path) = half_read_name(&path) else { return Ok(None) };
+        let recipe = self.recipe.clone().finish(self.catalog.sink_mut())?;
+        let metadata = Metadata { mode: 0o600, links: 1, ..Metadata::default() };
+        Ok(Some(Entry { path, metadata, content: Content::File { size, recipe } }))
     }
 
     /// Ends the catalog; gives its root.

@@ -7,7 +7,7 @@
 //! There is little of it, if any. So regions are encoded here, in the assembling thread; they gather apart from those of new chunks,
 //! because their numbers come in any order and have to ascend within a region.
 
-use super::assemble::{Encoded, RegionTicket};
+use super::assemble::{Encoded, Handed};
 use crate::EngineError;
 use crate::parallel::Ticket;
 use crate::repack::keep_numbers;
@@ -32,12 +32,12 @@ pub(super) struct Healer {
     metadata: Open,
     level: i32,
     encoder: Option<RegionEncoder>,
-    packer: Sender<RegionTicket>,
+    packer: Sender<Handed>,
     healed: RoaringTreemap,
 }
 
 impl Healer {
-    pub(super) fn new(level: i32, packer: Sender<RegionTicket>) -> Self {
+    pub(super) fn new(level: i32, packer: Sender<Handed>) -> Self {
         let (data, metadata, healed) = (Open::default(), Open::default(), RoaringTreemap::new());
         Self { data, metadata, level, encoder: None, packer, healed }
     }
@@ -45,6 +45,11 @@ impl Healer {
     /// Whether the chunk was stored again in this run.
     pub(super) fn has(&self, number: ChunkNumber) -> bool {
         self.healed.contains(number.0)
+    }
+
+    /// Whether any chunk was stored again in this run.
+    pub(super) fn has_any(&self) -> bool {
+        !self.healed.is_empty()
     }
 
     /// Stores a chunk again that was not yet.
@@ -86,7 +91,7 @@ impl Healer {
         let region = encoder.encode(chunks, &plain)?;
         let encoded = Encoded { region, sketches: Vec::new(), was_offered: false };
         // The packer goes away only after an error of its own, which is the one told.
-        self.packer.send((kind, Ticket::ready(Ok(encoded)))).map_err(|_| EngineError::Interrupted)
+        self.packer.send(Handed::Region(kind, Ticket::ready(Ok(encoded)))).map_err(|_| EngineError::Interrupted)
     }
 
     /// Hands on what is left; gives the numbers healed.

@@ -15,16 +15,19 @@
 mod assemble;
 mod begin;
 mod changed;
+mod checkpoint;
 mod commit;
 mod entries;
 mod heal;
 mod notes;
 mod older;
 mod plan;
+mod previous;
 mod read;
 mod regions;
 mod sample;
 mod select;
+mod shrunk;
 mod stages;
 mod written;
 
@@ -33,10 +36,16 @@ use crate::fs::{ExcludeRules, absolute_source};
 use crate::lease::{Purpose, acquire, now};
 use crate::migrate::{self, MigrateOptions, MigrateSummary};
 use crate::observer::Notice;
-use crate::pack::DrySink;
+use crate::pack::{DrySink, Packed};
 use crate::{EngineError, Observer};
+use assemble::Account;
 pub use changed::ChangedList;
+pub use checkpoint::CheckpointRule;
+use checkpoint::Checkpoints;
+use entries::Tally;
+use notes::Noted;
 pub use select::{DELTA_THRESHOLD_DEFAULT, SEGMENT_BYTES_DEFAULT};
+pub use shrunk::SHRINK_SHARE_DEFAULT;
 use siltstone_chunk::{Chunker, Sizes};
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
@@ -112,8 +121,12 @@ pub struct BackupOptions {
     pub ignore_inode: bool,
     /// Do everything but write.
     pub dry_run: bool,
+    /// The share of its files or bytes that a source may lose since the last snapshot (0 ..= 1); `None`: any. Beyond, no snapshot is made.
+    pub shrink_share: Option<f64>,
     /// Make no snapshot if it would equal the previous one.
     pub skip_if_unchanged: bool,
+    /// Commit what is done so far now and then, and when interrupted; `None`: only the whole.
+    pub checkpoint: Option<CheckpointRule>,
     /// Run a scan ahead, for an estimate of the whole.
     pub estimate: bool,
     /// Bytes of memory to stay below.
@@ -264,8 +277,9 @@ pub fn backup(
         let stored = newest_manifest(repository, repository.keys().series_id(&series))?;
         changed::base(stored.as_ref().map(|stored| &stored.manifest), &series, &paths)?;
     }
-    let task =
-        Task { repository, chunker: chunker.as_ref(), options, observer, started, paths, list_bytes, series: &series };
+    let shrink_share = shrunk::share_of(&source, options);
+    let (chunker, series) = (chunker.as_ref(), series.as_str());
+    let task = Task { repository, chunker, options, observer, started, paths, shrink_share, list_bytes, series };
     if options.dry_run {
         return task.dry_run(source);
     }
@@ -345,6 +359,8 @@ struct Task<'t> {
     observer: &'t dyn Observer,
     started: Instant,
     paths: Vec<Vec<u8>>,
+    /// The share that the source may lose.
+    shrink_share: Option<f64>,
     /// What a list of changes takes of the memory.
     list_bytes: u64,
     series: &'t str,
@@ -364,7 +380,8 @@ impl<'t> Task<'t> {
         let listed = self.repository.storage().list(Listing::Containers(id)).map_err(StoreError::from)?;
         let lost = lost_containers(self.repository, &manifest, &listed);
         let sink = DrySink::new(manifest.sequence + 1);
-        let (flow, _) = self.run(source, &manifest, &lost, &sink)?;
+        let (flow, _) = self.run(source, &manifest, &lost, (&sink, None))?;
+        self.refuse_shrunk(&manifest, &flow.entries.statistics)?;
         Ok(self.summary(None, &manifest, &flow))
     }
 
@@ -375,14 +392,17 @@ impl<'t> Task<'t> {
     ) -> Result<(BackupSummary, Option<Likes>), EngineError> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
+        let lost = writer.lost.clone();
+        let checkpoints = Checkpoints::new(&mut *writer);
         let (mut flow, known) = if self.options.verify_written {
-            let sink = Written::new(&*writer);
-            let flow = self.run(source, &manifest, &writer.lost, &sink)?;
+            let sink = Written::new(&checkpoints);
+            let flow = self.run(source, &manifest, &lost, (&sink, Some(&checkpoints)))?;
             sink.verify(self.repository, manifest.series)?;
             flow
         } else {
-            self.run(source, &manifest, &writer.lost, writer)?
+            self.run(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?
         };
+        self.refuse_shrunk(&manifest, &flow.entries.statistics)?;
         if self.is_unwanted(flow.snapshot.root, &manifest) {
             if !flow.assembled.healed.is_empty() {
                 self.commit_healed(writer, &flow)?;
@@ -390,14 +410,15 @@ impl<'t> Task<'t> {
             return Ok((self.summary(None, &manifest, &flow), None));
         }
         let mut summary = self.summary(None, &manifest, &flow);
-        let likes = flow.noted.likes.take();
-        summary.snapshot = Some(self.commit(writer, flow, known.as_ref(), summary.statistics)?);
+        // What an interrupted run stored was not looked at by this one: what resembles what is then found anew.
+        let likes = flow.noted.likes.take().filter(|_| previous::partial(&manifest).next().is_none());
+        summary.snapshot = Some(self.commit(writer, &manifest, flow, known.as_ref(), summary.statistics)?);
         Ok((summary, likes))
     }
 
     /// Whether a snapshot with this root is not to be made, for the last one has the same.
     fn is_unwanted(&self, root: ChunkNumber, manifest: &Manifest) -> bool {
-        self.options.skip_if_unchanged && manifest.snapshots().last().is_some_and(|parent| parent.root == root)
+        self.options.skip_if_unchanged && previous::last_whole(manifest).is_some_and(|parent| parent.root == root)
     }
 
     /// Settles what the backup leaves behind, if asked to, and gives the lease back. The snapshot stands: whatever goes wrong here is
@@ -440,21 +461,24 @@ impl<'t> Task<'t> {
         }
     }
 
-    fn summary(&self, snapshot: Option<SnapshotId>, manifest: &Manifest, flow: &Flow) -> BackupSummary {
-        let account = &flow.assembled.account;
-        let tally = &flow.entries;
-        let statistics = SnapshotStatistics {
+    fn statistics(&self, account: &Account, tally: &Tally, packed: &Packed, noted: &Noted) -> SnapshotStatistics {
+        SnapshotStatistics {
             added_plain_bytes: account.data_plain_bytes,
-            added_stored_bytes: flow.packed.object_bytes(),
+            added_stored_bytes: packed.object_bytes(),
             metadata_bytes: account.metadata_plain_bytes,
             chunks_new: account.chunks_new,
-            deltas_kept: flow.noted.deltas.kept,
-            deltas_rejected: flow.noted.deltas.rejected,
-            deltas_skipped: flow.noted.deltas.skipped,
-            problems: flow.planned.problems + tally.statistics.problems,
+            deltas_kept: noted.deltas.kept,
+            deltas_rejected: noted.deltas.rejected,
+            deltas_skipped: noted.deltas.skipped,
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..tally.statistics
-        };
+        }
+    }
+
+    fn summary(&self, snapshot: Option<SnapshotId>, manifest: &Manifest, flow: &Flow) -> BackupSummary {
+        let account = &flow.assembled.account;
+        let mut statistics = self.statistics(account, &flow.entries, &flow.packed, &flow.noted);
+        statistics.problems += flow.planned.problems;
         BackupSummary {
             snapshot,
             parent: manifest.snapshots().last().map(|snapshot| snapshot.id),

@@ -72,6 +72,11 @@ impl<'k> Notes<'k> {
         self.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
     }
 
+    /// What was noted so far.
+    pub(super) fn so_far(&self) -> &Noted {
+        &self.noted
+    }
+
     pub(super) fn finish(mut self) -> Noted {
         let records = self.draft.take().map(Draft::finish).transpose();
         let records = records.unwrap_or_else(|error| {

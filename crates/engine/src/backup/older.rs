@@ -11,6 +11,7 @@
 //! Cost: a look into this index for every new chunk; for chunks found, one range read for each container they lie in.
 
 use super::commit::Cache;
+use super::previous::{known, last_whole};
 use crate::chunks::ChunkSource;
 use crate::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex, IndexError, Runs};
 use crate::observer::{Notice, Observer};
@@ -63,7 +64,7 @@ impl<'b> Older<'b> {
         observer: &'b dyn Observer,
     ) -> Result<Self, IndexError> {
         let live = manifest.live();
-        let cached = cache.zip(manifest.snapshots().last()).and_then(|(cache, last)| {
+        let cached = cache.zip(last_whole(manifest)).and_then(|(cache, last)| {
             let identity = CacheIdentity { kind: CacheKind::Older, series: manifest.series, snapshot: last.id };
             CachedRun::open(&cache.older, &identity, &repository.keys().cache_key(), bytes).ok()
         });
@@ -78,8 +79,7 @@ impl<'b> Older<'b> {
     }
 
     fn rebuild(&mut self, manifest: &Manifest, lost: &RoaringTreemap) -> Result<(), IndexError> {
-        let last = manifest.snapshots().len().saturating_sub(1);
-        let wanted = &self.live - manifest.direct(last);
+        let wanted = &self.live - known(manifest);
         let records = self.chunks.records();
         let holds = |at: &usize| records[*at].chunks.iter().any(|run| wanted.range_cardinality(run.range()) > 0);
         let mut containers: Vec<usize> = (0..records.len()).filter(holds).collect();

@@ -7,6 +7,7 @@
 use super::BackupOptions;
 use super::assemble::Unusable;
 use super::changed::Patch;
+use super::previous::Chained;
 use super::read::{Job, ReadyPiece, ToRead};
 use crate::chunks::ChunkSource;
 use crate::fs::{FileKind, Problem, ProblemKind, ScanEntry, ScanItem, Scanner, SkipReason};
@@ -14,10 +15,9 @@ use crate::observer::{EntryAction, Notice};
 use crate::parallel::Ticket;
 use crate::{EngineError, Observer};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath, Metadata};
-use siltstone_store::manifest::Snapshot;
+use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
 use siltstone_store::recipe::{Piece, Recipe};
-use siltstone_store::{ChunkRun, StoreError};
+use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
 use std::collections::HashSet;
 use std::iter::Peekable;
 use std::ops::Range;
@@ -96,13 +96,13 @@ impl<'s, 'r> Planner<'s, 'r> {
         options: &'s BackupOptions,
         observer: &'s dyn Observer,
         source: &'s ChunkSource<'r>,
-        parent: Option<&'s Snapshot>,
+        roots: Vec<ChunkNumber>,
         unusable: &'s Unusable,
         steps: Sender<Step>,
         jobs: Sender<Job>,
     ) -> Self {
-        let previous = parent.map(|parent| {
-            let entries: Box<dyn Iterator<Item = _> + 's> = Box::new(CatalogReader::new(source, parent.root).entries());
+        let previous = (!roots.is_empty()).then(|| {
+            let entries: Box<dyn Iterator<Item = _> + 's> = Box::new(Chained::new(source, roots));
             Previous { source, entries: entries.peekable(), damaged: &unusable.catalog_damaged }
         });
         let (links, batch) = (HashSet::new(), Vec::new());

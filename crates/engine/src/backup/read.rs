@@ -58,6 +58,8 @@ pub(super) struct ReadyPiece {
 pub(super) enum Part {
     /// An item that needed no reading.
     Item(Item),
+    /// A large file begins; told of files that a checkpoint may meet half read.
+    Begin(EntryPath),
     /// The next chunk of the current file.
     Chunk { start: usize, length: usize, fingerprint: Fingerprint },
     /// The next chunks of the current file, known from the previous snapshot and not read, with their bytes.
@@ -144,11 +146,13 @@ impl ReadStage<'_, '_> {
     pub(super) fn run_stream(
         &self,
         mut stream: Box<dyn Read + Send>,
+        path: EntryPath,
         end: impl FnOnce(u64) -> FileEnd,
         pieces: Sender<Ticket<ReadyPiece>>,
     ) -> io::Result<()> {
         let mut piece = PieceWriter::new(self, pieces);
         let mut bytes = 0;
+        let _ = piece.add(Part::Begin(path));
         loop {
             if self.observer.is_cancelled() {
                 return Err(ErrorKind::Interrupted.into());
@@ -207,6 +211,9 @@ impl<'s, 'a, 'env> PieceWriter<'s, 'a, 'env> {
         };
         source.update(&mut metadata);
         distrust_fresh(&mut metadata, now());
+        if source.size() > PIECE_BYTES as u64 {
+            self.add(Part::Begin(path.clone()))?;
+        }
         let outcome = match patch {
             Some(patch) => self.read_changed(&source, &patch)?,
             None => self.read_content(&source)?,

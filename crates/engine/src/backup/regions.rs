@@ -1,6 +1,7 @@
 //! New chunks become regions in the order in which they come: all of them whole.
 
-use super::assemble::{Encoded, RegionTicket};
+use super::assemble::{Encoded, Handed};
+use super::checkpoint::Reached;
 use crate::EngineError;
 use crate::parallel::Pool;
 use crossbeam_channel::Sender;
@@ -25,15 +26,11 @@ pub(super) struct Regions<'env> {
     metadata: Open,
     encoders: Pool<'env, RegionEncoder>,
     sketcher: ChunkSketcher,
-    packer: Sender<RegionTicket>,
+    packer: Sender<Handed>,
 }
 
 impl<'env> Regions<'env> {
-    pub(super) fn new(
-        encoders: Pool<'env, RegionEncoder>,
-        sketcher: ChunkSketcher,
-        packer: Sender<RegionTicket>,
-    ) -> Self {
+    pub(super) fn new(encoders: Pool<'env, RegionEncoder>, sketcher: ChunkSketcher, packer: Sender<Handed>) -> Self {
         Self { data: Open::default(), metadata: Open::default(), encoders, sketcher, packer }
     }
 
@@ -74,7 +71,14 @@ impl<'env> Regions<'env> {
             Ok(Encoded { region: encoder.encode(chunks, &plain)?, sketches, was_offered: false })
         });
         // The packer goes away only after an error of its own, which is the one told.
-        self.packer.send((kind, ticket)).map_err(|_| EngineError::Interrupted)
+        self.packer.send(Handed::Region(kind, ticket)).map_err(|_| EngineError::Interrupted)
+    }
+
+    /// Hands on what is open, and the checkpoint behind it.
+    pub(super) fn checkpoint(&mut self, reached: Reached) -> Result<(), EngineError> {
+        self.flush(ContainerKind::Data)?;
+        self.flush(ContainerKind::Metadata)?;
+        self.packer.send(Handed::Checkpoint(Box::new(reached))).map_err(|_| EngineError::Interrupted)
     }
 
     /// Hands on what is left.

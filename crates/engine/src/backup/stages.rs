@@ -3,12 +3,14 @@
 //! A stage that fails or is told to stop drops its ends of the queues; its neighbours find them gone and stop too. The error that
 //! began it is the one returned, the packer's before all others.
 
-use super::assemble::{Assembled, ChunkStore, Outlet, RegionTicket, Unusable};
+use super::assemble::{Assembled, ChunkStore, Handed, Outlet, Unusable};
+use super::checkpoint::{Checkpoints, Pace};
 use super::entries::{Entries, Tally};
 use super::heal::Healer;
 use super::notes::{Noted, Notes};
 use super::older::Older;
 use super::plan::{self, Item, Planned, Planner, Step};
+use super::previous;
 use super::read::{Buffers, FileEnd, ReadStage};
 use super::regions::Regions;
 use super::select::{Draft, Filling, Known, Segments, Selector};
@@ -74,17 +76,19 @@ pub(super) struct Selection<'s> {
 }
 
 /// All that the stages share.
-pub(super) struct Stages<'s, 't> {
+pub(super) struct Stages<'s, 't, 'w> {
     pub(super) task: &'s Task<'t>,
     pub(super) manifest: &'s Manifest,
     pub(super) chunks: &'s ChunkSource<'t>,
     pub(super) unusable: &'s Unusable,
     pub(super) sink: &'s dyn ContainerSink,
+    /// What commits checkpoints, unless none are to be made.
+    pub(super) checkpoints: Option<&'s Checkpoints<'w, 't>>,
     /// The memory for sketches of new chunks, if old ones will be encoded against them.
     pub(super) likes_bytes: Option<u64>,
 }
 
-impl Stages<'_, '_> {
+impl Stages<'_, '_, '_> {
     /// Runs all stages to the end of the source. With a `selection`, new chunks are encoded against old ones.
     pub(super) fn run(
         &self,
@@ -97,7 +101,7 @@ impl Stages<'_, '_> {
         let buffers = Buffers::new(self.task.chunker.sizes().max());
         let level = self.task.options.compression_level;
         std::thread::scope(|scope| {
-            let (packer_in, packer_out) = bounded::<RegionTicket>(REGIONS_AHEAD_MAX);
+            let (packer_in, packer_out) = bounded::<Handed>(REGIONS_AHEAD_MAX);
             let (draft, selection) = match selection {
                 Some(selection) => (selection.draft.take(), Some(&*selection)),
                 None => (None, None),
@@ -126,7 +130,8 @@ impl Stages<'_, '_> {
             let store = ChunkStore::new(keys, known, self.unusable, next, (outlet, healer));
 
             let list = if let Source::Changes { list, .. } = &source { Some(Arc::clone(list)) } else { None };
-            let has_estimate = self.task.options.estimate && list.is_none();
+            let has_list = list.is_some();
+            let has_estimate = self.task.options.estimate && !has_list;
             let assembled = match source {
                 Source::Paths(paths) | Source::Changes { paths, .. } => {
                     let (jobs_in, jobs_out) = bounded(workers);
@@ -140,10 +145,12 @@ impl Stages<'_, '_> {
                     }
                     drop((stage, jobs_out));
                     let planner = spawn_named(scope, "plan", move || {
-                        let parent = self.manifest.snapshots().last();
+                        // A list of changes says what differs from the last whole snapshot.
+                        let mut roots = previous::roots(self.manifest);
+                        roots.drain(..if list.is_some() { roots.len().saturating_sub(1) } else { 0 });
                         let Self { task, chunks, unusable, .. } = *self;
                         let planner =
-                            Planner::new(task.options, task.observer, chunks, parent, unusable, steps_in, jobs_in);
+                            Planner::new(task.options, task.observer, chunks, roots, unusable, steps_in, jobs_in);
                         match list {
                             Some(list) => self.plan_changes(&paths, &list, planner),
                             None => planner.run(self.scanner(&paths, ScanDetail::Full)?),
@@ -153,17 +160,19 @@ impl Stages<'_, '_> {
                         // Without it there is less to see.
                         let _ = spawn_named(scope, "estimate", move || self.estimate(&while_assembling));
                     }
-                    let assembled = self.assemble(store, steps_out, &buffers);
+                    let pace = self.pace(!has_list);
+                    let assembled = self.assemble(store, steps_out, &buffers, pace);
                     drop(assembler);
                     joined(planner).and_then(|planned| Ok((planned, assembled?)))
                 }
                 Source::Stream { name, reader } => {
                     let (pieces_in, pieces_out) = bounded(STEPS_AHEAD_MAX);
-                    let (above, end) = self.stream_entries(&name)?;
+                    let (above, path, end) = self.stream_entries(&name)?;
                     let _ = steps_in.send(Step::Items(above)).and_then(|()| steps_in.send(Step::Pieces(pieces_out)));
                     drop(steps_in);
-                    let reader = spawn_named(scope, "read", move || stage.run_stream(reader, end, pieces_in))?;
-                    let assembled = self.assemble(store, steps_out, &buffers);
+                    let reader = spawn_named(scope, "read", move || stage.run_stream(reader, path, end, pieces_in))?;
+                    let pace = self.pace(true);
+                    let assembled = self.assemble(store, steps_out, &buffers, pace);
                     drop(assembler);
                     // A failed stream looks like an empty one to the stages behind it: its outcome must be known before any commit.
                     let failed = |source| EngineError::Stream { name: name.display().to_string(), source };
@@ -189,7 +198,7 @@ impl Stages<'_, '_> {
         scope: &'scope Scope<'scope, 'env>,
         selection: Option<&'env Selection<'env>>,
         encoders: Pool<'env, RegionEncoder>,
-        packer: Sender<RegionTicket>,
+        packer: Sender<Handed>,
     ) -> Result<(Outlet<'env>, Option<Selecting<'scope>>), EngineError> {
         let Some(selection) = selection else {
             let sketcher = self.likes_bytes.map(|_| sketcher());
@@ -253,12 +262,22 @@ impl Stages<'_, '_> {
         self.task.observer.estimate(files, bytes, true);
     }
 
-    fn pack(&self, regions: &Receiver<RegionTicket>, mut notes: Notes<'_>) -> Result<(Packed, Noted), EngineError> {
+    fn pack(&self, handed: &Receiver<Handed>, mut notes: Notes<'_>) -> Result<(Packed, Noted), EngineError> {
         let mut packer = Packer::new(self.task.repository.keys(), self.manifest.series, self.sink);
-        for (kind, ticket) in regions {
-            let encoded = ticket.wait()??;
-            packer.push(kind, &encoded.region)?;
-            notes.take(&encoded);
+        for next in handed {
+            match next {
+                Handed::Region(kind, ticket) => {
+                    let encoded = ticket.wait()??;
+                    packer.push(kind, &encoded.region)?;
+                    notes.take(&encoded);
+                }
+                Handed::Checkpoint(reached) => {
+                    let packed = packer.flush()?;
+                    if let Some(checkpoints) = self.checkpoints {
+                        self.task.commit_checkpoint(checkpoints, self.manifest, &reached, packed, notes.so_far())?;
+                    }
+                }
+            }
         }
         Ok((packer.finish()?, notes.finish()))
     }
@@ -268,12 +287,33 @@ impl Stages<'_, '_> {
         mut store: ChunkStore<'_, '_>,
         steps: Receiver<Step>,
         buffers: &Buffers,
+        mut pace: Pace,
     ) -> Result<(Tally, Snapshot, Assembled), EngineError> {
         let mut entries = Entries::new(&mut store, self.task.observer);
-        for step in steps {
-            if self.task.observer.is_cancelled() {
+        match self.take_steps(&mut entries, steps, buffers, &mut pace) {
+            Err(EngineError::Interrupted) if pace.is_worth_it(entries.new_bytes()) => {
+                self.checkpoint(&mut entries, true)?;
                 return Err(EngineError::Interrupted);
             }
+            other => other?,
+        }
+        let (tally, root) = entries.finish()?;
+        let snapshot = self.task.snapshot(root, tally.statistics)?;
+        let is_unwanted = self.task.is_unwanted(root, self.manifest);
+        let snapshot = if is_unwanted { snapshot } else { self.recorded(snapshot, &mut store)? };
+        Ok((tally, snapshot, store.finish()?))
+    }
+
+    /// Takes what the stages before bring, with a checkpoint wherever one is due.
+    fn take_steps(
+        &self,
+        entries: &mut Entries<'_, '_, '_>,
+        steps: Receiver<Step>,
+        buffers: &Buffers,
+        pace: &mut Pace,
+    ) -> Result<(), EngineError> {
+        for step in steps {
+            self.check_cancelled()?;
             match step {
                 Step::Items(items) => items.into_iter().try_for_each(|item| entries.item(item))?,
                 Step::Pieces(pieces) => {
@@ -281,20 +321,37 @@ impl Stages<'_, '_> {
                         let piece = ticket.wait()?;
                         entries.piece(piece.parts, &piece.bytes)?;
                         buffers.give_back(piece.bytes);
+                        self.check_cancelled()?;
+                        if pace.is_due(entries.new_bytes()) {
+                            self.checkpoint(entries, false)?;
+                        }
                     }
                 }
             }
         }
-        let (tally, root) = entries.finish()?;
-        let snapshot = self.recorded(self.task.snapshot(root, tally.statistics)?, &mut store)?;
-        Ok((tally, snapshot, store.finish()?))
+        // Readers that were asked to stop end as if they were done.
+        self.check_cancelled()
     }
 
-    /// Puts the snapshot's record behind its catalog, unless there will be no snapshot.
+    fn check_cancelled(&self) -> Result<(), EngineError> {
+        if self.task.observer.is_cancelled() { Err(EngineError::Interrupted) } else { Ok(()) }
+    }
+
+    /// When checkpoints are due, if any are to be made.
+    fn pace(&self, is_wanted: bool) -> Pace {
+        Pace::new(self.task.options.checkpoint.filter(|_| is_wanted && self.checkpoints.is_some()))
+    }
+
+    /// Hands on a checkpoint of what is assembled so far.
+    fn checkpoint(&self, entries: &mut Entries<'_, '_, '_>, is_last: bool) -> Result<(), EngineError> {
+        entries.checkpoint(is_last, |root, statistics, store| {
+            let snapshot = Snapshot { partial: true, ..self.task.snapshot(root, statistics)? };
+            self.recorded(snapshot, store)
+        })
+    }
+
+    /// Puts the snapshot's record behind its catalog.
     fn recorded(&self, snapshot: Snapshot, store: &mut ChunkStore<'_, '_>) -> Result<Snapshot, EngineError> {
-        if self.task.is_unwanted(snapshot.root, self.manifest) {
-            return Ok(snapshot);
-        }
         let record = store.store(&SnapshotRecord::encode(self.task.series, &snapshot)?)?;
         Ok(Snapshot { record, ..snapshot })
     }
@@ -303,7 +360,7 @@ impl Stages<'_, '_> {
     fn stream_entries(
         &self,
         name: &Path,
-    ) -> Result<(Vec<Item>, impl FnOnce(u64) -> FileEnd + Send + use<>), EngineError> {
+    ) -> Result<(Vec<Item>, EntryPath, impl FnOnce(u64) -> FileEnd + Send + use<>), EngineError> {
         let bytes = self.task.paths.first().map(|path| path.strip_prefix(b"/").unwrap_or(path).to_vec());
         let invalid = || EngineError::NoSource {
             path: name.to_owned(),
@@ -323,10 +380,10 @@ impl Stages<'_, '_> {
             .collect();
         above.reverse();
         let metadata = metadata(0o600);
-        let action = EntryAction::New;
+        let (action, name) = (EntryAction::New, path.clone());
         let end =
             move |size| FileEnd { path, metadata, action, size, read_bytes: size, is_complete: true, problem: None };
-        Ok((above, end))
+        Ok((above, name, end))
     }
 }
 

@@ -37,6 +37,8 @@ pub const REWRITE_THRESHOLD_DEFAULT: f64 = 0.2;
 pub struct ForgetOptions {
     /// Do everything but write: the summary states the exact bytes.
     pub dry_run: bool,
+    /// Whether a series may lose its last snapshots.
+    pub allow_remove_all: bool,
     /// A container whose dead share exceeds this is rewritten (0 ..= 1).
     pub rewrite_threshold: f64,
     /// Take over a lease whose holder cannot be seen from here.
@@ -76,7 +78,7 @@ impl ForgetSummary {
 /// Removes these snapshots and gives back the space that only they needed. Snapshots already gone are passed over.
 ///
 /// # Errors
-/// What concerns the repository as a whole. If one series of several fails, it is reported as a problem and counted.
+/// What concerns the repository as a whole; [`EngineError::RemovesAll`] before anything is removed. If one series of several fails, it is reported as a problem and counted.
 pub fn forget(
     repository: &Repository,
     snapshots: &[SnapshotKey],
@@ -86,6 +88,12 @@ pub fn forget(
     let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = BTreeMap::new();
     for (series, id) in snapshots {
         by_series.entry(*series).or_default().insert(*id);
+    }
+    for (series, ids) in &by_series {
+        // One that cannot be read is told below.
+        if let Ok(Some(stored)) = newest_manifest(repository, *series) {
+            refuse_emptying(&stored.manifest, ids, options)?;
+        }
     }
     let bytes_before = repository.bytes()?;
     let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
@@ -107,6 +115,20 @@ pub fn forget(
         repository.bytes()?
     };
     Ok(summary)
+}
+
+/// Refuses to remove the last snapshots of a series: what was probably meant is less. Checkpoints do not count as left.
+fn refuse_emptying(
+    manifest: &Manifest,
+    ids: &BTreeSet<SnapshotId>,
+    options: &ForgetOptions,
+) -> Result<(), EngineError> {
+    let mut whole = manifest.snapshots().iter().filter(|snapshot| !snapshot.partial).peekable();
+    let has_any = whole.peek().is_some();
+    if options.allow_remove_all || !has_any || whole.any(|snapshot| !ids.contains(&snapshot.id)) {
+        return Ok(());
+    }
+    Err(EngineError::RemovesAll { series: manifest.name.clone() })
 }
 
 /// What removing snapshots does to the containers of a series; pure.
@@ -143,6 +165,24 @@ fn plan(manifest: &Manifest, ids: &BTreeSet<SnapshotId>, threshold: f64) -> Plan
     }
     next.containers = kept;
     Plan { next, dead, to_rewrite, live }
+}
+
+/// The manifest of a new whole snapshot, the last, without the checkpoints on the way to it, and the containers that nothing needs then.
+pub(crate) fn without_checkpoints(manifest: &Manifest, partial: &BTreeSet<SnapshotId>) -> (Manifest, Vec<ContainerId>) {
+    let needed = |position: usize| manifest.necessary(position);
+    let last = manifest.snapshots().len().saturating_sub(1);
+    // Hulls end with the new snapshot, unless something came back in a checkpoint and went again.
+    let mut went = RoaringTreemap::new();
+    for position in (0..last).filter(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| snapshot.partial)) {
+        went |= needed(position) - needed(last);
+    }
+    let kept =
+        (0..last).filter(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| !snapshot.partial)).next_back();
+    let is_hull_left = kept.is_some_and(|kept| !went.is_disjoint(&needed(kept)));
+    let plan = plan(manifest, partial, f64::INFINITY);
+    let mut next = plan.next;
+    next.squeeze_due = manifest.squeeze_due || is_hull_left;
+    (next, container_ids(&plan.dead))
 }
 
 /// The share of a container's chunks that no live snapshot needs or another container answers for, by number: chunks are much of a size.
@@ -258,6 +298,8 @@ fn execute(
     options: &ForgetOptions,
     observer: &dyn Observer,
 ) -> Result<ForgetSummary, EngineError> {
+    // Another may have removed some since.
+    refuse_emptying(writer.manifest(), ids, options)?;
     let plan = plan(writer.manifest(), ids, options.rewrite_threshold);
     let rewrites = !plan.to_rewrite.is_empty();
     // An estimate, which must not keep anything from being forgotten.

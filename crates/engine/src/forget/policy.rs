@@ -7,7 +7,7 @@
 //! without being counted. Rules add up: what any of them keeps is kept.
 //!
 //! A snapshot counts at its time, but never later than it was made; one that a clock far ahead has made is kept, and counts for no rule:
-//! it neither takes a place from the others nor moves the spans. It can be forgotten by its id.
+//! it neither takes a place from the others nor moves the spans. So it is with partial snapshots, which interrupted backups leave. It can be forgotten by its id.
 //!
 //! Cost: one pass, a few calendar conversions per snapshot. No clock is read: `now` carries the moment and the time zone.
 
@@ -82,6 +82,8 @@ impl KeepPolicy {
 
 /// The reason to keep a snapshot that is dated in the future.
 pub const AHEAD: &str = "dated in the future";
+/// The reason to keep what an interrupted backup has left: the next whole backup takes it over.
+pub const PARTIAL: &str = "partial";
 
 /// What a policy decides for one snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +105,7 @@ pub fn apply(snapshots: &[SnapshotView], policy: &KeepPolicy, now: &Zoned) -> Ve
     }
     let local: Vec<Zoned> = snapshots.iter().map(|view| in_zone_of(now, view.dated())).collect();
     let today = moment(now);
-    let oldest = snapshots.iter().position(|view| !view.is_ahead(today));
+    let oldest = snapshots.iter().position(|view| passed_over(view, today).is_none());
     let newest = local.iter().filter(|time| *time <= now).max().unwrap_or(now);
     let mut counted = policy.counts().map(|(count, period, words)| CountedRule::new(count, period, words));
     let mut spanned = policy.spans().map(|(span, period, words)| SpannedRule::new(span, newest, period, words));
@@ -111,8 +113,8 @@ pub fn apply(snapshots: &[SnapshotView], policy: &KeepPolicy, now: &Zoned) -> Ve
 
     let mut decisions: Vec<Decision> = Vec::with_capacity(snapshots.len());
     for (position, (view, time)) in snapshots.iter().zip(&local).enumerate().rev() {
-        if view.is_ahead(today) {
-            decisions.push(Decision { keep: true, reasons: vec![AHEAD.to_owned()] });
+        if let Some(reason) = passed_over(view, today) {
+            decisions.push(Decision { keep: true, reasons: vec![reason.to_owned()] });
             continue;
         }
         let oldest = oldest == Some(position);
@@ -249,6 +251,11 @@ fn is_zero(span: Option<Span>) -> bool {
 
 fn first_moment(like: &Zoned) -> Zoned {
     Timestamp::MIN.to_zoned(like.time_zone().clone())
+}
+
+/// Why no rule counts the snapshot, if none does.
+pub fn passed_over(view: &SnapshotView, now: Time) -> Option<&'static str> {
+    if view.snapshot.partial { Some(PARTIAL) } else { view.is_ahead(now).then_some(AHEAD) }
 }
 
 fn moment(now: &Zoned) -> Time {

@@ -203,6 +203,7 @@ pub(crate) fn settle(
             Err(error) => return Err(error),
         };
         let forget = ForgetOptions {
+            allow_remove_all: true,
             dry_run: false,
             rewrite_threshold: options.threshold,
             take_over: false,

@@ -104,6 +104,8 @@ impl Sandbox {
             ignore_inode: false,
             dry_run: false,
             skip_if_unchanged: false,
+            checkpoint: None,
+            shrink_share: None,
             estimate: false,
             memory_bytes: 256 << 20,
             cache: Some(self.folder.path().join("cache")),
@@ -179,6 +181,7 @@ impl Sandbox {
     pub fn forget_options(&self, dry_run: bool) -> ForgetOptions {
         ForgetOptions {
             dry_run,
+            allow_remove_all: true,
             rewrite_threshold: forget::REWRITE_THRESHOLD_DEFAULT,
             take_over: false,
             user: "user".into(),

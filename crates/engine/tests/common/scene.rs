@@ -74,16 +74,30 @@ impl Scene {
         super::tree::read(&self.sandbox.source())
     }
 
-    /// Every snapshot found restores to its tree (one that is not known, to the source as it is), and all bytes are sound. Gives the
-    /// snapshots found.
+    /// Every snapshot found restores to its tree (one that is not known, to the source as it is; a partial one, to part of that), and all
+    /// bytes are sound. Gives the whole snapshots found.
     pub fn assert_sound(&self, disk: &SimulatedDisk, story: &str) -> BTreeSet<SnapshotId> {
         let found = self.sandbox.at(disk.clone());
-        let ids: BTreeSet<_> = found.snapshots().iter().map(|view| view.snapshot.id).collect();
+        let (partial, whole): (Vec<_>, Vec<_>) = found.snapshots().into_iter().partition(|view| view.snapshot.partial);
+        for view in &partial {
+            assert_part(&found.restored(view.snapshot.id), &self.source(), story);
+        }
+        let ids: BTreeSet<_> = whole.iter().map(|view| view.snapshot.id).collect();
         for id in &ids {
             let expected = self.trees.get(id).cloned().unwrap_or_else(|| self.source());
             assert!(found.restored(*id) == expected, "snapshot {} differs after {story}", id.short());
         }
         assert_eq!(found.check(ReadData::All).findings, [], "after {story}");
         ids
+    }
+}
+
+/// Every file of `part` is as in `whole`, but that a file which was half read ends early and has another name.
+pub fn assert_part(part: &Tree, whole: &Tree, story: &str) {
+    for (name, node) in part {
+        match name.strip_suffix(b".silt-partial") {
+            Some(name) => assert!(whole[name].content.starts_with(&node.content), "a half-read file after {story}"),
+            None => assert!(whole.get(name) == Some(node), "{} differs after {story}", name.escape_ascii()),
+        }
     }
 }

@@ -106,6 +106,8 @@ fn options(folder: &Path, deltas: Deltas, memory_bytes: u64) -> BackupOptions {
         ignore_inode: false,
         dry_run: false,
         skip_if_unchanged: false,
+        checkpoint: None,
+        shrink_share: None,
         estimate: false,
         memory_bytes,
         cache: Some(folder.join("cache")),

@@ -72,6 +72,8 @@ impl Engine {
             ignore_inode: false,
             dry_run: false,
             skip_if_unchanged: false,
+            checkpoint: None,
+            shrink_share: None,
             estimate: false,
             memory_bytes: self.scale.engine_memory_bytes,
             cache: Some(self.cache.clone()),
@@ -188,6 +190,7 @@ impl Engine {
         self.storage.reset();
         let begin = Instant::now();
         let options = ForgetOptions {
+            allow_remove_all: true,
             dry_run: false,
             rewrite_threshold: REWRITE_THRESHOLD_DEFAULT,
             take_over: false,

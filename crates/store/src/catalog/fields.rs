@@ -34,7 +34,7 @@ mod kinds {
 }
 
 /// What an entry inherits from the one before it in the same leaf, beside the path.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Inherited {
     owner: Owner,
     mode: u32,

@@ -28,7 +28,7 @@ const TAG_LEAF: u8 = 1;
 const TAG_INNER: u8 = 2;
 
 /// Writes a leaf entry by entry.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LeafEncoder {
     body: Vec<u8>,
     first: Option<EntryPath>,
@@ -74,7 +74,7 @@ impl LeafEncoder {
 }
 
 /// Writes an inner node child by child.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct InnerEncoder {
     body: Vec<u8>,
     first: Option<Child>,

@@ -45,7 +45,7 @@ pub struct CatalogWriter<S> {
 }
 
 /// The entry before.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Last {
     path: EntryPath,
     is_directory: bool,
@@ -81,6 +81,20 @@ impl<S: MetadataSink> CatalogWriter<S> {
         self.leaf.push(entry);
         self.remember(entry);
         if self.leaf.bytes() >= NODE_BYTES_CUT_MIN && is_cut_at(0, &entry.path) { self.close_leaf() } else { Ok(()) }
+    }
+
+    /// Stores the catalog of the entries so far, with `more` behind them unless it is one that the catalog cannot hold, and returns its
+    /// root. The writer goes on as if it had not been asked.
+    ///
+    /// # Errors
+    /// Whatever the sink says.
+    pub fn root_so_far(&mut self, more: Option<&Entry>) -> Result<ChunkNumber, StoreError> {
+        let (leaf, inner, last) = (self.leaf.clone(), self.inner.clone(), self.last.clone());
+        let mut copy = CatalogWriter { sink: &mut self.sink, leaf, inner, last };
+        match more.map(|entry| copy.push(entry)) {
+            None | Some(Ok(()) | Err(StoreError::Limit { .. } | StoreError::Refused { .. })) => copy.finish(),
+            Some(Err(error)) => Err(error),
+        }
     }
 
     /// Ends the catalog and returns the number of its root. Without any entry the root is an empty leaf.

@@ -14,7 +14,7 @@ use crate::{
 ///
 /// Neighbouring runs become one where their numbers follow each other, neighbouring holes always. Memory: one list of pieces and, for a
 /// long recipe, one list of parts per level.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RecipeWriter {
     /// The piece that may still grow, and the bytes of the file it covers.
     pending: Option<(Piece, u64)>,

@@ -20,6 +20,7 @@ mod reread;
 pub use list::ChangedList;
 
 use super::plan::{Planned, Planner};
+use super::previous::last_whole;
 use super::stages::Stages;
 use crate::EngineError;
 use crate::fs::{ScanDetail, ScanOptions, Scanner};
@@ -44,7 +45,7 @@ pub(super) fn base<'m>(
     series: &str,
     paths: &[Vec<u8>],
 ) -> Result<&'m Snapshot, EngineError> {
-    let last = manifest.and_then(|manifest| manifest.snapshots().last());
+    let last = manifest.and_then(last_whole);
     let last = last.ok_or_else(|| EngineError::NoPreviousSnapshot { series: series.to_owned() })?;
     if last.paths != paths {
         let shown = |paths: &[Vec<u8>]| {
@@ -56,7 +57,7 @@ pub(super) fn base<'m>(
     Ok(last)
 }
 
-impl Stages<'_, '_> {
+impl Stages<'_, '_, '_> {
     /// The planning stage, for a list of changes within the sources.
     pub(super) fn plan_changes(
         &self,

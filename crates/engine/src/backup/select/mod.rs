@@ -28,7 +28,8 @@ mod known;
 pub(super) use file::{Draft, LikesIdentity, Record, Records, save};
 pub(super) use known::{Known, Origin};
 
-use super::assemble::{Encoded, RegionTicket};
+use super::assemble::{Encoded, Handed};
+use super::checkpoint::Reached;
 use crate::EngineError;
 use crate::gather::Gatherer;
 use crate::observer::{Notice, Observer};
@@ -64,17 +65,25 @@ pub(super) struct Segment {
     plain: Vec<u8>,
 }
 
+/// What goes to the selector.
+pub(super) enum Gathered {
+    /// New chunks.
+    Segment(Segment),
+    /// All up to here is to be made durable and committed.
+    Checkpoint(Box<Reached>),
+}
+
 /// Gathers new chunks into segments.
 #[derive(Debug)]
 pub(super) struct Segments {
     open: Segment,
     bytes: usize,
-    to: Sender<Segment>,
+    to: Sender<Gathered>,
 }
 
 impl Segments {
     /// Segments of so many bytes, or of one longer chunk, go `to` a selector.
-    pub(super) fn new(bytes: usize, to: Sender<Segment>) -> Self {
+    pub(super) fn new(bytes: usize, to: Sender<Gathered>) -> Self {
         Self { open: Segment { chunks: Vec::new(), plain: Vec::new() }, bytes, to }
     }
 
@@ -91,7 +100,15 @@ impl Segments {
         let next = Segment { chunks: Vec::new(), plain: Vec::with_capacity(self.open.plain.capacity()) };
         let full = std::mem::replace(&mut self.open, next);
         // The selector goes away only after an error of its own, which is the one told.
-        self.to.send(full).map_err(|_| EngineError::Interrupted)
+        self.to.send(Gathered::Segment(full)).map_err(|_| EngineError::Interrupted)
+    }
+
+    /// Hands on what is open, and the checkpoint behind it.
+    pub(super) fn checkpoint(&mut self, reached: Reached) -> Result<(), EngineError> {
+        if !self.open.chunks.is_empty() {
+            self.hand_on()?;
+        }
+        self.to.send(Gathered::Checkpoint(Box::new(reached))).map_err(|_| EngineError::Interrupted)
     }
 
     /// Hands on what is left.
@@ -119,7 +136,7 @@ pub(super) struct Selector<'s, 'env> {
     pub(super) gatherer: Gatherer<'env>,
     pub(super) encoders: Pool<'env, RegionEncoder>,
     pub(super) sketcher: Arc<dyn Sketcher>,
-    pub(super) packer: Sender<RegionTicket>,
+    pub(super) packer: Sender<Handed>,
     /// References from a segment into a container below which it is not read.
     pub(super) threshold: u32,
     pub(super) observer: &'s dyn Observer,
@@ -141,12 +158,16 @@ pub(super) struct Filling {
 
 impl Selector<'_, '_> {
     /// Runs to the last segment; gives how many chunks were left whole because reading their bases would not pay.
-    pub(super) fn run(mut self, segments: &Receiver<Segment>) -> Result<u64, EngineError> {
-        for segment in segments {
-            if self.observer.is_cancelled() {
-                return Err(EngineError::Interrupted);
+    /// Being asked to stop ends the stage before; what that handed on is few segments, and may end in a checkpoint.
+    pub(super) fn run(mut self, gathered: &Receiver<Gathered>) -> Result<u64, EngineError> {
+        for next in gathered {
+            match next {
+                Gathered::Segment(segment) => self.segment(&Arc::new(segment))?,
+                Gathered::Checkpoint(reached) => {
+                    self.flush_from(0)?;
+                    self.packer.send(Handed::Checkpoint(reached)).map_err(|_| EngineError::Interrupted)?;
+                }
             }
-            self.segment(&Arc::new(segment))?;
         }
         self.flush_from(0)?;
         Ok(self.filling.skipped)
@@ -327,6 +348,6 @@ impl Selector<'_, '_> {
             Ok(Encoded { region, sketches, was_offered })
         });
         // The packer goes away only after an error of its own, which is the one told.
-        self.packer.send((group.0, ticket)).map_err(|_| EngineError::Interrupted)
+        self.packer.send(Handed::Region(group.0, ticket)).map_err(|_| EngineError::Interrupted)
     }
 }

@@ -1,0 +1,181 @@
+//! Checkpoints: a long backup commits what it has done so far, now and then and when it is interrupted.
+//!
+//! A checkpoint is a snapshot marked *partial*: a catalog of the entries up to here, whole in itself and restorable. A large file that was
+//! still coming in stands in it under a name of its own ([`half_read_name`]), as long as it was by then: no file of the source has its own
+//! name unless it is whole. The assembling stage cuts it off between two pieces and sends it through the queues behind the chunks it
+//! needs; the packer closes its containers and commits. So all it refers to is durable, and nothing waits but the packer.
+//!
+//! The next backup of the series builds on partial snapshots as on the last whole one (module `previous`) and drops them in its own commit.
+//! Until then a checkpoint replaces the one before of the same run, and those of earlier runs whose data it has.
+//!
+//! Cost: the catalog's nodes on the way from the root to the last entry, containers that are not full, one manifest.
+
+use super::previous;
+use crate::EngineError;
+use crate::backup::Task;
+use crate::backup::assemble::Account;
+use crate::backup::commit::Needs;
+use crate::backup::entries::Tally;
+use crate::backup::notes::Noted;
+use crate::lease::now;
+use crate::observer::Notice;
+use crate::pack::{ContainerSink, Packed};
+use roaring::RoaringTreemap;
+use siltstone_store::catalog::EntryPath;
+use siltstone_store::container::SealedContainer;
+use siltstone_store::manifest::{Manifest, Snapshot};
+use siltstone_store::series::SeriesWriter;
+use siltstone_store::{ChunkNumber, ContainerId, SnapshotId, StoreError};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// What the name of a file that was half read ends with in a partial snapshot.
+const HALF_READ: &[u8] = b".silt-partial";
+/// Partial snapshots of interrupted runs that a series keeps at most; beyond, the oldest go.
+const PARTIAL_MAX: usize = 8;
+
+/// When a running backup commits what it has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CheckpointRule {
+    /// After so much time,
+    pub every: Duration,
+    /// or so many bytes of new data.
+    pub bytes: u64,
+    /// Never with fewer bytes of new data than this, nor when it is interrupted: to read them again costs less.
+    pub bytes_least: u64,
+}
+
+impl CheckpointRule {
+    /// Every five minutes or four gigabytes: what an interruption costs at most, for some 100 KB each.
+    pub const DEFAULT: Self = Self { every: Duration::from_mins(5), bytes: 4 << 30, bytes_least: 16 << 20 };
+}
+
+/// Tells when a checkpoint is due.
+pub(super) struct Pace {
+    rule: Option<CheckpointRule>,
+    since: Instant,
+    bytes: u64,
+}
+
+impl Pace {
+    pub(super) fn new(rule: Option<CheckpointRule>) -> Self {
+        Self { rule, since: Instant::now(), bytes: 0 }
+    }
+
+    /// Whether one is due after so many new bytes in all; then the next is counted from here.
+    pub(super) fn is_due(&mut self, bytes: u64) -> bool {
+        let Some(rule) = self.rule.filter(|_| self.is_worth_it(bytes)) else { return false };
+        let is_due = bytes - self.bytes >= rule.bytes || self.since.elapsed() >= rule.every;
+        if is_due {
+            (self.since, self.bytes) = (Instant::now(), bytes);
+        }
+        is_due
+    }
+
+    /// Whether there is enough to keep.
+    pub(super) fn is_worth_it(&self, bytes: u64) -> bool {
+        self.rule.is_some_and(|rule| bytes.saturating_sub(self.bytes) >= rule.bytes_least.max(1))
+    }
+}
+
+/// How far a backup has come.
+pub(super) struct Reached {
+    /// The partial snapshot to be; what the rest of the run did is not in its statistics yet.
+    pub(super) snapshot: Snapshot,
+    /// What its catalog refers to.
+    pub(super) direct: RoaringTreemap,
+    /// The next numbers of data and metadata chunks.
+    pub(super) next: (ChunkNumber, ChunkNumber),
+    pub(super) tally: Tally,
+    pub(super) account: Account,
+    /// Whether the run ends here.
+    pub(super) is_last: bool,
+}
+
+/// The writer of a run whose checkpoints are committed while containers are written.
+pub(super) struct Checkpoints<'w, 'r> {
+    writer: RwLock<&'w mut SeriesWriter<'r>>,
+    /// The last one of this run.
+    made: Mutex<Option<SnapshotId>>,
+}
+
+impl<'w, 'r> Checkpoints<'w, 'r> {
+    pub(super) fn new(writer: &'w mut SeriesWriter<'r>) -> Self {
+        Self { writer: RwLock::new(writer), made: Mutex::default() }
+    }
+}
+
+impl ContainerSink for Checkpoints<'_, '_> {
+    fn new_id(&self) -> ContainerId {
+        self.writer.read().unwrap_or_else(PoisonError::into_inner).new_container_id()
+    }
+
+    fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
+        self.writer.read().unwrap_or_else(PoisonError::into_inner).put(container)
+    }
+}
+
+impl Task<'_> {
+    /// Commits a partial snapshot of what the backup has reached; everything it needs was handed to the writer. `before` is the manifest
+    /// at the beginning of the run.
+    pub(super) fn commit_checkpoint(
+        &self,
+        checkpoints: &Checkpoints<'_, '_>,
+        before: &Manifest,
+        reached: &Reached,
+        packed: &Packed,
+        noted: &Noted,
+    ) -> Result<(), EngineError> {
+        let Reached { snapshot, direct, next, tally, account, is_last } = reached;
+        let healed = &RoaringTreemap::new();
+        let needs = Needs { direct, healed, next: *next, containers: &packed.containers, bases: &noted.bases };
+        let (necessary, is_exact) = self.necessary(before, &needs)?;
+        let statistics = self.statistics(account, tally, packed, noted);
+        let snapshot = Snapshot { statistics, ..snapshot.clone() };
+        let id = snapshot.id;
+        let mut made = checkpoints.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = checkpoints.writer.write().unwrap_or_else(PoisonError::into_inner);
+        let mut manifest = writer.manifest().clone();
+        let replaced = replaced(&manifest, *made, direct);
+        manifest.remove_snapshots(&replaced);
+        previous::add_containers(&mut manifest, &packed.containers);
+        (manifest.next_data, manifest.next_metadata) = *next;
+        manifest.squeeze_due |= !is_exact;
+        manifest.push_snapshot(snapshot, direct, &necessary);
+        writer.commit(manifest, true, now())?;
+        *made = Some(id);
+        self.observer.notice(&Notice::Checkpoint { snapshot: id, is_last: *is_last });
+        Ok(())
+    }
+}
+
+/// The partial snapshots that one with these chunks replaces: the last of the same run, those whose data it has, and the oldest of too many.
+/// No container goes with them: this run may still read them, and its last commit, or the next run's, tidies up.
+fn replaced(manifest: &Manifest, of_this_run: Option<SnapshotId>, direct: &RoaringTreemap) -> BTreeSet<SnapshotId> {
+    let partial: Vec<usize> = previous::partial(manifest).collect();
+    let many = (partial.len() + 1).saturating_sub(PARTIAL_MAX);
+    let is_covered = |position: usize| {
+        let mut data = manifest.direct(position) - direct;
+        data.remove_range(ChunkNumber::METADATA_FIRST.0..);
+        data.is_empty()
+    };
+    let each = partial.into_iter().enumerate().filter_map(|(at, position)| {
+        let id = manifest.snapshots().get(position)?.id;
+        (Some(id) == of_this_run || at < many || is_covered(position)).then_some(id)
+    });
+    each.collect()
+}
+
+/// The name under which a partial snapshot has what was read of a large file.
+///
+/// # Errors
+/// If the name would be too long; then the file is left out.
+pub(super) fn half_read_name(path: &EntryPath) -> Result<EntryPath, StoreError> {
+    EntryPath::new([path.as_bytes(), HALF_READ].concat())
+}
+
+/// Whether this is such a name.
+pub(super) fn is_half_read(path: &EntryPath) -> bool {
+    path.as_bytes().ends_with(HALF_READ)
+}
