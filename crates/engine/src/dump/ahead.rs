@@ -1,7 +1,7 @@
 //! What is dumped, cut into portions that are read ahead.
 //!
-//! A portion ends where the content goes on in another region, so that each region is decoded by one worker and, as far as the order of
-//! the files allows, once.
+//! A portion ends where the content goes on in another region, so that each region is decoded by one worker and, as far
+//! as the order of the files allows, once.
 
 use super::Extent;
 use crate::chunks::{Address, ChunkSource};

@@ -1,8 +1,8 @@
 //! `dump`: the content of a file, or an archive of a folder, as one stream.
 //!
-//! The catalog is walked in order and cut into portions of about one region of content (`ahead`); workers read and verify a few of them
-//! ahead while what came before is written, so the memory of some regions is all it takes. What is damaged ends the dump: a stream that
-//! promised a size cannot leave anything out.
+//! The catalog is walked in order and cut into portions of about one region of content (`ahead`); workers read and
+//! verify a few of them ahead while what came before is written, so the memory of some regions is all it takes. What is
+//! damaged ends the dump: a stream that promised a size cannot leave anything out.
 
 mod acl;
 mod ahead;
@@ -166,8 +166,8 @@ fn write_zeros(output: &mut dyn Write, mut bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The output of an archive until it is shut. The writers of archives complete what they have when they are dropped; a dump that was cut
-/// short must not look whole.
+/// The output of an archive until it is shut. The writers of archives complete what they have when they are dropped; a
+/// dump that was cut short must not look whole.
 struct Gate<'o> {
     output: &'o mut dyn Write,
     is_shut: Rc<Cell<bool>>,

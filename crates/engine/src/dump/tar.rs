@@ -1,5 +1,6 @@
-//! tar with PAX records. What a plain header has no room for goes into records before it: long names, times to the nanosecond and before
-//! 1970, large numbers, attributes, access control lists, and the map of a file with holes (GNU's form 1.0).
+//! tar with PAX records. What a plain header has no room for goes into records before it: long names, times to the
+//! nanosecond and before 1970, large numbers, attributes, access control lists, and the map of a file with holes (GNU's
+//! form 1.0).
 
 use super::{Extent, Gate, Sink, acl, write_zeros};
 use crate::Observer;
@@ -220,8 +221,8 @@ fn decimal(seconds: i64, nanoseconds: u32) -> String {
     format!("-{whole}.{rest:09}")
 }
 
-/// The map that comes before the content of a file with holes: how many parts, and of each where it begins and its length, as lines of
-/// text, filled up to a block. The last part ends where the file does, if an empty one.
+/// The map that comes before the content of a file with holes: how many parts, and of each where it begins and its
+/// length, as lines of text, filled up to a block. The last part ends where the file does, if an empty one.
 fn sparse_map(data: &[Extent], size: u64) -> Vec<u8> {
     let end =
         data.last().is_none_or(|last| last.offset + last.bytes < size).then_some(Extent { offset: size, bytes: 0 });

@@ -1,5 +1,6 @@
-//! zip, as a stream: sizes come after the content. It has names, content, permissions and times in seconds; no owners, hard links (the
-//! content comes again) and special files. Each entry takes some 200 bytes of memory until the end, where zip has its list.
+//! zip, as a stream: sizes come after the content. It has names, content, permissions and times in seconds; no owners,
+//! hard links (the content comes again) and special files. Each entry takes some 200 bytes of memory until the end,
+//! where zip has its list.
 
 use super::{Extent, Gate, Sink, write_zeros};
 use crate::Observer;
@@ -118,7 +119,8 @@ fn options(entry: &Entry) -> io::Result<FullFileOptions<'static, 'static>> {
     Ok(options)
 }
 
-/// The moment as zip has it: from 1980 to 2107, in steps of two seconds, here in UTC; the nearest where it is beyond that.
+/// The moment as zip has it: from 1980 to 2107, in steps of two seconds, here in UTC; the nearest where it is beyond
+/// that.
 fn date(seconds: i64) -> DateTime {
     let moment = jiff::Timestamp::from_second(seconds).ok();
     let moment = moment.map(|moment| moment.to_zoned(jiff::tz::TimeZone::UTC).datetime());

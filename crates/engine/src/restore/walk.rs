@@ -1,6 +1,7 @@
 //! The walk: directories, links and special files are made as they come by, regular files gathered into batches.
 //!
-//! What is left to do when a batch is in place (further names of its files, directories that the walk has left) waits beside it.
+//! What is left to do when a batch is in place (further names of its files, directories that the walk has left) waits
+//! beside it.
 
 use super::batch::{Batch, FilePlan, FileTask};
 use super::fate::Fate;
