@@ -41,11 +41,14 @@ pub(super) enum Step {
 pub(super) struct Portion {
     pub(super) steps: Vec<Step>,
     pub(super) content: Vec<u8>,
+    /// How much that will be.
+    bytes: usize,
 }
 
 impl Portion {
     /// Reads and verifies the content. What cannot be read ends the portion.
     pub(super) fn read(mut self, chunks: &ChunkSource<'_>) -> Self {
+        self.content.reserve_exact(self.bytes);
         for at in 0..self.steps.len() {
             let Some(Step::Chunk { number, bytes }) = self.steps.get(at) else { continue };
             let (number, bytes, before) = (*number, *bytes, self.content.len());
@@ -148,8 +151,8 @@ impl<E: Iterator<Item = Result<Entry, StoreError>>> Iterator for Plan<'_, '_, E>
 
     fn next(&mut self) -> Option<Portion> {
         let mut portion = Portion::default();
-        let (mut region, mut content) = (None, 0);
-        while portion.steps.len() < STEPS_MAX && content < BYTES_MAX {
+        let mut region = None;
+        while portion.steps.len() < STEPS_MAX && portion.bytes < BYTES_MAX {
             let Some((step, address)) = self.step() else { break };
             if address.is_some() && region.is_some() && address != region {
                 self.pending = Some((step, address));
@@ -157,7 +160,7 @@ impl<E: Iterator<Item = Result<Entry, StoreError>>> Iterator for Plan<'_, '_, E>
             }
             region = region.or(address);
             if let Step::Chunk { bytes, .. } = step {
-                content += bytes;
+                portion.bytes += bytes;
             }
             portion.steps.push(step);
         }
