@@ -117,11 +117,10 @@ impl<'w> Work<'w, '_> {
     ) -> Result<(), EngineError> {
         let chunks = self.chunks;
         std::thread::scope(|scope| {
-            let pool = Pool::start(scope, "dump", self.workers, 2 * self.workers, || ());
+            let pool = Pool::start(scope, "dump", self.workers, 2 * self.workers, || Ok(()))?;
             let read = move |(): &mut (), portion: Portion| portion.read(chunks);
-            // A worker that went away is told by the scope.
-            for portion in pool.in_order(plan, 2 * self.workers, read).flatten() {
-                self.write(portion, sink)?;
+            for portion in pool.in_order(plan, 2 * self.workers, read) {
+                self.write(portion?, sink)?;
             }
             sink.finish().map_err(output_failed)
         })
