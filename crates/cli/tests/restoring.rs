@@ -1,4 +1,4 @@
-//! What `silt restore` leaves in its target when the repository is damaged, when it is interrupted, and where the target is a bad choice.
+//! What `silt restore` and `silt dump` leave when the repository is damaged, when they are interrupted, and where the target is a bad choice.
 
 mod common;
 
@@ -201,4 +201,32 @@ fn an_include_that_matches_nothing_fails() {
     }
     sandbox.run(&["restore", "latest", "--target", &target, "--include", "000"]).ok();
     sandbox.run(&["restore", "latest", "--target", &target, "--exclude", "000"]).ok();
+}
+
+#[test]
+fn a_dump_into_a_file_gives_it_its_name_when_it_is_whole() {
+    let sandbox = of_files(30);
+    let container = largest_container(&sandbox);
+    let mut bad = fs::read(&container).expect("read");
+    let good = bad.clone();
+    bad[good.len() / 2] ^= 1;
+    let dump = |archive: &str, target: &str| {
+        sandbox.run(&["dump", "latest", &sandbox.source(), "--archive", archive, "--target", target])
+    };
+    for archive in ["tar", "zip"] {
+        let target = sandbox.path(archive);
+        dump(archive, &target.display().to_string()).ok();
+        let whole = fs::read(&target).expect("read");
+        assert!(whole.len() > 1_500_000);
+        fs::write(&container, &bad).expect("written");
+        dump(archive, &target.display().to_string()).exits(1);
+        assert!(fs::read(&target).expect("read") == whole, "what was there stays");
+        dump(archive, "new").exits(1);
+        dump(archive, "/dev/null").exits(1);
+        assert!(!sandbox.path("new").exists());
+        fs::write(&container, &good).expect("written");
+    }
+    dump("tar", "/dev/null").ok();
+    let names = fs::read_dir(sandbox.path("")).expect("read").map(|entry| entry.expect("an entry").file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with(".silt-dump-")));
 }

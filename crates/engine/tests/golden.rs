@@ -8,6 +8,7 @@ use common::{Sandbox, entry_path, log::Log, tree};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::{self, CheckOptions, ReadData};
+use siltstone_engine::dump::{self, Archive};
 use siltstone_engine::fs::Ownership;
 use siltstone_engine::restore::{self, RestoreOptions};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
@@ -98,7 +99,7 @@ fn list_snapshot(repository: &Repository, view: &SnapshotView, listing: &mut Str
         let mut device = 0;
         match &entry.content {
             Content::File { .. } => {
-                browse::dump(repository, view, Some(&entry.path), &mut content, &Silent).expect("content");
+                dump::dump(repository, view, Some(&entry.path), Archive::Tar, &mut content, &Silent).expect("content");
             }
             Content::Symlink { target } => content.clone_from(target),
             Content::CharDevice { major, minor } => device = rustix::fs::makedev(*major, *minor),
@@ -156,7 +157,7 @@ fn restore_and_compare(repository: &Repository, view: &SnapshotView) {
         assert_eq!(node.modified, (modified.seconds, modified.nanoseconds.into()), "{}", name.escape_ascii());
         if let Content::File { .. } = entry.content {
             let mut content = Vec::new();
-            browse::dump(repository, view, Some(&entry.path), &mut content, &Silent).expect("content");
+            dump::dump(repository, view, Some(&entry.path), Archive::Tar, &mut content, &Silent).expect("content");
             assert!(node.content == content, "{}", name.escape_ascii());
         }
         Ok(())

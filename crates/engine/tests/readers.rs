@@ -6,6 +6,7 @@ use common::log::Log;
 use common::{Sandbox, noise, tree};
 use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::check::{self, CheckOptions, ReadData};
+use siltstone_engine::dump::{self, Archive};
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_engine::{Silent, browse, migrate, restore, stats};
@@ -256,7 +257,7 @@ fn looking_and_dumping_beside_a_forget_sees_everything() {
         let file = sandbox.source().join("kept/7");
         let path = EntryPath::new(file.to_str().expect("text").trim_start_matches('/')).expect("a path");
         let mut out = Vec::new();
-        browse::dump(repository, &view, Some(&path), &mut out, &Silent).expect("a dump");
+        dump::dump(repository, &view, Some(&path), Archive::Tar, &mut out, &Silent).expect("a dump");
         assert_eq!(out, noise(7, 30_000));
     });
 }

@@ -6,9 +6,10 @@ mod common;
 use common::log::Log;
 use common::scene::Scene;
 use common::{noise, tree, writer};
+use siltstone_engine::Silent;
 use siltstone_engine::check::{CheckReport, ReadData};
+use siltstone_engine::dump::{self, Archive};
 use siltstone_engine::restore::{self, RestoreOptions, RestoreSummary};
-use siltstone_engine::{Silent, browse};
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::EncodedRegion;
@@ -99,7 +100,8 @@ fn every_version_can_be_dumped() {
     let path = common::entry_path(&scene.sandbox.source().join("file1"));
     for id in &scene.ids {
         let mut out = Vec::new();
-        browse::dump(&repository, &scene.sandbox.view(*id), Some(&path), &mut out, &Silent).expect("a dump");
+        dump::dump(&repository, &scene.sandbox.view(*id), Some(&path), Archive::Tar, &mut out, &Silent)
+            .expect("a dump");
         assert!(out == scene.trees[id][&b"file1"[..]].content);
     }
 }

@@ -1,4 +1,4 @@
-//! `silt dump`: writes a file of a snapshot to standard output, or a folder as a tar archive.
+//! `silt dump`: writes a file of a snapshot to standard output, or a folder as an archive.
 
 use super::{Context, find};
 use crate::error::{CliError, Done};
@@ -8,14 +8,17 @@ use crate::progress::{Progress, Work};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
 use siltstone_engine::EngineError;
-use siltstone_engine::browse::dump;
+use siltstone_engine::dump::{self, dump};
 use siltstone_store::catalog::EntryPath;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempPath;
 
-/// Write a file of a snapshot to standard output, a folder as a tar archive
+/// Write a file of a snapshot to standard output, a folder as an archive
 #[derive(Args, Debug)]
 #[command(visible_alias = "cat")]
 pub(crate) struct DumpArgs {
@@ -30,26 +33,36 @@ pub(crate) struct DumpArgs {
     target: Option<PathBuf>,
     /// Form of the archive of a folder
     #[arg(short, long, default_value = "tar")]
-    archive: Archive,
+    archive: ArchiveArg,
     #[command(flatten)]
     filter: FilterArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Archive {
-    /// tar with PAX headers
+enum ArchiveArg {
+    /// tar with PAX records: everything that a restore gives back
     Tar,
+    /// zip: names, content, permissions, and times in seconds
+    Zip,
+}
+
+impl From<ArchiveArg> for dump::Archive {
+    fn from(argument: ArchiveArg) -> Self {
+        match argument {
+            ArchiveArg::Tar => Self::Tar,
+            ArchiveArg::Zip => Self::Zip,
+        }
+    }
 }
 
 pub(super) fn run(arguments: &DumpArgs, context: &Context) -> Result<Done, CliError> {
-    let Archive::Tar = arguments.archive;
     let reference = SnapshotReference::from(arguments.snapshot.clone());
     let path = path(arguments, &reference)?;
     let repository = open(context)?;
     let (view, found) = find(&repository, &reference.snapshot, &arguments.filter.filter(), context.output)?;
     let progress = Progress::begin(Work::Dump, context.output)?;
     let mut output = Output::open(arguments)?;
-    let dumped = dump(&repository, &view, path.as_ref(), &mut output, &progress);
+    let dumped = dump(&repository, &view, path.as_ref(), arguments.archive.into(), &mut output, &progress);
     let problems = progress.counts().problems;
     progress.end();
     output.end(dumped)?;
@@ -65,23 +78,27 @@ fn path(arguments: &DumpArgs, reference: &SnapshotReference) -> Result<Option<En
     })
 }
 
+/// Bytes gathered before they are written: headers are small.
+const BUFFER_BYTES: usize = 256 << 10;
+
 /// Where the bytes go; it keeps the error that broke it, so that it is told as what it is.
 struct Output {
-    to: Box<dyn Write>,
+    to: BufWriter<File>,
     file: Option<PathBuf>,
+    /// A file that gets its name when it is complete, so that one cut short does not pass for it.
+    unfinished: Option<TempPath>,
     broken: Option<io::Error>,
 }
 
 impl Output {
     fn open(arguments: &DumpArgs) -> Result<Self, CliError> {
         let file = arguments.target.clone();
-        let to: Box<dyn Write> = match &file {
-            Some(path) => {
-                Box::new(File::create(path).map_err(|source| CliError::OutputFile { path: path.clone(), source })?)
-            }
-            None => Box::new(io::stdout().lock()),
+        let (to, unfinished) = match &file {
+            Some(path) => create(path).map_err(|source| CliError::OutputFile { path: path.clone(), source })?,
+            // Past the buffer that `io::stdout` has, which looks for ends of lines.
+            None => (File::from(io::stdout().as_fd().try_clone_to_owned().map_err(CliError::Output)?), None),
         };
-        Ok(Self { to, file, broken: None })
+        Ok(Self { to: BufWriter::with_capacity(BUFFER_BYTES, to), file, unfinished, broken: None })
     }
 
     fn end(mut self, dumped: Result<(), EngineError>) -> Result<(), CliError> {
@@ -89,9 +106,28 @@ impl Output {
         match (self.broken.or(flushed.err()), self.file) {
             (Some(source), Some(path)) => Err(CliError::OutputFile { path, source }),
             (Some(source), None) => Err(CliError::Output(source)),
-            (None, _) => Ok(dumped?),
+            (None, file) => {
+                dumped?;
+                let (Some(unfinished), Some(path)) = (self.unfinished, file) else { return Ok(()) };
+                let named = unfinished.persist(path.canonicalize().unwrap_or_else(|_| path.clone()));
+                named.map_err(|error| CliError::OutputFile { path, source: error.error })
+            }
         }
     }
+}
+
+/// Opens a file to write to: under another name first, unless it is a device or a pipe.
+fn create(path: &Path) -> io::Result<(File, Option<TempPath>)> {
+    if path.exists() && !path.is_file() {
+        return Ok((File::options().write(true).open(path)?, None));
+    }
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut temporary = tempfile::Builder::new();
+    // As usual, less what the user's mask takes away.
+    let temporary = temporary.prefix(".silt-dump-").permissions(Permissions::from_mode(0o666));
+    let (file, unfinished) = temporary.tempfile_in(folder)?.into_parts();
+    Ok((file, Some(unfinished)))
 }
 
 impl Write for Output {

@@ -1,4 +1,5 @@
-//! Which folder is which, by whatever path: canonical paths see through symbolic links, device and inode through bind mounts.
+//! Which folder is which, by whatever path: canonical paths see through symbolic links, device and inode through bind
+//! mounts.
 
 use nix::unistd::{Uid, User};
 use std::collections::HashSet;
@@ -47,7 +48,8 @@ impl From<&Metadata> for FolderIdentity {
     }
 }
 
-/// Whether a folder is somebody's home: in the system's list of users, by `$HOME`, or because the system says so of its owner.
+/// Whether a folder is somebody's home: in the system's list of users, by `$HOME`, or because the system says so of its
+/// owner.
 pub fn is_home(folder: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(folder) else { return false };
     let listed = std::fs::read("/etc/passwd").unwrap_or_default();

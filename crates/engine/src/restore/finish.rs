@@ -1,5 +1,5 @@
-//! Leaving a directory for good: what a killed restore left in it goes, with `--delete` what the snapshot does not hold too, and it gets
-//! its metadata, as nothing in it changes any more.
+//! Leaving a directory for good: what a killed restore left in it goes, with `--delete` what the snapshot does not hold
+//! too, and it gets its metadata, as nothing in it changes any more.
 
 use super::frames::Frame;
 use super::place::Placing;
@@ -56,7 +56,8 @@ impl Task<'_> {
         }
     }
 
-    /// Whether a name stays in a directory: the snapshot has it, or the filter leaves it out, so that it is not for the restore to touch.
+    /// Whether a name stays in a directory: the snapshot has it, or the filter leaves it out, so that it is not for the
+    /// restore to touch.
     fn is_wanted(&self, frame: &Frame, name: &[u8]) -> bool {
         let path = match &frame.path {
             Some(directory) => directory.join(name),

@@ -1,7 +1,7 @@
 //! The directories that the walk is in: from the root down to the current entry.
 //!
-//! The catalog lists a directory before all it holds, so one that is left is never entered again: it can be finished. Memory grows with
-//! the depth and, for `--delete`, with the names of the directories open.
+//! The catalog lists a directory before all it holds, so one that is left is never entered again: it can be finished.
+//! Memory grows with the depth and, for `--delete`, with the names of the directories open.
 
 use super::Task;
 use crate::fs::{Made, Selection};
@@ -26,7 +26,8 @@ pub(super) struct Frame {
     pub(super) selected: bool,
     /// Whether anything in it, or it itself, was taken, so that it exists in the target.
     pub(super) used: bool,
-    /// Whether it exists in the target by now; one that is only passed through is made when something below it is taken.
+    /// Whether it exists in the target by now; one that is only passed through is made when something below it is
+    /// taken.
     pub(super) made: Option<Made>,
     /// The names it holds in the snapshot; gathered only to delete others.
     names: BTreeSet<Vec<u8>>,
@@ -86,8 +87,8 @@ impl<'t> Frames<'t> {
         Some(left)
     }
 
-    /// Takes note of an entry in the directory last entered, with the directories above it that did not come by: their part of the
-    /// catalog is damaged.
+    /// Takes note of an entry in the directory last entered, with the directories above it that did not come by: their
+    /// part of the catalog is damaged.
     pub(super) fn note(&mut self, entry: &Entry) {
         let path = entry.path.as_bytes();
         let known = self.frames.last().map_or(0, Frame::path_bytes).max(self.task.part.cut);
@@ -139,7 +140,8 @@ impl<'t> Frames<'t> {
         self.frames.iter_mut()
     }
 
-    /// Takes note of a damaged part of the catalog. What it held lies, in the order of the walk, in the directories open here.
+    /// Takes note of a damaged part of the catalog. What it held lies, in the order of the walk, in the directories
+    /// open here.
     pub(super) fn mark_incomplete(&mut self) {
         for frame in &mut self.frames {
             frame.is_incomplete = true;

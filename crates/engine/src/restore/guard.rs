@@ -1,8 +1,8 @@
-//! Targets that a restore refuses: the repository's own folder always; with `--delete` also a folder that holds the repository, the
-//! root and home folders, where somebody who mistyped the target loses what cannot be brought back.
+//! Targets that a restore refuses: the repository's own folder always; with `--delete` also a folder that holds the
+//! repository, the root and home folders, where somebody who mistyped the target loses what cannot be brought back.
 //!
-//! What gets past this by a way not thought of still meets [`TargetDir`](crate::fs::TargetDir), which neither writes nor removes
-//! anything in the folders given here.
+//! What gets past this by a way not thought of still meets [`TargetDir`](crate::fs::TargetDir), which neither writes
+//! nor removes anything in the folders given here.
 
 use super::RestoreOptions;
 use crate::EngineError;
@@ -14,7 +14,8 @@ use std::path::Path;
 /// Levels of folders in a repository.
 const REPOSITORY_LEVELS: u32 = 3;
 
-/// Looks at the target, and gives the folders in which nothing is to be touched: the repository's, if it lies on this machine.
+/// Looks at the target, and gives the folders in which nothing is to be touched: the repository's, if it lies on this
+/// machine.
 ///
 /// # Errors
 /// [`EngineError::DangerousTarget`].

@@ -1,10 +1,11 @@
 //! Restore: plan -> fetch -> open -> decode -> verify -> place.
 //!
-//! The catalog is walked once. The walk (`walk`) makes directories, links and special files as it meets them, unless what stands there
-//! stays (`fate`), and gathers regular files into batches; a batch's regions are fetched and decoded with all their bases (`fetch`, by
-//! `crate::unfold`) and placed (`place`) while the next is gathered. A directory that the walk has left (`frames`) is finished (`finish`)
-//! with the batch in which its last file is: then nothing below it changes any more. Memory holds two batches, whatever the snapshot; a
-//! batch is as large as memory allows, as each batch visits the containers it needs once.
+//! The catalog is walked once. The walk (`walk`) makes directories, links and special files as it meets them, unless
+//! what stands there stays (`fate`), and gathers regular files into batches; a batch's regions are fetched and decoded
+//! with all their bases (`fetch`, by `crate::unfold`) and placed (`place`) while the next is gathered. A directory that
+//! the walk has left (`frames`) is finished (`finish`) with the batch in which its last file is: then nothing below it
+//! changes any more. Memory holds two batches, whatever the snapshot; a batch is as large as memory allows, as each
+//! batch visits the containers it needs once.
 
 mod batch;
 mod dry_run;
@@ -62,7 +63,8 @@ pub struct RestoreOptions {
     pub unsafe_delete: bool,
     /// Read everything back, kept files too, and compare with the fingerprints.
     pub verify: bool,
-    /// Keep what could be had of a damaged file beside its place, under the name that [`crate::fs::aside`] gives. Otherwise it is left out.
+    /// Keep what could be had of a damaged file beside its place, under the name that [`crate::fs::aside`] gives.
+    /// Otherwise it is left out.
     pub keep_damaged: bool,
     /// Make holes for runs of zeros too (holes of the source are always made).
     pub sparse: bool,
@@ -111,7 +113,8 @@ pub struct RestoreSummary {
 /// Restores a snapshot, or part of it. What cannot be restored is reported, and the rest goes on.
 ///
 /// # Errors
-/// What stops the restore as a whole: the target cannot be used, the path asked for is not there, the user interrupted it.
+/// What stops the restore as a whole: the target cannot be used, the path asked for is not there, the user interrupted
+/// it.
 pub fn restore(
     repository: &Repository,
     snapshot: &SnapshotView,
@@ -160,7 +163,8 @@ pub fn restore(
 }
 
 impl Task<'_> {
-    /// What could not be restored may be gone because the snapshot was removed meanwhile: that is worth a word of its own.
+    /// What could not be restored may be gone because the snapshot was removed meanwhile: that is worth a word of its
+    /// own.
     fn report_if_forgotten(&self, placing: &Placing<'_>) {
         let failed = placing.counts.problems.load(Ordering::Relaxed) > 0;
         if failed && matches!(manifest_of(self.repository, self.snapshot), Err(EngineError::NoSnapshot { .. })) {
@@ -170,8 +174,8 @@ impl Task<'_> {
         }
     }
 
-    /// Whether a directory with content gives way to something else: nothing that it holds is in the snapshot, or the entry could not
-    /// be no directory.
+    /// Whether a directory with content gives way to something else: nothing that it holds is in the snapshot, or the
+    /// entry could not be no directory.
     fn empties_directories(&self) -> bool {
         self.options.delete && self.options.filter.takes_everything()
     }
@@ -189,7 +193,8 @@ pub(crate) fn manifest_of(repository: &Repository, snapshot: &SnapshotView) -> R
 struct Part {
     /// The entry asked for; `None` for all.
     below: Option<Entry>,
-    /// Bytes to cut off the paths: those of the directory that becomes the target itself, or of the one that holds the file.
+    /// Bytes to cut off the paths: those of the directory that becomes the target itself, or of the one that holds the
+    /// file.
     cut: usize,
 }
 

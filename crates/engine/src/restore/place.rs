@@ -1,7 +1,8 @@
 //! Placing content: the chunks of a decoded region are verified and written wherever they belong.
 //!
-//! A file is made under a hidden name by the first worker that has something for it and gets its metadata and its name from the one
-//! that writes the last byte, so no file stays open between regions. One of which a part is damaged never gets its name.
+//! A file is made under a hidden name by the first worker that has something for it and gets its metadata and its name
+//! from the one that writes the last byte, so no file stays open between regions. One of which a part is damaged never
+//! gets its name.
 
 use super::batch::{Batch, FileTask, Placement};
 use super::fetch::Fetching;
@@ -250,8 +251,8 @@ impl Placing<'_> {
         Ok(())
     }
 
-    /// Leaves what stood there before, which is better than half of what should. What could be had of a damaged file is kept under
-    /// another name if the user wants it: of the file's length, for its owner only, and as young as it is.
+    /// Leaves what stood there before, which is better than half of what should. What could be had of a damaged file is
+    /// kept under another name if the user wants it: of the file's length, for its owner only, and as young as it is.
     fn give_up(&self, file: &FileTask, open: Option<&TargetFile>) {
         let failed = file.failed.load(Ordering::Relaxed);
         let kept = match open.filter(|_| self.keep_damaged && !failed) {

@@ -1,6 +1,7 @@
 //! The walk: directories, links and special files are made as they come by, regular files gathered into batches.
 //!
-//! What is left to do when a batch is in place (further names of its files, directories that the walk has left) waits beside it.
+//! What is left to do when a batch is in place (further names of its files, directories that the walk has left) waits
+//! beside it.
 
 use super::batch::{Batch, FilePlan, FileTask};
 use super::fate::Fate;
@@ -11,13 +12,13 @@ use super::{Overwrite, RestoreSummary, Task, manifest_of};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::fs::{Draft, InTheWay, Made, Problem, ProblemKind, Selection, Subject};
+use crate::linked::Linked;
 use crate::observer::{EntryAction, Notice};
 use crate::parallel::Pool;
 use crate::unfold::Worker;
-use siltstone_store::Time;
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 use siltstone_store::region::RegionDecoder;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A name that a file has, another that it is to have, and what becomes of what stands there.
@@ -39,17 +40,6 @@ impl After {
     }
 }
 
-/// Something with several names.
-struct Linked {
-    first: EntryPath,
-    /// How many names are to come.
-    names: u64,
-    /// What must agree with a further name's: an inode's number may have been given anew during the backup.
-    kind: std::mem::Discriminant<Content>,
-    size: u64,
-    modified: Time,
-}
-
 /// The walk's state.
 struct Walk<'w, 'a> {
     task: &'w Task<'w>,
@@ -61,8 +51,8 @@ struct Walk<'w, 'a> {
     next_draft: u64,
     batch: Batch,
     batch_bytes: u64,
-    /// What has several names and was taken under its first, by device and inode.
-    linked: HashMap<(u64, u64), Linked>,
+    /// What has several names and was taken under its first.
+    linked: Linked,
     /// What waits for the batch.
     after: After,
     /// The batch before, being placed, and what waits for it.
@@ -92,7 +82,7 @@ pub(super) fn place_all<'a>(
             next_draft: 0,
             batch: Batch::new(batch_bytes),
             batch_bytes,
-            linked: HashMap::new(),
+            linked: Linked::default(),
             after: After::default(),
             running: None,
             missing: HashSet::new(),
@@ -258,7 +248,7 @@ impl Walk<'_, '_> {
         self.tell(&entry.path, EntryAction::Kept, 0);
         // Another file that has the name must not get the snapshot's other names too.
         if as_wanted {
-            self.remember_link(path, entry);
+            self.linked.remember(path, entry);
         }
     }
 
@@ -269,7 +259,7 @@ impl Walk<'_, '_> {
         let target = self.placing.target;
         let made = match &entry.content {
             Content::File { size, recipe } => {
-                self.remember_link(&path, &entry);
+                self.linked.remember(&path, &entry);
                 self.next_draft += 1;
                 let draft = Draft { serial: self.next_draft, in_the_way };
                 return self.file(FilePlan::new(self.chunks, (path, entry.metadata, draft), (*size, recipe)));
@@ -286,7 +276,7 @@ impl Walk<'_, '_> {
                 for problem in target.apply_metadata(Some(&path), &entry.metadata) {
                     self.placing.report(&problem);
                 }
-                self.remember_link(&path, &entry);
+                self.linked.remember(&path, &entry);
                 self.tell(&entry.path, EntryAction::Restored, 0);
             }
         }
@@ -307,15 +297,8 @@ impl Walk<'_, '_> {
 
     /// Whether this is a further name of what was taken under another; then it is linked once the batch is in place.
     fn link(&mut self, path: &EntryPath, entry: &Entry, in_the_way: InTheWay) -> bool {
-        let inode = (entry.metadata.device, entry.metadata.inode);
-        let Some(linked) = self.linked.get_mut(&inode).filter(|linked| linked.is_same_as(entry)) else {
-            return false;
-        };
-        self.after.links.push((linked.first.clone(), path.clone(), in_the_way));
-        linked.names -= 1;
-        if linked.names == 0 {
-            self.linked.remove(&inode);
-        }
+        let Some(first) = self.linked.first_name(entry) else { return false };
+        self.after.links.push((first, path.clone(), in_the_way));
         if let Content::File { size, .. } = entry.content {
             self.summary.files_restored += 1;
             self.task.observer.advance(1, size);
@@ -324,35 +307,9 @@ impl Walk<'_, '_> {
         true
     }
 
-    fn remember_link(&mut self, path: &EntryPath, entry: &Entry) {
-        let metadata = &entry.metadata;
-        if metadata.links > 1 {
-            let inode = (metadata.device, metadata.inode);
-            self.linked.entry(inode).or_insert_with(|| Linked {
-                first: path.clone(),
-                names: metadata.links - 1,
-                kind: std::mem::discriminant(&entry.content),
-                size: size_of(&entry.content),
-                modified: metadata.modified,
-            });
-        }
-    }
-
     fn tell(&self, path: &EntryPath, action: EntryAction, bytes: u64) {
         if self.task.observer.wants_entries() {
             self.task.observer.entry(path, action, bytes);
         }
     }
-}
-
-impl Linked {
-    fn is_same_as(&self, entry: &Entry) -> bool {
-        self.kind == std::mem::discriminant(&entry.content)
-            && self.size == size_of(&entry.content)
-            && self.modified == entry.metadata.modified
-    }
-}
-
-fn size_of(content: &Content) -> u64 {
-    if let Content::File { size, .. } = content { *size } else { 0 }
 }

@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod damaged;
+mod dumped;
 mod metadata;
 mod over_existing;
 mod part;

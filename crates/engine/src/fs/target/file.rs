@@ -14,8 +14,8 @@ pub const DAMAGED_SUFFIX: &str = ".silt-damaged";
 /// The most bytes that a file's name has.
 const NAME_BYTES_MAX: usize = 255;
 
-/// A file under way. It lies under a hidden name in its directory, so that neither an interruption nor damage leaves anything that
-/// looks like the file itself.
+/// A file under way. It lies under a hidden name in its directory, so that neither an interruption nor damage leaves
+/// anything that looks like the file itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Draft {
     /// Makes the hidden name; one per file of a restore.
@@ -74,7 +74,8 @@ impl TargetDir {
         renamed.map_err(|error| not_made(path, error))
     }
 
-    /// Gives a draft that will not be completed the name that [`aside`] has for it. What has that name is kept, and the draft removed.
+    /// Gives a draft that will not be completed the name that [`aside`] has for it. What has that name is kept, and the
+    /// draft removed.
     pub fn set_aside(&self, path: &EntryPath, draft: Draft) -> Result<(), Problem> {
         let Some(aside) = aside(path) else { return Err(not_made(path, Errno::NAMETOOLONG)) };
         let renamed = self.draft_place(path, draft).and_then(|DraftPlace { parent, hidden, .. }| {
@@ -104,7 +105,8 @@ fn open_file(parent: &OwnedFd, name: &std::ffi::CStr, flags: OFlags) -> Result<T
     Ok(TargetFile { file: File::from(file) })
 }
 
-/// The path under which what could be had of a damaged file is kept; a long name is cut short. `None` if no path is that long.
+/// The path under which what could be had of a damaged file is kept; a long name is cut short. `None` if no path is
+/// that long.
 pub fn aside(path: &EntryPath) -> Option<EntryPath> {
     let name = path.name();
     let kept = name.get(..NAME_BYTES_MAX - DAMAGED_SUFFIX.len()).unwrap_or(name);

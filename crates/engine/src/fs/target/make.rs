@@ -14,8 +14,8 @@ use std::{
 };
 
 impl TargetDir {
-    /// Makes a directory, open to its owner only until its metadata is applied. One that is there is kept (and made writable to its
-    /// owner).
+    /// Makes a directory, open to its owner only until its metadata is applied. One that is there is kept (and made
+    /// writable to its owner).
     pub fn make_directory(&self, path: &EntryPath, in_the_way: InTheWay) -> Result<Made, Problem> {
         let made = self.beneath.parent(path).and_then(|(parent, name)| make_directory_at(&parent, &name, in_the_way));
         made.map_err(|error| not_made(path, error))
@@ -65,7 +65,8 @@ impl TargetDir {
         self.place(path, in_the_way, |parent, name| rustix::fs::mknodat(parent, name, kind, mode, device))
     }
 
-    /// Makes something under its name or, where that is taken and may be, under a passing name that then takes its place at once.
+    /// Makes something under its name or, where that is taken and may be, under a passing name that then takes its
+    /// place at once.
     fn place(
         &self,
         path: &EntryPath,
@@ -103,7 +104,8 @@ fn make_directory_at(parent: &OwnedFd, name: &CStr, in_the_way: InTheWay) -> Sys
     Ok(Made::New)
 }
 
-/// Lets the owner of a directory write into it. Where that fails, so will making what it is to hold, and that is reported.
+/// Lets the owner of a directory write into it. Where that fails, so will making what it is to hold, and that is
+/// reported.
 fn open_to_owner(parent: &OwnedFd, name: &CStr, status: &Status) {
     let wanted = status.mode | Mode::RWXU.bits();
     if wanted != status.mode
@@ -139,8 +141,8 @@ fn link_new(parent: &OwnedFd, passing: &CStr, name: &CStr) -> SystemResult<()> {
     }
 }
 
-/// Renames within a directory over whatever has the name, but for a directory that is not empty. On an error the passing name is
-/// removed.
+/// Renames within a directory over whatever has the name, but for a directory that is not empty. On an error the
+/// passing name is removed.
 pub(super) fn rename_over(parent: &OwnedFd, passing: &CStr, name: &CStr) -> SystemResult<()> {
     let renamed = match rustix::fs::renameat(parent, passing, parent, name) {
         Err(Errno::ISDIR) => rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)

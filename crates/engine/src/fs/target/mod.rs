@@ -1,8 +1,10 @@
-//! The folder a restore writes into. Nothing done here leaves it: every path is resolved from its open directory downwards and a
-//! symbolic link on the way is an obstacle, never a road, so neither a hostile snapshot nor a link planted meanwhile leads outside.
+//! The folder a restore writes into. Nothing done here leaves it: every path is resolved from its open directory
+//! downwards and a symbolic link on the way is an obstacle, never a road, so neither a hostile snapshot nor a link
+//! planted meanwhile leads outside.
 //!
-//! Files are written as a [`Draft`] and take their name when they are complete: what stood there stays whole until then, and what is
-//! half done bears no file's name. Metadata comes last, directories' after all they hold. Paths of any length work; the parents last used are kept open.
+//! Files are written as a [`Draft`] and take their name when they are complete: what stood there stays whole until
+//! then, and what is half done bears no file's name. Metadata comes last, directories' after all they hold. Paths of
+//! any length work; the parents last used are kept open.
 
 mod apply;
 mod beneath;
@@ -33,8 +35,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Beginning of the names of drafts and of what is about to take a name. A killed restore leaves such files; the next one into the
-/// same folder removes them.
+/// Beginning of the names of drafts and of what is about to take a name. A killed restore leaves such files; the next
+/// one into the same folder removes them.
 pub const DRAFT_PREFIX: &str = ".silt-restore-";
 
 /// Digits of a number of 64 bits.
@@ -90,12 +92,14 @@ impl TargetDir {
     pub fn create(path: &Path, ownership: Ownership) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
         let opened = Self::open(path, ownership)?;
-        // Released when the folder is closed. The second of two restores goes without: it leaves the other's drafts alone.
+        // Released when the folder is closed. The second of two restores goes without: it leaves the other's drafts
+        // alone.
         let is_alone = rustix::fs::flock(opened.beneath.root(), FlockOperation::NonBlockingLockExclusive).is_ok();
         Ok(Self { is_alone, ..opened })
     }
 
-    /// What is there under a path; a symbolic link is described itself. `None` if nothing is, or if the way there is no directory.
+    /// What is there under a path; a symbolic link is described itself. `None` if nothing is, or if the way there is no
+    /// directory.
     pub fn state(&self, path: &EntryPath) -> io::Result<Option<Status>> {
         match self.beneath.parent(path).and_then(|(parent, name)| Status::at(&parent, &name)) {
             Ok(status) => Ok(Some(status)),

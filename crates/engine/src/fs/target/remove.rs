@@ -1,4 +1,5 @@
-//! Removing what a snapshot does not hold. Never outside the target, never through a link, never from another file system.
+//! Removing what a snapshot does not hold. Never outside the target, never through a link, never from another file
+//! system.
 
 use super::{TargetDir, beneath::PROTECTED};
 use crate::fs::{
@@ -17,8 +18,8 @@ use std::{
 };
 
 impl TargetDir {
-    /// Removes what a directory (`None`: the target itself) holds beside the names wanted, with all that is below. Every path removed
-    /// is told to `removed`.
+    /// Removes what a directory (`None`: the target itself) holds beside the names wanted, with all that is below.
+    /// Every path removed is told to `removed`.
     pub fn remove_extra(
         &self,
         directory: Option<&EntryPath>,
@@ -40,8 +41,8 @@ impl TargetDir {
         problems
     }
 
-    /// Removes the drafts that a killed restore left in a directory (`None`: in the target itself), unless another restore is at work in
-    /// this target. What cannot be removed does no harm.
+    /// Removes the drafts that a killed restore left in a directory (`None`: in the target itself), unless another
+    /// restore is at work in this target. What cannot be removed does no harm.
     pub fn sweep(&self, directory: Option<&EntryPath>) {
         let Ok(opened) = self.beneath.open_directory(directory) else { return };
         if !self.is_alone {
@@ -84,8 +85,8 @@ impl TargetDir {
         }
     }
 
-    /// Removes an entry with all that is below it, at any depth. Every path removed is told to `removed`; what could not be removed
-    /// is reported and the rest goes on.
+    /// Removes an entry with all that is below it, at any depth. Every path removed is told to `removed`; what could
+    /// not be removed is reported and the rest goes on.
     pub fn remove_tree(&self, path: &EntryPath, removed: &mut dyn FnMut(&EntryPath)) -> Vec<Problem> {
         let problem = |error: Errno| Problem::entry(path, ProblemKind::NotRemoved, io::Error::from(error));
         let (parent, name) = match self.beneath.parent(path) {

@@ -1,0 +1,214 @@
+//! `dump`: the content of a file, or an archive of a folder, as one stream.
+//!
+//! The catalog is walked in order and cut into portions of about one region of content (`ahead`); workers read and
+//! verify a few of them ahead while what came before is written, so the memory of some regions is all it takes. What is
+//! damaged ends the dump: a stream that promised a size cannot leave anything out.
+
+mod acl;
+mod ahead;
+mod tar;
+mod zip;
+
+use crate::chunks::ChunkSource;
+use crate::parallel::{Pool, cores};
+use crate::restore::manifest_of;
+use crate::snapshots::SnapshotView;
+use crate::{EngineError, Observer};
+use ahead::{Plan, Portion, Step};
+use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
+use siltstone_store::repository::Repository;
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// Container indexes kept open.
+const READERS_MAX: usize = 48;
+/// Bytes of decoded regions kept, some for each worker besides.
+const REGION_BYTES_MAX: usize = 32 << 20;
+const REGION_BYTES_PER_WORKER: usize = 8 << 20;
+/// Zeros written at once for a hole.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// The form of the archive of a folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Archive {
+    /// tar with PAX records: everything a snapshot knows.
+    #[default]
+    Tar,
+    /// zip: names, content, permissions and times in seconds.
+    Zip,
+}
+
+/// Writes the content of a file; of a directory (or, without a path, of everything), an archive of it and all below it.
+///
+/// # Errors
+/// [`EngineError::NoSuchPath`], [`EngineError::NotDumpable`], damage, or [`EngineError::Target`] if the output fails. What was
+/// written before stands.
+pub fn dump(
+    repository: &Repository,
+    snapshot: &SnapshotView,
+    path: Option<&EntryPath>,
+    archive: Archive,
+    output: &mut dyn Write,
+    observer: &dyn Observer,
+) -> Result<(), EngineError> {
+    let manifest = manifest_of(repository, snapshot)?;
+    let workers = cores();
+    let region_bytes = REGION_BYTES_MAX + workers * REGION_BYTES_PER_WORKER;
+    let chunks = ChunkSource::with_limits(repository, &manifest, READERS_MAX, region_bytes);
+    let catalog = CatalogReader::new(&chunks, snapshot.snapshot.root);
+    let entry = path.map(|path| crate::browse::find(&catalog, snapshot, path)).transpose()?;
+    let work = Work { chunks: &chunks, workers, observer };
+    match entry {
+        Some(entry) if matches!(entry.content, Content::File { .. }) => {
+            work.run(Plan::of(&chunks, std::iter::once(Ok(entry))), &mut Plain { output })
+        }
+        Some(entry) if !entry.is_directory() => {
+            let path = crate::browse::shown(&entry.path);
+            Err(EngineError::NotDumpable { snapshot: snapshot.snapshot.id.short(), path })
+        }
+        _ => {
+            let entries = path.map_or_else(|| catalog.entries(), |path| catalog.under(path));
+            let plan = Plan::of(&chunks, entries);
+            match archive {
+                Archive::Tar => work.run(plan.with_links_and_extents(), &mut tar::Tar::new(output, observer)),
+                Archive::Zip => work.run(plan, &mut zip::Zip::new(output, observer)),
+            }
+        }
+    }
+}
+
+/// Where entries and their content go, one after the other.
+trait Sink {
+    /// An entry whose content follows: of one with holes, if they can be told, what is none.
+    fn begin(&mut self, entry: &Entry, data: Option<&[Extent]>) -> io::Result<()>;
+    /// A further name of an entry that came before.
+    fn link(&mut self, entry: &Entry, first: &EntryPath) -> io::Result<()>;
+    /// Content of the entry begun.
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// A hole in it.
+    fn hole(&mut self, bytes: u64) -> io::Result<()>;
+    /// The entry is complete.
+    fn end(&mut self) -> io::Result<()>;
+    /// Nothing comes after.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// A part of a file that is no hole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Extent {
+    offset: u64,
+    bytes: u64,
+}
+
+/// A dump under way.
+struct Work<'w, 'r> {
+    chunks: &'w ChunkSource<'r>,
+    workers: usize,
+    observer: &'w dyn Observer,
+}
+
+impl<'w> Work<'w, '_> {
+    fn run(
+        &self,
+        plan: Plan<'w, '_, impl Iterator<Item = Result<Entry, siltstone_store::StoreError>>>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), EngineError> {
+        let chunks = self.chunks;
+        std::thread::scope(|scope| {
+            let pool = Pool::start(scope, "dump", self.workers, 2 * self.workers, || Ok(()))?;
+            let read = move |(): &mut (), portion: Portion| portion.read(chunks);
+            for portion in pool.in_order(plan, 2 * self.workers, read) {
+                self.write(portion?, sink)?;
+            }
+            sink.finish().map_err(output_failed)
+        })
+    }
+
+    fn write(&self, portion: Portion, sink: &mut dyn Sink) -> Result<(), EngineError> {
+        let mut content = portion.content.as_slice();
+        for step in portion.steps {
+            if self.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            let written = match step {
+                Step::Begin(entry, data) => sink.begin(&entry, data.as_deref()),
+                Step::Link(entry, first) => sink.link(&entry, &first),
+                Step::Chunk { bytes, .. } => {
+                    let (chunk, rest) = content.split_at_checked(bytes).unwrap_or_default();
+                    content = rest;
+                    self.observer.advance(0, bytes as u64);
+                    sink.bytes(chunk)
+                }
+                Step::Hole(bytes) => sink.hole(bytes),
+                Step::End => sink.end(),
+                Step::Failed(error) => return Err(error.into()),
+            };
+            written.map_err(output_failed)?;
+        }
+        Ok(())
+    }
+}
+
+fn output_failed(source: io::Error) -> EngineError {
+    EngineError::Target { path: PathBuf::from("the output"), source }
+}
+
+/// Writes zeros.
+fn write_zeros(output: &mut dyn Write, mut bytes: u64) -> io::Result<()> {
+    while bytes > 0 {
+        let count = usize::try_from(bytes).unwrap_or(usize::MAX).min(ZEROS.len());
+        output.write_all(&ZEROS[..count])?;
+        bytes -= count as u64;
+    }
+    Ok(())
+}
+
+/// The output of an archive until it is shut. The writers of archives complete what they have when they are dropped; a
+/// dump that was cut short must not look whole.
+struct Gate<'o> {
+    output: &'o mut dyn Write,
+    is_shut: Rc<Cell<bool>>,
+}
+
+impl Write for Gate<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_shut.get() { Ok(bytes.len()) } else { self.output.write(bytes) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_shut.get() { Ok(()) } else { self.output.flush() }
+    }
+}
+
+/// The content of one file and nothing else.
+struct Plain<'o> {
+    output: &'o mut dyn Write,
+}
+
+impl Sink for Plain<'_> {
+    fn begin(&mut self, _: &Entry, _: Option<&[Extent]>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn link(&mut self, _: &Entry, _: &EntryPath) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.output.write_all(bytes)
+    }
+
+    fn hole(&mut self, bytes: u64) -> io::Result<()> {
+        write_zeros(self.output, bytes)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
