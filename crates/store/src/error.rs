@@ -3,7 +3,7 @@
 //! Every message says what happened, to which object, and what to do. Variants carry facts, so that the command above can choose
 //! its exit code and the check can go on past one damaged object; [`StoreError::is_damage`] draws that line.
 
-use crate::storage::StorageError;
+use crate::storage::{Original, StorageError};
 use std::fmt;
 use std::sync::Arc;
 
@@ -73,6 +73,15 @@ pub enum StoreError {
         /// Which part: "header", "index", "region 3", ...
         part: String,
         /// What is wrong with it.
+        reason: String,
+    },
+
+    /// An object that is kept twice can be read from neither copy.
+    #[error("{object} and its copy are both unreadable ({reason}): run `silt repair`, or bring back either file")]
+    BothDamaged {
+        /// The object's name.
+        object: String,
+        /// What is wrong with the original.
         reason: String,
     },
 
@@ -184,6 +193,15 @@ impl StoreError {
         Self::Damaged { object: object.to_string(), part: part.into(), reason: reason.into() }
     }
 
+    /// [`StoreError::BothDamaged`], from what is wrong with the original.
+    pub fn both_damaged(original: Original, error: &Self) -> Self {
+        let reason = match error {
+            Self::Damaged { part, reason, .. } => format!("{part}: {reason}"),
+            other => other.to_string(),
+        };
+        Self::BothDamaged { object: original.name().to_string(), reason }
+    }
+
     /// [`StoreError::Limit`], from whatever names the object.
     pub fn limit(object: &(impl fmt::Display + ?Sized), what: &'static str, found: u64, limit: u64) -> Self {
         Self::Limit { object: object.to_string(), what, found, limit }
@@ -219,6 +237,7 @@ impl StoreError {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. }
+            | Self::BothDamaged { .. }
             | Self::Misplaced { .. }
             | Self::Limit { .. }
             | Self::UnknownVersion { .. }

@@ -159,16 +159,11 @@ impl Repository {
         Ok(id)
     }
 
-    /// The series that have a manifest.
+    /// The series that have a manifest, or a copy of one.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
-        let listed = self.storage.list(Listing::AllManifests)?;
-        let series: BTreeSet<_> = listed
-            .iter()
-            .filter_map(|meta| match meta.name {
-                ObjectName::Manifest(series, _) => Some(series),
-                _ => None,
-            })
-            .collect();
+        let originals = self.storage.list(Listing::AllManifests)?;
+        let copies = self.storage.list(Listing::AllManifestCopies)?;
+        let series: BTreeSet<_> = originals.iter().chain(&copies).filter_map(|meta| meta.name.series()).collect();
         Ok(series.into_iter().collect())
     }
 

@@ -134,7 +134,9 @@ impl Storage for Disk {
             Listing::All => self.root.list_all()?,
             Listing::Keys => self.root.list_folder("keys")?,
             Listing::AllManifests => self.root.list_below("series")?,
+            Listing::AllManifestCopies => self.root.list_below("copies/series")?,
             Listing::Manifests(series) => self.root.list_folder(&format!("series/{series}"))?,
+            Listing::ManifestCopies(series) => self.root.list_folder(&format!("copies/series/{series}"))?,
             Listing::Containers(series) => self.root.list_folder(&format!("containers/{series}"))?,
         };
         objects.sort_unstable();

@@ -21,6 +21,32 @@ pub enum ObjectName {
     Manifest(SeriesId, u64),
     /// `containers/<series>/<container>`
     Container(SeriesId, ContainerId),
+    /// `copies/<name of the original>`
+    Copy(Original),
+}
+
+/// An object that is kept twice, because all else hangs on it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Original {
+    /// A key slot.
+    Key(KeyId),
+    /// The manifest of a series with this sequence number.
+    Manifest(SeriesId, u64),
+}
+
+impl Original {
+    /// The object's own name.
+    pub fn name(self) -> ObjectName {
+        match self {
+            Self::Key(id) => ObjectName::Key(id),
+            Self::Manifest(series, sequence) => ObjectName::Manifest(series, sequence),
+        }
+    }
+
+    /// The name of its second, byte-identical copy.
+    pub fn copy(self) -> ObjectName {
+        ObjectName::Copy(self)
+    }
 }
 
 impl fmt::Display for ObjectName {
@@ -31,6 +57,7 @@ impl fmt::Display for ObjectName {
             Self::Key(id) => write!(f, "keys/{id}"),
             Self::Manifest(series, sequence) => write!(f, "series/{series}/{sequence:016x}"),
             Self::Container(series, id) => write!(f, "containers/{series}/{id}"),
+            Self::Copy(original) => write!(f, "copies/{}", original.name()),
         }
     }
 }
@@ -38,6 +65,9 @@ impl fmt::Display for ObjectName {
 impl ObjectName {
     /// Reads a name from the exact text that `Display` writes; `None` for anything else.
     pub fn from_text(text: &str) -> Option<Self> {
+        if let Some(name) = text.strip_prefix("copies/") {
+            return Some(Self::Copy(Self::from_text(name)?.original()?));
+        }
         let mut parts = text.split('/');
         let (first, second, third) = (parts.next()?, parts.next(), parts.next());
         let name = match (first, second, third) {
@@ -61,6 +91,7 @@ impl ObjectName {
         match self {
             Self::Manifest(_, sequence) => Some(*sequence),
             Self::Container(_, id) => Some(id.lease),
+            Self::Copy(original) => original.name().sequence(),
             Self::Config | Self::Reserve | Self::Key(_) => None,
         }
     }
@@ -74,7 +105,17 @@ impl ObjectName {
     pub fn series(&self) -> Option<SeriesId> {
         match self {
             Self::Manifest(series, _) | Self::Container(series, _) => Some(*series),
+            Self::Copy(original) => original.name().series(),
             Self::Config | Self::Reserve | Self::Key(_) => None,
+        }
+    }
+
+    /// The object as one that is kept twice, if it is; `None` for a copy, too.
+    pub fn original(&self) -> Option<Original> {
+        match *self {
+            Self::Key(id) => Some(Original::Key(id)),
+            Self::Manifest(series, sequence) => Some(Original::Manifest(series, sequence)),
+            Self::Config | Self::Reserve | Self::Container(..) | Self::Copy(_) => None,
         }
     }
 }
@@ -88,8 +129,12 @@ pub enum Listing {
     Keys,
     /// All manifests of all series.
     AllManifests,
+    /// The copies of all manifests of all series.
+    AllManifestCopies,
     /// The manifests of one series.
     Manifests(SeriesId),
+    /// The copies of the manifests of one series.
+    ManifestCopies(SeriesId),
     /// The containers of one series.
     Containers(SeriesId),
 }
@@ -98,8 +143,12 @@ impl Listing {
     /// Whether the listing includes this object.
     pub fn holds(&self, name: &ObjectName) -> bool {
         match (self, name) {
-            (Self::All, _) | (Self::Keys, ObjectName::Key(_)) | (Self::AllManifests, ObjectName::Manifest(..)) => true,
+            (Self::All, _)
+            | (Self::Keys, ObjectName::Key(_))
+            | (Self::AllManifests, ObjectName::Manifest(..))
+            | (Self::AllManifestCopies, ObjectName::Copy(Original::Manifest(..))) => true,
             (Self::Manifests(asked), ObjectName::Manifest(series, _))
+            | (Self::ManifestCopies(asked), ObjectName::Copy(Original::Manifest(series, _)))
             | (Self::Containers(asked), ObjectName::Container(series, _)) => asked == series,
             _ => false,
         }
@@ -124,6 +173,8 @@ mod tests {
         let series = any::<[u8; 16]>().prop_map(SeriesId);
         prop_oneof![
             Just(ObjectName::Config),
+            any::<[u8; 16]>().prop_map(|id| Original::Key(KeyId(id)).copy()),
+            (series.clone(), any::<u64>()).prop_map(|(series, sequence)| Original::Manifest(series, sequence).copy()),
             Just(ObjectName::Reserve),
             any::<[u8; 16]>().prop_map(|id| ObjectName::Key(KeyId(id))),
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),

@@ -219,6 +219,7 @@ impl Root {
         objects.extend(self.list_folder("keys")?);
         objects.extend(self.list_below("series")?);
         objects.extend(self.list_below("containers")?);
+        objects.extend(self.list_below("copies/series")?);
         Ok(objects)
     }
 
