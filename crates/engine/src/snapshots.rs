@@ -80,25 +80,17 @@ pub fn list(repository: &Repository, filter: &SnapshotFilter) -> Result<Vec<Snap
 }
 
 /// As [`list`], but what is wrong with one series does not hide the others: the errors are returned beside.
+///
+/// # Errors
+/// Those of the repository; the damage of the first series if none that the filter lets through can be read.
 pub fn list_readable(
     repository: &Repository,
     filter: &SnapshotFilter,
 ) -> Result<(Vec<SnapshotView>, Vec<StoreError>), EngineError> {
-    let (mut views, mut damage) = (Vec::new(), Vec::new());
+    let mut views = Vec::new();
     let asked: Vec<SeriesId> = filter.series.iter().map(|name| repository.keys().series_id(name)).collect();
-    for series in repository.series()? {
-        if !asked.is_empty() && !asked.contains(&series) {
-            continue;
-        }
-        let manifest = match repository.manifest(series) {
-            Ok(Some(manifest)) => manifest,
-            Ok(None) => continue,
-            Err(error) if error.is_damage() => {
-                damage.push(error);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
+    let series = repository.series()?.into_iter().filter(|series| asked.is_empty() || asked.contains(series));
+    let damage = repository.visit_manifests(series, |manifest| {
         for (position, snapshot) in manifest.snapshots().iter().enumerate() {
             let view = SnapshotView {
                 series: manifest.series,
@@ -110,7 +102,8 @@ pub fn list_readable(
                 views.push(view);
             }
         }
-    }
+        Ok::<_, EngineError>(())
+    })?;
     sort_oldest_first(&mut views);
     Ok((views, damage))
 }
@@ -126,9 +119,16 @@ pub fn newest_last(views: Vec<SnapshotView>, now: Time) -> Vec<SnapshotView> {
     ahead
 }
 
-/// The one snapshot meant by `latest`, `latest~N`, or the beginning of an id. `latest` is the last by
-/// [`newest_last`] that passes the filter.
-pub fn resolve(repository: &Repository, wanted: &str, filter: &SnapshotFilter) -> Result<SnapshotView, EngineError> {
+/// The one snapshot meant by `latest`, `latest~N`, or the beginning of an id. `latest` is the last by [`newest_last`] that passes the
+/// filter, of the series that can be read: what is wrong with the others is returned beside, for the last of all may be theirs.
+///
+/// # Errors
+/// [`EngineError::NoSnapshot`], [`EngineError::AmbiguousSnapshot`]; where there is none, the damage of a series it may have stood in.
+pub fn resolve(
+    repository: &Repository,
+    wanted: &str,
+    filter: &SnapshotFilter,
+) -> Result<(SnapshotView, Vec<StoreError>), EngineError> {
     let none = || EngineError::NoSnapshot { wanted: wanted.to_owned() };
     if let Some(rest) = wanted.strip_prefix("latest") {
         let back = match rest.strip_prefix('~') {
@@ -136,9 +136,10 @@ pub fn resolve(repository: &Repository, wanted: &str, filter: &SnapshotFilter) -
             None if rest.is_empty() => 0,
             None => return Err(none()),
         };
-        return match newest_last(list(repository, filter)?, now()).into_iter().rev().nth(back) {
-            Some(view) => Ok(view),
-            None => Err(lost_manifest(repository)?.unwrap_or_else(none)),
+        let (views, damage) = list_readable(repository, filter)?;
+        return match newest_last(views, now()).into_iter().rev().nth(back) {
+            Some(view) => Ok((view, damage)),
+            None => Err(no_snapshot(repository, damage)?.unwrap_or_else(none)),
         };
     }
     let (views, damage) = list_readable(repository, &SnapshotFilter::default())?;
@@ -147,13 +148,17 @@ pub fn resolve(repository: &Repository, wanted: &str, filter: &SnapshotFilter) -
         .filter(|view| !wanted.is_empty() && view.snapshot.id.to_string().starts_with(wanted))
         .collect();
     match found.len() {
-        1 => found.pop().ok_or_else(none),
-        // It may stand in a manifest that cannot be read.
-        0 => match damage.into_iter().next() {
-            Some(error) => Err(error.into()),
-            None => Err(lost_manifest(repository)?.unwrap_or_else(none)),
-        },
+        1 => Ok((found.pop().ok_or_else(none)?, Vec::new())),
+        0 => Err(no_snapshot(repository, damage)?.unwrap_or_else(none)),
         count => Err(EngineError::AmbiguousSnapshot { wanted: wanted.to_owned(), count }),
+    }
+}
+
+/// The error to tell where no snapshot was found, if it may stand in a manifest that cannot be read or is lost.
+fn no_snapshot(repository: &Repository, damage: Vec<StoreError>) -> Result<Option<EngineError>, EngineError> {
+    match damage.into_iter().next() {
+        Some(error) => Ok(Some(error.into())),
+        None => lost_manifest(repository),
     }
 }
 

@@ -4,7 +4,6 @@
 use crate::lease::{Purpose, acquire, now};
 use crate::{EngineError, Silent};
 use siltstone_store::StoreError;
-use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::ReserveUse;
 
@@ -19,19 +18,22 @@ pub struct UnlockOptions {
     pub user: String,
 }
 
-/// Ends leases, and removes what their holders left unfinished; returns how many were ended. Leases of the living stay.
+/// Ends leases, and removes what their holders left unfinished; returns how many were ended, and what is wrong with the series that
+/// cannot be read. Leases of the living stay.
 ///
 /// # Errors
-/// Those of the repository; a series that cannot be read stops the run.
-pub fn unlock(repository: &Repository, options: &UnlockOptions) -> Result<u64, EngineError> {
-    let is_wanted = |manifest: &Manifest| options.series.as_ref().is_none_or(|name| *name == manifest.name);
+/// Those of the repository; the damage of the first series if none asked for can be read.
+pub fn unlock(repository: &Repository, options: &UnlockOptions) -> Result<(u64, Vec<StoreError>), EngineError> {
+    let asked = options.series.as_ref().map(|name| repository.keys().series_id(name));
+    let series = repository.series()?.into_iter().filter(|series| asked.is_none_or(|asked| asked == *series));
     let mut ended = 0;
-    for manifest in repository.manifests()? {
-        if manifest.lease.is_some() && is_wanted(&manifest) && end_lease(repository, &manifest.name, options)? {
+    let damage = repository.visit_manifests(series, |manifest| {
+        if manifest.lease.is_some() && end_lease(repository, &manifest.name, options)? {
             ended += 1;
         }
-    }
-    Ok(ended)
+        Ok::<_, EngineError>(())
+    })?;
+    Ok((ended, damage))
 }
 
 /// Whether the lease was ended; a holder that may live keeps it.

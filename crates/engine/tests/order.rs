@@ -20,7 +20,7 @@ fn backup_dated(sandbox: &Sandbox, days: i64) -> SnapshotId {
 }
 
 fn resolve(sandbox: &Sandbox, wanted: &str) -> Result<SnapshotId, EngineError> {
-    let view = snapshots::resolve(&sandbox.repository(), wanted, &SnapshotFilter::default())?;
+    let (view, _) = snapshots::resolve(&sandbox.repository(), wanted, &SnapshotFilter::default())?;
     Ok(view.snapshot.id)
 }
 

@@ -54,7 +54,7 @@ impl History {
     }
 
     fn stats(&self) -> Stats {
-        stats(&self.sandbox.repository(), &|_| true).expect("figures")
+        stats(&self.sandbox.repository(), &|_| true).expect("figures").0
     }
 
     fn stored(&self) -> Vec<SnapshotStatistics> {
@@ -234,13 +234,13 @@ fn some_snapshots_are_counted_by_themselves() {
         assert_eq!(one.containers_needed, other.containers_needed);
     };
     for (position, figures) in all.by_snapshot.iter().enumerate() {
-        let one = stats(&history.sandbox.repository(), &|view| view.position == position).expect("figures");
+        let one = stats(&history.sandbox.repository(), &|view| view.position == position).expect("figures").0;
         assert_eq!((one.snapshots, one.data, one.metadata), (1, figures.data, figures.metadata), "{position}");
         same(&one.by_snapshot[0], figures);
         assert_eq!(one.restore_bytes, figures.view.snapshot.statistics.logical_bytes);
         assert_eq!(one.repository_bytes, all.repository_bytes);
     }
-    let ends = stats(&history.sandbox.repository(), &|view| view.position % 4 == 0).expect("figures");
+    let ends = stats(&history.sandbox.repository(), &|view| view.position % 4 == 0).expect("figures").0;
     assert_eq!(ends.snapshots, 2);
     ends.by_snapshot.iter().zip([0, 4]).for_each(|(one, at)| same(one, &all.by_snapshot[at]));
     assert!(ends.data.unique_bytes > all.by_snapshot[0].data.unique_bytes);
@@ -250,13 +250,13 @@ fn some_snapshots_are_counted_by_themselves() {
 #[test]
 fn no_snapshots_have_no_figures() {
     let sandbox = Sandbox::new();
-    let found = stats(&sandbox.repository(), &|_| true).expect("figures");
+    let found = stats(&sandbox.repository(), &|_| true).expect("figures").0;
     assert_eq!((found.snapshots, found.data, found.by_snapshot.len()), (0, Reduction::default(), 0));
     assert_eq!(found.data.deltas.efficiency(), None);
     assert!(found.repository_bytes > 0, "there are keys");
     // A snapshot without content needs nothing, so nothing is read beside it.
     sandbox.backup();
-    let found = stats(&sandbox.repository(), &|_| true).expect("figures");
+    let found = stats(&sandbox.repository(), &|_| true).expect("figures").0;
     assert_eq!((found.snapshots, found.data), (1, Reduction::default()));
     assert_eq!(found.by_snapshot[0].read_amplification(), None);
     assert!(found.metadata.chunks > 0);

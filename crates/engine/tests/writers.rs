@@ -138,7 +138,7 @@ fn a_rolled_back_manifest_is_found_and_nothing_is_swept_away_for_it() {
         disk.damage(name, Damage::Delete);
     }
     for name in &back {
-        disk.damage(name, Damage::Replace(old.read(name).expect("the old manifest")));
+        disk.damage(name, Damage::Replace(old.read(name, u64::MAX).expect("the old manifest")));
     }
     let names = disk.names();
     let sandbox = scene.sandbox.at(disk.clone());
@@ -159,7 +159,7 @@ fn a_rolled_back_manifest_is_found_and_nothing_is_swept_away_for_it() {
         disk.damage(name, Damage::Delete);
     }
     for name in &newest {
-        disk.damage(name, Damage::Replace(good.read(name).expect("the new manifest")));
+        disk.damage(name, Damage::Replace(good.read(name, u64::MAX).expect("the new manifest")));
     }
     assert_eq!(scene.assert_sound(&disk, "the newest manifest was brought back").len(), 2);
 }
@@ -205,7 +205,7 @@ fn a_clock_set_back_is_told_and_the_last_backup_stays_the_latest() {
     );
 
     let latest = snapshots::resolve(&scene.sandbox.repository(), "latest", &SnapshotFilter::default());
-    assert_eq!(Some(latest.expect("a snapshot").snapshot.id), second.snapshot);
+    assert_eq!(Some(latest.expect("a snapshot").0.snapshot.id), second.snapshot);
     assert_eq!(scene.assert_sound(&scene.disk, "the clock was set back").len(), 2);
     scene.sandbox.forget(&[first], false);
     assert_eq!(scene.assert_sound(&scene.disk, "the future was forgotten").len(), 1);

@@ -3,7 +3,7 @@
 //! Every message says what happened, to which object, and what to do. Variants carry facts, so that the command above can choose
 //! its exit code and the check can go on past one damaged object; [`StoreError::is_damage`] draws that line.
 
-use crate::storage::{Original, StorageError};
+use crate::storage::{ObjectName, Original, StorageError};
 use std::fmt;
 use std::sync::Arc;
 
@@ -85,6 +85,24 @@ pub enum StoreError {
         reason: String,
     },
 
+    /// There are manifests, but no record of the repository they are of.
+    #[error(
+        "the config of {location} and its copy are missing: run `silt repair`, or bring back a file of its config/ folder"
+    )]
+    RecordLost {
+        /// The repository's place.
+        location: String,
+    },
+
+    /// The password is that of a key slot that no longer counts.
+    #[error("{object} opens nothing any more: {reason}; use another key")]
+    KeyInvalid {
+        /// The slot's name.
+        object: String,
+        /// Why it does not count.
+        reason: &'static str,
+    },
+
     /// The object is whole, but sealed by another key or for another place: a file of another repository, or moved by hand.
     #[error("{object} does not belong here: it was sealed under another key or name; put back the original file")]
     Misplaced {
@@ -130,6 +148,15 @@ pub enum StoreError {
     Fenced {
         /// The series' name.
         series: String,
+    },
+
+    /// The newest manifest of a series cannot be read; other series are not concerned.
+    #[error("the series {series} cannot be read: {source}")]
+    UnreadableSeries {
+        /// The series' name in quotation marks, or its id where the name is not known.
+        series: String,
+        /// What is wrong with it.
+        source: Box<StoreError>,
     },
 
     /// The highest manifest does not follow from the one before it: files of another copy of the store were mixed in, or a writer
@@ -202,6 +229,16 @@ impl StoreError {
         Self::BothDamaged { object: original.name().to_string(), reason }
     }
 
+    /// The same damage, of the object that it was found in: a copy is opened under the name of its original.
+    pub(crate) fn found_in(self, name: &ObjectName) -> Self {
+        let object = name.to_string();
+        match self {
+            Self::Damaged { part, reason, .. } => Self::Damaged { object, part, reason },
+            Self::Misplaced { .. } => Self::Misplaced { object },
+            other => other,
+        }
+    }
+
     /// [`StoreError::Limit`], from whatever names the object.
     pub fn limit(object: &(impl fmt::Display + ?Sized), what: &'static str, found: u64, limit: u64) -> Self {
         Self::Limit { object: object.to_string(), what, found, limit }
@@ -212,8 +249,19 @@ impl StoreError {
         match self {
             Self::Storage(error) => error.is_not_found(),
             Self::Shared(error) => error.is_not_found(),
+            Self::UnreadableSeries { source, .. } => source.is_not_found(),
             _ => false,
         }
+    }
+
+    /// Says which series it keeps from being read. What is wrong with the place as a whole stays what it is.
+    #[must_use]
+    pub fn of_series(self, series: impl fmt::Display) -> Self {
+        let concerns_one_object = self.is_damage() || matches!(self, Self::Storage(StorageError::Io { .. }));
+        if !concerns_one_object || matches!(self, Self::UnreadableSeries { .. }) {
+            return self;
+        }
+        Self::UnreadableSeries { series: series.to_string(), source: Box::new(self) }
     }
 
     /// What the writer of a series makes of an error: one whose unfinished writes were swept away has been overtaken.
@@ -238,13 +286,15 @@ impl StoreError {
         match self {
             Self::Damaged { .. }
             | Self::BothDamaged { .. }
+            | Self::RecordLost { .. }
             | Self::Misplaced { .. }
             | Self::Limit { .. }
             | Self::UnknownVersion { .. }
             | Self::UnknownFeature { .. }
             | Self::MissingChunk { .. }
             | Self::BrokenHistory { .. }
-            | Self::LostManifest { .. } => true,
+            | Self::LostManifest { .. }
+            | Self::UnreadableSeries { .. } => true,
             Self::Shared(error) => error.is_damage(),
             Self::Storage(error) => {
                 error.is_not_found() || matches!(error, StorageError::TooShort { .. } | StorageError::TooLarge { .. })

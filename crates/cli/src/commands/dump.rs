@@ -1,6 +1,6 @@
 //! `silt dump`: writes a file of a snapshot to standard output, or a folder as a tar archive.
 
-use super::Context;
+use super::{Context, find};
 use crate::error::{CliError, Done};
 use crate::parse::{SnapshotReference, entry_path};
 use crate::patterns::FilterArgs;
@@ -9,7 +9,6 @@ use crate::repository::open;
 use clap::{Args, ValueEnum};
 use siltstone_engine::EngineError;
 use siltstone_engine::browse::dump;
-use siltstone_engine::snapshots::resolve;
 use siltstone_store::catalog::EntryPath;
 use std::ffi::OsString;
 use std::fs::File;
@@ -47,14 +46,14 @@ pub(super) fn run(arguments: &DumpArgs, context: &Context) -> Result<Done, CliEr
     let reference = SnapshotReference::from(arguments.snapshot.clone());
     let path = path(arguments, &reference)?;
     let repository = open(context)?;
-    let view = resolve(&repository, &reference.snapshot, &arguments.filter.filter())?;
+    let (view, found) = find(&repository, &reference.snapshot, &arguments.filter.filter(), context.output)?;
     let progress = Progress::begin(Work::Dump, context.output)?;
     let mut output = Output::open(arguments)?;
     let dumped = dump(&repository, &view, path.as_ref(), &mut output, &progress);
     let problems = progress.counts().problems;
     progress.end();
     output.end(dumped)?;
-    if problems > 0 { Err(CliError::RestoreProblems { problems }) } else { Ok(Done::Whole) }
+    if problems > 0 { Err(CliError::RestoreProblems { problems }) } else { Ok(found) }
 }
 
 /// The path after the snapshot and the path beside it, one below the other.

@@ -3,7 +3,7 @@
 mod messages;
 mod rules;
 
-use super::Context;
+use super::{Context, find_all, without};
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::{Groups, TagList};
@@ -17,8 +17,9 @@ use messages::{GroupJson, SummaryMessage};
 use rules::RuleArgs;
 use siltstone_engine::forget::policy::{self, AHEAD, Decision};
 use siltstone_engine::forget::{ForgetOptions, ForgetSummary, REWRITE_THRESHOLD_DEFAULT, forget};
-use siltstone_engine::snapshots::{Group, SnapshotKey, SnapshotView, group, list, resolve};
+use siltstone_engine::snapshots::{Group, SnapshotKey, SnapshotView, group, list_readable};
 use siltstone_store::repository::Repository;
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Remove snapshots, by id or by --keep-* rules; the space comes back at once
@@ -82,12 +83,12 @@ pub(super) fn run(arguments: &ForgetArgs, context: &Context) -> Result<Done, Cli
     }
     let filter = filter(arguments);
     let repository = open(context)?;
-    let doomed = if arguments.ids.is_empty() {
+    let (doomed, found) = if arguments.ids.is_empty() {
         by_rules(arguments, &filter, &repository, context)?
     } else {
-        by_id(arguments, &filter, &repository)?
+        by_id(arguments, &filter, &repository, context)?
     };
-    remove(&doomed, arguments, &repository, context)
+    Ok(found.and(remove(&doomed, arguments, &repository, context)?))
 }
 
 fn filter(arguments: &ForgetArgs) -> FilterArgs {
@@ -99,15 +100,16 @@ fn filter(arguments: &ForgetArgs) -> FilterArgs {
     }
 }
 
-fn by_id(arguments: &ForgetArgs, filter: &FilterArgs, repository: &Repository) -> Result<Vec<SnapshotView>, CliError> {
-    let mut views: Vec<SnapshotView> = Vec::new();
-    for id in &arguments.ids {
-        let view = resolve(repository, id, &filter.filter())?;
-        if !views.iter().any(|known| known.snapshot.id == view.snapshot.id) {
-            views.push(view);
-        }
-    }
-    Ok(views)
+fn by_id(
+    arguments: &ForgetArgs,
+    filter: &FilterArgs,
+    repository: &Repository,
+    context: &Context,
+) -> Result<(Vec<SnapshotView>, Done), CliError> {
+    let (mut views, found) = find_all(repository, &arguments.ids, &filter.filter(), context.output)?;
+    let mut known = HashSet::new();
+    views.retain(|view| known.insert(view.snapshot.id));
+    Ok((views, found))
 }
 
 fn by_rules(
@@ -115,8 +117,10 @@ fn by_rules(
     filter: &FilterArgs,
     repository: &Repository,
     context: &Context,
-) -> Result<Vec<SnapshotView>, CliError> {
-    let decided = decide(arguments, filter, list(repository, &filter.filter())?)?;
+) -> Result<(Vec<SnapshotView>, Done), CliError> {
+    let (views, damaged) = list_readable(repository, &filter.filter())?;
+    let found = without(&damaged, context.output);
+    let decided = decide(arguments, filter, views)?;
     warn_of_future(&decided, context);
     if context.output.json {
         context.output.json(&decided.iter().map(GroupJson::from).collect::<Vec<_>>())?;
@@ -124,7 +128,7 @@ fn by_rules(
         context.output.report(format_args!("Applying Policy: {}", arguments.rules))?;
         decided.iter().try_for_each(|decided| print_group(decided, arguments.compact, context))?;
     }
-    Ok(decided.iter().flat_map(|decided| decided.part(false).0).collect())
+    Ok((decided.iter().flat_map(|decided| decided.part(false).0).collect(), found))
 }
 
 fn decide(arguments: &ForgetArgs, filter: &FilterArgs, views: Vec<SnapshotView>) -> Result<Vec<Decided>, CliError> {

@@ -1,6 +1,6 @@
 //! `silt ls`: lists what a snapshot holds.
 
-use super::Context;
+use super::{Context, find};
 use crate::error::{CliError, Done};
 use crate::output::buffered;
 use crate::parse::{SnapshotReference, entry_path};
@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use siltstone_engine::EngineError;
 use siltstone_engine::browse::ls;
-use siltstone_engine::snapshots::{SnapshotView, resolve};
+use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::catalog::{Entry, EntryPath};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -46,7 +46,7 @@ struct SnapshotLine {
 pub(super) fn run(arguments: &LsArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let reference = SnapshotReference::from(arguments.snapshot.clone());
-    let view = resolve(&repository, &reference.snapshot, &arguments.filter.filter())?;
+    let (view, found) = find(&repository, &reference.snapshot, &arguments.filter.filter(), context.output)?;
     let places = places(arguments, &reference)?;
     head(&view, context)?;
 
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &LsArgs, context: &Context) -> Result<Done, CliErro
         listed?;
     }
     output.flush().map_err(CliError::Output)?;
-    Ok(Done::Whole)
+    Ok(found)
 }
 
 /// Where to list, and whether with all that is below.

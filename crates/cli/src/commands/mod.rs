@@ -29,6 +29,9 @@ use clap::Parser;
 use serde::Serialize;
 use siltstone_engine::cost::Preset as Place;
 use siltstone_engine::fs::raise_open_file_limit;
+use siltstone_engine::snapshots::{SnapshotFilter, SnapshotView, resolve};
+use siltstone_store::StoreError;
+use siltstone_store::repository::Repository;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -66,6 +69,46 @@ impl Context {
         let mode = self.options.compression.map_or_else(set, |mode| Ok(Some(mode)))?;
         Ok(mode.unwrap_or_default().level())
     }
+}
+
+/// Tells what is wrong with the series that could not be read: what was done is done without them.
+fn without(damaged: &[StoreError], output: Output) -> Done {
+    for error in damaged {
+        output.error(error);
+    }
+    if damaged.is_empty() { Done::Whole } else { Done::InPart }
+}
+
+/// The snapshot meant. If it is the latest of some series only, the others are told.
+fn find(
+    repository: &Repository,
+    wanted: &str,
+    filter: &SnapshotFilter,
+    output: Output,
+) -> Result<(SnapshotView, Done), CliError> {
+    let (view, damaged) = resolve(repository, wanted, filter)?;
+    let done = without(&damaged, output);
+    if done == Done::InPart {
+        output.warn(format_args!("warning: '{wanted}' is chosen among the other series: {}", view.snapshot.id.short()));
+    }
+    Ok((view, done))
+}
+
+/// The snapshots meant, in this order.
+fn find_all(
+    repository: &Repository,
+    wanted: &[String],
+    filter: &SnapshotFilter,
+    output: Output,
+) -> Result<(Vec<SnapshotView>, Done), CliError> {
+    let mut done = Done::Whole;
+    let found = wanted.iter().map(|wanted| {
+        let (view, found) = find(repository, wanted, filter, output)?;
+        done = done.and(found);
+        Ok(view)
+    });
+    let views = found.collect::<Result<_, CliError>>()?;
+    Ok((views, done))
 }
 
 /// The program: parses, runs, tells how it went.

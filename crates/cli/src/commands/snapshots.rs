@@ -1,6 +1,6 @@
 //! `silt snapshots`: lists snapshots.
 
-use super::Context;
+use super::{Context, find_all, without};
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::Groups;
@@ -9,7 +9,7 @@ use crate::render::{GroupHeader, Path, SnapshotJson, snapshot_table};
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::snapshots::{Group, GroupKey, SnapshotView, group, list_readable, newest_last, resolve};
+use siltstone_engine::snapshots::{Group, GroupKey, SnapshotView, group, list_readable, newest_last};
 use siltstone_store::repository::Repository;
 
 /// List the snapshots
@@ -87,14 +87,10 @@ fn wanted(
 ) -> Result<(Vec<SnapshotView>, Done), CliError> {
     let filter = arguments.filter.filter();
     if arguments.ids.is_empty() {
-        let (views, damage) = list_readable(repository, &filter)?;
-        for error in &damage {
-            context.output.error(error);
-        }
-        return Ok((views, if damage.is_empty() { Done::Whole } else { Done::InPart }));
+        let (views, damaged) = list_readable(repository, &filter)?;
+        return Ok((views, without(&damaged, context.output)));
     }
-    let views = arguments.ids.iter().map(|id| Ok(resolve(repository, id, &filter)?));
-    Ok((views.collect::<Result<_, CliError>>()?, Done::Whole))
+    find_all(repository, &arguments.ids, &filter, context.output)
 }
 
 /// The last `number` of each host and paths, in the order they came in.

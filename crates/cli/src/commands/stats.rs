@@ -2,14 +2,15 @@
 
 mod messages;
 
-use super::Context;
+use super::{Context, find_all, without};
 use crate::error::{CliError, Done};
+use crate::output::Output;
 use crate::patterns::FilterArgs;
 use crate::render::{Table, local, size};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
 use messages::StatsJson;
-use siltstone_engine::snapshots::{SnapshotKey, resolve};
+use siltstone_engine::snapshots::{SnapshotKey, SnapshotView};
 use siltstone_engine::stats::{DeltaFigures, SnapshotFigures, Stats, stats};
 use siltstone_store::repository::Repository;
 
@@ -36,7 +37,7 @@ enum Mode {
 
 pub(super) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let figures = gather(arguments, &repository)?;
+    let (figures, done) = gather(arguments, &repository, context.output)?;
     if context.output.json {
         context.output.json(&StatsJson::new(total(arguments.mode, &figures), &figures))?;
     } else {
@@ -45,20 +46,19 @@ pub(super) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliE
             context.output.line(format_args!("\n{}", table(&figures, !arguments.ids.is_empty())))?;
         }
     }
-    Ok(Done::Whole)
+    Ok(done)
 }
 
-fn gather(arguments: &StatsArgs, repository: &Repository) -> Result<Stats, CliError> {
+fn gather(arguments: &StatsArgs, repository: &Repository, output: Output) -> Result<(Stats, Done), CliError> {
     let filter = arguments.filter.filter();
-    if arguments.ids.is_empty() {
-        return Ok(stats(repository, &|view| filter.matches(view))?);
-    }
-    let mut keys: Vec<SnapshotKey> = Vec::new();
-    for id in &arguments.ids {
-        let view = resolve(repository, id, &filter)?;
-        keys.push((view.series, view.snapshot.id));
-    }
-    Ok(stats(repository, &|view| keys.contains(&(view.series, view.snapshot.id)))?)
+    let (views, found) = find_all(repository, &arguments.ids, &filter, output)?;
+    let keys: Vec<SnapshotKey> = views.iter().map(|view| (view.series, view.snapshot.id)).collect();
+    let is_wanted = |view: &SnapshotView| {
+        if keys.is_empty() { filter.matches(view) } else { keys.contains(&(view.series, view.snapshot.id)) }
+    };
+    let (figures, damaged) = stats(repository, &is_wanted)?;
+    let told = if found == Done::Whole { without(&damaged, output) } else { found };
+    Ok((figures, told))
 }
 
 fn total(mode: Mode, stats: &Stats) -> u64 {

@@ -1,6 +1,6 @@
 //! `silt unlock`: ends leases whose holders are dead.
 
-use super::Context;
+use super::{Context, without};
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::repository::open;
@@ -29,11 +29,11 @@ pub(super) fn run(arguments: &UnlockArgs, context: &Context) -> Result<Done, Cli
     let repository = open(context)?;
     let options =
         UnlockOptions { series: arguments.series.clone(), take_over: arguments.remove_all, user: environment::user() };
-    let removed = unlock(&repository, &options)?;
+    let (removed, damaged) = unlock(&repository, &options)?;
     if context.output.json {
         context.output.json(&Unlocked { message_type: "summary", locks_removed: removed })?;
     } else {
         context.output.report(format_args!("successfully removed {removed} locks"))?;
     }
-    Ok(Done::Whole)
+    Ok(without(&damaged, context.output))
 }

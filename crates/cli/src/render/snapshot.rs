@@ -152,6 +152,7 @@ pub(crate) mod tests {
             description: None,
             program: "silt 0.1.0".into(),
             root: ChunkNumber::METADATA_FIRST,
+            record: ChunkNumber::METADATA_FIRST,
             statistics: SnapshotStatistics {
                 files: 3,
                 logical_bytes: 2048,

@@ -119,6 +119,27 @@ pub(super) fn open_index(
 }
 
 impl<'t> Task<'t> {
+    /// The snapshot to be.
+    pub(super) fn snapshot(&self, root: ChunkNumber, statistics: SnapshotStatistics) -> Result<Snapshot, EngineError> {
+        let (options, made) = (self.options, now());
+        Ok(Snapshot {
+            id: SnapshotId(random_bytes()?),
+            time: options.time.unwrap_or(made),
+            made,
+            host: options.host.clone(),
+            user: options.user.clone(),
+            paths: self.paths.clone(),
+            tags: options.tags.clone(),
+            description: options.description.clone(),
+            program: options.program.clone(),
+            root,
+            record: ChunkNumber(0),
+            statistics,
+            partial: false,
+            forgotten: None,
+        })
+    }
+
     /// Makes the snapshot true: containers durable, then the manifest; then, on this machine, the index for the next backup.
     pub(super) fn commit(
         &self,
@@ -129,23 +150,8 @@ impl<'t> Task<'t> {
     ) -> Result<SnapshotId, EngineError> {
         let options = self.options;
         let necessary = self.necessary(writer.manifest(), &flow)?;
-        let id = SnapshotId(random_bytes()?);
-        let made = now();
-        let snapshot = Snapshot {
-            id,
-            time: options.time.unwrap_or(made),
-            made,
-            host: options.host.clone(),
-            user: options.user.clone(),
-            paths: self.paths.clone(),
-            tags: options.tags.clone(),
-            description: options.description.clone(),
-            program: options.program.clone(),
-            root: flow.root,
-            statistics,
-            partial: false,
-            forgotten: None,
-        };
+        let snapshot = Snapshot { statistics, ..flow.snapshot };
+        let id = snapshot.id;
         let mut next = writer.manifest().clone();
         next.next_data = flow.assembled.next_data;
         next.next_metadata = flow.assembled.next_metadata;

@@ -40,7 +40,7 @@ use siltstone_store::manifest::{Manifest, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter, lost_containers, newest_manifest};
 use siltstone_store::storage::Listing;
-use siltstone_store::{SnapshotId, StoreError, Time};
+use siltstone_store::{ChunkNumber, SnapshotId, StoreError, Time};
 use stages::Flow;
 use std::io::Read;
 use std::ops::RangeInclusive;
@@ -264,7 +264,8 @@ pub fn backup(
 }
 
 fn open_chunker(repository: &Repository) -> Result<Box<dyn Chunker>, EngineError> {
-    let settings = &repository.config().chunker;
+    let config = repository.config();
+    let settings = &config.chunker;
     let unknown = |feature| StoreError::UnknownFeature { object: "config".to_owned(), feature };
     if !chunker_names().any(|name| name == settings.name) {
         return Err(unknown(format!("the chunker {:?}", settings.name)).into());
@@ -354,14 +355,18 @@ impl<'t> Task<'t> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
         let (mut flow, known) = self.run(source, &manifest, &writer.lost, writer)?;
-        let parent = manifest.snapshots().last();
-        if self.options.skip_if_unchanged && parent.is_some_and(|parent| parent.root == flow.root) {
+        if self.is_unwanted(flow.snapshot.root, &manifest) {
             return Ok((self.summary(None, &manifest, &flow), None));
         }
         let mut summary = self.summary(None, &manifest, &flow);
         let likes = flow.noted.likes.take();
         summary.snapshot = Some(self.commit(writer, flow, known.as_ref(), summary.statistics)?);
         Ok((summary, likes))
+    }
+
+    /// Whether a snapshot with this root is not to be made, for the last one has the same.
+    fn is_unwanted(&self, root: ChunkNumber, manifest: &Manifest) -> bool {
+        self.options.skip_if_unchanged && manifest.snapshots().last().is_some_and(|parent| parent.root == root)
     }
 
     /// Settles what the backup leaves behind, if asked to, and gives the lease back. The snapshot stands: whatever goes wrong here is

@@ -25,9 +25,8 @@ use crate::parallel::{Pool, cores, spawn_named};
 use crate::unfold::Order;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use siltstone_chunk::Fingerprinter;
-use siltstone_store::ChunkNumber;
-use siltstone_store::catalog::{Content, EntryPath, Metadata};
-use siltstone_store::manifest::Manifest;
+use siltstone_store::catalog::{Content, EntryPath, Metadata, MetadataSink};
+use siltstone_store::manifest::{Manifest, Snapshot, SnapshotRecord};
 use siltstone_store::region::{RegionDecoder, RegionEncoder};
 use std::convert::Infallible;
 use std::ffi::OsStr;
@@ -45,7 +44,8 @@ const REGIONS_AHEAD_MAX: usize = 6;
 pub(super) struct Flow {
     pub(super) planned: Planned,
     pub(super) entries: Tally,
-    pub(super) root: ChunkNumber,
+    /// The snapshot to be, with its catalog's root and its record; what the rest of the backup did is not in its statistics yet.
+    pub(super) snapshot: Snapshot,
     pub(super) assembled: Assembled,
     pub(super) packed: Packed,
     pub(super) noted: Noted,
@@ -164,8 +164,8 @@ impl Stages<'_, '_> {
                 return Err(EngineError::Interrupted);
             }
             noted.deltas.skipped = selected.transpose()?.unwrap_or(0);
-            let (planned, (entries, root, assembled)) = assembled?;
-            Ok(Flow { planned, entries, root, assembled, packed, noted })
+            let (planned, (entries, snapshot, assembled)) = assembled?;
+            Ok(Flow { planned, entries, snapshot, assembled, packed, noted })
         })
     }
 
@@ -254,7 +254,7 @@ impl Stages<'_, '_> {
         mut store: ChunkStore<'_, '_>,
         steps: Receiver<Step>,
         buffers: &Buffers,
-    ) -> Result<(Tally, ChunkNumber, Assembled), EngineError> {
+    ) -> Result<(Tally, Snapshot, Assembled), EngineError> {
         let mut entries = Entries::new(&mut store, self.task.observer);
         for step in steps {
             if self.task.observer.is_cancelled() {
@@ -272,7 +272,17 @@ impl Stages<'_, '_> {
             }
         }
         let (tally, root) = entries.finish()?;
-        Ok((tally, root, store.finish()?))
+        let snapshot = self.recorded(self.task.snapshot(root, tally.statistics)?, &mut store)?;
+        Ok((tally, snapshot, store.finish()?))
+    }
+
+    /// Puts the snapshot's record behind its catalog, unless there will be no snapshot.
+    fn recorded(&self, snapshot: Snapshot, store: &mut ChunkStore<'_, '_>) -> Result<Snapshot, EngineError> {
+        if self.task.is_unwanted(snapshot.root, self.manifest) {
+            return Ok(snapshot);
+        }
+        let record = store.store(&SnapshotRecord::encode(self.task.series, &snapshot)?)?;
+        Ok(Snapshot { record, ..snapshot })
     }
 
     /// What a stream is recorded as: a regular file of now, for its owner alone, and the directories that its name puts above it.

@@ -4,9 +4,19 @@ use super::{Finding, SeriesCheck};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use roaring::RoaringTreemap;
-use siltstone_store::catalog::CatalogReader;
-use siltstone_store::manifest::NecessaryChunks;
+use siltstone_store::StoreError;
+use siltstone_store::catalog::{CatalogReader, MetadataSource};
+use siltstone_store::manifest::{NecessaryChunks, Snapshot, SnapshotRecord};
 use std::collections::BTreeSet;
+
+/// Reads a snapshot's record, and holds it against the snapshot.
+fn read_record(chunks: &ChunkSource<'_>, snapshot: &Snapshot) -> Result<(), StoreError> {
+    let record = SnapshotRecord::decode(snapshot.record, &chunks.load(snapshot.record)?)?;
+    let agrees = record.snapshot.id == snapshot.id && record.snapshot.root == snapshot.root;
+    let other =
+        || StoreError::damaged(&format!("chunk {}", snapshot.record), "snapshot record", "it is of another one");
+    if agrees { Ok(()) } else { Err(other()) }
+}
 
 impl SeriesCheck<'_> {
     /// Walks each snapshot's catalog and compares what it refers to with what the manifest says it needs. Gives what each needs itself; of
@@ -31,6 +41,10 @@ impl SeriesCheck<'_> {
                 }
                 Err(error) => faults.push(error),
             });
+            match read_record(&chunks, snapshot) {
+                Ok(()) => drop(referred.insert(snapshot.record.0)),
+                Err(error) => faults.push(error),
+            }
             let with_bases = chunks.closure(&referred).unwrap_or_else(|error| {
                 faults.push(error);
                 RoaringTreemap::new()

@@ -102,6 +102,7 @@ pub(crate) fn add_snapshot(manifest: &mut Manifest, numbers: impl IntoIterator<I
         description: None,
         program: String::new(),
         root: ChunkNumber::METADATA_FIRST,
+        record: ChunkNumber::METADATA_FIRST,
         statistics: SnapshotStatistics::default(),
         partial: false,
         forgotten: None,

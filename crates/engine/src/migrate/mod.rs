@@ -36,12 +36,13 @@ use crate::lease::{Purpose, acquire, now};
 use crate::{EngineError, Observer};
 use column::Column;
 use piece::Piece;
-use siltstone_store::ContainerId;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{ReserveUse, SeriesWriter, newest_manifest};
+use siltstone_store::series::{ReserveUse, SeriesWriter};
+use siltstone_store::{ContainerId, StoreError};
 use sound::PassedOver;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt::Display;
 
 /// Bytes of old containers that are worked on between two commits, unless asked otherwise.
 pub const PIECE_BYTES_DEFAULT: u64 = 1 << 30;
@@ -108,24 +109,32 @@ impl MigrateSummary {
 /// Settles all series that have something to settle: what `silt maintain` does.
 ///
 /// # Errors
-/// What stops it as a whole; if one series of several fails, that is reported as a problem.
+/// What stops it as a whole, or the damage of the first series if none can be read; if one series of several fails, that is reported
+/// as a problem.
 pub fn maintain(
     repository: &Repository,
     options: &MigrateOptions,
     observer: &dyn Observer,
 ) -> Result<MigrateSummary, EngineError> {
     let mut summary = MigrateSummary::default();
-    for series in repository.series()? {
-        let Some(stored) = newest_manifest(repository, series)? else {
-            continue;
-        };
-        if stored.manifest.unsettled.is_empty() && !stored.manifest.squeeze_due {
-            continue;
+    let not_moved = |series: &dyn Display, reason: &dyn Display| {
+        observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
+    };
+    let damage = repository.visit_manifests(repository.series()?, |manifest| {
+        if manifest.unsettled.is_empty() && !manifest.squeeze_due {
+            return Ok(());
         }
-        match maintain_series(repository, &stored.manifest.name, options, observer) {
+        match maintain_series(repository, &manifest.name, options, observer) {
             Ok(done) => summary.add(&done),
             Err(EngineError::Interrupted) => return Err(EngineError::Interrupted),
-            Err(error) => observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, error)),
+            Err(error) => not_moved(&manifest.series, &error),
+        }
+        Ok(())
+    })?;
+    for error in &damage {
+        match error {
+            StoreError::UnreadableSeries { series, source } => not_moved(series, source),
+            other => not_moved(&"", other),
         }
     }
     Ok(summary)

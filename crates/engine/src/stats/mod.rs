@@ -15,6 +15,7 @@ mod gather;
 
 use crate::EngineError;
 use crate::snapshots::SnapshotView;
+use siltstone_store::StoreError;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 
@@ -143,31 +144,55 @@ fn ratio(whole: u64, part: u64) -> Option<f64> {
     (part > 0).then(|| whole as f64 / part as f64)
 }
 
-/// Gathers the figures of the repository and of those of its snapshots that are `wanted`.
+/// Gathers the figures of the repository and of those of its snapshots that are `wanted`. A series whose manifest or indexes cannot be read
+/// is left out; what is wrong with it is returned beside.
 ///
 /// # Errors
-/// Those of the repository; the damage of any index of what the snapshots need.
+/// Those of the repository; the damage of the first series if none can be read.
 ///
 /// # Complexity
 /// The index of every container that holds what the snapshots need is read once. One pass over the manifest's differences for each; memory of
 /// one index and some bitmaps.
-pub fn stats(repository: &Repository, wanted: &dyn Fn(&SnapshotView) -> bool) -> Result<Stats, EngineError> {
+pub fn stats(
+    repository: &Repository,
+    wanted: &dyn Fn(&SnapshotView) -> bool,
+) -> Result<(Stats, Vec<StoreError>), EngineError> {
     let mut stats = Stats { repository_bytes: repository.bytes()?, ..Stats::default() };
-    for series in repository.series()? {
-        let mut manifest = repository.manifest(series)?;
-        while let Some(current) = manifest.take() {
-            match gather::series(repository, &current, wanted) {
-                Ok(of_series) => stats.add(of_series),
-                // A container was gone: if a writer has replaced it, the newer manifest counts.
-                Err(error) if error.is_not_found() => {
-                    let newest = repository.manifest(series)?.filter(|newest| newest.sequence > current.sequence);
-                    manifest = Some(newest.ok_or(error)?);
-                }
-                Err(error) => return Err(error.into()),
+    let (mut series_counted, mut damage) = (0u64, Vec::new());
+    let unreadable = repository.visit_manifests(repository.series()?, |manifest| {
+        match of_series(repository, manifest, wanted) {
+            Ok(of_series) => {
+                stats.add(of_series);
+                series_counted += 1;
             }
+            Err(error) if error.is_damage() => damage.push(error),
+            Err(error) => return Err(EngineError::from(error)),
+        }
+        Ok(())
+    })?;
+    damage.extend(unreadable);
+    if damage.is_empty() || series_counted > 0 { Ok((stats, damage)) } else { Err(damage.swap_remove(0).into()) }
+}
+
+/// The figures of one series. If a container was gone because a writer has replaced it, the newer manifest counts.
+fn of_series(
+    repository: &Repository,
+    mut manifest: Manifest,
+    wanted: &dyn Fn(&SnapshotView) -> bool,
+) -> Result<Stats, StoreError> {
+    loop {
+        match gather::series(repository, &manifest, wanted) {
+            Err(error) if error.is_not_found() => {
+                let newest = repository.manifest(manifest.series)?;
+                let Some(newer) = newest.filter(|newest| newest.sequence > manifest.sequence) else {
+                    return Err(error.of_series(format_args!("\"{}\"", manifest.name)));
+                };
+                manifest = newer;
+            }
+            Err(error) => return Err(error.of_series(format_args!("\"{}\"", manifest.name))),
+            Ok(stats) => return Ok(stats),
         }
     }
-    Ok(stats)
 }
 
 impl Stats {

@@ -8,6 +8,7 @@ mod check;
 mod codec;
 mod lease;
 mod necessary;
+mod record;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ mod tests;
 pub use codec::{BODY_BYTES_MAX, LEASE_BYTES_MAX};
 pub use lease::{Lease, LeaseHolder};
 pub use necessary::NecessaryChunks;
+pub use record::{RECORD_BYTES_MAX, SnapshotRecord};
 pub use snapshot::{Forgotten, Snapshot, SnapshotStatistics};
 
 use crate::{

@@ -26,6 +26,8 @@ pub struct Snapshot {
     pub program: String,
     /// The root node of its catalog.
     pub root: ChunkNumber,
+    /// The metadata chunk that says all this once more, for a series that lost its manifests.
+    pub record: ChunkNumber,
     /// What the backup met and did.
     pub statistics: SnapshotStatistics,
     /// Whether it is a checkpoint of a backup that has not ended: what was done by then, whole in itself.

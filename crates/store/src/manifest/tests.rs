@@ -18,6 +18,7 @@ fn snapshot(serial: u8) -> Snapshot {
         description: serial.is_multiple_of(2).then(|| "before the move".to_owned()),
         program: "silt 0.1.0".to_owned(),
         root: ChunkNumber(ChunkNumber::METADATA_FIRST.0 + u64::from(serial)),
+        record: ChunkNumber(ChunkNumber::METADATA_FIRST.0 + u64::from(serial)),
         statistics: SnapshotStatistics {
             files: 12,
             logical_bytes: 1 << 33,

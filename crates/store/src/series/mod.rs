@@ -103,6 +103,10 @@ impl<'r> SeriesWriter<'r> {
         let leased = commit_after(repository, stored.as_ref(), leased, request.now, request.reserve);
         let leased = leased.map_err(|error| who_was_faster(repository, series, error))?;
         let _ = leased.settle(repository);
+        if !leased.stored.manifest.listed {
+            repository.register_series(series, request.series_name)?;
+        }
+        repository.keep_record_copy()?;
         let Committed { stored: own, reserve_spent, .. } = leased;
         let mut writer = Self {
             repository,
@@ -178,6 +182,8 @@ impl<'r> SeriesWriter<'r> {
         let durable = self.repository.storage().barrier();
         durable.map_err(|error| StoreError::from(error).of_writer(&next.name))?;
         next.lease = lease;
+        // Taking the lease saw to it.
+        next.listed = true;
         let committed = commit_after(self.repository, Some(&self.stored), next, now, self.reserve)?;
         // The commit stands. What cannot be tidied up now the next writer removes.
         let _ = committed.settle(self.repository);

@@ -70,10 +70,11 @@ fn read_either(repository: &Repository, series: SeriesId, sequence: u64) -> Resu
 
 /// Reads a manifest from one of its two places.
 fn read_at(repository: &Repository, original: Original, place: &ObjectName) -> Result<StoredManifest, StoreError> {
-    let (name, object) = (original.name(), repository.storage().read(place)?);
+    let (name, bytes_max) = (original.name(), repository.manifest_bytes_max());
+    let object = repository.storage().read(place, bytes_max)?;
     let (hash, object_bytes) = (*blake3::hash(&object).as_bytes(), object.len() as u64);
     let plain = open_object(repository.keys(), &name, ObjectKind::Manifest, object)?;
-    let manifest = Manifest::decode(&name, &plain)?;
+    let manifest = Manifest::decode_within(&name, &plain, bytes_max)?;
     if manifest.object_name() != name {
         return Err(StoreError::damaged(&name, "content", "it names another series or sequence number"));
     }
@@ -117,7 +118,7 @@ pub fn manifest_faults(repository: &Repository, newest: &StoredManifest) -> Resu
 fn faults_of(repository: &Repository, original: Original, hash: [u8; 32]) -> Result<Vec<StoreError>, StoreError> {
     let mut faults = Vec::new();
     for place in [original.name(), original.copy()] {
-        match repository.storage().read(&place) {
+        match repository.storage().read(&place, repository.manifest_bytes_max()) {
             Ok(object) if *blake3::hash(&object).as_bytes() == hash => {}
             Ok(_) => faults.push(StoreError::damaged(&place, "object", "its bytes are not those that were written")),
             Err(error) if error.is_not_found() && place == original.copy() => {}

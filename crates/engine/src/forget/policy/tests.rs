@@ -21,6 +21,7 @@ fn view(time: Time, tags: &[&str]) -> SnapshotView {
         description: None,
         program: "silt".into(),
         root: ChunkNumber(0),
+        record: ChunkNumber(0),
         statistics: SnapshotStatistics::default(),
         partial: false,
         forgotten: None,
