@@ -15,6 +15,7 @@ use crate::lease::{Purpose, acquire, now};
 use crate::migrate::ghost_bytes;
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
+use crate::protect::parity_bytes;
 use crate::repack::{Stopped, keep_numbers};
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer};
@@ -23,7 +24,7 @@ use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter, manifest_object_bytes, newest_manifest};
-use siltstone_store::storage::{Listing, ObjectName};
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName};
 use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -203,12 +204,18 @@ fn forget_in_series(
 fn manifest_and_orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
     let known: HashSet<ContainerId> = manifest.containers.iter().map(|record| record.id).collect();
     let storage = repository.storage();
-    let containers = storage.list(Listing::Containers(manifest.series))?;
-    let manifests = storage.list(Listing::Manifests(manifest.series))?;
-    let copies = storage.list(Listing::ManifestCopies(manifest.series))?;
-    let is_named = |name: &ObjectName| matches!(name, ObjectName::Container(_, id) if known.contains(id));
-    let gone = containers.iter().filter(|meta| !is_named(&meta.name)).chain(&manifests).chain(&copies);
-    Ok(gone.map(|meta| meta.bytes).sum())
+    let series = manifest.series;
+    let mut listed = Vec::new();
+    for what in [
+        Listing::Containers(series),
+        Listing::Parity(series),
+        Listing::Manifests(series),
+        Listing::ManifestCopies(series),
+    ] {
+        listed.extend(storage.list(what)?);
+    }
+    let is_named = |meta: &&ObjectMeta| meta.name.container().is_some_and(|id| known.contains(&id));
+    Ok(listed.iter().filter(|meta| !is_named(meta)).map(|meta| meta.bytes).sum())
 }
 
 /// Every manifest lies there twice.
@@ -228,14 +235,19 @@ fn dry_run(
     let before_last = if plan.to_rewrite.is_empty() { manifest } else { &plan.next };
     let before_last_bytes = manifest_object_bytes(before_last)?;
     let mut next = plan.next;
-    let mut gone: u64 = held_bytes + object_bytes(&plan.dead);
+    let parity = parity_bytes(repository, next.series)?;
+    let bytes_now = |records: &[ContainerRecord]| {
+        object_bytes(records) + records.iter().filter_map(|record| parity.get(&record.id)).sum::<u64>()
+    };
+    let mut gone: u64 = held_bytes + bytes_now(&plan.dead);
     let mut made = 0;
     summary.containers_deleted += plan.dead.len() as u64;
     if !plan.to_rewrite.is_empty() {
         let Rewritten { old, new, .. } =
             rewrite_sound(repository, &next, plan.to_rewrite, &plan.live, options, &sink, observer)?;
-        gone += object_bytes(&old);
-        made += object_bytes(&new);
+        gone += bytes_now(&old);
+        let parity = |record: &ContainerRecord| repository.parity().object_bytes(record.kind, record.object_bytes);
+        made += object_bytes(&new) + new.iter().map(parity).sum::<u64>();
         summary.containers_rewritten += old.len() as u64;
         replace(&mut next, &old, new);
     }

@@ -148,11 +148,12 @@ pub fn refuse_lost_history(containers: &[ObjectMeta], sequence: u64) -> Result<(
     }
 }
 
-/// The containers of this manifest that the storage lacks, or holds in another size.
-pub fn lost_containers(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ContainerId> {
+/// The containers of this manifest that the storage lacks or holds in another size, and whose parity does not heal them.
+pub fn lost_containers(repository: &Repository, manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ContainerId> {
     let sizes: HashMap<ObjectName, u64> = listed.iter().map(|meta| (meta.name, meta.bytes)).collect();
-    let is_whole = |record: &&ContainerRecord| {
-        sizes.get(&ObjectName::Container(manifest.series, record.id)) == Some(&record.object_bytes)
+    let is_whole = |record: &ContainerRecord| {
+        sizes.get(&record.object_name(manifest.series)) == Some(&record.object_bytes)
+            || repository.heal(manifest.series, record).is_some()
     };
     manifest.containers.iter().filter(|record| !is_whole(record)).map(|record| record.id).collect()
 }

@@ -7,6 +7,7 @@
 
 use crate::container::CONTAINER_BYTES_MAX;
 use crate::ids::{ContainerId, KeyId, SeriesId};
+use crate::parity::PARITY_BYTES_MAX;
 use std::fmt;
 
 /// Greatest size of a key slot: some 300 bytes and a label.
@@ -31,6 +32,8 @@ pub enum ObjectName {
     Manifest(SeriesId, u64),
     /// `containers/<series>/<container>`
     Container(SeriesId, ContainerId),
+    /// `parity/<series>/<container>`: what heals that container.
+    Parity(SeriesId, ContainerId),
     /// `copies/<name of the original>`
     Copy(Original),
 }
@@ -70,6 +73,7 @@ impl fmt::Display for ObjectName {
             Self::Key(id) => write!(f, "keys/{id}"),
             Self::Manifest(series, sequence) => write!(f, "series/{series}/{sequence:016x}"),
             Self::Container(series, id) => write!(f, "containers/{series}/{id}"),
+            Self::Parity(series, id) => write!(f, "parity/{series}/{id}"),
             Self::Copy(original) => write!(f, "copies/{}", original.name()),
         }
     }
@@ -93,9 +97,20 @@ impl ObjectName {
             ("containers", Some(series), Some(id)) => {
                 Self::Container(SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
             }
+            ("parity", Some(series), Some(id)) => {
+                Self::Parity(SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
+            }
             _ => return None,
         };
         (name.to_string() == text).then_some(name)
+    }
+
+    /// The container that the object is, or heals.
+    pub fn container(&self) -> Option<ContainerId> {
+        match self {
+            Self::Container(_, id) | Self::Parity(_, id) => Some(*id),
+            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Manifest(..) | Self::Copy(_) => None,
+        }
     }
 
     /// The number of the manifest that it is, or under whose lease it was written: what a later manifest does not name is no longer
@@ -103,7 +118,7 @@ impl ObjectName {
     pub fn sequence(&self) -> Option<u64> {
         match self {
             Self::Manifest(_, sequence) => Some(*sequence),
-            Self::Container(_, id) => Some(id.lease),
+            Self::Container(_, id) | Self::Parity(_, id) => Some(id.lease),
             Self::Copy(original) => original.name().sequence(),
             Self::Config(_) | Self::Reserve | Self::Key(_) => None,
         }
@@ -117,7 +132,7 @@ impl ObjectName {
     /// The series the object belongs to, if it belongs to one.
     pub fn series(&self) -> Option<SeriesId> {
         match self {
-            Self::Manifest(series, _) | Self::Container(series, _) => Some(*series),
+            Self::Manifest(series, _) | Self::Container(series, _) | Self::Parity(series, _) => Some(*series),
             Self::Copy(original) => original.name().series(),
             Self::Config(_) | Self::Reserve | Self::Key(_) => None,
         }
@@ -129,7 +144,7 @@ impl ObjectName {
             Self::Config(sequence) => Some(Original::Config(sequence)),
             Self::Key(id) => Some(Original::Key(id)),
             Self::Manifest(series, sequence) => Some(Original::Manifest(series, sequence)),
-            Self::Reserve | Self::Container(..) | Self::Copy(_) => None,
+            Self::Reserve | Self::Container(..) | Self::Parity(..) | Self::Copy(_) => None,
         }
     }
 
@@ -141,6 +156,7 @@ impl ObjectName {
             Self::Key(_) => KEY_SLOT_BYTES_MAX,
             Self::Manifest(..) => MANIFEST_BYTES_MAX,
             Self::Container(..) => CONTAINER_BYTES_MAX,
+            Self::Parity(..) => PARITY_BYTES_MAX,
             Self::Copy(original) => original.name().bytes_max(),
         }
     }
@@ -169,6 +185,8 @@ pub enum Listing {
     ManifestCopies(SeriesId),
     /// The containers of one series.
     Containers(SeriesId),
+    /// The parity objects of one series.
+    Parity(SeriesId),
 }
 
 impl Listing {
@@ -184,7 +202,8 @@ impl Listing {
             | (Self::AllManifestCopies, ObjectName::Copy(Original::Manifest(..))) => true,
             (Self::Manifests(asked), ObjectName::Manifest(series, _))
             | (Self::ManifestCopies(asked), ObjectName::Copy(Original::Manifest(series, _)))
-            | (Self::Containers(asked), ObjectName::Container(series, _)) => asked == series,
+            | (Self::Containers(asked), ObjectName::Container(series, _))
+            | (Self::Parity(asked), ObjectName::Parity(series, _)) => asked == series,
             _ => false,
         }
     }
@@ -214,8 +233,10 @@ mod tests {
             Just(ObjectName::Reserve),
             any::<[u8; 16]>().prop_map(|id| ObjectName::Key(KeyId(id))),
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),
-            (series, any::<u64>(), any::<u32>())
+            (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::Container(series, ContainerId { lease, serial })),
+            (series, any::<u64>(), any::<u32>())
+                .prop_map(|(series, lease, serial)| ObjectName::Parity(series, ContainerId { lease, serial })),
         ]
     }
 
