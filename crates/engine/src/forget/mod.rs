@@ -24,7 +24,7 @@ use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter, manifest_object_bytes, newest_manifest};
-use siltstone_store::storage::{Listing, ObjectMeta, ObjectName};
+use siltstone_store::storage::{Listing, ObjectMeta};
 use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
