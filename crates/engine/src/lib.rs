@@ -27,6 +27,7 @@ pub mod protect;
 mod refused;
 mod repack;
 pub mod restore;
+pub mod seen;
 pub mod snapshots;
 pub mod stats;
 mod unfold;

@@ -50,7 +50,8 @@ pub struct Repository {
     storage: Arc<dyn Storage>,
     unlocked: Unlocked,
     keys: RepositoryKeys,
-    config: Mutex<Arc<Config>>,
+    /// The newest record this process has read, and BLAKE3 of its object.
+    record: Mutex<(Arc<Config>, [u8; 32])>,
     manifest_bytes_max: u64,
     healer: Healer,
 }
@@ -151,8 +152,8 @@ impl Repository {
         options: &OpenOptions,
     ) -> Self {
         let manifest_bytes_max = (options.memory_bytes / 4).clamp(MANIFEST_BYTES_LEAST, MANIFEST_BYTES_MAX);
-        let config = Mutex::new(Arc::new(stored.config));
-        Self { storage, unlocked, keys, config, manifest_bytes_max, healer: Healer::default() }
+        let record = Mutex::new((Arc::new(stored.config), stored.hash));
+        Self { storage, unlocked, keys, record, manifest_bytes_max, healer: Healer::default() }
     }
 
     /// Identity of the repository.
@@ -172,7 +173,12 @@ impl Repository {
 
     /// Its record: the newest this process has read.
     pub fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
+        self.record().0
+    }
+
+    /// The same with BLAKE3 of its object.
+    pub fn record(&self) -> (Arc<Config>, [u8; 32]) {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How much parity new containers get.
@@ -232,7 +238,7 @@ impl Repository {
 
     fn keep(&self, stored: StoredConfig) -> Arc<Config> {
         let config = Arc::new(stored.config);
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
+        *self.record.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::clone(&config), stored.hash);
         config
     }
 
@@ -365,12 +371,35 @@ impl Repository {
         }
     }
 
-    /// The series that have a manifest, or a copy of one.
+    /// The series that have a manifest, or a copy of one, and those that the record lists.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
         let originals = self.storage.list(Listing::AllManifests)?;
         let copies = self.storage.list(Listing::AllManifestCopies)?;
-        let series: BTreeSet<_> = originals.iter().chain(&copies).filter_map(|meta| meta.name.series()).collect();
+        let manifests = originals.iter().chain(&copies).filter_map(|meta| meta.name.series());
+        let series: BTreeSet<_> = manifests.chain(self.config().series.keys().copied()).collect();
         Ok(series.into_iter().collect())
+    }
+
+    /// The series that the record lists and that have no manifest, with their names.
+    pub fn lost_series(&self) -> Result<Vec<(SeriesId, String)>, StoreError> {
+        let mut lost = Vec::new();
+        for (id, name) in &self.config().series {
+            match newest_manifest(self, *id) {
+                Err(StoreError::LostSeries { .. }) => lost.push((*id, name.clone())),
+                Err(error) if !error.is_damage() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Takes a series off the record's list: its loss is accepted.
+    pub fn unlist_series(&self, id: SeriesId) -> Result<(), StoreError> {
+        self.amend(|config| {
+            config.series.remove(&id);
+            Ok(())
+        })
+        .map(drop)
     }
 
     /// The newest manifest of a series.

@@ -3,14 +3,18 @@
 use super::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
-use crate::parse::Subset;
+use crate::parse::{Duration, Subset};
 use crate::progress::{Progress, Work};
-use crate::render::size;
+use crate::render::{Path, size};
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::check::{CheckOptions, CheckReport, DamageRecord, Finding, ReadData, RecordOutcome, check};
+use siltstone_engine::check::{
+    CheckOptions, CheckReport, DamageRecord, Finding, ReadData, RecordOutcome, RestoreSample, SampleOutcome,
+    SampledFile, check,
+};
 use siltstone_store::repository::Repository;
+use siltstone_store::secrets::random_bytes;
 use siltstone_store::storage::{Listing, ObjectName};
 
 /// Look for damage
@@ -22,6 +26,21 @@ pub(crate) struct CheckArgs {
     /// Read part of the data: n/t for the n-th of t parts, x% or a size for a random share
     #[arg(long, value_name = "SUBSET")]
     read_data_subset: Option<Subset>,
+    /// Read all data but what this machine read within this time and found sound, such as 30d
+    #[arg(long, value_name = "TIME")]
+    max_age: Option<Duration>,
+    /// Read all data, what was not read for longest first, and stop after this time: another check goes on there
+    #[arg(long, value_name = "TIME")]
+    max_duration: Option<Duration>,
+    /// Restore N files of each series, drawn at random, into nothing, and compare them with their fingerprints and with the source
+    #[arg(long, value_name = "N")]
+    restore_sample: Option<usize>,
+    /// Draw the files by this number, as an earlier check printed it
+    #[arg(long, value_name = "SEED", requires = "restore_sample")]
+    seed: Option<u64>,
+    /// Draw the files from this snapshot only, given by the beginning of its id (may be repeated)
+    #[arg(long = "sample-from", value_name = "ID", requires = "restore_sample")]
+    sample_from: Vec<String>,
     /// Do not record in the repository which chunks are damaged; the next backup then does not store them again
     #[arg(long)]
     no_record: bool,
@@ -35,18 +54,36 @@ pub(super) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliE
     let read_data = match (arguments.read_data, arguments.read_data_subset) {
         (true, _) => ReadData::All,
         (false, Some(subset)) => part(subset, &repository)?,
+        (false, None) if arguments.max_age.is_some() || arguments.max_duration.is_some() => ReadData::All,
         (false, None) => ReadData::None,
     };
+    let sample = arguments.restore_sample.map(|files| sample(files, arguments)).transpose()?;
     let progress = Progress::begin(Work::Check, context.output)?;
-    let options = CheckOptions { read_data, record: (!arguments.no_record).then(environment::user) };
+    let options = CheckOptions {
+        read_data,
+        record: (!arguments.no_record).then(environment::user),
+        max_age: arguments.max_age.map(|age| age.0),
+        max_duration: arguments.max_duration.map(|most| most.0),
+        state: environment::state_folder(),
+        restore_sample: sample,
+    };
     let report = check(&repository, &options, &progress)?;
     progress.end();
-    let told = if context.output.json { tell_json(&report, context) } else { tell(&report, context) };
+    let seed = options.restore_sample.as_ref().map(|sample| sample.seed);
+    let told = if context.output.json { tell_json(&report, seed, context) } else { tell(&report, seed, context) };
     told?;
     match report.findings.len() {
         0 => Ok(Done::Whole),
         findings => Err(CliError::Damaged { findings }),
     }
+}
+
+fn sample(files: usize, arguments: &CheckArgs) -> Result<RestoreSample, CliError> {
+    let seed = match arguments.seed {
+        Some(seed) => seed,
+        None => u64::from_le_bytes(random_bytes()?),
+    };
+    Ok(RestoreSample { files, seed, host: environment::host(), snapshots: arguments.sample_from.clone() })
 }
 
 fn part(subset: Subset, repository: &Repository) -> Result<ReadData, CliError> {
@@ -68,7 +105,7 @@ fn share(bytes: u64, of: u64) -> ReadData {
     if bytes >= of { ReadData::All } else { ReadData::Percent(100.0 * bytes as f64 / of as f64) }
 }
 
-fn tell(report: &CheckReport, context: &Context) -> Result<(), CliError> {
+fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<(), CliError> {
     let output = context.output;
     output.report(format_args!(
         "checked {} series, {} snapshots, {} containers",
@@ -76,6 +113,27 @@ fn tell(report: &CheckReport, context: &Context) -> Result<(), CliError> {
     ))?;
     if report.containers_read > 0 {
         output.report(format_args!("read {} containers, {}", report.containers_read, size(report.bytes_read)))?;
+    }
+    if report.containers_fresh > 0 {
+        output.report(format_args!(
+            "{} containers were read within that time and are not read again",
+            report.containers_fresh
+        ))?;
+    }
+    if report.containers_left > 0 {
+        output.report(format_args!(
+            "the time is over: {} containers, {}, are left for the next check",
+            report.containers_left,
+            size(report.bytes_left)
+        ))?;
+    }
+    if let Some(reason) = &report.not_remembered {
+        output
+            .warn(format_args!("warning: what was read cannot be remembered, the next check reads it again: {reason}"));
+    }
+    report.sample.iter().try_for_each(|file| output.report(sampled(file)))?;
+    if let Some(seed) = seed {
+        output.report(format_args!("restored {} files into nothing (--seed {seed})", report.sample.len()))?;
     }
     if report.orphans > 0 {
         output.report(format_args!(
@@ -98,6 +156,39 @@ fn line(finding: &Finding) -> String {
         snapshots => format!(" (affects the snapshots {})", snapshots.join(", ")),
     };
     format!("{}: {}{affected}", finding.object, finding.what)
+}
+
+/// What came of a file that was restored into nothing, in words.
+fn sampled(file: &SampledFile) -> String {
+    let what = match &file.outcome {
+        SampleOutcome::Sound => "sound",
+        SampleOutcome::SameAsSource => "sound, and as the source",
+        SampleOutcome::Wrong { .. } => "WRONG",
+    };
+    format!("{} {}: {what} ({})", file.snapshot, Path::of(&file.path).visible(), size(file.bytes))
+}
+
+#[derive(Serialize)]
+struct SampleMessage<'a> {
+    message_type: &'static str,
+    snapshot: &'a str,
+    path: String,
+    bytes: u64,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+impl<'a> SampleMessage<'a> {
+    fn new(file: &'a SampledFile) -> Self {
+        let (outcome, reason) = match &file.outcome {
+            SampleOutcome::Sound => ("sound", None),
+            SampleOutcome::SameAsSource => ("same_as_source", None),
+            SampleOutcome::Wrong { reason } => ("wrong", Some(reason.as_str())),
+        };
+        let path = Path::of(&file.path).lossy();
+        Self { message_type: "sample", snapshot: &file.snapshot, path, bytes: file.bytes, outcome, reason }
+    }
 }
 
 /// What was recorded of a series' damage, in words.
@@ -169,13 +260,19 @@ struct SummaryMessage {
     containers: u64,
     containers_read: u64,
     bytes_read: u64,
+    containers_fresh: u64,
+    containers_left: u64,
+    bytes_left: u64,
+    files_sampled: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
     orphans: u64,
     orphan_bytes: u64,
     suggest_repair_index: bool,
     suggest_prune: bool,
 }
 
-fn tell_json(report: &CheckReport, context: &Context) -> Result<(), CliError> {
+fn tell_json(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<(), CliError> {
     for finding in &report.harmless {
         context.output.json(&FindingMessage {
             message_type: "harmless",
@@ -194,6 +291,7 @@ fn tell_json(report: &CheckReport, context: &Context) -> Result<(), CliError> {
             snapshots: &finding.snapshots,
         })?;
     }
+    report.sample.iter().try_for_each(|file| context.output.json(&SampleMessage::new(file)))?;
     report.records.iter().try_for_each(|record| context.output.json(&RecordMessage::new(record)))?;
     context.output.json(&SummaryMessage {
         message_type: "summary",
@@ -203,6 +301,11 @@ fn tell_json(report: &CheckReport, context: &Context) -> Result<(), CliError> {
         containers: report.containers,
         containers_read: report.containers_read,
         bytes_read: report.bytes_read,
+        containers_fresh: report.containers_fresh,
+        containers_left: report.containers_left,
+        bytes_left: report.bytes_left,
+        files_sampled: report.sample.len(),
+        seed,
         orphans: report.orphans,
         orphan_bytes: report.orphan_bytes,
         suggest_repair_index: false,

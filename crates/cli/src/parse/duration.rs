@@ -1,4 +1,4 @@
-//! A stretch of time such as `90s`, `5m` or `1h30m`.
+//! A stretch of time such as `90s`, `5m`, `1h30m` or `30d`.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ impl FromStr for Duration {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected a duration such as 90s, 5m or 1h30m";
+        const EXPECTED: &str = "expected a duration such as 90s, 5m, 1h30m or 30d";
         if text == "0" {
             return Ok(Self::default());
         }
@@ -21,6 +21,7 @@ impl FromStr for Duration {
             let (number, tail) = rest.split_at(digits);
             let mut letters = tail.chars();
             let unit = match letters.next() {
+                Some('d') => 86_400,
                 Some('h') => 3600,
                 Some('m') => 60,
                 Some('s') => 1,
@@ -43,6 +44,7 @@ mod tests {
         let seconds = |text: &str| text.parse::<Duration>().map(|duration| duration.0.as_secs());
         assert_eq!(seconds("90s"), Ok(90));
         assert_eq!(seconds("1h30m"), Ok(5400));
+        assert_eq!(seconds("30d"), Ok(2_592_000));
         assert_eq!(seconds("0"), Ok(0));
         for bad in ["", "5", "m", "5x", "-5m", "99999999999999999999h", "5m3", "5é"] {
             assert!(seconds(bad).is_err(), "{bad}");

@@ -3,9 +3,11 @@
 //! Regions are decoded by [`crate::unfold`], in which deltas and bases wait for each other within a budget. Many containers are
 //! taken in groups, so that the plan stays small; bases that several groups need are read for each.
 
+use super::read_log::ReadLog;
 use super::{CheckReport, ContainerDamage, Cost, SeriesCheck, answered};
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource};
+use crate::lease::now;
 use crate::parallel::{Pool, cores};
 use crate::unfold::{GAP_BYTES_DEFAULT, Order, Plan, Sink, Tally, UnfoldSettings, Unfolded, Unfolding, Worker};
 use siltstone_store::StoreError;
@@ -16,9 +18,14 @@ use siltstone_store::storage::ObjectName;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// Containers checked together: 32 GiB or less.
 const GROUP_CONTAINERS: usize = 2048;
+/// The same where it is remembered what was read: what an interrupt costs, 2 GiB or less.
+const REMEMBERED_GROUP_CONTAINERS: usize = 128;
+/// The same where time is short: what is read after it is over, 256 MiB or less.
+const TIMED_GROUP_CONTAINERS: usize = 16;
 /// What may wait for bases in memory.
 const WAITING_BYTES: u64 = 128 << 20;
 
@@ -37,25 +44,92 @@ struct CheckSink<'c> {
 }
 
 impl SeriesCheck<'_> {
-    /// Reads these containers whole.
+    /// Reads these containers whole, but for what was read of late, and what there is no time for. Gives the damage, and which were read.
     pub(super) fn check_data(
         &self,
         chunks: &Arc<ChunkSource<'_>>,
-        whole: &[usize],
+        whole: Vec<usize>,
         report: &mut CheckReport,
-    ) -> Result<Vec<ContainerDamage>, EngineError> {
+    ) -> Result<(Vec<ContainerDamage>, Vec<usize>), EngineError> {
         let order = Order::new(self.manifest);
-        let mut whole = whole.to_vec();
-        whole.sort_by_cached_key(|at| order.rank(&chunks.record(*at)));
-        let mut damage = Vec::new();
+        let mut log = ReadLog::open(self.asked.options.state.as_deref(), self.repository, self.manifest.series);
+        let mut left = self.due(whole, chunks, &order, &log, report);
+        let (mut damage, mut read) = (Vec::new(), Vec::new());
         std::thread::scope(|scope| {
             let pool: Pool<'_, Worker> = Pool::start(scope, "check", cores(), cores(), RegionDecoder::new)?;
-            for group in whole.chunks(GROUP_CONTAINERS) {
-                damage.extend(self.check_group(&pool, chunks, &order, group, report)?);
+            while !left.is_empty() && self.has_time(!read.is_empty()) {
+                let rest = left.split_off(left.len().min(self.group_containers()));
+                let group = std::mem::replace(&mut left, rest);
+                let found = self.check_group(&pool, chunks, &order, &group, report)?;
                 self.unless_cancelled()?;
+                self.remember(chunks, &group, &found, &mut log, report);
+                damage.extend(found);
+                read.extend(group);
             }
-            Ok(damage)
+            report.containers_left += left.len() as u64;
+            report.bytes_left += left.iter().map(|at| chunks.record(*at).object_bytes).sum::<u64>();
+            Ok((damage, read))
         })
+    }
+
+    /// Those of the containers that are to be read, in the order of reading.
+    fn due(
+        &self,
+        mut whole: Vec<usize>,
+        chunks: &ChunkSource<'_>,
+        order: &Order<'_>,
+        log: &ReadLog,
+        report: &mut CheckReport,
+    ) -> Vec<usize> {
+        let options = self.asked.options;
+        let now = now().seconds;
+        let last_read = |at: usize| log.last_read(&chunks.record(at));
+        if let Some(most) = options.max_age {
+            let most = i64::try_from(most.as_secs()).unwrap_or(i64::MAX);
+            // A time that is yet to come says nothing.
+            let is_fresh = |read: i64| (0..=most).contains(&now.saturating_sub(read));
+            let before = whole.len();
+            whole.retain(|at| !last_read(*at).is_some_and(is_fresh));
+            report.containers_fresh += (before - whole.len()) as u64;
+        }
+        whole.sort_by_cached_key(|at| order.rank(&chunks.record(*at)));
+        if options.max_duration.is_some() {
+            whole.sort_by_key(|at| last_read(*at));
+        }
+        whole
+    }
+
+    fn group_containers(&self) -> usize {
+        match (self.asked.options.max_duration, &self.asked.options.state) {
+            (Some(_), _) => TIMED_GROUP_CONTAINERS,
+            (None, Some(_)) => REMEMBERED_GROUP_CONTAINERS,
+            (None, None) => GROUP_CONTAINERS,
+        }
+    }
+
+    /// Whether to read on. Something is read in any case, or a check with too little time would never come further.
+    fn has_time(&self, has_read: bool) -> bool {
+        let is_over = self.asked.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        !is_over || !(has_read || self.asked.has_read)
+    }
+
+    /// Notes when these were read. An interrupted check goes on after the last group noted.
+    fn remember(
+        &self,
+        chunks: &ChunkSource<'_>,
+        group: &[usize],
+        damage: &[ContainerDamage],
+        log: &mut ReadLog,
+        report: &mut CheckReport,
+    ) {
+        let hurt: HashSet<&str> = damage.iter().map(|damage| damage.object.as_str()).collect();
+        for at in group {
+            let is_sound = !hurt.contains(chunks.object_name(*at).to_string().as_str());
+            log.note(&chunks.record(*at), is_sound, now().seconds);
+        }
+        if let Err(error) = log.save(self.manifest) {
+            report.not_remembered = Some(error.to_string());
+        }
     }
 
     fn check_group<'env>(

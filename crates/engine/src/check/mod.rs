@@ -14,13 +14,17 @@
 
 mod bases;
 mod data;
+mod read_log;
 mod record;
+mod restored;
 mod snapshots;
 
 use crate::chunks::ChunkSource;
 use crate::parallel::{Pool, Ticket, cores};
 use crate::protect::unprotected;
 use crate::{EngineError, Observer};
+use read_log::ReadLog;
+pub use restored::{RestoreSample, SampleOutcome, SampledFile};
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::{Manifest, NecessaryChunks};
@@ -29,7 +33,9 @@ use siltstone_store::series::{StoredManifest, manifest_faults, newest_manifest, 
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original};
 use siltstone_store::{ChunkNumber, ChunkRun, ContainerId, SeriesId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How much of the containers' data to read.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -56,12 +62,20 @@ pub struct CheckOptions {
     pub read_data: ReadData,
     /// Who records in the manifests which chunks are damaged, so that backups heed it; `None`: nobody does.
     pub record: Option<String>,
+    /// Do not read what was read within this time and was sound.
+    pub max_age: Option<Duration>,
+    /// Begin no further reading of data once this time has passed. What was read longest ago comes first; some is read in any case.
+    pub max_duration: Option<Duration>,
+    /// The folder in which this machine remembers what it read and when; `None`: it does not.
+    pub state: Option<PathBuf>,
+    /// Files to restore into nothing.
+    pub restore_sample: Option<RestoreSample>,
 }
 
 impl CheckOptions {
     /// Reads so much, and records nothing.
     pub fn reading(read_data: ReadData) -> Self {
-        Self { read_data, record: None }
+        Self { read_data, record: None, max_age: None, max_duration: None, state: None, restore_sample: None }
     }
 }
 
@@ -96,6 +110,16 @@ pub struct CheckReport {
     pub containers_read: u64,
     /// Bytes read from containers read whole.
     pub bytes_read: u64,
+    /// Containers that were not read because they were a short while ago, and were sound.
+    pub containers_fresh: u64,
+    /// Containers that were to be read when the time was over.
+    pub containers_left: u64,
+    /// Their bytes.
+    pub bytes_left: u64,
+    /// The files that were restored into nothing.
+    pub sample: Vec<SampledFile>,
+    /// Why it could not be kept which containers were read, if it could not: the next check reads them again.
+    pub not_remembered: Option<String>,
     /// Objects no manifest names, left by an interrupted run; the next backup or forget of their series removes them.
     pub orphans: u64,
     /// Their bytes.
@@ -144,6 +168,11 @@ impl CheckReport {
         self.bytes_read += series.bytes_read;
         self.unprotected += series.unprotected;
         self.records.extend(series.records);
+        self.containers_fresh += series.containers_fresh;
+        self.containers_left += series.containers_left;
+        self.bytes_left += series.bytes_left;
+        self.sample.extend(series.sample);
+        self.not_remembered = series.not_remembered.or(self.not_remembered.take());
     }
 }
 
@@ -156,6 +185,7 @@ pub fn check(
     options: &CheckOptions,
     observer: &dyn Observer,
 ) -> Result<CheckReport, EngineError> {
+    let deadline = options.max_duration.and_then(|most| Instant::now().checked_add(most));
     let mut report = CheckReport::default();
     let (_, damaged_slots) = repository.key_slots()?;
     report.findings.extend(damaged_slots.iter().map(|error| finding("keys", error)));
@@ -187,8 +217,15 @@ pub fn check(
         }
     }
     note_orphans(&listed, &checked, &mut report);
+    // The series of which something was not read for longest comes first: so each has its turn, however short the time.
+    let oldest = |manifest: &Manifest| {
+        let log = ReadLog::open(options.state.as_deref(), repository, manifest.series);
+        manifest.containers.iter().map(|record| log.last_read(record)).min()
+    };
+    checked.sort_by_cached_key(oldest);
     for manifest in checked {
-        check_series(repository, manifest, options, observer, &mut report)?;
+        let asked = Asked { options, deadline, has_read: report.containers_read > 0 };
+        check_series(repository, manifest, &asked, observer, &mut report)?;
     }
     Ok(report)
 }
@@ -198,7 +235,7 @@ pub fn check(
 fn check_series(
     repository: &Repository,
     mut manifest: Manifest,
-    options: &CheckOptions,
+    asked: &Asked<'_>,
     observer: &dyn Observer,
     report: &mut CheckReport,
 ) -> Result<(), EngineError> {
@@ -210,7 +247,7 @@ fn check_series(
             _ => None,
         });
         let mut found = CheckReport::default();
-        let check = SeriesCheck { repository, manifest: &manifest, sizes: sizes.collect(), observer, options };
+        let check = SeriesCheck { repository, manifest: &manifest, sizes: sizes.collect(), observer, asked };
         let learnt = check.run(&mut found)?;
         attempts_left -= 1;
         let newest = if found.findings.is_empty() || attempts_left == 0 {
@@ -221,7 +258,7 @@ fn check_series(
         match newest {
             Some(newest) => manifest = newest,
             None => {
-                found.records.extend(record::record(repository, &manifest, &learnt, options, observer));
+                found.records.extend(record::record(repository, &manifest, &learnt, asked.options, observer));
                 report.add(found);
                 return Ok(());
             }
@@ -283,13 +320,22 @@ fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut Chec
     }
 }
 
+/// What is asked of the check of a series.
+struct Asked<'c> {
+    options: &'c CheckOptions,
+    /// When to begin no further reading.
+    deadline: Option<Instant>,
+    /// Whether data of another series was read.
+    has_read: bool,
+}
+
 /// The check of one series.
 struct SeriesCheck<'c> {
     repository: &'c Repository,
     manifest: &'c Manifest,
     sizes: HashMap<ContainerId, u64>,
     observer: &'c dyn Observer,
-    options: &'c CheckOptions,
+    asked: &'c Asked<'c>,
 }
 
 /// Damage of a container and the chunks it costs of those that it answers for.
@@ -358,11 +404,15 @@ impl SeriesCheck<'_> {
         report.findings.extend(self.healed());
         let damaged = numbers(damage.iter().filter(|damage| damage.cost == Cost::Lost)) | damaged_catalogs;
         read -= lost;
-        Ok(Learnt { sound: read - &damaged, damaged })
+        let mut learnt = Learnt { sound: read - &damaged, damaged };
+        if let Some(sample) = &self.asked.options.restore_sample {
+            report.sample = self.restore_sample(sample, &mut learnt, &mut report.findings)?;
+        }
+        Ok(learnt)
     }
 
     fn is_chosen(&self, at: usize) -> Result<bool, EngineError> {
-        Ok(match self.options.read_data {
+        Ok(match self.asked.options.read_data {
             ReadData::None => false,
             ReadData::All => true,
             ReadData::Subset { part, parts } => {
@@ -412,10 +462,11 @@ impl SeriesCheck<'_> {
         }
         let chunks = Arc::new(ChunkSource::new(self.repository, self.manifest));
         damage.extend(self.check_bases(&chunks, &open));
-        let whole: Vec<usize> = (0..records.len()).filter(|at| chosen[*at] && open[*at]).collect();
-        damage.extend(self.check_data(&chunks, &whole, report)?);
+        let whole = (0..records.len()).filter(|at| chosen[*at] && open[*at]).collect();
+        let (found, read_whole) = self.check_data(&chunks, whole, report)?;
+        damage.extend(found);
         let mut read = RoaringTreemap::new();
-        for run in whole.iter().flat_map(|at| &records[*at].chunks) {
+        for run in read_whole.iter().flat_map(|at| &records[*at].chunks) {
             read.insert_range(run.range());
         }
         Ok((damage, read))

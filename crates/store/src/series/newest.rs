@@ -14,6 +14,8 @@ use std::collections::HashMap;
 
 /// How often a reader looks again when the newest manifest vanishes between listing and reading.
 const READ_ATTEMPTS_MAX: u32 = 16;
+/// How often a series that must be there is looked for: a listing beside a busy writer may miss both the old and the new manifest.
+const LOST_ATTEMPTS: u32 = 3;
 
 /// A manifest as read, with what the next one must say of it.
 #[derive(Clone, Debug)]
@@ -31,8 +33,20 @@ pub struct StoredManifest {
 /// The newest manifest of a series; `None` if the series has none.
 ///
 /// # Errors
-/// [`StoreError::BothDamaged`] if it can be read from neither copy: an older one would silently bring back a past state.
+/// [`StoreError::UnreadableSeries`] if it can be read from neither copy: an older one would silently bring back a past state.
+/// [`StoreError::LostSeries`] if the record lists the series and it has none.
 pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
+    for _ in 0..LOST_ATTEMPTS {
+        let found = read_newest(repository, series).map_err(|error| error.of_series(series))?;
+        if found.is_some() || !repository.config().series.contains_key(&series) {
+            return Ok(found);
+        }
+    }
+    let name = repository.config().series.get(&series).cloned().unwrap_or_default();
+    Err(StoreError::LostSeries { series: name })
+}
+
+fn read_newest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
     let mut attempt = 0;
     loop {
         let Some(sequence) = newest_sequence(repository, series)? else {
