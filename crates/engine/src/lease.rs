@@ -45,6 +45,9 @@ pub(crate) fn acquire<'r>(
         reserve: purpose.reserve,
     };
     let writer = SeriesWriter::acquire(repository, &request)?;
+    if let Some(reason) = &writer.read_from_copy {
+        observer.notice(&Notice::ReadFromCopy { reason: reason.clone() });
+    }
     if let Some(lease) = &writer.taken_over {
         let holder = lease.holder.to_string();
         observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });

@@ -72,6 +72,11 @@ pub enum Notice {
         /// Seconds it is behind.
         seconds: i64,
     },
+    /// The newest manifest of the series was read from its copy; what is written from now on lies there twice again.
+    ReadFromCopy {
+        /// Why the original could not be read.
+        reason: String,
+    },
     /// An interrupted writer's lease was taken over and what it left behind removed.
     LeaseTakenOver {
         /// Who held it, in words.

@@ -15,7 +15,7 @@ use siltstone_engine::check::ReadData;
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
+use siltstone_store::storage::{Damage, Listing, ObjectName, Original, SimulatedDisk, Storage};
 use siltstone_store::{ContainerId, SeriesId, SnapshotId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -276,43 +276,87 @@ fn a_damaged_reserve_hinders_nothing_and_the_next_backup_puts_it_back() {
     }
 }
 
+const MANIFEST_PARTS: [(&str, u64, Shows); 5] = [
+    ("magic", 3, Shows::WhenOpened),
+    ("version", 8, Shows::WhenOpened),
+    ("salt", 20, Shows::WhenOpened),
+    ("content", 70, Shows::WhenOpened),
+    ("content", 700, Shows::WhenOpened),
+];
+
+/// The newest manifest of a series, the one before, and their copies.
+fn manifests_of(matrix: &Matrix) -> [Original; 2] {
+    let ObjectName::Manifest(series, newest) = manifest_of(&matrix.good, matrix.series) else { unreachable!() };
+    [newest, newest - 1].map(|sequence| Original::Manifest(series, sequence))
+}
+
+/// The story: one flipped bit in the newest manifest made a series unreadable.
+#[test]
+fn one_damaged_manifest_is_told_by_check_and_hinders_nothing() {
+    let matrix = Matrix::new();
+    let [newest, before] = manifests_of(&matrix);
+    for name in [newest.name(), newest.copy(), before.name(), before.copy()] {
+        for ruin in ruins_of(&matrix.good, name, &MANIFEST_PARTS) {
+            // A copy that is gone is what a run leaves that was cut short.
+            let is_copy = matches!(name, ObjectName::Copy(_));
+            let shows = if is_copy && ruin.damage == Damage::Delete { Shows::Never } else { ruin.shows };
+            matrix.try_beside(&Ruin { shows, ..ruin });
+        }
+    }
+}
+
+#[test]
+fn a_backup_that_reads_a_manifest_from_its_copy_says_so_and_writes_it_twice_again() {
+    let matrix = Matrix::new();
+    let [newest, _] = manifests_of(&matrix);
+    for ruin in ruins_of(&matrix.good, newest.name(), &MANIFEST_PARTS) {
+        let (trial, log) = (matrix.trial(&ruin), Log::default());
+        trial.backup("test", &log).expect("a backup");
+        let is_told = |notice: &Notice| matches!(notice, Notice::ReadFromCopy { reason } if reason.contains("series/"));
+        assert!(log.notices().iter().any(is_told), "{:?} after {}", log.notices(), trial.story);
+        assert_eq!(matrix.scene.assert_sound(&trial.disk, &trial.story).len(), 4);
+    }
+}
+
 /// Never silently an older state: the newest manifest stands for the series.
 #[test]
-fn a_damaged_manifest_is_told_by_every_command_and_costs_no_other_series() {
+fn a_manifest_damaged_in_both_copies_is_told_by_every_command_and_costs_no_other_series() {
     let matrix = Matrix::new();
-    let name = manifest_of(&matrix.good, matrix.series);
-    let bytes = matrix.good.read(&name, u64::MAX).expect("the manifest").len() as u64;
-    let parts =
-        [("magic", 3), ("version", 8), ("salt", 20), ("content", 70), ("content", bytes / 2), ("tag", bytes - 1)];
-    let parts = parts.map(|(part, offset)| (part, offset, Shows::WhenOpened));
-    for ruin in ruins_of(&matrix.good, name, &parts) {
-        let (trial, log) = (matrix.trial(&ruin), Log::default());
+    let [newest, _] = manifests_of(&matrix);
+    let (name, copy) = (newest.name(), newest.copy());
+    for (ruin, other) in
+        ruins_of(&matrix.good, name, &MANIFEST_PARTS).iter().zip(ruins_of(&matrix.good, copy, &MANIFEST_PARTS))
+    {
+        let (trial, log) = (matrix.trial(ruin), Log::default());
+        assert!(trial.disk.damage(&copy, other.damage.clone()));
         let names = trial.disk.names();
         let is_told = |error: &EngineError| {
             let text = error.to_string();
-            trial.tells(&text, &name) || text.contains("manifests are missing")
+            (trial.tells(&text, &name) && text.contains("silt repair")) || text.contains("manifests are missing")
         };
-        let results = [
-            ("backup", trial.backup("test", &log).map(drop)),
-            ("restore", trial.restore(matrix.scene.ids[0]).map(drop)),
-        ];
-        for (command, result) in results {
-            let error = result.expect_err(command);
-            assert!(is_told(&error), "{command}: {error} after {}", trial.story);
+        let is_deleted = ruin.damage == Damage::Delete;
+        match trial.restore(matrix.scene.ids[0]) {
+            // The one before is the newest then, and it has all snapshots; but nothing is written.
+            Ok(_) => assert!(is_deleted, "{}", trial.story),
+            Err(error) => assert!(is_told(&error), "restore: {error} after {}", trial.story),
         }
-        // Nothing is named in a series without a manifest, so there is nothing to forget.
-        match trial.forget(matrix.series, matrix.scene.ids[0], 0.0, &log) {
-            Ok(()) => assert_eq!(ruin.damage, Damage::Delete),
-            Err(error) => assert!(is_told(&error), "forget: {error} after {}", trial.story),
+        if !is_deleted {
+            let error = trial.backup("test", &log).expect_err("a backup");
+            assert!(is_told(&error), "backup: {error} after {}", trial.story);
+            let error = trial.forget(matrix.series, matrix.scene.ids[0], 0.0, &log).expect_err("forgetting");
+            assert!(is_told(&error), "forget: {error} after {}", trial.story);
+            let findings = trial.check(ReadData::None).expect("a check").findings;
+            let folder = format!("series/{}", matrix.series);
+            assert!(findings.iter().any(|finding| finding.object.starts_with(&folder)), "{findings:?} {}", trial.story);
+            assert_eq!(trial.disk.names(), names, "nothing is touched: {}", trial.story);
         }
-        let findings = trial.check(ReadData::None).expect("a check").findings;
-        let folder = format!("series/{}", matrix.series);
-        assert!(findings.iter().any(|finding| finding.object.starts_with(&folder)), "{findings:?} {}", trial.story);
-        assert_eq!(trial.disk.names(), names, "nothing is touched: {}", trial.story);
-
         trial.assert_restores(matrix.other, &matrix.scene.trees[&matrix.other], false, &name);
         trial.backup("other", &log).expect("a backup of another series");
-        matrix.assert_mended(&trial, &ruin, &matrix.all_ids());
+        if !is_deleted {
+            ruin.mend(&trial.disk, &matrix.good);
+            Ruin { name: copy, ..ruin.clone() }.mend(&trial.disk, &matrix.good);
+            assert!(matrix.scene.assert_sound(&trial.disk, &trial.story).len() > 3);
+        }
     }
 }
 

@@ -137,7 +137,9 @@ fn a_rolled_back_manifest_is_found_and_nothing_is_swept_away_for_it() {
     for name in &newest {
         disk.damage(name, Damage::Delete);
     }
-    disk.damage(&back[0], Damage::Replace(old.read(&back[0], u64::MAX).expect("the old manifest")));
+    for name in &back {
+        disk.damage(name, Damage::Replace(old.read(name, u64::MAX).expect("the old manifest")));
+    }
     let names = disk.names();
     let sandbox = scene.sandbox.at(disk.clone());
     assert_eq!(sandbox.restored(scene.ids[0]), scene.trees[&scene.ids[0]], "what is listed is there");
@@ -153,7 +155,9 @@ fn a_rolled_back_manifest_is_found_and_nothing_is_swept_away_for_it() {
     }
     assert_eq!(disk.names(), names, "nothing was touched");
 
-    disk.damage(&back[0], Damage::Delete);
+    for name in &back {
+        disk.damage(name, Damage::Delete);
+    }
     for name in &newest {
         disk.damage(name, Damage::Replace(good.read(name, u64::MAX).expect("the new manifest")));
     }
@@ -161,7 +165,8 @@ fn a_rolled_back_manifest_is_found_and_nothing_is_swept_away_for_it() {
 }
 
 fn manifest_names(disk: &SimulatedDisk) -> Vec<ObjectName> {
-    disk.list(Listing::AllManifests).expect("a list").into_iter().map(|meta| meta.name).collect()
+    let listed = [Listing::AllManifests, Listing::AllManifestCopies].map(|what| disk.list(what).expect("a list"));
+    listed.into_iter().flatten().map(|meta| meta.name).collect()
 }
 
 #[test]

@@ -437,17 +437,12 @@ impl Repository {
         }
     }
 
-    /// The series that have a manifest, and those that the record lists.
+    /// The series that have a manifest, or a copy of one, and those that the record lists.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
-        let listed = self.storage.list(Listing::AllManifests)?;
-        let series: BTreeSet<_> = listed
-            .iter()
-            .filter_map(|meta| match meta.name {
-                ObjectName::Manifest(series, _) => Some(series),
-                _ => None,
-            })
-            .chain(self.config().series.keys().copied())
-            .collect();
+        let originals = self.storage.list(Listing::AllManifests)?;
+        let copies = self.storage.list(Listing::AllManifestCopies)?;
+        let manifests = originals.iter().chain(&copies).filter_map(|meta| meta.name.series());
+        let series: BTreeSet<_> = manifests.chain(self.config().series.keys().copied()).collect();
         Ok(series.into_iter().collect())
     }
 

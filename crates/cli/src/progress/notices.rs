@@ -53,6 +53,10 @@ pub(super) fn describe(notice: &Notice) -> Words {
             let text = format!("the clock is {seconds} seconds behind the series' last snapshot; check the time");
             warning("clock_behind", text)
         }
+        Notice::ReadFromCopy { reason } => warning(
+            "read_from_copy",
+            format!("the newest manifest is damaged and was read from its copy; it is written twice again: {reason}"),
+        ),
         Notice::LeaseTakenOver { holder, objects } => {
             let text = format!("taken over from {holder}, which was interrupted; {objects} unfinished objects removed");
             note("lease_taken_over", &text)

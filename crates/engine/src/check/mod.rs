@@ -29,7 +29,8 @@ use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::{Manifest, NecessaryChunks};
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Listing, ObjectMeta, ObjectName};
+use siltstone_store::series::{StoredManifest, manifest_faults, newest_manifest, verify_history};
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original};
 use siltstone_store::{ChunkNumber, ChunkRun, ContainerId, SeriesId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -200,10 +201,11 @@ pub fn check(
     let series: BTreeSet<SeriesId> = repository.series()?.into_iter().chain(sizes.keys().copied()).collect();
     for series in series {
         report.series += 1;
-        match repository.manifest(series) {
-            Ok(Some(manifest)) => {
-                report.findings.extend(lost_history(&manifest, sizes.get(&series)));
-                checked.push(manifest);
+        match newest_manifest(repository, series) {
+            Ok(Some(stored)) => {
+                report.findings.extend(lost_history(&stored.manifest, sizes.get(&series)));
+                report.findings.extend(check_manifests(repository, &stored)?);
+                checked.push(stored.manifest);
             }
             Ok(None) => report.findings.push(Finding {
                 object: format!("series/{series}"),
@@ -277,8 +279,22 @@ fn lost_history(manifest: &Manifest, sizes: Option<&HashMap<ContainerId, u64>>) 
     Some(finding(&manifest.object_name().to_string(), &StoreError::LostManifest { container, sequence }))
 }
 
-/// Containers that their manifest does not name, and manifests that are not the newest. Of a series whose manifest cannot be read,
-/// nothing is called an orphan.
+/// Damage of the newest manifest, the one before and their copies, unless a writer went on meanwhile and removed them.
+fn check_manifests(repository: &Repository, stored: &StoredManifest) -> Result<Vec<Finding>, EngineError> {
+    let newest = &stored.manifest;
+    let mut faults = manifest_faults(repository, stored)?;
+    faults.extend(verify_history(repository, newest).err());
+    let is_newest =
+        || Ok::<_, StoreError>(repository.manifest(newest.series)?.is_some_and(|now| now.sequence == newest.sequence));
+    if faults.is_empty() || !is_newest()? {
+        return Ok(Vec::new());
+    }
+    let object = newest.object_name().to_string();
+    Ok(faults.iter().map(|error| finding(&object, error)).collect())
+}
+
+/// Containers that their manifest does not name, and manifests older than the one before the newest. Of a series whose manifest cannot
+/// be read, nothing is called an orphan.
 fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut CheckReport) {
     let newest: HashMap<SeriesId, (u64, BTreeSet<ContainerId>)> = manifests
         .iter()
@@ -292,7 +308,9 @@ fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut Chec
             ObjectName::Container(series, id) | ObjectName::Parity(series, id) => {
                 newest.get(&series).is_some_and(|(_, ids)| !ids.contains(&id))
             }
-            ObjectName::Manifest(series, sequence) => newest.get(&series).is_some_and(|(last, _)| sequence < *last),
+            ObjectName::Manifest(series, sequence) | ObjectName::Copy(Original::Manifest(series, sequence)) => {
+                newest.get(&series).is_some_and(|(last, _)| sequence + 1 < *last)
+            }
             _ => false,
         };
         if is_orphan {

@@ -24,7 +24,7 @@ use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter, manifest_object_bytes, newest_manifest};
-use siltstone_store::storage::{Listing, ObjectName};
+use siltstone_store::storage::{Listing, ObjectMeta};
 use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -218,9 +218,8 @@ fn forget_in_series(
         let plan = plan(&stored.manifest, ids, options.rewrite_threshold);
         summary.snapshots_removed += named;
         summary.ghost_bytes += ghost_bytes(repository, &plan.next).unwrap_or(0);
-        let orphans = orphan_bytes(repository, &stored.manifest)?;
-        let held = stored.object_bytes + orphans;
-        return dry_run(repository, plan, stored.manifest.sequence + 1, held, options, observer, summary);
+        let orphans = manifest_and_orphan_bytes(repository, &stored.manifest)?;
+        return dry_run(repository, plan, &stored.manifest, orphans, options, observer, summary);
     }
     let (user, take_over) = (options.user.as_str(), options.take_over);
     let purpose = Purpose { name: "forget", user, take_over, reserve: ReserveUse::Spend };
@@ -241,33 +240,40 @@ fn forget_in_series(
     }
 }
 
-/// The objects of a series that its manifest does not name and that acquiring the lease will remove.
-fn orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
+/// The manifests of a series, which two new ones with their copies replace, and the containers that acquiring the lease will remove.
+fn manifest_and_orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
     let known: HashSet<ContainerId> = manifest.containers.iter().map(|record| record.id).collect();
     let storage = repository.storage();
     let series = manifest.series;
     let mut listed = Vec::new();
-    for what in [Listing::Containers(series), Listing::Parity(series), Listing::Manifests(series)] {
+    for what in [
+        Listing::Containers(series),
+        Listing::Parity(series),
+        Listing::Manifests(series),
+        Listing::ManifestCopies(series),
+    ] {
         listed.extend(storage.list(what)?);
     }
-    let is_orphan = |name: &ObjectName| match name {
-        ObjectName::Container(_, id) | ObjectName::Parity(_, id) => !known.contains(id),
-        ObjectName::Manifest(_, sequence) => *sequence < manifest.sequence,
-        _ => false,
-    };
-    Ok(listed.iter().filter(|meta| is_orphan(&meta.name)).map(|meta| meta.bytes).sum())
+    let is_named = |meta: &&ObjectMeta| meta.name.container().is_some_and(|id| known.contains(&id));
+    Ok(listed.iter().filter(|meta| !is_named(meta)).map(|meta| meta.bytes).sum())
 }
+
+/// Every manifest lies there twice.
+const COPIES: u64 = 2;
 
 fn dry_run(
     repository: &Repository,
     plan: Plan,
-    lease: u64,
+    manifest: &Manifest,
     held_bytes: u64,
     options: &ForgetOptions,
     observer: &dyn Observer,
     summary: &mut ForgetSummary,
 ) -> Result<i64, EngineError> {
-    let sink = DrySink::new(lease);
+    let sink = DrySink::new(manifest.sequence + 1);
+    // The manifest before the last one stays: that of the lease, or of the first of two commits.
+    let before_last = if plan.to_rewrite.is_empty() { manifest } else { &plan.next };
+    let before_last_bytes = manifest_object_bytes(before_last)?;
     let mut next = plan.next;
     let parity = parity_bytes(repository, next.series)?;
     let bytes_now = |records: &[ContainerRecord]| {
@@ -286,7 +292,7 @@ fn dry_run(
         replace(&mut next, &old, new);
     }
     next.lease = None;
-    made += manifest_object_bytes(&next)?;
+    made += COPIES * (before_last_bytes + manifest_object_bytes(&next)?);
     let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
     Ok(signed(gone) - signed(made))
 }

@@ -210,7 +210,6 @@ fn two_that_take_over() {
 }
 
 #[test]
-#[ignore = "a known defect, to be mended"]
 fn a_writer_that_gives_up_and_one_that_takes_over() {
     every_order(&[7], [ABANDON, TAKE_OVER], [false, true]);
 }
@@ -221,7 +220,6 @@ fn a_reader_beside_one_that_forgets() {
 }
 
 #[test]
-#[ignore = "a known defect, to be mended"]
 fn a_writer_and_one_that_forgets() {
     every_order(&[7, 8], [BACK_UP, FORGET], [true, false]);
 }

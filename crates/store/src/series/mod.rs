@@ -1,0 +1,266 @@
+//! Writing to a series: the lease, the commit, and what may be deleted.
+//!
+//! A writer first commits a manifest that differs from the newest one only by a lease; the number of that manifest is part of
+//! the identity of every container it writes. `create` refuses a number that is taken, so of two writers one loses. Whoever takes
+//! a lease over fences the old writer: its next commit finds its number taken, or a higher one beside it. Nothing is ever judged
+//! by its age.
+//!
+//! Order, always: containers, barrier, manifest, its copy, then deletion of what no manifest names any more. A crash in between leaves
+//! the last manifest true, and at most objects that no manifest names; the next writer removes them once it holds the lease. The manifest
+//! before the newest stays: its number is never free again, so that nobody who slept can take it.
+
+mod commit;
+mod newest;
+mod reserve;
+
+pub use newest::{
+    StoredManifest, lost_containers, manifest_faults, manifest_object_bytes, newest_manifest, refuse_lost_history,
+    verify_history,
+};
+pub use reserve::keep_reserve;
+
+use crate::container::SealedContainer;
+use crate::manifest::{Lease, LeaseHolder, Manifest};
+use crate::parity::protect;
+use crate::repository::Repository;
+use crate::storage::{Listing, ObjectName};
+use crate::{ContainerId, SeriesId, StoreError, Time};
+use commit::{Committed, commit_after};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What a writer does when the disk has no room for its manifest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReserveUse {
+    /// It fails: a run that only adds would fill the reserve's room and leave none for forgetting.
+    Keep,
+    /// It gives the reserve up: what it does next makes room.
+    Spend,
+}
+
+/// Who wants to write, and how to tell whether another writer is gone.
+pub struct LeaseRequest<'a> {
+    /// The series' name; the series is made if there is none.
+    pub series_name: &'a str,
+    /// This writer.
+    pub holder: LeaseHolder,
+    /// `backup`, `forget`, ...
+    pub purpose: &'a str,
+    /// Now.
+    pub now: Time,
+    /// Whether a holder is known to be dead, so that its lease may be taken over.
+    pub is_dead: &'a dyn Fn(&LeaseHolder) -> bool,
+    /// Take the lease over whoever holds it.
+    pub take_over: bool,
+    /// What to do on a full disk.
+    pub reserve: ReserveUse,
+}
+
+/// The holder of a series' lease, and what acquiring it found.
+#[derive(Debug)]
+pub struct SeriesWriter<'r> {
+    repository: &'r Repository,
+    stored: StoredManifest,
+    lease_sequence: u64,
+    next_serial: AtomicU32,
+    reserve: ReserveUse,
+    /// Size of the reserve if a commit had to use it up.
+    reserve_spent: Option<u64>,
+    /// Why the manifest found was read from its copy, if it was. The commits of this writer have two sound copies again.
+    pub read_from_copy: Option<String>,
+    /// The lease that was taken over, if one was.
+    pub taken_over: Option<Lease>,
+    /// Objects without a manifest that were removed.
+    pub orphans_removed: u64,
+    /// The containers that the manifest names but the storage lacks or holds in another size.
+    pub lost: Vec<ContainerId>,
+}
+
+impl<'r> SeriesWriter<'r> {
+    /// Takes the lease of a series, making the series if there is none, and removes what interrupted writers left behind.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseHeld`] if a writer holds it that is not known to be dead.
+    pub fn acquire(repository: &'r Repository, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
+        let series = repository.keys().series_id(request.series_name);
+        let containers = repository.storage().list(Listing::Containers(series))?;
+        let stored = newest_manifest(repository, series)?;
+        let current = stored.as_ref().and_then(|stored| stored.manifest.lease.clone());
+        if let Some(lease) = &current
+            && !request.take_over
+            && !(request.is_dead)(&lease.holder)
+        {
+            return Err(held(request.series_name, lease));
+        }
+        if let Some(stored) = &stored {
+            verify_history(repository, &stored.manifest)?;
+        }
+        refuse_lost_history(&containers, stored.as_ref().map_or(0, |stored| stored.manifest.sequence))?;
+        let mut leased = stored
+            .as_ref()
+            .map_or_else(|| Manifest::new(series, request.series_name), |stored| stored.manifest.clone());
+        leased.lease =
+            Some(Lease { holder: request.holder.clone(), since: request.now, purpose: request.purpose.to_owned() });
+        let leased = commit_after(repository, stored.as_ref(), leased, request.now, request.reserve);
+        let leased = leased.map_err(|error| who_was_faster(repository, series, error))?;
+        let _ = leased.settle(repository);
+        if !leased.stored.manifest.listed {
+            repository.register_series(series, request.series_name)?;
+        }
+        repository.keep_record_copy()?;
+        let Committed { stored: own, reserve_spent, .. } = leased;
+        let mut writer = Self {
+            repository,
+            lease_sequence: own.manifest.sequence,
+            stored: own,
+            next_serial: AtomicU32::new(0),
+            reserve: request.reserve,
+            reserve_spent,
+            read_from_copy: stored.and_then(|stored| stored.from_copy),
+            taken_over: current,
+            orphans_removed: 0,
+            lost: Vec::new(),
+        };
+        writer.sweep()?;
+        Ok(writer)
+    }
+
+    /// Removes containers and parity that no manifest names, and unfinished writes; notes what is lost.
+    ///
+    /// Containers of a later lease are left alone: they belong to a writer that took over without this one knowing yet.
+    pub fn sweep(&mut self) -> Result<(), StoreError> {
+        let storage = self.repository.storage();
+        let series = self.series();
+        let listed = storage.list(Listing::Containers(series))?;
+        let known = self.container_ids();
+        let mut removed = storage.remove_unfinished(series, self.stored.manifest.sequence)?;
+        for meta in storage.list(Listing::Parity(series))?.iter().chain(&listed) {
+            let is_orphan = |id: &ContainerId| id.lease <= self.lease_sequence && !known.contains(id);
+            if meta.name.container().is_some_and(|id| is_orphan(&id)) {
+                storage.delete(&meta.name)?;
+                removed += 1;
+            }
+        }
+        self.orphans_removed = removed;
+        self.lost = lost_containers(self.repository, &self.stored.manifest, &listed);
+        Ok(())
+    }
+
+    /// The series written to.
+    pub fn series(&self) -> SeriesId {
+        self.stored.manifest.series
+    }
+
+    /// The newest manifest: this writer's own.
+    pub fn manifest(&self) -> &Manifest {
+        &self.stored.manifest
+    }
+
+    /// The newest manifest as stored.
+    pub fn stored(&self) -> &StoredManifest {
+        &self.stored
+    }
+
+    /// An identity that no other container has or will have.
+    pub fn new_container_id(&self) -> ContainerId {
+        ContainerId { lease: self.lease_sequence, serial: self.next_serial.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Writes a container, and its parity as the repository's settings say; both are durable once a commit succeeds.
+    pub fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
+        let (series, SealedContainer { bytes, record }) = (self.series(), container);
+        let percent = self.repository.parity().percent(record.kind);
+        self.put_object(&record.object_name(series), bytes)?;
+        match protect(self.repository.keys(), series, record.id, bytes, percent)? {
+            Some(parity) => self.put_object(&ObjectName::Parity(series, record.id), &parity),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes away the parity of a container, and writes this in its place; it is durable after the next barrier.
+    pub fn replace_parity(&self, container: ContainerId, object: Option<&[u8]>) -> Result<(), StoreError> {
+        let name = ObjectName::Parity(self.series(), container);
+        self.repository.storage().delete(&name)?;
+        object.map_or(Ok(()), |object| self.put_object(&name, object))
+    }
+
+    fn put_object(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StoreError> {
+        let put = self.repository.storage().put(name, bytes);
+        put.map_err(|error| StoreError::from(error).of_writer(&self.stored.manifest.name))
+    }
+
+    /// Commits `next` after everything put so far is durable, then removes manifests before the one that was the newest until now. The
+    /// lease stays if `keep_lease`.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed.
+    pub fn commit(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
+        let lease = if keep_lease { self.stored.manifest.lease.clone() } else { None };
+        let durable = self.repository.storage().barrier();
+        durable.map_err(|error| StoreError::from(error).of_writer(&next.name))?;
+        next.lease = lease;
+        // Taking the lease saw to it.
+        next.listed = true;
+        let committed = commit_after(self.repository, Some(&self.stored), next, now, self.reserve)?;
+        // The commit stands. What cannot be tidied up now the next writer removes.
+        let _ = committed.settle(self.repository);
+        self.reserve_spent = self.reserve_spent.or(committed.reserve_spent);
+        self.stored = committed.stored;
+        Ok(())
+    }
+
+    /// Deletes containers that the newest manifest does not name, with their parity.
+    ///
+    /// # Panics
+    /// If it does name one: deleting it would lose data.
+    pub fn delete(&self, containers: &[ContainerId]) -> Result<(), StoreError> {
+        let named = self.container_ids();
+        for id in containers {
+            assert!(!named.contains(id), "container {id} is in use");
+            // Parity first: whoever misses the container then does not take it for a lost one that can be healed.
+            self.repository.storage().delete(&ObjectName::Parity(self.series(), *id))?;
+            self.repository.storage().delete(&ObjectName::Container(self.series(), *id))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the lease back without changing anything else, and removes what was written under it. That makes room, so the reserve may
+    /// go for it on a full disk; it is put back at once.
+    pub fn abandon(mut self, now: Time) -> Result<(), StoreError> {
+        self.reserve = ReserveUse::Spend;
+        let unchanged = self.stored.manifest.clone();
+        self.commit(unchanged, false, now)?;
+        self.sweep()?;
+        self.repository.storage().barrier()?;
+        self.restore_reserve()
+    }
+
+    /// Puts back the reserve that commits on a full disk have used up, as far as there is room by now.
+    pub fn restore_reserve(&mut self) -> Result<(), StoreError> {
+        match self.reserve_spent.take() {
+            Some(bytes) => reserve::make_reserve(self.repository, bytes).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn container_ids(&self) -> HashSet<ContainerId> {
+        self.stored.manifest.containers.iter().map(|record| record.id).collect()
+    }
+}
+
+/// The error of a writer that finds the lease held.
+fn held(series_name: &str, lease: &Lease) -> StoreError {
+    let (holder, since) = (lease.holder.to_string(), lease.since.to_string());
+    StoreError::LeaseHeld { series: series_name.to_owned(), holder, since }
+}
+
+/// Names the winner of a race for the lease to the one who lost it, as far as it can still be told.
+fn who_was_faster(repository: &Repository, series: SeriesId, error: StoreError) -> StoreError {
+    let StoreError::Fenced { series: series_name } = &error else {
+        return error;
+    };
+    match newest_manifest(repository, series) {
+        Ok(Some(StoredManifest { manifest: Manifest { lease: Some(lease), .. }, .. })) => held(series_name, &lease),
+        _ => error,
+    }
+}

@@ -1,0 +1,178 @@
+//! Finding and reading the newest manifest of a series.
+//!
+//! Each manifest lies there twice, and the copy is read where the original is missing or damaged: the copy was written after the original,
+//! so one without an original proves that the original was lost, and counts as the commit that it was. Readers look at the newest only;
+//! writers and checks also hold its predecessor against it.
+
+use crate::container::ContainerRecord;
+use crate::manifest::Manifest;
+use crate::repository::Repository;
+use crate::sealed::{ObjectKind, open_object};
+use crate::storage::{Listing, ObjectMeta, ObjectName, Original};
+use crate::{ContainerId, SeriesId, StoreError};
+use std::collections::HashMap;
+
+/// How often a reader looks again when the newest manifest vanishes between listing and reading.
+const READ_ATTEMPTS_MAX: u32 = 16;
+/// How often a series that must be there is looked for: a listing beside a busy writer may miss both the old and the new manifest.
+const LOST_ATTEMPTS: u32 = 3;
+
+/// A manifest as read, with what the next one must say of it.
+#[derive(Clone, Debug)]
+pub struct StoredManifest {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// Size of its object in bytes.
+    pub object_bytes: u64,
+    /// BLAKE3 of the whole object.
+    pub hash: [u8; 32],
+    /// Why the original could not be read, if it was read from its copy.
+    pub from_copy: Option<String>,
+}
+
+/// The newest manifest of a series; `None` if the series has none.
+///
+/// # Errors
+/// [`StoreError::UnreadableSeries`] if it can be read from neither copy: an older one would silently bring back a past state.
+/// [`StoreError::LostSeries`] if the record lists the series and it has none.
+pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
+    for _ in 0..LOST_ATTEMPTS {
+        let found = read_newest(repository, series).map_err(|error| error.of_series(series))?;
+        if found.is_some() || !repository.config().series.contains_key(&series) {
+            return Ok(found);
+        }
+    }
+    let name = repository.config().series.get(&series).cloned().unwrap_or_default();
+    Err(StoreError::LostSeries { series: name })
+}
+
+fn read_newest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
+    let mut attempt = 0;
+    loop {
+        let Some(sequence) = newest_sequence(repository, series)? else {
+            return Ok(None);
+        };
+        match read_either(repository, series, sequence) {
+            Err(error) if error.is_not_found() && attempt < READ_ATTEMPTS_MAX => attempt += 1,
+            other => return other.map(Some),
+        }
+    }
+}
+
+fn newest_sequence(repository: &Repository, series: SeriesId) -> Result<Option<u64>, StoreError> {
+    let originals = repository.storage().list(Listing::Manifests(series))?;
+    let copies = repository.storage().list(Listing::ManifestCopies(series))?;
+    Ok(originals.iter().chain(&copies).filter_map(|meta| meta.name.sequence()).max())
+}
+
+/// The manifest of this number, by its original or its copy. It is not found if it is at neither place: copies are deleted first, so a
+/// manifest that a writer removes meanwhile does not pass for a lost original.
+fn read_either(repository: &Repository, series: SeriesId, sequence: u64) -> Result<StoredManifest, StoreError> {
+    let original = Original::Manifest(series, sequence);
+    let error = match read_at(repository, original, &original.name()) {
+        Err(error) if error.is_damage() => error,
+        other => return other,
+    };
+    match read_at(repository, original, &original.copy()) {
+        Ok(stored) => Ok(StoredManifest { from_copy: Some(error.to_string()), ..stored }),
+        Err(copy) if error.is_not_found() && copy.is_not_found() => Err(error),
+        Err(_) if matches!(error, StoreError::UnknownVersion { .. } | StoreError::UnknownFeature { .. }) => Err(error),
+        Err(copy) if copy.is_damage() => Err(StoreError::both_damaged(original, &error)),
+        Err(copy) => Err(copy),
+    }
+}
+
+/// Reads a manifest from one of its two places.
+fn read_at(repository: &Repository, original: Original, place: &ObjectName) -> Result<StoredManifest, StoreError> {
+    let (name, bytes_max) = (original.name(), repository.manifest_bytes_max());
+    let object = repository.storage().read(place, bytes_max)?;
+    let (hash, object_bytes) = (*blake3::hash(&object).as_bytes(), object.len() as u64);
+    let plain = open_object(repository.keys(), &name, ObjectKind::Manifest, object)?;
+    let manifest = Manifest::decode_within(&name, &plain, bytes_max)?;
+    if manifest.object_name() != name {
+        return Err(StoreError::damaged(&name, "content", "it names another series or sequence number"));
+    }
+    Ok(StoredManifest { manifest, object_bytes, hash, from_copy: None })
+}
+
+/// Holds the manifest before against the newest, which has its hash. One that is damaged or missing proves nothing, and is for a check to
+/// tell.
+///
+/// # Errors
+/// [`StoreError::BrokenHistory`] if the one before is sound and another one than the newest followed.
+pub fn verify_history(repository: &Repository, newest: &Manifest) -> Result<(), StoreError> {
+    let Some(before) = newest.sequence.checked_sub(1).filter(|before| *before > 0) else {
+        return Ok(());
+    };
+    let original = Original::Manifest(newest.series, before);
+    match read_at(repository, original, &original.name()) {
+        Ok(stored) if stored.hash != newest.previous => Err(StoreError::BrokenHistory {
+            object: newest.object_name().to_string(),
+            before: original.name().to_string(),
+        }),
+        Err(error) if !error.is_damage() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What is wrong with the newest manifest and the one before, of which both copies must lie there. A copy that is missing is no fault
+/// while its original is sound: the run that made it was cut short, and the next one goes on from the original.
+///
+/// # Errors
+/// What keeps them from being looked at.
+pub fn manifest_faults(repository: &Repository, newest: &StoredManifest) -> Result<Vec<StoreError>, StoreError> {
+    let (series, sequence) = (newest.manifest.series, newest.manifest.sequence);
+    let mut faults = faults_of(repository, Original::Manifest(series, sequence), newest.hash)?;
+    if sequence > 1 {
+        faults.extend(faults_of(repository, Original::Manifest(series, sequence - 1), newest.manifest.previous)?);
+    }
+    Ok(faults)
+}
+
+fn faults_of(repository: &Repository, original: Original, hash: [u8; 32]) -> Result<Vec<StoreError>, StoreError> {
+    let mut faults = Vec::new();
+    for place in [original.name(), original.copy()] {
+        match repository.storage().read(&place, repository.manifest_bytes_max()) {
+            Ok(object) if *blake3::hash(&object).as_bytes() == hash => {}
+            Ok(_) => faults.push(StoreError::damaged(&place, "object", "its bytes are not those that were written")),
+            Err(error) if error.is_not_found() && place == original.copy() => {}
+            Err(error) => {
+                let error = StoreError::from(error);
+                if !error.is_damage() {
+                    return Err(error);
+                }
+                faults.push(error);
+            }
+        }
+    }
+    Ok(faults)
+}
+
+/// A container carries the number of the lease it was written under, and that lease was durable before it. So a container beyond the
+/// newest manifest proves that a manifest was lost, by damage or by a copy brought back; sweeping it away as left over would then
+/// destroy snapshots. The containers must have been listed before the manifest was read: a writer may have begun in between.
+///
+/// # Errors
+/// [`StoreError::LostManifest`] with the first container that proves it. `sequence` is 0 if the series has no manifest.
+pub fn refuse_lost_history(containers: &[ObjectMeta], sequence: u64) -> Result<(), StoreError> {
+    let beyond = |meta: &&ObjectMeta| matches!(meta.name, ObjectName::Container(_, id) if id.lease > sequence);
+    match containers.iter().find(beyond) {
+        Some(meta) => Err(StoreError::LostManifest { container: meta.name.to_string(), sequence }),
+        None => Ok(()),
+    }
+}
+
+/// The containers of this manifest that the storage lacks or holds in another size, and whose parity does not heal them.
+pub fn lost_containers(repository: &Repository, manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ContainerId> {
+    let sizes: HashMap<ObjectName, u64> = listed.iter().map(|meta| (meta.name, meta.bytes)).collect();
+    let is_whole = |record: &ContainerRecord| {
+        sizes.get(&record.object_name(manifest.series)) == Some(&record.object_bytes)
+            || repository.heal(manifest.series, record).is_some()
+    };
+    manifest.containers.iter().filter(|record| !is_whole(record)).map(|record| record.id).collect()
+}
+
+/// The size of the object a manifest would make.
+pub fn manifest_object_bytes(manifest: &Manifest) -> Result<u64, StoreError> {
+    Ok(crate::sealed::sealed_object_bytes(manifest.encode()?.len() as u64))
+}
