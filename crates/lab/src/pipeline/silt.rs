@@ -10,8 +10,8 @@ use siltstone_engine::Silent;
 use siltstone_engine::backup::{
     BackupOptions, DELTA_THRESHOLD_DEFAULT, SEGMENT_BYTES_DEFAULT, Source, backup, chunker_sized,
 };
-use siltstone_engine::browse::dump;
 use siltstone_engine::delta::Deltas;
+use siltstone_engine::dump::{Archive, dump};
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_engine::migrate::MIGRATE_THRESHOLD_DEFAULT;
 use siltstone_engine::snapshots::{SnapshotFilter, list};
@@ -78,7 +78,7 @@ impl Silt {
         let path = EntryPath::new(NAME)?;
         for (snapshot, version) in snapshots.iter().zip(&stream.versions) {
             let mut compare = Compare(version);
-            dump(&self.repository, snapshot, Some(&path), &mut compare, &Silent)?;
+            dump(&self.repository, snapshot, Some(&path), Archive::Tar, &mut compare, &Silent)?;
             ensure!(compare.0.is_empty(), "{} bytes are missing at the end of a version", compare.0.len());
         }
         let unique = snapshots.iter().map(|view| view.snapshot.statistics.chunks_new).sum();
