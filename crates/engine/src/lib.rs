@@ -20,6 +20,7 @@ mod observer;
 mod pack;
 mod parallel;
 mod repack;
+pub mod repair;
 pub mod restore;
 pub mod snapshots;
 pub mod stats;

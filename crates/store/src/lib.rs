@@ -17,6 +17,7 @@ pub mod pad;
 pub mod recipe;
 pub mod region;
 pub mod repository;
+pub mod salvage;
 pub mod sealed;
 pub mod secrets;
 pub mod series;

@@ -107,14 +107,18 @@ fn read_newest(repository: &Repository, series: SeriesId) -> Result<Option<Store
     }
 }
 
-fn manifest_sequence(meta: &ObjectMeta) -> Option<u64> {
+pub(crate) fn manifest_sequence(meta: &ObjectMeta) -> Option<u64> {
     match meta.name {
         ObjectName::Manifest(_, sequence) => Some(sequence),
         _ => None,
     }
 }
 
-fn read_manifest(repository: &Repository, series: SeriesId, sequence: u64) -> Result<StoredManifest, StoreError> {
+pub(crate) fn read_manifest(
+    repository: &Repository,
+    series: SeriesId,
+    sequence: u64,
+) -> Result<StoredManifest, StoreError> {
     let name = ObjectName::Manifest(series, sequence);
     let object = repository.storage().read(&name)?;
     let hash = *blake3::hash(&object).as_bytes();
@@ -346,7 +350,7 @@ fn who_was_faster(repository: &Repository, series: SeriesId, error: StoreError) 
 }
 
 /// Commits `manifest` as the successor of `previous` and makes sure that it is the newest.
-fn commit_after(
+pub(crate) fn commit_after(
     repository: &Repository,
     previous: Option<&StoredManifest>,
     mut manifest: Manifest,

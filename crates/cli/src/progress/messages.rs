@@ -18,6 +18,7 @@ pub(crate) enum Work {
     Forget,
     Maintain,
     Check,
+    Repair,
 }
 
 impl Work {
@@ -30,6 +31,7 @@ impl Work {
             Self::Forget => "forget",
             Self::Maintain => "maintain",
             Self::Check => "check",
+            Self::Repair => "repair",
         }
     }
 }

@@ -132,6 +132,7 @@ impl Storage for Disk {
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
         let mut objects = match what {
             Listing::All => self.root.list_all()?,
+            Listing::Aside => self.root.list_folder("aside")?,
             Listing::Keys => self.root.list_folder("keys")?,
             Listing::AllManifests => self.root.list_below("series")?,
             Listing::Manifests(series) => self.root.list_folder(&format!("series/{series}"))?,

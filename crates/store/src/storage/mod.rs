@@ -18,7 +18,7 @@ mod tests;
 
 pub use disk::Disk;
 pub use error::StorageError;
-pub use name::{Listing, ObjectMeta, ObjectName};
+pub use name::{Listing, ObjectMeta, ObjectName, Replaced};
 pub use recorder::{ObjectCalls, ObjectKind, Recorder, StorageCalls};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
 

@@ -21,6 +21,36 @@ pub enum ObjectName {
     Manifest(SeriesId, u64),
     /// `containers/<series>/<container>`
     Container(SeriesId, ContainerId),
+    /// `aside/<name of what it was, with dots>.<serial, 8 hexadecimal digits>`: bytes that a repair replaced. Nothing reads them.
+    Aside(Replaced, u32),
+}
+
+/// What a repair may replace.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Replaced {
+    /// A manifest.
+    Manifest(SeriesId, u64),
+    /// A container.
+    Container(SeriesId, ContainerId),
+}
+
+impl Replaced {
+    /// The object's own name.
+    pub fn name(self) -> ObjectName {
+        match self {
+            Self::Manifest(series, sequence) => ObjectName::Manifest(series, sequence),
+            Self::Container(series, id) => ObjectName::Container(series, id),
+        }
+    }
+
+    /// Reads the name of an object of which `text` is the spelling with dots.
+    fn from_dotted(text: &str) -> Option<Self> {
+        match ObjectName::from_text(&text.replace('.', "/"))? {
+            ObjectName::Manifest(series, sequence) => Some(Self::Manifest(series, sequence)),
+            ObjectName::Container(series, id) => Some(Self::Container(series, id)),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for ObjectName {
@@ -31,6 +61,7 @@ impl fmt::Display for ObjectName {
             Self::Key(id) => write!(f, "keys/{id}"),
             Self::Manifest(series, sequence) => write!(f, "series/{series}/{sequence:016x}"),
             Self::Container(series, id) => write!(f, "containers/{series}/{id}"),
+            Self::Aside(what, serial) => write!(f, "aside/{}.{serial:08x}", what.name().to_string().replace('/', ".")),
         }
     }
 }
@@ -43,6 +74,10 @@ impl ObjectName {
         let name = match (first, second, third) {
             ("config", None, _) => Self::Config,
             ("reserve", None, _) => Self::Reserve,
+            ("aside", Some(name), None) => {
+                let (what, serial) = name.rsplit_once('.')?;
+                Self::Aside(Replaced::from_dotted(what)?, u32::from_str_radix(serial, 16).ok()?)
+            }
             ("keys", Some(id), None) => Self::Key(KeyId::from_hex(id)?),
             ("series", Some(series), Some(sequence)) => {
                 Self::Manifest(SeriesId::from_hex(series)?, u64::from_str_radix(sequence, 16).ok()?)
@@ -61,7 +96,7 @@ impl ObjectName {
         match self {
             Self::Manifest(_, sequence) => Some(*sequence),
             Self::Container(_, id) => Some(id.lease),
-            Self::Config | Self::Reserve | Self::Key(_) => None,
+            Self::Config | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
     }
 
@@ -74,7 +109,7 @@ impl ObjectName {
     pub fn series(&self) -> Option<SeriesId> {
         match self {
             Self::Manifest(series, _) | Self::Container(series, _) => Some(*series),
-            Self::Config | Self::Reserve | Self::Key(_) => None,
+            Self::Config | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
     }
 }
@@ -92,13 +127,18 @@ pub enum Listing {
     Manifests(SeriesId),
     /// The containers of one series.
     Containers(SeriesId),
+    /// What repairs have replaced.
+    Aside,
 }
 
 impl Listing {
     /// Whether the listing includes this object.
     pub fn holds(&self, name: &ObjectName) -> bool {
         match (self, name) {
-            (Self::All, _) | (Self::Keys, ObjectName::Key(_)) | (Self::AllManifests, ObjectName::Manifest(..)) => true,
+            (Self::Aside, ObjectName::Aside(..))
+            | (Self::All, _)
+            | (Self::Keys, ObjectName::Key(_))
+            | (Self::AllManifests, ObjectName::Manifest(..)) => true,
             (Self::Manifests(asked), ObjectName::Manifest(series, _))
             | (Self::Containers(asked), ObjectName::Container(series, _)) => asked == series,
             _ => false,
@@ -127,8 +167,14 @@ mod tests {
             Just(ObjectName::Reserve),
             any::<[u8; 16]>().prop_map(|id| ObjectName::Key(KeyId(id))),
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),
-            (series, any::<u64>(), any::<u32>())
+            (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::Container(series, ContainerId { lease, serial })),
+            (series.clone(), any::<u64>(), any::<u32>()).prop_map(|(series, sequence, serial)| {
+                ObjectName::Aside(Replaced::Manifest(series, sequence), serial)
+            }),
+            (series, any::<u64>(), any::<u32>()).prop_map(|(series, lease, serial)| {
+                ObjectName::Aside(Replaced::Container(series, ContainerId { lease, serial }), serial)
+            }),
         ]
     }
 

@@ -23,6 +23,8 @@ pub enum ObjectKind {
     Manifest,
     /// Chunks, of files or of catalogs.
     Container,
+    /// What a repair replaced.
+    Aside,
 }
 
 impl From<&ObjectName> for ObjectKind {
@@ -33,6 +35,7 @@ impl From<&ObjectName> for ObjectKind {
             ObjectName::Key(_) => Self::Key,
             ObjectName::Manifest(..) => Self::Manifest,
             ObjectName::Container(..) => Self::Container,
+            ObjectName::Aside(..) => Self::Aside,
         }
     }
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The folders a repository has besides.
-const FOLDERS: [&str; 3] = ["keys", "series", "containers"];
+const FOLDERS: [&str; 4] = ["keys", "series", "containers", "aside"];
 /// An object longer than this is not read whole: bounds what a foreign (perhaps sparse) file can make us allocate. Containers have
 /// 16 MiB; the manifest of a series of 100 TiB stays below.
 const READ_BYTES_MAX: u64 = 1 << 30;
@@ -219,6 +219,7 @@ impl Root {
         objects.extend(self.list_folder("keys")?);
         objects.extend(self.list_below("series")?);
         objects.extend(self.list_below("containers")?);
+        objects.extend(self.list_folder("aside")?);
         Ok(objects)
     }
 
