@@ -47,6 +47,10 @@ impl Column {
         let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
         let dying = &here - &next;
         let mut fresh = &next - &here;
+        // Snapshots' records are read when all else is lost, and should hang on nothing.
+        for snapshot in manifest.snapshots() {
+            fresh.remove(snapshot.record.0);
+        }
         let returned = (manifest.direct(position + 1) - manifest.direct(position)) & &here;
         // Where the next snapshot's column is settled, nothing is known of how long the chains are that its chunks are in.
         let is_open = manifest.snapshots().get(position + 1).is_some_and(|next| manifest.unsettled.contains(&next.id));
