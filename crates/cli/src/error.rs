@@ -98,6 +98,8 @@ pub(crate) enum CliError {
     Damaged { findings: usize },
     #[error("there were {problems} errors")]
     RestoreProblems { problems: u64 },
+    #[error("nothing in the snapshot matches --include, nothing was restored; 'silt ls' lists what it holds")]
+    NothingIncluded,
     #[error("no key has an id that begins with '{wanted}'; 'silt key list' lists them")]
     NoSuchKey { wanted: String },
     #[error("'{wanted}' fits {count} keys; give more of its digits")]
@@ -116,7 +118,9 @@ impl CliError {
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
-            Self::RemoveAllUnfiltered | Self::GroupEmptied { .. } => EXIT_REFUSED,
+            Self::Engine(EngineError::DangerousTarget { .. })
+            | Self::RemoveAllUnfiltered
+            | Self::GroupEmptied { .. } => EXIT_REFUSED,
             _ => EXIT_FAILED,
         }
     }
@@ -165,7 +169,7 @@ fn store_status(error: &StoreError) -> u8 {
     match error {
         StoreError::NotARepository { .. } => EXIT_NO_REPOSITORY,
         StoreError::LeaseHeld { .. } | StoreError::Fenced { .. } => EXIT_LOCKED,
-        StoreError::WrongPassword { .. } => EXIT_WRONG_PASSWORD,
+        StoreError::WrongPassword { .. } | StoreError::KeyInvalid { .. } => EXIT_WRONG_PASSWORD,
         StoreError::LostManifest { .. } => EXIT_HISTORY_LOST,
         StoreError::Storage(error) => storage_status(error),
         StoreError::Shared(error) => store_status(error),
@@ -205,6 +209,7 @@ mod tests {
             (CliError::Store(StoreError::LostManifest { container: "c".into(), sequence: 1 }), 13),
             (CliError::GroupEmptied { group: "g".into() }, 14),
             (CliError::RemoveAllUnfiltered, 14),
+            (CliError::Engine(EngineError::DangerousTarget { path: "/".into(), reason: "r".into() }), 14),
             (CliError::Engine(EngineError::Interrupted), 130),
             (CliError::PasswordPrompt(io::ErrorKind::Interrupted.into()), 130),
         ];

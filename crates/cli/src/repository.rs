@@ -7,8 +7,8 @@ use crate::error::CliError;
 use crate::password::PasswordSource;
 use siltstone_store::StoreError;
 use siltstone_store::keys::KeyLabel;
-use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Disk, ObjectName, Storage};
+use siltstone_store::repository::{OpenOptions, Repository, find};
+use siltstone_store::storage::{Disk, Storage};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -85,15 +85,14 @@ pub(crate) fn open_keeping_stdin(context: &Context) -> Result<Repository, CliErr
 
 fn open_with(context: &Context, source: &PasswordSource) -> Result<Repository, CliError> {
     let disk: Arc<dyn Storage> = Arc::new(Disk::open(&place(&context.options)?)?);
-    if disk.read(&ObjectName::Config).is_err_and(|error| error.is_not_found()) {
-        // No password opens what is not there; the store knows best how to say it.
-        return Ok(Repository::open(disk, b"")?);
-    }
+    // No password opens what is not there.
+    find(disk.as_ref())?;
+    let open = OpenOptions::default().with_memory(context.options.memory.0);
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };
     loop {
         let password = source.read("enter password for repository: ")?;
         tries -= 1;
-        match Repository::open(Arc::clone(&disk), &password) {
+        match Repository::open_with(Arc::clone(&disk), &password, &open) {
             Err(StoreError::WrongPassword { .. }) if tries > 0 => context.output.warn("wrong password, try again"),
             opened => return Ok(opened?),
         }

@@ -64,6 +64,14 @@ pub enum EngineError {
         /// Why.
         source: std::io::Error,
     },
+    /// A restore there would probably be a mistake that cannot be undone.
+    #[error("refusing to restore into {path}: {reason}")]
+    DangerousTarget {
+        /// The target.
+        path: PathBuf,
+        /// Why, and what to do instead.
+        reason: String,
+    },
     /// A local file the engine needs for itself (spilled index, cache) failed.
     #[error("local work file: {source}")]
     Local {

@@ -97,6 +97,13 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// A file in the target had the snapshot's size and time, but not its content; it is restored anew.
+    OnlyLookedRight {
+        /// Which.
+        path: EntryPath,
+        /// What differed.
+        reason: String,
+    },
     /// A container vanished under a reader (a concurrent forget): the manifest was read again.
     Replanned,
 }

@@ -45,7 +45,9 @@ impl Unsettled {
         let damages =
             [("whole", Damage::Delete), ("region", flip(region + 50)), ("index", flip(record.index_offset + 3))];
         let name = record.object_name(series);
-        damages.map(|(part, damage)| Ruin { name, damage, part: part.into(), shows: Shows::Never }).to_vec()
+        damages
+            .map(|(part, damage)| Ruin { name, damage, part: part.into(), shows: Shows::Never, both: false })
+            .to_vec()
     }
 
     fn manifest(&self, disk: &SimulatedDisk) -> Manifest {

@@ -137,7 +137,7 @@ fn a_rolled_back_manifest_is_found_and_nothing_is_swept_away_for_it() {
     for name in &newest {
         disk.damage(name, Damage::Delete);
     }
-    disk.damage(&back[0], Damage::Replace(old.read(&back[0]).expect("the old manifest")));
+    disk.damage(&back[0], Damage::Replace(old.read(&back[0], u64::MAX).expect("the old manifest")));
     let names = disk.names();
     let sandbox = scene.sandbox.at(disk.clone());
     assert_eq!(sandbox.restored(scene.ids[0]), scene.trees[&scene.ids[0]], "what is listed is there");
@@ -155,7 +155,7 @@ fn a_rolled_back_manifest_is_found_and_nothing_is_swept_away_for_it() {
 
     disk.damage(&back[0], Damage::Delete);
     for name in &newest {
-        disk.damage(name, Damage::Replace(good.read(name).expect("the new manifest")));
+        disk.damage(name, Damage::Replace(good.read(name, u64::MAX).expect("the new manifest")));
     }
     assert_eq!(scene.assert_sound(&disk, "the newest manifest was brought back").len(), 2);
 }

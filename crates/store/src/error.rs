@@ -3,7 +3,7 @@
 //! Every message says what happened, to which object, and what to do. Variants carry facts, so that the command above can choose
 //! its exit code and the check can go on past one damaged object; [`StoreError::is_damage`] draws that line.
 
-use crate::storage::StorageError;
+use crate::storage::{ObjectName, Original, StorageError};
 use std::fmt;
 use std::sync::Arc;
 
@@ -74,6 +74,33 @@ pub enum StoreError {
         part: String,
         /// What is wrong with it.
         reason: String,
+    },
+
+    /// An object that is kept twice can be read from neither copy.
+    #[error("{object} and its copy are both unreadable ({reason}): run `silt repair`, or bring back either file")]
+    BothDamaged {
+        /// The object's name.
+        object: String,
+        /// What is wrong with the original.
+        reason: String,
+    },
+
+    /// There are manifests, but no record of the repository they are of.
+    #[error(
+        "the config of {location} and its copy are missing: run `silt repair`, or bring back a file of its config/ folder"
+    )]
+    RecordLost {
+        /// The repository's place.
+        location: String,
+    },
+
+    /// The password is that of a key slot that no longer counts.
+    #[error("{object} opens nothing any more: {reason}; use another key")]
+    KeyInvalid {
+        /// The slot's name.
+        object: String,
+        /// Why it does not count.
+        reason: &'static str,
     },
 
     /// The object is whole, but sealed by another key or for another place: a file of another repository, or moved by hand.
@@ -193,6 +220,25 @@ impl StoreError {
         Self::Damaged { object: object.to_string(), part: part.into(), reason: reason.into() }
     }
 
+    /// [`StoreError::BothDamaged`], from what is wrong with the original.
+    pub fn both_damaged(original: Original, error: &Self) -> Self {
+        let reason = match error {
+            Self::Damaged { part, reason, .. } => format!("{part}: {reason}"),
+            other => other.to_string(),
+        };
+        Self::BothDamaged { object: original.name().to_string(), reason }
+    }
+
+    /// The same damage, of the object that it was found in: a copy is opened under the name of its original.
+    pub(crate) fn found_in(self, name: &ObjectName) -> Self {
+        let object = name.to_string();
+        match self {
+            Self::Damaged { part, reason, .. } => Self::Damaged { object, part, reason },
+            Self::Misplaced { .. } => Self::Misplaced { object },
+            other => other,
+        }
+    }
+
     /// [`StoreError::Limit`], from whatever names the object.
     pub fn limit(object: &(impl fmt::Display + ?Sized), what: &'static str, found: u64, limit: u64) -> Self {
         Self::Limit { object: object.to_string(), what, found, limit }
@@ -239,6 +285,8 @@ impl StoreError {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. }
+            | Self::BothDamaged { .. }
+            | Self::RecordLost { .. }
             | Self::Misplaced { .. }
             | Self::Limit { .. }
             | Self::UnknownVersion { .. }

@@ -19,8 +19,9 @@ use crate::sealed::{
     HEADER_BYTES, ObjectHeader, ObjectKey, ObjectKind, PieceNumber, Salt, TAG_BYTES, append_padded, open_padded,
 };
 use crate::secrets::{MasterKey, PurposeKey, RepositoryKeys, random_bytes};
-use crate::storage::{Listing, ObjectName, Storage};
+use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use zeroize::{Zeroize as _, Zeroizing};
 
 /// Bytes of the plain cost box: memory, passes, lanes (4 each), salt 16, checksum 4.
@@ -216,22 +217,24 @@ impl KeySlot {
     }
 }
 
-/// Tries the password on every slot of the repository.
+/// Tries the password on every slot of the repository until one opens that `accept` returns something for.
 ///
 /// # Errors
-/// [`StoreError::NoKeySlots`]; [`StoreError::WrongPassword`] if it opens none; if a slot was damaged and no other opened, that
-/// damage, for it may have been the right one.
-pub fn unlock(storage: &dyn Storage, password: &[u8]) -> Result<Unlocked, StoreError> {
-    let listed = storage.list(Listing::Keys)?;
-    let mut damage = None;
-    for object in &listed {
-        let ObjectName::Key(id) = object.name else { continue };
-        match storage
-            .read(&object.name)
-            .map_err(StoreError::from)
-            .and_then(|bytes| KeySlot::parse(id, &bytes)?.open(password))
-        {
-            Ok(Some(unlocked)) => return Ok(unlocked),
+/// [`StoreError::NoKeySlots`]; [`StoreError::KeyInvalid`] if the password's slot was not accepted; [`StoreError::WrongPassword`] if it
+/// opens none; if a slot was damaged in both copies and no other opened, that damage, for it may have been the right one.
+pub fn unlock<T>(
+    storage: &dyn Storage,
+    password: &[u8],
+    mut accept: impl FnMut(&Unlocked) -> Result<Option<T>, StoreError>,
+) -> Result<(Unlocked, T), StoreError> {
+    let slots = slot_ids(storage)?;
+    let (mut damage, mut refused) = (None, None);
+    for id in &slots {
+        match open_slot(storage, *id, password) {
+            Ok(Some(unlocked)) => match accept(&unlocked)? {
+                Some(accepted) => return Ok((unlocked, accepted)),
+                None => refused = Some(*id),
+            },
             Ok(None) => {}
             Err(error) if error.is_not_found() => {} // Removed since it was listed.
             Err(error) if error.is_damage() => damage = damage.or(Some(error)),
@@ -239,11 +242,41 @@ pub fn unlock(storage: &dyn Storage, password: &[u8]) -> Result<Unlocked, StoreE
         }
     }
     let location = storage.location();
-    Err(match damage {
-        Some(error) => error,
-        None if listed.is_empty() => StoreError::NoKeySlots { location },
-        None => StoreError::WrongPassword { location, slots: listed.len() },
+    Err(match (damage, refused) {
+        (_, Some(id)) => StoreError::KeyInvalid {
+            object: ObjectName::Key(id).to_string(),
+            reason: "it was removed, or the master key was changed since it was made",
+        },
+        (Some(error), None) => error,
+        (None, None) if slots.is_empty() => StoreError::NoKeySlots { location },
+        (None, None) => StoreError::WrongPassword { location, slots: slots.len() },
     })
+}
+
+/// The slots that lie there, by original or copy, whether or not they count.
+pub fn slot_ids(storage: &dyn Storage) -> Result<BTreeSet<KeyId>, StoreError> {
+    let listed = [storage.list(Listing::Keys)?, storage.list(Listing::KeyCopies)?].concat();
+    let id = |meta: &ObjectMeta| match meta.name {
+        ObjectName::Key(id) | ObjectName::Copy(Original::Key(id)) => Some(id),
+        _ => None,
+    };
+    Ok(listed.iter().filter_map(id).collect())
+}
+
+/// Reads a slot, or the copy of one, as the slot it is of.
+pub(crate) fn read_slot(storage: &dyn Storage, id: KeyId, name: &ObjectName) -> Result<KeySlot, StoreError> {
+    KeySlot::parse(id, &storage.read(name, name.bytes_max())?)
+}
+
+/// Tries a password on a slot; on its copy if the slot is missing or damaged.
+fn open_slot(storage: &dyn Storage, id: KeyId, password: &[u8]) -> Result<Option<Unlocked>, StoreError> {
+    let original = Original::Key(id);
+    let open = |name| read_slot(storage, id, &name)?.open(password);
+    let first = match open(original.name()) {
+        Err(error) if error.is_damage() => error,
+        result => return result,
+    };
+    open(original.copy()).map_err(|error| if error.is_not_found() { first } else { error })
 }
 
 /// No repository identity is known before a slot is open: the wrapping key is bound to zeros in its place.

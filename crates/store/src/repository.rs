@@ -1,15 +1,46 @@
-//! A repository, opened: its storage, its keys, its settings. Key slots come and go here; series are written in [`crate::series`].
+//! A repository, opened: its storage, its keys, its record. Key slots come and go here; series are written in [`crate::series`].
+//!
+//! A key slot counts only while the newest record lists it. So whoever changes slots commits a record, and of two who do so at once the
+//! second sees what the first did: the slot one works with must still be listed, which keeps two holders from removing each other.
 
+use crate::config::chain::{self, Newest, StoredConfig};
 use crate::config::{ChunkerSettings, Config};
-use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, unlock};
+use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, read_slot, slot_ids, unlock};
 use crate::manifest::Manifest;
-use crate::sealed::ObjectHeader;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
 use crate::series::{keep_reserve, newest_manifest};
-use crate::storage::{Listing, ObjectName, Storage, StorageError};
+use crate::storage::{Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage, StorageError};
 use crate::{KeyId, RepositoryId, SeriesId, StoreError};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How often a change of the record is tried again because others changed it first.
+const AMEND_ATTEMPTS_MAX: u32 = 64;
+/// The least bound of a manifest, however little memory there is.
+const MANIFEST_BYTES_LEAST: u64 = 16 << 20;
+
+/// How a repository is opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// Memory to stay below, in bytes. A quarter of it bounds what a manifest may take.
+    pub memory_bytes: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { memory_bytes: 512 << 20 }
+    }
+}
+
+impl OpenOptions {
+    /// The same with this much memory.
+    #[must_use]
+    pub fn with_memory(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+}
 
 /// An open repository.
 #[derive(Debug)]
@@ -17,7 +48,8 @@ pub struct Repository {
     storage: Arc<dyn Storage>,
     unlocked: Unlocked,
     keys: RepositoryKeys,
-    config: Config,
+    config: Mutex<Arc<Config>>,
+    manifest_bytes_max: u64,
 }
 
 /// A key slot as listed.
@@ -31,11 +63,20 @@ pub struct KeySlotView {
     pub current: bool,
 }
 
+/// Says whether there is a repository, before anybody is asked for a password.
+///
+/// # Errors
+/// As [`Repository::open`], as far as they show without a key.
+pub fn find(storage: &dyn Storage) -> Result<(), StoreError> {
+    Newest::find(storage).map(drop)
+}
+
 impl Repository {
-    /// Makes a repository: a key slot first, then the config, whose creation is the commit.
+    /// Makes a repository: a key slot first, then the first record, whose creation is the commit. Of two who do so at once one wins,
+    /// and the other takes its own slot back. What an interrupted attempt left is never touched: it may be somebody's at work.
     ///
     /// # Errors
-    /// [`StoreError::AlreadyARepository`] if there is a config already.
+    /// [`StoreError::AlreadyARepository`] if there is a record, or anything else but key slots, already.
     pub fn init(
         storage: Arc<dyn Storage>,
         password: &[u8],
@@ -44,14 +85,12 @@ impl Repository {
         chunker: ChunkerSettings,
     ) -> Result<Self, StoreError> {
         let exists = || StoreError::AlreadyARepository { location: storage.location() };
-        let listed = storage.list(Listing::All)?;
-        // Slots without anything else are what an interrupted init left behind. Beside a manifest or a container they may be the
-        // last way into a repository that lost its config: nothing is touched then.
-        if listed.iter().any(|meta| !matches!(meta.name, ObjectName::Key(_) | ObjectName::Reserve)) {
+        // Beside a manifest or a container, slots may be the last way into a repository that lost its record.
+        let is_beginning = |name: &ObjectName| {
+            matches!(name, ObjectName::Key(_) | ObjectName::Copy(Original::Key(_)) | ObjectName::Reserve)
+        };
+        if !storage.list(Listing::All)?.iter().all(|meta| is_beginning(&meta.name)) {
             return Err(exists());
-        }
-        for meta in &listed {
-            storage.delete(&meta.name)?;
         }
         let unlocked = Unlocked {
             slot: KeyId(random_bytes()?),
@@ -59,14 +98,13 @@ impl Repository {
             repository: RepositoryId(random_bytes()?),
         };
         let keys = unlocked.keys();
-        let config = Config { repository: unlocked.repository, features: Vec::new(), chunker, created: label.created };
         write_slot(storage.as_ref(), &unlocked, password, label, cost)?;
-        storage.barrier()?;
-        match storage.create(&ObjectName::Config, &config.seal(&keys)?) {
-            Err(StorageError::AlreadyExists { .. }) => return Err(exists()),
-            other => other?,
-        }
-        let repository = Self { storage, unlocked, keys, config };
+        let first = Config::new(unlocked.repository, chunker, label.created, unlocked.slot);
+        let Some(stored) = chain::commit(storage.as_ref(), &keys, None, first)? else {
+            delete_slot(storage.as_ref(), unlocked.slot)?;
+            return Err(exists());
+        };
+        let repository = Self::assemble(storage, unlocked, keys, stored, &OpenOptions::default());
         keep_reserve(&repository, 0)?;
         Ok(repository)
     }
@@ -74,23 +112,48 @@ impl Repository {
     /// Opens a repository with the password of any of its key slots.
     ///
     /// # Errors
-    /// [`StoreError::NotARepository`], [`StoreError::WrongPassword`], an unknown version or feature by name, or damage.
+    /// [`StoreError::NotARepository`], [`StoreError::WrongPassword`], [`StoreError::KeyInvalid`] for the password of a slot that the
+    /// newest record does not list, an unknown version or feature by name, or damage.
     pub fn open(storage: Arc<dyn Storage>, password: &[u8]) -> Result<Self, StoreError> {
-        let object = match storage.read(&ObjectName::Config) {
-            Err(error) if error.is_not_found() => return Err(missing_config(storage.as_ref())),
-            other => other?,
-        };
-        // A newer format is told as such before any password is tried.
-        ObjectHeader::parse(&ObjectName::Config, &object)?;
-        let unlocked = unlock(storage.as_ref(), password)?;
-        let keys = unlocked.keys();
-        let config = Config::open(&keys, object)?;
-        Ok(Self { storage, unlocked, keys, config })
+        Self::open_with(storage, password, &OpenOptions::default())
+    }
+
+    /// As [`Repository::open`], with options.
+    pub fn open_with(storage: Arc<dyn Storage>, password: &[u8], options: &OpenOptions) -> Result<Self, StoreError> {
+        let mut newest = Newest::find(storage.as_ref())?;
+        loop {
+            match unlock(storage.as_ref(), password, |unlocked| accept(storage.as_ref(), &newest, unlocked)) {
+                Ok((unlocked, stored)) => {
+                    let keys = unlocked.keys();
+                    return Ok(Self::assemble(storage, unlocked, keys, stored, options));
+                }
+                Err(refused @ StoreError::KeyInvalid { .. }) => {
+                    // It may have been added since the record was read.
+                    let now = Newest::find(storage.as_ref())?;
+                    if now.sequence == newest.sequence {
+                        return Err(refused);
+                    }
+                    newest = now;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn assemble(
+        storage: Arc<dyn Storage>,
+        unlocked: Unlocked,
+        keys: RepositoryKeys,
+        stored: StoredConfig,
+        options: &OpenOptions,
+    ) -> Self {
+        let manifest_bytes_max = (options.memory_bytes / 4).clamp(MANIFEST_BYTES_LEAST, MANIFEST_BYTES_MAX);
+        Self { storage, unlocked, keys, config: Mutex::new(Arc::new(stored.config)), manifest_bytes_max }
     }
 
     /// Identity of the repository.
     pub fn id(&self) -> RepositoryId {
-        self.config.repository
+        self.keys.repository()
     }
 
     /// Where its objects lie.
@@ -103,38 +166,143 @@ impl Repository {
         &self.keys
     }
 
-    /// Its settings.
-    pub fn config(&self) -> &Config {
-        &self.config
+    /// Its record: the newest this process has read.
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The key slots, oldest first. Slots that cannot be read are errors of their own and are returned beside.
+    /// The greatest size in bytes of a manifest that is read, and of its body once decompressed.
+    pub fn manifest_bytes_max(&self) -> u64 {
+        self.manifest_bytes_max
+    }
+
+    /// Reads the newest record, changes it and commits it; begins anew if somebody else came first, so `change` may be called
+    /// several times. What changes nothing commits nothing.
+    ///
+    /// # Errors
+    /// Those of `change`, then nothing was committed; [`StoreError::KeyInvalid`] if the master key was changed meanwhile.
+    pub fn amend(
+        &self,
+        mut change: impl FnMut(&mut Config) -> Result<(), StoreError>,
+    ) -> Result<Arc<Config>, StoreError> {
+        for _ in 0..AMEND_ATTEMPTS_MAX {
+            let stored = chain::newest(self.storage(), &self.keys).map_err(|error| self.told(error))?;
+            let mut next = stored.config.clone();
+            change(&mut next)?;
+            if next == stored.config {
+                return Ok(self.keep(stored));
+            }
+            if let Some(stored) = chain::commit(self.storage(), &self.keys, Some(&stored), next)? {
+                return Ok(self.keep(stored));
+            }
+        }
+        let (what, reason) =
+            ("changing the record of the repository".to_owned(), "others keep changing it; try again".to_owned());
+        Err(StoreError::Refused { what, reason })
+    }
+
+    /// Makes the copy of the newest record where an interrupted commit left none.
+    pub fn keep_record_copy(&self) -> Result<(), StoreError> {
+        chain::keep_copy(self.storage(), &self.keys, self.config().sequence)
+    }
+
+    /// What is wrong with the newest record or its copy.
+    pub fn record_faults(&self) -> Result<Vec<StoreError>, StoreError> {
+        chain::faults(self.storage(), &self.keys)
+    }
+
+    fn keep(&self, stored: StoredConfig) -> Arc<Config> {
+        let config = Arc::new(stored.config);
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
+        config
+    }
+
+    /// A record under a master key that is not ours can only be a newer one: ours opened one before.
+    fn told(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Misplaced { .. } => self.invalid("the master key was changed meanwhile"),
+            other => other,
+        }
+    }
+
+    fn invalid(&self, reason: &'static str) -> StoreError {
+        StoreError::KeyInvalid { object: ObjectName::Key(self.unlocked.slot).to_string(), reason }
+    }
+
+    /// Adds a series to the record's list, so that its loss shows.
+    pub fn register_series(&self, id: SeriesId, name: &str) -> Result<(), StoreError> {
+        self.amend(|config| {
+            config.series.entry(id).or_insert_with(|| name.to_owned());
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    /// The key slots that count, oldest first. What of them cannot be read, original or copy, is an error of its own and returned beside.
     pub fn key_slots(&self) -> Result<(Vec<KeySlotView>, Vec<StoreError>), StoreError> {
         let (mut slots, mut damaged) = (Vec::new(), Vec::new());
-        for meta in self.storage.list(Listing::Keys)? {
-            let ObjectName::Key(id) = meta.name else { continue };
-            let read = self.storage.read(&meta.name).map_err(StoreError::from);
-            match read.and_then(|bytes| KeySlot::parse(id, &bytes)?.label(&self.keys)) {
-                Ok(label) => slots.push(KeySlotView { id, label, current: id == self.unlocked.slot }),
-                Err(error) => damaged.push(error),
+        for id in &self.config().key_slots {
+            let label_in = |name| {
+                let label = read_slot(self.storage(), *id, &name).and_then(|slot| slot.label(&self.keys));
+                label.map_err(|error| error.found_in(&name))
+            };
+            let (original, copy) = (Original::Key(*id).name(), Original::Key(*id).copy());
+            let (first, second) = (label_in(original), label_in(copy));
+            if let Some(label) = first.as_ref().ok().or(second.as_ref().ok()).cloned() {
+                slots.push(KeySlotView { id: *id, label, current: *id == self.unlocked.slot });
             }
+            damaged.extend([first.err(), second.err()].into_iter().flatten());
         }
         slots.sort_by_key(|slot| (slot.label.created, slot.id));
         Ok((slots, damaged))
     }
 
-    /// Adds a key slot for another password.
-    pub fn add_key(&self, password: &[u8], label: &KeyLabel, cost: Argon2Cost) -> Result<KeyId, StoreError> {
-        let unlocked = Unlocked { slot: KeyId(random_bytes()?), ..self.unlocked.clone() };
-        write_slot(self.storage.as_ref(), &unlocked, password, label, cost)?;
-        self.storage.barrier()?;
-        Ok(unlocked.slot)
+    /// Key slots that lie there and do not count: left by an interrupted run, or put back. They open nothing.
+    pub fn key_slots_unlisted(&self) -> Result<Vec<KeyId>, StoreError> {
+        let listed = &self.config().key_slots;
+        Ok(slot_ids(self.storage())?.into_iter().filter(|id| !listed.contains(id)).collect())
     }
 
-    /// Removes a key slot.
+    /// Adds a key slot for another password: the slot is durable, twice, before the record lists it.
+    pub fn add_key(&self, password: &[u8], label: &KeyLabel, cost: Argon2Cost) -> Result<KeyId, StoreError> {
+        let id = KeyId(random_bytes()?);
+        self.put_key(id, password, label, cost, |_| {})?;
+        Ok(id)
+    }
+
+    /// Makes a slot and lists it, with what else is to change in the record.
+    fn put_key(
+        &self,
+        id: KeyId,
+        password: &[u8],
+        label: &KeyLabel,
+        cost: Argon2Cost,
+        also: impl Fn(&mut Config),
+    ) -> Result<(), StoreError> {
+        let unlocked = Unlocked { slot: id, ..self.unlocked.clone() };
+        let object = write_slot(self.storage(), &unlocked, password, label, cost)?;
+        let listed = self.amend(|config| {
+            self.require_listed(config)?;
+            config.key_slots.insert(id);
+            also(config);
+            Ok(())
+        });
+        if let Err(error) = listed {
+            // Only where it is sure that no record lists it; else it must stay, and if none does it opens nothing.
+            if matches!(error, StoreError::KeyInvalid { .. }) {
+                let _ = delete_slot(self.storage(), id);
+            }
+            return Err(error);
+        }
+        // Whoever cleared away slots that are not listed may have taken it for one before it was.
+        create_slot(self.storage(), id, &object)
+    }
+
+    /// Removes a key slot: the record lists it no more before it is deleted.
     ///
     /// # Errors
     /// [`StoreError::Refused`] for the slot this repository was opened with: the last way in must not be lost by a slip.
+    /// [`StoreError::KeyInvalid`] if that one was removed meanwhile: whoever did so relies on the other.
     pub fn remove_key(&self, id: KeyId) -> Result<(), StoreError> {
         if id == self.unlocked.slot {
             return Err(StoreError::Refused {
@@ -142,21 +310,40 @@ impl Repository {
                 reason: "it is the key in use; open the repository with another password first".to_owned(),
             });
         }
-        self.storage.delete(&ObjectName::Key(id))?;
-        Ok(self.storage.barrier()?)
+        self.amend(|config| {
+            self.require_listed(config)?;
+            config.key_slots.remove(&id);
+            Ok(())
+        })?;
+        delete_slot(self.storage(), id)
     }
 
-    /// Puts a new password in place of the one the repository was opened with: the new slot is durable before the old one goes.
+    /// Puts a new password in place of the one the repository was opened with: the new slot counts from the same commit on from which
+    /// the old one does not.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyInvalid`] if the old one was removed meanwhile.
     pub fn change_password(
         &mut self,
         password: &[u8],
         label: &KeyLabel,
         cost: Argon2Cost,
     ) -> Result<KeyId, StoreError> {
-        let id = self.add_key(password, label, cost)?;
-        let old = std::mem::replace(&mut self.unlocked.slot, id);
-        self.remove_key(old)?;
+        let (id, old) = (KeyId(random_bytes()?), self.unlocked.slot);
+        self.put_key(id, password, label, cost, |config| {
+            config.key_slots.remove(&old);
+        })?;
+        self.unlocked.slot = id;
+        delete_slot(self.storage(), old)?;
         Ok(id)
+    }
+
+    fn require_listed(&self, config: &Config) -> Result<(), StoreError> {
+        if config.key_slots.contains(&self.unlocked.slot) {
+            Ok(())
+        } else {
+            Err(self.invalid("it was removed meanwhile"))
+        }
     }
 
     /// The series that have a manifest.
@@ -220,30 +407,47 @@ impl Repository {
     }
 }
 
-/// No config: either no repository at all, or one that lost it.
-fn missing_config(storage: &dyn Storage) -> StoreError {
-    let location = storage.location();
-    match storage.list(Listing::AllManifests) {
-        Ok(manifests) if !manifests.is_empty() => {
-            StoreError::damaged(&ObjectName::Config, "object", "it is missing; bring back a copy of it")
-        }
-        _ => StoreError::NotARepository { location },
+/// The newest record, if the slot that was opened counts by it. One under another master key is no reason to fail: another slot may be
+/// of that key.
+fn accept(storage: &dyn Storage, newest: &Newest, unlocked: &Unlocked) -> Result<Option<StoredConfig>, StoreError> {
+    match newest.open(storage, &unlocked.keys()) {
+        Ok(stored) => Ok(Some(stored).filter(|stored| stored.config.key_slots.contains(&unlocked.slot))),
+        Err(StoreError::Misplaced { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
-/// Writes a slot after opening what was made: a slot that does not open would be found out too late.
+/// Writes a slot and its copy after opening what was made: a slot that does not open would be found out too late.
 fn write_slot(
     storage: &dyn Storage,
     unlocked: &Unlocked,
     password: &[u8],
     label: &KeyLabel,
     cost: Argon2Cost,
-) -> Result<(), StoreError> {
-    let name = ObjectName::Key(unlocked.slot);
+) -> Result<Vec<u8>, StoreError> {
     let object = KeySlot::create(unlocked, password, cost, label)?;
     let opened = KeySlot::parse(unlocked.slot, &object)?.open(password)?;
     if !opened.is_some_and(|opened| opened.master == unlocked.master && opened.repository == unlocked.repository) {
-        return Err(StoreError::SelfCheck { what: name.to_string() });
+        return Err(StoreError::SelfCheck { what: ObjectName::Key(unlocked.slot).to_string() });
     }
-    Ok(storage.create(&name, &object)?)
+    create_slot(storage, unlocked.slot, &object)?;
+    Ok(object)
+}
+
+/// Makes a slot and its copy, as far as they are not there.
+fn create_slot(storage: &dyn Storage, id: KeyId, object: &[u8]) -> Result<(), StoreError> {
+    for name in [Original::Key(id).name(), Original::Key(id).copy()] {
+        match storage.create(&name, object) {
+            Err(StorageError::AlreadyExists { .. }) => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Deletes a slot, durably, and its copy.
+fn delete_slot(storage: &dyn Storage, id: KeyId) -> Result<(), StoreError> {
+    storage.delete(&Original::Key(id).name())?;
+    storage.delete(&Original::Key(id).copy())?;
+    Ok(storage.barrier()?)
 }

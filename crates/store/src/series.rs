@@ -120,11 +120,11 @@ pub(crate) fn read_manifest(
     sequence: u64,
 ) -> Result<StoredManifest, StoreError> {
     let name = ObjectName::Manifest(series, sequence);
-    let object = repository.storage().read(&name)?;
+    let object = repository.storage().read(&name, repository.manifest_bytes_max())?;
     let hash = *blake3::hash(&object).as_bytes();
     let object_bytes = object.len() as u64;
     let plain = open_object(repository.keys(), &name, ObjectKind::Manifest, object)?;
-    let manifest = Manifest::decode(&name, &plain)?;
+    let manifest = Manifest::decode_within(&name, &plain, repository.manifest_bytes_max())?;
     if manifest.series != series || manifest.sequence != sequence {
         return Err(StoreError::damaged(&name, "content", "it names another series or sequence number"));
     }
@@ -141,7 +141,7 @@ fn check_history(repository: &Repository, listed: &[ObjectMeta], newest: &Stored
     if !listed.iter().any(|meta| meta.name == name) {
         return Ok(());
     }
-    match repository.storage().read(&name) {
+    match repository.storage().read(&name, repository.manifest_bytes_max()) {
         Ok(object) if *blake3::hash(&object).as_bytes() != manifest.previous => {
             Err(StoreError::BrokenHistory { object: manifest.object_name().to_string(), before: name.to_string() })
         }
@@ -204,6 +204,10 @@ impl<'r> SeriesWriter<'r> {
             Some(Lease { holder: request.holder.clone(), since: request.now, purpose: request.purpose.to_owned() });
         let leased = commit_after(repository, previous, leased, request.now, request.reserve);
         let (stored, reserve_spent) = leased.map_err(|error| who_was_faster(repository, series, error))?;
+        if !stored.manifest.listed {
+            repository.register_series(series, request.series_name)?;
+        }
+        repository.keep_record_copy()?;
         let mut writer = Self {
             repository,
             lease_sequence: stored.manifest.sequence,
@@ -277,6 +281,8 @@ impl<'r> SeriesWriter<'r> {
         let durable = self.repository.storage().barrier();
         durable.map_err(|error| StoreError::from(error).of_writer(&next.name))?;
         next.lease = lease;
+        // Taking the lease saw to it.
+        next.listed = true;
         let (stored, reserve_spent) = commit_after(self.repository, Some(&self.stored), next, now, self.reserve)?;
         self.stored = stored;
         self.reserve_spent = self.reserve_spent.or(reserve_spent);

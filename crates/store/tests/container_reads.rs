@@ -104,15 +104,15 @@ fn slot(id: u8, password: &[u8]) -> (ObjectName, Vec<u8>) {
 #[test]
 fn any_slot_unlocks_and_a_damaged_one_is_in_nobody_s_way() {
     let storage = SimulatedDisk::new();
-    assert!(matches!(unlock(&storage, b"one"), Err(StoreError::NoKeySlots { .. })));
+    assert!(matches!(unlock(&storage, b"one", |_| Ok(Some(()))), Err(StoreError::NoKeySlots { .. })));
     let (one, mut broken) = slot(1, b"one");
     let (two, sound) = slot(2, b"two");
     broken[100] ^= 1;
     storage.create(&one, &broken).unwrap();
     storage.create(&two, &sound).unwrap();
-    assert_eq!(unlock(&storage, b"two").unwrap().slot, KeyId([2; 16]));
-    let error = unlock(&storage, b"one").unwrap_err();
+    assert_eq!(unlock(&storage, b"two", |_| Ok(Some(()))).unwrap().0.slot, KeyId([2; 16]));
+    let error = unlock(&storage, b"one", |_| Ok(Some(()))).unwrap_err();
     assert!(error.is_damage() && error.to_string().contains(&one.to_string()), "{error}");
     storage.delete(&one).unwrap();
-    assert!(matches!(unlock(&storage, b"one"), Err(StoreError::WrongPassword { slots: 1, .. })));
+    assert!(matches!(unlock(&storage, b"one", |_| Ok(Some(()))), Err(StoreError::WrongPassword { slots: 1, .. })));
 }

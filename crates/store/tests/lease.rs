@@ -23,8 +23,8 @@ impl fmt::Debug for Meddled {
 }
 
 impl Storage for Meddled {
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
-        self.0.read(name)
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        self.0.read(name, bytes_max)
     }
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
         self.0.read_range(name, offset, length)

@@ -13,7 +13,7 @@ use siltstone_store::StoreError;
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::keys::Argon2Cost;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Disk, Listing, ObjectName, Storage};
+use siltstone_store::storage::{Disk, Listing, ObjectName, Original, Storage};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -75,10 +75,11 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
 fn make(path: &Path, chunker: ChunkerSettings, context: &Context) -> Result<Repository, CliError> {
     let disk = Disk::create(path)?;
     let objects = disk.list(Listing::All)?;
-    if objects.iter().any(|object| object.name == ObjectName::Config) {
+    if objects.iter().any(|object| matches!(object.name, ObjectName::Config(_) | ObjectName::Copy(Original::Config(_))))
+    {
         return Err(StoreError::AlreadyARepository { location: disk.location() }.into());
     }
-    // Objects without a config are what an interrupted init left; the store removes them.
+    // Objects without a config are what an interrupted init left; they are in nobody's way.
     if objects.is_empty() && !disk.is_empty()? {
         return Err(CliError::FolderNotEmpty { path: path.to_owned() });
     }

@@ -32,9 +32,15 @@ pub(crate) struct RestoreArgs {
     /// Remove from the target what the snapshot does not hold
     #[arg(long)]
     delete: bool,
-    /// Read everything back and compare
+    /// Let --delete remove from the root folder or a home folder what the snapshot does not hold
+    #[arg(long, requires = "delete")]
+    unsafe_allow_delete: bool,
+    /// Read everything back and compare, files that are kept too
     #[arg(long)]
     verify: bool,
+    /// Keep what can be had of a damaged file as NAME.silt-damaged; otherwise it is left out
+    #[arg(long)]
+    keep_damaged: bool,
     /// Make holes for runs of zeros too; holes of the source are always made
     #[arg(long)]
     sparse: bool,
@@ -92,6 +98,9 @@ pub(super) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, Cl
     let (counts, elapsed) = (progress.counts(), progress.elapsed());
     progress.end();
     report(context, &summary, elapsed, arguments.dry_run)?;
+    if summary.entries == 0 && summary.problems == 0 && options.filter.chooses() {
+        return Err(CliError::NothingIncluded);
+    }
     match failures(&summary, &counts, environment::is_root()) {
         0 => Ok(found),
         problems => Err(CliError::RestoreProblems { problems }),
@@ -119,7 +128,9 @@ fn options(
         filter: arguments.select.filter()?,
         overwrite: arguments.overwrite.into(),
         delete: arguments.delete,
+        unsafe_delete: arguments.unsafe_allow_delete,
         verify: arguments.verify,
+        keep_damaged: arguments.keep_damaged,
         sparse: arguments.sparse,
         dry_run: arguments.dry_run,
         ownership,

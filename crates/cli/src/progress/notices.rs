@@ -73,6 +73,10 @@ pub(super) fn describe(notice: &Notice) -> Words {
                  copy of the repository, or forget the snapshots that need it"
             ),
         ),
+        Notice::OnlyLookedRight { path, reason } => warning(
+            "only_looked_right",
+            format!("{} has the snapshot's size and time, but {reason}; it is restored anew", Path::of(path).visible()),
+        ),
         Notice::Replanned => {
             detail("replanned", "the repository changed under way; the plan was made again".to_owned())
         }

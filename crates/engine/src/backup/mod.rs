@@ -264,7 +264,8 @@ pub fn backup(
 }
 
 fn open_chunker(repository: &Repository) -> Result<Box<dyn Chunker>, EngineError> {
-    let settings = &repository.config().chunker;
+    let config = repository.config();
+    let settings = &config.chunker;
     let unknown = |feature| StoreError::UnknownFeature { object: "config".to_owned(), feature };
     if !chunker_names().any(|name| name == settings.name) {
         return Err(unknown(format!("the chunker {:?}", settings.name)).into());

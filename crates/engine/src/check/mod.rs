@@ -103,6 +103,7 @@ pub fn check(
     let mut report = CheckReport::default();
     let (_, damaged_slots) = repository.key_slots()?;
     report.findings.extend(damaged_slots.iter().map(|error| finding("keys", error)));
+    report.findings.extend(repository.record_faults()?.iter().map(|error| finding("config", error)));
     let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
     let mut sizes: BTreeMap<SeriesId, HashMap<ContainerId, u64>> = BTreeMap::new();
     for meta in &listed {

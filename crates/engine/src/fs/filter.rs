@@ -36,6 +36,11 @@ impl PathFilter {
         self.include.is_none() && self.exclude.is_empty()
     }
 
+    /// Whether only what patterns include is taken.
+    pub fn chooses(&self) -> bool {
+        self.include.is_some()
+    }
+
     /// What becomes of an entry; the answer does not depend on what was asked before.
     pub fn select(&self, path: &EntryPath, is_directory: bool) -> Selection {
         let path = path.as_bytes();

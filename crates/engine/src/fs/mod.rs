@@ -14,6 +14,7 @@
 mod directory;
 mod exclude;
 mod filter;
+mod identity;
 mod names;
 mod patterns;
 mod problem;
@@ -30,6 +31,7 @@ mod xattrs;
 
 pub use exclude::{ExcludeRules, ExcludeRulesBuilder};
 pub use filter::{PathFilter, PathFilterBuilder, Selection};
+pub use identity::{FolderIdentity, is_home};
 pub use names::Ownership;
 pub use patterns::{Case, PatternError};
 pub use problem::{Problem, ProblemKind, Subject};
@@ -39,7 +41,7 @@ pub use scan_item::{FileKind, ScanEntry, ScanItem, ScanOptions, SkipReason};
 pub use source_file::{Extent, FileHandle, SourceFile};
 pub use source_tree::absolute_source;
 pub use status::{NodeKind, Status};
-pub use target::{DRAFT_PREFIX, Draft, InTheWay, Made, TargetDir, TargetFile};
+pub use target::{DAMAGED_SUFFIX, DRAFT_PREFIX, Draft, InTheWay, Made, TargetDir, TargetFile, aside};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -135,6 +135,9 @@ fn names_may_be_any_bytes() {
     assert_eq!(content, "x");
 }
 
+/// A draft for a name that nothing has.
+const NEW: Draft = Draft { serial: 0, in_the_way: InTheWay::Keep };
+
 #[test]
 fn paths_beyond_the_kernels_limit_are_walked() {
     let (_guard, base) = folder();
@@ -146,10 +149,13 @@ fn paths_beyond_the_kernels_limit_are_walked() {
         for _ in 1..levels {
             path = path.join(name.as_bytes()).expect("a path");
             target.make_directory(&path, InTheWay::Keep).expect("made");
-            target.create_file(&path.join(b"zz").expect("a path"), Draft::InPlace).expect("made");
+            let file = path.join(b"zz").expect("a path");
+            target.create_file(&file, NEW).expect("made");
+            target.publish(&file, NEW).expect("published");
         }
-        let deepest = target.create_file(&path.join(b"deep").expect("a path"), Draft::InPlace).expect("made");
-        deepest.write_all_at(b"found", 0).expect("written");
+        let deep = path.join(b"deep").expect("a path");
+        target.create_file(&deep, NEW).expect("made").write_all_at(b"found", 0).expect("written");
+        target.publish(&deep, NEW).expect("published");
         let items = scan(&[base.join(&name)], ScanOptions::default());
         assert!(problems(&items).is_empty(), "{:?}", problems(&items));
         assert_eq!(entries_below(&items, &base).len(), levels + (levels - 1) + 1);

@@ -4,7 +4,7 @@
 //! that a file of any size is restored in the memory of two batches.
 
 use crate::chunks::ChunkSource;
-use crate::fs::{Draft, Problem, ProblemKind};
+use crate::fs::Draft;
 use siltstone_store::catalog::{EntryPath, Metadata};
 use siltstone_store::container::ChunkPlace;
 use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
@@ -61,15 +61,9 @@ impl FileTask {
         self.left.load(Ordering::Acquire) == 0
     }
 
-    /// Whether some content could not be had, or the file cannot be written.
+    /// Whether some content could not be had, or the file cannot be written: then nothing gets its name. Known once its batch is done.
     pub(super) fn is_faulty(&self) -> bool {
         self.damaged.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
-    }
-
-    /// Whether what now has the file's name is the file, if with gaps where its content was lost. Known once its batch is done.
-    pub(super) fn is_in_place(&self) -> bool {
-        let damaged = self.damaged.load(Ordering::Relaxed) && self.draft != Draft::InPlace;
-        !damaged && !self.failed.load(Ordering::Relaxed)
     }
 }
 
@@ -141,9 +135,9 @@ impl<'c, 'r> FilePlan<'c, 'r> {
         Self { file, chunks, pieces: RecipeReader::new(recipe, chunks), run: 1..=0, at: 0 }
     }
 
-    /// Plans on into `batch` until the file ends (`true`) or the batch is full (`false`). What cannot be found is told, and what comes
-    /// before it restored: without the length of a chunk nothing after it has a place.
-    pub(super) fn fill(&mut self, batch: &mut Batch, report: &mut dyn FnMut(Problem)) -> bool {
+    /// Plans on into `batch` until the file ends (`true`) or the batch is full (`false`). What cannot be found is told to `damaged` and
+    /// ends the file: without the length of a chunk nothing after it has a place.
+    pub(super) fn fill(&mut self, batch: &mut Batch, damaged: &mut dyn FnMut(&FileTask, &StoreError)) -> bool {
         let index = u32::try_from(batch.files.len()).unwrap_or(u32::MAX);
         batch.files.push(self.file.clone());
         batch.continues = true;
@@ -156,8 +150,7 @@ impl<'c, 'r> FilePlan<'c, 'r> {
                     return true;
                 }
                 Err(error) => {
-                    self.file.damaged.store(true, Ordering::Relaxed);
-                    report(Problem::entry(&self.file.path, ProblemKind::ContentDamaged, error));
+                    damaged(&self.file, &error);
                     batch.continues = false;
                     return true;
                 }

@@ -1,26 +1,30 @@
 //! Restore: plan -> fetch -> open -> decode -> verify -> place.
 //!
-//! The catalog is walked twice. The first walk (`walk`) makes directories, links and special files as it meets them and gathers
-//! regular files into batches; a batch's regions are fetched and decoded with all their bases (`fetch`, by `crate::unfold`) and
-//! placed (`place`) while the next is gathered. The second (`finish`) gives directories their metadata, deepest first, when nothing
-//! below them changes any more. Memory holds two batches, whatever the snapshot; a batch is as large as memory allows, as each
-//! batch visits the containers it needs once.
+//! The catalog is walked once. The walk (`walk`) makes directories, links and special files as it meets them, unless what stands there
+//! stays (`fate`), and gathers regular files into batches; a batch's regions are fetched and decoded with all their bases (`fetch`, by
+//! `crate::unfold`) and placed (`place`) while the next is gathered. A directory that the walk has left (`frames`) is finished (`finish`)
+//! with the batch in which its last file is: then nothing below it changes any more. Memory holds two batches, whatever the snapshot; a
+//! batch is as large as memory allows, as each batch visits the containers it needs once.
 
 mod batch;
+mod dry_run;
+mod fate;
 mod fetch;
 mod finish;
+mod frames;
+mod guard;
 mod place;
 mod verify;
 mod walk;
 
 use crate::chunks::ChunkSource;
-use crate::fs::{Ownership, PathFilter, TargetDir};
+use crate::fs::{Made, Ownership, PathFilter, Problem, ProblemKind, TargetDir};
 use crate::parallel::cores;
 use crate::snapshots::SnapshotView;
 use crate::unfold::{self, Order};
 use crate::{EngineError, Observer};
 use fetch::Fetching;
-use place::{Counts, Placing};
+use place::{Counts, Drafts, Placing};
 use siltstone_store::catalog::{CatalogReader, Entry, EntryPath};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
@@ -54,8 +58,12 @@ pub struct RestoreOptions {
     pub overwrite: Overwrite,
     /// Remove what the snapshot does not hold.
     pub delete: bool,
-    /// Read everything back and compare with the fingerprints.
+    /// Remove even where it would probably be a mistake: in the root folder or in somebody's home, with nothing chosen.
+    pub unsafe_delete: bool,
+    /// Read everything back, kept files too, and compare with the fingerprints.
     pub verify: bool,
+    /// Keep what could be had of a damaged file beside its place, under the name that [`crate::fs::aside`] gives. Otherwise it is left out.
+    pub keep_damaged: bool,
     /// Make holes for runs of zeros too (holes of the source are always made).
     pub sparse: bool,
     /// Do everything but write.
@@ -118,29 +126,55 @@ pub fn restore(
         observer.estimate(statistics.files, statistics.logical_bytes, true);
     }
     let task = Task { repository, snapshot, options, observer, part: &part };
+    let protected = guard::guard(repository, options)?;
     if options.dry_run {
-        return task.dry_run(&chunks);
+        return task.dry_run(&chunks, protected);
     }
-    let is_new_target = !options.target.exists();
+    let made = if options.target.exists() { Made::Existing } else { Made::New };
     let target = TargetDir::create(&options.target, options.ownership)
-        .map_err(|source| EngineError::Target { path: options.target.clone(), source })?;
+        .map_err(|source| EngineError::Target { path: options.target.clone(), source })?
+        .protecting(protected);
+    // Again, now that all of the path exists: what did not could lead back by `..`.
+    guard::guard(repository, options)?;
     let counts = Counts::default();
     let order = Order::new(&manifest);
     let fetching = Fetching::new(order, options.memory_bytes, options.gap_bytes, cores(), &options.target);
-    let (sparse, verify) = (options.sparse, options.verify);
-    let placing = Placing { target: &target, observer, counts: &counts, sparse, verify, fetching: &fetching };
+    let (sparse, verify, keep_damaged) = (options.sparse, options.verify, options.keep_damaged);
+    let (drafts, fetching) = (Drafts::default(), &fetching);
+    let placing =
+        Placing { target: &target, observer, counts: &counts, sparse, verify, keep_damaged, drafts, fetching };
     let mut summary = RestoreSummary::default();
-    walk::place_all(&task, &placing, &chunks, &mut summary)?;
-    finish::finish_directories(&task, &placing, &chunks, is_new_target, &mut summary)?;
+    let placed = walk::place_all(&task, &placing, &chunks, made, &mut summary);
+    placing.abandon();
+    placed?;
+    task.report_if_forgotten(&placing);
     summary.files_restored += counts.files_restored.load(Ordering::Relaxed);
     summary.bytes_restored = counts.bytes_restored.load(Ordering::Relaxed);
-    summary.files_verified = counts.files_verified.load(Ordering::Relaxed);
+    summary.files_verified += counts.files_verified.load(Ordering::Relaxed);
     summary.problems += counts.problems.load(Ordering::Relaxed);
     summary.containers_needed = fetching.containers_needed();
     summary.containers_read = fetching.tally.containers_read.load(Ordering::Relaxed);
     summary.bytes_read = fetching.tally.bytes_read.load(Ordering::Relaxed);
     summary.bytes_prewritten = fetching.tally.bytes_prewritten.load(Ordering::Relaxed);
     Ok(summary)
+}
+
+impl Task<'_> {
+    /// What could not be restored may be gone because the snapshot was removed meanwhile: that is worth a word of its own.
+    fn report_if_forgotten(&self, placing: &Placing<'_>) {
+        let failed = placing.counts.problems.load(Ordering::Relaxed) > 0;
+        if failed && matches!(manifest_of(self.repository, self.snapshot), Err(EngineError::NoSnapshot { .. })) {
+            let name = format!("snapshot {}", self.snapshot.snapshot.id.short());
+            let reason = "it was removed from the repository while it was restored";
+            placing.report(&Problem::object(name, ProblemKind::Damaged, reason));
+        }
+    }
+
+    /// Whether a directory with content gives way to something else: nothing that it holds is in the snapshot, or the entry could not
+    /// be no directory.
+    fn empties_directories(&self) -> bool {
+        self.options.delete && self.options.filter.takes_everything()
+    }
 }
 
 /// The newest manifest of the snapshot's series.

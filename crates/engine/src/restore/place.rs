@@ -1,17 +1,19 @@
 //! Placing content: the chunks of a decoded region are verified and written wherever they belong.
 //!
-//! A file is made by the first worker that has something for it and gets its metadata and its name from the one that writes the
-//! last byte, so no file stays open between regions.
+//! A file is made under a hidden name by the first worker that has something for it and gets its metadata and its name from the one
+//! that writes the last byte, so no file stays open between regions. One of which a part is damaged never gets its name.
 
 use super::batch::{Batch, FileTask, Placement};
 use super::fetch::Fetching;
 use crate::Observer;
 use crate::chunks::ChunkSource;
-use crate::fs::{Draft, Problem, ProblemKind, TargetDir, TargetFile};
+use crate::fs::{Draft, InTheWay, Problem, ProblemKind, Subject, TargetDir, TargetFile, aside};
 use crate::observer::EntryAction;
-use siltstone_store::{ChunkNumber, StoreError};
-use std::sync::PoisonError;
+use siltstone_store::StoreError;
+use siltstone_store::catalog::EntryPath;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Counts that the workers share.
 #[derive(Debug, Default)]
@@ -30,10 +32,38 @@ pub(super) struct Placing<'a> {
     /// Leave out chunks of zeros.
     pub(super) sparse: bool,
     pub(super) verify: bool,
+    /// Keep what could be had of damaged files under another name.
+    pub(super) keep_damaged: bool,
+    pub(super) drafts: Drafts,
     pub(super) fetching: &'a Fetching<'a>,
 }
 
+/// The drafts that lie in the target, by their serials, for when the restore is stopped.
+#[derive(Debug, Default)]
+pub(super) struct Drafts(Mutex<HashMap<u64, EntryPath>>);
+
+impl Drafts {
+    fn begun(&self, file: &FileTask) {
+        self.lock().insert(file.draft.serial, file.path.clone());
+    }
+
+    fn ended(&self, file: &FileTask) {
+        self.lock().remove(&file.draft.serial);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, EntryPath>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Placing<'_> {
+    /// Removes the drafts of files that will not be completed, because the restore ends here.
+    pub(super) fn abandon(&self) {
+        for (serial, path) in self.drafts.lock().drain() {
+            let _ = self.target.discard(&path, Draft { serial, in_the_way: InTheWay::Keep });
+        }
+    }
+
     pub(super) fn report(&self, problem: &Problem) {
         self.counts.problems.fetch_add(1, Ordering::Relaxed);
         self.observer.problem(problem);
@@ -43,10 +73,8 @@ impl Placing<'_> {
     pub(super) fn end_files(&self, batch: &Batch) {
         for file in batch.ending() {
             // Nothing of it is under way: it is empty, a hole, or was written by the batch before.
-            if file.deal_with(1)
-                && let Some(open) = self.open(file)
-            {
-                self.complete(file, &open);
+            if file.deal_with(1) {
+                self.end(file, self.open(file));
             }
         }
     }
@@ -59,30 +87,11 @@ impl Placing<'_> {
         chunks: &ChunkSource<'_>,
         plain: Result<&[u8], &StoreError>,
     ) {
-        // Verify each chunk once, however often it is placed.
         let mut sound: Vec<(Placement, &[u8])> = Vec::with_capacity(placements.len());
-        let mut last: Option<(ChunkNumber, Option<&[u8]>)> = None;
-        for placement in placements {
-            let bytes = match (&last, plain) {
-                (Some((number, bytes)), _) if *number == placement.number => *bytes,
-                (_, Ok(plain)) => match chunks.verified(placement.container as usize, &placement.place, plain) {
-                    Ok(bytes) => Some(bytes),
-                    Err(error) => {
-                        self.damaged(batch, placement, &error);
-                        None
-                    }
-                },
-                (_, Err(error)) => {
-                    self.damaged(batch, placement, error);
-                    None
-                }
-            };
-            if bytes.is_none() && last.is_some_and(|(number, _)| number == placement.number) {
-                let file = &batch.files[placement.file as usize];
-                file.damaged.store(true, Ordering::Relaxed);
-            }
-            last = Some((placement.number, bytes));
-            sound.push((*placement, bytes.unwrap_or(&[])));
+        // Each chunk is verified once, however often it is placed.
+        for of_one_chunk in placements.chunk_by(|a, b| a.number == b.number) {
+            let bytes = self.verified(batch, of_one_chunk, chunks, plain);
+            sound.extend(of_one_chunk.iter().map(|placement| (*placement, bytes)));
         }
         sound.sort_by_key(|(placement, _)| (placement.file, placement.file_offset));
         for of_one_file in sound.chunk_by(|(a, _), (b, _)| a.file == b.file) {
@@ -93,10 +102,38 @@ impl Placing<'_> {
         }
     }
 
-    fn damaged(&self, batch: &Batch, placement: &Placement, error: &StoreError) {
-        let file = &batch.files[placement.file as usize];
+    /// A chunk's bytes; none, and all files that hold it told, if it is damaged.
+    fn verified<'p>(
+        &self,
+        batch: &Batch,
+        of_one_chunk: &[Placement],
+        chunks: &ChunkSource<'_>,
+        plain: Result<&'p [u8], &StoreError>,
+    ) -> &'p [u8] {
+        let Some(first) = of_one_chunk.first() else { return &[] };
+        let damaged = |error: &StoreError| {
+            for placement in of_one_chunk {
+                self.damaged(&batch.files[placement.file as usize], error);
+            }
+        };
+        let verified = plain.map(|plain| chunks.verified(first.container as usize, &first.place, plain));
+        match verified {
+            Ok(Ok(bytes)) => return bytes,
+            Ok(Err(error)) => damaged(&error),
+            Err(error) => damaged(error),
+        }
+        &[]
+    }
+
+    /// Takes note that part of a file's content cannot be had.
+    pub(super) fn damaged(&self, file: &FileTask, error: &StoreError) {
         if !file.damaged.swap(true, Ordering::Relaxed) {
-            self.report(&Problem::entry(&file.path, ProblemKind::ContentDamaged, error));
+            let outcome = match aside(&file.path) {
+                Some(aside) if self.keep_damaged => format!("what could be had is kept as {}", Subject::Entry(aside)),
+                _ if file.draft.in_the_way == InTheWay::Replace => "what stands there stays".to_owned(),
+                _ => "it is left out".to_owned(),
+            };
+            self.report(&Problem::entry(&file.path, ProblemKind::ContentDamaged, format_args!("{error}; {outcome}")));
         }
     }
 
@@ -120,10 +157,7 @@ impl Placing<'_> {
         }
         self.observer.advance(0, dealt);
         if file.deal_with(dealt) {
-            match open {
-                Some(open) => self.complete(file, &open),
-                None => self.give_up(file),
-            }
+            self.end(file, open);
         }
     }
 
@@ -162,7 +196,9 @@ impl Placing<'_> {
         };
         match open {
             Ok(open) => {
-                *made = true;
+                if !std::mem::replace(&mut *made, true) {
+                    self.drafts.begun(file);
+                }
                 Some(open)
             }
             Err(problem) => {
@@ -178,35 +214,59 @@ impl Placing<'_> {
         }
     }
 
-    /// All content is in place: length, metadata, name.
-    fn complete(&self, file: &FileTask, open: &TargetFile) {
-        let damaged = file.damaged.load(Ordering::Relaxed);
-        let failed = file.failed.load(Ordering::Relaxed);
-        if failed || (damaged && file.draft != Draft::InPlace) {
-            return self.give_up(file);
+    /// All content has been dealt with: the file gets its name, or goes.
+    fn end(&self, file: &FileTask, open: Option<TargetFile>) {
+        let done = match open {
+            Some(open) if !file.is_faulty() => self.complete(file, &open),
+            open => {
+                self.give_up(file, open.as_ref());
+                return;
+            }
+        };
+        match done {
+            Ok(()) => self.drafts.ended(file),
+            Err(problem) => {
+                self.fail(file, &problem);
+                self.give_up(file, None);
+            }
         }
-        if (file.has_holes.load(Ordering::Relaxed) || self.sparse || damaged)
-            && let Err(error) = open.set_size(file.size)
-        {
-            return self.fail(file, &Problem::entry(&file.path, ProblemKind::NotWritten, error));
+    }
+
+    /// Length, metadata, name.
+    fn complete(&self, file: &FileTask, open: &TargetFile) -> Result<(), Problem> {
+        if file.has_holes.load(Ordering::Relaxed) || self.sparse {
+            let sized = open.set_size(file.size);
+            sized.map_err(|error| Problem::entry(&file.path, ProblemKind::NotWritten, error))?;
         }
         for problem in self.target.apply_to_file(open, &file.path, &file.metadata) {
             self.report(&problem);
         }
-        if let Err(problem) = self.target.publish(&file.path, file.draft) {
-            return self.fail(file, &problem);
-        }
+        self.target.publish(&file.path, file.draft)?;
         self.counts.files_restored.fetch_add(1, Ordering::Relaxed);
         self.observer.advance(1, 0);
         if self.observer.wants_entries() {
             self.observer.entry(&file.path, EntryAction::Restored, file.size);
         }
+        Ok(())
     }
 
-    /// Leaves what stood there before, which is better than half of what should.
-    fn give_up(&self, file: &FileTask) {
-        if file.draft != Draft::InPlace {
+    /// Leaves what stood there before, which is better than half of what should. What could be had of a damaged file is kept under
+    /// another name if the user wants it: of the file's length, for its owner only, and as young as it is.
+    fn give_up(&self, file: &FileTask, open: Option<&TargetFile>) {
+        let failed = file.failed.load(Ordering::Relaxed);
+        let kept = match open.filter(|_| self.keep_damaged && !failed) {
+            Some(open) => self.keep_aside(file, open).inspect_err(|problem| self.report(problem)).is_ok(),
+            None => false,
+        };
+        if !kept {
             let _ = self.target.discard(&file.path, file.draft);
         }
+        self.drafts.ended(file);
+    }
+
+    fn keep_aside(&self, file: &FileTask, open: &TargetFile) -> Result<(), Problem> {
+        let sized = open.set_size(file.size);
+        sized.map_err(|error| Problem::entry(&file.path, ProblemKind::NotWritten, error))?;
+        self.target.set_aside(&file.path, file.draft)
     }
 }

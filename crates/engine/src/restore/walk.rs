@@ -1,12 +1,16 @@
-//! The first walk: everything but the metadata of directories.
+//! The walk: directories, links and special files are made as they come by, regular files gathered into batches.
+//!
+//! What is left to do when a batch is in place (further names of its files, directories that the walk has left) waits beside it.
 
 use super::batch::{Batch, FilePlan, FileTask};
+use super::fate::Fate;
 use super::fetch::{Fetching, Running};
+use super::frames::{Frame, Frames};
 use super::place::Placing;
 use super::{Overwrite, RestoreSummary, Task, manifest_of};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::fs::{Draft, InTheWay, Made, NodeKind, Problem, ProblemKind, Selection, Status, Subject};
+use crate::fs::{Draft, InTheWay, Made, Problem, ProblemKind, Selection, Subject};
 use crate::observer::{EntryAction, Notice};
 use crate::parallel::Pool;
 use crate::unfold::Worker;
@@ -16,22 +20,23 @@ use siltstone_store::region::RegionDecoder;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What is to become of an entry.
-enum Fate {
-    /// It is made, under this draft if it is a file.
-    Make(Draft),
-    /// What is there stays, whether or not it is what the snapshot holds.
-    Keep { as_wanted: bool },
-}
-
 /// A name that a file has, another that it is to have, and what becomes of what stands there.
 type Link = (EntryPath, EntryPath, InTheWay);
 
-/// A directory on the way to the current entry.
-struct Above {
-    path: EntryPath,
-    /// Whether it exists in the target by now; one that is only passed through is made when something below it is taken.
-    made: Option<Made>,
+/// What is to be done once a batch is in place.
+#[derive(Default)]
+struct After {
+    links: Vec<Link>,
+    /// Directories that the walk has left.
+    left: Vec<Frame>,
+    /// About the memory they take.
+    left_bytes: u64,
+}
+
+impl After {
+    fn is_empty(&self) -> bool {
+        self.links.is_empty() && self.left.is_empty()
+    }
 }
 
 /// Something with several names.
@@ -52,25 +57,26 @@ struct Walk<'w, 'a> {
     pool: Pool<'w, Worker>,
     chunks: &'w Arc<ChunkSource<'a>>,
     summary: &'w mut RestoreSummary,
-    above: Vec<Above>,
+    frames: Frames<'w>,
     next_draft: u64,
     batch: Batch,
     batch_bytes: u64,
     /// What has several names and was taken under its first, by device and inode.
     linked: HashMap<(u64, u64), Linked>,
-    /// Names to be linked once the batch is in place.
-    links: Vec<Link>,
-    /// The batch before, being placed, and its links.
-    running: Option<(Running<'w>, Vec<Link>)>,
+    /// What waits for the batch.
+    after: After,
+    /// The batch before, being placed, and what waits for it.
+    running: Option<(Running<'w>, After)>,
     /// First names of files with several that could not be put in place: something else may stand there.
     missing: HashSet<EntryPath>,
 }
 
-/// Walks the part of the snapshot and places all of it.
+/// Walks the part of the snapshot and places all of it; `made` says whether the target is new.
 pub(super) fn place_all<'a>(
     task: &Task<'_>,
     placing: &Placing<'a>,
     chunks: &Arc<ChunkSource<'a>>,
+    made: Made,
     summary: &mut RestoreSummary,
 ) -> Result<(), EngineError> {
     std::thread::scope(|scope| {
@@ -82,12 +88,12 @@ pub(super) fn place_all<'a>(
             pool: Pool::start(scope, "place", workers, 2 * workers, || RegionDecoder::new().ok()),
             chunks,
             summary,
-            above: Vec::new(),
+            frames: Frames::new(task, made),
             next_draft: 0,
             batch: Batch::new(batch_bytes),
             batch_bytes,
             linked: HashMap::new(),
-            links: Vec::new(),
+            after: After::default(),
             running: None,
             missing: HashSet::new(),
         };
@@ -97,12 +103,16 @@ pub(super) fn place_all<'a>(
             }
             match entry {
                 Ok(entry) => walk.entry(entry)?,
-                Err(error) => placing.report(&Problem::object("the catalog", ProblemKind::Damaged, error)),
+                Err(error) => {
+                    placing.report(&Problem::object("the catalog", ProblemKind::Damaged, error));
+                    walk.frames.mark_incomplete();
+                }
             }
-            if walk.batch.is_full() {
+            if walk.batch.is_full() || walk.after.left_bytes >= batch_bytes {
                 walk.hand_on()?;
             }
         }
+        walk.leave(None);
         walk.hand_on()?;
         walk.finish()
     })
@@ -120,21 +130,21 @@ impl Walk<'_, '_> {
     fn hand_on(&mut self) -> Result<(), EngineError> {
         self.finish()?;
         let batch = std::mem::replace(&mut self.batch, Batch::new(self.batch_bytes));
-        let links = std::mem::take(&mut self.links);
-        if !batch.is_empty() || !links.is_empty() {
-            self.running = Some((self.placing.start(&self.pool, self.chunks, batch), links));
+        let after = std::mem::take(&mut self.after);
+        if !batch.is_empty() || !after.is_empty() {
+            self.running = Some((self.placing.start(&self.pool, self.chunks, batch), after));
         }
         Ok(())
     }
 
-    /// Waits for the batch being placed, then makes further names and verifies.
+    /// Waits for the batch being placed, then makes further names, verifies, and finishes the directories left by then.
     fn finish(&mut self) -> Result<(), EngineError> {
-        let Some((running, links)) = self.running.take() else { return Ok(()) };
+        let Some((running, after)) = self.running.take() else { return Ok(()) };
         let (task, placing) = (self.task, self.placing);
         let batch = placing.finish(running, &self.pool, &mut || reload(task))?;
-        let is_missing = |file: &&Arc<FileTask>| file.metadata.links > 1 && !file.is_in_place();
+        let is_missing = |file: &&Arc<FileTask>| file.metadata.links > 1 && file.is_faulty();
         self.missing.extend(batch.files.iter().filter(is_missing).map(|file| file.path.clone()));
-        for (existing, path, in_the_way) in links {
+        for (existing, path, in_the_way) in after.links {
             if self.missing.contains(&existing) {
                 let reason = format!("it is another name of {}, which failed", Subject::Entry(existing));
                 placing.report(&Problem::entry(&path, ProblemKind::NotWritten, reason));
@@ -145,112 +155,99 @@ impl Walk<'_, '_> {
         if placing.verify {
             placing.verify_batch(&batch, self.chunks);
         }
+        for frame in &after.left {
+            task.finish(placing, frame, self.summary);
+        }
         Ok(())
     }
 
+    /// Leaves the directories that do not hold this entry.
+    fn leave(&mut self, next: Option<&EntryPath>) {
+        while let Some(left) = self.frames.leave(next) {
+            if left.used || left.selected {
+                self.after.left_bytes += left.bytes();
+                self.after.left.push(left);
+            }
+        }
+    }
+
     fn entry(&mut self, entry: Entry) -> Result<(), EngineError> {
+        self.leave(Some(&entry.path));
+        self.frames.note(&entry);
         let selection = self.task.options.filter.select(&entry.path, entry.is_directory());
         if selection == Selection::Excluded {
             return Ok(());
         }
-        let Some(path) = self.task.part.target_path(&entry.path) else {
-            return Ok(());
-        };
-        self.above.retain(|above| path.is_beneath(&above.path));
-        self.add_missing_above(&path);
+        let path = self.task.part.target_path(&entry.path);
         if entry.is_directory() {
-            self.above.push(Above { path, made: None });
-            if selection == Selection::Selected {
+            self.frames.enter(&entry, selection);
+            if selection == Selection::Selected && path.is_some() {
                 self.summary.entries += 1;
                 self.make_directories();
             }
             return Ok(());
         }
+        let Some(path) = path else { return Ok(()) };
         self.summary.entries += 1;
         if let Content::File { size, .. } = &entry.content {
             self.summary.bytes_total += size;
         }
+        self.frames.use_last();
         self.make_directories();
         match self.fate(&path, &entry) {
-            Ok(Fate::Make(draft)) => return self.make(path, entry, draft),
-            Ok(Fate::Keep { as_wanted }) => self.keep(&path, &entry, as_wanted),
+            Ok(Fate::New) => return self.make(path, entry, InTheWay::Keep),
+            Ok(Fate::Replace { directory, only_looked_right }) => {
+                if let Some(problem) = only_looked_right {
+                    self.task.observer.notice(&Notice::OnlyLookedRight { path: path.clone(), reason: problem.reason });
+                }
+                return if directory && self.task.empties_directories() {
+                    self.remove_directory(&path);
+                    self.make(path, entry, InTheWay::Keep)
+                } else {
+                    self.make(path, entry, InTheWay::Replace)
+                };
+            }
+            Ok(Fate::Keep { as_wanted, verified, differs }) => {
+                self.summary.files_verified += u64::from(verified && matches!(entry.content, Content::File { .. }));
+                if let Some(problem) = differs {
+                    self.placing.report(&problem);
+                }
+                self.keep(&path, &entry, as_wanted);
+            }
             Err(problem) => self.placing.report(&problem),
         }
         Ok(())
     }
 
-    /// Directories above an entry that did not come before it, because their part of the catalog is damaged or a pattern leaves them out.
-    fn add_missing_above(&mut self, path: &EntryPath) {
-        let bytes = path.as_bytes();
-        let known = self.above.last().map_or(0, |above| above.path.as_bytes().len() + 1);
-        for (end, _) in bytes.iter().enumerate().skip(known).filter(|(_, byte)| **byte == b'/') {
-            if let Some(path) = bytes.get(..end).and_then(|bytes| EntryPath::new(bytes).ok()) {
-                self.above.push(Above { path, made: None });
-            }
-        }
-    }
-
     /// Makes the directories above that do not exist yet.
     fn make_directories(&mut self) {
-        for above in &mut self.above {
-            if above.made.is_some() {
-                continue;
-            }
-            let in_the_way = match self.task.options.overwrite {
-                Overwrite::Never => InTheWay::Keep,
-                _ => InTheWay::Replace,
-            };
-            above.made = Some(match self.placing.target.make_directory(&above.path, in_the_way) {
-                Ok(made) => made,
-                Err(problem) => {
-                    self.placing.report(&problem);
-                    Made::Existing
-                }
-            });
+        let in_the_way = match self.task.options.overwrite {
+            Overwrite::Never => InTheWay::Keep,
+            _ => InTheWay::Replace,
+        };
+        for frame in self.frames.iter_mut().filter(|frame| frame.made.is_none()) {
+            let Some(path) = &frame.target else { continue };
+            frame.made = Some(self.placing.target.make_directory(path, in_the_way).unwrap_or_else(|problem| {
+                self.placing.report(&problem);
+                Made::Existing
+            }));
         }
     }
 
-    /// What to do, given what stands there. In a directory made just now there is nothing.
-    fn fate(&mut self, path: &EntryPath, entry: &Entry) -> Result<Fate, Problem> {
-        if self.above.last().is_some_and(|above| above.made == Some(Made::New)) {
-            return Ok(Fate::Make(Draft::InPlace));
+    /// What becomes of an entry. In a directory made just now nothing stands in its way.
+    fn fate(&self, path: &EntryPath, entry: &Entry) -> Result<Fate, Problem> {
+        if self.frames.last().is_some_and(|frame| frame.made == Some(Made::New)) {
+            return Ok(Fate::New);
         }
-        let there = self.placing.target.state(path);
-        let there = there.map_err(|error| Problem::entry(path, ProblemKind::NotWritten, error))?;
-        let Some(there) = there else {
-            return Ok(Fate::Make(Draft::InPlace));
-        };
-        let keep = match self.task.options.overwrite {
-            Overwrite::Always => false,
-            Overwrite::Never => true,
-            Overwrite::IfChanged => is_as_wanted(&there, entry),
-            Overwrite::IfNewer => there.modified >= entry.metadata.modified,
-        };
-        if keep {
-            return Ok(Fate::Keep { as_wanted: is_as_wanted(&there, entry) });
-        }
-        if there.kind == NodeKind::Directory && self.task.options.delete && self.task.options.filter.takes_everything()
-        {
-            // Nothing it holds is in the snapshot, or the entry could not be no directory.
-            self.remove_directory(path);
-            return Ok(Fate::Make(Draft::InPlace));
-        }
-        self.next_draft += 1;
-        Ok(Fate::Make(Draft::Beside(self.next_draft)))
+        Fate::of(self.task, self.placing.target, self.chunks, path, entry)
     }
 
+    /// Removes a directory that stands where something else is to be. Nothing it holds is in the snapshot.
     fn remove_directory(&mut self, path: &EntryPath) {
-        let (mut deleted, task) = (0, self.task);
-        let mut removed = |path: &EntryPath| {
-            deleted += 1;
-            if task.observer.wants_entries() {
-                task.observer.entry(path, EntryAction::Deleted, 0);
-            }
-        };
+        let mut removed = |path: &EntryPath| self.task.tell_deleted(path, self.summary);
         for problem in self.placing.target.remove_tree(path, &mut removed) {
             self.placing.report(&problem);
         }
-        self.summary.deleted += deleted;
     }
 
     fn keep(&mut self, path: &EntryPath, entry: &Entry, as_wanted: bool) {
@@ -265,8 +262,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn make(&mut self, path: EntryPath, entry: Entry, draft: Draft) -> Result<(), EngineError> {
-        let in_the_way = if draft == Draft::InPlace { InTheWay::Keep } else { InTheWay::Replace };
+    fn make(&mut self, path: EntryPath, entry: Entry, in_the_way: InTheWay) -> Result<(), EngineError> {
         if self.link(&path, &entry, in_the_way) {
             return Ok(());
         }
@@ -274,6 +270,8 @@ impl Walk<'_, '_> {
         let made = match &entry.content {
             Content::File { size, recipe } => {
                 self.remember_link(&path, &entry);
+                self.next_draft += 1;
+                let draft = Draft { serial: self.next_draft, in_the_way };
                 return self.file(FilePlan::new(self.chunks, (path, entry.metadata, draft), (*size, recipe)));
             }
             Content::Directory => Ok(()),
@@ -298,7 +296,7 @@ impl Walk<'_, '_> {
     /// Plans a file, over as many batches as it takes.
     fn file(&mut self, mut plan: FilePlan<'_, '_>) -> Result<(), EngineError> {
         let placing = self.placing;
-        while !plan.fill(&mut self.batch, &mut |problem| placing.report(&problem)) {
+        while !plan.fill(&mut self.batch, &mut |file, error| placing.damaged(file, error)) {
             if self.task.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
@@ -313,7 +311,7 @@ impl Walk<'_, '_> {
         let Some(linked) = self.linked.get_mut(&inode).filter(|linked| linked.is_same_as(entry)) else {
             return false;
         };
-        self.links.push((linked.first.clone(), path.clone(), in_the_way));
+        self.after.links.push((linked.first.clone(), path.clone(), in_the_way));
         linked.names -= 1;
         if linked.names == 0 {
             self.linked.remove(&inode);
@@ -357,61 +355,4 @@ impl Linked {
 
 fn size_of(content: &Content) -> u64 {
     if let Content::File { size, .. } = content { *size } else { 0 }
-}
-
-/// Whether what stands there has the kind, size and modification time of the entry.
-fn is_as_wanted(there: &Status, entry: &Entry) -> bool {
-    let same_time = there.modified == entry.metadata.modified;
-    match &entry.content {
-        Content::File { size, .. } => there.kind == NodeKind::File && there.size == *size && same_time,
-        Content::Symlink { target } => {
-            there.kind == NodeKind::Symlink && there.size == target.len() as u64 && same_time
-        }
-        _ => false,
-    }
-}
-
-impl Task<'_> {
-    /// Counts what a restore would do, looking at the target but writing nothing.
-    pub(super) fn dry_run(&self, chunks: &ChunkSource<'_>) -> Result<RestoreSummary, EngineError> {
-        let target = crate::fs::TargetDir::open(&self.options.target, self.options.ownership).ok();
-        let mut summary = RestoreSummary::default();
-        for entry in self.entries(chunks) {
-            let entry = entry?;
-            let selection = self.options.filter.select(&entry.path, entry.is_directory());
-            let path = self.part.target_path(&entry.path);
-            let (Selection::Selected, Some(path)) = (selection, path) else {
-                continue;
-            };
-            summary.entries += 1;
-            let there = target.as_ref().and_then(|target| target.state(&path).ok().flatten());
-            let keep = there.is_some_and(|there| match self.options.overwrite {
-                Overwrite::Always => false,
-                Overwrite::Never => true,
-                Overwrite::IfChanged => is_as_wanted(&there, &entry),
-                Overwrite::IfNewer => there.modified >= entry.metadata.modified,
-            });
-            let mut bytes = 0;
-            if let Content::File { size, .. } = entry.content {
-                bytes = size;
-                summary.bytes_total += size;
-                if keep {
-                    summary.files_kept += 1;
-                } else {
-                    summary.files_restored += 1;
-                    summary.bytes_restored += size;
-                }
-            }
-            if self.observer.wants_entries() {
-                let action = if keep { EntryAction::Kept } else { EntryAction::Restored };
-                self.observer.entry(&entry.path, action, bytes);
-            }
-        }
-        if self.options.delete
-            && let Some(target) = &target
-        {
-            summary.deleted = super::finish::count_extra(self, target, chunks)?;
-        }
-        Ok(summary)
-    }
 }

@@ -117,7 +117,8 @@ impl<S: Sink> Unfolding<'_, S> {
     }
 
     fn visit_whole(&self, container: usize, nodes: &[u32], reader: &Arc<ContainerReader>, decoder: &mut RegionDecoder) {
-        let object = self.chunks.repository().storage().read(reader.object_name()).map_err(StoreError::from);
+        let name = reader.object_name();
+        let object = self.chunks.repository().storage().read(name, name.bytes_max()).map_err(StoreError::from);
         self.sink.whole(container, reader, object.as_deref());
         let object = match object {
             Ok(object) => object,

@@ -12,8 +12,8 @@ fn refused<T>(name: &ObjectName) -> Result<T, StorageError> {
 }
 
 impl Storage for ReadOnlyDisk {
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
-        self.0.read(name)
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        self.0.read(name, bytes_max)
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {

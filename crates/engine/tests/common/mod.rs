@@ -145,6 +145,8 @@ impl Sandbox {
             overwrite: Overwrite::Always,
             delete: false,
             verify: true,
+            keep_damaged: false,
+            unsafe_delete: false,
             sparse: false,
             dry_run: false,
             ownership: Ownership::Numeric,

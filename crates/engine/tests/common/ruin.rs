@@ -11,7 +11,7 @@ use siltstone_engine::snapshots::{self, SnapshotFilter};
 use siltstone_engine::{EngineError, Silent, restore};
 use siltstone_store::container::{ContainerKind, ContainerReader, ContainerRecord};
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
+use siltstone_store::storage::{Damage, Listing, ObjectName, Original, SimulatedDisk, Storage};
 use siltstone_store::{SeriesId, SnapshotId, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub struct Ruin {
     /// What was hit, for messages.
     pub part: String,
     pub shows: Shows,
+    /// Whether the second copy of the object is damaged alike.
+    pub both: bool,
 }
 
 impl Ruin {
@@ -48,27 +50,37 @@ impl Ruin {
     /// A copy of the disk with the damage done.
     pub fn done_to(&self, disk: &SimulatedDisk) -> SimulatedDisk {
         let ruined = super::faults::copy(disk);
-        assert!(ruined.damage(&self.name, self.damage.clone()), "{} changes nothing", self.story());
+        for name in self.names() {
+            assert!(ruined.damage(&name, self.damage.clone()), "{} changes nothing", self.story());
+        }
         ruined
+    }
+
+    /// The object, and its copy if that is damaged alike.
+    fn names(&self) -> impl Iterator<Item = ObjectName> {
+        let copy = self.name.original().filter(|_| self.both).map(Original::copy);
+        std::iter::once(self.name).chain(copy)
     }
 
     /// Brings the original bytes back.
     pub fn mend(&self, disk: &SimulatedDisk, good: &SimulatedDisk) {
-        disk.damage(&self.name, Damage::Replace(good.read(&self.name).expect("the original")));
+        for name in self.names() {
+            disk.damage(&name, Damage::Replace(good.read(&name, u64::MAX).expect("the original")));
+        }
     }
 }
 
 /// Deleting an object, cutting it at several places, and flipping bits in each of its named parts.
 pub fn ruins_of(disk: &SimulatedDisk, name: ObjectName, parts: &[(&str, u64, Shows)]) -> Vec<Ruin> {
-    let bytes = disk.read(&name).expect("the object").len() as u64;
-    let whole = |damage, shows| Ruin { name, damage, part: "whole".into(), shows };
+    let bytes = disk.read(&name, u64::MAX).expect("the object").len() as u64;
+    let whole = |damage, shows| Ruin { name, damage, part: "whole".into(), shows, both: false };
     let mut ruins = vec![whole(Damage::Delete, Shows::InListing)];
     for left in [0, 40, bytes / 2, bytes - 1] {
         ruins.push(whole(Damage::Truncate { bytes: left }, Shows::InListing));
     }
     for (at, (part, offset, shows)) in parts.iter().enumerate() {
         let damage = Damage::Flip { offset: *offset, mask: 1 << (at % 8) };
-        ruins.push(Ruin { name, damage, part: (*part).into(), shows: *shows });
+        ruins.push(Ruin { name, damage, part: (*part).into(), shows: *shows, both: false });
     }
     ruins
 }
@@ -187,6 +199,12 @@ impl Trial<'_> {
 pub fn containers_of(repository: &Repository, series: SeriesId, kind: ContainerKind) -> Vec<ContainerRecord> {
     let manifest = repository.manifest(series).expect("a manifest").expect("a manifest");
     manifest.containers.into_iter().filter(|record| record.kind == kind).collect()
+}
+
+/// The newest record of the repository.
+pub fn config_of(disk: &SimulatedDisk) -> ObjectName {
+    let listed = disk.list(Listing::Configs).expect("a list");
+    listed.last().expect("a record").name
 }
 
 /// The newest manifest of a series.

@@ -5,6 +5,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod damaged;
 mod metadata;
 mod over_existing;
 mod part;

@@ -107,7 +107,7 @@ fn what_a_lost_container_held_is_stored_again() {
     let first = back_up(&sandbox, |_| (), &Silent).snapshot.expect("a snapshot");
     let containers: Vec<_> =
         disk.names().into_iter().filter(|name| matches!(name, ObjectName::Container(..))).collect();
-    let largest = containers.iter().max_by_key(|name| disk.read(name).map_or(0, |bytes| bytes.len()));
+    let largest = containers.iter().max_by_key(|name| disk.read(name, u64::MAX).map_or(0, |bytes| bytes.len()));
     disk.delete(largest.expect("a container")).expect("deleted");
     assert!(!sandbox.check(ReadData::None).findings.is_empty());
 
@@ -131,7 +131,7 @@ fn a_lost_catalog_means_reading_everything_again() {
     let first = back_up(&sandbox, |_| (), &Silent).snapshot.expect("a snapshot");
     let containers: Vec<_> =
         disk.names().into_iter().filter(|name| matches!(name, ObjectName::Container(..))).collect();
-    let smallest = containers.iter().min_by_key(|name| disk.read(name).map_or(0, |bytes| bytes.len()));
+    let smallest = containers.iter().min_by_key(|name| disk.read(name, u64::MAX).map_or(0, |bytes| bytes.len()));
     disk.delete(smallest.expect("a container")).expect("deleted");
     let second = back_up(&sandbox, |_| (), &Log::default());
     assert_eq!((second.statistics.read_bytes, second.statistics.chunks_new), (500_000, 0));

@@ -161,6 +161,8 @@ impl Engine {
             overwrite: Overwrite::Always,
             delete: false,
             verify: false,
+            keep_damaged: false,
+            unsafe_delete: false,
             sparse: false,
             dry_run: false,
             ownership: Ownership::None,

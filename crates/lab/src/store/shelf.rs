@@ -164,7 +164,8 @@ impl Shelf {
             self.barrier()?;
         }
         let begin = Instant::now();
-        let object = self.repository.storage().read(&self.name(container))?;
+        let name = self.name(container);
+        let object = self.repository.storage().read(&name, name.bytes_max())?;
         let id = ContainerId { lease: 1, serial: container };
         let reader = ContainerReader::from_object(self.repository.keys(), self.series, id, &object)?;
         let mut decoder = RegionDecoder::new()?;

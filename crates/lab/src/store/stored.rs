@@ -75,7 +75,8 @@ impl Store {
     /// An empty one in this folder.
     pub(super) fn create(folder: &Path, way: Way, scale: Scale) -> Result<Self> {
         let shelf = Shelf::create(folder, &scale)?;
-        let (keys, settings) = (shelf.repository().keys(), &shelf.repository().config().chunker);
+        let (keys, config) = (shelf.repository().keys(), shelf.repository().config());
+        let settings = &config.chunker;
         let sizes = Sizes::new(settings.min_bytes, settings.average_bytes, settings.max_bytes)?;
         let chunker = siltstone_chunk::by_name(&settings.name, sizes, &CHUNKER_KEY)?;
         let fingerprinter = Fingerprinter::best(&keys.fingerprint_key());

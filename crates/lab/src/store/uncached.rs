@@ -38,9 +38,9 @@ impl Uncached {
 }
 
 impl Storage for Uncached {
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
         self.leave_page_cache(name, 0, None);
-        self.disk.read(name)
+        self.disk.read(name, bytes_max)
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {

@@ -104,12 +104,17 @@ impl Manifest {
     /// # Errors
     /// [`StoreError::Damaged`] or [`StoreError::Limit`], naming the object.
     pub fn decode(object: &ObjectName, bytes: &[u8]) -> Result<Self, StoreError> {
+        Self::decode_within(object, bytes, BODY_BYTES_MAX as u64)
+    }
+
+    /// As [`Manifest::decode`], refusing a body that takes more bytes once decompressed; nothing is decompressed then.
+    pub fn decode_within(object: &ObjectName, bytes: &[u8], body_bytes_max: u64) -> Result<Self, StoreError> {
         let mut rest = Rest { bytes, object };
         let head = rest.head()?;
         let body_bytes = rest.length()?;
         let compressed_bytes = rest.length()?;
         let compressed = rest.take(compressed_bytes)?;
-        let mut body = decode_body(compressed, body_bytes, object)?;
+        let mut body = decode_body(compressed, body_bytes, object, body_bytes_max.min(BODY_BYTES_MAX as u64))?;
         for container in &mut body.containers {
             container.salt = rest.array::<{ size_of::<Salt>() }>()?;
         }
@@ -171,10 +176,15 @@ impl Manifest {
     }
 }
 
-fn decode_body(compressed: &[u8], body_bytes: usize, object: &ObjectName) -> Result<Body, StoreError> {
-    if body_bytes > BODY_BYTES_MAX {
-        let (found, limit) = (body_bytes as u64, BODY_BYTES_MAX as u64);
-        return Err(StoreError::limit(object, "size of the body in bytes", found, limit));
+fn decode_body(compressed: &[u8], body_bytes: usize, object: &ObjectName, limit: u64) -> Result<Body, StoreError> {
+    let found = body_bytes as u64;
+    if found > limit {
+        return Err(StoreError::limit(
+            object,
+            "size of the body in bytes (--memory raises what is allowed)",
+            found,
+            limit,
+        ));
     }
     let bytes = zstd::bulk::decompress(compressed, body_bytes)
         .map_err(|error| damaged(object, &format!("its body does not decompress: {error}")))?;

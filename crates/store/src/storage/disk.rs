@@ -29,7 +29,7 @@ use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use crate::ids::SeriesId;
 use queue::SyncQueue;
 use root::Root;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use temporary::Temporary;
 
@@ -88,8 +88,8 @@ fn changed_nothing(error: &StorageError) -> bool {
 }
 
 impl Storage for Disk {
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
-        self.root.read(name)
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        self.root.read(name, bytes_max)
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
@@ -133,9 +133,14 @@ impl Storage for Disk {
         let mut objects = match what {
             Listing::All => self.root.list_all()?,
             Listing::Aside => self.root.list_folder("aside")?,
+            Listing::Configs => self.root.list_folder("config")?,
+            Listing::ConfigCopies => self.root.list_folder("copies/config")?,
             Listing::Keys => self.root.list_folder("keys")?,
+            Listing::KeyCopies => self.root.list_folder("copies/keys")?,
             Listing::AllManifests => self.root.list_below("series")?,
+            Listing::AllManifestCopies => self.root.list_below("copies/series")?,
             Listing::Manifests(series) => self.root.list_folder(&format!("series/{series}"))?,
+            Listing::ManifestCopies(series) => self.root.list_folder(&format!("copies/series/{series}"))?,
             Listing::Containers(series) => self.root.list_folder(&format!("containers/{series}"))?,
         };
         objects.sort_unstable();
@@ -148,5 +153,9 @@ impl Storage for Disk {
 
     fn location(&self) -> String {
         self.root.location().to_owned()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.root.canonical()
     }
 }

@@ -3,7 +3,7 @@
 //! Variants carry the object's name, so a message always says which one. The operating system's own words are the error's
 //! source: a caller that prints errors prints the chain.
 
-use super::ObjectName;
+use super::{ObjectName, Original};
 use std::io;
 
 /// Why a call on a [`Storage`](super::Storage) failed.
@@ -32,16 +32,14 @@ pub enum StorageError {
         /// The object's length in bytes.
         found: u64,
     },
-    /// The object is longer than anything Siltstone writes; it was not read.
-    #[error(
-        "{name} is {bytes} bytes long, more than the {limit} any object may have; it was not written by this program"
-    )]
+    /// The object is longer than the reader allows one of its kind to be; nothing of it was read.
+    #[error("{name} is {bytes} bytes long, {limit} are read of it at most: {}", too_large(name))]
     TooLarge {
         /// The object asked for.
         name: ObjectName,
         /// Its length in bytes.
         bytes: u64,
-        /// The longest object that is read whole, in bytes.
+        /// The greatest length that is read, in bytes.
         limit: u64,
     },
     /// The disk, or the quota on it, has no room. A failed `put` or `create` left nothing behind and the storage stays usable.
@@ -88,6 +86,17 @@ pub enum StorageError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// What to do about an object that is too long to be read.
+fn too_large(name: &ObjectName) -> &'static str {
+    match name {
+        ObjectName::Manifest(..) | ObjectName::Copy(Original::Manifest(..)) => {
+            "a series so large needs more memory (--memory); if it is not, the file is foreign: bring back the original"
+        }
+        ObjectName::Key(_) | ObjectName::Copy(Original::Key(_)) => "it is no key slot of this program: move it away",
+        _ => "it was not written by this program: bring back the original",
+    }
 }
 
 impl StorageError {

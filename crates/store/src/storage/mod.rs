@@ -18,18 +18,21 @@ mod tests;
 
 pub use disk::Disk;
 pub use error::StorageError;
-pub use name::{Listing, ObjectMeta, ObjectName, Replaced};
+pub use name::{
+    CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original, Replaced,
+};
 pub use recorder::{ObjectCalls, ObjectKind, Recorder, StorageCalls};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
 
 use crate::ids::SeriesId;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A place that holds objects. All methods may be called from several threads at once.
 pub trait Storage: Send + Sync + fmt::Debug {
-    /// The whole object.
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError>;
+    /// The whole object, or [`StorageError::TooLarge`] before a byte of it is held in memory if it has more than `bytes_max`.
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError>;
 
     /// `length` bytes from `offset`; [`StorageError::TooShort`] if the object ends before.
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError>;
@@ -57,11 +60,16 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Where this is, for messages: a path or an address.
     fn location(&self) -> String;
+
+    /// The folder of this machine that holds the objects, by its canonical path, if there is one: nothing else is to be written there.
+    fn folder(&self) -> Option<PathBuf> {
+        None
+    }
 }
 
 impl<T: Storage + ?Sized> Storage for Arc<T> {
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
-        (**self).read(name)
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        (**self).read(name, bytes_max)
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
@@ -94,5 +102,9 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
 
     fn location(&self) -> String {
         (**self).location()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        (**self).folder()
     }
 }

@@ -5,14 +5,24 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+use crate::container::CONTAINER_BYTES_MAX;
 use crate::ids::{ContainerId, KeyId, SeriesId};
 use std::fmt;
+
+/// Greatest size of a key slot: some 300 bytes and a label.
+pub const KEY_SLOT_BYTES_MAX: u64 = 64 << 10;
+/// Greatest size of a config: it names every series, so some 100 000 of them.
+pub const CONFIG_BYTES_MAX: u64 = 8 << 20;
+/// Greatest size of a manifest: that of a series of 100 TiB stays below. Who opens a repository sets a lower one.
+pub const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+/// Greatest size of the reserve: the room of four manifests.
+const RESERVE_BYTES_MAX: u64 = 4 * MANIFEST_BYTES_MAX;
 
 /// The name of an object; its text form (`Display`) is its path below the repository, with `/` between parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ObjectName {
-    /// `config`
-    Config,
+    /// `config/<sequence, 16 hexadecimal digits>`
+    Config(u64),
     /// `reserve`: bytes given up so that `forget` can commit on a full disk.
     Reserve,
     /// `keys/<id>`
@@ -23,6 +33,8 @@ pub enum ObjectName {
     Container(SeriesId, ContainerId),
     /// `aside/<name of what it was, with dots>.<serial, 8 hexadecimal digits>`: bytes that a repair replaced. Nothing reads them.
     Aside(Replaced, u32),
+    /// `copies/<name of the original>`
+    Copy(Original),
 }
 
 /// What a repair may replace.
@@ -53,15 +65,43 @@ impl Replaced {
     }
 }
 
+/// An object that is kept twice, because all else hangs on it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Original {
+    /// The record of the repository with this sequence number.
+    Config(u64),
+    /// A key slot.
+    Key(KeyId),
+    /// The manifest of a series with this sequence number.
+    Manifest(SeriesId, u64),
+}
+
+impl Original {
+    /// The object's own name.
+    pub fn name(self) -> ObjectName {
+        match self {
+            Self::Config(sequence) => ObjectName::Config(sequence),
+            Self::Key(id) => ObjectName::Key(id),
+            Self::Manifest(series, sequence) => ObjectName::Manifest(series, sequence),
+        }
+    }
+
+    /// The name of its second, byte-identical copy.
+    pub fn copy(self) -> ObjectName {
+        ObjectName::Copy(self)
+    }
+}
+
 impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Config => f.write_str("config"),
+            Self::Config(sequence) => write!(f, "config/{sequence:016x}"),
             Self::Reserve => f.write_str("reserve"),
             Self::Key(id) => write!(f, "keys/{id}"),
             Self::Manifest(series, sequence) => write!(f, "series/{series}/{sequence:016x}"),
             Self::Container(series, id) => write!(f, "containers/{series}/{id}"),
             Self::Aside(what, serial) => write!(f, "aside/{}.{serial:08x}", what.name().to_string().replace('/', ".")),
+            Self::Copy(original) => write!(f, "copies/{}", original.name()),
         }
     }
 }
@@ -69,10 +109,13 @@ impl fmt::Display for ObjectName {
 impl ObjectName {
     /// Reads a name from the exact text that `Display` writes; `None` for anything else.
     pub fn from_text(text: &str) -> Option<Self> {
+        if let Some(name) = text.strip_prefix("copies/") {
+            return Some(Self::Copy(Self::from_text(name)?.original()?));
+        }
         let mut parts = text.split('/');
         let (first, second, third) = (parts.next()?, parts.next(), parts.next());
         let name = match (first, second, third) {
-            ("config", None, _) => Self::Config,
+            ("config", Some(sequence), None) => Self::Config(u64::from_str_radix(sequence, 16).ok()?),
             ("reserve", None, _) => Self::Reserve,
             ("aside", Some(name), None) => {
                 let (what, serial) = name.rsplit_once('.')?;
@@ -96,7 +139,8 @@ impl ObjectName {
         match self {
             Self::Manifest(_, sequence) => Some(*sequence),
             Self::Container(_, id) => Some(id.lease),
-            Self::Config | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
+            Self::Copy(original) => original.name().sequence(),
+            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
     }
 
@@ -109,7 +153,31 @@ impl ObjectName {
     pub fn series(&self) -> Option<SeriesId> {
         match self {
             Self::Manifest(series, _) | Self::Container(series, _) => Some(*series),
-            Self::Config | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
+            Self::Copy(original) => original.name().series(),
+            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
+        }
+    }
+
+    /// The object as one that is kept twice, if it is; `None` for a copy, too.
+    pub fn original(&self) -> Option<Original> {
+        match *self {
+            Self::Config(sequence) => Some(Original::Config(sequence)),
+            Self::Key(id) => Some(Original::Key(id)),
+            Self::Manifest(series, sequence) => Some(Original::Manifest(series, sequence)),
+            Self::Reserve | Self::Container(..) | Self::Copy(_) | Self::Aside(..) => None,
+        }
+    }
+
+    /// The greatest size in bytes that the format allows an object of this kind.
+    pub fn bytes_max(&self) -> u64 {
+        match self {
+            Self::Config(_) => CONFIG_BYTES_MAX,
+            Self::Reserve => RESERVE_BYTES_MAX,
+            Self::Key(_) => KEY_SLOT_BYTES_MAX,
+            Self::Manifest(..) => MANIFEST_BYTES_MAX,
+            Self::Container(..) => CONTAINER_BYTES_MAX,
+            Self::Copy(original) => original.name().bytes_max(),
+            Self::Aside(what, _) => what.name().bytes_max(),
         }
     }
 }
@@ -119,12 +187,22 @@ impl ObjectName {
 pub enum Listing {
     /// Every object of the repository, whatever its kind.
     All,
+    /// The records of the repository.
+    Configs,
+    /// The copies of the records of the repository.
+    ConfigCopies,
     /// The key slots.
     Keys,
+    /// The copies of the key slots.
+    KeyCopies,
     /// All manifests of all series.
     AllManifests,
+    /// The copies of all manifests of all series.
+    AllManifestCopies,
     /// The manifests of one series.
     Manifests(SeriesId),
+    /// The copies of the manifests of one series.
+    ManifestCopies(SeriesId),
     /// The containers of one series.
     Containers(SeriesId),
     /// What repairs have replaced.
@@ -135,11 +213,16 @@ impl Listing {
     /// Whether the listing includes this object.
     pub fn holds(&self, name: &ObjectName) -> bool {
         match (self, name) {
-            (Self::Aside, ObjectName::Aside(..))
-            | (Self::All, _)
+            (Self::All, _)
+            | (Self::Aside, ObjectName::Aside(..))
+            | (Self::Configs, ObjectName::Config(_))
+            | (Self::ConfigCopies, ObjectName::Copy(Original::Config(_)))
             | (Self::Keys, ObjectName::Key(_))
-            | (Self::AllManifests, ObjectName::Manifest(..)) => true,
+            | (Self::KeyCopies, ObjectName::Copy(Original::Key(_)))
+            | (Self::AllManifests, ObjectName::Manifest(..))
+            | (Self::AllManifestCopies, ObjectName::Copy(Original::Manifest(..))) => true,
             (Self::Manifests(asked), ObjectName::Manifest(series, _))
+            | (Self::ManifestCopies(asked), ObjectName::Copy(Original::Manifest(series, _)))
             | (Self::Containers(asked), ObjectName::Container(series, _)) => asked == series,
             _ => false,
         }
@@ -163,7 +246,10 @@ mod tests {
     fn any_name() -> impl Strategy<Value = ObjectName> {
         let series = any::<[u8; 16]>().prop_map(SeriesId);
         prop_oneof![
-            Just(ObjectName::Config),
+            any::<u64>().prop_map(ObjectName::Config),
+            any::<u64>().prop_map(|sequence| Original::Config(sequence).copy()),
+            any::<[u8; 16]>().prop_map(|id| Original::Key(KeyId(id)).copy()),
+            (series.clone(), any::<u64>()).prop_map(|(series, sequence)| Original::Manifest(series, sequence).copy()),
             Just(ObjectName::Reserve),
             any::<[u8; 16]>().prop_map(|id| ObjectName::Key(KeyId(id))),
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),
@@ -207,8 +293,14 @@ mod tests {
         let zeros = "0".repeat(32);
         for text in [
             String::new(),
+            "config".to_owned(),
             "config/".to_owned(),
-            "Config".to_owned(),
+            "config/1".to_owned(),
+            "Config/0000000000000001".to_owned(),
+            "copies".to_owned(),
+            "copies/reserve".to_owned(),
+            "copies/copies/config/0000000000000001".to_owned(),
+            format!("copies/containers/{zeros}/0000000000000001-00000001"),
             "keys".to_owned(),
             format!("keys/{zeros}/0"),
             format!("keys/{}", "A".repeat(32)),

@@ -8,12 +8,13 @@ use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use crate::ids::SeriesId;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What an object is, as far as its name tells.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ObjectKind {
-    /// The repository's settings.
+    /// The record of the repository.
     Config,
     /// Bytes kept to be given up on a full disk.
     Reserve,
@@ -25,17 +26,20 @@ pub enum ObjectKind {
     Container,
     /// What a repair replaced.
     Aside,
+    /// The copy of an object that is kept twice.
+    Copy,
 }
 
 impl From<&ObjectName> for ObjectKind {
     fn from(name: &ObjectName) -> Self {
         match name {
-            ObjectName::Config => Self::Config,
+            ObjectName::Config(_) => Self::Config,
             ObjectName::Reserve => Self::Reserve,
             ObjectName::Key(_) => Self::Key,
             ObjectName::Manifest(..) => Self::Manifest,
             ObjectName::Container(..) => Self::Container,
             ObjectName::Aside(..) => Self::Aside,
+            ObjectName::Copy(_) => Self::Copy,
         }
     }
 }
@@ -143,8 +147,8 @@ impl<S: Storage> Recorder<S> {
 }
 
 impl<S: Storage> Storage for Recorder<S> {
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
-        let result = self.inner.read(name);
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        let result = self.inner.read(name, bytes_max);
         self.count(name, |calls| {
             calls.reads += 1;
             calls.bytes_read += result.as_ref().map_or(0, |bytes| bytes.len() as u64);
@@ -200,5 +204,9 @@ impl<S: Storage> Storage for Recorder<S> {
 
     fn location(&self) -> String {
         self.inner.location()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.inner.folder()
     }
 }

@@ -271,8 +271,8 @@ impl Scheduled {
 }
 
 impl Storage for Scheduled {
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
-        self.in_turn("read", name, |disk| disk.read(name))
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        self.in_turn("read", name, |disk| disk.read(name, bytes_max))
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {

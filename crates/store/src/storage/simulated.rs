@@ -292,10 +292,15 @@ impl Failure {
 }
 
 impl Storage for SimulatedDisk {
-    fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
         let platter = self.lock();
         platter.check_power("read", name)?;
-        platter.find(name).map(|bytes| bytes.to_vec()).ok_or(StorageError::NotFound { name: *name })
+        let object = platter.find(name).ok_or(StorageError::NotFound { name: *name })?;
+        let bytes = object.len() as u64;
+        if bytes > bytes_max {
+            return Err(StorageError::TooLarge { name: *name, bytes, limit: bytes_max });
+        }
+        Ok(object.to_vec())
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {

@@ -32,7 +32,7 @@ fn crashes(disk: &SimulatedDisk) -> impl Iterator<Item = SimulatedDisk> + '_ {
 }
 
 fn exists(storage: &dyn Storage, name: &ObjectName) -> bool {
-    match storage.read(name) {
+    match storage.read(name, u64::MAX) {
         Ok(_) => true,
         Err(error) if error.is_not_found() => false,
         Err(error) => panic!("{name}: {error}"),

@@ -104,7 +104,7 @@ fn read_all(repository: &Repository) -> Result<BTreeSet<SnapshotId>, StoreError>
     }
     for record in &stored.manifest.containers {
         let name = ObjectName::Container(series, record.id);
-        let object = repository.storage().read(&name)?;
+        let object = repository.storage().read(&name, name.bytes_max())?;
         if object.len() as u64 != record.object_bytes {
             return Err(StoreError::damaged(&name, "object", "it has another length"));
         }

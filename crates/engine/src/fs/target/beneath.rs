@@ -3,11 +3,12 @@
 //! The kernel does it in one call (`openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`), or in several for a path beyond what one
 //! call takes. Where that call is missing or forbidden, the path is walked name by name.
 
+use crate::fs::{identity::FolderIdentity, status::Status};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, Result};
 use siltstone_store::catalog::EntryPath;
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     ffi::{CStr, CString},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{Arc, Mutex, PoisonError},
@@ -22,8 +23,13 @@ const PARENTS_MAX: usize = 32;
 /// Opens a mere place: enough to go on from.
 const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// Stands for "this folder is protected". No file system gives it for a path.
+pub(super) const PROTECTED: Errno = Errno::KEYREJECTED;
+
 pub(super) struct Beneath {
     root: Arc<OwnedFd>,
+    /// Folders in which nothing is to be touched.
+    protected: HashSet<FolderIdentity>,
     has_openat2: bool,
     /// Parents last used, the latest first.
     parents: Mutex<VecDeque<(Vec<u8>, Arc<OwnedFd>)>>,
@@ -32,7 +38,25 @@ pub(super) struct Beneath {
 impl Beneath {
     pub(super) fn new(root: OwnedFd) -> Self {
         let has_openat2 = rustix::fs::openat2(&root, c".", WAY, Mode::empty(), ResolveFlags::BENEATH).is_ok();
-        Self { root: Arc::new(root), has_openat2, parents: Mutex::default() }
+        Self { root: Arc::new(root), protected: HashSet::new(), has_openat2, parents: Mutex::default() }
+    }
+
+    pub(super) fn protect(&mut self, folders: HashSet<FolderIdentity>) {
+        self.protected = folders;
+    }
+
+    /// Whether nothing in this folder is to be touched.
+    pub(super) fn is_protected(&self, folder: FolderIdentity) -> bool {
+        self.protected.contains(&folder)
+    }
+
+    /// An open folder, unless it is protected ([`PROTECTED`]).
+    fn unprotected(&self, folder: OwnedFd) -> Result<OwnedFd> {
+        if self.protected.is_empty() {
+            return Ok(folder);
+        }
+        let Status { device, inode, .. } = Status::of(&folder)?;
+        if self.is_protected(FolderIdentity { device, inode }) { Err(PROTECTED) } else { Ok(folder) }
     }
 
     pub(super) fn root(&self) -> BorrowedFd<'_> {
@@ -62,8 +86,12 @@ impl Beneath {
         }
     }
 
-    /// Opens a directory inside another, unless something is mounted on it ([`Errno::XDEV`]).
+    /// Opens a directory inside another, unless something is mounted on it ([`Errno::XDEV`]) or it is protected ([`PROTECTED`]).
     pub(super) fn open_same_mount(&self, parent: impl AsFd, name: &CStr) -> Result<OwnedFd> {
+        self.unprotected(self.open_on_same_mount(parent, name)?)
+    }
+
+    fn open_on_same_mount(&self, parent: impl AsFd, name: &CStr) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if self.has_openat2 {
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
@@ -87,7 +115,7 @@ impl Beneath {
         if let Some(known) = self.known(path) {
             return Ok(known);
         }
-        let opened = Arc::new(self.resolve(path)?);
+        let opened = Arc::new(self.unprotected(self.resolve(path)?)?);
         let mut parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
         parents.truncate(PARENTS_MAX - 1);
         parents.push_front((path.to_vec(), opened.clone()));

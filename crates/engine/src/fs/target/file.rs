@@ -1,19 +1,27 @@
-//! Regular files under way.
+//! Regular files under way: written under a hidden name, and given their own when they are complete.
 
-use super::{TargetDir, not_made};
+use super::{InTheWay, TargetDir, make, not_made};
 use crate::fs::problem::Problem;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use siltstone_store::catalog::EntryPath;
-use std::{ffi::CString, fs::File, io, os::unix::fs::FileExt};
+use std::os::fd::OwnedFd;
+use std::{ffi::CString, fs::File, io, os::unix::fs::FileExt, sync::Arc};
 
-/// Under which name a file lies while its content is incomplete.
+/// End of the names under which what could be had of damaged files is kept aside.
+pub const DAMAGED_SUFFIX: &str = ".silt-damaged";
+
+/// The most bytes that a file's name has.
+const NAME_BYTES_MAX: usize = 255;
+
+/// A file under way. It lies under a hidden name in its directory, so that neither an interruption nor damage leaves anything that
+/// looks like the file itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Draft {
-    /// Under its own: nothing may stand there. Saves a rename, and an interrupted restore leaves the file incomplete.
-    InPlace,
-    /// Under a hidden name in the same directory, made from this serial (one per file of a restore).
-    Beside(u64),
+pub struct Draft {
+    /// Makes the hidden name; one per file of a restore.
+    pub serial: u64,
+    /// What becomes of something that has the file's name when it is complete.
+    pub in_the_way: InTheWay,
 }
 
 /// An open file of the target; any offset may be written, from several threads.
@@ -22,64 +30,90 @@ pub struct TargetFile {
     file: File,
 }
 
+/// Where a draft lies.
+struct DraftPlace {
+    parent: Arc<OwnedFd>,
+    hidden: CString,
+    /// The name it is to have.
+    name: CString,
+}
+
 impl TargetDir {
     /// Makes an empty file, readable by its owner only.
     ///
     /// # Errors
-    /// A [`Problem`] if it cannot be made, or if something has the name already.
+    /// A [`Problem`] if it cannot be made.
     pub fn create_file(&self, path: &EntryPath, draft: Draft) -> Result<TargetFile, Problem> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        self.open_named(path, Some(draft), flags).map_err(|error| not_made(path, error))
+        self.open_at(path, draft, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
     }
 
     /// Opens a draft made before, so that more files can be under way than may be open.
     pub fn open_draft(&self, path: &EntryPath, draft: Draft) -> Result<TargetFile, Problem> {
-        self.open_named(path, Some(draft), OFlags::RDWR).map_err(|error| not_made(path, error))
+        self.open_at(path, draft, OFlags::RDWR)
+    }
+
+    fn open_at(&self, path: &EntryPath, draft: Draft, flags: OFlags) -> Result<TargetFile, Problem> {
+        let opened = self.draft_place(path, draft).and_then(|place| open_file(&place.parent, &place.hidden, flags));
+        opened.map_err(|error| not_made(path, error))
     }
 
     /// Opens a file that is there, to compare it.
     pub fn open_existing(&self, path: &EntryPath) -> io::Result<TargetFile> {
+        let (parent, name) = self.beneath.parent(path)?;
         // NONBLOCK: a pipe may stand there.
-        Ok(self.open_named(path, None, OFlags::RDONLY | OFlags::NONBLOCK)?)
+        Ok(open_file(&parent, &name, OFlags::RDONLY | OFlags::NONBLOCK)?)
     }
 
-    /// Gives a complete draft its name; a file, a link or an empty directory that has it is replaced.
+    /// Gives a complete draft its name. What has it is replaced if it may be (a file, a link or an empty directory).
     pub fn publish(&self, path: &EntryPath, draft: Draft) -> Result<(), Problem> {
-        let Draft::Beside(_) = draft else { return Ok(()) };
-        let renamed = self
-            .draft_name(path, draft)
-            .and_then(|(parent, passing, name)| super::make::rename_over(&parent, &passing, &name));
+        let renamed =
+            self.draft_place(path, draft).and_then(|DraftPlace { parent, hidden, name }| match draft.in_the_way {
+                InTheWay::Replace => make::rename_over(&parent, &hidden, &name),
+                InTheWay::Keep => make::rename_new(&parent, &hidden, &name),
+            });
         renamed.map_err(|error| not_made(path, error))
+    }
+
+    /// Gives a draft that will not be completed the name that [`aside`] has for it. What has that name is kept, and the draft removed.
+    pub fn set_aside(&self, path: &EntryPath, draft: Draft) -> Result<(), Problem> {
+        let Some(aside) = aside(path) else { return Err(not_made(path, Errno::NAMETOOLONG)) };
+        let renamed = self.draft_place(path, draft).and_then(|DraftPlace { parent, hidden, .. }| {
+            let name = CString::new(aside.name()).map_err(|_| Errno::INVAL)?;
+            make::rename_new(&parent, &hidden, &name)
+        });
+        renamed.map_err(|error| not_made(&aside, error))
     }
 
     /// Removes a draft that will not be completed.
     pub fn discard(&self, path: &EntryPath, draft: Draft) -> Result<(), Problem> {
         let removed = self
-            .draft_name(path, draft)
-            .and_then(|(parent, passing, _)| rustix::fs::unlinkat(&parent, &passing, AtFlags::empty()));
+            .draft_place(path, draft)
+            .and_then(|place| rustix::fs::unlinkat(&place.parent, &place.hidden, AtFlags::empty()));
         removed.map_err(|error| not_made(path, error))
     }
 
-    fn open_named(&self, path: &EntryPath, draft: Option<Draft>, flags: OFlags) -> rustix::io::Result<TargetFile> {
-        let (parent, name, _) = self.draft_name(path, draft.unwrap_or(Draft::InPlace))?;
-        let flags = flags | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&parent, &name, flags, Mode::RUSR | Mode::WUSR)?;
-        Ok(TargetFile { file: File::from(file) })
-    }
-
-    /// The open parent, the name the draft has, and the name it is to have.
-    fn draft_name(
-        &self,
-        path: &EntryPath,
-        draft: Draft,
-    ) -> Result<(std::sync::Arc<std::os::fd::OwnedFd>, CString, CString), Errno> {
+    fn draft_place(&self, path: &EntryPath, draft: Draft) -> Result<DraftPlace, Errno> {
         let (parent, name) = self.beneath.parent(path)?;
-        let passing = match draft {
-            Draft::InPlace => name.clone(),
-            Draft::Beside(serial) => self.hidden_name('d', serial),
-        };
-        Ok((parent, passing, name))
+        Ok(DraftPlace { parent, hidden: self.hidden_name('d', draft.serial), name })
     }
+}
+
+fn open_file(parent: &OwnedFd, name: &std::ffi::CStr, flags: OFlags) -> Result<TargetFile, Errno> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR)?;
+    Ok(TargetFile { file: File::from(file) })
+}
+
+/// The path under which what could be had of a damaged file is kept; a long name is cut short. `None` if no path is that long.
+pub fn aside(path: &EntryPath) -> Option<EntryPath> {
+    let name = path.name();
+    let kept = name.get(..NAME_BYTES_MAX - DAMAGED_SUFFIX.len()).unwrap_or(name);
+    let name = [kept, DAMAGED_SUFFIX.as_bytes()].concat();
+    match path.parent() {
+        Some(parent) => parent.join(&name),
+        None => EntryPath::new(name),
+    }
+    .ok()
 }
 
 impl TargetFile {

@@ -5,7 +5,7 @@ use crate::fs::{
     problem::Problem,
     status::{NodeKind, Status},
 };
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, FileType, Mode, RenameFlags};
 use rustix::io::{Errno, Result as SystemResult};
 use siltstone_store::catalog::EntryPath;
 use std::{
@@ -110,6 +110,32 @@ fn open_to_owner(parent: &OwnedFd, name: &CStr, status: &Status) {
         && let Ok(directory) = crate::fs::directory::open_way_here(parent, name)
     {
         let _ = rustix::fs::chmod(crate::fs::xattrs::proc_path(&directory), Mode::from_raw_mode(wanted));
+    }
+}
+
+/// Renames within a directory to a name that nothing has. On an error the passing name is removed.
+pub(super) fn rename_new(parent: &OwnedFd, passing: &CStr, name: &CStr) -> SystemResult<()> {
+    let renamed = match rustix::fs::renameat_with(parent, passing, parent, name, RenameFlags::NOREPLACE) {
+        // A file system that cannot do that in one step.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => link_new(parent, passing, name),
+        other => other,
+    };
+    if renamed.is_err() {
+        let _ = rustix::fs::unlinkat(parent, passing, AtFlags::empty());
+    }
+    renamed
+}
+
+/// The same by a second name and, where there are no hard links either, by looking first.
+fn link_new(parent: &OwnedFd, passing: &CStr, name: &CStr) -> SystemResult<()> {
+    match rustix::fs::linkat(parent, passing, parent, name, AtFlags::empty()) {
+        Ok(()) => rustix::fs::unlinkat(parent, passing, AtFlags::empty()),
+        Err(Errno::EXIST) => Err(Errno::EXIST),
+        Err(_) => match Status::at(parent, name) {
+            Err(Errno::NOENT) => rustix::fs::renameat(parent, passing, parent, name),
+            Err(error) => Err(error),
+            Ok(_) => Err(Errno::EXIST),
+        },
     }
 }
 

@@ -1,8 +1,8 @@
 //! The folder a restore writes into. Nothing done here leaves it: every path is resolved from its open directory downwards and a
 //! symbolic link on the way is an obstacle, never a road, so neither a hostile snapshot nor a link planted meanwhile leads outside.
 //!
-//! Files are written as a [`Draft`] and take their name when they are complete: what stood there stays whole until then. Metadata
-//! comes last, directories' after all they hold. Paths of any length work; the parents last used are kept open.
+//! Files are written as a [`Draft`] and take their name when they are complete: what stood there stays whole until then, and what is
+//! half done bears no file's name. Metadata comes last, directories' after all they hold. Paths of any length work; the parents last used are kept open.
 
 mod apply;
 mod beneath;
@@ -12,27 +12,33 @@ mod remove;
 #[cfg(test)]
 mod tests;
 
-pub use file::{Draft, TargetFile};
+pub use file::{DAMAGED_SUFFIX, Draft, TargetFile, aside};
 
 use super::{
     directory::NameList,
+    identity::FolderIdentity,
     names::{Owners, Ownership},
     problem::{Problem, ProblemKind},
     status::Status,
 };
-use beneath::Beneath;
-use rustix::fs::{Mode, OFlags};
+use beneath::{Beneath, PROTECTED};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use siltstone_store::catalog::EntryPath;
 use std::{
+    collections::HashSet,
     ffi::CString,
     io,
     path::Path,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Beginning of the names of drafts and of what is about to take a name. An interrupted restore may leave such files.
+/// Beginning of the names of drafts and of what is about to take a name. A killed restore leaves such files; the next one into the
+/// same folder removes them.
 pub const DRAFT_PREFIX: &str = ".silt-restore-";
+
+/// Digits of a number of 64 bits.
+const RUN_DIGITS: usize = 16;
 
 /// What becomes of something else that stands where an entry is to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +64,8 @@ pub struct TargetDir {
     owners: Owners,
     /// Tells the drafts of this restore from any other's.
     run: u64,
+    /// Whether no other restore writes into this folder, so that the drafts of others are of dead ones.
+    is_alone: bool,
     next_passing: AtomicU64,
 }
 
@@ -68,13 +76,23 @@ impl TargetDir {
         let root = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let run = getrandom::u64().map_err(io::Error::other)?;
         let (owners, next_passing) = (Owners::new(ownership), AtomicU64::new(0));
-        Ok(Self { beneath: Beneath::new(root), owners, run, next_passing })
+        Ok(Self { beneath: Beneath::new(root), owners, run, is_alone: false, next_passing })
     }
 
-    /// Opens a folder, made first with the ones above it where they are missing.
+    /// The same, in which nothing is written or removed within these folders.
+    #[must_use]
+    pub fn protecting(mut self, folders: HashSet<FolderIdentity>) -> Self {
+        self.beneath.protect(folders);
+        self
+    }
+
+    /// Opens a folder to write into it, made first with the ones above it where they are missing.
     pub fn create(path: &Path, ownership: Ownership) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
-        Self::open(path, ownership)
+        let opened = Self::open(path, ownership)?;
+        // Released when the folder is closed. The second of two restores goes without: it leaves the other's drafts alone.
+        let is_alone = rustix::fs::flock(opened.beneath.root(), FlockOperation::NonBlockingLockExclusive).is_ok();
+        Ok(Self { is_alone, ..opened })
     }
 
     /// What is there under a path; a symbolic link is described itself. `None` if nothing is, or if the way there is no directory.
@@ -106,8 +124,21 @@ impl TargetDir {
 
     fn hidden_name(&self, kind: char, serial: u64) -> CString {
         // There is no NUL in it.
-        CString::new(format!("{DRAFT_PREFIX}{:016x}-{kind}{serial:x}", self.run)).unwrap_or_default()
+        CString::new(format!("{DRAFT_PREFIX}{:0RUN_DIGITS$x}-{kind}{serial:x}", self.run)).unwrap_or_default()
     }
+}
+
+/// Whether a name is one that [`TargetDir::hidden_name`] gives.
+fn is_hidden_name(name: &[u8]) -> bool {
+    let Some((run, serial)) = name
+        .strip_prefix(DRAFT_PREFIX.as_bytes())
+        .and_then(|rest| rest.split_at_checked(RUN_DIGITS))
+        .and_then(|(run, rest)| Some((run, rest.strip_prefix(b"-d").or_else(|| rest.strip_prefix(b"-p"))?)))
+    else {
+        return false;
+    };
+    let is_number = |digits: &[u8]| digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    is_number(run) && is_number(serial) && (1..=RUN_DIGITS).contains(&serial.len())
 }
 
 /// The report of an entry that could not be made, after what the error says.
@@ -115,6 +146,7 @@ fn not_made(path: &EntryPath, error: Errno) -> Problem {
     match error {
         Errno::EXIST => Problem::entry(path, ProblemKind::InTheWay, "something else has its name"),
         Errno::ISDIR | Errno::NOTEMPTY => Problem::entry(path, ProblemKind::InTheWay, "a directory has its name"),
+        PROTECTED => Problem::entry(path, ProblemKind::InTheWay, "it would lie in the folder of the repository"),
         Errno::LOOP => Problem::entry(path, ProblemKind::InTheWay, "a symbolic link stands on the way to it"),
         Errno::NOTDIR => Problem::entry(path, ProblemKind::InTheWay, "something on the way to it is no directory"),
         error => Problem::entry(path, ProblemKind::NotWritten, io::Error::from(error)),

@@ -1,10 +1,11 @@
 //! Removing what a snapshot does not hold. Never outside the target, never through a link, never from another file system.
 
-use super::TargetDir;
+use super::{TargetDir, beneath::PROTECTED};
 use crate::fs::{
     directory::{NameList, open_way},
+    identity::FolderIdentity,
     problem::{Problem, ProblemKind},
-    status::Status,
+    status::{NodeKind, Status},
 };
 use rustix::fs::AtFlags;
 use rustix::io::{Errno, Result};
@@ -39,6 +40,50 @@ impl TargetDir {
         problems
     }
 
+    /// Removes the drafts that a killed restore left in a directory (`None`: in the target itself), unless another restore is at work in
+    /// this target. What cannot be removed does no harm.
+    pub fn sweep(&self, directory: Option<&EntryPath>) {
+        let Ok(opened) = self.beneath.open_directory(directory) else { return };
+        if !self.is_alone {
+            return;
+        }
+        let (names, _) = NameList::read(&opened, &mut Vec::new());
+        for name in names.iter().filter(|name| super::is_hidden_name(name.to_bytes())) {
+            let _ = rustix::fs::unlinkat(&opened, name, AtFlags::empty());
+        }
+    }
+
+    /// Visits what [`TargetDir::remove_extra`] would remove. What cannot be looked at is passed over.
+    pub fn visit_extra(
+        &self,
+        directory: Option<&EntryPath>,
+        is_wanted: impl Fn(&[u8]) -> bool,
+        visit: &mut dyn FnMut(&EntryPath),
+    ) {
+        for name in self.list(directory).unwrap_or_default().iter().filter(|name| !is_wanted(name)) {
+            let path = directory.map_or_else(|| EntryPath::new(name.as_slice()), |directory| directory.join(name));
+            if let Ok(path) = path {
+                self.visit_tree(&path, visit);
+            }
+        }
+    }
+
+    /// Visits what [`TargetDir::remove_tree`] would remove.
+    pub fn visit_tree(&self, path: &EntryPath, visit: &mut dyn FnMut(&EntryPath)) {
+        let mut left = vec![path.clone()];
+        while let Some(path) = left.pop() {
+            let Ok(Some(status)) = self.state(&path) else { continue };
+            if self.beneath.is_protected(FolderIdentity { device: status.device, inode: status.inode }) {
+                continue;
+            }
+            visit(&path);
+            if status.kind == NodeKind::Directory {
+                let names = self.list(Some(&path)).unwrap_or_default();
+                left.extend(names.iter().rev().filter_map(|name| path.join(name).ok()));
+            }
+        }
+    }
+
     /// Removes an entry with all that is below it, at any depth. Every path removed is told to `removed`; what could not be removed
     /// is reported and the rest goes on.
     pub fn remove_tree(&self, path: &EntryPath, removed: &mut dyn FnMut(&EntryPath)) -> Vec<Problem> {
@@ -68,7 +113,7 @@ impl TargetDir {
                 removal.run(top, level, &parent);
                 removal.problems
             }
-            Err(error) => vec![mounted(path, error)],
+            Err(error) => vec![not_opened(path, error)],
         }
     }
 }
@@ -147,7 +192,7 @@ impl Removal<'_> {
                         self.path = path;
                         return Some(opened);
                     }
-                    Err(error) => self.problems.push(mounted(&path, error)),
+                    Err(error) => self.problems.push(not_opened(&path, error)),
                 }
             }
             Err(error) => self.problems.push(Problem::entry(&path, ProblemKind::NotRemoved, io::Error::from(error))),
@@ -183,9 +228,10 @@ fn is_beneath(problem: &Problem, path: &EntryPath) -> bool {
     matches!(&problem.subject, crate::fs::Subject::Entry(other) if other.is_beneath(path))
 }
 
-fn mounted(path: &EntryPath, error: Errno) -> Problem {
+fn not_opened(path: &EntryPath, error: Errno) -> Problem {
     match error {
         Errno::XDEV => Problem::entry(path, ProblemKind::NotRemoved, "another file system is mounted on it"),
+        PROTECTED => Problem::entry(path, ProblemKind::NotRemoved, "it is the folder of the repository"),
         error => Problem::entry(path, ProblemKind::NotRemoved, io::Error::from(error)),
     }
 }

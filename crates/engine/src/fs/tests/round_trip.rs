@@ -71,7 +71,8 @@ fn make(target: &TargetDir, entry: &ScanEntry, path: &EntryPath, first_names: &m
         FileKind::BlockDevice { major, minor } => target.make_block_device(path, (*major, *minor), keep).expect("made"),
         FileKind::File { size, .. } => {
             let source = open(entry).expect("opened");
-            let file = target.create_file(path, Draft::Beside(entry.metadata.inode)).expect("made");
+            let draft = Draft { serial: entry.metadata.inode, in_the_way: keep };
+            let file = target.create_file(path, draft).expect("made");
             file.set_size(*size).expect("sized");
             for extent in source.data_extents() {
                 let extent = extent.expect("an extent");
@@ -79,7 +80,7 @@ fn make(target: &TargetDir, entry: &ScanEntry, path: &EntryPath, first_names: &m
                 assert_eq!(source.read_at(&mut bytes, extent.offset).expect("read"), bytes.len());
                 file.write_all_at(&bytes, extent.offset).expect("written");
             }
-            target.publish(path, Draft::Beside(entry.metadata.inode)).expect("published");
+            target.publish(path, draft).expect("published");
         }
     }
 }

@@ -12,16 +12,15 @@ use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The folders a repository has besides.
-const FOLDERS: [&str; 4] = ["keys", "series", "containers", "aside"];
-/// An object longer than this is not read whole: bounds what a foreign (perhaps sparse) file can make us allocate. Containers have
-/// 16 MiB; the manifest of a series of 100 TiB stays below.
-const READ_BYTES_MAX: u64 = 1 << 30;
+const FOLDERS: [&str; 5] = ["config", "keys", "series", "containers", "aside"];
+/// The folder of copies; it has some of the same folders.
+const COPIES: &str = "copies";
 
 /// The folder of a path below the root; the root itself is `""`.
 pub(super) fn folder_of(path: &str) -> &str {
@@ -88,11 +87,17 @@ impl Root {
         &self.location
     }
 
-    pub(super) fn read(&self, name: &ObjectName) -> Result<Vec<u8>, StorageError> {
+    /// Where the open folder lies now, whatever path it was opened by.
+    pub(super) fn canonical(&self) -> Option<PathBuf> {
+        let open = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
+        std::fs::canonicalize(open).or_else(|_| std::fs::canonicalize(&self.location)).ok()
+    }
+
+    pub(super) fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
         let (file, bytes) = self.open_object(name)?;
         match usize::try_from(bytes) {
-            Ok(length) if bytes <= READ_BYTES_MAX => read_exact(&file, name, 0, length),
-            _ => Err(StorageError::TooLarge { name: *name, bytes, limit: READ_BYTES_MAX }),
+            Ok(length) if bytes <= bytes_max => read_exact(&file, name, 0, length),
+            _ => Err(StorageError::TooLarge { name: *name, bytes, limit: bytes_max }),
         }
     }
 
@@ -215,11 +220,13 @@ impl Root {
     }
 
     pub(super) fn list_all(&self) -> Result<Vec<ObjectMeta>, StorageError> {
-        let mut objects = self.list_folder("")?;
-        objects.extend(self.list_folder("keys")?);
-        objects.extend(self.list_below("series")?);
-        objects.extend(self.list_below("containers")?);
-        objects.extend(self.list_folder("aside")?);
+        let mut objects = Vec::new();
+        for folder in ["", "config", "keys", "copies/config", "copies/keys", "aside"] {
+            objects.extend(self.list_folder(folder)?);
+        }
+        for folder in ["series", "containers", "copies/series"] {
+            objects.extend(self.list_below(folder)?);
+        }
         Ok(objects)
     }
 
@@ -228,10 +235,20 @@ impl Root {
             let is_vacant = match entry.as_str() {
                 "lost+found" => true,
                 TEMPORARIES => self.entries(TEMPORARIES)?.iter().all(|file| object_of_temporary(file).is_some()),
-                folder if FOLDERS.contains(&folder) => self.entries(folder)?.is_empty(),
-                _ => false,
+                COPIES => self.are_vacant(&self.entries(COPIES)?, COPIES)?,
+                folder => FOLDERS.contains(&folder) && self.entries(folder)?.is_empty(),
             };
             if !is_vacant {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether these entries of a folder are folders of ours that hold nothing.
+    fn are_vacant(&self, entries: &[String], below: &str) -> Result<bool, StorageError> {
+        for entry in entries {
+            if !FOLDERS.contains(&entry.as_str()) || !self.entries(&format!("{below}/{entry}"))?.is_empty() {
                 return Ok(false);
             }
         }

@@ -117,13 +117,13 @@ mod tests {
     fn a_hard_link_does_not_replace_and_knows_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let root = Arc::new(Root::open(folder.path()).unwrap());
-        let first = Temporary::write(&root, &ObjectName::Config, b"first").unwrap();
-        let second = Temporary::write(&root, &ObjectName::Config, b"second").unwrap();
-        first.link_to("config").unwrap();
-        first.link_to("config").unwrap();
-        assert_eq!(second.link_to("config"), Err(Errno::EXIST));
+        let first = Temporary::write(&root, &ObjectName::Reserve, b"first").unwrap();
+        let second = Temporary::write(&root, &ObjectName::Reserve, b"second").unwrap();
+        first.link_to("reserve").unwrap();
+        first.link_to("reserve").unwrap();
+        assert_eq!(second.link_to("reserve"), Err(Errno::EXIST));
         drop((first, second));
-        assert_eq!(root.read(&ObjectName::Config).unwrap(), b"first");
+        assert_eq!(root.read(&ObjectName::Reserve, 5).unwrap(), b"first");
         assert_eq!(root.entries(TEMPORARIES).unwrap(), Vec::<String>::new());
     }
 

@@ -1,7 +1,8 @@
 //! The contract of [`Storage`], held against every implementation.
 
 use super::*;
-use crate::storage::{Disk, Listing, ObjectKind, Recorder, StorageError};
+use crate::KeyId;
+use crate::storage::{Disk, Listing, ObjectKind, Original, Recorder, StorageError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ fn put_objects_read_back_after_a_barrier() {
         }
         storage.barrier().unwrap();
         for (i, content) in (0..).zip(&contents) {
-            assert_eq!(storage.read(&container(i)).unwrap(), *content);
+            assert_eq!(storage.read(&container(i), u64::MAX).unwrap(), *content);
         }
     });
 }
@@ -44,9 +45,43 @@ fn ranges_are_exact_or_refused() {
 }
 
 #[test]
+fn an_object_beyond_the_limit_is_refused_by_name_and_one_at_it_is_read() {
+    every_storage(|storage| {
+        storage.create(&key(1), b"0123456789").unwrap();
+        assert_eq!(storage.read(&key(1), 10).unwrap(), b"0123456789");
+        match storage.read(&key(1), 9) {
+            Err(StorageError::TooLarge { name, bytes: 10, limit: 9 }) => assert_eq!(name, key(1)),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn copies_lie_beside_their_originals_and_are_listed_apart() {
+    every_storage(|storage| {
+        let originals = [
+            (Original::Config(3), Listing::Configs, Listing::ConfigCopies),
+            (Original::Key(KeyId([1; 16])), Listing::Keys, Listing::KeyCopies),
+            (Original::Manifest(SERIES, 9), Listing::Manifests(SERIES), Listing::ManifestCopies(SERIES)),
+            (Original::Manifest(SERIES, 9), Listing::AllManifests, Listing::AllManifestCopies),
+        ];
+        for (original, ..) in &originals[..3] {
+            storage.create(&original.name(), b"original").unwrap();
+            storage.create(&original.copy(), b"copy").unwrap();
+        }
+        let listed = |what| storage.list(what).unwrap().into_iter().map(|object| object.name).collect::<Vec<_>>();
+        for (original, of_originals, of_copies) in originals {
+            assert_eq!((listed(of_originals), listed(of_copies)), (vec![original.name()], vec![original.copy()]));
+        }
+        assert_eq!(listed(Listing::ManifestCopies(OTHER_SERIES)), []);
+        assert_eq!(listed(Listing::All).len(), 6);
+    });
+}
+
+#[test]
 fn what_is_missing_is_named() {
     every_storage(|storage| {
-        for result in [storage.read(&manifest(7)), storage.read_range(&manifest(7), 0, 1)] {
+        for result in [storage.read(&manifest(7), u64::MAX), storage.read_range(&manifest(7), 0, 1)] {
             let error = result.unwrap_err();
             assert!(error.is_not_found());
             assert!(error.to_string().contains(&manifest(7).to_string()), "{error}");
@@ -62,7 +97,7 @@ fn a_taken_name_is_refused_and_nothing_changes() {
         assert!(storage.put(&manifest(1), b"third").unwrap_err().is_already_exists());
         storage.create(&manifest(2), b"writing goes on").unwrap();
         storage.barrier().unwrap();
-        assert_eq!(storage.read(&manifest(1)).unwrap(), b"first");
+        assert_eq!(storage.read(&manifest(1), u64::MAX).unwrap(), b"first");
     });
 }
 
@@ -76,7 +111,7 @@ fn of_many_creators_one_wins() {
                 threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
             });
             assert_eq!(won.len(), 1);
-            assert_eq!(storage.read(&manifest(sequence)).unwrap(), [won[0]; 100]);
+            assert_eq!(storage.read(&manifest(sequence), u64::MAX).unwrap(), [won[0]; 100]);
         }
     });
 }
@@ -115,7 +150,7 @@ fn a_deleted_name_can_be_written_again() {
         storage.delete(&ObjectName::Reserve).unwrap();
         storage.put(&ObjectName::Reserve, &[2; 25]).unwrap();
         storage.barrier().unwrap();
-        assert_eq!(storage.read(&ObjectName::Reserve).unwrap(), [2; 25]);
+        assert_eq!(storage.read(&ObjectName::Reserve, u64::MAX).unwrap(), [2; 25]);
     });
 }
 
@@ -123,7 +158,7 @@ fn a_deleted_name_can_be_written_again() {
 fn listings_hold_what_was_asked_in_order() {
     every_storage(|storage| {
         assert_eq!(storage.list(Listing::All).unwrap(), []);
-        let names = [ObjectName::Config, key(1), key(2), manifest(9), manifest(16), container(0), container(17)];
+        let names = [ObjectName::Config(1), key(1), key(2), manifest(9), manifest(16), container(0), container(17)];
         for name in names.iter().rev() {
             storage.put(name, name.to_string().as_bytes()).unwrap();
         }
@@ -167,7 +202,7 @@ fn many_threads_may_put_and_wait_at_once() {
                         storage.put(&container(thread * 100 + i), &[7; 5000]).unwrap();
                         if i % 3 == 0 {
                             storage.barrier().unwrap();
-                            assert_eq!(storage.read(&container(thread * 100 + i)).unwrap(), [7; 5000]);
+                            assert_eq!(storage.read(&container(thread * 100 + i), u64::MAX).unwrap(), [7; 5000]);
                         }
                     }
                 });
@@ -187,8 +222,8 @@ fn a_recorder_counts_calls_and_bytes() {
     storage.create(&manifest(1), &[0; 7]).unwrap();
     storage.create(&manifest(1), &[0; 7]).unwrap_err();
     storage.read_range(&container(1), 10, 20).unwrap();
-    storage.read(&container(2)).unwrap();
-    storage.read(&container(3)).unwrap_err();
+    storage.read(&container(2), u64::MAX).unwrap();
+    storage.read(&container(3), u64::MAX).unwrap_err();
     storage.delete(&container(2)).unwrap();
     storage.list(Listing::All).unwrap();
 
@@ -239,7 +274,7 @@ fn follows_the_model(storage: &dyn Storage, steps: &[Step]) {
     }
     storage.barrier().unwrap();
     let listed = storage.list(Listing::All).unwrap().into_iter().map(|object| object.name);
-    let found: BTreeMap<_, _> = listed.map(|name| (name, storage.read(&name).unwrap())).collect();
+    let found: BTreeMap<_, _> = listed.map(|name| (name, storage.read(&name, u64::MAX).unwrap())).collect();
     assert_eq!(found, model);
 }
 

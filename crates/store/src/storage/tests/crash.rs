@@ -13,8 +13,8 @@ fn what_a_barrier_or_create_promised_survives_every_crash() {
     disk.barrier().unwrap();
     disk.create(&manifest(1), b"created").unwrap();
     for found in crashes(&disk) {
-        assert_eq!(found.read(&container(1)).unwrap(), b"under a barrier");
-        assert_eq!(found.read(&manifest(1)).unwrap(), b"created");
+        assert_eq!(found.read(&container(1), u64::MAX).unwrap(), b"under a barrier");
+        assert_eq!(found.read(&manifest(1), u64::MAX).unwrap(), b"created");
         assert_eq!(found.names(), [manifest(1), container(1)]);
     }
 }
@@ -26,7 +26,7 @@ fn a_pending_put_meets_every_fate() {
     assert!(!exists(&disk, &container(1)), "nobody may rely on seeing a put before its barrier");
     let mut fates = BTreeSet::new();
     for found in crashes(&disk) {
-        fates.insert(match found.read(&container(1)) {
+        fates.insert(match found.read(&container(1), u64::MAX) {
             Ok(bytes) if bytes == b"abcdefgh" => "whole",
             Ok(bytes) if bytes.len() == 8 => "zeros",
             Ok(bytes) => {
@@ -61,7 +61,7 @@ fn two_seeds_are_the_extremes() {
     disk.delete(&manifest(1)).unwrap();
     assert_eq!(disk.crash(SimulatedDisk::NOTHING_REACHED).names(), [manifest(1)]);
     let all = disk.crash(SimulatedDisk::ALL_REACHED);
-    assert_eq!((all.names(), all.read(&container(1)).unwrap()), (vec![container(1)], b"new".to_vec()));
+    assert_eq!((all.names(), all.read(&container(1), u64::MAX).unwrap()), (vec![container(1)], b"new".to_vec()));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn the_same_seed_finds_the_same_disk() {
     let disk = SimulatedDisk::new();
     (0..20).for_each(|i| disk.put(&container(i), &[1; 100]).unwrap());
     let contents =
-        |found: SimulatedDisk| found.names().iter().map(|name| found.read(name).unwrap()).collect::<Vec<_>>();
+        |found: SimulatedDisk| found.names().iter().map(|name| found.read(name, u64::MAX).unwrap()).collect::<Vec<_>>();
     for seed in 0..50 {
         assert_eq!(contents(disk.crash(seed)), contents(disk.crash(seed)));
     }
@@ -81,7 +81,7 @@ fn a_create_cut_off_is_whole_or_absent() {
     disk.put(&container(1), b"x").unwrap();
     disk.create(&manifest(1), b"commit").unwrap_err();
     let seen: BTreeSet<bool> = crashes(&disk)
-        .map(|found| match found.read(&manifest(1)) {
+        .map(|found| match found.read(&manifest(1), u64::MAX) {
             Ok(bytes) => bytes == b"commit",
             Err(error) => !error.is_not_found(),
         })
@@ -89,7 +89,8 @@ fn a_create_cut_off_is_whole_or_absent() {
     assert_eq!(seen.len(), 2);
     assert!(
         crashes(&disk)
-            .all(|found| found.read(&manifest(1)).is_ok_and(|b| b == b"commit") || !exists(&found, &manifest(1)))
+            .all(|found| found.read(&manifest(1), u64::MAX).is_ok_and(|b| b == b"commit")
+                || !exists(&found, &manifest(1)))
     );
 }
 
@@ -97,7 +98,7 @@ fn a_create_cut_off_is_whole_or_absent() {
 fn a_torn_put_is_never_whole() {
     let disk = SimulatedDisk::new().with_fault(Fault::Torn { nth: 0 });
     disk.put(&container(1), b"abcdefgh").unwrap_err();
-    assert!(crashes(&disk).all(|found| found.read(&container(1)).map_or(true, |bytes| bytes != b"abcdefgh")));
+    assert!(crashes(&disk).all(|found| found.read(&container(1), u64::MAX).map_or(true, |bytes| bytes != b"abcdefgh")));
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn without_power_every_call_fails() {
     disk.barrier().unwrap();
     disk.create(&manifest(1), b"x").unwrap_err();
     assert_eq!(disk.writes(), 2);
-    disk.read(&container(1)).unwrap_err();
+    disk.read(&container(1), u64::MAX).unwrap_err();
     disk.read_range(&container(1), 0, 1).unwrap_err();
     disk.list(Listing::All).unwrap_err();
     disk.delete(&container(1)).unwrap_err();
@@ -191,12 +192,15 @@ fn damage_does_what_it_says() {
     disk.create(&key(1), b"abcd").unwrap();
     disk.create(&key(2), b"efgh").unwrap();
     assert!(disk.damage(&key(1), Damage::Flip { offset: 1, mask: 1 }));
-    assert_eq!(disk.read(&key(1)).unwrap(), b"accd");
+    assert_eq!(disk.read(&key(1), u64::MAX).unwrap(), b"accd");
     assert!(disk.damage(&key(1), Damage::Truncate { bytes: 2 }));
     assert!(!disk.damage(&key(1), Damage::Truncate { bytes: 2 }));
     assert!(!disk.damage(&key(1), Damage::Flip { offset: 2, mask: 1 }));
     assert!(disk.swap(&key(1), &key(2)));
-    assert_eq!((disk.read(&key(1)).unwrap(), disk.read(&key(2)).unwrap()), (b"efgh".to_vec(), b"ac".to_vec()));
+    assert_eq!(
+        (disk.read(&key(1), u64::MAX).unwrap(), disk.read(&key(2), u64::MAX).unwrap()),
+        (b"efgh".to_vec(), b"ac".to_vec())
+    );
     assert!(disk.damage(&key(1), Damage::Replace(b"new".to_vec())));
     assert!(disk.damage(&key(1), Damage::Delete));
     assert!(!disk.damage(&key(1), Damage::Delete));

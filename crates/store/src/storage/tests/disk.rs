@@ -1,7 +1,7 @@
 //! What only a real folder shows: files, modes, leftovers, foreign things, and a file system that is full.
 
 use super::*;
-use crate::storage::{Disk, Listing, StorageError};
+use crate::storage::{Disk, Listing, Original, StorageError};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -20,9 +20,9 @@ fn objects_lie_where_their_names_say_and_only_the_owner_reads_them() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Disk::create(folder.path()).unwrap();
     disk.put(&container(1), b"x").unwrap();
-    disk.create(&ObjectName::Config, b"y").unwrap();
+    disk.create(&ObjectName::Config(1), b"y").unwrap();
     disk.barrier().unwrap();
-    for name in [container(1), ObjectName::Config] {
+    for name in [container(1), ObjectName::Config(1)] {
         assert_eq!(mode(folder.path().join(name.to_string())), 0o600);
     }
     assert_eq!((mode(folder.path().join("containers")), mode(folder.path().join("tmp"))), (0o700, 0o700));
@@ -74,16 +74,16 @@ fn foreign_files_are_passed_over() {
     fs::write(folder.path().join("keys").join("AA".repeat(16)), "").unwrap();
     let listed: Vec<_> = disk.list(Listing::All).unwrap().into_iter().map(|object| object.name).collect();
     assert_eq!(listed, [key(1), manifest(1)]);
-    assert!(disk.read(&container(1)).is_err(), "a folder in an object's place");
+    assert!(disk.read(&container(1), u64::MAX).is_err(), "a folder in an object's place");
 }
 
 #[test]
 fn a_planted_fifo_does_not_hang_the_reader() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Disk::create(folder.path()).unwrap();
-    let made = Command::new("mkfifo").arg(folder.path().join("config")).status().unwrap();
+    let made = Command::new("mkfifo").arg(folder.path().join("reserve")).status().unwrap();
     assert!(made.success());
-    assert!(matches!(disk.read(&ObjectName::Config), Err(StorageError::Io { .. })));
+    assert!(matches!(disk.read(&ObjectName::Reserve, 10), Err(StorageError::Io { .. })));
     assert_eq!(disk.list(Listing::All).unwrap(), []);
 }
 
@@ -91,16 +91,22 @@ fn a_planted_fifo_does_not_hang_the_reader() {
 fn a_huge_foreign_object_is_not_read_into_memory() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Disk::create(folder.path()).unwrap();
-    fs::File::create(folder.path().join("config")).unwrap().set_len(1 << 40).unwrap();
-    assert!(matches!(disk.read(&ObjectName::Config), Err(StorageError::TooLarge { .. })));
-    assert_eq!(disk.read_range(&ObjectName::Config, 1 << 39, 4).unwrap(), [0; 4]);
+    for name in [ObjectName::Config(1), key(1), manifest(1), container(1), Original::Manifest(SERIES, 1).copy()] {
+        let path = folder.path().join(name.to_string());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
+        let error = disk.read(&name, name.bytes_max()).unwrap_err();
+        assert!(matches!(error, StorageError::TooLarge { bytes, .. } if bytes == 1 << 40), "{error:?}");
+        assert!(error.to_string().contains(&name.to_string()), "{error}");
+        assert_eq!(disk.read_range(&name, 1 << 39, 4).unwrap(), [0; 4]);
+    }
 }
 
 #[test]
 fn unfinished_files_of_the_series_are_removed_and_no_others() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Disk::create(folder.path()).unwrap();
-    disk.create(&ObjectName::Config, b"x").unwrap();
+    disk.create(&ObjectName::Config(1), b"x").unwrap();
     let plant = |name: ObjectName| {
         let file = format!("{}.00000000000000aa", name.to_string().replace('/', "."));
         fs::write(folder.path().join("tmp").join(file), "torn").unwrap();
@@ -167,8 +173,8 @@ fn the_folder_stays_the_same_when_it_is_moved() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Disk::create(folder.path().join("before")).unwrap();
     fs::rename(folder.path().join("before"), folder.path().join("after")).unwrap();
-    disk.create(&ObjectName::Config, b"x").unwrap();
-    assert!(folder.path().join("after/config").exists() && !folder.path().join("before").exists());
+    disk.create(&ObjectName::Config(1), b"x").unwrap();
+    assert!(folder.path().join("after/config/0000000000000001").exists() && !folder.path().join("before").exists());
 }
 
 /// Runs one ignored test of this file inside a mount namespace of its own where `folder` is a small file system; `false` where
@@ -214,7 +220,7 @@ fn on_a_small_file_system() {
     assert!(disk.create(&manifest(1), &vec![2; 150_000]).unwrap_err().is_full());
     disk.delete(&ObjectName::Reserve).unwrap();
     disk.create(&manifest(1), &vec![2; 150_000]).unwrap();
-    assert_eq!(disk.read(&manifest(1)).unwrap(), vec![2; 150_000]);
+    assert_eq!(disk.read(&manifest(1), u64::MAX).unwrap(), vec![2; 150_000]);
     disk.barrier().unwrap();
 
     let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(&folder).status().unwrap();
@@ -224,5 +230,5 @@ fn on_a_small_file_system() {
         assert!(matches!(error, StorageError::ReadOnly { .. }), "{error:?}");
     }
     let reader = Disk::open(&folder).unwrap();
-    assert_eq!(reader.read(&manifest(1)).unwrap(), vec![2; 150_000]);
+    assert_eq!(reader.read(&manifest(1), u64::MAX).unwrap(), vec![2; 150_000]);
 }

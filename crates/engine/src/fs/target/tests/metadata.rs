@@ -28,9 +28,10 @@ fn metadata_is_applied_exactly() {
     };
     fs::create_dir(base.join("dir")).expect("made");
     rustix::fs::setxattr(base.join("dir"), "user.stale", b"x", XattrFlags::empty()).expect("an attribute");
-    let file = target.create_file(&path("dir/file"), Draft::InPlace).expect("made");
+    let file = target.create_file(&path("dir/file"), NEW).expect("made");
     file.write_all_at(b"content", 0).expect("written");
     assert_eq!(target.apply_to_file(&file, &path("dir/file"), &wanted), []);
+    target.publish(&path("dir/file"), NEW).expect("published");
     assert_eq!(target.apply_metadata(Some(&path("dir")), &wanted), []);
     for name in ["dir", "dir/file"] {
         let found = fs::metadata(base.join(name)).expect("status");
@@ -61,7 +62,7 @@ fn owners_set_id_bits_and_special_files_are_restored_by_root() {
     let fixture = fixture();
     let (target, base) = (&fixture.target, &fixture.base);
     let foreign = |mode| Metadata { uid: 4321, gid: 8765, ..metadata(mode) };
-    write(target, "file", Draft::InPlace, b"x");
+    write(target, "file", NEW, b"x");
     target.make_symlink(&path("link"), b"nowhere", InTheWay::Keep).expect("made");
     target.make_fifo(&path("fifo"), InTheWay::Keep).expect("made");
     for name in ["file", "link", "fifo"] {
@@ -84,7 +85,7 @@ fn owners_set_id_bits_and_special_files_are_restored_by_root() {
     }
     // A file that stays with whoever restores lends nobody his rights.
     let own = TargetDir::open(base, Ownership::None).expect("opened");
-    write(&own, "mine", Draft::InPlace, b"x");
+    write(&own, "mine", NEW, b"x");
     assert_eq!(own.apply_metadata(Some(&path("mine")), &foreign(0o6755)), []);
     assert_eq!(fs::metadata(base.join("mine")).expect("status").mode() & 0o7777, 0o755);
     let nobody = Metadata { uid: u32::MAX, ..metadata(0o644) };
@@ -95,7 +96,7 @@ fn owners_set_id_bits_and_special_files_are_restored_by_root() {
 #[test]
 fn hostile_times_and_attribute_names_do_no_harm() {
     let fixture = fixture();
-    write(&fixture.target, "file", Draft::InPlace, b"x");
+    write(&fixture.target, "file", NEW, b"x");
     let hostile = Metadata {
         // The kernel's "now".
         modified: Time { seconds: 5, nanoseconds: 0x3fff_ffff },
@@ -114,7 +115,7 @@ fn without_rights_owners_are_a_minor_problem() {
         return;
     }
     let fixture = fixture();
-    write(&fixture.target, "file", Draft::InPlace, b"x");
+    write(&fixture.target, "file", NEW, b"x");
     let problems = fixture.target.apply_metadata(Some(&path("file")), &Metadata { uid: 0, gid: 0, ..metadata(0o4755) });
     assert!(!problems.is_empty() && problems.iter().all(|problem| problem.kind.is_minor()), "{problems:?}");
     let found = fs::metadata(fixture.base.join("file")).expect("status");

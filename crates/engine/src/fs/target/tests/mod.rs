@@ -57,6 +57,14 @@ fn metadata(mode: u32) -> Metadata {
     }
 }
 
+/// A draft for a name that nothing has.
+const NEW: Draft = Draft { serial: u64::MAX, in_the_way: InTheWay::Keep };
+
+/// A draft that takes the place of what has its name.
+fn over(serial: u64) -> Draft {
+    Draft { serial, in_the_way: InTheWay::Replace }
+}
+
 fn write(target: &TargetDir, name: &str, draft: Draft, content: &[u8]) {
     let file = target.create_file(&path(name), draft).expect("made");
     file.write_all_at(content, 0).expect("written");
@@ -67,7 +75,7 @@ fn write(target: &TargetDir, name: &str, draft: Draft, content: &[u8]) {
 fn a_file_takes_its_name_when_it_is_complete() {
     let Fixture { base, target, _guard, .. } = &fixture();
     fs::write(base.join("file"), "old").expect("written");
-    let draft = Draft::Beside(7);
+    let draft = over(7);
     let file = target.create_file(&path("file"), draft).expect("made");
     file.write_all_at(b"new content", 0).expect("written");
     drop(file);
@@ -80,8 +88,8 @@ fn a_file_takes_its_name_when_it_is_complete() {
     assert_eq!((&content[..12], content.len()), (&b"NEW content\0"[..], 100_000));
     assert_eq!(fs::metadata(base.join("file")).expect("status").mode() & 0o7777, 0o600);
 
-    target.create_file(&path("other"), Draft::Beside(8)).expect("made");
-    target.discard(&path("other"), Draft::Beside(8)).expect("discarded");
+    target.create_file(&path("other"), over(8)).expect("made");
+    target.discard(&path("other"), over(8)).expect("discarded");
     assert_eq!(target.list(None).expect("listed"), [b"file"]);
     let existing = target.open_existing(&path("file")).expect("opened");
     let mut read = [0; 3];
@@ -90,14 +98,59 @@ fn a_file_takes_its_name_when_it_is_complete() {
 }
 
 #[test]
-fn in_place_nothing_is_overwritten() {
+fn a_new_file_takes_no_others_place() {
     let fixture = fixture();
     let target = &fixture.target;
-    write(target, "file", Draft::InPlace, b"x");
-    assert_eq!(target.create_file(&path("file"), Draft::InPlace).expect_err("taken").kind, ProblemKind::InTheWay);
+    write(target, "file", NEW, b"x");
     std::os::unix::fs::symlink(fixture.outside.join("new"), fixture.base.join("link")).expect("linked");
-    assert_eq!(target.create_file(&path("link"), Draft::InPlace).expect_err("taken").kind, ProblemKind::InTheWay);
+    for name in ["file", "link"] {
+        target.create_file(&path(name), NEW).expect("made").write_all_at(b"y", 0).expect("written");
+        assert_eq!(target.publish(&path(name), NEW).expect_err("taken").kind, ProblemKind::InTheWay);
+        assert_eq!(target.list(None).expect("listed"), [&b"file"[..], b"link"], "the draft is gone");
+    }
+    assert_eq!(fs::read(fixture.base.join("file")).expect("read"), b"x");
     fixture.assert_outside_untouched();
+}
+
+#[test]
+fn a_damaged_file_is_kept_aside_where_nothing_stands() {
+    let fixture = fixture();
+    let target = &fixture.target;
+    let long = "n".repeat(255);
+    for name in ["file", long.as_str()] {
+        for _ in 0..2 {
+            target.create_file(&path(name), NEW).expect("made");
+            let kept = target.set_aside(&path(name), NEW);
+            let found = target.list(None).expect("listed");
+            assert_eq!(found.len(), 1, "the draft is gone");
+            assert!(
+                found[0].ends_with(b".silt-damaged") && found[0].len() <= 255 && found[0][..4] == name.as_bytes()[..4]
+            );
+            if let Err(problem) = kept {
+                assert_eq!(problem.kind, ProblemKind::InTheWay);
+                target.remove_tree(&EntryPath::new(found[0].as_slice()).expect("a path"), &mut |_| ());
+            }
+        }
+    }
+    assert_eq!(target.list(None).expect("listed"), [b""; 0]);
+}
+
+#[test]
+fn only_the_names_of_drafts_are_swept() {
+    let Fixture { base, target, _guard, .. } = &fixture();
+    let number = "0123456789abcdef";
+    let dead = [format!("{DRAFT_PREFIX}{number}-d1"), format!("{DRAFT_PREFIX}{number}-p{number}")];
+    let others = ["", number, &format!("{number}-d"), &format!("{number}-x1"), &format!("{number}-d{number}1")];
+    let others = others.map(|rest| format!("{DRAFT_PREFIX}{rest}"));
+    for name in dead.iter().chain(&others) {
+        fs::write(base.join(name), "x").expect("written");
+    }
+    let second = TargetDir::create(base, Ownership::Numeric).expect("a target");
+    second.sweep(None);
+    assert_eq!(target.list(None).expect("listed").len(), 7, "another restore is at work");
+    target.sweep(None);
+    assert_eq!(target.list(None).expect("listed").len(), 5);
+    assert!(others.iter().all(|name| base.join(name).exists()));
 }
 
 #[test]
@@ -129,7 +182,7 @@ fn what_is_in_the_way_is_replaced_only_when_told() {
     target.make_symlink(&path("bare"), b"t", InTheWay::Replace).expect("an empty directory goes");
     let problem = target.make_symlink(&path("full"), b"t", InTheWay::Replace).expect_err("a full one stays");
     assert_eq!(problem.kind, ProblemKind::InTheWay);
-    let draft = Draft::Beside(0);
+    let draft = over(0);
     target.create_file(&path("full"), draft).expect("made");
     assert_eq!(target.publish(&path("full"), draft).expect_err("it stays").kind, ProblemKind::InTheWay);
     assert_eq!(target.list(None).expect("listed").len(), 7, "nothing passing is left behind");
@@ -154,7 +207,7 @@ fn planted_links_lead_nowhere() {
             assert_eq!(target.state(&inside).expect("state"), None);
             assert!(target.open_existing(&inside).is_err());
             assert!(target.read_link(&inside).is_err() && target.list(Some(&path(way))).is_err());
-            for (name, draft) in [(&inside, Draft::InPlace), (&new, Draft::Beside(1))] {
+            for (name, draft) in [(&inside, NEW), (&new, over(1))] {
                 assert_eq!(target.create_file(name, draft).expect_err("a link").kind, ProblemKind::InTheWay);
                 assert!(target.make_directory(name, InTheWay::Replace).is_err());
                 assert!(target.make_symlink(name, b"x", InTheWay::Replace).is_err());
@@ -173,7 +226,7 @@ fn planted_links_lead_nowhere() {
         let linked = fs::symlink_metadata(base.join("precious")).expect("status");
         assert_eq!((linked.mtime(), linked.mtime_nsec()), (1_000_000_000, 123_456_789));
         assert_eq!(target.make_directory(&path("way"), InTheWay::Replace).expect("made"), Made::New);
-        write(target, "way/sub", Draft::Beside(2), b"inside");
+        write(target, "way/sub", over(2), b"inside");
         assert_eq!(target.remove_extra(None, |_| false, &mut |_| ()), []);
         fixture.assert_outside_untouched();
     }
@@ -215,10 +268,10 @@ fn a_removed_parent_is_not_written_into() {
     let fixture = fixture();
     let target = &fixture.target;
     target.make_directory(&path("a"), InTheWay::Keep).expect("made");
-    write(target, "a/file", Draft::InPlace, b"x");
+    write(target, "a/file", NEW, b"x");
     assert_eq!(target.remove_tree(&path("a"), &mut |_| ()), []);
     target.make_directory(&path("a"), InTheWay::Keep).expect("made");
-    write(target, "a/file", Draft::InPlace, b"again");
+    write(target, "a/file", NEW, b"again");
     assert_eq!(fs::read(fixture.base.join("a/file")).expect("read"), b"again");
 }
 
@@ -254,8 +307,8 @@ fn without_openat2_long_paths_work_too() {
         target.make_directory(&deep, InTheWay::Keep).expect("made");
     }
     let file = deep.join(b"file").expect("a path");
-    target.create_file(&file, Draft::Beside(0)).expect("made").write_all_at(b"x", 0).expect("written");
-    target.publish(&file, Draft::Beside(0)).expect("published");
+    target.create_file(&file, over(0)).expect("made").write_all_at(b"x", 0).expect("written");
+    target.publish(&file, over(0)).expect("published");
     assert_eq!(target.apply_metadata(Some(&file), &metadata(0o444)), []);
     assert_eq!(target.state(&file).expect("state").expect("there").mode, 0o444);
     target.make_symlink(&deep.join(b"link").expect("a path"), b"x", InTheWay::Keep).expect("made");

@@ -1,0 +1,114 @@
+//! What a restore would do, looking at the target but writing nothing.
+
+use super::fate::Fate;
+use super::frames::Frames;
+use super::{RestoreSummary, Task};
+use crate::EngineError;
+use crate::chunks::ChunkSource;
+use crate::fs::{FolderIdentity, Made, Problem, ProblemKind, Selection, TargetDir};
+use crate::observer::EntryAction;
+use siltstone_store::catalog::{Content, Entry};
+use std::collections::HashSet;
+
+impl Task<'_> {
+    /// Counts and tells what a restore would do.
+    pub(super) fn dry_run(
+        &self,
+        chunks: &ChunkSource<'_>,
+        protected: HashSet<FolderIdentity>,
+    ) -> Result<RestoreSummary, EngineError> {
+        let target = TargetDir::open(&self.options.target, self.options.ownership).ok();
+        let target = target.map(|target| target.protecting(protected));
+        let mut summary = RestoreSummary::default();
+        let mut frames = Frames::new(self, Made::Existing);
+        for entry in self.entries(chunks) {
+            if self.observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            match entry {
+                Ok(entry) => {
+                    self.leave(&mut frames, Some(&entry), target.as_ref(), &mut summary);
+                    frames.note(&entry);
+                    self.plan_entry(&mut frames, &entry, target.as_ref(), chunks, &mut summary);
+                }
+                Err(error) => {
+                    summary.problems += 1;
+                    self.observer.problem(&Problem::object("the catalog", ProblemKind::Damaged, error));
+                    frames.mark_incomplete();
+                }
+            }
+        }
+        self.leave(&mut frames, None, target.as_ref(), &mut summary);
+        Ok(summary)
+    }
+
+    fn leave(
+        &self,
+        frames: &mut Frames<'_>,
+        next: Option<&Entry>,
+        target: Option<&TargetDir>,
+        summary: &mut RestoreSummary,
+    ) {
+        while let Some(left) = frames.leave(next.map(|entry| &entry.path)) {
+            if let Some(target) = target {
+                self.plan_extra(target, &left, summary);
+            }
+        }
+    }
+
+    fn plan_entry(
+        &self,
+        frames: &mut Frames<'_>,
+        entry: &Entry,
+        target: Option<&TargetDir>,
+        chunks: &ChunkSource<'_>,
+        summary: &mut RestoreSummary,
+    ) {
+        let selection = self.options.filter.select(&entry.path, entry.is_directory());
+        if entry.is_directory() && selection != Selection::Excluded {
+            frames.enter(entry, selection);
+        }
+        let (Selection::Selected, Some(path)) = (selection, self.part.target_path(&entry.path)) else { return };
+        summary.entries += 1;
+        let fate = target.filter(|_| !entry.is_directory()).map_or(Ok(Fate::New), |target| {
+            let fate = Fate::of(self, target, chunks, &path, entry)?;
+            if matches!(fate, Fate::Replace { directory: true, .. }) && self.empties_directories() {
+                target.visit_tree(&path, &mut |path| self.tell_deleted(path, summary));
+            }
+            Ok(fate)
+        });
+        let keeps = match fate {
+            Ok(Fate::Keep { verified, differs, .. }) => {
+                summary.files_verified += u64::from(verified && matches!(entry.content, Content::File { .. }));
+                self.plan_problem(differs, summary);
+                true
+            }
+            Ok(_) => false,
+            Err(problem) => {
+                self.plan_problem(Some(problem), summary);
+                return;
+            }
+        };
+        let bytes = if let Content::File { size, .. } = entry.content {
+            summary.bytes_total += size;
+            let (files, bytes) = if keeps { (0, 0) } else { (1, size) };
+            summary.files_restored += files;
+            summary.files_kept += 1 - files;
+            summary.bytes_restored += bytes;
+            size
+        } else {
+            0
+        };
+        if self.observer.wants_entries() {
+            let action = if keeps { EntryAction::Kept } else { EntryAction::Restored };
+            self.observer.entry(&entry.path, action, bytes);
+        }
+    }
+
+    fn plan_problem(&self, problem: Option<Problem>, summary: &mut RestoreSummary) {
+        if let Some(problem) = problem {
+            summary.problems += 1;
+            self.observer.problem(&problem);
+        }
+    }
+}

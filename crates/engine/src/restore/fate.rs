@@ -1,0 +1,81 @@
+//! What is to become of an entry, given what stands where it belongs.
+
+use super::{Overwrite, Task};
+use crate::chunks::ChunkSource;
+use crate::fs::{NodeKind, Problem, ProblemKind, Status, TargetDir};
+use siltstone_store::catalog::{Content, Entry, EntryPath};
+
+/// What is to become of an entry.
+pub(super) enum Fate {
+    /// It is made: nothing stands there.
+    New,
+    /// It takes the place of what stands there.
+    Replace {
+        /// That is a directory.
+        directory: bool,
+        /// That has the snapshot's size and time; what differs nevertheless.
+        only_looked_right: Option<Problem>,
+    },
+    /// What is there stays.
+    Keep {
+        /// Whether it is what the snapshot holds, by its size and time and, if that was asked for, by its content.
+        as_wanted: bool,
+        /// Whether its content was compared and found right.
+        verified: bool,
+        /// How its content differs.
+        differs: Option<Problem>,
+    },
+}
+
+impl Fate {
+    /// What the snapshot's entry meets under its path in the target.
+    ///
+    /// # Errors
+    /// The path cannot be looked at.
+    pub(super) fn of(
+        task: &Task<'_>,
+        target: &TargetDir,
+        chunks: &ChunkSource<'_>,
+        path: &EntryPath,
+        entry: &Entry,
+    ) -> Result<Self, Problem> {
+        let there = target.state(path);
+        let Some(there) = there.map_err(|error| Problem::entry(path, ProblemKind::NotWritten, error))? else {
+            return Ok(Self::New);
+        };
+        let looks_right = looks_like(&there, entry);
+        let overwrite = task.options.overwrite;
+        let keeps = match overwrite {
+            Overwrite::Always => false,
+            Overwrite::Never => true,
+            Overwrite::IfChanged => looks_right,
+            Overwrite::IfNewer => there.modified >= entry.metadata.modified,
+        };
+        let directory = there.kind == NodeKind::Directory;
+        if !keeps {
+            return Ok(Self::Replace { directory, only_looked_right: None });
+        }
+        if !task.options.verify {
+            return Ok(Self::Keep { as_wanted: looks_right, verified: false, differs: None });
+        }
+        Ok(match task.compare(target, chunks, path, entry, &there) {
+            Ok(()) => Self::Keep { as_wanted: looks_right, verified: true, differs: None },
+            Err(problem) if overwrite == Overwrite::IfChanged && problem.kind == ProblemKind::VerifyFailed => {
+                Self::Replace { directory, only_looked_right: Some(problem) }
+            }
+            Err(problem) => Self::Keep { as_wanted: false, verified: false, differs: Some(problem) },
+        })
+    }
+}
+
+/// Whether what stands there has the kind, size and modification time of the entry.
+fn looks_like(there: &Status, entry: &Entry) -> bool {
+    let same_time = there.modified == entry.metadata.modified;
+    match &entry.content {
+        Content::File { size, .. } => there.kind == NodeKind::File && there.size == *size && same_time,
+        Content::Symlink { target } => {
+            there.kind == NodeKind::Symlink && there.size == target.len() as u64 && same_time
+        }
+        _ => false,
+    }
+}

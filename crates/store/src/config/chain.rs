@@ -1,0 +1,228 @@
+//! The record of the repository as a chain: `config/1`, `config/2`, ...; the highest number is the truth.
+//!
+//! Each commit is a new object under the next number, by put-if-absent, so of two who change the record at once one loses, reads what
+//! the other wrote and tries again. The object is then put a second time, under `copies/`; a reader whose original is missing or
+//! damaged reads that. A copy without an original counts as the commit it is of. The predecessor of the newest stays, older ones go.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
+use super::Config;
+use crate::error::StoreError;
+use crate::sealed::ObjectHeader;
+use crate::secrets::RepositoryKeys;
+use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage, StorageError};
+
+/// How often a reader looks again when the newest record vanishes between listing and reading.
+const READ_ATTEMPTS_MAX: u32 = 16;
+
+/// A record as read, with what the next one must say of it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredConfig {
+    pub(crate) config: Config,
+    /// BLAKE3 of the whole object.
+    pub(crate) hash: [u8; 32],
+}
+
+impl StoredConfig {
+    fn open(keys: &RepositoryKeys, sequence: u64, object: Vec<u8>) -> Result<Self, StoreError> {
+        let hash = *blake3::hash(&object).as_bytes();
+        Ok(Self { config: Config::open(keys, sequence, object)?, hash })
+    }
+}
+
+/// The newest record as it lies there: of a known version, but not yet opened, for that takes a key.
+#[derive(Debug)]
+pub(crate) struct Newest {
+    pub(crate) sequence: u64,
+    object: Vec<u8>,
+    is_copy: bool,
+}
+
+impl Newest {
+    /// Finds the newest record.
+    ///
+    /// # Errors
+    /// [`StoreError::NotARepository`]; an unknown version; [`StoreError::BothDamaged`] if neither original nor copy has a sound header.
+    pub(crate) fn find(storage: &dyn Storage) -> Result<Self, StoreError> {
+        for _ in 0..READ_ATTEMPTS_MAX {
+            let sequence = numbers(storage)?.into_iter().max().ok_or_else(|| none(storage))?;
+            let original = Original::Config(sequence);
+            let first = match read(storage, original.name()) {
+                Ok(object) => return Ok(Self { sequence, object, is_copy: false }),
+                Err(error @ StoreError::UnknownVersion { .. }) => return Err(error),
+                Err(error) => error,
+            };
+            match read(storage, original.copy()) {
+                Ok(object) => return Ok(Self { sequence, object, is_copy: true }),
+                // Superseded since it was listed.
+                Err(error) if error.is_not_found() && first.is_not_found() => {}
+                Err(_) if first.is_damage() => return Err(StoreError::both_damaged(original, &first)),
+                // The place itself fails.
+                Err(_) => return Err(first),
+            }
+        }
+        Err(none(storage))
+    }
+
+    /// Opens it: the original, or else its copy.
+    ///
+    /// # Errors
+    /// [`StoreError::Misplaced`] if it is sealed under another master key, an unknown feature, [`StoreError::BothDamaged`].
+    pub(crate) fn open(&self, storage: &dyn Storage, keys: &RepositoryKeys) -> Result<StoredConfig, StoreError> {
+        let open = |object| StoredConfig::open(keys, self.sequence, object);
+        let original = Original::Config(self.sequence);
+        let first = match open(self.object.clone()) {
+            Err(error) if error.is_damage() => error,
+            result => return result,
+        };
+        if !self.is_copy
+            && let Ok(stored) = read(storage, original.copy()).and_then(open)
+        {
+            return Ok(stored);
+        }
+        Err(match first {
+            StoreError::Misplaced { .. } | StoreError::UnknownFeature { .. } => first,
+            damage => StoreError::both_damaged(original, &damage),
+        })
+    }
+}
+
+/// The newest record, opened.
+pub(crate) fn newest(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<StoredConfig, StoreError> {
+    Newest::find(storage)?.open(storage, keys)
+}
+
+/// What is wrong with the newest record: its original or its copy cannot be opened, or it does not follow from its predecessor.
+pub(crate) fn faults(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec<StoreError>, StoreError> {
+    let mut faults = Vec::new();
+    let Some(sequence) = numbers(storage)?.into_iter().max() else { return Err(none(storage)) };
+    for name in [Original::Config(sequence).name(), Original::Config(sequence).copy()] {
+        let opened = read(storage, name).and_then(|object| StoredConfig::open(keys, sequence, object));
+        match opened.map_err(|error| error.found_in(&name)) {
+            // Whoever was interrupted before it made the copy left it to the next writer.
+            Err(error) if error.is_not_found() && name.original().is_none() => {}
+            Ok(stored) => faults.extend(fault_before(storage, &stored)),
+            Err(error) => faults.push(error),
+        }
+    }
+    faults.dedup_by_key(|error| error.to_string());
+    // Somebody who commits meanwhile makes all of it look wrong.
+    if is_overtaken(storage, sequence)? { Ok(Vec::new()) } else { Ok(faults) }
+}
+
+/// Makes the copy of the newest record, known to be this one or a later one, where an interrupted commit left none.
+pub(crate) fn keep_copy(storage: &dyn Storage, keys: &RepositoryKeys, known: u64) -> Result<(), StoreError> {
+    let copies = storage.list(Listing::ConfigCopies)?;
+    if copies.iter().filter_map(number).any(|sequence| sequence >= known) {
+        return Ok(());
+    }
+    let original = Original::Config(known);
+    let object = match read(storage, original.name()) {
+        Ok(object) => object,
+        // Superseded meanwhile.
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    StoredConfig::open(keys, known, object.clone())?;
+    match storage.create(&original.copy(), &object) {
+        Err(error) if error.is_already_exists() || error.is_full() => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Whether what lies there as predecessor, by original or copy, is another one.
+fn fault_before(storage: &dyn Storage, stored: &StoredConfig) -> Option<StoreError> {
+    let before = Original::Config(stored.config.sequence.checked_sub(1)?);
+    let hashes: Vec<[u8; 32]> = [before.name(), before.copy()]
+        .iter()
+        .filter_map(|name| Some(*blake3::hash(&storage.read(name, name.bytes_max()).ok()?).as_bytes()))
+        .collect();
+    let is_other = !hashes.is_empty() && !hashes.contains(&stored.config.previous);
+    is_other.then(|| StoreError::BrokenHistory {
+        object: stored.config.object_name().to_string(),
+        before: before.name().to_string(),
+    })
+}
+
+/// Commits `next` as the successor of `before`, sealed under `keys`; `None` if somebody else came first, and nothing was changed.
+pub(crate) fn commit(
+    storage: &dyn Storage,
+    keys: &RepositoryKeys,
+    before: Option<&StoredConfig>,
+    mut next: Config,
+) -> Result<Option<StoredConfig>, StoreError> {
+    next.sequence = before.map_or(1, |stored| stored.config.sequence.saturating_add(1));
+    next.previous = before.map_or([0; 32], |stored| stored.hash);
+    let original = Original::Config(next.sequence);
+    let object = next.seal(keys)?;
+    let stored = StoredConfig::open(keys, next.sequence, object.clone())?;
+    if stored.config != next {
+        return Err(StoreError::SelfCheck { what: original.name().to_string() });
+    }
+    // A number may be free only because others have gone further and tidied up. Whoever does so between this look and the next is met
+    // by taking the record back.
+    if is_overtaken(storage, next.sequence)? {
+        return Ok(None);
+    }
+    match storage.create(&original.name(), &object) {
+        Err(StorageError::AlreadyExists { .. }) => return Ok(None),
+        other => other?,
+    }
+    if is_overtaken(storage, next.sequence)? {
+        storage.delete(&original.name())?;
+        storage.barrier()?;
+        return Ok(None);
+    }
+    // The commit stands from here on. A disk without room for the copy does not undo it; older records stay then.
+    match storage.create(&original.copy(), &object) {
+        Err(error) if error.is_full() => return Ok(Some(stored)),
+        other => other?,
+    }
+    // What cannot be tidied up now the next one removes.
+    let _ = delete_below(storage, next.sequence.saturating_sub(1));
+    Ok(Some(stored))
+}
+
+fn is_overtaken(storage: &dyn Storage, sequence: u64) -> Result<bool, StoreError> {
+    Ok(numbers(storage)?.into_iter().any(|other| other > sequence))
+}
+
+/// Deletes the records below a number, and their copies.
+fn delete_below(storage: &dyn Storage, sequence: u64) -> Result<(), StoreError> {
+    for meta in listed(storage)? {
+        if number(&meta).is_some_and(|other| other < sequence) {
+            storage.delete(&meta.name)?;
+        }
+    }
+    Ok(())
+}
+
+fn listed(storage: &dyn Storage) -> Result<Vec<ObjectMeta>, StoreError> {
+    Ok([storage.list(Listing::Configs)?, storage.list(Listing::ConfigCopies)?].concat())
+}
+
+fn numbers(storage: &dyn Storage) -> Result<Vec<u64>, StoreError> {
+    Ok(listed(storage)?.iter().filter_map(number).collect())
+}
+
+fn number(meta: &ObjectMeta) -> Option<u64> {
+    match meta.name {
+        ObjectName::Config(sequence) | ObjectName::Copy(Original::Config(sequence)) => Some(sequence),
+        _ => None,
+    }
+}
+
+/// Reads a record or its copy, and its header as the record's.
+fn read(storage: &dyn Storage, name: ObjectName) -> Result<Vec<u8>, StoreError> {
+    let object = storage.read(&name, name.bytes_max())?;
+    ObjectHeader::parse(&name, &object)?;
+    Ok(object)
+}
+
+/// No record: either no repository at all, or one that lost it.
+fn none(storage: &dyn Storage) -> StoreError {
+    match storage.list(Listing::AllManifests) {
+        Ok(manifests) if !manifests.is_empty() => StoreError::RecordLost { location: storage.location() },
+        _ => StoreError::NotARepository { location: storage.location() },
+    }
+}
