@@ -224,7 +224,7 @@ fn without_manifests_and_a_container_the_rest_comes_back_and_the_loss_is_named()
         assert!(!sandbox.check(ReadData::None).findings.is_empty(), "the loss is not forgotten");
         let is_kept = disk.list(Listing::Aside).expect("a list").len() == 1;
         assert_eq!(is_kept, damage != Damage::Delete, "what cannot be opened is kept aside");
-        let backup = BackupOptions { take_over: true, force: true, ..sandbox.options() };
+        let backup = BackupOptions { take_over: true, force: true, cache: None, ..sandbox.options() };
         let new = sandbox.try_backup(&backup).expect("a backup").snapshot.expect("a snapshot");
         assert!(sandbox.restored(new) == scene.source());
     }

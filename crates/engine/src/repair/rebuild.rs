@@ -143,7 +143,8 @@ impl<'r> Rebuild<'r> {
         let mut known: HashSet<_> =
             manifests.seed.iter().flat_map(Manifest::snapshots).map(|snapshot| snapshot.id).collect();
         let found = records.into_iter().map(|record| record.snapshot).filter(|snapshot| known.insert(snapshot.id));
-        let found = found.collect();
+        let mut found: Vec<Snapshot> = found.collect();
+        found.sort_by_key(|snapshot| snapshot.record);
         draft.name = name;
         Some(Self { manifests, holdings, answers, chunks, next: draft, found })
     }
