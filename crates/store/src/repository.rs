@@ -346,22 +346,35 @@ impl Repository {
         }
     }
 
-    /// The series that have a manifest.
+    /// What to call a series in messages: its name in quotation marks where the record tells it, else its id.
+    pub fn series_words(&self, id: SeriesId) -> String {
+        self.config().series.get(&id).map_or_else(|| id.to_string(), |name| format!("\"{name}\""))
+    }
+
+    /// The series that have a manifest, and those that the record lists.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
         let listed = self.storage.list(Listing::AllManifests)?;
-        let series: BTreeSet<_> = listed
-            .iter()
-            .filter_map(|meta| match meta.name {
-                ObjectName::Manifest(series, _) => Some(series),
-                _ => None,
-            })
-            .collect();
+        let there = listed.iter().filter_map(|meta| match meta.name {
+            ObjectName::Manifest(series, _) => Some(series),
+            _ => None,
+        });
+        let series: BTreeSet<_> = there.chain(self.config().series.keys().copied()).collect();
         Ok(series.into_iter().collect())
     }
 
-    /// The newest manifest of a series.
+    /// The newest manifest of a series; `None` if there is no such series.
+    ///
+    /// # Errors
+    /// [`StoreError::UnreadableSeries`] also where the record lists the series and it has no manifest: it is listed after its first one
+    /// was made.
     pub fn manifest(&self, series: SeriesId) -> Result<Option<Manifest>, StoreError> {
-        Ok(newest_manifest(self, series)?.map(|stored| stored.manifest))
+        match newest_manifest(self, series)? {
+            None if self.config().series.contains_key(&series) => {
+                let lost = StoreError::damaged(&format!("series/{series}"), "manifests", "none is there");
+                Err(lost.of_series(self.series_words(series)))
+            }
+            stored => Ok(stored.map(|stored| stored.manifest)),
+        }
     }
 
     /// The newest manifests of all series.

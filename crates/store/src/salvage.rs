@@ -35,7 +35,8 @@ pub fn commit_beyond(
     last: u64,
     now: Time,
 ) -> Result<StoredManifest, StoreError> {
-    let hash = match repository.storage().read(&ObjectName::Manifest(manifest.series, last)) {
+    let last_name = ObjectName::Manifest(manifest.series, last);
+    let hash = match repository.storage().read(&last_name, last_name.bytes_max()) {
         Ok(object) => *blake3::hash(&object).as_bytes(),
         Err(error) if error.is_not_found() => [0; 32],
         Err(error) => return Err(error.into()),
@@ -50,7 +51,7 @@ pub fn commit_beyond(
 /// Keeps the bytes of an object under a name that no reader takes for it; durable on return. The object itself stays. Bytes that are
 /// kept already are not kept twice; an object that is gone needs nothing.
 pub fn set_aside(storage: &dyn Storage, what: Replaced) -> Result<(), StoreError> {
-    let bytes = match storage.read(&what.name()) {
+    let bytes = match storage.read(&what.name(), what.name().bytes_max()) {
         Err(error) if error.is_not_found() => return Ok(()),
         other => other?,
     };
@@ -60,7 +61,7 @@ pub fn set_aside(storage: &dyn Storage, what: Replaced) -> Result<(), StoreError
         if of != what {
             continue;
         }
-        if storage.read(&meta.name)? == bytes {
+        if storage.read(&meta.name, meta.name.bytes_max())? == bytes {
             return Ok(());
         }
         serial = serial.max(taken.saturating_add(1));

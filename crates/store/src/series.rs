@@ -86,7 +86,7 @@ pub struct SeriesWriter<'r> {
 /// # Errors
 /// Damage of the newest manifest is an error, [`StoreError::UnreadableSeries`]: an older one would silently bring back a past state.
 pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
-    read_newest(repository, series).map_err(|error| error.of_series(series))
+    read_newest(repository, series).map_err(|error| error.of_series(repository.series_words(series)))
 }
 
 fn read_newest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {

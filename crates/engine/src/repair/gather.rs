@@ -64,7 +64,7 @@ fn open(
     match record {
         // Of another size, it would be damaged at its end at least.
         Some(record) if record.object_bytes == meta.bytes => ContainerReader::open(storage, keys, series, record),
-        _ => ContainerReader::from_object(keys, series, id, &storage.read(&meta.name)?),
+        _ => ContainerReader::from_object(keys, series, id, &storage.read(&meta.name, meta.name.bytes_max())?),
     }
 }
 

@@ -163,7 +163,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// The series that have a manifest or a container.
+/// The series that have a manifest or a container, or are listed.
 fn series_there(repository: &Repository) -> Result<BTreeSet<SeriesId>, EngineError> {
     let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
     let containers = listed.iter().filter_map(|meta| match meta.name {

@@ -35,7 +35,10 @@ pub(super) fn plan(
     let holdings = gather(repository, series, manifests.seed.as_ref(), observer)?;
     match Rebuild::new(repository, series, &manifests, &holdings) {
         Some(rebuild) => rebuild.plan(fault, options, observer),
-        None => Ok(without_name(series, &manifests, &holdings, fault)),
+        None => {
+            let name = repository.config().series.get(&series).cloned();
+            Ok(SeriesPlan { name, ..without_name(series, &manifests, &holdings, fault) })
+        }
     }
 }
 
@@ -63,7 +66,7 @@ fn clear(unreadable: Vec<Replaced>) -> Step {
 
 /// Neither a manifest nor a snapshot's record says what the series is. If it has no containers, it never had a snapshot.
 fn without_name(series: SeriesId, manifests: &Manifests, holdings: &Holdings, fault: &StoreError) -> SeriesPlan {
-    if holdings.readable.is_empty() && holdings.unreadable.is_empty() {
+    if manifests.are_all(holdings) {
         let aside = manifests.unreadable.iter().map(|what| what.name()).collect();
         return SeriesPlan { aside, ..blank(series, manifests, fault, clear(manifests.unreadable.clone())) };
     }
@@ -92,6 +95,11 @@ impl Manifests {
             }
         }
         Ok(found)
+    }
+
+    /// Whether there are damaged manifests, and no containers.
+    fn are_all(&self, holdings: &Holdings) -> bool {
+        holdings.readable.is_empty() && holdings.unreadable.is_empty() && !self.unreadable.is_empty()
     }
 
     /// The manifest of another history right below the newest, if that is the fault: then the newest is true.
@@ -139,7 +147,11 @@ impl<'r> Rebuild<'r> {
         let mut records = records_in(&chunks, &holdings.readable, &answers);
         records.retain(|record| repository.keys().series_id(&record.series_name) == series);
         let from_seed = manifests.seed.as_ref().map(|seed| seed.name.clone());
-        let name = from_seed.or_else(|| records.first().map(|record| record.series_name.clone()))?;
+        let listed = repository.config().series.get(&series).cloned();
+        let of_record = records.first().map(|record| record.series_name.clone());
+        // A series without containers never had a snapshot.
+        let name = from_seed.or(of_record).or_else(|| listed.clone().filter(|_| manifests.are_all(holdings)))?;
+        draft.listed = listed.is_some();
         let mut known: HashSet<_> =
             manifests.seed.iter().flat_map(Manifest::snapshots).map(|snapshot| snapshot.id).collect();
         let found = records.into_iter().map(|record| record.snapshot).filter(|snapshot| known.insert(snapshot.id));
@@ -186,7 +198,6 @@ impl<'r> Rebuild<'r> {
             next.heights.clone_from(&seed.heights);
             next.unsettled.clone_from(&seed.unsettled);
             next.damaged = &seed.damaged - &self.answers.available;
-            next.listed = seed.listed;
         }
         next.squeeze_due = true;
         for holding in &self.holdings.readable {
