@@ -1,6 +1,8 @@
-//! The two streams of the program: results and reports on standard output, warnings on standard error.
+//! The two streams of the program: results and reports on standard output, warnings on standard error. Whatever text goes through
+//! here can drive no terminal: names may come from anyone. JSON is for programs, and exact.
 
 use crate::error::CliError;
+use crate::render::{visible, visible_lines};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -16,6 +18,7 @@ pub(crate) struct Output {
     pub(crate) verbosity: u8,
 }
 
+#[allow(clippy::unused_self, reason = "one way to print")]
 impl Output {
     /// A line of a report: left out when quiet, or when JSON is wanted.
     pub(crate) fn report(self, line: impl Display) -> Result<(), CliError> {
@@ -23,22 +26,27 @@ impl Output {
     }
 
     /// A line that is (part of) what was asked for; never left out.
-    #[allow(clippy::unused_self, reason = "one way to print")]
     pub(crate) fn line(self, line: impl Display) -> Result<(), CliError> {
-        writeln!(io::stdout().lock(), "{line}").map_err(CliError::Output)
+        raw_line(&visible_lines(&line.to_string()))
     }
 
     /// One JSON value on a line of its own.
     pub(crate) fn json(self, value: &impl Serialize) -> Result<(), CliError> {
         let text = serde_json::to_string(value).map_err(|error| CliError::Output(error.into()))?;
-        self.line(text)
+        raw_line(&text)
     }
 
-    /// A warning, for a person.
+    /// One JSON value on a line of standard error, beside a document on standard output.
+    pub(crate) fn json_aside(self, value: &impl Serialize) {
+        if let Ok(text) = serde_json::to_string(value) {
+            error_line(&text);
+        }
+    }
+
+    /// A warning, for a person: one line.
     pub(crate) fn warn(self, line: impl Display) {
         if !self.json {
-            // Nothing can be told to someone whose standard error is closed.
-            let _ = writeln!(io::stderr().lock(), "{line}");
+            error_line(&visible(line.to_string().as_bytes()));
         }
     }
 
@@ -47,15 +55,24 @@ impl Output {
         let line = if self.json {
             serde_json::json!({ "message_type": "error", "error": { "message": message.to_string() } }).to_string()
         } else {
-            format!("silt: {message}")
+            format!("silt: {}", visible(message.to_string().as_bytes()))
         };
-        let _ = writeln!(io::stderr().lock(), "{line}");
+        error_line(&line);
     }
 
     /// Whether a progress line can be drawn and is wanted.
     pub(crate) fn draws_progress(self) -> bool {
         !self.quiet && !self.json && io::stderr().is_terminal()
     }
+}
+
+fn raw_line(line: &str) -> Result<(), CliError> {
+    writeln!(io::stdout().lock(), "{line}").map_err(CliError::Output)
+}
+
+/// A line on standard error. Nothing can be told to someone whose standard error is closed.
+pub(crate) fn error_line(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// Standard output for many lines; the caller flushes.

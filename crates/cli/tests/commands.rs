@@ -227,11 +227,12 @@ fn forgetting_returns_the_bytes_that_the_dry_run_states() {
         walk(&sandbox.repository())
     };
     let dry = sandbox.run(&["forget", "--keep-last", "2", "--dry-run", "--json"]).ok();
-    let lines = dry.lines();
-    assert_eq!(lines[0][0]["keep"].as_array().map(Vec::len), Some(2));
-    assert_eq!(lines[0][0]["remove"].as_array().map(Vec::len), Some(2));
-    assert_eq!(lines[0][0]["reasons"][0]["matches"], json!(["last snapshot"]));
-    let promised = lines[1]["bytes_returned"].as_u64().expect("bytes");
+    let groups = dry.json();
+    assert_eq!(groups[0]["keep"].as_array().map(Vec::len), Some(2));
+    assert_eq!(groups[0]["remove"].as_array().map(Vec::len), Some(2));
+    assert_eq!(groups[0]["reasons"][0]["matches"], json!(["last snapshot"]));
+    let summary: serde_json::Value = serde_json::from_str(&dry.stderr).expect("a line of JSON");
+    let promised = summary["bytes_returned"].as_u64().expect("bytes");
     assert!(promised > 800_000, "{promised}");
     assert_eq!(sandbox.run(&["snapshots", "--json"]).ok().json().as_array().map(Vec::len), Some(4));
 

@@ -16,6 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The longest range read.
 const READ_BYTES_MAX: u64 = 4 << 20;
 
+/// Chunks, each verified, and why regions of others cannot be decoded.
+pub(crate) type Gathered = (HashMap<ChunkNumber, Bytes>, Vec<Arc<StoreError>>);
+
 /// Reads regions and chunks.
 pub(crate) struct Gatherer<'env> {
     pub(crate) chunks: Arc<ChunkSource<'env>>,
@@ -89,11 +92,14 @@ impl Take for Choice<'_> {
 impl<'env> Gatherer<'env> {
     /// Gives `taker` the regions at these addresses, each given once, as far as they can be decoded. Gives the reasons why others could
     /// not be, by their places in the list.
+    ///
+    /// # Errors
+    /// A worker went away.
     pub(crate) fn regions<T: Take + 'env>(
         &self,
         wanted: &[Address],
         taker: &Arc<T>,
-    ) -> BTreeMap<usize, Arc<StoreError>> {
+    ) -> Result<BTreeMap<usize, Arc<StoreError>>, StoreError> {
         let plan = Plan::new(&self.chunks, wanted, &self.order);
         let settings = UnfoldSettings {
             gap_bytes: GAP_BYTES_DEFAULT,
@@ -104,17 +110,15 @@ impl<'env> Gatherer<'env> {
         let (taker, observer) = (taker.clone(), self.observer);
         let sink = Gathering { wanted: wanted.len(), taker, failures: Mutex::default(), observer };
         let unfolding = Arc::new(Unfolding::new(self.chunks.clone(), plan, settings, self.tally.clone(), sink));
-        for ticket in unfolding.start(&self.pool, self.workers) {
-            let _: Option<()> = ticket.wait();
-        }
-        std::mem::take(&mut *lock(&unfolding.sink().failures))
+        unfolding.wait(unfolding.start(&self.pool, self.workers))?;
+        Ok(std::mem::take(&mut *lock(&unfolding.sink().failures)))
     }
 
     /// These chunks, each verified, as far as they can be had, and why regions of others cannot be decoded.
-    pub(crate) fn chunks(
-        &self,
-        numbers: &BTreeSet<ChunkNumber>,
-    ) -> (HashMap<ChunkNumber, Bytes>, Vec<Arc<StoreError>>) {
+    ///
+    /// # Errors
+    /// A worker went away.
+    pub(crate) fn chunks(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<Gathered, StoreError> {
         let mut wanted: BTreeMap<Address, Vec<ChunkNumber>> = BTreeMap::new();
         let mut failures = Vec::new();
         for number in numbers {
@@ -126,13 +130,13 @@ impl<'env> Gatherer<'env> {
             }
         }
         if wanted.is_empty() {
-            return (HashMap::new(), failures);
+            return Ok((HashMap::new(), failures));
         }
         let addresses: Vec<Address> = wanted.keys().copied().collect();
         let choice = Arc::new(Choice { source: self.chunks.clone(), wanted, found: Mutex::default() });
-        failures.extend(self.regions(&addresses, &choice).into_values());
+        failures.extend(self.regions(&addresses, &choice)?.into_values());
         let found = std::mem::take(&mut *lock(&choice.found));
-        (found, failures)
+        Ok((found, failures))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Siltstone's engine: the flow of data between a source, a repository and a target. One folder or file per command; inside
 //! [`backup`] and [`restore`] one file per stage. The engine decides and moves; it never formats text for people.
 
+#[cfg(test)]
+extern crate self as siltstone_engine;
+
 pub mod backup;
 pub mod browse;
 mod cache_file;
@@ -19,6 +22,8 @@ pub mod migrate;
 mod observer;
 mod pack;
 mod parallel;
+#[cfg(test)]
+mod refused;
 mod repack;
 pub mod repair;
 pub mod restore;

@@ -21,9 +21,8 @@ pub enum EntryAction {
     Deleted,
 }
 
-/// Something worth a line to the user that is no error.
+/// Something worth a line to the user that is no error. Exhaustive on purpose: whoever shows notices has words for every one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
 pub enum Notice {
     /// The local index was absent, stale or damaged and has been rebuilt from the repository.
     IndexRebuilt,
@@ -45,6 +44,21 @@ pub enum Notice {
     /// Containers that the manifest names are missing or cut short; what they held is stored again where the source still has it.
     ContainersLost {
         /// Chunks they held.
+        chunks: u64,
+    },
+    /// Chunks of live snapshots are known to be damaged; what the source still has of them is stored again.
+    DamageKnown {
+        /// How many.
+        chunks: u64,
+    },
+    /// Old data that was read back as a sample is damaged; what the source still has of it is stored again.
+    DamageMet {
+        /// Which object, and what is wrong with it.
+        reason: String,
+    },
+    /// Damage that the source could not heal, because it no longer has the content.
+    DamageLeft {
+        /// Chunks that stay damaged.
         chunks: u64,
     },
     /// A container's index could not be read while the local index was rebuilt; its chunks are stored again.

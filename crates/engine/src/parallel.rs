@@ -3,20 +3,49 @@
 //! A [`Pool`] runs closures on its workers, each with a state of its own (a compressor, a buffer). Submitting gives a [`Ticket`];
 //! whoever holds the tickets waits for them in whatever order it needs. Handing tickets on through a bounded channel gives a
 //! pipeline that is parallel, ordered and bounded at once, with no reorder buffer: the channel's length is the memory bound.
+//!
+//! Where the system refuses threads, fewer do the work; without any it fails. Of a worker that panics, what it worked on and all it takes
+//! after that are errors: nothing that was not done passes for done.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use siltstone_store::StoreError;
 use std::collections::VecDeque;
-use std::thread::{Scope, ScopedJoinHandle};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-/// The promise of a result. Waiting gives `None` if the worker went away (a panic, which the scope then reports).
+/// The promise of a result.
 #[derive(Debug)]
+#[must_use = "only waiting tells whether the work was done"]
 pub(crate) struct Ticket<R>(Receiver<R>);
 
 impl<R> Ticket<R> {
-    /// Waits for the result.
-    pub(crate) fn wait(self) -> Option<R> {
-        self.0.recv().ok()
+    /// A result that is there already.
+    pub(crate) fn ready(result: R) -> Self {
+        let (sender, receiver) = bounded(1);
+        let _ = sender.send(result);
+        Self(receiver)
     }
+
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// The worker panicked, now or before, which has been printed.
+    pub(crate) fn wait(self) -> Result<R, StoreError> {
+        self.0.recv().map_err(|_| lost_worker())
+    }
+}
+
+/// Some work has no result because whoever did it is gone.
+pub(crate) fn lost_worker() -> StoreError {
+    let reason = "one ended before its work was done; run the command again, and report it if that happens again";
+    StoreError::Machine { operation: "working on several threads", reason: reason.to_owned() }
+}
+
+fn no_thread(error: &io::Error) -> StoreError {
+    let reason =
+        format!("{error}; close other programs, or raise the limits on processes and memory (ulimit -u, ulimit -v)");
+    StoreError::Machine { operation: "starting a thread", reason }
 }
 
 type Task<'env, S> = Box<dyn FnOnce(&mut S) + Send + 'env>;
@@ -34,29 +63,34 @@ impl<S> Clone for Pool<'_, S> {
 }
 
 impl<'env, S> Pool<'env, S> {
-    /// Starts `workers` threads in `scope`; at most `queued` tasks wait before `submit` blocks.
+    /// Starts `workers` threads in `scope`, or as many as the system gives; at most `queued` tasks wait before `submit` blocks.
+    ///
+    /// # Errors
+    /// Not even one could be started.
     pub(crate) fn start<'scope>(
         scope: &'scope Scope<'scope, 'env>,
         name: &str,
         workers: usize,
         queued: usize,
-        make_state: impl Fn() -> S,
-    ) -> Self
+        make_state: impl Fn() -> Result<S, StoreError>,
+    ) -> Result<Self, StoreError>
     where
         S: Send + 'scope,
         'env: 'scope,
     {
         let (queue, tasks) = bounded::<Task<'env, S>>(queued);
-        for number in 0..workers {
-            let tasks = tasks.clone();
-            let mut state = make_state();
-            spawn_named(scope, &format!("{name}-{number}"), move || {
-                for task in tasks {
-                    task(&mut state);
-                }
+        for number in 0..workers.max(1) {
+            let started = make_state().and_then(|state| {
+                let tasks = tasks.clone();
+                spawn_named(scope, &format!("{name}-{number}"), move || work_off(tasks, state))
             });
+            match started {
+                Ok(_) => {}
+                Err(error) if number == 0 => return Err(error),
+                Err(_) => break,
+            }
         }
-        Self { queue }
+        Ok(Self { queue })
     }
 
     /// Hands in work; blocks while the queue is full.
@@ -71,14 +105,13 @@ impl<'env, S> Pool<'env, S> {
 }
 
 impl<'env, S> Pool<'env, S> {
-    /// Runs `work` on one item after the other, at most `ahead` before its result is asked for; gives the results in order, `None` for
-    /// one whose worker went away.
+    /// Runs `work` on one item after the other, at most `ahead` before its result is asked for; gives the results in order.
     pub(crate) fn in_order<T: Send + 'env, R: Send + 'env>(
         &self,
         items: impl IntoIterator<Item = T>,
         ahead: usize,
         work: impl Fn(&mut S, T) -> R + Clone + Send + 'env,
-    ) -> impl Iterator<Item = Option<R>> {
+    ) -> impl Iterator<Item = Result<R, StoreError>> {
         let mut items = items.into_iter();
         let mut waiting = VecDeque::new();
         std::iter::from_fn(move || {
@@ -93,16 +126,27 @@ impl<'env, S> Pool<'env, S> {
     }
 }
 
+/// Does one task after the other until there are no more. After a panic the state may be half changed: what comes then is dropped, which
+/// its ticket tells. (Left in the queue, it would keep whoever waits for it waiting.)
+fn work_off<S>(tasks: Receiver<Task<'_, S>>, mut state: S) {
+    let mut is_sound = true;
+    for task in tasks {
+        is_sound = is_sound && catch_unwind(AssertUnwindSafe(|| task(&mut state))).is_ok();
+    }
+}
+
 /// Spawns a scoped thread with a name that shows in debuggers and profiles.
 ///
-/// # Panics
-/// If the system refuses a thread: nothing can go on without.
+/// # Errors
+/// The system refuses a thread.
 pub(crate) fn spawn_named<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     body: impl FnOnce() -> R + Send + 'scope,
-) -> ScopedJoinHandle<'scope, R> {
-    std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, body).expect("the system gives threads")
+) -> Result<ScopedJoinHandle<'scope, R>, StoreError> {
+    #[cfg(test)]
+    tests::refusal().map_err(|error| no_thread(&error))?;
+    Builder::new().name(name.to_owned()).spawn_scoped(scope, body).map_err(|error| no_thread(&error))
 }
 
 /// How many threads a stage that computes should have: the cores this process may use.
@@ -111,34 +155,4 @@ pub(crate) fn cores() -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn items_are_worked_on_ahead_of_their_results_but_not_far() {
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        let begun = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            let pool = Pool::start(scope, "test", 3, 4, || ());
-            let results = pool.in_order(0..100usize, 5, |(), n| {
-                begun.fetch_add(1, Ordering::Relaxed);
-                n * n
-            });
-            for (n, result) in results.enumerate() {
-                assert_eq!(result, Some(n * n));
-                assert!(begun.load(Ordering::Relaxed) <= n + 5);
-            }
-        });
-        assert_eq!(begun.into_inner(), 100);
-    }
-
-    #[test]
-    fn tickets_give_results_in_the_order_they_are_waited_for() {
-        std::thread::scope(|scope| {
-            let pool = Pool::start(scope, "test", 3, 4, || 0u64);
-            let tickets: Vec<_> = (0..100u64).map(|n| pool.submit(move |_| n * n)).collect();
-            let results: Vec<_> = tickets.into_iter().filter_map(Ticket::wait).collect();
-            assert_eq!(results, (0..100).map(|n| n * n).collect::<Vec<_>>());
-        });
-    }
-}
+pub(crate) mod tests;

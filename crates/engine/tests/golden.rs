@@ -7,7 +7,7 @@ mod common;
 use common::{Sandbox, entry_path, log::Log, tree};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 use siltstone_engine::backup::{self, BackupOptions, Source};
-use siltstone_engine::check::{self, ReadData};
+use siltstone_engine::check::{self, CheckOptions, ReadData};
 use siltstone_engine::fs::Ownership;
 use siltstone_engine::restore::{self, RestoreOptions};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
@@ -75,7 +75,7 @@ fn golden_repositories_hold_what_they_always_held() {
         }
         let wanted = fs::read_to_string(golden(version).join("listing.txt")).expect("a listing");
         assert_eq!(listing, wanted, "version {version}");
-        let report = check::check(&repository, ReadData::All, &Silent).expect("a check");
+        let report = check::check(&repository, &CheckOptions::reading(ReadData::All), &Silent).expect("a check");
         assert_eq!((report.findings, report.orphans), (Vec::new(), 0), "version {version}");
         let calls = recorder.calls().total();
         assert_eq!((calls.puts, calls.creates, calls.deletes), (0, 0, 0), "reading writes nothing");

@@ -4,6 +4,7 @@ mod common;
 
 use common::scene::Scene;
 use siltstone_engine::Silent;
+use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::restore::{self, RestoreOptions};
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::storage::{ObjectKind, ObjectName, Recorder, SimulatedDisk};
@@ -106,8 +107,27 @@ fn a_backup_without_changes_reads_no_file_content_and_writes_one_small_container
     scene.sandbox.write("file", &common::noise(1, 900_000));
     scene.backup();
     recorder.reset();
-    scene.sandbox.try_backup(&scene.sandbox.options()).expect("a backup");
+    let options = BackupOptions { sample_bytes: 0, verify_written: false, ..scene.sandbox.options() };
+    scene.sandbox.try_backup(&options).expect("a backup");
     let containers = recorder.reset().of_kind(ObjectKind::Container);
     assert!(containers.bytes_written < 16 << 10, "{containers:?}");
     assert!(containers.bytes_read < 64 << 10, "{containers:?}");
+}
+
+#[test]
+fn a_sample_of_old_data_ends_where_it_is_told_to() {
+    let (mut scene, recorder) = recorded();
+    for number in 0..8 {
+        scene.sandbox.write(&format!("file{number}"), &common::noise(number, 2_000_000));
+    }
+    scene.backup();
+    let [none, little, more] = [0, 1, 5 << 20].map(|sample_bytes| {
+        recorder.reset();
+        let options = BackupOptions { sample_bytes, verify_written: false, ..scene.sandbox.options() };
+        scene.sandbox.try_backup(&options).expect("a backup");
+        recorder.reset().of_kind(ObjectKind::Container).bytes_read
+    });
+    assert!(none < 1 << 20, "{none}");
+    assert!(little > none + (1 << 20) && little < none + (3 << 20), "one region: {little}");
+    assert!(more > 5 << 20 && more < none + (8 << 20), "as many as it takes: {more}");
 }

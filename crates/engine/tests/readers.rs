@@ -5,7 +5,7 @@ mod common;
 use common::log::Log;
 use common::{Sandbox, noise, tree};
 use siltstone_engine::backup::BackupOptions;
-use siltstone_engine::check::{self, ReadData};
+use siltstone_engine::check::{self, CheckOptions, ReadData};
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_engine::{Silent, browse, migrate, restore, stats};
@@ -170,7 +170,7 @@ fn readers_beside_a_migration_see_everything() {
         }
     });
     beside(&sound, &migrated, |repository| {
-        let report = check::check(repository, ReadData::All, &Silent).expect("a check");
+        let report = check::check(repository, &CheckOptions::reading(ReadData::All), &Silent).expect("a check");
         assert_eq!(report.findings, []);
     });
 }
@@ -264,7 +264,7 @@ fn looking_and_dumping_beside_a_forget_sees_everything() {
 #[test]
 fn a_check_beside_a_forget_raises_no_alarm() {
     beside_a_forget(|repository, _, _| {
-        let report = check::check(repository, ReadData::All, &Silent).expect("a check");
+        let report = check::check(repository, &CheckOptions::reading(ReadData::All), &Silent).expect("a check");
         assert_eq!(report.findings, []);
     });
 }

@@ -130,7 +130,7 @@ fn an_older_manifest_is_built_on_and_newer_snapshots_are_found() {
     scene.sandbox.write("file", &content);
     scene.backup();
     let newest = manifest_of(&scene.disk, series_of(&scene.disk));
-    scene.disk.damage(&name, Damage::Replace(old.read(&name).expect("the older manifest")));
+    scene.disk.damage(&name, Damage::Replace(old.read(&name, u64::MAX).expect("the older manifest")));
     for ruin in ruins_of(&scene.disk, newest, &[]) {
         let disk = ruin.done_to(&scene.disk);
         let plan = planned(&disk, &options());
@@ -151,16 +151,16 @@ fn other_series_are_not_touched() {
     let damaged = manifest_of(&scene.disk, series);
     let bytes = |disk: &SimulatedDisk| {
         let others = disk.names().into_iter().filter(|name| name.series().is_some_and(|of| of != series));
-        others.map(|name| (name, disk.read(&name).expect("readable"))).collect::<Vec<_>>()
+        others.map(|name| (name, disk.read(&name, u64::MAX).expect("readable"))).collect::<Vec<_>>()
     };
     let before = bytes(&scene.disk);
-    let old = scene.disk.read(&damaged).expect("the manifest");
+    let old = scene.disk.read(&damaged, u64::MAX).expect("the manifest");
     scene.disk.damage(&damaged, Damage::Flip { offset: 100, mask: 1 });
     try_repair(&scene.disk, &options()).expect("a repair");
     assert_eq!(bytes(&scene.disk), before);
     let aside = scene.disk.list(Listing::Aside).expect("a list");
     assert_eq!(aside.len(), 1);
-    let mut kept = scene.disk.read(&aside[0].name).expect("what was replaced");
+    let mut kept = scene.disk.read(&aside[0].name, u64::MAX).expect("what was replaced");
     kept[100] ^= 1;
     assert_eq!(kept, old, "what was damaged is kept as it was");
 }

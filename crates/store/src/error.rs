@@ -184,6 +184,16 @@ pub enum StoreError {
         sequence: u64,
     },
 
+    /// A container reads back other bytes than those that were written; nothing was committed that needs it.
+    #[error(
+        "{object} does not read back as it was written, nothing of this run was committed: \
+         the disk, its connection or the memory of this machine is faulty; test them"
+    )]
+    WrittenWrong {
+        /// The object's name.
+        object: String,
+    },
+
     /// Something was given in the wrong order or shape by the code above.
     #[error("{what}: {reason}")]
     Refused {

@@ -6,7 +6,7 @@ use super::layout::LayoutArgs;
 use super::sources::{ListArgs, StreamArgs, source_paths, stream};
 use crate::environment;
 use crate::error::{CliError, Done};
-use crate::parse::{Moment, TagList};
+use crate::parse::{Moment, Size, TagList};
 use crate::patterns::ExcludeArgs;
 use crate::progress::{Progress, Work};
 use crate::render::{clock, rfc3339, seconds, size};
@@ -14,7 +14,7 @@ use crate::repository::{open, open_keeping_stdin};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::backup::{BackupOptions, BackupSummary, SEGMENT_BYTES_DEFAULT, Source, backup};
+use siltstone_engine::backup::{BackupOptions, BackupSummary, Healed, SEGMENT_BYTES_DEFAULT, Source, backup};
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_store::Time;
 use std::ffi::OsString;
@@ -69,6 +69,15 @@ pub(crate) struct BackupArgs {
     /// read, the higher it should be
     #[arg(long, value_name = "N")]
     delta_threshold: Option<u32>,
+    /// Read back what was written before it is committed (the default)
+    #[arg(long, overrides_with = "no_verify_written")]
+    verify_written: bool,
+    /// Do not read back what was written
+    #[arg(long)]
+    no_verify_written: bool,
+    /// Old data that is read back first, so that damage is met while the source can heal it; 0 for none
+    #[arg(long, value_name = "SIZE", default_value = "8M")]
+    verify_sample: Size,
     /// Leave what this backup supersedes as it is, for 'silt maintain' to encode and lay out
     #[arg(long)]
     no_migrate: bool,
@@ -137,6 +146,8 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
         migrate_threshold: arguments.layout.threshold(context.preset()?),
         delta_threshold: arguments.delta_threshold.unwrap_or(context.preset()?.delta_threshold()),
         segment_bytes: SEGMENT_BYTES_DEFAULT,
+        verify_written: !arguments.no_verify_written,
+        sample_bytes: arguments.verify_sample.0,
     })
 }
 
@@ -159,6 +170,7 @@ fn text(dry_run: bool, summary: &BackupSummary) -> String {
     };
     let verb = if dry_run { "Would add to" } else { "Added to" };
     let (added, stored) = (size(all.added_plain_bytes + all.metadata_bytes), size(all.added_stored_bytes));
+    let healed = healed(summary).unwrap_or_default();
     let deltas = deltas(summary).map_or_else(String::new, |deltas| format!("Deltas:      {deltas}\n"));
     let (read, took) = (size(all.logical_bytes), clock(Duration::from_millis(all.duration_ms)));
     let end = match (&summary.snapshot, dry_run) {
@@ -171,10 +183,16 @@ fn text(dry_run: bool, summary: &BackupSummary) -> String {
          Files:       {:5} new, {:5} changed, {:5} unmodified\n\
          Dirs:        {:5}\n\
          {verb} the repository: {added} ({stored} stored)\n\
-         {deltas}\n\
+         {healed}{deltas}\n\
          processed {} files, {read} in {took}{end}",
         all.files_new, all.files_changed, all.files_unchanged, all.directories, all.files,
     )
+}
+
+/// What was damaged and is whole again; `None` if nothing.
+fn healed(summary: &BackupSummary) -> Option<String> {
+    let Healed { chunks, plain_bytes } = summary.healed;
+    (chunks > 0).then(|| format!("Healed:      {chunks:5} damaged chunks ({})\n", size(plain_bytes)))
 }
 
 /// What became of chunks that resemble others, and what was moved after the backup; `None` if nothing.
@@ -215,6 +233,8 @@ struct SummaryMessage<'a> {
     deltas_kept: u64,
     deltas_rejected: u64,
     deltas_skipped: u64,
+    chunks_healed: u64,
+    bytes_healed: u64,
     total_duration: f64,
     backup_end: String,
     problems: u64,
@@ -252,6 +272,8 @@ impl<'a> SummaryMessage<'a> {
             deltas_kept,
             deltas_rejected,
             deltas_skipped,
+            chunks_healed: summary.healed.chunks,
+            bytes_healed: summary.healed.plain_bytes,
             total_duration: seconds(all.duration_ms),
             backup_end: rfc3339(end),
             problems: all.problems,
@@ -290,6 +312,7 @@ mod tests {
             statistics,
             deltas: DeltaCounts { kept: 5, rejected: 4, skipped: 3 },
             taken_back: TakenBack::default(),
+            healed: Healed::default(),
             migration: MigrateSummary { deltas_kept: 20, deltas_rejected: 10, ..MigrateSummary::default() },
             missing_sources: 0,
         }

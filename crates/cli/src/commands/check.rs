@@ -1,6 +1,7 @@
 //! `silt check`: looks for damage.
 
 use super::Context;
+use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::Subset;
 use crate::progress::{Progress, Work};
@@ -8,7 +9,7 @@ use crate::render::size;
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::check::{CheckReport, Finding, ReadData, check};
+use siltstone_engine::check::{CheckOptions, CheckReport, DamageRecord, Finding, ReadData, RecordOutcome, check};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectName};
 
@@ -21,6 +22,9 @@ pub(crate) struct CheckArgs {
     /// Read part of the data: n/t for the n-th of t parts, x% or a size for a random share
     #[arg(long, value_name = "SUBSET")]
     read_data_subset: Option<Subset>,
+    /// Do not record in the repository which chunks are damaged; the next backup then does not store them again
+    #[arg(long)]
+    no_record: bool,
     /// Accepted for the sake of scripts
     #[arg(long, hide = true)]
     with_cache: bool,
@@ -34,7 +38,8 @@ pub(super) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliE
         (false, None) => ReadData::None,
     };
     let progress = Progress::begin(Work::Check, context.output)?;
-    let report = check(&repository, read_data, &progress)?;
+    let options = CheckOptions { read_data, record: (!arguments.no_record).then(environment::user) };
+    let report = check(&repository, &options, &progress)?;
     progress.end();
     let told = if context.output.json { tell_json(&report, context) } else { tell(&report, context) };
     told?;
@@ -80,6 +85,10 @@ fn tell(report: &CheckReport, context: &Context) -> Result<(), CliError> {
         ))?;
     }
     report.findings.iter().for_each(|finding| output.warn(format_args!("error: {}", line(finding))));
+    for finding in &report.harmless {
+        output.warn(format_args!("{}; no snapshot needs what was hit there", line(finding)));
+    }
+    report.records.iter().for_each(|record| output.warn(recorded(record)));
     if report.findings.is_empty() { output.report("\nno errors were found") } else { Ok(()) }
 }
 
@@ -89,6 +98,57 @@ fn line(finding: &Finding) -> String {
         snapshots => format!(" (affects the snapshots {})", snapshots.join(", ")),
     };
     format!("{}: {}{affected}", finding.object, finding.what)
+}
+
+/// What was recorded of a series' damage, in words.
+fn recorded(record: &DamageRecord) -> String {
+    let DamageRecord { series, damaged, sound, outcome } = record;
+    let what = match (damaged, sound) {
+        (damaged, 0) => format!("{damaged} chunks are damaged"),
+        (0, sound) => format!("{sound} chunks are readable again"),
+        (damaged, sound) => format!("{damaged} chunks are damaged, {sound} are readable again"),
+    };
+    match outcome {
+        RecordOutcome::Recorded if *damaged > 0 => {
+            format!("series {series}: {what}; recorded: the next backup stores again what the source still has of it")
+        }
+        RecordOutcome::Recorded => format!("series {series}: {what}; recorded"),
+        RecordOutcome::NotAsked => {
+            format!("series {series}: {what}; not recorded, as asked: backups do not know of it")
+        }
+        RecordOutcome::Failed { reason } => {
+            format!("series {series}: {what}; not recorded, so backups do not know of it: {reason}")
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RecordMessage<'a> {
+    message_type: &'static str,
+    series: &'a str,
+    chunks_damaged: u64,
+    chunks_sound: u64,
+    recorded: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+impl<'a> RecordMessage<'a> {
+    fn new(record: &'a DamageRecord) -> Self {
+        let reason = match &record.outcome {
+            RecordOutcome::Recorded => None,
+            RecordOutcome::NotAsked => Some("--no-record"),
+            RecordOutcome::Failed { reason } => Some(reason.as_str()),
+        };
+        Self {
+            message_type: "record",
+            series: &record.series,
+            chunks_damaged: record.damaged,
+            chunks_sound: record.sound,
+            recorded: record.outcome == RecordOutcome::Recorded,
+            reason,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -116,6 +176,15 @@ struct SummaryMessage {
 }
 
 fn tell_json(report: &CheckReport, context: &Context) -> Result<(), CliError> {
+    for finding in &report.harmless {
+        context.output.json(&FindingMessage {
+            message_type: "harmless",
+            message: line(finding),
+            object: &finding.object,
+            what: &finding.what,
+            snapshots: &finding.snapshots,
+        })?;
+    }
     for finding in &report.findings {
         context.output.json(&FindingMessage {
             message_type: "error",
@@ -125,6 +194,7 @@ fn tell_json(report: &CheckReport, context: &Context) -> Result<(), CliError> {
             snapshots: &finding.snapshots,
         })?;
     }
+    report.records.iter().try_for_each(|record| context.output.json(&RecordMessage::new(record)))?;
     context.output.json(&SummaryMessage {
         message_type: "summary",
         num_errors: report.findings.len(),

@@ -200,7 +200,9 @@ fn remove(
     let summary = while_locked(context, || Ok(forget(repository, &keys, &options, &progress)?))?;
     progress.end();
     if context.output.json {
-        context.output.json(&SummaryMessage::new(&summary, arguments.dry_run))?;
+        let message = SummaryMessage::new(&summary, arguments.dry_run);
+        // With rules the document on standard output is restic's list of groups.
+        if arguments.ids.is_empty() { context.output.json_aside(&message) } else { context.output.json(&message)? }
     } else {
         context.output.report(text(&summary, arguments.dry_run))?;
     }

@@ -24,8 +24,9 @@ use crate::args::{Cli, Command, GlobalArgs};
 use crate::environment;
 use crate::error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
 use crate::interrupt;
-use crate::output::Output;
+use crate::output::{Output, error_line};
 use crate::parse::{Compression, Preset};
+use crate::render::visible;
 use clap::Parser;
 use serde::Serialize;
 use siltstone_engine::cost::Preset as Place;
@@ -33,7 +34,6 @@ use siltstone_engine::fs::raise_open_file_limit;
 use siltstone_engine::snapshots::{SnapshotFilter, SnapshotView, resolve};
 use siltstone_store::StoreError;
 use siltstone_store::repository::Repository;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -178,7 +178,5 @@ struct ExitError<'a> {
 fn print_error(json: bool, code: u8, message: &str) {
     let message_type = "exit_error";
     let document = serde_json::to_string(&ExitError { message_type, code, message }).unwrap_or_default();
-    let line = if json { document } else { format!("silt: {message}") };
-    // Nothing can be told to someone whose standard error is closed.
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    error_line(&if json { document } else { format!("silt: {}", visible(message.as_bytes())) });
 }

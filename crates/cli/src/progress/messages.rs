@@ -6,7 +6,6 @@ use serde::Serialize;
 use siltstone_engine::EntryAction;
 use siltstone_engine::fs::{Problem, Subject};
 use siltstone_store::catalog::EntryPath;
-use std::io::Write;
 use std::time::Duration;
 
 /// What is being done.
@@ -22,6 +21,11 @@ pub(crate) enum Work {
 }
 
 impl Work {
+    /// Whether its result is one JSON document, beside which nothing else may stand on standard output.
+    pub(super) fn prints_one_document(self) -> bool {
+        self == Self::Forget
+    }
+
     /// restic's word for the phase in which an error happened.
     fn during(self) -> &'static str {
         match self {
@@ -163,13 +167,6 @@ impl ErrorMessage {
             item: item.lossy(),
             item_raw: item.raw(),
             code: problem.kind.code(),
-        }
-    }
-
-    /// Prints it; nothing can be told to someone whose standard error is closed.
-    pub(super) fn print(&self) {
-        if let Ok(text) = serde_json::to_string(self) {
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
         }
     }
 }

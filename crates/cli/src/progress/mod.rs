@@ -1,7 +1,7 @@
 //! What the user sees while the engine works: a line on the terminal, or JSON messages; problems and notices as they come.
 //!
 //! The engine's threads only count; a thread of our own draws, a few times a second. Lines of other kinds are printed with the drawn
-//! line taken away for that moment.
+//! line taken away for that moment. On SIGUSR1 one reading is printed, whatever else is shown.
 
 mod counts;
 mod line;
@@ -21,6 +21,7 @@ use counts::{Counters, Minor};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use messages::{EntryMessage, ErrorMessage, NoticeMessage, StatusMessage};
 use rate::Rate;
+use serde::Serialize;
 use siltstone_engine::fs::Problem;
 use siltstone_engine::{EntryAction, Notice, Observer};
 use siltstone_store::catalog::EntryPath;
@@ -72,7 +73,8 @@ impl Progress {
             let (state, mut rate) = (Arc::clone(&state), Rate::default());
             Ticker::start(Duration::from_secs_f64(1.0 / fps), move || state.tick(&mut rate))
         });
-        Ok(Self { state, ticker, _working: Working::begin() })
+        let asked = Arc::clone(&state);
+        Ok(Self { state, ticker, _working: Working::begin(move || asked.status()) })
     }
 
     /// What was counted so far.
@@ -115,15 +117,34 @@ impl State {
         let counts = self.counters.read();
         let elapsed = self.began.elapsed();
         rate.sample(elapsed, counts.bytes_done);
-        if self.output.json {
-            let message = StatusMessage::new(self.work, &counts, elapsed, rate.remaining(&counts));
-            let _ = self.output.json(&message);
-            return;
-        }
-        let text = line::text(&counts, elapsed, rate);
         match &self.line {
-            Some(line) => line.set_message(text),
-            None => self.output.warn(text),
+            Some(line) => line.set_message(line::text(&counts, elapsed, rate)),
+            None => self.show(&counts, elapsed, rate),
+        }
+    }
+
+    /// One reading, asked for from outside; its speed is the mean so far.
+    fn status(&self) {
+        let (counts, elapsed, mut rate) = (self.counters.read(), self.began.elapsed(), Rate::default());
+        rate.sample(Duration::ZERO, 0);
+        rate.sample(elapsed, counts.bytes_done);
+        self.aside(|| self.show(&counts, elapsed, &rate));
+    }
+
+    fn show(&self, counts: &Counts, elapsed: Duration, rate: &Rate) {
+        if self.output.json {
+            self.message(&StatusMessage::new(self.work, counts, elapsed, rate.remaining(counts)));
+        } else {
+            self.output.warn(line::text(counts, elapsed, rate));
+        }
+    }
+
+    /// A JSON message. A closed output is noticed by the summary at the end.
+    fn message(&self, message: &impl Serialize) {
+        if self.work.prints_one_document() {
+            self.output.json_aside(message);
+        } else {
+            let _ = self.output.json(message);
         }
     }
 
@@ -151,9 +172,12 @@ impl Observer for Progress {
             return;
         }
         let message = EntryMessage::new(state.work, path, action, bytes);
-        // A closed output is noticed by the summary at the end.
         state.aside(|| {
-            let _ = if state.output.json { state.output.json(&message) } else { state.output.line(message.text()) };
+            if state.output.json {
+                state.message(&message);
+            } else {
+                let _ = state.output.line(message.text());
+            }
         });
     }
 
@@ -169,7 +193,7 @@ impl Observer for Progress {
         }
         state.aside(|| {
             if state.output.json {
-                ErrorMessage::new(state.work, problem).print();
+                state.output.json_aside(&ErrorMessage::new(state.work, problem));
             } else {
                 let word = if problem.kind.is_minor() { "warning" } else { "error" };
                 state.output.warn(format_args!("{word}: {problem}"));
@@ -184,7 +208,7 @@ impl Observer for Progress {
         }
         state.aside(|| {
             if state.output.json {
-                let _ = state.output.json(&NoticeMessage::new(&words));
+                state.message(&NoticeMessage::new(&words));
             } else {
                 state.output.warn(&words.text);
             }

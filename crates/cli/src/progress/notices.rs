@@ -35,6 +35,19 @@ pub(super) fn describe(notice: &Notice) -> Words {
             "index_not_saved",
             format!("the local index cannot be saved, the next backup rebuilds it: {reason}"),
         ),
+        Notice::DamageKnown { chunks } => warning(
+            "damage_known",
+            format!("{chunks} chunks are known to be damaged; what the source still has of them is stored again"),
+        ),
+        Notice::DamageMet { reason } => {
+            warning("damage_met", format!("what the source still has of it is stored again: {reason}"))
+        }
+        Notice::DamageLeft { chunks } => warning(
+            "damage_left",
+            format!(
+                "{chunks} damaged chunks of older snapshots are not in the source any more; 'silt check' tells what they cost"
+            ),
+        ),
         Notice::ClockBehind { seconds } => {
             let text = format!("the clock is {seconds} seconds behind the series' last snapshot; check the time");
             warning("clock_behind", text)
@@ -80,7 +93,20 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::Replanned => {
             detail("replanned", "the repository changed under way; the plan was made again".to_owned())
         }
-        other => note("other", &format!("{other:?}")),
+        Notice::ContainersLost { chunks } => warning(
+            "containers_lost",
+            format!(
+                "containers of this series are missing or cut short; the {chunks} chunks they cost are stored again where the source still \
+                 has them; 'silt check' tells which snapshots are hit"
+            ),
+        ),
+        Notice::IndexUnreadable { reason } => warning(
+            "index_unreadable",
+            format!(
+                "the index of a container cannot be read, its chunks are stored again where the source still has them: {reason}; \
+                 'silt check' tells which snapshots are hit"
+            ),
+        ),
     }
 }
 
@@ -95,6 +121,18 @@ mod tests {
         let words = describe(&Notice::LeftOut { path, why: "a socket" });
         assert_eq!(words.text, "left out /run/so\\ncket: a socket");
         assert!(words.is_detail && !words.is_warning);
+    }
+
+    #[test]
+    fn lost_containers_are_told_in_a_sentence_that_says_what_to_do() {
+        let lost = describe(&Notice::ContainersLost { chunks: 885 });
+        assert!(
+            lost.is_warning && lost.text.contains("885 chunks") && lost.text.contains("'silt check'"),
+            "{}",
+            lost.text
+        );
+        let unreadable = describe(&Notice::IndexUnreadable { reason: "it is cut short".into() });
+        assert!(unreadable.is_warning && unreadable.text.contains("it is cut short"), "{}", unreadable.text);
     }
 
     #[test]

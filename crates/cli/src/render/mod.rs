@@ -13,7 +13,7 @@ mod time;
 pub(crate) use duration::{clock, seconds};
 pub(crate) use entry::{EntryJson, long_line};
 pub(crate) use group::GroupHeader;
-pub(crate) use name::{Path, visible};
+pub(crate) use name::{Path, visible, visible_lines};
 pub(crate) use size::size;
 #[cfg(test)]
 pub(crate) use snapshot::tests as snapshot_tests;

@@ -1,6 +1,8 @@
-//! Tables as restic prints them: columns two spaces apart, rules above and below, cells that may hold several lines.
+//! Tables as restic prints them: columns two spaces apart, rules above and below, cells that may hold several lines. Widths are those of
+//! a terminal, where a Chinese character takes two places and an accent none.
 
 use std::fmt;
+use unicode_width::UnicodeWidthStr;
 
 /// Rows under headings, with a line below.
 pub(crate) struct Table {
@@ -26,12 +28,11 @@ impl Table {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let width = |text: &str| text.chars().count();
         let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column)).flatten();
-            cells.map(|line| width(line)).max().unwrap_or(0)
+            cells.map(|line| line.width()).max().unwrap_or(0)
         };
-        self.headings.iter().enumerate().map(|(column, heading)| width(heading).max(widest(column))).collect()
+        self.headings.iter().enumerate().map(|(column, heading)| heading.width().max(widest(column))).collect()
     }
 }
 
@@ -40,7 +41,10 @@ impl fmt::Display for Table {
         let widths = self.widths();
         let rule = "-".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1));
         let line = |cells: Vec<&str>| {
-            let padded = cells.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+            let padded = cells.iter().zip(&widths).map(|(cell, width)| {
+                let padding = " ".repeat(width.saturating_sub(cell.width()));
+                format!("{cell}{padding}")
+            });
             padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         };
         writeln!(f, "{}\n{rule}", line(self.headings.clone()))?;
@@ -76,6 +80,18 @@ b22          /two
 -------------------
 2 snapshots";
         assert_eq!(table.to_string(), expected);
+    }
+
+    #[test]
+    fn wide_and_combining_characters_align() {
+        let mut table = Table::new(vec!["Host", "Tags"]);
+        for host in ["\u{4e2d}\u{6587}", "e\u{301}t\u{e9}", "plain"] {
+            table.row(vec![vec![host.to_owned()], vec!["t".to_owned()]]);
+        }
+        let text = table.to_string();
+        let rows: Vec<&str> = text.lines().skip(2).take(3).collect();
+        assert_eq!(rows, ["\u{4e2d}\u{6587}   t", "e\u{301}t\u{e9}    t", "plain  t"]);
+        assert!(text.lines().nth(1).is_some_and(|rule| rule.len() == 11), "{text}");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The stage that decides: every chunk in stream order is known or new, gets its number, goes into a region; every entry into the
 //! catalog. It runs on one thread, so numbers and catalogs do not depend on how many others there are.
 
-use super::TakenBack;
+use super::heal::Healer;
 use super::older::{Leftover, Older};
 use super::regions::Regions;
 use super::select::Segments;
+use super::{Healed, TakenBack};
 use crate::EngineError;
 use crate::index::FingerprintIndex;
 use crate::parallel::Ticket;
@@ -55,10 +56,10 @@ impl Outlet<'_> {
 /// Chunks of earlier snapshots that are as good as unknown, so that they are stored again.
 #[derive(Debug, Default)]
 pub(super) struct Unusable {
-    /// Those that the manifest names but the storage lost.
+    /// Those that the storage lost or that cannot be read where they lie, and what hangs on them.
     pub(super) lost: RoaringTreemap,
     /// Set by the planner when it meets damage in the previous catalog. It runs ahead of the entries whose nodes could be damaged, so
-    /// none of these is used again.
+    /// none of these is used again as it is.
     pub(super) catalog_damaged: AtomicBool,
 }
 
@@ -74,6 +75,7 @@ pub(super) struct ChunkStore<'a, 'env> {
     next_data: ChunkNumber,
     next_metadata: ChunkNumber,
     outlet: Outlet<'env>,
+    healer: Healer,
     /// Numbers the snapshot needs.
     necessary: RoaringTreemap,
     /// Numbers that came up since the last entry: its own, and those of the parts of its recipe. They count once it is in the catalog.
@@ -92,6 +94,18 @@ pub(super) struct Account {
     pub(super) metadata_plain_bytes: u64,
     /// Chunks of both kinds that the last snapshot lacked, but an older one had.
     pub(super) taken_back: TakenBack,
+    /// Chunks of both kinds that were known, could not be read and were stored again.
+    pub(super) healed: Healed,
+}
+
+/// What is known of content that was met.
+enum Met {
+    /// Its chunk can be used.
+    Known(ChunkNumber),
+    /// Its chunk cannot be read.
+    Hurt(ChunkNumber),
+    /// No chunk holds it.
+    New,
 }
 
 /// What a [`ChunkStore`] leaves behind once all is handed on.
@@ -99,6 +113,8 @@ pub(super) struct Assembled {
     pub(super) index: FingerprintIndex,
     pub(super) older: Option<Leftover>,
     pub(super) necessary: RoaringTreemap,
+    /// Numbers of earlier snapshots that new containers answer for.
+    pub(super) healed: RoaringTreemap,
     pub(super) next_data: ChunkNumber,
     pub(super) next_metadata: ChunkNumber,
     pub(super) account: Account,
@@ -110,7 +126,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         (index, older): (FingerprintIndex, Option<Older<'a>>),
         unusable: &'a Unusable,
         next: (ChunkNumber, ChunkNumber),
-        outlet: Outlet<'env>,
+        (outlet, healer): (Outlet<'env>, Healer),
     ) -> Self {
         Self {
             keys,
@@ -121,6 +137,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
             next_data: next.0,
             next_metadata: next.1,
             outlet,
+            healer,
             necessary: RoaringTreemap::new(),
             pending: RoaringTreemap::new(),
             account: Account::default(),
@@ -130,8 +147,12 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
     /// The number of a chunk of the current file: the known one, or a new one, the bytes then being stored.
     pub(super) fn data_chunk(&mut self, fingerprint: Fingerprint, bytes: &[u8]) -> Result<ChunkNumber, EngineError> {
         let number = match self.known(&fingerprint, bytes)? {
-            Some(number) => number,
-            None => {
+            Met::Known(number) => number,
+            Met::Hurt(number) => {
+                self.account.data_plain_bytes += bytes.len() as u64;
+                self.heal(number, fingerprint, bytes)?
+            }
+            Met::New => {
                 let number = self.next_data;
                 self.next_data.0 += 1;
                 self.account.chunks_new += 1;
@@ -168,32 +189,50 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         self.necessary.insert_range(range);
     }
 
-    fn known(&mut self, fingerprint: &Fingerprint, bytes: &[u8]) -> Result<Option<ChunkNumber>, EngineError> {
-        let found = self.index.get(fingerprint)?.filter(|number| !self.is_unusable(*number));
-        if found.is_some() {
-            return Ok(found);
+    fn known(&mut self, fingerprint: &Fingerprint, bytes: &[u8]) -> Result<Met, EngineError> {
+        if let Some(number) = self.index.get(fingerprint)? {
+            return Ok(if self.is_unusable(number) { Met::Hurt(number) } else { Met::Known(number) });
         }
-        let older = self.older.as_mut().and_then(|older| older.find(fingerprint));
-        let Some(number) = older.filter(|number| !self.is_unusable(*number)) else {
-            return Ok(None);
+        let lost = &self.unusable.lost;
+        let Some(number) = self.older.as_mut().and_then(|older| older.find(fingerprint, lost)) else {
+            return Ok(Met::New);
         };
         self.index.insert(*fingerprint, number)?;
+        if self.is_unusable(number) {
+            return Ok(Met::Hurt(number));
+        }
         self.account.taken_back.chunks += 1;
         self.account.taken_back.plain_bytes += bytes.len() as u64;
-        Ok(Some(number))
+        Ok(Met::Known(number))
     }
 
     fn is_unusable(&self, number: ChunkNumber) -> bool {
         let Unusable { lost, catalog_damaged } = self.unusable;
         let is_earlier_catalog = number.is_metadata() && number < self.metadata_from;
-        (is_earlier_catalog && catalog_damaged.load(Ordering::Acquire)) || (!lost.is_empty() && lost.contains(number.0))
+        let is_hurt = (is_earlier_catalog && catalog_damaged.load(Ordering::Acquire)) || lost.contains(number.0);
+        is_hurt && !self.healer.has(number)
+    }
+
+    /// Stores a chunk again under its number.
+    fn heal(
+        &mut self,
+        number: ChunkNumber,
+        fingerprint: Fingerprint,
+        bytes: &[u8],
+    ) -> Result<ChunkNumber, EngineError> {
+        self.account.healed.chunks += 1;
+        self.account.healed.plain_bytes += bytes.len() as u64;
+        self.healer.push(ChunkEntry { number, fingerprint, length: length(bytes)? }, bytes)?;
+        Ok(number)
     }
 
     /// Hands on what is left.
     pub(super) fn finish(mut self) -> Result<Assembled, EngineError> {
         self.keep_entry();
         self.outlet.finish()?;
+        let healed = self.healer.finish()?;
         Ok(Assembled {
+            healed,
             index: self.index,
             older: self.older.map(Older::finish),
             necessary: self.necessary,
@@ -208,8 +247,12 @@ impl MetadataSink for ChunkStore<'_, '_> {
     fn store(&mut self, bytes: &[u8]) -> Result<ChunkNumber, StoreError> {
         let fingerprint = self.keys.metadata_fingerprint(bytes);
         let number = match self.known(&fingerprint, bytes).map_err(local)? {
-            Some(number) => number,
-            None => {
+            Met::Known(number) => number,
+            Met::Hurt(number) => {
+                self.account.metadata_plain_bytes += bytes.len() as u64;
+                self.heal(number, fingerprint, bytes).map_err(local)?
+            }
+            Met::New => {
                 let number = self.next_metadata;
                 self.next_metadata.0 += 1;
                 self.account.metadata_plain_bytes += bytes.len() as u64;

@@ -3,6 +3,7 @@
 use super::assemble::Unusable;
 use super::commit::{Cache, likes_identity, open_index};
 use super::older::Older;
+use super::sample::read_sample;
 use super::select::{Draft, Known, Origin};
 use super::stages::{Flow, Selection, Stages};
 use super::{FIXED_MEMORY_BYTES, Source, Task};
@@ -36,11 +37,7 @@ impl<'t> Task<'t> {
         sink: &dyn ContainerSink,
     ) -> Result<(Flow, Option<Known>), EngineError> {
         let chunks = ChunkSource::with_limits(self.repository, manifest, 8, 12 << 20);
-        let mut lost = lost_numbers(manifest, lost);
-        if !lost.is_empty() {
-            chunks.add_dependents(&mut lost)?;
-            self.observer.notice(&Notice::ContainersLost { chunks: lost.len() });
-        }
+        let (mut lost, mut found) = self.lost(manifest, lost, &chunks)?;
         let spill = Cache::spill_dir(self.options.cache.as_deref(), self.repository);
         let cache = self.options.cache.as_deref().map(|folder| Cache::new(folder, self.repository, manifest.series));
         let Memory { index_bytes, likes_bytes, selection_bytes } = self.memory(manifest);
@@ -51,7 +48,7 @@ impl<'t> Task<'t> {
             manifest,
             cache.as_ref(),
             &chunks,
-            &mut lost,
+            (&mut lost, &mut found),
             index_bytes - older_bytes,
             spill.as_ref(),
             self.observer,
@@ -73,8 +70,40 @@ impl<'t> Task<'t> {
             self.options.migrate && !manifest.snapshots().is_empty() && self.options.deltas.is_reverse();
         let likes_bytes = is_for_migration.then_some(likes_bytes);
         let stages = Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, likes_bytes };
-        let flow = stages.run(source, (index, older), selection.as_mut())?;
+        let mut flow = stages.run(source, (index, older), selection.as_mut())?;
+        flow.found = found;
         Ok((flow, selection.map(|selection| selection.known)))
+    }
+
+    /// The chunks that cannot be had: of containers that are gone, known to be damaged, or found so by a sample, and what hangs on them.
+    /// Gives too those of them that were found damaged where they lie just now.
+    fn lost(
+        &self,
+        manifest: &Manifest,
+        containers: &[ContainerId],
+        chunks: &ChunkSource<'_>,
+    ) -> Result<(RoaringTreemap, RoaringTreemap), EngineError> {
+        let gone = lost_numbers(manifest, containers);
+        let live = manifest.live();
+        let mut known = &manifest.damaged & &live;
+        known |= &live - answered(manifest);
+        let sampled = read_sample(chunks, manifest, self.options.sample_bytes)?;
+        let found = &sampled.damaged - &gone;
+        for error in &sampled.errors {
+            self.observer.notice(&Notice::DamageMet { reason: error.to_string() });
+        }
+        let (gone_chunks, known_chunks) = (gone.len(), (&known - &gone).len());
+        let mut lost = gone | known | &found;
+        if !lost.is_empty() {
+            chunks.add_dependents(&mut lost)?;
+        }
+        if gone_chunks > 0 {
+            self.observer.notice(&Notice::ContainersLost { chunks: gone_chunks });
+        }
+        if known_chunks > 0 {
+            self.observer.notice(&Notice::DamageKnown { chunks: known_chunks });
+        }
+        Ok((lost, found))
     }
 
     /// How the memory is divided.
@@ -138,6 +167,15 @@ struct Memory {
     likes_bytes: u64,
     /// Segments, regions and the bases read for them.
     selection_bytes: u64,
+}
+
+/// The chunk numbers that some container answers for.
+fn answered(manifest: &Manifest) -> RoaringTreemap {
+    let mut numbers = RoaringTreemap::new();
+    for run in manifest.containers.iter().flat_map(|record| &record.chunks) {
+        numbers.insert_range(run.range());
+    }
+    numbers
 }
 
 /// The chunk numbers of containers that the storage lost.

@@ -3,7 +3,7 @@
 use super::assemble::Assembled;
 use super::older::Leftover;
 use super::select::{self, Known, LikesIdentity};
-use super::{Flow, Task};
+use super::{Flow, Task, heal};
 use crate::chunks::ChunkSource;
 use crate::delta::closure;
 use crate::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex, IndexError, Runs};
@@ -15,7 +15,8 @@ use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::secrets::random_bytes;
 use siltstone_store::series::{SeriesWriter, keep_reserve};
-use siltstone_store::{ChunkNumber, SeriesId, SnapshotId};
+use siltstone_store::{ChunkNumber, ContainerId, SeriesId, SnapshotId};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Older chunks that are kept in mind for each that the last snapshot refers to.
@@ -62,14 +63,14 @@ impl Cache {
 }
 
 /// The index of the chunks that the last snapshot's catalog refers to: from the cache, or rebuilt from the containers' indexes. The chunks of
-/// containers whose index turns out to be unreadable are added to `lost`.
+/// containers whose index turns out to be unreadable are added to those `lost`, and to those `found` damaged.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn open_index(
     repository: &Repository,
     manifest: &Manifest,
     cache: Option<&Cache>,
     chunks: &ChunkSource<'_>,
-    lost: &mut RoaringTreemap,
+    (lost, found): (&mut RoaringTreemap, &mut RoaringTreemap),
     budget_bytes: u64,
     spill_dir: &Path,
     observer: &dyn Observer,
@@ -87,8 +88,9 @@ pub(super) fn open_index(
         return Ok(FingerprintIndex::open(previous, budget_bytes, spill_dir));
     }
     let mut index = FingerprintIndex::open(CachedRun::empty(), budget_bytes, spill_dir);
-    // Not those that it needs as bases only: they are asked for where older ones are.
-    let needed = manifest.direct(manifest.snapshots().len() - 1) - &*lost;
+    // Not those that it needs as bases only: they are asked for where older ones are. But those that are lost: their content can be
+    // stored again under their numbers.
+    let needed = manifest.direct(manifest.snapshots().len() - 1);
     for (at, record) in chunks.records().iter().enumerate() {
         let is_needed = record.chunks.iter().any(|run| needed.range_cardinality(run.range()) > 0);
         if !is_needed {
@@ -102,12 +104,19 @@ pub(super) fn open_index(
                     }
                 }
             }
-            // Its chunks are stored again; a check will tell of it.
             Err(error) if error.is_damage() => {
-                observer.notice(&Notice::IndexUnreadable { reason: error.to_string() });
-                record.chunks.iter().for_each(|run| {
+                let mut fresh = 0;
+                for run in &record.chunks {
+                    fresh += run.count - lost.range_cardinality(run.range());
                     lost.insert_range(run.range());
-                });
+                }
+                // What is lost as a whole has been told.
+                if fresh > 0 {
+                    observer.notice(&Notice::IndexUnreadable { reason: error.to_string() });
+                    for run in &record.chunks {
+                        found.insert_range(run.range());
+                    }
+                }
             }
             Err(error) => return Err(error.into()),
         }
@@ -149,16 +158,14 @@ impl<'t> Task<'t> {
         statistics: SnapshotStatistics,
     ) -> Result<SnapshotId, EngineError> {
         let options = self.options;
-        let necessary = self.necessary(writer.manifest(), &flow)?;
+        let (necessary, is_exact) = self.necessary(writer.manifest(), &flow)?;
+        let mut next = with_containers(writer.manifest(), &flow);
+        next.squeeze_due |= !is_exact;
         let snapshot = Snapshot { statistics, ..flow.snapshot };
         let id = snapshot.id;
-        let mut next = writer.manifest().clone();
-        next.next_data = flow.assembled.next_data;
-        next.next_metadata = flow.assembled.next_metadata;
-        next.containers.extend(flow.packed.containers);
         next.unsettled.extend(next.snapshots().last().map(|before| before.id));
         next.push_snapshot(snapshot, &flow.assembled.necessary, &necessary);
-        writer.commit(next, self.options.migrate, now())?;
+        self.commit_and_delete(writer, next, self.options.migrate)?;
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().object_bytes);
@@ -183,6 +190,31 @@ impl<'t> Task<'t> {
             cache.remember(writer.manifest().sequence);
         }
         Ok(id)
+    }
+
+    /// Commits what was healed, without a snapshot.
+    pub(super) fn commit_healed(&self, writer: &mut SeriesWriter<'t>, flow: &Flow) -> Result<(), EngineError> {
+        let next = with_containers(writer.manifest(), flow);
+        self.commit_and_delete(writer, next, true)
+    }
+
+    /// Commits `next`, then deletes the containers that it no longer names: others answer for all that they held.
+    fn commit_and_delete(
+        &self,
+        writer: &mut SeriesWriter<'t>,
+        next: Manifest,
+        keep_lease: bool,
+    ) -> Result<(), EngineError> {
+        let kept: HashSet<ContainerId> = next.containers.iter().map(|record| record.id).collect();
+        let named = writer.manifest().containers.iter().map(|record| record.id);
+        let gone: Vec<ContainerId> = named.filter(|id| !kept.contains(id)).collect();
+        if !next.damaged.is_empty() {
+            self.observer.notice(&Notice::DamageLeft { chunks: next.damaged.len() });
+        }
+        writer.commit(next, keep_lease, now())?;
+        // The commit stands. What cannot be deleted now the next writer removes.
+        let _ = writer.delete(&gone);
+        Ok(())
     }
 
     /// Keeps what the next backup looks chunks up in: those that the last snapshot refers to, and those that only others need.
@@ -211,9 +243,9 @@ impl<'t> Task<'t> {
         Ok(())
     }
 
-    /// What the snapshot needs: what its catalog refers to, and the bases.
-    fn necessary(&self, before: &Manifest, flow: &Flow) -> Result<RoaringTreemap, EngineError> {
-        let Assembled { necessary: direct, next_data, next_metadata, .. } = &flow.assembled;
+    /// What the snapshot needs: what its catalog refers to, and the bases; and whether it is no more than that.
+    fn necessary(&self, before: &Manifest, flow: &Flow) -> Result<(RoaringTreemap, bool), EngineError> {
+        let Assembled { necessary: direct, next_data, next_metadata, healed, .. } = &flow.assembled;
         let mut new = RoaringTreemap::new();
         new.insert_range(before.next_data.0..next_data.0);
         new.insert_range(before.next_metadata.0..next_metadata.0);
@@ -227,15 +259,29 @@ impl<'t> Task<'t> {
             let kept = direct & &new;
             needed |= ChunkSource::new(self.repository, &written).bases(&kept)?;
         }
-        // New bases are whole.
-        let old = &needed - &new;
-        let closure = match closure(&ChunkSource::new(self.repository, before), &old) {
+        // New bases are whole, and so is what was healed.
+        let old = &needed - &new - healed;
+        match closure(&ChunkSource::new(self.repository, before), &old) {
             // What a damaged index hides must stay: all that was needed by the snapshot before.
-            Err(error) if error.is_damage() => old | before.necessary(before.snapshots().len().saturating_sub(1)),
-            other => other?,
-        };
-        Ok(closure | needed)
+            Err(error) if error.is_damage() => {
+                let hidden = before.necessary(before.snapshots().len().saturating_sub(1));
+                Ok((old | hidden | needed, false))
+            }
+            other => Ok((other? | needed, true)),
+        }
     }
+}
+
+/// The manifest with the new containers, which answer for what was healed, and with what is known of damage.
+fn with_containers(before: &Manifest, flow: &Flow) -> Manifest {
+    let mut next = before.clone();
+    next.next_data = flow.assembled.next_data;
+    next.next_metadata = flow.assembled.next_metadata;
+    next.damaged |= &flow.found;
+    next.damaged &= before.live();
+    heal::hand_over(&mut next, &flow.assembled.healed);
+    next.containers.extend(flow.packed.containers.iter().cloned());
+    next
 }
 
 /// The chunks that only older snapshots need, at most about [`OLDER_OF_LAST`] times as many as the last one refers to (`direct`): those that

@@ -17,13 +17,16 @@ mod begin;
 mod changed;
 mod commit;
 mod entries;
+mod heal;
 mod notes;
 mod older;
 mod plan;
 mod read;
 mod regions;
+mod sample;
 mod select;
 mod stages;
+mod written;
 
 use crate::delta::{Deltas, Likes};
 use crate::fs::{ExcludeRules, absolute_source};
@@ -47,6 +50,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+use written::Written;
 
 /// What the queues, buffers and compressors take; the rest of the budget is the index's.
 const FIXED_MEMORY_BYTES: u64 = 144 << 20;
@@ -56,6 +60,8 @@ const INDEX_MEMORY_BYTES_MIN: u64 = 16 << 20;
 const MEMORY_BYTES_MIN: u64 = FIXED_MEMORY_BYTES + INDEX_MEMORY_BYTES_MIN;
 /// The averages a new repository may choose: below, the numbers outweigh what is found; above, a chunk outgrows a region.
 pub const CHUNK_BYTES_AVERAGE: RangeInclusive<u64> = 4 << 10..=1 << 20;
+/// Old data read back at each backup, unless asked otherwise: four regions or more, some hundredths of a second.
+pub const SAMPLE_BYTES_DEFAULT: u64 = 8 << 20;
 /// What is backed up.
 pub enum Source {
     /// Files and folders.
@@ -128,6 +134,10 @@ pub struct BackupOptions {
     pub delta_threshold: u32,
     /// New data that is looked at together for this, bytes; less where memory is short.
     pub segment_bytes: u64,
+    /// Read back what was written, before it is committed.
+    pub verify_written: bool,
+    /// Old data of the last snapshot that is read back first, bytes; [`SAMPLE_BYTES_DEFAULT`].
+    pub sample_bytes: u64,
 }
 
 /// What became of new chunks that resemble old ones.
@@ -150,6 +160,15 @@ pub struct TakenBack {
     pub plain_bytes: u64,
 }
 
+/// Chunks that could not be read and were stored again under their numbers, because the source still had their content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Healed {
+    /// How many, data and metadata.
+    pub chunks: u64,
+    /// Their bytes.
+    pub plain_bytes: u64,
+}
+
 /// What a backup did.
 #[derive(Clone, Debug)]
 pub struct BackupSummary {
@@ -165,6 +184,8 @@ pub struct BackupSummary {
     pub deltas: DeltaCounts,
     /// What snapshots before the one before had.
     pub taken_back: TakenBack,
+    /// What was damaged and is whole again.
+    pub healed: Healed,
     /// What was moved once the snapshot stood.
     pub migration: MigrateSummary,
     /// Sources given that could not be looked at at all; they count as problems too.
@@ -354,8 +375,18 @@ impl<'t> Task<'t> {
     ) -> Result<(BackupSummary, Option<Likes>), EngineError> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
-        let (mut flow, known) = self.run(source, &manifest, &writer.lost, writer)?;
+        let (mut flow, known) = if self.options.verify_written {
+            let sink = Written::new(&*writer);
+            let flow = self.run(source, &manifest, &writer.lost, &sink)?;
+            sink.verify(self.repository, manifest.series)?;
+            flow
+        } else {
+            self.run(source, &manifest, &writer.lost, writer)?
+        };
         if self.is_unwanted(flow.snapshot.root, &manifest) {
+            if !flow.assembled.healed.is_empty() {
+                self.commit_healed(writer, &flow)?;
+            }
             return Ok((self.summary(None, &manifest, &flow), None));
         }
         let mut summary = self.summary(None, &manifest, &flow);
@@ -431,6 +462,7 @@ impl<'t> Task<'t> {
             statistics,
             deltas: flow.noted.deltas,
             taken_back: account.taken_back,
+            healed: account.healed,
             migration: MigrateSummary::default(),
             missing_sources: flow.planned.missing_sources,
         }

@@ -29,7 +29,7 @@ const REBUILT_CONTAINERS_MAX: usize = 4096;
 /// Chunks of older live snapshots.
 pub(super) struct Older<'b> {
     index: FingerprintIndex,
-    /// What may be used: needed by a live snapshot, and not lost.
+    /// What may be used: needed by a live snapshot.
     live: RoaringTreemap,
     /// Numbers that turned out to be of no use.
     useless: RoaringTreemap,
@@ -48,7 +48,7 @@ pub(super) struct Leftover {
 
 impl<'b> Older<'b> {
     /// The chunks that `manifest`'s last snapshot does not refer to, but that it or others need: from the cache, or rebuilt from the
-    /// containers' indexes. `lost` ones are as if they were not there.
+    /// containers' indexes. Of those `lost` deltas count too: they can be stored again, whole.
     /// It takes so many `bytes` of memory, and room in the folder for what goes beyond.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl<'b> Older<'b> {
         (bytes, spill_dir): (u64, &Path),
         observer: &'b dyn Observer,
     ) -> Result<Self, IndexError> {
-        let live = manifest.live() - lost;
+        let live = manifest.live();
         let cached = cache.zip(manifest.snapshots().last()).and_then(|(cache, last)| {
             let identity = CacheIdentity { kind: CacheKind::Older, series: manifest.series, snapshot: last.id };
             CachedRun::open(&cache.older, &identity, &repository.keys().cache_key(), bytes).ok()
@@ -72,12 +72,12 @@ impl<'b> Older<'b> {
         let (useless, unreadable) = (RoaringTreemap::new(), HashSet::new());
         let mut older = Self { index, live, useless, unreadable, chunks, observer };
         if !is_cached {
-            older.rebuild(manifest)?;
+            older.rebuild(manifest, lost)?;
         }
         Ok(older)
     }
 
-    fn rebuild(&mut self, manifest: &Manifest) -> Result<(), IndexError> {
+    fn rebuild(&mut self, manifest: &Manifest, lost: &RoaringTreemap) -> Result<(), IndexError> {
         let last = manifest.snapshots().len().saturating_sub(1);
         let wanted = &self.live - manifest.direct(last);
         let records = self.chunks.records();
@@ -86,9 +86,12 @@ impl<'b> Older<'b> {
         containers.sort_unstable_by_key(|at| records[*at].id);
         for at in containers.split_off(containers.len().saturating_sub(REBUILT_CONTAINERS_MAX)) {
             let Some(reader) = self.reader(at) else { continue };
-            let regions = reader.index().regions().iter().filter(|entry| entry.bases.is_empty());
-            for chunk in regions.flat_map(|entry| &entry.chunks).filter(|chunk| wanted.contains(chunk.number.0)) {
-                self.index.insert(chunk.fingerprint, chunk.number)?;
+            for entry in reader.index().regions() {
+                let is_whole = entry.bases.is_empty();
+                let is_of_use = |number: u64| wanted.contains(number) && (is_whole || lost.contains(number));
+                for chunk in entry.chunks.iter().filter(|chunk| is_of_use(chunk.number.0)) {
+                    self.index.insert(chunk.fingerprint, chunk.number)?;
+                }
             }
         }
         Ok(())
@@ -106,12 +109,15 @@ impl<'b> Older<'b> {
         reader
     }
 
-    /// The number of a whole chunk with this fingerprint.
-    pub(super) fn find(&mut self, fingerprint: &Fingerprint) -> Option<ChunkNumber> {
+    /// The number of a whole chunk with this fingerprint, or of one that is `lost`: its content never was another.
+    pub(super) fn find(&mut self, fingerprint: &Fingerprint, lost: &RoaringTreemap) -> Option<ChunkNumber> {
         // A file that cannot be read knows nothing.
         let number = self.index.get(fingerprint).ok()??;
         if !self.live.contains(number.0) || self.useless.contains(number.0) {
             return None;
+        }
+        if lost.contains(number.0) {
+            return Some(number);
         }
         let container = self.chunks.container_of(number).ok()?;
         let reader = self.reader(container)?;

@@ -212,12 +212,16 @@ impl<'s, 'r> Planner<'s, 'r> {
             Recipe::Inline(_) => Vec::new(),
             Recipe::Indirect(_) => {
                 let mut runs = Vec::new();
-                recipe.visit_chunks(source, &mut |run| runs.push(run)).ok()?;
+                if recipe.visit_chunks(source, &mut |run| runs.push(run)).is_err() {
+                    // Its parts are chunks of the catalog, and would be met again.
+                    self.unusable.catalog_damaged.store(true, Ordering::Release);
+                    return None;
+                }
                 runs
             }
         };
         let lost = &self.unusable.lost;
-        let is_lost = |run: &ChunkRun| !lost.is_disjoint(&std::iter::once(run.range()).flatten().collect());
+        let is_lost = |run: &ChunkRun| lost.range_cardinality(run.range()) > 0;
         let lost = !lost.is_empty() && (needs.iter().any(is_lost) || inline_runs(recipe).any(|run| is_lost(&run)));
         (!lost).then(|| (recipe.clone(), needs))
     }

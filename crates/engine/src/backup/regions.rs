@@ -5,7 +5,6 @@ use crate::EngineError;
 use crate::parallel::Pool;
 use crossbeam_channel::Sender;
 use siltstone_similar::sketch::Sketcher;
-use siltstone_store::StoreError;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::region::{ChunkEntry, RegionEncoder, split_region};
 use std::sync::Arc;
@@ -24,14 +23,14 @@ struct Open {
 pub(super) struct Regions<'env> {
     data: Open,
     metadata: Open,
-    encoders: Pool<'env, Option<RegionEncoder>>,
+    encoders: Pool<'env, RegionEncoder>,
     sketcher: ChunkSketcher,
     packer: Sender<RegionTicket>,
 }
 
 impl<'env> Regions<'env> {
     pub(super) fn new(
-        encoders: Pool<'env, Option<RegionEncoder>>,
+        encoders: Pool<'env, RegionEncoder>,
         sketcher: ChunkSketcher,
         packer: Sender<RegionTicket>,
     ) -> Self {
@@ -67,15 +66,12 @@ impl<'env> Regions<'env> {
         }
         let (chunks, plain) = (std::mem::take(&mut open.chunks), std::mem::take(&mut open.plain));
         let sketcher = self.sketcher.clone();
-        let ticket = self.encoders.submit(move |encoder| match encoder {
-            Some(encoder) => {
-                let sketch = |sketcher: &Arc<dyn Sketcher>| {
-                    split_region(&chunks, &plain).map(|(_, bytes)| sketcher.sketch(bytes)).collect()
-                };
-                let sketches = sketcher.as_ref().map(sketch).unwrap_or_default();
-                Ok(Encoded { region: encoder.encode(chunks, &plain)?, sketches, was_offered: false })
-            }
-            None => Err(StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }),
+        let ticket = self.encoders.submit(move |encoder| {
+            let sketch = |sketcher: &Arc<dyn Sketcher>| {
+                split_region(&chunks, &plain).map(|(_, bytes)| sketcher.sketch(bytes)).collect()
+            };
+            let sketches = sketcher.as_ref().map(sketch).unwrap_or_default();
+            Ok(Encoded { region: encoder.encode(chunks, &plain)?, sketches, was_offered: false })
         });
         // The packer goes away only after an error of its own, which is the one told.
         self.packer.send((kind, ticket)).map_err(|_| EngineError::Interrupted)

@@ -5,6 +5,7 @@
 
 use super::assemble::{Assembled, ChunkStore, Outlet, RegionTicket, Unusable};
 use super::entries::{Entries, Tally};
+use super::heal::Healer;
 use super::notes::{Noted, Notes};
 use super::older::Older;
 use super::plan::{self, Item, Planned, Planner, Step};
@@ -24,6 +25,7 @@ use crate::pack::{ContainerSink, Packed, Packer};
 use crate::parallel::{Pool, cores, spawn_named};
 use crate::unfold::Order;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use roaring::RoaringTreemap;
 use siltstone_chunk::Fingerprinter;
 use siltstone_store::catalog::{Content, EntryPath, Metadata, MetadataSink};
 use siltstone_store::manifest::{Manifest, Snapshot, SnapshotRecord};
@@ -40,6 +42,9 @@ const STEPS_AHEAD_MAX: usize = 12;
 /// Regions between assembling and packing.
 const REGIONS_AHEAD_MAX: usize = 6;
 
+/// A selector at work; ends with how many chunks were left whole because reading their bases would not pay.
+type Selecting<'scope> = ScopedJoinHandle<'scope, Result<u64, EngineError>>;
+
 /// What went through the stages.
 pub(super) struct Flow {
     pub(super) planned: Planned,
@@ -49,6 +54,8 @@ pub(super) struct Flow {
     pub(super) assembled: Assembled,
     pub(super) packed: Packed,
     pub(super) noted: Noted,
+    /// Chunks that were found damaged where they lie.
+    pub(super) found: RoaringTreemap,
 }
 
 /// What encoding new chunks against old ones needs.
@@ -97,9 +104,10 @@ impl Stages<'_, '_> {
             };
             let likes = self.likes_bytes.map(Likes::within);
             let notes = Notes::new(likes, selection.map(|selection| &selection.known), draft, self.task.observer);
-            let packer = spawn_named(scope, "pack", move || self.pack(&packer_out, notes));
-            let encoders = Pool::start(scope, "encode", workers, workers, || RegionEncoder::new(level).ok());
-            let hashers = Pool::start(scope, "hash", workers, workers, || Fingerprinter::best(&keys.fingerprint_key()));
+            let packer = spawn_named(scope, "pack", move || self.pack(&packer_out, notes))?;
+            let encoders = Pool::start(scope, "encode", workers, workers, || RegionEncoder::new(level))?;
+            let hashers =
+                Pool::start(scope, "hash", workers, workers, || Ok(Fingerprinter::best(&keys.fingerprint_key())))?;
             let (steps_in, steps_out) = bounded(STEPS_AHEAD_MAX);
             // Dropping the one end tells every thread that holds the other that assembling has ended.
             let (assembler, assembling) = bounded::<Infallible>(0);
@@ -113,8 +121,9 @@ impl Stages<'_, '_> {
                 assembling,
             };
             let next = (self.manifest.next_data, self.manifest.next_metadata);
-            let (outlet, selecting) = self.outlet(scope, selection, encoders, packer_in);
-            let store = ChunkStore::new(keys, known, self.unusable, next, outlet);
+            let healer = Healer::new(level, packer_in.clone());
+            let (outlet, selecting) = self.outlet(scope, selection, encoders, packer_in)?;
+            let store = ChunkStore::new(keys, known, self.unusable, next, (outlet, healer));
 
             let list = if let Source::Changes { list, .. } = &source { Some(Arc::clone(list)) } else { None };
             let has_estimate = self.task.options.estimate && list.is_none();
@@ -123,7 +132,11 @@ impl Stages<'_, '_> {
                     let (jobs_in, jobs_out) = bounded(workers);
                     for number in 0..workers.max(2) {
                         let (stage, jobs_out) = (stage.clone(), jobs_out.clone());
-                        spawn_named(scope, &format!("read-{number}"), move || stage.run(&jobs_out));
+                        match spawn_named(scope, &format!("read-{number}"), move || stage.run(&jobs_out)) {
+                            Err(error) if number == 0 => return Err(error.into()),
+                            // Fewer do as well.
+                            _ => {}
+                        }
                     }
                     drop((stage, jobs_out));
                     let planner = spawn_named(scope, "plan", move || {
@@ -135,9 +148,10 @@ impl Stages<'_, '_> {
                             Some(list) => self.plan_changes(&paths, &list, planner),
                             None => planner.run(self.scanner(&paths, ScanDetail::Full)?),
                         }
-                    });
+                    })?;
                     if has_estimate {
-                        spawn_named(scope, "estimate", move || self.estimate(&while_assembling));
+                        // Without it there is less to see.
+                        let _ = spawn_named(scope, "estimate", move || self.estimate(&while_assembling));
                     }
                     let assembled = self.assemble(store, steps_out, &buffers);
                     drop(assembler);
@@ -148,7 +162,7 @@ impl Stages<'_, '_> {
                     let (above, end) = self.stream_entries(&name)?;
                     let _ = steps_in.send(Step::Items(above)).and_then(|()| steps_in.send(Step::Pieces(pieces_out)));
                     drop(steps_in);
-                    let reader = spawn_named(scope, "read", move || stage.run_stream(reader, end, pieces_in));
+                    let reader = spawn_named(scope, "read", move || stage.run_stream(reader, end, pieces_in))?;
                     let assembled = self.assemble(store, steps_out, &buffers);
                     drop(assembler);
                     // A failed stream looks like an empty one to the stages behind it: its outcome must be known before any commit.
@@ -165,7 +179,7 @@ impl Stages<'_, '_> {
             }
             noted.deltas.skipped = selected.transpose()?.unwrap_or(0);
             let (planned, (entries, snapshot, assembled)) = assembled?;
-            Ok(Flow { planned, entries, snapshot, assembled, packed, noted })
+            Ok(Flow { planned, entries, snapshot, assembled, packed, noted, found: RoaringTreemap::new() })
         })
     }
 
@@ -174,18 +188,18 @@ impl Stages<'_, '_> {
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
         selection: Option<&'env Selection<'env>>,
-        encoders: Pool<'env, Option<RegionEncoder>>,
+        encoders: Pool<'env, RegionEncoder>,
         packer: Sender<RegionTicket>,
-    ) -> (Outlet<'env>, Option<ScopedJoinHandle<'scope, Result<u64, EngineError>>>) {
+    ) -> Result<(Outlet<'env>, Option<Selecting<'scope>>), EngineError> {
         let Some(selection) = selection else {
             let sketcher = self.likes_bytes.map(|_| sketcher());
-            return (Outlet::Regions(Regions::new(encoders, sketcher, packer)), None);
+            return Ok((Outlet::Regions(Regions::new(encoders, sketcher, packer)), None));
         };
         let workers = cores();
         let gatherer = Gatherer {
             chunks: selection.chunks.clone(),
             order: Order::new(self.manifest),
-            pool: Pool::start(scope, "unfold", workers, workers, || RegionDecoder::new().ok()),
+            pool: Pool::start(scope, "unfold", workers, workers, RegionDecoder::new)?,
             workers,
             waiting_bytes: selection.waiting_bytes,
             spill_folder: selection.spill_folder.clone(),
@@ -204,8 +218,8 @@ impl Stages<'_, '_> {
         };
         // No queue: one segment is gathered while another is looked at.
         let (segments_in, segments_out) = bounded(0);
-        let selecting = spawn_named(scope, "select", move || selector.run(&segments_out));
-        (Outlet::Segments(Segments::new(selection.segment_bytes, segments_in)), Some(selecting))
+        let selecting = spawn_named(scope, "select", move || selector.run(&segments_out))?;
+        Ok((Outlet::Segments(Segments::new(selection.segment_bytes, segments_in)), Some(selecting)))
     }
 
     fn scanner(&self, paths: &[PathBuf], detail: ScanDetail) -> Result<Scanner, EngineError> {
@@ -242,7 +256,7 @@ impl Stages<'_, '_> {
     fn pack(&self, regions: &Receiver<RegionTicket>, mut notes: Notes<'_>) -> Result<(Packed, Noted), EngineError> {
         let mut packer = Packer::new(self.task.repository.keys(), self.manifest.series, self.sink);
         for (kind, ticket) in regions {
-            let encoded = ticket.wait().ok_or(EngineError::Interrupted)??;
+            let encoded = ticket.wait()??;
             packer.push(kind, &encoded.region)?;
             notes.take(&encoded);
         }
@@ -264,7 +278,7 @@ impl Stages<'_, '_> {
                 Step::Items(items) => items.into_iter().try_for_each(|item| entries.item(item))?,
                 Step::Pieces(pieces) => {
                     for ticket in pieces {
-                        let piece = ticket.wait().ok_or(EngineError::Interrupted)?;
+                        let piece = ticket.wait()?;
                         entries.piece(piece.parts, &piece.bytes)?;
                         buffers.give_back(piece.bytes);
                     }

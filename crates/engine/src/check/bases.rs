@@ -2,7 +2,7 @@
 //!
 //! Indexes only, and only of containers with deltas. Memory: 8 bytes for each pair of a region delta and a region delta it needs.
 
-use super::{ContainerDamage, SeriesCheck, answered};
+use super::{ContainerDamage, Cost, SeriesCheck, answered};
 use crate::chunks::{Address, ChunkSource};
 use crate::unfold::cyclic;
 use siltstone_store::StoreError;
@@ -62,7 +62,7 @@ impl SeriesCheck<'_> {
                     format!("{many} regions, the first {first}, cannot be decoded for want of their bases: {error}")
                 }
             };
-            self.damaged(&record, what, lost)
+            ContainerDamage { cost: Cost::Hangs, ..self.damaged(&record, what, lost) }
         };
         by_container.into_iter().map(damage_of).collect()
     }

@@ -3,7 +3,7 @@
 //! Regions are decoded by [`crate::unfold`], in which deltas and bases wait for each other within a budget. Many containers are
 //! taken in groups, so that the plan stays small; bases that several groups need are read for each.
 
-use super::{CheckReport, ContainerDamage, SeriesCheck, answered};
+use super::{CheckReport, ContainerDamage, Cost, SeriesCheck, answered};
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource};
 use crate::parallel::{Pool, cores};
@@ -47,9 +47,9 @@ impl SeriesCheck<'_> {
         whole.sort_by_cached_key(|at| order.rank(&chunks.record(*at)));
         let mut damage = Vec::new();
         std::thread::scope(|scope| {
-            let pool: Pool<'_, Worker> = Pool::start(scope, "check", cores(), cores(), || RegionDecoder::new().ok());
+            let pool: Pool<'_, Worker> = Pool::start(scope, "check", cores(), cores(), RegionDecoder::new)?;
             for group in whole.chunks(GROUP_CONTAINERS) {
-                damage.extend(self.check_group(&pool, chunks, &order, group, report));
+                damage.extend(self.check_group(&pool, chunks, &order, group, report)?);
                 self.unless_cancelled()?;
             }
             Ok(damage)
@@ -63,7 +63,7 @@ impl SeriesCheck<'_> {
         order: &Order<'_>,
         group: &[usize],
         report: &mut CheckReport,
-    ) -> Vec<ContainerDamage> {
+    ) -> Result<Vec<ContainerDamage>, EngineError> {
         let mut wanted = Vec::new();
         for container in group {
             // An index that could be opened a moment ago and cannot now is told by the visit.
@@ -93,9 +93,7 @@ impl SeriesCheck<'_> {
             bytes_read: AtomicU64::new(0),
         };
         let unfolding = Arc::new(Unfolding::new(chunks.clone(), plan, settings, Arc::<Tally>::default(), sink));
-        for ticket in unfolding.start(pool, cores()) {
-            let _: Option<()> = ticket.wait();
-        }
+        unfolding.wait(unfolding.start(pool, cores()))?;
         let sink = unfolding.sink();
         report.containers_read += sink.containers_read.load(Ordering::Relaxed);
         report.bytes_read += sink.bytes_read.load(Ordering::Relaxed);
@@ -104,7 +102,7 @@ impl SeriesCheck<'_> {
         damage.sort_by(|a, b| (&a.object, &a.error).cmp(&(&b.object, &b.error)));
         let dependent = std::mem::take(&mut *sink.dependent.lock().unwrap_or_else(PoisonError::into_inner));
         damage.extend(self.unreadable(chunks, dependent));
-        damage
+        Ok(damage)
     }
 }
 
@@ -185,7 +183,8 @@ impl Sink for CheckSink<'_> {
                 },
             };
             if let Err(error) = reader.check_region(self.chunks.repository().keys(), region, object, decoder) {
-                self.push(self.check.damaged(&record, error.to_string(), Vec::new()));
+                let damage = self.check.damaged(&record, error.to_string(), Vec::new());
+                self.push(ContainerDamage { cost: Cost::Nothing, ..damage });
             }
         }
     }

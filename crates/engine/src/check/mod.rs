@@ -9,10 +9,12 @@
 //! ```
 //! Only what a container answers for has to be readable: a superseded copy may hang on bases that are gone.
 //!
-//! A check writes nothing and takes no lease; what a backup in progress adds meanwhile is an orphan to it, and said to be one.
+//! Looking takes no lease; what a backup in progress adds meanwhile is an orphan to it, and said to be one. What was found is then recorded in
+//! the manifest, if asked for (module `record`).
 
 mod bases;
 mod data;
+mod record;
 mod snapshots;
 
 use crate::chunks::ChunkSource;
@@ -45,6 +47,22 @@ pub enum ReadData {
     Percent(f64),
 }
 
+/// How to check.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CheckOptions {
+    /// How much of the data to read.
+    pub read_data: ReadData,
+    /// Who records in the manifests which chunks are damaged, so that backups heed it; `None`: nobody does.
+    pub record: Option<String>,
+}
+
+impl CheckOptions {
+    /// Reads so much, and records nothing.
+    pub fn reading(read_data: ReadData) -> Self {
+        Self { read_data, record: None }
+    }
+}
+
 /// How often a series is checked anew because a writer went on meanwhile.
 const ATTEMPTS_MAX: u32 = 8;
 
@@ -64,6 +82,8 @@ pub struct Finding {
 pub struct CheckReport {
     /// Damage; empty means the repository is sound as far as it was looked at.
     pub findings: Vec<Finding>,
+    /// Damage of what nothing needs any more, such as the old place of a chunk that was healed. The object goes once the rest of it does.
+    pub harmless: Vec<Finding>,
     /// Series looked at.
     pub series: u64,
     /// Snapshots looked at.
@@ -78,16 +98,47 @@ pub struct CheckReport {
     pub orphans: u64,
     /// Their bytes.
     pub orphan_bytes: u64,
+    /// What is known of damage now and was not before, or no longer, by series.
+    pub records: Vec<DamageRecord>,
+}
+
+/// What a check learnt of a series' damage.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DamageRecord {
+    /// The series' name.
+    pub series: String,
+    /// Chunks that are damaged where they lie and were not known to be.
+    pub damaged: u64,
+    /// Chunks that were known to be damaged and are readable again.
+    pub sound: u64,
+    /// Whether that stands in the manifest.
+    pub outcome: RecordOutcome,
+}
+
+/// Whether damage was recorded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RecordOutcome {
+    /// It stands in the manifest: backups heed it.
+    Recorded,
+    /// Nobody asked for it.
+    NotAsked,
+    /// It could not be.
+    Failed {
+        /// Why.
+        reason: String,
+    },
 }
 
 impl CheckReport {
     /// Adds what the check of one series saw.
     fn add(&mut self, series: Self) {
         self.findings.extend(series.findings);
+        self.harmless.extend(series.harmless);
         self.snapshots += series.snapshots;
         self.containers += series.containers;
         self.containers_read += series.containers_read;
         self.bytes_read += series.bytes_read;
+        self.records.extend(series.records);
     }
 }
 
@@ -97,7 +148,7 @@ impl CheckReport {
 /// What keeps the repository from being looked at: the storage cannot be listed; the user interrupted the check.
 pub fn check(
     repository: &Repository,
-    read_data: ReadData,
+    options: &CheckOptions,
     observer: &dyn Observer,
 ) -> Result<CheckReport, EngineError> {
     let mut report = CheckReport::default();
@@ -131,7 +182,7 @@ pub fn check(
     }
     note_orphans(&listed, &checked, &mut report);
     for manifest in checked {
-        check_series(repository, manifest, read_data, observer, &mut report)?;
+        check_series(repository, manifest, options, observer, &mut report)?;
     }
     Ok(report)
 }
@@ -141,7 +192,7 @@ pub fn check(
 fn check_series(
     repository: &Repository,
     mut manifest: Manifest,
-    read_data: ReadData,
+    options: &CheckOptions,
     observer: &dyn Observer,
     report: &mut CheckReport,
 ) -> Result<(), EngineError> {
@@ -153,8 +204,8 @@ fn check_series(
             _ => None,
         });
         let mut found = CheckReport::default();
-        let check = SeriesCheck { repository, manifest: &manifest, sizes: sizes.collect(), observer, read_data };
-        check.run(&mut found)?;
+        let check = SeriesCheck { repository, manifest: &manifest, sizes: sizes.collect(), observer, options };
+        let learnt = check.run(&mut found)?;
         attempts_left -= 1;
         let newest = if found.findings.is_empty() || attempts_left == 0 {
             None
@@ -164,6 +215,7 @@ fn check_series(
         match newest {
             Some(newest) => manifest = newest,
             None => {
+                found.records.extend(record::record(repository, &manifest, &learnt, options, observer));
                 report.add(found);
                 return Ok(());
             }
@@ -213,7 +265,7 @@ struct SeriesCheck<'c> {
     manifest: &'c Manifest,
     sizes: HashMap<ContainerId, u64>,
     observer: &'c dyn Observer,
-    read_data: ReadData,
+    options: &'c CheckOptions,
 }
 
 /// Damage of a container and the chunks it costs of those that it answers for.
@@ -221,6 +273,27 @@ struct ContainerDamage {
     object: String,
     error: String,
     chunks: Vec<ChunkRun>,
+    cost: Cost,
+}
+
+/// What a damage costs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cost {
+    /// The chunks are lost where they lie; or there are none, and the object is not what was written.
+    Lost,
+    /// The chunks hang on something that is lost.
+    Hangs,
+    /// Nothing: no container answers for what was hit there.
+    Nothing,
+}
+
+/// What a check learnt of single chunks.
+#[derive(Default)]
+struct Learnt {
+    /// Those that are lost where they lie.
+    damaged: RoaringTreemap,
+    /// Those that were read and are sound.
+    sound: RoaringTreemap,
 }
 
 /// Those of the numbers that the container answers for, in runs of one.
@@ -232,26 +305,38 @@ fn answered(record: &ContainerRecord, numbers: impl IntoIterator<Item = ChunkNum
     numbers.into_iter().filter(answers).map(|first| ChunkRun { first, count: 1 }).collect()
 }
 
+/// The chunks that these cost.
+fn numbers<'d>(damage: impl IntoIterator<Item = &'d ContainerDamage>) -> RoaringTreemap {
+    let mut numbers = RoaringTreemap::new();
+    for run in damage.into_iter().flat_map(|damage| &damage.chunks) {
+        numbers.insert_range(run.range());
+    }
+    numbers
+}
+
 impl SeriesCheck<'_> {
-    fn run(&self, report: &mut CheckReport) -> Result<(), EngineError> {
+    fn run(&self, report: &mut CheckReport) -> Result<Learnt, EngineError> {
         let name = self.manifest.object_name().to_string();
         report.findings.extend(self.manifest.faults().iter().map(|error| finding(&name, error)));
         report.containers += self.manifest.containers.len() as u64;
-        let damage = self.check_containers(report)?;
-        let mut lost = RoaringTreemap::new();
-        damage.iter().flat_map(|damage| &damage.chunks).for_each(|run| {
-            lost.insert_range(run.range());
-        });
+        let (mut damage, mut read) = self.check_containers(report)?;
+        for unneeded in damage.extract_if(.., |damage| damage.cost == Cost::Nothing) {
+            let (object, what) = (unneeded.object, unneeded.error);
+            report.harmless.push(Finding { object, what, snapshots: Vec::new() });
+        }
+        let lost = numbers(&damage);
         let mut findings = Vec::new();
-        let needs = self.check_snapshots(&lost, &mut findings)?;
+        let (needs, damaged_catalogs) = self.check_snapshots(&lost, &mut findings)?;
         report.snapshots += self.manifest.snapshots().len() as u64;
         self.add_container_findings(&damage, &needs, report);
         report.findings.append(&mut findings);
-        Ok(())
+        let damaged = numbers(damage.iter().filter(|damage| damage.cost == Cost::Lost)) | damaged_catalogs;
+        read -= lost;
+        Ok(Learnt { sound: read - &damaged, damaged })
     }
 
     fn is_chosen(&self, at: usize) -> Result<bool, EngineError> {
-        Ok(match self.read_data {
+        Ok(match self.options.read_data {
             ReadData::None => false,
             ReadData::All => true,
             ReadData::Subset { part, parts } => {
@@ -265,8 +350,12 @@ impl SeriesCheck<'_> {
         })
     }
 
-    /// Looks at every container: its size, its index, whether its bases are there; and all of it if it is chosen.
-    fn check_containers(&self, report: &mut CheckReport) -> Result<Vec<ContainerDamage>, EngineError> {
+    /// Looks at every container: its size, its index, whether its bases are there; and all of it if it is chosen. Gives too the chunks of
+    /// those that were read.
+    fn check_containers(
+        &self,
+        report: &mut CheckReport,
+    ) -> Result<(Vec<ContainerDamage>, RoaringTreemap), EngineError> {
         let records = &self.manifest.containers;
         let mut chosen = Vec::new();
         for at in 0..records.len() {
@@ -274,8 +363,8 @@ impl SeriesCheck<'_> {
         }
         let bytes = records.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
         self.observer.estimate(chosen.len() as u64, bytes.map(|(record, _)| record.object_bytes).sum(), true);
-        let results: Vec<Option<(Vec<ContainerDamage>, bool)>> = std::thread::scope(|scope| {
-            let pool = Pool::start(scope, "check", cores(), cores(), || ());
+        let results: Vec<(Vec<ContainerDamage>, bool)> = std::thread::scope(|scope| {
+            let pool = Pool::start(scope, "check", cores(), cores(), || Ok(()))?;
             let submit = |(record, chosen): (&ContainerRecord, bool)| {
                 let record = record.clone();
                 pool.submit(move |()| {
@@ -287,11 +376,11 @@ impl SeriesCheck<'_> {
                 })
             };
             let tickets: Vec<_> = records.iter().zip(chosen.iter().copied()).map(submit).collect();
-            tickets.into_iter().map(Ticket::wait).collect()
-        });
+            tickets.into_iter().map(Ticket::wait).collect::<Result<_, StoreError>>()
+        })?;
         self.unless_cancelled()?;
         let (mut damage, mut open) = (Vec::new(), Vec::new());
-        for (found, is_open) in results.into_iter().map(Option::unwrap_or_default) {
+        for (found, is_open) in results {
             damage.extend(found);
             open.push(is_open);
         }
@@ -299,7 +388,11 @@ impl SeriesCheck<'_> {
         damage.extend(self.check_bases(&chunks, &open));
         let whole: Vec<usize> = (0..records.len()).filter(|at| chosen[*at] && open[*at]).collect();
         damage.extend(self.check_data(&chunks, &whole, report)?);
-        Ok(damage)
+        let mut read = RoaringTreemap::new();
+        for run in whole.iter().flat_map(|at| &records[*at].chunks) {
+            read.insert_range(run.range());
+        }
+        Ok((damage, read))
     }
 
     fn unless_cancelled(&self) -> Result<(), EngineError> {
@@ -327,7 +420,12 @@ impl SeriesCheck<'_> {
     }
 
     fn damaged(&self, record: &ContainerRecord, error: String, chunks: Vec<ChunkRun>) -> ContainerDamage {
-        ContainerDamage { object: record.object_name(self.manifest.series).to_string(), error, chunks }
+        ContainerDamage {
+            object: record.object_name(self.manifest.series).to_string(),
+            error,
+            chunks,
+            cost: Cost::Lost,
+        }
     }
 
     /// Tells each damage with the snapshots it touches, going by what each needs itself.

@@ -2,10 +2,11 @@
 
 use super::{Finding, SeriesCheck};
 use crate::EngineError;
-use crate::chunks::ChunkSource;
+use crate::chunks::{Address, ChunkSource, Probe};
 use roaring::RoaringTreemap;
 use siltstone_store::StoreError;
 use siltstone_store::catalog::{CatalogReader, MetadataSource};
+use siltstone_store::container::ContainerKind;
 use siltstone_store::manifest::{NecessaryChunks, Snapshot, SnapshotRecord};
 use std::collections::BTreeSet;
 
@@ -20,15 +21,16 @@ fn read_record(chunks: &ChunkSource<'_>, snapshot: &Snapshot) -> Result<(), Stor
 
 impl SeriesCheck<'_> {
     /// Walks each snapshot's catalog and compares what it refers to with what the manifest says it needs. Gives what each needs itself; of
-    /// one whose catalog cannot be walked, what it is said to need.
+    /// one whose catalog cannot be walked, what it is said to need. Gives too the chunks of such catalogs that are damaged.
     pub(super) fn check_snapshots(
         &self,
         lost: &RoaringTreemap,
         findings: &mut Vec<Finding>,
-    ) -> Result<NecessaryChunks, EngineError> {
+    ) -> Result<(NecessaryChunks, RoaringTreemap), EngineError> {
         let chunks = ChunkSource::new(self.repository, self.manifest);
         let (mut needs, mut before) = (NecessaryChunks::default(), RoaringTreemap::new());
         let mut walked = BTreeSet::new();
+        let mut probe = Probe::default();
         for (position, snapshot) in self.manifest.snapshots().iter().enumerate() {
             if self.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
@@ -61,13 +63,14 @@ impl SeriesCheck<'_> {
                     let what = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
                     self.complain(position, what, findings);
                 }
+                probe_catalog(&chunks, &necessary, &mut probe)?;
                 necessary
             };
             needs.push_after(&before, &now);
             before = now;
         }
         self.compare_necessary(needs.clone(), &walked, findings);
-        Ok(needs)
+        Ok((needs, probe.damaged))
     }
 
     fn compare_direct(&self, position: usize, referred: &RoaringTreemap, findings: &mut Vec<Finding>) {
@@ -107,4 +110,21 @@ impl SeriesCheck<'_> {
             findings.push(Finding { object: format!("snapshot {id}"), what, snapshots: vec![id] });
         }
     }
+}
+
+/// Reads every region that holds metadata a snapshot needs. Containers whose indexes cannot be read have been told.
+fn probe_catalog(chunks: &ChunkSource<'_>, necessary: &RoaringTreemap, probe: &mut Probe) -> Result<(), StoreError> {
+    for (container, record) in chunks.records().iter().enumerate() {
+        let is_needed = record.chunks.iter().any(|run| necessary.range_cardinality(run.range()) > 0);
+        if record.kind != ContainerKind::Metadata || !is_needed {
+            continue;
+        }
+        let Ok(reader) = chunks.reader(container) else { continue };
+        for (region, entry) in reader.index().regions().iter().enumerate() {
+            if entry.chunks.iter().any(|chunk| necessary.contains(chunk.number.0)) {
+                probe.read(chunks, Address { container, region })?;
+            }
+        }
+    }
+    Ok(())
 }

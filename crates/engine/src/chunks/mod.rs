@@ -11,6 +11,7 @@
 mod cache;
 mod closure;
 mod layout;
+mod probe;
 mod resolve;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -20,6 +21,7 @@ mod tests;
 use cache::RegionCache;
 use layout::Layout;
 use lru::LruCache;
+pub(crate) use probe::Probe;
 use siltstone_store::catalog::MetadataSource;
 use siltstone_store::container::{ChunkPlace, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;

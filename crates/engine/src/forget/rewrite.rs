@@ -27,7 +27,7 @@ pub(super) fn rewrite(
     let last = manifest.snapshots().len().saturating_sub(1);
     let is_exact = options.rewrite_threshold <= 0.0;
     std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, is_exact);
+        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, is_exact)?;
         let mut rewritten = Vec::new();
         for record in records {
             let container = manifest.containers.iter().position(|found| found.id == record.id);

@@ -272,7 +272,7 @@ fn encode_again(
     let is_exact = options.threshold <= 0.0;
     let sketcher = sketcher();
     std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, chunks, manifest, sink, level, is_exact);
+        let mut repacker = Repacker::start(scope, chunks, manifest, sink, level, is_exact)?;
         let (mut read, mut left) = (HashMap::new(), 0);
         for (at, Dependent { members, bases, .. }) in web.dependents.iter().enumerate() {
             if left == 0 {

@@ -80,7 +80,7 @@ fn repack(
 ) -> Result<Vec<ContainerRecord>, StoreError> {
     let chunks = Arc::new(ChunkSource::new(repository, manifest));
     std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, false);
+        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, false)?;
         for id in containers {
             let found = manifest.containers.iter().enumerate().find(|(_, record)| record.id == *id);
             if let Some((at, record)) = found {

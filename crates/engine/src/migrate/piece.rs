@@ -6,9 +6,7 @@ use crate::chunks::ChunkSource;
 use crate::delta::{Deltas, closure};
 use crate::lifecycle::{Lifecycle, lifecycles};
 use crate::pack::ContainerSink;
-use crate::repack::{
-    Class, Link, Move, Repacked, Repacker, Standing, keep_numbers, numbers_of, out_of_memory, regions_ahead,
-};
+use crate::repack::{Class, Link, Move, Repacked, Repacker, Standing, keep_numbers, numbers_of, regions_ahead};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_similar::sketch::Sketch;
@@ -43,7 +41,7 @@ pub(super) fn make(
     let chunks = Arc::new(ChunkSource::new(repository, manifest));
     let (repacked, left) = std::thread::scope(|scope| {
         let is_exact = options.threshold <= 0.0;
-        let repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, is_exact);
+        let repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, is_exact)?;
         let mut work = Work { manifest, chunks: &chunks, column, options, is_exact, repacker, left: HashMap::new() };
         for id in containers {
             work.container(*id)?;
@@ -159,7 +157,7 @@ impl Work<'_> {
             Ok::<_, StoreError>((plain, places))
         });
         for region in looked_at {
-            let (plain, places) = region.ok_or_else(out_of_memory)??;
+            let (plain, places) = region??;
             for (place, sketch) in places {
                 let number = place.chunk.number;
                 let (Some(lifecycle), Some(bytes)) = (lifecycles.get(&number.0), place.of(&plain)) else {

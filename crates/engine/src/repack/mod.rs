@@ -45,8 +45,8 @@ const TASKS_WAITING_MAX: usize = 256;
 /// What may wait for its bases in memory.
 const WAITING_BYTES: u64 = 64 << 20;
 
-/// Encoders of regions, one for each worker; none where memory ran out.
-pub(crate) type Encoders<'env> = Pool<'env, Option<RegionEncoder>>;
+/// Encoders of regions, one for each worker.
+pub(crate) type Encoders<'env> = Pool<'env, RegionEncoder>;
 
 /// How a chunk goes on to another container.
 #[derive(Clone, Debug)]
@@ -183,6 +183,9 @@ impl<'e> Repacker<'e> {
     }
 
     /// A repacker of chunks that `chunks` finds, which is of this manifest. Its threads end with it.
+    ///
+    /// # Errors
+    /// The system gives no threads, or no memory.
     pub(crate) fn start<'scope>(
         scope: &'scope Scope<'scope, 'e>,
         chunks: &Arc<ChunkSource<'e>>,
@@ -190,26 +193,26 @@ impl<'e> Repacker<'e> {
         sink: &'e dyn ContainerSink,
         compression_level: i32,
         is_exact: bool,
-    ) -> Self
+    ) -> Result<Self, StoreError>
     where
         'e: 'scope,
     {
         let workers = cores();
-        let encoder = || RegionEncoder::new(compression_level).ok();
+        let encoder = || RegionEncoder::new(compression_level);
         let gatherer = Gatherer {
             chunks: chunks.clone(),
             order: Order::new(manifest),
-            pool: Pool::start(scope, "unfold", workers, workers, || RegionDecoder::new().ok()),
+            pool: Pool::start(scope, "unfold", workers, workers, RegionDecoder::new)?,
             workers,
             waiting_bytes: WAITING_BYTES,
             spill_folder: std::env::temp_dir(),
             tally: Arc::default(),
             observer: &Silent,
         };
-        Self {
+        Ok(Self {
             chunks: chunks.clone(),
             gatherer,
-            encoders: Pool::start(scope, "encode", workers, TASKS_WAITING_MAX, encoder),
+            encoders: Pool::start(scope, "encode", workers, TASKS_WAITING_MAX, encoder)?,
             is_exact,
             compression_level,
             categories: Categories::new(chunks.repository().keys(), manifest.series, sink, is_exact),
@@ -219,7 +222,7 @@ impl<'e> Repacker<'e> {
             segment_bytes: 0,
             encoding: VecDeque::new(),
             repacked: Repacked::default(),
-        }
+        })
     }
 
     /// Takes one chunk.
@@ -276,7 +279,7 @@ impl<'e> Repacker<'e> {
         let Some(Encoding { class, standing, was_offered, ticket }) = self.encoding.pop_front() else {
             return Ok(());
         };
-        let region = ticket.wait().ok_or_else(out_of_memory)??;
+        let region = ticket.wait()??;
         if was_offered {
             let count = region.chunks.len() as u64;
             if region.bases.is_empty() {

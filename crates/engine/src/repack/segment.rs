@@ -1,6 +1,6 @@
 //! A segment: regions that are encoded together, so that what their bases lie in is read once.
 
-use super::{Encoding, Region, Repacker, encode_region, out_of_memory};
+use super::{Encoding, Region, Repacker, encode_region};
 use crate::unfold::Bytes;
 use siltstone_store::region::Base;
 use siltstone_store::{ChunkNumber, StoreError};
@@ -28,7 +28,6 @@ impl Repacker<'_> {
             let of_region = numbers.iter().filter_map(|number| Some((*number, bases.get(number)?.clone())));
             let of_region: Vec<_> = of_region.collect();
             let ticket = self.encoders.submit(move |encoder| {
-                let encoder = encoder.as_mut().ok_or_else(out_of_memory)?;
                 let bases: Vec<_> = of_region.iter().map(|(number, bytes)| Base { number: *number, bytes }).collect();
                 encode_region(encoder, &bases, chunks, &plain)
             });
@@ -50,7 +49,7 @@ impl Repacker<'_> {
     /// # Errors
     /// The first reason why one cannot be had.
     pub(crate) fn read(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<HashMap<ChunkNumber, Bytes>, StoreError> {
-        let (found, failures) = self.gatherer.chunks(numbers);
+        let (found, failures) = self.gatherer.chunks(numbers)?;
         match failures.into_iter().next() {
             Some(error) => Err(StoreError::Shared(error)),
             None => Ok(found),
@@ -60,7 +59,7 @@ impl Repacker<'_> {
     /// Reads the bases of a segment, as far as they are there.
     fn read_bases(&self, segment: &[Region]) -> Result<HashMap<ChunkNumber, Bytes>, StoreError> {
         let numbers: BTreeSet<ChunkNumber> = segment.iter().flat_map(|region| &region.bases).copied().collect();
-        let (found, failures) = self.gatherer.chunks(&numbers);
+        let (found, failures) = self.gatherer.chunks(&numbers)?;
         match failures.into_iter().find(|error| !error.is_damage() && !error.is_not_found()) {
             Some(error) => Err(StoreError::Shared(error)),
             None => Ok(found),

@@ -220,7 +220,7 @@ impl Repacker<'_> {
             encoders: Mutex::default(),
             taken: Mutex::default(),
         });
-        let failures = self.gatherer.regions(&wanted, &taking);
+        let failures = self.gatherer.regions(&wanted, &taking)?;
         let mut found = std::mem::take(&mut *lock(&taking.taken));
         let mut taken = HashMap::with_capacity(wanted.len());
         for (at, address) in wanted.into_iter().enumerate() {

@@ -41,7 +41,7 @@ fn take(
     let chunks = Arc::new(ChunkSource::new(&bench.repository, &bench.manifest));
     let sink = DrySink::new(9);
     std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, &chunks, &bench.manifest, &sink, 1, is_exact);
+        let mut repacker = Repacker::start(scope, &chunks, &bench.manifest, &sink, 1, is_exact).expect("threads");
         let tally = repacker.gatherer.tally.clone();
         let taken = (0..bench.manifest.containers.len()).try_for_each(|at| repacker.take_container(at, 0.0, &class));
         let repacked = taken.and_then(|()| repacker.finish());
@@ -117,7 +117,7 @@ fn a_damaged_base_that_is_a_choice_is_left_out() {
     let chunks = Arc::new(ChunkSource::new(&bench.repository, &bench.manifest));
     let sink = DrySink::new(9);
     let repacked = std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, &chunks, &bench.manifest, &sink, 1, false);
+        let mut repacker = Repacker::start(scope, &chunks, &bench.manifest, &sink, 1, false).expect("threads");
         for (number, bases) in [(0, [41, 43]), (5, [42, 7]), (49, [101, 777_777])] {
             let bytes = bench.contents[&number].clone();
             let (number, length) = (ChunkNumber(number), u32::try_from(bytes.len()).expect("short"));

@@ -131,9 +131,7 @@ impl<'env> Placing<'env> {
         let whole = running.unfolding.sink().batch.clone();
         let mut sequence = None;
         for attempt in 0.. {
-            for ticket in running.tickets {
-                let _: Option<()> = ticket.wait();
-            }
+            running.unfolding.wait(running.tickets)?;
             if self.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }

@@ -85,7 +85,7 @@ pub(super) fn place_all<'a>(
         let mut walk = Walk {
             task,
             placing,
-            pool: Pool::start(scope, "place", workers, 2 * workers, || RegionDecoder::new().ok()),
+            pool: Pool::start(scope, "place", workers, 2 * workers, RegionDecoder::new)?,
             chunks,
             summary,
             frames: Frames::new(task, made),

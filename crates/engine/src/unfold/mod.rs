@@ -32,7 +32,7 @@ pub(crate) use order::Order;
 pub(crate) use plan::Plan;
 
 use crate::chunks::{Address, ChunkSource};
-use crate::parallel::{Pool, Ticket};
+use crate::parallel::{Pool, Ticket, lost_worker};
 use plan::Feed;
 use siltstone_store::StoreError;
 use siltstone_store::container::ContainerReader;
@@ -158,7 +158,7 @@ pub(crate) struct Unfolding<'r, S> {
 }
 
 /// A worker of the pool that unfoldings run on.
-pub(crate) type Worker = Option<RegionDecoder>;
+pub(crate) type Worker = RegionDecoder;
 
 impl<'r, S: Sink> Unfolding<'r, S> {
     /// Prepares the decoding of a plan of this source.
@@ -179,8 +179,8 @@ impl<'r, S: Sink> Unfolding<'r, S> {
         &self.sink
     }
 
-    /// Hands the work to a pool of so many workers. All is done when every ticket's is. Of two unfoldings on one pool the first must be
-    /// done before the second is started.
+    /// Hands the work to a pool of so many workers, which [`Self::wait`] ends. Of two unfoldings on one pool the first must be done
+    /// before the second is started.
     pub(crate) fn start<'env>(self: &Arc<Self>, pool: &Pool<'env, Worker>, workers: usize) -> Vec<Ticket<()>>
     where
         S: 'env,
@@ -192,24 +192,35 @@ impl<'r, S: Sink> Unfolding<'r, S> {
         let mut tickets = Vec::new();
         for visit in 0..self.plan.visits.len() {
             let this = self.clone();
-            tickets.push(pool.submit(move |decoder| this.guarded(|| this.visit(visit, decoder.as_mut()))));
+            tickets.push(pool.submit(move |decoder| this.guarded(|| this.visit(visit, decoder))));
         }
         // Behind all visits, so that each of those is under way when a worker waits here.
         for _ in 0..workers {
             let this = self.clone();
-            tickets.push(pool.submit(move |decoder| this.guarded(|| this.help(decoder.as_mut()))));
+            tickets.push(pool.submit(move |decoder| this.guarded(|| this.help(decoder))));
         }
         tickets
+    }
+
+    /// Waits until all is done, or the user asked to stop.
+    ///
+    /// # Errors
+    /// A worker went away: then the sink was not told of every region.
+    pub(crate) fn wait(&self, tickets: Vec<Ticket<()>>) -> Result<(), StoreError> {
+        let outcomes: Vec<_> = tickets.into_iter().map(Ticket::wait).collect();
+        outcomes.into_iter().collect::<Result<(), _>>()?;
+        let is_whole = self.lock().waiting.left == 0 || self.sink.is_cancelled();
+        if is_whole { Ok(()) } else { Err(lost_worker()) }
     }
 
     /// Does everything on this thread.
     #[cfg(test)]
     pub(crate) fn run(&self) {
-        let mut decoder = RegionDecoder::new().ok();
+        let mut decoder = RegionDecoder::new().expect("a decoder");
         for (node, error) in &self.plan.faults {
             self.fail(*node, error);
         }
-        (0..self.plan.visits.len()).for_each(|visit| self.visit(visit, decoder.as_mut()));
+        (0..self.plan.visits.len()).for_each(|visit| self.visit(visit, &mut decoder));
     }
 
     /// Runs a part of the work; a panic in it ends the waiting of the others.
@@ -249,9 +260,7 @@ impl<'r, S: Sink> Unfolding<'r, S> {
     }
 
     /// Decodes what becomes ready until all is done.
-    fn help(&self, decoder: Option<&mut RegionDecoder>) {
-        // Without a decoder this worker can do nothing; its visits have failed, and others do the rest.
-        let Some(decoder) = decoder else { return };
+    fn help(&self, decoder: &mut RegionDecoder) {
         loop {
             self.drain(decoder);
             let shared = self.lock();

@@ -13,12 +13,8 @@ type Run = std::ops::Range<usize>;
 
 impl<S: Sink> Unfolding<'_, S> {
     /// Reads what is needed of one container, and decodes until nothing is ready.
-    pub(super) fn visit(&self, visit: usize, decoder: Option<&mut RegionDecoder>) {
+    pub(super) fn visit(&self, visit: usize, decoder: &mut RegionDecoder) {
         let Visit { container, nodes } = &self.plan.visits[visit];
-        let Some(decoder) = decoder else {
-            let (operation, reason) = ("preparing zstd", "out of memory".to_owned());
-            return self.fail_all(nodes, StoreError::Machine { operation, reason });
-        };
         if self.sink.is_cancelled() {
             return;
         }

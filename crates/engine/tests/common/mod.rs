@@ -10,7 +10,7 @@ pub mod tree;
 pub mod writer;
 
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
-use siltstone_engine::check::{self, CheckReport, ReadData};
+use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData};
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary};
 use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
@@ -114,6 +114,8 @@ impl Sandbox {
             migrate_threshold: MIGRATE_THRESHOLD_DEFAULT,
             delta_threshold: backup::DELTA_THRESHOLD_DEFAULT,
             segment_bytes: backup::SEGMENT_BYTES_DEFAULT,
+            verify_written: true,
+            sample_bytes: backup::SAMPLE_BYTES_DEFAULT,
         }
     }
 
@@ -171,7 +173,7 @@ impl Sandbox {
     }
 
     pub fn check(&self, read_data: ReadData) -> CheckReport {
-        check::check(&self.repository(), read_data, &Silent).expect("a check")
+        check::check(&self.repository(), &CheckOptions::reading(read_data), &Silent).expect("a check")
     }
 
     pub fn forget_options(&self, dry_run: bool) -> ForgetOptions {

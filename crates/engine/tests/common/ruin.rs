@@ -5,7 +5,7 @@ use super::scene::Scene;
 use super::tree::Tree;
 use super::{PASSWORD, Sandbox};
 use siltstone_engine::backup::{self, BackupOptions, Source};
-use siltstone_engine::check::{self, CheckReport, ReadData};
+use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData};
 use siltstone_engine::forget::{self, ForgetOptions};
 use siltstone_engine::snapshots::{self, SnapshotFilter};
 use siltstone_engine::{EngineError, Silent, restore};
@@ -126,7 +126,7 @@ impl Trial<'_> {
     }
 
     pub fn check(&self, read_data: ReadData) -> Result<CheckReport, EngineError> {
-        check::check(&self.open()?, read_data, &Silent)
+        check::check(&self.open()?, &CheckOptions::reading(read_data), &Silent)
     }
 
     /// Backs the source up without a local index, as another machine would.

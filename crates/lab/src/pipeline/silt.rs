@@ -116,6 +116,8 @@ fn options(folder: &Path, deltas: Deltas, memory_bytes: u64) -> BackupOptions {
         migrate_threshold: MIGRATE_THRESHOLD_DEFAULT,
         delta_threshold: DELTA_THRESHOLD_DEFAULT,
         segment_bytes: SEGMENT_BYTES_DEFAULT,
+        verify_written: false,
+        sample_bytes: 0,
     }
 }
 

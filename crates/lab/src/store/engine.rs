@@ -82,6 +82,8 @@ impl Engine {
             migrate_threshold: self.migrate_threshold,
             delta_threshold: DELTA_THRESHOLD_DEFAULT,
             segment_bytes: SEGMENT_BYTES_DEFAULT,
+            verify_written: false,
+            sample_bytes: 0,
         };
         let summary = backup(&self.repository, source, &options, &Silent)?;
         let seconds = begin.elapsed().as_secs_f64();

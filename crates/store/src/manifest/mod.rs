@@ -132,7 +132,15 @@ impl Manifest {
         if let Some(last) = self.snapshots.last() {
             self.unsettled.remove(&last.id);
         }
+        self.forget_dead_damage();
         removed
+    }
+
+    /// Damage of what no snapshot needs is of no interest.
+    fn forget_dead_damage(&mut self) {
+        if !self.damaged.is_empty() {
+            self.damaged &= self.necessary.live();
+        }
     }
 
     /// Gives every live snapshot further chunks that it needs: bases of chunks that it needed before. `more` is shown each snapshot's
@@ -201,6 +209,7 @@ impl Manifest {
     pub fn replace_necessary(&mut self, needs: NecessaryChunks) {
         assert_eq!(needs.len(), self.snapshots.len(), "a set for each snapshot");
         self.necessary = needs.hull();
+        self.forget_dead_damage();
     }
 
     /// The chunks that any live snapshot needs.

@@ -151,6 +151,10 @@ impl Storage for Disk {
         self.root.remove_temporaries(series, lease_last)
     }
 
+    fn drop_cached(&self, name: &ObjectName) {
+        self.root.drop_cached(name);
+    }
+
     fn location(&self) -> String {
         self.root.location().to_owned()
     }

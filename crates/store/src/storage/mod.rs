@@ -58,6 +58,12 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// this; an older one still at work then fails ([`StorageError::Swept`]), and a newer one is left alone.
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError>;
 
+    /// Makes the next read of an object come from where it lies and not from this machine's memory, as far as that can be had. Only
+    /// what is durable can be dropped: a barrier comes first.
+    fn drop_cached(&self, name: &ObjectName) {
+        let _ = name;
+    }
+
     /// Where this is, for messages: a path or an address.
     fn location(&self) -> String;
 
@@ -98,6 +104,10 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
 
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
         (**self).remove_unfinished(series, lease_last)
+    }
+
+    fn drop_cached(&self, name: &ObjectName) {
+        (**self).drop_cached(name);
     }
 
     fn location(&self) -> String {

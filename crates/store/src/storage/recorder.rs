@@ -202,6 +202,10 @@ impl<S: Storage> Storage for Recorder<S> {
         self.inner.remove_unfinished(series, lease_last)
     }
 
+    fn drop_cached(&self, name: &ObjectName) {
+        self.inner.drop_cached(name);
+    }
+
     fn location(&self) -> String {
         self.inner.location()
     }

@@ -1,4 +1,4 @@
-//! JSON of `forget`: first restic's document, an array of groups, on one line; then a line with the summary.
+//! JSON of `forget`, one document: with rules restic's array of groups, and the summary goes to standard error; with ids the summary.
 
 use super::Decided;
 use crate::render::{Path, SnapshotJson};

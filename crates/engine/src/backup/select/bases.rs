@@ -8,11 +8,14 @@ use std::sync::Arc;
 
 impl Selector<'_, '_> {
     /// Reads what the chunks of a segment may be encoded against; what cannot be read is never offered again.
-    pub(super) fn read_bases(&mut self, offers: &[Vec<Offer<ChunkNumber>>]) {
+    ///
+    /// # Errors
+    /// A worker went away.
+    pub(super) fn read_bases(&mut self, offers: &[Vec<Offer<ChunkNumber>>]) -> Result<(), StoreError> {
         let numbers: BTreeSet<ChunkNumber> = offers.iter().flatten().map(|offer| offer.number).collect();
-        let (found, failures) = self.gatherer.chunks(&numbers);
+        let (found, failures) = self.gatherer.chunks(&numbers)?;
         if self.observer.is_cancelled() {
-            return;
+            return Ok(());
         }
         let missing: Vec<ChunkNumber> = numbers.into_iter().filter(|number| !found.contains_key(number)).collect();
         if let Some(number) = missing.first().copied() {
@@ -20,5 +23,6 @@ impl Selector<'_, '_> {
             self.leave_alone(missing, &failures.into_iter().next().unwrap_or_else(unknown));
         }
         self.filling.bases = found;
+        Ok(())
     }
 }

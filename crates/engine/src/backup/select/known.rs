@@ -144,12 +144,12 @@ impl Known {
         let draft = Draft::new(origin.spill).map_err(local)?;
         let noted = Noted { known: self, draft, depths: HashMap::new(), result: Ok(()) };
         let reading = Arc::new(Reading { origin, sketcher: sketcher(), noted: Mutex::new(Some(noted)) });
-        std::thread::scope(|scope| {
+        std::thread::scope(|scope| -> Result<(), StoreError> {
             let gatherer = Gatherer {
                 chunks: chunks.clone(),
                 order: Order::new(origin.manifest),
                 // One, so that chunks come in the same order each time: of those as like as others the last is found.
-                pool: Pool::start(scope, "unfold", 1, 1, || RegionDecoder::new().ok()),
+                pool: Pool::start(scope, "unfold", 1, 1, RegionDecoder::new)?,
                 workers: 1,
                 waiting_bytes: origin.waiting_bytes,
                 spill_folder: origin.spill.to_owned(),
@@ -157,8 +157,8 @@ impl Known {
                 observer: origin.observer,
             };
             // What cannot be read is passed over; a check will tell of it.
-            let _ = gatherer.regions(&wanted, &reading);
-        });
+            gatherer.regions(&wanted, &reading).map(drop)
+        })?;
         if origin.observer.is_cancelled() {
             return Err(EngineError::Interrupted);
         }

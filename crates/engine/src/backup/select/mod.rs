@@ -117,7 +117,7 @@ pub(super) struct Selector<'s, 'env> {
     pub(super) known: &'s Known,
     /// What reads the bases.
     pub(super) gatherer: Gatherer<'env>,
-    pub(super) encoders: Pool<'env, Option<RegionEncoder>>,
+    pub(super) encoders: Pool<'env, RegionEncoder>,
     pub(super) sketcher: Arc<dyn Sketcher>,
     pub(super) packer: Sender<RegionTicket>,
     /// References from a segment into a container below which it is not read.
@@ -161,7 +161,7 @@ impl Selector<'_, '_> {
     fn segment(&mut self, segment: &Arc<Segment>) -> Result<(), EngineError> {
         let sketches = self.sketches(segment)?;
         let mut offers = self.offers(&segment.chunks, &sketches);
-        self.read_bases(&offers);
+        self.read_bases(&offers)?;
         self.offer_kin(segment, &sketches, &mut offers);
         let mut rest = segment.plain.as_slice();
         for ((chunk, sketch), offers) in segment.chunks.iter().zip(sketches).zip(offers) {
@@ -201,7 +201,7 @@ impl Selector<'_, '_> {
         let tickets: Vec<_> = parts.into_iter().map(submit).collect();
         let mut sketches = Vec::with_capacity(segment.chunks.len());
         for ticket in tickets {
-            sketches.extend(ticket.wait().ok_or(EngineError::Interrupted)?);
+            sketches.extend(ticket.wait()?);
         }
         Ok(sketches)
     }
@@ -323,9 +323,6 @@ impl Selector<'_, '_> {
         let was_offered = group.1 > 0;
         let is_paper = self.known.forward.is_paper;
         let ticket = self.encoders.submit(move |encoder| {
-            let out_of_memory =
-                || StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() };
-            let encoder = encoder.as_mut().ok_or_else(out_of_memory)?;
             let region = encode::encode_offered(encoder, &bases, chunks, &plain, is_paper)?;
             Ok(Encoded { region, sketches, was_offered })
         });

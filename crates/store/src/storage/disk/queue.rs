@@ -151,11 +151,15 @@ impl SyncQueue {
         while threads.len() < SYNC_THREADS {
             let shared = Arc::clone(&self.shared);
             let thread = std::thread::Builder::new().name("sync".to_owned()).spawn(move || shared.work());
-            threads.push(thread.map_err(|source| StorageError::Io {
-                operation: "start a thread to sync",
-                name: self.shared.root.location().to_owned(),
-                source,
-            })?);
+            match thread {
+                Ok(thread) => threads.push(thread),
+                // Fewer do as well.
+                Err(_) if !threads.is_empty() => break,
+                Err(source) => {
+                    let name = self.shared.root.location().to_owned();
+                    return Err(StorageError::Io { operation: "start a thread to sync", name, source });
+                }
+            }
         }
         Ok(())
     }

@@ -110,6 +110,13 @@ impl Root {
         read_exact(&file, name, offset, length)
     }
 
+    /// Asks the system to drop the pages it keeps of an object. It may decline; then its memory answers the next read.
+    pub(super) fn drop_cached(&self, name: &ObjectName) {
+        if let Ok((file, _)) = self.open_object(name) {
+            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+        }
+    }
+
     /// The object's file and its length. Never blocks on a FIFO planted in its place.
     fn open_object(&self, name: &ObjectName) -> Result<(File, u64), StorageError> {
         let failed = |source| StorageError::reading("open", name, source);
