@@ -22,6 +22,7 @@ pub mod migrate;
 mod observer;
 mod pack;
 mod parallel;
+pub mod protect;
 #[cfg(test)]
 mod refused;
 mod repack;

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::faults::copy;
+use common::faults::{copy, without_parity};
 use common::log::Log;
 use common::ruin::{Ruin, Shows, Trial, config_of, containers_of, manifest_of, ruins_of, ruins_of_container};
 use common::scene::Scene;
@@ -35,7 +35,7 @@ impl Matrix {
         let options = BackupOptions { series: Some("other".into()), ..scene.sandbox.options() };
         let other = scene.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
         scene.trees.insert(other, scene.source());
-        let good = copy(&scene.disk);
+        let good = without_parity(&scene.disk);
         let repository = Repository::open(Arc::new(good.clone()), common::PASSWORD).expect("the repository opens");
         let series = repository.keys().series_id("test");
         Self { scene, good, repository, series, other }
@@ -346,9 +346,10 @@ fn a_catalog_found_damaged_by_a_backup_is_stored_anew() {
     let repository = scene.sandbox.repository();
     let series = repository.keys().series_id("test");
     let record = &containers_of(&repository, series, ContainerKind::Metadata)[0];
-    let ruins = ruins_of_container(&copy(&scene.disk), &repository, series, record);
+    let bare = without_parity(&scene.disk);
+    let ruins = ruins_of_container(&bare, &repository, series, record);
     let ruin = ruins.iter().find(|ruin| ruin.part == "region").expect("a flip in a region");
-    let sandbox = scene.sandbox.at(ruin.done_to(&scene.disk));
+    let sandbox = scene.sandbox.at(ruin.done_to(&bare));
     for force in [false, true] {
         let options = BackupOptions { force, ..sandbox.options() };
         let id = sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::faults::copy;
+use common::faults::{copy, without_parity};
 use common::log::Log;
 use common::scene::Scene;
 use common::writer::{acquire, distant_holder};
@@ -72,7 +72,7 @@ fn regions(sandbox: &Sandbox) -> Vec<(ContainerRecord, u64, Vec<u64>)> {
 }
 
 fn flipped(disk: &SimulatedDisk, series: SeriesId, record: &ContainerRecord, offset: u64) -> SimulatedDisk {
-    let disk = copy(disk);
+    let disk = without_parity(disk);
     assert!(disk.damage(&record.object_name(series), Damage::Flip { offset, mask: 4 }));
     disk
 }

@@ -291,6 +291,11 @@ impl StoreError {
         }
     }
 
+    /// Whether a container's parity may give what was asked for: it is damaged, missing, or lies where the disk cannot be read.
+    pub fn is_healable(&self) -> bool {
+        self.is_damage() || matches!(self, Self::Storage(StorageError::Io { .. }))
+    }
+
     /// Whether bytes at rest are missing or wrong: a check records it and goes on, a restore loses what lies there only.
     pub fn is_damage(&self) -> bool {
         match self {

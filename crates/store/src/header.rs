@@ -36,11 +36,13 @@ pub enum ObjectKind {
     DataContainer = 4,
     /// Chunks of catalogs.
     MetadataContainer = 5,
+    /// What heals a container.
+    Parity = 6,
 }
 
 impl ObjectKind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Config, Self::KeySlot, Self::Manifest, Self::DataContainer, Self::MetadataContainer]
+        [Self::Config, Self::KeySlot, Self::Manifest, Self::DataContainer, Self::MetadataContainer, Self::Parity]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }

@@ -1,7 +1,7 @@
 //! Siltstone's store: everything that lies on disk, and nothing that decides. See `docs/FORMAT.md` for the format itself.
 //!
 //! From the bottom: [`storage`] holds named objects; [`secrets`], [`sealed`] and [`keys`] make them secret and authentic; [`region`] and
-//! [`container`] hold chunks; [`recipe`] and [`catalog`] describe files; [`manifest`] commits a series; [`repository`] opens it all
+//! [`container`] hold chunks, and [`parity`] heals them; [`recipe`] and [`catalog`] describe files; [`manifest`] commits a series; [`repository`] opens it all
 //! and [`series`] writes to it under a lease.
 
 pub mod catalog;
@@ -14,6 +14,7 @@ pub mod ids;
 pub mod keys;
 pub mod manifest;
 pub mod pad;
+pub mod parity;
 pub mod recipe;
 pub mod region;
 pub mod repository;

@@ -4,9 +4,11 @@
 //! second sees what the first did: the slot one works with must still be listed, which keeps two holders from removing each other.
 
 use crate::config::chain::{self, Newest, StoredConfig};
-use crate::config::{ChunkerSettings, Config};
+use crate::config::{ChunkerSettings, Config, ParitySettings};
+use crate::container::ContainerRecord;
 use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, read_slot, slot_ids, unlock};
 use crate::manifest::Manifest;
+use crate::parity::Healer;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
 use crate::series::{keep_reserve, newest_manifest};
 use crate::storage::{Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage, StorageError};
@@ -50,6 +52,7 @@ pub struct Repository {
     keys: RepositoryKeys,
     config: Mutex<Arc<Config>>,
     manifest_bytes_max: u64,
+    healer: Healer,
 }
 
 /// A key slot as listed.
@@ -148,7 +151,8 @@ impl Repository {
         options: &OpenOptions,
     ) -> Self {
         let manifest_bytes_max = (options.memory_bytes / 4).clamp(MANIFEST_BYTES_LEAST, MANIFEST_BYTES_MAX);
-        Self { storage, unlocked, keys, config: Mutex::new(Arc::new(stored.config)), manifest_bytes_max }
+        let config = Mutex::new(Arc::new(stored.config));
+        Self { storage, unlocked, keys, config, manifest_bytes_max, healer: Healer::default() }
     }
 
     /// Identity of the repository.
@@ -169,6 +173,21 @@ impl Repository {
     /// Its record: the newest this process has read.
     pub fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How much parity new containers get.
+    pub fn parity(&self) -> ParitySettings {
+        self.config().parity
+    }
+
+    /// The bytes of a damaged container as its parity restores them, verified; `None` if it has none, or too little.
+    pub fn heal(&self, series: SeriesId, record: &ContainerRecord) -> Option<Arc<[u8]>> {
+        self.healer.heal(self.storage(), &self.keys, series, record)
+    }
+
+    /// The containers that were read with their parity since the repository was opened: they are damaged until it is repaired.
+    pub fn healed(&self) -> Vec<ObjectName> {
+        self.healer.healed()
     }
 
     /// The greatest size in bytes of a manifest that is read, and of its body once decompressed.

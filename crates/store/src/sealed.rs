@@ -154,9 +154,11 @@ impl fmt::Debug for ObjectKey {
 fn purpose(keys: &RepositoryKeys, kind: ObjectKind) -> &PurposeKey {
     match kind {
         ObjectKind::DataContainer => &keys.data,
-        ObjectKind::Config | ObjectKind::KeySlot | ObjectKind::Manifest | ObjectKind::MetadataContainer => {
-            &keys.metadata
-        }
+        ObjectKind::Config
+        | ObjectKind::KeySlot
+        | ObjectKind::Manifest
+        | ObjectKind::MetadataContainer
+        | ObjectKind::Parity => &keys.metadata,
     }
 }
 

@@ -10,6 +10,7 @@
 
 use crate::container::{ContainerRecord, SealedContainer};
 use crate::manifest::{Lease, LeaseHolder, Manifest};
+use crate::parity::protect;
 use crate::repository::Repository;
 use crate::sealed::{ObjectKind, open_object, seal_object};
 use crate::secrets::random_bytes;
@@ -165,11 +166,12 @@ pub fn refuse_lost_history(containers: &[ObjectMeta], sequence: u64) -> Result<(
     }
 }
 
-/// The containers of this manifest that the storage lacks, or holds in another size.
-pub fn lost_containers(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ContainerId> {
+/// The containers of this manifest that the storage lacks or holds in another size, and whose parity does not heal them.
+pub fn lost_containers(repository: &Repository, manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ContainerId> {
     let sizes: HashMap<ObjectName, u64> = listed.iter().map(|meta| (meta.name, meta.bytes)).collect();
-    let is_whole = |record: &&ContainerRecord| {
-        sizes.get(&ObjectName::Container(manifest.series, record.id)) == Some(&record.object_bytes)
+    let is_whole = |record: &ContainerRecord| {
+        sizes.get(&record.object_name(manifest.series)) == Some(&record.object_bytes)
+            || repository.heal(manifest.series, record).is_some()
     };
     manifest.containers.iter().filter(|record| !is_whole(record)).map(|record| record.id).collect()
 }
@@ -223,7 +225,7 @@ impl<'r> SeriesWriter<'r> {
         Ok(writer)
     }
 
-    /// Removes older manifests, containers that no manifest names, and unfinished writes; notes what is lost.
+    /// Removes older manifests, containers and parity that no manifest names, and unfinished writes; notes what is lost.
     ///
     /// Containers of a later lease are left alone: they belong to a writer that took over without this one knowing yet.
     pub fn sweep(&mut self) -> Result<(), StoreError> {
@@ -232,16 +234,16 @@ impl<'r> SeriesWriter<'r> {
         let listed = storage.list(Listing::Containers(series))?;
         let known = self.container_ids();
         let mut removed = storage.remove_unfinished(series, self.stored.manifest.sequence)?;
-        for meta in &listed {
+        for meta in storage.list(Listing::Parity(series))?.iter().chain(&listed) {
             let is_orphan = |id: &ContainerId| id.lease <= self.lease_sequence && !known.contains(id);
-            if matches!(&meta.name, ObjectName::Container(_, id) if is_orphan(id)) {
+            if meta.name.container().is_some_and(|id| is_orphan(&id)) {
                 storage.delete(&meta.name)?;
                 removed += 1;
             }
         }
         self.delete_older_manifests()?;
         self.orphans_removed = removed;
-        self.lost = lost_containers(&self.stored.manifest, &listed);
+        self.lost = lost_containers(self.repository, &self.stored.manifest, &listed);
         Ok(())
     }
 
@@ -265,10 +267,26 @@ impl<'r> SeriesWriter<'r> {
         ContainerId { lease: self.lease_sequence, serial: self.next_serial.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Writes a container; it is durable once a commit succeeds.
+    /// Writes a container, and its parity as the repository's settings say; both are durable once a commit succeeds.
     pub fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
-        let name = ObjectName::Container(self.series(), container.record.id);
-        let put = self.repository.storage().put(&name, &container.bytes);
+        let (series, SealedContainer { bytes, record }) = (self.series(), container);
+        let percent = self.repository.parity().percent(record.kind);
+        self.put_object(&record.object_name(series), bytes)?;
+        match protect(self.repository.keys(), series, record.id, bytes, percent)? {
+            Some(parity) => self.put_object(&ObjectName::Parity(series, record.id), &parity),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes away the parity of a container, and writes this in its place; it is durable after the next barrier.
+    pub fn replace_parity(&self, container: ContainerId, object: Option<&[u8]>) -> Result<(), StoreError> {
+        let name = ObjectName::Parity(self.series(), container);
+        self.repository.storage().delete(&name)?;
+        object.map_or(Ok(()), |object| self.put_object(&name, object))
+    }
+
+    fn put_object(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StoreError> {
+        let put = self.repository.storage().put(name, bytes);
         put.map_err(|error| StoreError::from(error).of_writer(&self.stored.manifest.name))
     }
 
@@ -291,7 +309,7 @@ impl<'r> SeriesWriter<'r> {
         Ok(())
     }
 
-    /// Deletes containers that the newest manifest does not name.
+    /// Deletes containers that the newest manifest does not name, with their parity.
     ///
     /// # Panics
     /// If it does name one: deleting it would lose data.
@@ -299,6 +317,8 @@ impl<'r> SeriesWriter<'r> {
         let named = self.container_ids();
         for id in containers {
             assert!(!named.contains(id), "container {id} is in use");
+            // Parity first: whoever misses the container then does not take it for a lost one that can be healed.
+            self.repository.storage().delete(&ObjectName::Parity(self.series(), *id))?;
             self.repository.storage().delete(&ObjectName::Container(self.series(), *id))?;
         }
         Ok(())

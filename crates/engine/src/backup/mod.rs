@@ -362,7 +362,7 @@ impl<'t> Task<'t> {
         let stored = newest_manifest(self.repository, id)?;
         let manifest = stored.map_or_else(|| Manifest::new(id, self.series), |stored| stored.manifest);
         let listed = self.repository.storage().list(Listing::Containers(id)).map_err(StoreError::from)?;
-        let lost = lost_containers(&manifest, &listed);
+        let lost = lost_containers(self.repository, &manifest, &listed);
         let sink = DrySink::new(manifest.sequence + 1);
         let (flow, _) = self.run(source, &manifest, &lost, &sink)?;
         Ok(self.summary(None, &manifest, &flow))

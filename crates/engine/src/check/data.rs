@@ -9,8 +9,10 @@ use crate::chunks::{Address, ChunkSource};
 use crate::parallel::{Pool, cores};
 use crate::unfold::{GAP_BYTES_DEFAULT, Order, Plan, Sink, Tally, UnfoldSettings, Unfolded, Unfolding, Worker};
 use siltstone_store::StoreError;
-use siltstone_store::container::ContainerReader;
+use siltstone_store::container::{ContainerReader, ContainerRecord};
+use siltstone_store::parity;
 use siltstone_store::region::{ChunkEntry, RegionDecoder, split_region};
+use siltstone_store::storage::ObjectName;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -115,6 +117,33 @@ impl CheckSink<'_> {
         self.push(self.check.damaged(&record, error.to_string(), lost));
     }
 
+    /// Holds the parity of a container, if it has any, against the container; a difference is the parity's where the container is sound.
+    fn check_parity(&self, record: &ContainerRecord, object: &[u8]) {
+        let (repository, series) = (self.check.repository, self.check.manifest.series);
+        let (keys, name) = (repository.keys(), ObjectName::Parity(series, record.id));
+        let held = match repository.storage().read(&name, name.bytes_max()).map_err(StoreError::from) {
+            Err(error) if error.is_not_found() => return,
+            read => read.and_then(|parity| parity::check(keys, series, record.id, object, &parity)),
+        };
+        let is_sound = |mut decoder| ContainerReader::check(keys, series, record, object, &mut decoder).is_empty();
+        if let Err(error) = held
+            && RegionDecoder::new().is_ok_and(is_sound)
+        {
+            let damage = self.check.damaged(record, error.to_string(), Vec::new());
+            self.push(ContainerDamage { object: name.to_string(), ..damage });
+        }
+    }
+
+    /// Notes damage that costs no chunk.
+    fn push_unless_healed(&self, record: &ContainerRecord, error: &StoreError, cost: Cost) {
+        let damage = self.check.damaged(record, error.to_string(), Vec::new());
+        self.check
+            .unless_healed(record, vec![ContainerDamage { cost, ..damage }], true)
+            .0
+            .into_iter()
+            .for_each(|damage| self.push(damage));
+    }
+
     fn push(&self, damage: ContainerDamage) {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).push(damage);
     }
@@ -168,8 +197,9 @@ impl Sink for CheckSink<'_> {
             }
         };
         if let Err(error) = reader.check_frame(object) {
-            self.push(self.check.damaged(&record, error.to_string(), Vec::new()));
+            self.push_unless_healed(&record, &error, Cost::Lost);
         }
+        self.check_parity(&record, object);
         let mut decoder = None;
         for (region, entry) in reader.index().regions().iter().enumerate() {
             if !answered(&record, entry.chunks.iter().map(|chunk| chunk.number)).is_empty() {
@@ -183,8 +213,7 @@ impl Sink for CheckSink<'_> {
                 },
             };
             if let Err(error) = reader.check_region(self.chunks.repository().keys(), region, object, decoder) {
-                let damage = self.check.damaged(&record, error.to_string(), Vec::new());
-                self.push(ContainerDamage { cost: Cost::Nothing, ..damage });
+                self.push_unless_healed(&record, &error, Cost::Nothing);
             }
         }
     }

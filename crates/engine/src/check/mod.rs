@@ -19,6 +19,7 @@ mod snapshots;
 
 use crate::chunks::ChunkSource;
 use crate::parallel::{Pool, Ticket, cores};
+use crate::protect::unprotected;
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
@@ -98,6 +99,8 @@ pub struct CheckReport {
     pub orphans: u64,
     /// Their bytes.
     pub orphan_bytes: u64,
+    /// Containers without the parity that the repository's settings want; `silt maintain` makes it.
+    pub unprotected: u64,
     /// What is known of damage now and was not before, or no longer, by series.
     pub records: Vec<DamageRecord>,
 }
@@ -138,6 +141,7 @@ impl CheckReport {
         self.containers += series.containers;
         self.containers_read += series.containers_read;
         self.bytes_read += series.bytes_read;
+        self.unprotected += series.unprotected;
         self.records.extend(series.records);
     }
 }
@@ -248,7 +252,9 @@ fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut Chec
         .collect();
     for meta in listed {
         let is_orphan = match meta.name {
-            ObjectName::Container(series, id) => newest.get(&series).is_some_and(|(_, ids)| !ids.contains(&id)),
+            ObjectName::Container(series, id) | ObjectName::Parity(series, id) => {
+                newest.get(&series).is_some_and(|(_, ids)| !ids.contains(&id))
+            }
             ObjectName::Manifest(series, sequence) => newest.get(&series).is_some_and(|(last, _)| sequence < *last),
             _ => false,
         };
@@ -319,6 +325,7 @@ impl SeriesCheck<'_> {
         let name = self.manifest.object_name().to_string();
         report.findings.extend(self.manifest.faults().iter().map(|error| finding(&name, error)));
         report.containers += self.manifest.containers.len() as u64;
+        report.unprotected += unprotected(self.repository, self.manifest)?.len() as u64;
         let (mut damage, mut read) = self.check_containers(report)?;
         for unneeded in damage.extract_if(.., |damage| damage.cost == Cost::Nothing) {
             let (object, what) = (unneeded.object, unneeded.error);
@@ -330,6 +337,7 @@ impl SeriesCheck<'_> {
         report.snapshots += self.manifest.snapshots().len() as u64;
         self.add_container_findings(&damage, &needs, report);
         report.findings.append(&mut findings);
+        report.findings.extend(self.healed());
         let damaged = numbers(damage.iter().filter(|damage| damage.cost == Cost::Lost)) | damaged_catalogs;
         read -= lost;
         Ok(Learnt { sound: read - &damaged, damaged })
@@ -406,7 +414,7 @@ impl SeriesCheck<'_> {
         }
         let damaged = |error: String| self.damaged(record, error, record.chunks.clone());
         let Some(found) = self.sizes.get(&record.id) else {
-            return (vec![damaged("it is missing".to_owned())], false);
+            return self.unless_healed(record, vec![damaged("it is missing".to_owned())], false);
         };
         let mut damage = Vec::new();
         if *found != record.object_bytes {
@@ -416,7 +424,31 @@ impl SeriesCheck<'_> {
         let opened = ContainerReader::open(storage, keys, self.manifest.series, record);
         let is_open = opened.is_ok();
         damage.extend(opened.err().map(|error| damaged(error.to_string())));
+        self.unless_healed(record, damage, is_open)
+    }
+
+    /// What is damaged of a container, and whether it can be opened: nothing, and yes, if its parity heals it. That is told apart from what is lost.
+    fn unless_healed(
+        &self,
+        record: &ContainerRecord,
+        damage: Vec<ContainerDamage>,
+        is_open: bool,
+    ) -> (Vec<ContainerDamage>, bool) {
+        if !damage.is_empty() && self.repository.heal(self.manifest.series, record).is_some() {
+            return (Vec::new(), true);
+        }
         (damage, is_open)
+    }
+
+    /// The containers that were read with their parity: damaged, and nothing is lost.
+    fn healed(&self) -> impl Iterator<Item = Finding> {
+        let names: BTreeSet<ObjectName> = self.repository.healed().into_iter().collect();
+        let records = self.manifest.containers.iter().map(|record| record.object_name(self.manifest.series));
+        records.filter(move |name| names.contains(name)).map(|name| Finding {
+            object: name.to_string(),
+            what: "it is damaged, and its parity makes it good: run `silt repair`".to_owned(),
+            snapshots: Vec::new(),
+        })
     }
 
     fn damaged(&self, record: &ContainerRecord, error: String, chunks: Vec<ChunkRun>) -> ContainerDamage {

@@ -10,6 +10,7 @@
 
 mod cache;
 mod closure;
+mod healing;
 mod layout;
 mod probe;
 mod resolve;
@@ -142,9 +143,7 @@ impl<'r> ChunkSource<'r> {
         if let Some(reader) = lock(&self.readers).get(&container) {
             return Ok(reader.clone());
         }
-        let storage = self.repository.storage();
-        let record = self.record(container);
-        let reader = Arc::new(ContainerReader::open(storage, self.repository.keys(), self.series, &record)?);
+        let reader = Arc::new(self.open(&self.record(container))?);
         lock(&self.readers).put(container, reader.clone());
         Ok(reader)
     }

@@ -94,8 +94,9 @@ impl ChunkSource<'_> {
             let bytes = bases.iter().map(bytes).collect::<Result<Vec<Arc<[u8]>>, _>>()?;
             let slices: Vec<&[u8]> = bytes.iter().map(AsRef::as_ref).collect();
             let reader = self.reader(address.container)?;
-            let storage = self.repository.storage();
-            let plain = Arc::new(reader.read_region(storage, address.region, &mut decoder, &slices)?);
+            let encoded = self.encoded(&reader, address.region)?;
+            let part = format!("region {}", address.region);
+            let plain = Arc::new(decoder.decode(reader.object_name(), &part, encoded, &slices)?);
             for base in bases {
                 let number = base.place.chunk.number;
                 if let Some(count) = uses.get_mut(&number) {

@@ -15,6 +15,7 @@ use crate::lease::{Purpose, acquire, now};
 use crate::migrate::ghost_bytes;
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
+use crate::protect::parity_bytes;
 use crate::repack::{Stopped, keep_numbers};
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer};
@@ -204,14 +205,17 @@ fn forget_in_series(
 fn orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
     let known: HashSet<ContainerId> = manifest.containers.iter().map(|record| record.id).collect();
     let storage = repository.storage();
-    let containers = storage.list(Listing::Containers(manifest.series))?;
-    let manifests = storage.list(Listing::Manifests(manifest.series))?;
+    let series = manifest.series;
+    let mut listed = Vec::new();
+    for what in [Listing::Containers(series), Listing::Parity(series), Listing::Manifests(series)] {
+        listed.extend(storage.list(what)?);
+    }
     let is_orphan = |name: &ObjectName| match name {
-        ObjectName::Container(_, id) => !known.contains(id),
+        ObjectName::Container(_, id) | ObjectName::Parity(_, id) => !known.contains(id),
         ObjectName::Manifest(_, sequence) => *sequence < manifest.sequence,
         _ => false,
     };
-    Ok(containers.iter().chain(&manifests).filter(|meta| is_orphan(&meta.name)).map(|meta| meta.bytes).sum())
+    Ok(listed.iter().filter(|meta| is_orphan(&meta.name)).map(|meta| meta.bytes).sum())
 }
 
 fn dry_run(
@@ -225,14 +229,19 @@ fn dry_run(
 ) -> Result<i64, EngineError> {
     let sink = DrySink::new(lease);
     let mut next = plan.next;
-    let mut gone: u64 = held_bytes + object_bytes(&plan.dead);
+    let parity = parity_bytes(repository, next.series)?;
+    let bytes_now = |records: &[ContainerRecord]| {
+        object_bytes(records) + records.iter().filter_map(|record| parity.get(&record.id)).sum::<u64>()
+    };
+    let mut gone: u64 = held_bytes + bytes_now(&plan.dead);
     let mut made = 0;
     summary.containers_deleted += plan.dead.len() as u64;
     if !plan.to_rewrite.is_empty() {
         let Rewritten { old, new, .. } =
             rewrite_sound(repository, &next, plan.to_rewrite, &plan.live, options, &sink, observer)?;
-        gone += object_bytes(&old);
-        made += object_bytes(&new);
+        gone += bytes_now(&old);
+        let parity = |record: &ContainerRecord| repository.parity().object_bytes(record.kind, record.object_bytes);
+        made += object_bytes(&new) + new.iter().map(parity).sum::<u64>();
         summary.containers_rewritten += old.len() as u64;
         replace(&mut next, &old, new);
     }

@@ -177,8 +177,7 @@ impl Repacker<'_> {
                 Fate::Left => {}
                 Fate::Copied(class, gone) => {
                     let reader = self.chunks.reader(address.container).map_err(stopped)?;
-                    let storage = self.chunks.repository().storage();
-                    let copy = reader.copy_region(storage, address.region).map_err(stopped)?;
+                    let copy = self.chunks.encoded(&reader, address.region).map_err(stopped)?;
                     self.categories.push(class, copy, gone)?;
                 }
                 Fate::TakenApart(classes) => match taken.remove(&address) {

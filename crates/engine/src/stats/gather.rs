@@ -7,6 +7,7 @@
 use super::{DeltaFigures, Reduction, SnapshotFigures, Stats, view_at};
 use crate::chunks::ChunkSource;
 use crate::lifecycle::{Lifecycle, stretches};
+use crate::protect::parity_bytes;
 use crate::repack::numbers_of;
 use crate::snapshots::SnapshotView;
 use crate::unfold::GAP_BYTES_DEFAULT;
@@ -30,6 +31,7 @@ pub(super) fn series(
             ContainerKind::Metadata => stats.metadata_container_bytes += record.object_bytes,
         }
     }
+    stats.parity_bytes += parity_bytes(repository, manifest.series)?.values().sum::<u64>();
     let chunks = ChunkSource::new(repository, manifest);
     let needs =
         if manifest.has_hulls() { chunks.hangings()?.needs(manifest) } else { manifest.necessary_chunks().clone() };

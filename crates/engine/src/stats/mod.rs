@@ -44,6 +44,8 @@ pub struct Stats {
     pub data_container_bytes: u64,
     /// Bytes of all metadata containers.
     pub metadata_container_bytes: u64,
+    /// Bytes of the parity of both.
+    pub parity_bytes: u64,
     /// Number of containers.
     pub containers: u64,
     /// Bytes of everything in the repository.
@@ -208,6 +210,7 @@ impl Stats {
         self.bytes_migrated = self.bytes_migrated.saturating_add(other.bytes_migrated);
         self.data_container_bytes += other.data_container_bytes;
         self.metadata_container_bytes += other.metadata_container_bytes;
+        self.parity_bytes += other.parity_bytes;
         self.containers += other.containers;
         self.repository_bytes += other.repository_bytes;
         self.by_snapshot.extend(other.by_snapshot);

@@ -277,7 +277,7 @@ impl<'r, S: Sink> Unfolding<'r, S> {
         match ready {
             Ready::Sealed { node, reader, sealed } => {
                 let region = self.plan.address(node as usize).region;
-                match reader.unseal_region(region, sealed) {
+                match self.chunks.unseal(&reader, region, sealed) {
                     Ok(encoded) if encoded.bases.is_empty() => self.decode(node, encoded, &[], decoder),
                     Ok(encoded) => self.add_region(node, encoded),
                     Err(error) if self.lock().waiting.is_done(node) => {

@@ -100,7 +100,7 @@ impl<S: Sink> Unfolding<'_, S> {
         let (Some(first), Some(last)) = (nodes.first().map(region), nodes.last().map(region)) else {
             return Ok((Vec::new(), 0));
         };
-        let sealed = reader.read_sealed_run(self.chunks.repository().storage(), first..last + 1)?;
+        let sealed = self.chunks.sealed_run(reader, first..last + 1)?;
         let bytes = sealed.iter().map(|sealed| sealed.len() as u64).sum();
         let mut wanted = nodes.iter().peekable();
         let mut arrived = Vec::with_capacity(nodes.len());
@@ -115,6 +115,7 @@ impl<S: Sink> Unfolding<'_, S> {
     fn visit_whole(&self, container: usize, nodes: &[u32], reader: &Arc<ContainerReader>, decoder: &mut RegionDecoder) {
         let name = reader.object_name();
         let object = self.chunks.repository().storage().read(name, name.bytes_max()).map_err(StoreError::from);
+        let object = self.chunks.or_healed(reader.record(), object, |object| Ok(object.to_vec()));
         self.sink.whole(container, reader, object.as_deref());
         let object = match object {
             Ok(object) => object,
@@ -124,9 +125,12 @@ impl<S: Sink> Unfolding<'_, S> {
             }
         };
         for node in nodes.iter().rev() {
-            match reader.sealed_in(&object, self.plan.address(*node as usize).region) {
+            let sealed_in = |object: &[u8]| {
+                let sealed = reader.sealed_in(object, self.plan.address(*node as usize).region)?;
+                Ok(sealed.to_vec())
+            };
+            match self.chunks.or_healed(reader.record(), sealed_in(&object), sealed_in) {
                 Ok(sealed) => {
-                    let sealed = sealed.to_vec();
                     self.hand_on(vec![Ready::Sealed { node: *node, reader: reader.clone(), sealed }]);
                     self.drain(decoder);
                 }

@@ -1,6 +1,6 @@
 //! Running something once for every fault that can hit it at every one of its writes, and looking at each disk that is found afterwards.
 
-use siltstone_store::storage::{Failure, Fault, SimulatedDisk};
+use siltstone_store::storage::{Damage, Failure, Fault, ObjectName, SimulatedDisk};
 use std::fmt::Debug;
 
 /// A disk as found after a run was hit.
@@ -18,6 +18,15 @@ pub struct Found<'f, T> {
 /// A copy of a disk with all its pending changes done.
 pub fn copy(disk: &SimulatedDisk) -> SimulatedDisk {
     disk.crash(SimulatedDisk::ALL_REACHED)
+}
+
+/// A copy of the disk without any parity: what damage costs where nothing heals it.
+pub fn without_parity(disk: &SimulatedDisk) -> SimulatedDisk {
+    let bare = copy(disk);
+    for name in bare.names().into_iter().filter(|name| matches!(name, ObjectName::Parity(..))) {
+        assert!(bare.damage(&name, Damage::Delete));
+    }
+    bare
 }
 
 /// How many changing calls an unhindered run makes.

@@ -51,6 +51,21 @@ impl ContainerReader {
         Self::from_index(keys, series, record, sealed)
     }
 
+    /// Opens the container of the record from all its bytes, of which the index alone is looked at.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_in(
+        keys: &RepositoryKeys,
+        series: SeriesId,
+        record: &ContainerRecord,
+        object: &[u8],
+    ) -> Result<Self, StoreError> {
+        let name = record.object_name(series);
+        let sealed = slice(&name, "index", object, record.index_offset, record.index_sealed_bytes)?;
+        Self::from_index(keys, series, record, sealed.to_vec())
+    }
+
     /// Opens the container from its sealed index, wherever that came from.
     pub fn from_index(
         keys: &RepositoryKeys,
@@ -232,13 +247,11 @@ impl ContainerReader {
         object: &[u8],
         decoder: &mut RegionDecoder,
     ) -> Vec<ContainerDamage> {
-        let name = record.object_name(series);
         let mut found = Vec::new();
         let mut note = |result: Result<(), StoreError>, chunks: &[ChunkRun]| {
             found.extend(result.err().map(|error| ContainerDamage { error, chunks: chunks.to_vec() }));
         };
-        let index = slice(&name, "index", object, record.index_offset, record.index_sealed_bytes);
-        match index.and_then(|sealed| Self::from_index(keys, series, record, sealed.to_vec())) {
+        match Self::open_in(keys, series, record, object) {
             Err(error) => note(Err(error), &record.chunks),
             Ok(reader) => {
                 note(reader.check_frame(object), &[]);
@@ -303,7 +316,8 @@ impl ContainerReader {
         self.verify_region(keys, region, &plain)
     }
 
-    fn read_sealed(&self, storage: &dyn Storage, region: usize) -> Result<Vec<u8>, StoreError> {
+    /// A region's sealed bytes, by one range read.
+    pub fn read_sealed(&self, storage: &dyn Storage, region: usize) -> Result<Vec<u8>, StoreError> {
         let entry = self.entry(region)?;
         let length = in_memory(self.key.name(), entry.sealed_bytes)?;
         Ok(storage.read_range(self.key.name(), entry.offset, length)?)

@@ -142,6 +142,7 @@ impl Storage for Disk {
             Listing::Manifests(series) => self.root.list_folder(&format!("series/{series}"))?,
             Listing::ManifestCopies(series) => self.root.list_folder(&format!("copies/series/{series}"))?,
             Listing::Containers(series) => self.root.list_folder(&format!("containers/{series}"))?,
+            Listing::Parity(series) => self.root.list_folder(&format!("parity/{series}"))?,
         };
         objects.sort_unstable();
         Ok(objects)

@@ -7,6 +7,7 @@
 
 use crate::container::CONTAINER_BYTES_MAX;
 use crate::ids::{ContainerId, KeyId, SeriesId};
+use crate::parity::PARITY_BYTES_MAX;
 use std::fmt;
 
 /// Greatest size of a key slot: some 300 bytes and a label.
@@ -33,6 +34,8 @@ pub enum ObjectName {
     Container(SeriesId, ContainerId),
     /// `aside/<name of what it was, with dots>.<serial, 8 hexadecimal digits>`: bytes that a repair replaced. Nothing reads them.
     Aside(Replaced, u32),
+    /// `parity/<series>/<container>`: what heals that container.
+    Parity(SeriesId, ContainerId),
     /// `copies/<name of the original>`
     Copy(Original),
 }
@@ -101,6 +104,7 @@ impl fmt::Display for ObjectName {
             Self::Manifest(series, sequence) => write!(f, "series/{series}/{sequence:016x}"),
             Self::Container(series, id) => write!(f, "containers/{series}/{id}"),
             Self::Aside(what, serial) => write!(f, "aside/{}.{serial:08x}", what.name().to_string().replace('/', ".")),
+            Self::Parity(series, id) => write!(f, "parity/{series}/{id}"),
             Self::Copy(original) => write!(f, "copies/{}", original.name()),
         }
     }
@@ -128,9 +132,22 @@ impl ObjectName {
             ("containers", Some(series), Some(id)) => {
                 Self::Container(SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
             }
+            ("parity", Some(series), Some(id)) => {
+                Self::Parity(SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
+            }
             _ => return None,
         };
         (name.to_string() == text).then_some(name)
+    }
+
+    /// The container that the object is, or heals.
+    pub fn container(&self) -> Option<ContainerId> {
+        match self {
+            Self::Container(_, id) | Self::Parity(_, id) => Some(*id),
+            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Manifest(..) | Self::Copy(_) | Self::Aside(..) => {
+                None
+            }
+        }
     }
 
     /// The number of the manifest that it is, or under whose lease it was written: what a later manifest does not name is no longer
@@ -138,7 +155,7 @@ impl ObjectName {
     pub fn sequence(&self) -> Option<u64> {
         match self {
             Self::Manifest(_, sequence) => Some(*sequence),
-            Self::Container(_, id) => Some(id.lease),
+            Self::Container(_, id) | Self::Parity(_, id) => Some(id.lease),
             Self::Copy(original) => original.name().sequence(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
@@ -152,7 +169,7 @@ impl ObjectName {
     /// The series the object belongs to, if it belongs to one.
     pub fn series(&self) -> Option<SeriesId> {
         match self {
-            Self::Manifest(series, _) | Self::Container(series, _) => Some(*series),
+            Self::Manifest(series, _) | Self::Container(series, _) | Self::Parity(series, _) => Some(*series),
             Self::Copy(original) => original.name().series(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
@@ -164,7 +181,7 @@ impl ObjectName {
             Self::Config(sequence) => Some(Original::Config(sequence)),
             Self::Key(id) => Some(Original::Key(id)),
             Self::Manifest(series, sequence) => Some(Original::Manifest(series, sequence)),
-            Self::Reserve | Self::Container(..) | Self::Copy(_) | Self::Aside(..) => None,
+            Self::Reserve | Self::Container(..) | Self::Parity(..) | Self::Copy(_) | Self::Aside(..) => None,
         }
     }
 
@@ -176,6 +193,7 @@ impl ObjectName {
             Self::Key(_) => KEY_SLOT_BYTES_MAX,
             Self::Manifest(..) => MANIFEST_BYTES_MAX,
             Self::Container(..) => CONTAINER_BYTES_MAX,
+            Self::Parity(..) => PARITY_BYTES_MAX,
             Self::Copy(original) => original.name().bytes_max(),
             Self::Aside(what, _) => what.name().bytes_max(),
         }
@@ -207,6 +225,8 @@ pub enum Listing {
     Containers(SeriesId),
     /// What repairs have replaced.
     Aside,
+    /// The parity objects of one series.
+    Parity(SeriesId),
 }
 
 impl Listing {
@@ -223,7 +243,8 @@ impl Listing {
             | (Self::AllManifestCopies, ObjectName::Copy(Original::Manifest(..))) => true,
             (Self::Manifests(asked), ObjectName::Manifest(series, _))
             | (Self::ManifestCopies(asked), ObjectName::Copy(Original::Manifest(series, _)))
-            | (Self::Containers(asked), ObjectName::Container(series, _)) => asked == series,
+            | (Self::Containers(asked), ObjectName::Container(series, _))
+            | (Self::Parity(asked), ObjectName::Parity(series, _)) => asked == series,
             _ => false,
         }
     }
@@ -258,9 +279,11 @@ mod tests {
             (series.clone(), any::<u64>(), any::<u32>()).prop_map(|(series, sequence, serial)| {
                 ObjectName::Aside(Replaced::Manifest(series, sequence), serial)
             }),
-            (series, any::<u64>(), any::<u32>()).prop_map(|(series, lease, serial)| {
+            (series.clone(), any::<u64>(), any::<u32>()).prop_map(|(series, lease, serial)| {
                 ObjectName::Aside(Replaced::Container(series, ContainerId { lease, serial }), serial)
             }),
+            (series, any::<u64>(), any::<u32>())
+                .prop_map(|(series, lease, serial)| ObjectName::Parity(series, ContainerId { lease, serial })),
         ]
     }
 

@@ -26,6 +26,8 @@ pub enum ObjectKind {
     Container,
     /// What a repair replaced.
     Aside,
+    /// What heals a container.
+    Parity,
     /// The copy of an object that is kept twice.
     Copy,
 }
@@ -39,6 +41,7 @@ impl From<&ObjectName> for ObjectKind {
             ObjectName::Manifest(..) => Self::Manifest,
             ObjectName::Container(..) => Self::Container,
             ObjectName::Aside(..) => Self::Aside,
+            ObjectName::Parity(..) => Self::Parity,
             ObjectName::Copy(_) => Self::Copy,
         }
     }

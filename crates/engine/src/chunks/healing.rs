@@ -1,0 +1,67 @@
+//! Reading what is damaged with its parity: whatever fails of a container is taken from its bytes as parity restores them.
+//!
+//! All that is read of containers comes by here. Nothing is healed twice in a row: the repository keeps the last container it healed, and
+//! remembers those that cannot be.
+
+use super::ChunkSource;
+use siltstone_store::StoreError;
+use siltstone_store::container::{ContainerReader, ContainerRecord};
+use siltstone_store::region::EncodedRegion;
+use std::ops::Range;
+
+impl ChunkSource<'_> {
+    /// A container's index.
+    pub(super) fn open(&self, record: &ContainerRecord) -> Result<ContainerReader, StoreError> {
+        let (storage, keys) = (self.repository.storage(), self.repository.keys());
+        let opened = ContainerReader::open(storage, keys, self.series, record);
+        self.or_healed(record, opened, |object| ContainerReader::open_in(keys, self.series, record, object))
+    }
+
+    /// A region as it was pushed, by one range read.
+    pub(crate) fn encoded(&self, reader: &ContainerReader, region: usize) -> Result<EncodedRegion, StoreError> {
+        let read = reader.read_sealed(self.repository.storage(), region);
+        let sealed = self.or_healed(reader.record(), read, |object| Ok(reader.sealed_in(object, region)?.to_vec()))?;
+        self.unseal(reader, region, sealed)
+    }
+
+    /// Neighbouring regions, still sealed, by one range read; each for [`Self::unseal`].
+    pub(crate) fn sealed_run(
+        &self,
+        reader: &ContainerReader,
+        regions: Range<usize>,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let read = reader.read_sealed_run(self.repository.storage(), regions.clone());
+        self.or_healed(reader.record(), read, |object| {
+            regions.map(|region| Ok(reader.sealed_in(object, region)?.to_vec())).collect()
+        })
+    }
+
+    /// A region as it was pushed, from its sealed bytes.
+    pub(crate) fn unseal(
+        &self,
+        reader: &ContainerReader,
+        region: usize,
+        sealed: Vec<u8>,
+    ) -> Result<EncodedRegion, StoreError> {
+        let unsealed = reader.unseal_region(region, sealed);
+        self.or_healed(reader.record(), unsealed, |object| {
+            reader.unseal_region(region, reader.sealed_in(object, region)?.to_vec())
+        })
+    }
+
+    /// The result or, where that is damage, what `take` finds in the healed container.
+    pub(crate) fn or_healed<R>(
+        &self,
+        record: &ContainerRecord,
+        result: Result<R, StoreError>,
+        take: impl FnOnce(&[u8]) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        match result {
+            Err(error) if error.is_healable() => match self.repository.heal(self.series, record) {
+                Some(object) => take(&object),
+                None => Err(error),
+            },
+            result => result,
+        }
+    }
+}
