@@ -12,6 +12,8 @@ Environment (an option given wins; an invalid value is an error):
   SILT_PASSWORD, SILT_PASSWORD_FILE, SILT_PASSWORD_COMMAND where its password comes from
   SILT_CACHE_DIR, SILT_COMPRESSION, SILT_DELTAS,
   SILT_HOST, SILT_PRESET                                   as --cache-dir, --compression, --deltas, --host, --preset
+  SILT_STATE_DIR                                           where it is kept what was seen of repositories [default: siltstone in the
+                                                           user's state folder]
   SILT_PROGRESS_FPS                                        progress updates per second, also where there is no terminal
   SILT_ISA                                                 instruction set to use, lower than the best one
 
@@ -72,6 +74,9 @@ pub(crate) struct GlobalArgs {
     /// Folder of the local index [default: $SILT_CACHE_DIR, or siltstone in the user's cache folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
+    /// Go on although history is lost or rolled back (exit status 13): what is there counts as what was seen from now on
+    #[arg(long, global = true)]
+    pub(crate) accept_rollback: bool,
     /// Keep trying for this long (as 5m or 1h30m) while another process writes to the series
     #[arg(long, global = true, value_name = "DURATION")]
     pub(crate) retry_lock: Option<Duration>,

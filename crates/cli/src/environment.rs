@@ -79,6 +79,13 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
     variable("SILT_CACHE_DIR").map(PathBuf::from).or_else(|| Some(xdg().or_else(home)?.join("siltstone")))
 }
 
+/// Where it is kept what was seen of repositories: `$SILT_STATE_DIR`, else `siltstone` in the user's state folder; `None` without a home.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let xdg = || variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || variable("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    variable("SILT_STATE_DIR").map(PathBuf::from).or_else(|| Some(xdg().or_else(home)?.join("siltstone")))
+}
+
 /// Now, as the store writes it.
 pub(crate) fn now() -> Time {
     store_time(jiff::Timestamp::now())

@@ -115,6 +115,7 @@ impl CliError {
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             Self::Engine(EngineError::Interrupted) => EXIT_INTERRUPTED,
+            Self::Engine(EngineError::HistoryLost { .. }) => EXIT_HISTORY_LOST,
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
@@ -170,7 +171,7 @@ fn store_status(error: &StoreError) -> u8 {
         StoreError::NotARepository { .. } => EXIT_NO_REPOSITORY,
         StoreError::LeaseHeld { .. } | StoreError::Fenced { .. } => EXIT_LOCKED,
         StoreError::WrongPassword { .. } | StoreError::KeyInvalid { .. } => EXIT_WRONG_PASSWORD,
-        StoreError::LostManifest { .. } => EXIT_HISTORY_LOST,
+        StoreError::LostManifest { .. } | StoreError::LostSeries { .. } => EXIT_HISTORY_LOST,
         StoreError::Storage(error) => storage_status(error),
         StoreError::Shared(error) => store_status(error),
         _ => EXIT_FAILED,

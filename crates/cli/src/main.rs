@@ -7,6 +7,7 @@ mod commands;
 mod environment;
 mod error;
 mod interrupt;
+mod memory;
 mod output;
 mod parse;
 mod password;

@@ -4,6 +4,7 @@ use crate::args::GlobalArgs;
 use crate::commands::Context;
 use crate::environment;
 use crate::error::CliError;
+use crate::memory;
 use crate::password::PasswordSource;
 use siltstone_store::StoreError;
 use siltstone_store::keys::KeyLabel;
@@ -94,7 +95,11 @@ fn open_with(context: &Context, source: &PasswordSource) -> Result<Repository, C
         tries -= 1;
         match Repository::open_with(Arc::clone(&disk), &password, &open) {
             Err(StoreError::WrongPassword { .. }) if tries > 0 => context.output.warn("wrong password, try again"),
-            opened => return Ok(opened?),
+            opened => {
+                let repository = opened?;
+                memory::test(&repository, context)?;
+                return Ok(repository);
+            }
         }
     }
 }

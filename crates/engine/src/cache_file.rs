@@ -158,10 +158,23 @@ impl<const BYTES: usize> CacheWriter<BYTES> {
     }
 
     /// Puts the file in its place; gives the number of its records.
-    pub(crate) fn finish(mut self) -> io::Result<u64> {
+    pub(crate) fn finish(self) -> io::Result<u64> {
+        self.put(|_| Ok(()))
+    }
+
+    /// As [`CacheWriter::finish`], for what cannot be built again: whatever happens to the machine, the file before or this one is there.
+    pub(crate) fn finish_durably(self) -> io::Result<u64> {
+        let folder = self.path.parent().map(Path::to_owned);
+        let count = self.put(File::sync_all)?;
+        folder.map_or(Ok(()), |folder| File::open(folder)?.sync_all())?;
+        Ok(count)
+    }
+
+    fn put(mut self, before_naming: impl FnOnce(&File) -> io::Result<()>) -> io::Result<u64> {
         self.to.write_all(&self.count.to_le_bytes())?;
         let HashedFile { mut file, mac } = self.to.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.write_all(mac.finalize().as_bytes())?;
+        before_naming(file.as_file())?;
         file.persist(&self.path)?;
         Ok(self.count)
     }

@@ -1,5 +1,6 @@
 //! Why a command as a whole could not be done. What concerns one entry only is a [`crate::fs::Problem`] and does not stop a run.
 
+use crate::seen::Loss;
 use siltstone_store::StoreError;
 use std::path::PathBuf;
 
@@ -183,6 +184,16 @@ pub enum EngineError {
     BadChunkSize {
         /// What was given.
         given: u64,
+    },
+    /// What is there contradicts what this machine saw of the repository.
+    #[error(
+        "{}: an older copy of the repository was brought back, or part of it was deleted; bring the newer one back, or go on with what \
+         is there by --accept-rollback",
+        .losses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    )]
+    HistoryLost {
+        /// The series concerned.
+        losses: Vec<Loss>,
     },
     /// The user asked to stop.
     #[error("interrupted")]

@@ -28,6 +28,7 @@ mod refused;
 mod repack;
 pub mod repair;
 pub mod restore;
+pub mod seen;
 pub mod snapshots;
 pub mod stats;
 mod unfold;

@@ -159,6 +159,16 @@ pub enum StoreError {
         source: Box<StoreError>,
     },
 
+    /// The record lists a series of which no manifest is there: it existed, and is lost.
+    #[error(
+        "the series '{series}' is lost: the repository lists it, and no manifest of it is there; bring series/ and containers/ back from \
+         a copy, or go on without it by --accept-rollback"
+    )]
+    LostSeries {
+        /// The series' name.
+        series: String,
+    },
+
     /// The highest manifest does not follow from the one before it: files of another copy of the store were mixed in, or a writer
     /// that had been fenced off was killed before it could take its manifest back.
     #[error(
@@ -309,6 +319,7 @@ impl StoreError {
             | Self::MissingChunk { .. }
             | Self::BrokenHistory { .. }
             | Self::LostManifest { .. }
+            | Self::LostSeries { .. }
             | Self::UnreadableSeries { .. } => true,
             Self::Shared(error) => error.is_damage(),
             Self::Storage(error) => {

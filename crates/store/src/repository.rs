@@ -50,7 +50,8 @@ pub struct Repository {
     storage: Arc<dyn Storage>,
     unlocked: Unlocked,
     keys: RepositoryKeys,
-    config: Mutex<Arc<Config>>,
+    /// The newest record this process has read, and BLAKE3 of its object.
+    record: Mutex<(Arc<Config>, [u8; 32])>,
     manifest_bytes_max: u64,
     healer: Healer,
 }
@@ -151,8 +152,8 @@ impl Repository {
         options: &OpenOptions,
     ) -> Self {
         let manifest_bytes_max = (options.memory_bytes / 4).clamp(MANIFEST_BYTES_LEAST, MANIFEST_BYTES_MAX);
-        let config = Mutex::new(Arc::new(stored.config));
-        Self { storage, unlocked, keys, config, manifest_bytes_max, healer: Healer::default() }
+        let record = Mutex::new((Arc::new(stored.config), stored.hash));
+        Self { storage, unlocked, keys, record, manifest_bytes_max, healer: Healer::default() }
     }
 
     /// Identity of the repository.
@@ -172,7 +173,12 @@ impl Repository {
 
     /// Its record: the newest this process has read.
     pub fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
+        self.record().0
+    }
+
+    /// The same with BLAKE3 of its object.
+    pub fn record(&self) -> (Arc<Config>, [u8; 32]) {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How much parity new containers get.
@@ -232,7 +238,7 @@ impl Repository {
 
     fn keep(&self, stored: StoredConfig) -> Arc<Config> {
         let config = Arc::new(stored.config);
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
+        *self.record.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::clone(&config), stored.hash);
         config
     }
 
@@ -373,27 +379,42 @@ impl Repository {
     /// The series that have a manifest, and those that the record lists.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
         let listed = self.storage.list(Listing::AllManifests)?;
-        let there = listed.iter().filter_map(|meta| match meta.name {
-            ObjectName::Manifest(series, _) => Some(series),
-            _ => None,
-        });
-        let series: BTreeSet<_> = there.chain(self.config().series.keys().copied()).collect();
+        let series: BTreeSet<_> = listed
+            .iter()
+            .filter_map(|meta| match meta.name {
+                ObjectName::Manifest(series, _) => Some(series),
+                _ => None,
+            })
+            .chain(self.config().series.keys().copied())
+            .collect();
         Ok(series.into_iter().collect())
     }
 
-    /// The newest manifest of a series; `None` if there is no such series.
-    ///
-    /// # Errors
-    /// [`StoreError::UnreadableSeries`] also where the record lists the series and it has no manifest: it is listed after its first one
-    /// was made.
-    pub fn manifest(&self, series: SeriesId) -> Result<Option<Manifest>, StoreError> {
-        match newest_manifest(self, series)? {
-            None if self.config().series.contains_key(&series) => {
-                let lost = StoreError::damaged(&format!("series/{series}"), "manifests", "none is there");
-                Err(lost.of_series(self.series_words(series)))
+    /// The series that the record lists and that have no manifest, with their names.
+    pub fn lost_series(&self) -> Result<Vec<(SeriesId, String)>, StoreError> {
+        let mut lost = Vec::new();
+        for (id, name) in &self.config().series {
+            match newest_manifest(self, *id) {
+                Err(StoreError::LostSeries { .. }) => lost.push((*id, name.clone())),
+                Err(error) if !error.is_damage() => return Err(error),
+                _ => {}
             }
-            stored => Ok(stored.map(|stored| stored.manifest)),
         }
+        Ok(lost)
+    }
+
+    /// Takes a series off the record's list: its loss is accepted.
+    pub fn unlist_series(&self, id: SeriesId) -> Result<(), StoreError> {
+        self.amend(|config| {
+            config.series.remove(&id);
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    /// The newest manifest of a series.
+    pub fn manifest(&self, series: SeriesId) -> Result<Option<Manifest>, StoreError> {
+        Ok(newest_manifest(self, series)?.map(|stored| stored.manifest))
     }
 
     /// The newest manifests of all series.

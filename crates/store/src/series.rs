@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How often a reader looks again when the newest manifest vanishes between listing and reading.
 const READ_ATTEMPTS_MAX: u32 = 16;
+/// How often a series that must be there is looked for: a listing beside a busy writer may miss both the old and the new manifest.
+const LOST_ATTEMPTS: u32 = 3;
 /// The least size of the reserve that lets `forget` commit on a full disk.
 const RESERVE_BYTES_MIN: u64 = 256 << 10;
 /// The reserve holds this many manifests: the lease, the commit, and room to grow.
@@ -86,8 +88,17 @@ pub struct SeriesWriter<'r> {
 ///
 /// # Errors
 /// Damage of the newest manifest is an error, [`StoreError::UnreadableSeries`]: an older one would silently bring back a past state.
+/// [`StoreError::LostSeries`] if the record lists the series and it has none.
 pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
-    read_newest(repository, series).map_err(|error| error.of_series(repository.series_words(series)))
+    for _ in 0..LOST_ATTEMPTS {
+        let found =
+            read_newest(repository, series).map_err(|error| error.of_series(repository.series_words(series)))?;
+        if found.is_some() || !repository.config().series.contains_key(&series) {
+            return Ok(found);
+        }
+    }
+    let name = repository.config().series.get(&series).cloned().unwrap_or_default();
+    Err(StoreError::LostSeries { series: name })
 }
 
 fn read_newest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {

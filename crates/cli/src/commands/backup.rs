@@ -6,6 +6,7 @@ use super::layout::LayoutArgs;
 use super::sources::{ListArgs, StreamArgs, source_paths, stream};
 use crate::environment;
 use crate::error::{CliError, Done};
+use crate::memory;
 use crate::parse::{Moment, Size, TagList};
 use crate::patterns::ExcludeArgs;
 use crate::progress::{Progress, Work};
@@ -111,6 +112,7 @@ pub(super) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, Cli
     })?;
     let problems = progress.counts().problems;
     progress.end();
+    memory::renew(&repository, context);
     report(context, arguments.dry_run, &summary)?;
 
     let is_whole = summary.statistics.problems == 0 && summary.missing_sources == 0 && problems == 0;

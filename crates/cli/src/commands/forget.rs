@@ -6,6 +6,7 @@ mod rules;
 use super::{Context, find_all, without};
 use crate::environment;
 use crate::error::{CliError, Done};
+use crate::memory;
 use crate::parse::{Groups, TagList};
 use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
@@ -199,6 +200,7 @@ fn remove(
     let progress = Progress::begin(Work::Forget, context.output)?;
     let summary = while_locked(context, || Ok(forget(repository, &keys, &options, &progress)?))?;
     progress.end();
+    memory::renew(repository, context);
     if context.output.json {
         let message = SummaryMessage::new(&summary, arguments.dry_run);
         // With rules the document on standard output is restic's list of groups.

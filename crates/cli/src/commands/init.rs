@@ -4,6 +4,7 @@ use super::Context;
 use crate::error::{CliError, Done};
 use crate::parse::Size;
 use crate::password::PasswordSource;
+use crate::render::visible;
 use crate::repository::{folder, label, place};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -63,10 +64,11 @@ pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
         return Ok(Done::Whole);
     }
     context.output.report(format_args!(
-        "created silt repository {} at {place}\n\n\
+        "created silt repository {} at {}\n\n\
          Please note that knowledge of your password is required to access the repository.\n\
          Losing your password means that your data is irrecoverably lost.",
-        id.get(..10).unwrap_or(&id)
+        id.get(..10).unwrap_or(&id),
+        visible(place.as_bytes())
     ))?;
     Ok(Done::Whole)
 }

@@ -4,6 +4,7 @@ use super::Context;
 use super::layout::LayoutArgs;
 use crate::environment;
 use crate::error::{CliError, Done};
+use crate::memory;
 use crate::progress::{Progress, Work};
 use crate::render::size;
 use crate::repository::open;
@@ -49,6 +50,7 @@ pub(super) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
     let summary = while_locked(context, || Ok(maintain(&repository, &options, &progress)?))?;
     let problems = progress.counts().problems;
     progress.end();
+    memory::renew(&repository, context);
     report(context, &summary)?;
     Ok(if problems == 0 && summary.passed_over == 0 { Done::Whole } else { Done::InPart })
 }

@@ -6,13 +6,14 @@ use crate::error::{CliError, Done};
 use crate::parse::SnapshotReference;
 use crate::patterns::{FilterArgs, SelectArgs};
 use crate::progress::{Counts, Progress, Work};
-use crate::render::{clock, describe, size};
+use crate::render::{clock, describe, size, visible};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use siltstone_engine::fs::Ownership;
 use siltstone_engine::restore::{Overwrite, RestoreOptions, RestoreSummary, restore};
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -90,7 +91,7 @@ pub(super) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, Cl
     let options = options(arguments, &reference, context)?;
     let repository = open(context)?;
     let (view, found) = find(&repository, &reference.snapshot, &arguments.filter.filter(), context.output)?;
-    let target = arguments.target.display();
+    let target = visible(arguments.target.as_os_str().as_bytes());
     context.output.report(format_args!("restoring snapshot {} to {target}", describe(&view)))?;
 
     let progress = Progress::begin(Work::Restore, context.output)?;

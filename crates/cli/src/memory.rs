@@ -1,0 +1,73 @@
+//! What this machine remembers of a repository: tested when it is opened, renewed after something was committed.
+
+use crate::commands::Context;
+use crate::environment;
+use crate::error::CliError;
+use siltstone_engine::EngineError;
+use siltstone_engine::seen::Memory;
+use siltstone_store::repository::Repository;
+use std::fmt::Display;
+
+/// Holds what is there against what was seen here, and remembers it.
+///
+/// # Errors
+/// [`EngineError::HistoryLost`], unless the user accepts that. Where nothing can be remembered, that is told and is no failure.
+pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), CliError> {
+    if context.options.accept_rollback {
+        accept_lost_series(repository, context)?;
+    }
+    let Some(mut memory) = open(repository, context) else { return Ok(()) };
+    match memory.test() {
+        Err(EngineError::HistoryLost { losses }) if context.options.accept_rollback => {
+            for loss in &losses {
+                context.output.warn(format_args!("warning: accepted: {loss}"));
+            }
+            told(memory.accept(), context)
+        }
+        tested => {
+            tested?;
+            told(memory.remember(), context)
+        }
+    }
+}
+
+/// What the record lists and is not there is listed no more.
+fn accept_lost_series(repository: &Repository, context: &Context) -> Result<(), CliError> {
+    for (id, name) in repository.lost_series()? {
+        context.output.warn(format_args!("warning: accepted: the series '{name}' is lost"));
+        repository.unlist_series(id)?;
+    }
+    Ok(())
+}
+
+/// Remembers what was committed.
+pub(crate) fn renew(repository: &Repository, context: &Context) {
+    if let Some(mut memory) = open(repository, context)
+        && let Err(error) = memory.remember()
+    {
+        warn(&error, context);
+    }
+}
+
+fn open<'r>(repository: &'r Repository, context: &Context) -> Option<Memory<'r>> {
+    let memory = Memory::open(repository, &environment::state_folder()?);
+    let memory = memory.map_err(|error| warn(&error, context)).ok()?;
+    if memory.is_begun_anew {
+        let text = "warning: what this machine remembered of the repository was damaged, and is begun anew: a loss up to now would not show";
+        context.output.warn(text);
+    }
+    Some(memory)
+}
+
+fn told(result: Result<(), EngineError>, context: &Context) -> Result<(), CliError> {
+    match result {
+        Err(EngineError::Local { source }) => warn(&source, context),
+        other => other?,
+    }
+    Ok(())
+}
+
+fn warn(error: &dyn Display, context: &Context) {
+    let why = "a repository that is rolled back will not be noticed; SILT_STATE_DIR names another folder";
+    context.output.warn(format_args!("warning: what was seen of the repository cannot be kept: {error}; {why}"));
+}

@@ -1,0 +1,108 @@
+//! What is there, held against what was seen. Pure.
+
+use siltstone_store::repository::Repository;
+use siltstone_store::series::StoredManifest;
+use siltstone_store::{SeriesId, Time};
+use std::fmt;
+
+/// What has a history: a chain of commits, of which the highest number is the truth.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Subject {
+    /// The record of the repository.
+    Record,
+    /// A series.
+    Series(SeriesId),
+}
+
+/// The newest commit of a history, as it was seen once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sighting {
+    /// What it is of, in words; a long name of a series is cut short.
+    pub title: String,
+    /// The commit's number.
+    pub sequence: u64,
+    /// When it was committed; 1970 where that is not known.
+    pub committed: Time,
+    /// BLAKE3 of its object.
+    pub hash: [u8; 32],
+    /// The numbers that the next data and metadata chunk get; they never fall.
+    pub next: [u64; 2],
+}
+
+/// A commit that is there.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) sighting: Sighting,
+    /// BLAKE3 of the object before.
+    pub(super) previous: [u8; 32],
+}
+
+impl Found {
+    pub(super) fn manifest(stored: &StoredManifest) -> Self {
+        let manifest = &stored.manifest;
+        let sighting = Sighting {
+            title: format!("series '{}'", manifest.name),
+            sequence: manifest.sequence,
+            committed: Time { nanoseconds: 0, ..manifest.committed },
+            hash: stored.hash,
+            next: [manifest.next_data.0, manifest.next_metadata.0],
+        };
+        Self { sighting, previous: manifest.previous }
+    }
+
+    pub(super) fn record(repository: &Repository) -> Self {
+        let (config, hash) = repository.record();
+        let title = "the record of the repository".to_owned();
+        let sighting = Sighting { title, sequence: config.sequence, committed: Time::default(), hash, next: [0; 2] };
+        Self { sighting, previous: config.previous }
+    }
+}
+
+/// A history that is not what it was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// What was seen.
+    pub seen: Sighting,
+    /// What is there; `None` if nothing is.
+    pub found: Option<Sighting>,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (title, seen) = (&self.seen.title, Commit(&self.seen));
+        match &self.found {
+            None => write!(f, "{title} is gone ({seen} was seen)"),
+            Some(found) if found.sequence < self.seen.sequence => {
+                write!(f, "{title} was rolled back to {} ({seen} was seen)", Commit(found))
+            }
+            Some(found) => {
+                write!(f, "{title} was replaced: {} does not continue {seen}, which was seen", Commit(found))
+            }
+        }
+    }
+}
+
+struct Commit<'s>(&'s Sighting);
+
+impl fmt::Display for Commit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sighting { sequence, committed, .. } = self.0;
+        write!(f, "commit {sequence}")?;
+        if *committed == Time::default() { Ok(()) } else { write!(f, " of {committed}") }
+    }
+}
+
+/// Whether what is there contradicts what was seen.
+pub(super) fn judge(seen: &Sighting, found: Option<&Found>) -> Option<Loss> {
+    let loss = |found| Some(Loss { seen: seen.clone(), found });
+    let Some(Found { sighting, previous }) = found else { return loss(None) };
+    let has_fallen = sighting.next.iter().zip(&seen.next).any(|(found, seen)| found < seen);
+    let contradicts = has_fallen
+        || match sighting.sequence.checked_sub(seen.sequence) {
+            None => true,
+            Some(0) => sighting.hash != seen.hash,
+            Some(1) => *previous != seen.hash,
+            Some(_) => false,
+        };
+    if contradicts { loss(Some(sighting.clone())) } else { None }
+}

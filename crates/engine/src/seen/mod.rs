@@ -1,0 +1,149 @@
+//! What this machine saw of a repository: the newest commit of its record and of each series, by number and hash.
+//!
+//! Everything in a repository is authenticated, but a store that brings back an older state of it, or drops a series, shows nothing but
+//! what was once genuine. Only memory tells. It lies in the user's state folder, a file per repository, and is tested whenever the repository
+//! is opened:
+//!
+//! | found | says |
+//! |---|---|
+//! | the number seen, with another hash | history was replaced |
+//! | a lower number | history was rolled back |
+//! | the next number, whose predecessor is not what was seen | history was replaced |
+//! | chunk numbers that were given out already | history was rolled back, and went on |
+//! | nothing | the series is lost |
+//! | anything else, or a series not seen before | nothing: others write too |
+//!
+//! The memory is read before the repository: what another process commits in between makes the repository newer, never older. Of two
+//! processes that remember at once, the highest number stays.
+
+mod file;
+mod judge;
+#[cfg(test)]
+mod tests;
+
+use crate::EngineError;
+use file::MemoryFile;
+use judge::{Found, judge};
+pub use judge::{Loss, Sighting, Subject};
+use siltstone_store::repository::Repository;
+use siltstone_store::series::newest_manifest;
+use siltstone_store::storage::{Listing, ObjectName};
+use siltstone_store::{SeriesId, StoreError};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// The memory of one repository.
+#[derive(Debug)]
+pub struct Memory<'r> {
+    repository: &'r Repository,
+    file: MemoryFile,
+    /// As it was when the memory was opened, or last tested.
+    seen: BTreeMap<Subject, Sighting>,
+    /// Whether what was in the file could not be used; it is begun anew.
+    pub is_begun_anew: bool,
+}
+
+impl<'r> Memory<'r> {
+    /// Opens the memory in this folder. A repository met for the first time has none.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub fn open(repository: &'r Repository, folder: &Path) -> io::Result<Self> {
+        let file = MemoryFile::new(folder, repository.id(), repository.keys().cache_key());
+        let (seen, is_begun_anew) = file.read()?;
+        Ok(Self { repository, file, seen, is_begun_anew })
+    }
+
+    /// Holds what is there against what was seen.
+    ///
+    /// # Errors
+    /// [`EngineError::HistoryLost`] with all that contradicts it. What keeps the storage from being listed. A series that cannot be read
+    /// is not judged: whatever reads it tells of it.
+    pub fn test(&mut self) -> Result<(), EngineError> {
+        let (mut losses, mut now) = (Vec::new(), BTreeMap::new());
+        for (subject, seen) in &self.seen {
+            match self.find(*subject, seen) {
+                Ok(found) => {
+                    losses.extend(judge(seen, found.as_ref()));
+                    now.extend(found.map(|found| (*subject, found.sighting)));
+                }
+                Err(error) if error.is_damage() => drop(now.insert(*subject, seen.clone())),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !losses.is_empty() {
+            return Err(EngineError::HistoryLost { losses });
+        }
+        self.seen = now;
+        Ok(())
+    }
+
+    /// What is there now. The record was read before the memory was: where it seems to be older, it is read again.
+    fn find(&self, subject: Subject, seen: &Sighting) -> Result<Option<Found>, StoreError> {
+        match subject {
+            Subject::Record => {
+                if self.repository.config().sequence < seen.sequence {
+                    self.repository.amend(|_| Ok(()))?;
+                }
+                Ok(Some(Found::record(self.repository)))
+            }
+            Subject::Series(series) => match newest_manifest(self.repository, series) {
+                Err(StoreError::LostSeries { .. }) => Ok(None),
+                found => Ok(found?.as_ref().map(Found::manifest)),
+            },
+        }
+    }
+
+    /// Takes what is there for what was seen, whatever that was.
+    ///
+    /// # Errors
+    /// Those of the repository, and of the file.
+    pub fn accept(&mut self) -> Result<(), EngineError> {
+        self.seen.clear();
+        self.look()?;
+        self.file.replace(&self.seen).map_err(|source| EngineError::Local { source })
+    }
+
+    /// Remembers what is there now, where it is newer than what was seen.
+    ///
+    /// # Errors
+    /// Those of the repository, and of the file.
+    pub fn remember(&mut self) -> Result<(), EngineError> {
+        self.look()?;
+        self.file.merge(&self.seen).map_err(|source| EngineError::Local { source })
+    }
+
+    /// Reads the newest manifest of each series that has gone on, or was not seen before. One that cannot be read is left as it was.
+    fn look(&mut self) -> Result<(), EngineError> {
+        self.note(Subject::Record, Found::record(self.repository));
+        for series in self.repository.series()? {
+            let subject = Subject::Series(series);
+            if self.newest_number(series)? <= self.seen.get(&subject).map(|seen| seen.sequence) {
+                continue;
+            }
+            match newest_manifest(self.repository, series) {
+                Ok(Some(stored)) => self.note(subject, Found::manifest(&stored)),
+                Ok(None) => {}
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn newest_number(&self, series: SeriesId) -> Result<Option<u64>, StoreError> {
+        let listed = self.repository.storage().list(Listing::Manifests(series))?;
+        let numbers = listed.iter().filter_map(|meta| match meta.name {
+            ObjectName::Manifest(_, sequence) => Some(sequence),
+            _ => None,
+        });
+        Ok(numbers.max())
+    }
+
+    fn note(&mut self, subject: Subject, found: Found) {
+        if self.seen.get(&subject).is_none_or(|seen| seen.sequence < found.sighting.sequence) {
+            self.seen.insert(subject, found.sighting);
+        }
+    }
+}
