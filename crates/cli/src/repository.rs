@@ -78,6 +78,11 @@ pub(crate) fn open(context: &Context) -> Result<Repository, CliError> {
     open_with(context, &PasswordSource::choose(&context.options)?)
 }
 
+/// As [`open`], but what this machine saw before is not held against it: a repair mends just that.
+pub(crate) fn open_to_repair(context: &Context) -> Result<Repository, CliError> {
+    unlock(context, &PasswordSource::choose(&context.options)?)
+}
+
 /// As [`open`], with standard input kept for the data.
 pub(crate) fn open_keeping_stdin(context: &Context) -> Result<Repository, CliError> {
     let source = PasswordSource::choose(&context.options)?;
@@ -85,6 +90,12 @@ pub(crate) fn open_keeping_stdin(context: &Context) -> Result<Repository, CliErr
 }
 
 fn open_with(context: &Context, source: &PasswordSource) -> Result<Repository, CliError> {
+    let repository = unlock(context, source)?;
+    memory::test(&repository, context)?;
+    Ok(repository)
+}
+
+fn unlock(context: &Context, source: &PasswordSource) -> Result<Repository, CliError> {
     let disk: Arc<dyn Storage> = Arc::new(Disk::open(&place(&context.options)?)?);
     // No password opens what is not there.
     find(disk.as_ref())?;
@@ -95,11 +106,7 @@ fn open_with(context: &Context, source: &PasswordSource) -> Result<Repository, C
         tries -= 1;
         match Repository::open_with(Arc::clone(&disk), &password, &open) {
             Err(StoreError::WrongPassword { .. }) if tries > 0 => context.output.warn("wrong password, try again"),
-            opened => {
-                let repository = opened?;
-                memory::test(&repository, context)?;
-                return Ok(repository);
-            }
+            opened => return Ok(opened?),
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::environment;
 use crate::error::{CliError, Done};
 use crate::progress::{Progress, Work};
 use crate::render::{local, visible};
-use crate::repository::open;
+use crate::memory;
+use crate::repository::open_to_repair;
 use crate::retry::while_locked;
 use clap::Args;
 use messages::{PlanMessage, SummaryMessage};
@@ -41,7 +42,7 @@ pub(crate) struct RepairArgs {
 }
 
 pub(super) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, CliError> {
-    let repository = open(context)?;
+    let repository = open_to_repair(context)?;
     let options = RepairOptions {
         series: arguments.series.clone(),
         drop_damaged: arguments.drop_damaged,
@@ -85,6 +86,9 @@ fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> 
     let progress = Progress::begin(Work::Repair, context.output)?;
     let (summary, errors) = execute(repository, plan, options, &progress)?;
     progress.end();
+    if summary.series_repaired > 0 {
+        memory::accept_repaired(repository, context)?;
+    }
     for error in &errors {
         context.output.error(error);
     }
