@@ -112,6 +112,7 @@ pub(crate) enum Command {
     Maintain(commands::maintain::MaintainArgs),
     Prune(commands::prune::PruneArgs),
     Check(commands::check::CheckArgs),
+    Repair(commands::repair::RepairArgs),
     Stats(commands::stats::StatsArgs),
     Key(commands::key::KeyArgs),
     Unlock(commands::unlock::UnlockArgs),

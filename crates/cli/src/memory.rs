@@ -31,6 +31,17 @@ pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), Cli
     }
 }
 
+/// Remembers what a repair made of the repository. What else this machine saw and is not there is told.
+pub(crate) fn accept_repaired(repository: &Repository, context: &Context) -> Result<(), CliError> {
+    let Some(mut memory) = open(repository, context) else { return Ok(()) };
+    if let Err(EngineError::HistoryLost { losses }) = memory.test() {
+        for loss in &losses {
+            context.output.warn(format_args!("warning: as repaired: {loss}"));
+        }
+    }
+    told(memory.accept(), context)
+}
+
 /// What the record lists and is not there is listed no more.
 fn accept_lost_series(repository: &Repository, context: &Context) -> Result<(), CliError> {
     for (id, name) in repository.lost_series()? {

@@ -110,6 +110,11 @@ pub(crate) fn open(context: &Context) -> Result<Opened, CliError> {
     Ok(open_and_tell(context)?.0)
 }
 
+/// As [`open`], but what this machine saw before is not held against it: a repair mends just that.
+pub(crate) fn open_to_repair(context: &Context) -> Result<Opened, CliError> {
+    Ok(unlock(context, &PasswordSource::choose(&context.options)?)?.0)
+}
+
 /// As [`open`], with standard input kept for the data.
 pub(crate) fn open_keeping_stdin(context: &Context) -> Result<Opened, CliError> {
     let source = PasswordSource::choose(&context.options)?;
@@ -132,6 +137,12 @@ pub(crate) fn disk(context: &Context) -> Result<Arc<dyn Storage>, CliError> {
 }
 
 fn open_with(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
+    let (opened, password) = unlock(context, source)?;
+    memory::test(&opened, context)?;
+    Ok((opened, password))
+}
+
+fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
     let disk = disk(context)?;
     let named = context.options.key_hint.clone().or_else(|| environment::parsed("SILT_KEY_HINT").ok().flatten());
     let hints = named.into_iter().chain(key_hint::kept()).collect();
@@ -145,7 +156,6 @@ fn open_with(context: &Context, source: &PasswordSource) -> Result<(Opened, Pass
             opened => {
                 let repository = opened?;
                 key_hint::keep(repository.key_in_use());
-                memory::test(&repository, context)?;
                 return Ok((Opened { repository, output: context.output }, password));
             }
         }

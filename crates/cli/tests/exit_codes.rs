@@ -132,7 +132,9 @@ fn a_source_that_is_gone_is_exit_14_and_makes_no_snapshot() {
     let sandbox = Sandbox::new();
     let files = ["a", "b", "c"].map(|name| sandbox.write(name, "content"));
     sandbox.backup(&[]);
-    files.iter().for_each(|file| std::fs::remove_file(file).expect("removed"));
+    for file in &files {
+        std::fs::remove_file(file).expect("removed");
+    }
     let refused = sandbox.run(&["backup", &sandbox.source()]).exits(14);
     assert!(refused.stderr.contains("--allow-shrink"), "{}", refused.stderr);
     assert_eq!(sandbox.run(&["snapshots", "--json"]).ok().json().as_array().map(Vec::len), Some(1));

@@ -81,6 +81,11 @@ fn is_dead(holder: &LeaseHolder) -> bool {
     space_here == space && is_gone(holder)
 }
 
+/// Whether the process that took a lease is known to be at work, on this machine.
+pub(crate) fn is_running_here(holder: &LeaseHolder) -> bool {
+    holder.host == machine_name() && holder.boot == boot() && !is_gone(holder)
+}
+
 /// Whether no process of this process-id space is the holder.
 fn is_gone(holder: &LeaseHolder) -> bool {
     let exists = |pid| !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH));

@@ -28,6 +28,7 @@ pub mod protect;
 #[cfg(test)]
 mod refused;
 mod repack;
+pub mod repair;
 pub mod restore;
 pub mod seen;
 pub mod snapshots;

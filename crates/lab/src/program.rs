@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_program_that_may_fail_is_told_apart_from_one_that_does_not_end() {
-        let failed = ended_within(Command::new("sh").args(["-c", "echo why >&2; exit 4"]), Duration::from_secs(60));
+        let failed = ended_within(Command::new("sh").args(["-c", "echo why >&2; exit 4"]), Duration::from_mins(1));
         let failed = failed.unwrap();
         assert!(failed.code == Some(4) && !failed.overdue && failed.said == "why\n", "{failed:?}");
         let overdue = ended_within(Command::new("sleep").arg("60"), Duration::from_millis(20)).unwrap();

@@ -169,7 +169,7 @@ pub enum StoreError {
     },
 
     /// The newest manifest of a series cannot be read; other series are not concerned.
-    #[error("the series {series} cannot be read: {source}")]
+    #[error("the series {series} cannot be read: {source}; 'silt repair' shows what can be saved")]
     UnreadableSeries {
         /// The series' name in quotation marks, or its id where the name is not known.
         series: String,
@@ -203,7 +203,7 @@ pub enum StoreError {
     /// A container was written after the newest manifest there is: manifests are missing.
     #[error(
         "manifests are missing: {container} was written after the newest one there is ({sequence}); \
-         bring back the newest copy of the files in series/, nothing is changed until then"
+         bring back the newest copy of the files in series/, or run 'silt repair'; nothing is changed until then"
     )]
     LostManifest {
         /// The container that tells.

@@ -19,6 +19,7 @@ pub mod recipe;
 mod recovery;
 pub mod region;
 pub mod repository;
+pub mod salvage;
 pub mod sealed;
 pub mod secrets;
 pub mod series;

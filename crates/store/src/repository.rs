@@ -437,6 +437,11 @@ impl Repository {
         }
     }
 
+    /// What to call a series in messages: its name in quotation marks where the record tells it, else its id.
+    pub fn series_words(&self, id: SeriesId) -> String {
+        self.config().series.get(&id).map_or_else(|| id.to_string(), |name| format!("\"{name}\""))
+    }
+
     /// The series that have a manifest, or a copy of one, and those that the record lists.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
         let originals = self.storage.list(Listing::AllManifests)?;

@@ -109,7 +109,7 @@ struct KeyMessage {
 
 pub(super) fn run(arguments: &KeyArgs, context: &Context) -> Result<Done, CliError> {
     match &arguments.command {
-        KeyCommand::List => list(&open(context)?, context),
+        KeyCommand::List => list(&*open(context)?, context),
         KeyCommand::Add(new) => {
             let repository = open(context)?;
             let (cost, password, label) = new.ask(context)?;
@@ -122,7 +122,7 @@ pub(super) fn run(arguments: &KeyArgs, context: &Context) -> Result<Done, CliErr
             key_hint::keep(id);
             told(context, "changed", id, "saved new key as")
         }
-        KeyCommand::Remove { id } => remove(&open(context)?, id, context),
+        KeyCommand::Remove { id } => remove(&*open(context)?, id, context),
         KeyCommand::Rotate(arguments) => rotate::run(arguments, context),
         KeyCommand::Export(arguments) => recovery::export(arguments, context),
         KeyCommand::Import(arguments) => recovery::import(arguments, context),

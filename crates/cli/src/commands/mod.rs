@@ -12,6 +12,7 @@ mod layout;
 pub(crate) mod ls;
 pub(crate) mod maintain;
 pub(crate) mod prune;
+pub(crate) mod repair;
 pub(crate) mod restore;
 pub(crate) mod snapshots;
 mod sources;
@@ -146,6 +147,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Maintain(arguments) => maintain::run(arguments, context),
         Command::Prune(arguments) => prune::run(arguments, context),
         Command::Check(arguments) => check::run(arguments, context),
+        Command::Repair(arguments) => repair::run(arguments, context),
         Command::Stats(arguments) => stats::run(arguments, context),
         Command::Key(arguments) => key::run(arguments, context),
         Command::Unlock(arguments) => unlock::run(arguments, context),

@@ -17,6 +17,7 @@ pub(crate) enum Work {
     Forget,
     Maintain,
     Check,
+    Repair,
 }
 
 impl Work {
@@ -34,6 +35,7 @@ impl Work {
             Self::Forget => "forget",
             Self::Maintain => "maintain",
             Self::Check => "check",
+            Self::Repair => "repair",
         }
     }
 }

@@ -15,6 +15,7 @@ pub(super) struct Words {
     pub(super) is_detail: bool,
 }
 
+#[allow(clippy::too_many_lines, reason = "one arm for each notice")]
 pub(super) fn describe(notice: &Notice) -> Words {
     let note = |code, text: &str| Words { text: text.to_owned(), code, is_warning: false, is_detail: false };
     let warning =

@@ -209,7 +209,7 @@ pub fn check(
             }
             Ok(None) => report.findings.push(Finding {
                 object: format!("series/{series}"),
-                what: "its manifest is missing, but containers of it are there; bring back a copy of the manifest"
+                what: "its manifest is missing, but containers of it are there; 'silt repair' rebuilds it from them"
                     .to_owned(),
                 snapshots: Vec::new(),
             }),

@@ -176,8 +176,7 @@ pub(crate) fn without_checkpoints(manifest: &Manifest, partial: &BTreeSet<Snapsh
     for position in (0..last).filter(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| snapshot.partial)) {
         went |= needed(position) - needed(last);
     }
-    let kept =
-        (0..last).filter(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| !snapshot.partial)).next_back();
+    let kept = (0..last).rfind(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| !snapshot.partial));
     let is_hull_left = kept.is_some_and(|kept| !went.is_disjoint(&needed(kept)));
     let plan = plan(manifest, partial, f64::INFINITY);
     let mut next = plan.next;

@@ -9,17 +9,17 @@ use crate::storage::{Listing, ObjectMeta, ObjectName, Original, StorageError};
 use crate::{StoreError, Time};
 
 /// What a commit made, and what is left to do now that it stands.
-pub(super) struct Committed {
-    pub(super) stored: StoredManifest,
+pub(crate) struct Committed {
+    pub(crate) stored: StoredManifest,
     /// The size of the reserve, if it was used up.
-    pub(super) reserve_spent: Option<u64>,
+    pub(crate) reserve_spent: Option<u64>,
     object: Vec<u8>,
     /// What lies there of manifests before the predecessor.
     older: Vec<ObjectName>,
 }
 
 /// Commits `manifest` as the successor of `previous` and makes sure that it is the newest.
-pub(super) fn commit_after(
+pub(crate) fn commit_after(
     repository: &Repository,
     previous: Option<&StoredManifest>,
     mut manifest: Manifest,
@@ -77,7 +77,7 @@ fn before_predecessor(sequence: u64, listed: &[ObjectMeta]) -> Vec<ObjectName> {
 impl Committed {
     /// Writes the second copy, and then removes older manifests. The commit stands whatever comes of this: where there is no room for the
     /// copy the older ones stay, and the next commit has both places again.
-    pub(super) fn settle(&self, repository: &Repository) -> Result<(), StoreError> {
+    pub(crate) fn settle(&self, repository: &Repository) -> Result<(), StoreError> {
         let (storage, manifest) = (repository.storage(), &self.stored.manifest);
         let copy = Original::Manifest(manifest.series, manifest.sequence).copy();
         match storage.create(&copy, &self.object) {

@@ -9,8 +9,8 @@
 //! the last manifest true, and at most objects that no manifest names; the next writer removes them once it holds the lease. The manifest
 //! before the newest stays: its number is never free again, so that nobody who slept can take it.
 
-mod commit;
-mod newest;
+pub(crate) mod commit;
+pub(crate) mod newest;
 mod reserve;
 
 pub use newest::{

@@ -37,7 +37,8 @@ pub struct StoredManifest {
 /// [`StoreError::LostSeries`] if the record lists the series and it has none.
 pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
     for _ in 0..LOST_ATTEMPTS {
-        let found = read_newest(repository, series).map_err(|error| error.of_series(series))?;
+        let found =
+            read_newest(repository, series).map_err(|error| error.of_series(repository.series_words(series)))?;
         if found.is_some() || !repository.config().series.contains_key(&series) {
             return Ok(found);
         }
@@ -67,7 +68,11 @@ fn newest_sequence(repository: &Repository, series: SeriesId) -> Result<Option<u
 
 /// The manifest of this number, by its original or its copy. It is not found if it is at neither place: copies are deleted first, so a
 /// manifest that a writer removes meanwhile does not pass for a lost original.
-fn read_either(repository: &Repository, series: SeriesId, sequence: u64) -> Result<StoredManifest, StoreError> {
+pub(crate) fn read_either(
+    repository: &Repository,
+    series: SeriesId,
+    sequence: u64,
+) -> Result<StoredManifest, StoreError> {
     let original = Original::Manifest(series, sequence);
     let error = match read_at(repository, original, &original.name()) {
         Err(error) if error.is_damage() => error,

@@ -132,6 +132,7 @@ impl Storage for Disk {
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
         let mut objects = match what {
             Listing::All => self.root.list_all()?,
+            Listing::Aside => self.root.list_folder("aside")?,
             Listing::Configs => self.root.list_folder("config")?,
             Listing::ConfigCopies => self.root.list_folder("copies/config")?,
             Listing::Keys => self.root.list_folder("keys")?,

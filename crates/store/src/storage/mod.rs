@@ -18,7 +18,9 @@ mod tests;
 
 pub use disk::Disk;
 pub use error::StorageError;
-pub use name::{CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original};
+pub use name::{
+    CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original, Replaced,
+};
 pub use recorder::{ObjectCalls, ObjectKind, Recorder, StorageCalls};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
 

@@ -32,10 +32,40 @@ pub enum ObjectName {
     Manifest(SeriesId, u64),
     /// `containers/<series>/<container>`
     Container(SeriesId, ContainerId),
+    /// `aside/<name of what it was, with dots>.<serial, 8 hexadecimal digits>`: bytes that a repair replaced. Nothing reads them.
+    Aside(Replaced, u32),
     /// `parity/<series>/<container>`: what heals that container.
     Parity(SeriesId, ContainerId),
     /// `copies/<name of the original>`
     Copy(Original),
+}
+
+/// What a repair may replace.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Replaced {
+    /// A manifest.
+    Manifest(SeriesId, u64),
+    /// A container.
+    Container(SeriesId, ContainerId),
+}
+
+impl Replaced {
+    /// The object's own name.
+    pub fn name(self) -> ObjectName {
+        match self {
+            Self::Manifest(series, sequence) => ObjectName::Manifest(series, sequence),
+            Self::Container(series, id) => ObjectName::Container(series, id),
+        }
+    }
+
+    /// Reads the name of an object of which `text` is the spelling with dots.
+    fn from_dotted(text: &str) -> Option<Self> {
+        match ObjectName::from_text(&text.replace('.', "/"))? {
+            ObjectName::Manifest(series, sequence) => Some(Self::Manifest(series, sequence)),
+            ObjectName::Container(series, id) => Some(Self::Container(series, id)),
+            _ => None,
+        }
+    }
 }
 
 /// An object that is kept twice, because all else hangs on it.
@@ -73,6 +103,7 @@ impl fmt::Display for ObjectName {
             Self::Key(id) => write!(f, "keys/{id}"),
             Self::Manifest(series, sequence) => write!(f, "series/{series}/{sequence:016x}"),
             Self::Container(series, id) => write!(f, "containers/{series}/{id}"),
+            Self::Aside(what, serial) => write!(f, "aside/{}.{serial:08x}", what.name().to_string().replace('/', ".")),
             Self::Parity(series, id) => write!(f, "parity/{series}/{id}"),
             Self::Copy(original) => write!(f, "copies/{}", original.name()),
         }
@@ -90,6 +121,10 @@ impl ObjectName {
         let name = match (first, second, third) {
             ("config", Some(sequence), None) => Self::Config(u64::from_str_radix(sequence, 16).ok()?),
             ("reserve", None, _) => Self::Reserve,
+            ("aside", Some(name), None) => {
+                let (what, serial) = name.rsplit_once('.')?;
+                Self::Aside(Replaced::from_dotted(what)?, u32::from_str_radix(serial, 16).ok()?)
+            }
             ("keys", Some(id), None) => Self::Key(KeyId::from_hex(id)?),
             ("series", Some(series), Some(sequence)) => {
                 Self::Manifest(SeriesId::from_hex(series)?, u64::from_str_radix(sequence, 16).ok()?)
@@ -109,7 +144,9 @@ impl ObjectName {
     pub fn container(&self) -> Option<ContainerId> {
         match self {
             Self::Container(_, id) | Self::Parity(_, id) => Some(*id),
-            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Manifest(..) | Self::Copy(_) => None,
+            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Manifest(..) | Self::Copy(_) | Self::Aside(..) => {
+                None
+            }
         }
     }
 
@@ -120,7 +157,7 @@ impl ObjectName {
             Self::Manifest(_, sequence) => Some(*sequence),
             Self::Container(_, id) | Self::Parity(_, id) => Some(id.lease),
             Self::Copy(original) => original.name().sequence(),
-            Self::Config(_) | Self::Reserve | Self::Key(_) => None,
+            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
     }
 
@@ -134,7 +171,7 @@ impl ObjectName {
         match self {
             Self::Manifest(series, _) | Self::Container(series, _) | Self::Parity(series, _) => Some(*series),
             Self::Copy(original) => original.name().series(),
-            Self::Config(_) | Self::Reserve | Self::Key(_) => None,
+            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
     }
 
@@ -144,7 +181,7 @@ impl ObjectName {
             Self::Config(sequence) => Some(Original::Config(sequence)),
             Self::Key(id) => Some(Original::Key(id)),
             Self::Manifest(series, sequence) => Some(Original::Manifest(series, sequence)),
-            Self::Reserve | Self::Container(..) | Self::Parity(..) | Self::Copy(_) => None,
+            Self::Reserve | Self::Container(..) | Self::Parity(..) | Self::Copy(_) | Self::Aside(..) => None,
         }
     }
 
@@ -158,6 +195,7 @@ impl ObjectName {
             Self::Container(..) => CONTAINER_BYTES_MAX,
             Self::Parity(..) => PARITY_BYTES_MAX,
             Self::Copy(original) => original.name().bytes_max(),
+            Self::Aside(what, _) => what.name().bytes_max(),
         }
     }
 }
@@ -185,6 +223,8 @@ pub enum Listing {
     ManifestCopies(SeriesId),
     /// The containers of one series.
     Containers(SeriesId),
+    /// What repairs have replaced.
+    Aside,
     /// The parity objects of one series.
     Parity(SeriesId),
 }
@@ -194,6 +234,7 @@ impl Listing {
     pub fn holds(&self, name: &ObjectName) -> bool {
         match (self, name) {
             (Self::All, _)
+            | (Self::Aside, ObjectName::Aside(..))
             | (Self::Configs, ObjectName::Config(_))
             | (Self::ConfigCopies, ObjectName::Copy(Original::Config(_)))
             | (Self::Keys, ObjectName::Key(_))
@@ -235,6 +276,12 @@ mod tests {
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),
             (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::Container(series, ContainerId { lease, serial })),
+            (series.clone(), any::<u64>(), any::<u32>()).prop_map(|(series, sequence, serial)| {
+                ObjectName::Aside(Replaced::Manifest(series, sequence), serial)
+            }),
+            (series.clone(), any::<u64>(), any::<u32>()).prop_map(|(series, lease, serial)| {
+                ObjectName::Aside(Replaced::Container(series, ContainerId { lease, serial }), serial)
+            }),
             (series, any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::Parity(series, ContainerId { lease, serial })),
         ]

@@ -24,6 +24,8 @@ pub enum ObjectKind {
     Manifest,
     /// Chunks, of files or of catalogs.
     Container,
+    /// What a repair replaced.
+    Aside,
     /// What heals a container.
     Parity,
     /// The copy of an object that is kept twice.
@@ -38,6 +40,7 @@ impl From<&ObjectName> for ObjectKind {
             ObjectName::Key(_) => Self::Key,
             ObjectName::Manifest(..) => Self::Manifest,
             ObjectName::Container(..) => Self::Container,
+            ObjectName::Aside(..) => Self::Aside,
             ObjectName::Parity(..) => Self::Parity,
             ObjectName::Copy(_) => Self::Copy,
         }

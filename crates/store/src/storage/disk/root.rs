@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The folders a repository has besides.
-const FOLDERS: [&str; 5] = ["config", "keys", "series", "containers", "parity"];
+const FOLDERS: [&str; 6] = ["config", "keys", "series", "containers", "parity", "aside"];
 /// The folder of copies; it has some of the same folders.
 const COPIES: &str = "copies";
 
@@ -228,7 +228,7 @@ impl Root {
 
     pub(super) fn list_all(&self) -> Result<Vec<ObjectMeta>, StorageError> {
         let mut objects = Vec::new();
-        for folder in ["", "config", "keys", "copies/config", "copies/keys"] {
+        for folder in ["", "config", "keys", "copies/config", "copies/keys", "aside"] {
             objects.extend(self.list_folder(folder)?);
         }
         for folder in ["series", "containers", "parity", "copies/series"] {

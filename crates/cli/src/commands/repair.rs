@@ -1,0 +1,167 @@
+//! `silt repair`: shows what can be mended and what is lost, and mends it once it is told to.
+
+mod messages;
+
+use super::Context;
+use crate::environment;
+use crate::error::{CliError, Done};
+use crate::memory;
+use crate::progress::{Progress, Work};
+use crate::render::{local, visible};
+use crate::repository::open_to_repair;
+use crate::retry::while_locked;
+use clap::Args;
+use messages::{PlanMessage, SummaryMessage};
+use siltstone_engine::repair::{Basis, Hurt, RepairOptions, RepairPlan, RepairSummary, SeriesPlan, execute, plan};
+use siltstone_store::manifest::Snapshot;
+use siltstone_store::repository::Repository;
+use std::io::{IsTerminal, stdin};
+
+/// Damaged files of a snapshot that are shown, unless all are asked for.
+const FILES_SHOWN: usize = 10;
+
+/// Mend what damage left: rebuild manifests, note what is lost, keep aside what is replaced
+#[derive(Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct RepairArgs {
+    /// Do what the plan says; without it the plan is only shown
+    #[arg(short, long, conflicts_with = "dry_run")]
+    yes: bool,
+    /// Change nothing, only show the plan; on a terminal this is what happens without --yes
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Only the series of this name
+    #[arg(long, value_name = "NAME")]
+    series: Option<String>,
+    /// Drop the snapshots that cannot be restored whole; otherwise they stay, with what is left of them
+    #[arg(long)]
+    drop_damaged: bool,
+    /// Repair a series even if a writer on this machine is at work on it; the writer is fenced off and loses its run
+    #[arg(long)]
+    take_over: bool,
+}
+
+pub(super) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, CliError> {
+    let repository = open_to_repair(context)?;
+    let options = RepairOptions {
+        series: arguments.series.clone(),
+        drop_damaged: arguments.drop_damaged,
+        take_over: arguments.take_over,
+        user: environment::user(),
+    };
+    if arguments.yes {
+        return while_locked(context, || mend(&repository, &options, context));
+    }
+    let plan = planned(&repository, &options, context)?;
+    if plan.has_steps() && !arguments.dry_run && !stdin().is_terminal() {
+        return Err(CliError::NotConfirmed);
+    }
+    if plan.has_steps() {
+        context.output.warn("nothing was changed: 'silt repair --yes' does it");
+    }
+    Ok(if plan.has_losses() && !plan.has_steps() { Done::InPart } else { Done::Whole })
+}
+
+/// Plans, and tells the plan.
+fn planned(repository: &Repository, options: &RepairOptions, context: &Context) -> Result<RepairPlan, CliError> {
+    let progress = Progress::begin(Work::Repair, context.output)?;
+    let plan = plan(repository, options, &progress)?;
+    progress.end();
+    for series in &plan.series {
+        if context.output.json {
+            context.output.json(&PlanMessage::from(series))?;
+        } else {
+            context.output.line(text(series, context.output.verbosity > 0))?;
+        }
+    }
+    if plan.series.is_empty() {
+        context.output.report("nothing to repair; 'silt check --read-data' looks at every byte")?;
+    }
+    Ok(plan)
+}
+
+fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> Result<Done, CliError> {
+    let plan = planned(repository, options, context)?;
+    let has_losses = plan.has_losses();
+    let progress = Progress::begin(Work::Repair, context.output)?;
+    let (summary, errors) = execute(repository, plan, options, &progress)?;
+    progress.end();
+    if summary.series_repaired > 0 {
+        memory::accept_repaired(repository, context)?;
+    }
+    for error in &errors {
+        context.output.error(error);
+    }
+    if context.output.json {
+        context.output.json(&SummaryMessage::from(&summary))?;
+    } else if summary != RepairSummary::default() {
+        context.output.report(done(&summary))?;
+    }
+    Ok(if has_losses || !errors.is_empty() { Done::InPart } else { Done::Whole })
+}
+
+/// A series: what is wrong, what will be, what is lost.
+fn text(series: &SeriesPlan, shows_all: bool) -> String {
+    let name = match &series.name {
+        Some(name) => format!("\"{}\"", visible(name.as_bytes())),
+        None => series.series.to_string(),
+    };
+    let mut lines = vec![format!("series {name}")];
+    lines.extend(series.faults.iter().map(|fault| format!("  wrong: {fault}")));
+    if series.is_beyond_repair {
+        lines
+            .push("  nothing there says what the series was: bring back a copy of a file of its series/ folder".into());
+        return lines.join("\n");
+    }
+    match series.basis {
+        Basis::Newest => {}
+        Basis::Older(sequence) => {
+            lines.push(format!(
+                "  will be: {} snapshots, from manifest {sequence:016x} and containers",
+                series.snapshots
+            ));
+        }
+        Basis::Containers => {
+            lines.push(format!("  will be: {} snapshots, from what its containers hold", series.snapshots));
+        }
+    }
+    if series.basis != Basis::Newest {
+        lines.extend(series.found.iter().map(|snapshot| format!("  found: {}", described(snapshot))));
+    }
+    lines.extend(series.aside.iter().map(|name| format!("  moved to aside/: {name}")));
+    lines.extend(series.hurt.iter().flat_map(|hurt| hurt_lines(hurt, series.drops_hurt, shows_all)));
+    if !series.hurt.is_empty() && !series.drops_hurt {
+        lines.push("  what the source still has is stored again by the next 'silt backup --force'".into());
+    }
+    lines.join("\n")
+}
+
+fn described(snapshot: &Snapshot) -> String {
+    let paths = snapshot.paths.iter().map(|path| visible(path)).collect::<Vec<_>>().join(" ");
+    format!("{} of [{paths}] at {} on {}", snapshot.id.short(), local(snapshot.time), visible(snapshot.host.as_bytes()))
+}
+
+fn hurt_lines(hurt: &Hurt, is_dropped: bool, shows_all: bool) -> Vec<String> {
+    let fate = if is_dropped { "is dropped" } else { "stays" };
+    let catalog = if hurt.catalog_is_hurt { ", some of its catalog" } else { "" };
+    let (id, chunks, files) = (hurt.snapshot.id.short(), hurt.chunks_lost, hurt.files_hurt);
+    let mut lines =
+        vec![format!("  lost: {chunks} chunks{catalog} of snapshot {id}, which {fate}; {files} files are hurt")];
+    let shown = if shows_all { hurt.files.len() } else { FILES_SHOWN.min(hurt.files.len()) };
+    lines.extend(hurt.files.iter().take(shown).map(|path| format!("    /{}", visible(path))));
+    let more = files.saturating_sub(shown as u64);
+    lines.extend((more > 0).then(|| format!("    and {more} more")));
+    lines
+}
+
+fn done(summary: &RepairSummary) -> String {
+    let parts = [
+        Some(format!("repaired {} series", summary.series_repaired)),
+        (summary.snapshots_found > 0).then(|| format!("{} snapshots are back", summary.snapshots_found)),
+        (summary.snapshots_hurt > 0).then(|| format!("{} snapshots are not whole", summary.snapshots_hurt)),
+        (summary.snapshots_dropped > 0).then(|| format!("{} snapshots were dropped", summary.snapshots_dropped)),
+        (summary.objects_aside > 0).then(|| format!("{} objects were moved to aside/", summary.objects_aside)),
+        (summary.series_failed > 0).then(|| format!("{} series could not be repaired", summary.series_failed)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,85 @@
+//! `silt repair` on the command line: a plan first, nothing without being told to, and what came of it in the exit code.
+
+mod common;
+
+use common::{Sandbox, content, ran_with_input};
+use std::path::PathBuf;
+
+/// A repository with two snapshots whose manifests are all gone; gives the snapshots' ids.
+fn without_manifests() -> (Sandbox, Vec<String>) {
+    let sandbox = Sandbox::new();
+    for version in ["1", "2"] {
+        sandbox.write("file", version);
+        sandbox.backup(&["--tag", version]);
+    }
+    let ids = ids_of(&sandbox);
+    for folder in ["series", "copies/series"].map(|folder| sandbox.repository().join(folder)) {
+        if folder.exists() {
+            std::fs::remove_dir_all(folder).expect("removed");
+        }
+    }
+    (sandbox, ids)
+}
+
+fn ids_of(sandbox: &Sandbox) -> Vec<String> {
+    let listed = sandbox.run(&["snapshots", "--json"]).ok().json();
+    listed
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|snapshot| snapshot["id"].as_str().expect("an id").to_owned())
+        .collect()
+}
+
+#[test]
+fn nothing_is_changed_without_being_told_to() {
+    let (sandbox, _) = without_manifests();
+    let refused = sandbox.run(&["repair"]).exits(1);
+    assert!(refused.stderr.contains("--yes"), "{}", refused.stderr);
+    let shown = sandbox.run(&["repair", "--dry-run"]).ok();
+    assert!(shown.stdout.contains("2 snapshots, from what its containers hold"), "{}", shown.stdout);
+    assert!(!sandbox.repository().join("series").exists());
+}
+
+#[test]
+fn snapshots_come_back_with_their_tags_and_restore() {
+    let (sandbox, ids) = without_manifests();
+    let done = sandbox.run(&["repair", "--yes"]).ok();
+    assert!(done.stdout.contains("repaired 1 series, 2 snapshots are back"), "{}", done.stdout);
+    assert_eq!(ids_of(&sandbox), ids);
+    sandbox.run(&["check", "--read-data"]).ok();
+    sandbox.run(&["restore", "latest", "--tag", "2", "--target", "out"]).ok();
+    let restored = sandbox.path("out").join(sandbox.source().trim_start_matches('/')).join("file");
+    assert_eq!(content(restored), "2");
+    let again = sandbox.run(&["repair"]).ok();
+    assert!(again.stdout.contains("nothing to repair"), "{}", again.stdout);
+}
+
+#[test]
+fn programs_are_told_the_plan_and_what_came_of_it() {
+    let (sandbox, ids) = without_manifests();
+    let ran = sandbox.run(&["repair", "--yes", "--json"]).ok();
+    let plan = ran.message("plan");
+    assert_eq!(plan["basis"], "containers");
+    assert_eq!(plan["snapshots_found"], serde_json::json!(ids));
+    let summary = ran.message("summary");
+    assert_eq!((&summary["series_repaired"], &summary["snapshots_found"]), (&1.into(), &2.into()));
+}
+
+#[test]
+fn what_stays_lost_is_named_and_is_exit_3() {
+    let sandbox = Sandbox::new();
+    ran_with_input(sandbox.silt().args(["backup", "--stdin", "--series", "dump"]), &vec![7; 100_000]).ok();
+    let containers = std::fs::read_dir(sandbox.repository().join("containers")).expect("containers");
+    let folder = containers.map(|entry| entry.expect("an entry").path()).next().expect("a series");
+    let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> = files.collect();
+    files.sort();
+    std::fs::remove_file(&files[0]).expect("removed");
+    let done = sandbox.run(&["repair", "--yes"]).exits(3);
+    assert!(done.stdout.contains("is missing") && done.stdout.contains("stays"), "{}", done.stdout);
+    sandbox.run(&["repair", "--yes"]).exits(3);
+    sandbox.run(&["repair", "--yes", "--drop-damaged"]).exits(3);
+    assert_eq!(ids_of(&sandbox), Vec::<String>::new());
+    sandbox.run(&["repair"]).ok();
+}

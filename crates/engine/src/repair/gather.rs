@@ -1,0 +1,87 @@
+//! The containers of a series, opened without believing any manifest: what each holds, and which of them are left over from runs that never
+//! committed.
+
+use crate::{EngineError, Observer};
+use siltstone_store::container::{ContainerReader, ContainerRecord};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::repository::Repository;
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName};
+use siltstone_store::{ContainerId, Fingerprint, SeriesId, StoreError};
+use std::collections::{BTreeSet, HashMap};
+
+/// A container that can be opened.
+#[derive(Debug)]
+pub(super) struct Holding {
+    pub(super) reader: ContainerReader,
+    /// Whether the manifest that is built on names it.
+    pub(super) is_named: bool,
+}
+
+/// What there is.
+#[derive(Debug, Default)]
+pub(super) struct Holdings {
+    /// Containers that can be opened, by ascending id.
+    pub(super) readable: Vec<Holding>,
+    /// Those that cannot.
+    pub(super) unreadable: Vec<(ContainerId, StoreError)>,
+}
+
+/// Opens all containers of a series. One that `seed` names is opened by its record, any other is read whole.
+pub(super) fn gather(
+    repository: &Repository,
+    series: SeriesId,
+    seed: Option<&Manifest>,
+    observer: &dyn Observer,
+) -> Result<Holdings, EngineError> {
+    let records = seed.iter().flat_map(|seed| &seed.containers);
+    let named: HashMap<ContainerId, &ContainerRecord> = records.map(|record| (record.id, record)).collect();
+    let mut holdings = Holdings::default();
+    for meta in repository.storage().list(Listing::Containers(series)).map_err(StoreError::from)? {
+        let ObjectName::Container(_, id) = meta.name else { continue };
+        if observer.is_cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        match open(repository, series, id, &meta, named.get(&id).copied()) {
+            Ok(reader) => holdings.readable.push(Holding { reader, is_named: named.contains_key(&id) }),
+            Err(error) if error.is_damage() => holdings.unreadable.push((id, error)),
+            Err(error) => return Err(error.into()),
+        }
+        observer.advance(1, meta.bytes);
+    }
+    holdings.readable.sort_by_key(|holding| holding.reader.record().id);
+    drop_leftovers(&mut holdings.readable);
+    Ok(holdings)
+}
+
+fn open(
+    repository: &Repository,
+    series: SeriesId,
+    id: ContainerId,
+    meta: &ObjectMeta,
+    record: Option<&ContainerRecord>,
+) -> Result<ContainerReader, StoreError> {
+    let (storage, keys) = (repository.storage(), repository.keys());
+    match record {
+        // Of another size, it would be damaged at its end at least.
+        Some(record) if record.object_bytes == meta.bytes => ContainerReader::open(storage, keys, series, record),
+        _ => ContainerReader::from_object(keys, series, id, &storage.read(&meta.name, meta.name.bytes_max())?),
+    }
+}
+
+/// A run that fails leaves the numbers it gave to the next run. If two containers give one number to different chunks, the older one is such
+/// a run's, and so is everything else written under its lease that no manifest names.
+fn drop_leftovers(holdings: &mut Vec<Holding>) {
+    let mut content: HashMap<u64, (Fingerprint, usize)> = HashMap::new();
+    let mut failed: BTreeSet<u64> = BTreeSet::new();
+    for (at, holding) in holdings.iter().enumerate() {
+        for place in holding.reader.index().places() {
+            let before = content.insert(place.chunk.number.0, (place.chunk.fingerprint, at));
+            let Some((fingerprint, before)) = before else { continue };
+            if fingerprint != place.chunk.fingerprint {
+                let loser = if holdings[before].is_named { at } else { before };
+                failed.insert(holdings[loser].reader.record().id.lease);
+            }
+        }
+    }
+    holdings.retain(|holding| holding.is_named || !failed.contains(&holding.reader.record().id.lease));
+}

@@ -1,0 +1,294 @@
+//! Repairing a repository: [`plan`] looks and decides, [`execute`] does what a plan says, and nothing else.
+//!
+//! ```text
+//! newest manifest unreadable or lost   -> the newest one that can be read, and the snapshots found in containers that it does not name;
+//!                                         where none can be read, all snapshots found in containers
+//! a container unreadable or lost       -> its chunks are noted in the manifest, so that the next backup stores them again
+//! ```
+//! What a snapshot lost is named, and the snapshot stays unless it is to be dropped. What is replaced is kept aside. Reading containers
+//! without a manifest reads each of them whole, and holds some 60 bytes for each chunk in memory.
+
+mod choose;
+mod damage;
+mod gather;
+mod rebuild;
+
+use crate::lease::{Purpose, acquire, is_running_here, now};
+use crate::{EngineError, Observer};
+use roaring::RoaringTreemap;
+use siltstone_store::manifest::{Manifest, Snapshot};
+use siltstone_store::repository::Repository;
+use siltstone_store::salvage::{commit_beyond, remove_replaced, set_aside};
+use siltstone_store::series::{ReserveUse, refuse_lost_history};
+use siltstone_store::storage::{Listing, ObjectName, Replaced};
+use siltstone_store::{SeriesId, SnapshotId, StoreError};
+use std::collections::BTreeSet;
+
+/// How to repair.
+#[derive(Clone, Debug)]
+pub struct RepairOptions {
+    /// Only the series of this name.
+    pub series: Option<String>,
+    /// Drop snapshots that cannot be restored whole.
+    pub drop_damaged: bool,
+    /// Repair also what another writer may be at work on; it is fenced off and its run is lost.
+    pub take_over: bool,
+    /// Who does it, recorded in the lease.
+    pub user: String,
+}
+
+/// What a repair would do.
+#[derive(Debug, Default)]
+pub struct RepairPlan {
+    /// The series in which something is wrong.
+    pub series: Vec<SeriesPlan>,
+}
+
+impl RepairPlan {
+    /// Whether there is anything to be done.
+    pub fn has_steps(&self) -> bool {
+        self.series.iter().any(|series| !matches!(series.step, Step::Nothing))
+    }
+
+    /// Whether something stays lost when all is done.
+    pub fn has_losses(&self) -> bool {
+        self.series.iter().any(|series| !series.hurt.is_empty() || series.is_beyond_repair)
+    }
+}
+
+/// What a repair would do with one series.
+#[derive(Debug)]
+pub struct SeriesPlan {
+    /// The series.
+    pub series: SeriesId,
+    /// Its name, if that is known.
+    pub name: Option<String>,
+    /// What is wrong, each with the object it concerns.
+    pub faults: Vec<String>,
+    /// What its snapshots are taken from.
+    pub basis: Basis,
+    /// Snapshots it will have.
+    pub snapshots: u64,
+    /// Those of them that no readable manifest names: found in containers. One that was forgotten a short time ago may be among them.
+    pub found: Vec<Snapshot>,
+    /// Snapshots that cannot be restored whole.
+    pub hurt: Vec<Hurt>,
+    /// Whether those are dropped.
+    pub drops_hurt: bool,
+    /// What is kept aside, and then removed from its place.
+    pub aside: Vec<ObjectName>,
+    /// Whether nothing can be made of what is there.
+    pub is_beyond_repair: bool,
+    step: Step,
+}
+
+/// What the snapshots of a repaired series are taken from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Basis {
+    /// The newest manifest, which can be read.
+    Newest,
+    /// An older manifest, of this number, and containers that it does not name.
+    Older(u64),
+    /// Containers alone.
+    Containers,
+}
+
+/// A snapshot that cannot be restored whole.
+#[derive(Clone, Debug)]
+pub struct Hurt {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// Chunks of it that cannot be read.
+    pub chunks_lost: u64,
+    /// Whether parts of its catalog are among them: then files are missing that nobody can name.
+    pub catalog_is_hurt: bool,
+    /// Files with such chunks, at most [`FILES_NAMED_MAX`], as paths in the snapshot.
+    pub files: Vec<Vec<u8>>,
+    /// How many there are.
+    pub files_hurt: u64,
+}
+
+/// Damaged files of a snapshot that are named one by one.
+pub const FILES_NAMED_MAX: usize = 1000;
+
+/// What is to be done with a series.
+#[derive(Debug)]
+enum Step {
+    /// Nothing more can be done.
+    Nothing,
+    /// Objects that mean nothing any more go.
+    Clear { unreadable: Vec<Replaced> },
+    /// A manifest beyond all that were ever seen takes the place of those that cannot be read.
+    Commit { manifest: Box<Manifest>, last: u64, unreadable: Vec<Replaced> },
+    /// The manifest learns which chunks are lost, and loses the snapshots to be dropped.
+    Note { series_name: String, lost: RoaringTreemap, dropped: BTreeSet<SnapshotId> },
+}
+
+/// What a repair did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RepairSummary {
+    /// Series repaired, as far as that goes.
+    pub series_repaired: u64,
+    /// Series that could not be repaired; the error was told.
+    pub series_failed: u64,
+    /// Snapshots that no readable manifest named, and that are back.
+    pub snapshots_found: u64,
+    /// Snapshots that cannot be restored whole, and stay.
+    pub snapshots_hurt: u64,
+    /// Those that were dropped.
+    pub snapshots_dropped: u64,
+    /// Objects that were put aside.
+    pub objects_aside: u64,
+}
+
+/// Looks for what is wrong and can be told without reading all data, and decides what to do about it.
+///
+/// # Errors
+/// What keeps the repository from being looked at; the user interrupted it.
+pub fn plan(
+    repository: &Repository,
+    options: &RepairOptions,
+    observer: &dyn Observer,
+) -> Result<RepairPlan, EngineError> {
+    let asked = options.series.as_ref().map(|name| repository.keys().series_id(name));
+    let mut plan = RepairPlan::default();
+    for series in series_there(repository)? {
+        if observer.is_cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        if asked.is_none_or(|asked| asked == series) {
+            plan.series.extend(plan_series(repository, series, options, observer)?);
+        }
+    }
+    Ok(plan)
+}
+
+/// The series that have a manifest or a container, or are listed.
+fn series_there(repository: &Repository) -> Result<BTreeSet<SeriesId>, EngineError> {
+    let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
+    let containers = listed.iter().filter_map(|meta| match meta.name {
+        ObjectName::Container(series, _) => Some(series),
+        _ => None,
+    });
+    Ok(containers.chain(repository.series()?).collect())
+}
+
+fn plan_series(
+    repository: &Repository,
+    series: SeriesId,
+    options: &RepairOptions,
+    observer: &dyn Observer,
+) -> Result<Option<SeriesPlan>, EngineError> {
+    let containers = repository.storage().list(Listing::Containers(series)).map_err(StoreError::from)?;
+    let fault = match repository.manifest(series) {
+        Ok(Some(manifest)) => match refuse_lost_history(&containers, manifest.sequence) {
+            Ok(()) => return damage::plan(repository, &manifest, &containers, options, observer),
+            Err(error) => error,
+        },
+        Ok(None) => match refuse_lost_history(&containers, 0) {
+            Ok(()) => return Ok(None),
+            Err(error) => error,
+        },
+        Err(error) if error.is_damage() => error,
+        Err(error) => return Err(error.into()),
+    };
+    rebuild::plan(repository, series, &fault, options, observer).map(Some)
+}
+
+/// Does what the plan says. A series that cannot be repaired is told, and the others are.
+///
+/// # Errors
+/// [`StoreError::LeaseHeld`] if another writer is at work on the only series of the plan; what concerns the repository as a whole.
+pub fn execute(
+    repository: &Repository,
+    plan: RepairPlan,
+    options: &RepairOptions,
+    observer: &dyn Observer,
+) -> Result<(RepairSummary, Vec<EngineError>), EngineError> {
+    let (mut summary, mut errors) = (RepairSummary::default(), Vec::new());
+    for series in plan.series {
+        if observer.is_cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        let (hurt, found, aside) = (series.hurt.len() as u64, series.found.len() as u64, series.aside.len() as u64);
+        let drops_hurt = series.drops_hurt;
+        match execute_step(repository, series.step, options, observer) {
+            Ok(is_done) => {
+                summary.series_repaired += u64::from(is_done);
+                summary.snapshots_found += found;
+                summary.objects_aside += aside;
+                summary.snapshots_dropped += if drops_hurt { hurt } else { 0 };
+                summary.snapshots_hurt += if drops_hurt { 0 } else { hurt };
+            }
+            Err(error) => {
+                summary.series_failed += 1;
+                errors.push(error);
+            }
+        }
+    }
+    if summary.series_repaired == 0 && !errors.is_empty() {
+        return Err(errors.swap_remove(0));
+    }
+    Ok((summary, errors))
+}
+
+/// Whether there was anything to do.
+fn execute_step(
+    repository: &Repository,
+    step: Step,
+    options: &RepairOptions,
+    observer: &dyn Observer,
+) -> Result<bool, EngineError> {
+    match step {
+        Step::Nothing => return Ok(false),
+        Step::Clear { unreadable } => {
+            keep_aside(repository, &unreadable)?;
+            remove(repository, &unreadable)?;
+        }
+        Step::Commit { manifest, last, unreadable } => {
+            keep_aside(repository, &unreadable)?;
+            commit_beyond(repository, *manifest, last, now())?;
+            remove(repository, &unreadable)?;
+        }
+        Step::Note { series_name, lost, dropped } => {
+            let purpose = Purpose {
+                name: "repair",
+                user: &options.user,
+                take_over: options.take_over,
+                reserve: ReserveUse::Spend,
+            };
+            let mut writer = acquire(repository, &series_name, &purpose, observer)?;
+            let mut next = writer.manifest().clone();
+            next.squeeze_due |= !next.remove_snapshots(&dropped).is_empty();
+            next.damaged |= lost;
+            next.damaged &= next.live();
+            writer.commit(next, false, now())?;
+            writer.restore_reserve()?;
+        }
+    }
+    Ok(true)
+}
+
+fn keep_aside(repository: &Repository, objects: &[Replaced]) -> Result<(), EngineError> {
+    Ok(objects.iter().try_for_each(|what| set_aside(repository.storage(), *what))?)
+}
+
+fn remove(repository: &Repository, objects: &[Replaced]) -> Result<(), EngineError> {
+    let storage = repository.storage();
+    objects.iter().try_for_each(|what| remove_replaced(storage, *what))?;
+    Ok(storage.barrier().map_err(StoreError::from)?)
+}
+
+/// The error of a repair that finds a writer at work: the holder of the lease in the newest manifest that can be read, if it runs on this
+/// machine. Of a holder elsewhere nothing can be told, and a series that cannot be read can have no other; it would be fenced off.
+fn refuse_at_work(manifest: &Manifest, options: &RepairOptions) -> Result<(), EngineError> {
+    match &manifest.lease {
+        Some(lease) if !options.take_over && is_running_here(&lease.holder) => Err(StoreError::LeaseHeld {
+            series: manifest.name.clone(),
+            holder: lease.holder.to_string(),
+            since: lease.since.to_string(),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}

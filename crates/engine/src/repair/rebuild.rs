@@ -1,0 +1,308 @@
+//! A new manifest for a series whose newest one cannot be read: from the newest that can be, if there is one, and from what the containers hold.
+
+use super::choose::{Answers, choose, runs};
+use super::damage::hurt;
+use super::gather::{Holding, Holdings, gather};
+use super::{Basis, Hurt, RepairOptions, SeriesPlan, Step, refuse_at_work};
+use crate::chunks::ChunkSource;
+use crate::repack::numbers_of;
+use crate::{EngineError, Observer};
+use roaring::RoaringTreemap;
+use siltstone_store::catalog::{CatalogReader, MetadataSource};
+use siltstone_store::container::{ContainerKind, ContainerRecord};
+use siltstone_store::manifest::{Manifest, Snapshot, SnapshotRecord};
+use siltstone_store::repository::Repository;
+use siltstone_store::salvage::{manifest_at, manifest_numbers};
+use siltstone_store::storage::Replaced;
+use siltstone_store::{ChunkNumber, SeriesId, StoreError};
+use std::collections::HashSet;
+
+/// What to do about a series whose manifest has this fault.
+pub(super) fn plan(
+    repository: &Repository,
+    series: SeriesId,
+    fault: &StoreError,
+    options: &RepairOptions,
+    observer: &dyn Observer,
+) -> Result<SeriesPlan, EngineError> {
+    let manifests = Manifests::find(repository, series)?;
+    if let Some(stray) = manifests.stray(series, fault) {
+        return Ok(SeriesPlan { aside: vec![stray.name()], ..blank(series, &manifests, fault, clear(vec![stray])) });
+    }
+    if let Some(seed) = &manifests.seed {
+        refuse_at_work(seed, options)?;
+    }
+    let holdings = gather(repository, series, manifests.seed.as_ref(), observer)?;
+    match Rebuild::new(repository, series, &manifests, &holdings) {
+        Some(rebuild) => rebuild.plan(fault, options, observer),
+        None => {
+            let name = repository.config().series.get(&series).cloned();
+            Ok(SeriesPlan { name, ..without_name(series, &manifests, &holdings, fault) })
+        }
+    }
+}
+
+/// A plan that says what is wrong, with a step that concerns no snapshot.
+fn blank(series: SeriesId, manifests: &Manifests, fault: &StoreError, step: Step) -> SeriesPlan {
+    let seed = manifests.seed.as_ref();
+    SeriesPlan {
+        series,
+        name: seed.map(|seed| seed.name.clone()),
+        faults: vec![fault.to_string()],
+        basis: seed.map_or(Basis::Containers, |seed| Basis::Older(seed.sequence)),
+        snapshots: seed.map_or(0, |seed| seed.snapshots().len() as u64),
+        found: Vec::new(),
+        hurt: Vec::new(),
+        drops_hurt: false,
+        aside: Vec::new(),
+        is_beyond_repair: false,
+        step,
+    }
+}
+
+fn clear(unreadable: Vec<Replaced>) -> Step {
+    Step::Clear { unreadable }
+}
+
+/// Neither a manifest nor a snapshot's record says what the series is. If it has no containers, it never had a snapshot.
+fn without_name(series: SeriesId, manifests: &Manifests, holdings: &Holdings, fault: &StoreError) -> SeriesPlan {
+    if manifests.are_all(holdings) {
+        let aside = manifests.unreadable.iter().map(|what| what.name()).collect();
+        return SeriesPlan { aside, ..blank(series, manifests, fault, clear(manifests.unreadable.clone())) };
+    }
+    SeriesPlan { is_beyond_repair: true, ..blank(series, manifests, fault, Step::Nothing) }
+}
+
+/// The manifests of a series.
+struct Manifests {
+    /// The newest that can be read.
+    seed: Option<Manifest>,
+    /// Those that cannot.
+    unreadable: Vec<Replaced>,
+    /// The highest number.
+    last: u64,
+}
+
+impl Manifests {
+    fn find(repository: &Repository, series: SeriesId) -> Result<Self, EngineError> {
+        let numbers = manifest_numbers(repository, series)?;
+        let mut found = Self { seed: None, unreadable: Vec::new(), last: numbers.last().copied().unwrap_or(0) };
+        for number in numbers.into_iter().rev() {
+            match manifest_at(repository, series, number) {
+                Ok(stored) => drop(found.seed.get_or_insert(stored.manifest)),
+                Err(error) if error.is_damage() => found.unreadable.push(Replaced::Manifest(series, number)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether there are damaged manifests, and no containers.
+    fn are_all(&self, holdings: &Holdings) -> bool {
+        holdings.readable.is_empty() && holdings.unreadable.is_empty() && !self.unreadable.is_empty()
+    }
+
+    /// The manifest of another history right below the newest, if that is the fault: then the newest is true.
+    fn stray(&self, series: SeriesId, fault: &StoreError) -> Option<Replaced> {
+        let is_stray = match fault {
+            StoreError::UnreadableSeries { source, .. } => matches!(**source, StoreError::BrokenHistory { .. }),
+            other => matches!(other, StoreError::BrokenHistory { .. }),
+        };
+        let newest = self.seed.as_ref().filter(|seed| is_stray && seed.sequence == self.last)?;
+        Some(Replaced::Manifest(series, newest.sequence.checked_sub(1)?))
+    }
+}
+
+/// A series on its way to a new manifest.
+struct Rebuild<'r> {
+    manifests: &'r Manifests,
+    holdings: &'r Holdings,
+    answers: Answers,
+    chunks: ChunkSource<'r>,
+    /// The manifest to be: so far its name and the containers that answer for anything.
+    next: Manifest,
+    /// Snapshots that the seed does not name.
+    found: Vec<Snapshot>,
+}
+
+/// A snapshot, and what it needs.
+struct Walked {
+    direct: RoaringTreemap,
+    /// Whether its catalog could be walked to its end.
+    is_whole: bool,
+}
+
+impl<'r> Rebuild<'r> {
+    /// Chooses containers and looks for snapshots; `None` if nothing says what the series' name is.
+    fn new(
+        repository: &'r Repository,
+        series: SeriesId,
+        manifests: &'r Manifests,
+        holdings: &'r Holdings,
+    ) -> Option<Self> {
+        let answers = choose(&holdings.readable);
+        let mut draft = Manifest::new(series, "");
+        draft.containers = answers.records(&holdings.readable);
+        let chunks = ChunkSource::new(repository, &draft);
+        let mut records = records_in(&chunks, &holdings.readable, &answers);
+        records.retain(|record| repository.keys().series_id(&record.series_name) == series);
+        let from_seed = manifests.seed.as_ref().map(|seed| seed.name.clone());
+        let listed = repository.config().series.get(&series).cloned();
+        let of_record = records.first().map(|record| record.series_name.clone());
+        // A series without containers never had a snapshot.
+        let name = from_seed.or(of_record).or_else(|| listed.clone().filter(|_| manifests.are_all(holdings)))?;
+        draft.listed = listed.is_some();
+        let mut known: HashSet<_> =
+            manifests.seed.iter().flat_map(Manifest::snapshots).map(|snapshot| snapshot.id).collect();
+        let found = records.into_iter().map(|record| record.snapshot).filter(|snapshot| known.insert(snapshot.id));
+        let mut found: Vec<Snapshot> = found.collect();
+        found.sort_by_key(|snapshot| snapshot.record);
+        draft.name = name;
+        Some(Self { manifests, holdings, answers, chunks, next: draft, found })
+    }
+
+    fn plan(
+        mut self,
+        fault: &StoreError,
+        options: &RepairOptions,
+        observer: &dyn Observer,
+    ) -> Result<SeriesPlan, EngineError> {
+        let seed = self.manifests.seed.as_ref();
+        self.take_notes(seed);
+        let mut hurt = Vec::new();
+        for (snapshot, position) in self.candidates(seed) {
+            if observer.is_cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            let walked = self.walk(&snapshot, seed.zip(position));
+            let lost = &walked.direct - &self.answers.available;
+            let is_hurt = !walked.is_whole || !lost.is_empty();
+            if is_hurt {
+                hurt.push(Hurt { catalog_is_hurt: !walked.is_whole, ..self::hurt(&self.chunks, &snapshot, &lost) });
+            }
+            if !is_hurt || !options.drop_damaged {
+                self.push(snapshot, &walked.direct)?;
+            }
+        }
+        self.keep_lost_containers(seed);
+        let before_last: HashSet<_> = self.next.snapshots().iter().rev().skip(1).map(|kept| kept.id).collect();
+        self.next.unsettled.retain(|id| before_last.contains(id));
+        Ok(self.into_plan(fault, hurt, options))
+    }
+
+    /// What the seed knows beside snapshots and containers, and numbers that were never given.
+    fn take_notes(&mut self, seed: Option<&Manifest>) {
+        let next = &mut self.next;
+        if let Some(seed) = seed {
+            (next.next_data, next.next_metadata) = (seed.next_data, seed.next_metadata);
+            next.heights.clone_from(&seed.heights);
+            next.unsettled.clone_from(&seed.unsettled);
+            next.damaged = &seed.damaged - &self.answers.available;
+        }
+        next.squeeze_due = true;
+        for holding in &self.holdings.readable {
+            if let Some(last) = holding.reader.index().places().last() {
+                above(next, last.chunk.number);
+            }
+        }
+    }
+
+    /// The snapshots in the order of their commits, which is that of their records; with their place in the seed.
+    fn candidates(&self, seed: Option<&Manifest>) -> Vec<(Snapshot, Option<usize>)> {
+        let of_seed = seed.into_iter().flat_map(|seed| seed.snapshots().iter().cloned().enumerate());
+        let of_seed = of_seed.map(|(position, snapshot)| (snapshot, Some(position)));
+        let mut all: Vec<_> = of_seed.chain(self.found.iter().map(|snapshot| (snapshot.clone(), None))).collect();
+        all.sort_by_key(|(snapshot, _)| snapshot.record);
+        all
+    }
+
+    /// What the snapshot refers to; of a catalog that cannot be walked to its end, what the seed says besides.
+    fn walk(&self, snapshot: &Snapshot, in_seed: Option<(&Manifest, usize)>) -> Walked {
+        let mut walked = Walked { direct: RoaringTreemap::new(), is_whole: true };
+        CatalogReader::new(&self.chunks, snapshot.root).visit_chunks(&mut |step| match step {
+            Ok(run) => drop(walked.direct.insert_range(run.range())),
+            Err(_) => walked.is_whole = false,
+        });
+        walked.direct.insert(snapshot.root.0);
+        walked.direct.insert(snapshot.record.0);
+        if let Some((seed, position)) = in_seed.filter(|_| !walked.is_whole) {
+            walked.direct |= seed.direct(position);
+        }
+        walked
+    }
+
+    fn push(&mut self, snapshot: Snapshot, direct: &RoaringTreemap) -> Result<(), EngineError> {
+        let closure = self.chunks.closure(&(direct & &self.answers.available))?;
+        let data_count = direct.rank(ChunkNumber::METADATA_FIRST.0 - 1);
+        let last_data = data_count.checked_sub(1).and_then(|at| direct.select(at));
+        last_data.into_iter().chain(direct.max()).for_each(|last| above(&mut self.next, ChunkNumber(last)));
+        self.next.push_snapshot(snapshot, direct, &(closure | direct));
+        Ok(())
+    }
+
+    /// What lost containers held and snapshots need stays in the manifest: in the seed's records, so that a container that is brought back
+    /// counts again; and where no record tells, among the damaged chunks.
+    fn keep_lost_containers(&mut self, seed: Option<&Manifest>) {
+        let mut unanswered = self.next.live() - &self.answers.available;
+        let readable: HashSet<_> = self.holdings.readable.iter().map(|holding| holding.reader.record().id).collect();
+        for record in seed.iter().flat_map(|seed| &seed.containers).filter(|record| !readable.contains(&record.id)) {
+            let numbers = numbers_of(record) & &unanswered;
+            if !numbers.is_empty() {
+                unanswered -= &numbers;
+                self.next.containers.push(ContainerRecord { chunks: runs(&numbers), ..record.clone() });
+            }
+        }
+        self.next.damaged |= unanswered;
+    }
+
+    fn into_plan(self, fault: &StoreError, hurt: Vec<Hurt>, options: &RepairOptions) -> SeriesPlan {
+        let Self { manifests, holdings, next, found, .. } = self;
+        let series = next.series;
+        let named: HashSet<_> = next.containers.iter().map(|record| record.id).collect();
+        let mut faults = vec![fault.to_string()];
+        faults.extend(holdings.unreadable.iter().map(|(_, error)| error.to_string()));
+        let lost = holdings.unreadable.iter().filter(|(id, _)| !named.contains(id));
+        let mut unreadable = manifests.unreadable.clone();
+        unreadable.extend(lost.map(|(id, _)| Replaced::Container(series, *id)));
+        let leases = holdings.readable.iter().map(|holding| holding.reader.record().id.lease);
+        let last = leases.chain(holdings.unreadable.iter().map(|(id, _)| id.lease)).fold(manifests.last, u64::max);
+        let is_dropped = |snapshot: &Snapshot| {
+            options.drop_damaged && hurt.iter().any(|hurt: &Hurt| hurt.snapshot.id == snapshot.id)
+        };
+        let found = found.into_iter().filter(|snapshot| !is_dropped(snapshot)).collect();
+        SeriesPlan {
+            series,
+            name: Some(next.name.clone()),
+            faults,
+            basis: manifests.seed.as_ref().map_or(Basis::Containers, |seed| Basis::Older(seed.sequence)),
+            snapshots: next.snapshots().len() as u64,
+            found,
+            hurt,
+            drops_hurt: options.drop_damaged,
+            aside: unreadable.iter().map(|what| what.name()).collect(),
+            is_beyond_repair: false,
+            step: Step::Commit { manifest: Box::new(next), last, unreadable },
+        }
+    }
+}
+
+/// Sees to it that the number is not given again.
+fn above(manifest: &mut Manifest, number: ChunkNumber) {
+    let next = if number.is_metadata() { &mut manifest.next_metadata } else { &mut manifest.next_data };
+    *next = (*next).max(ChunkNumber(number.0.saturating_add(1)));
+}
+
+/// The snapshot records in containers that the seed does not name.
+fn records_in(chunks: &ChunkSource<'_>, holdings: &[Holding], answers: &Answers) -> Vec<SnapshotRecord> {
+    let unnamed = holdings
+        .iter()
+        .zip(&answers.by_holding)
+        .filter(|(holding, _)| !holding.is_named && holding.reader.record().kind == ContainerKind::Metadata);
+    let numbers = unnamed.flat_map(|(_, numbers)| numbers);
+    let decoded = numbers.filter_map(|number| {
+        let number = ChunkNumber(number);
+        let bytes = chunks.load(number).ok().filter(|bytes| SnapshotRecord::is_record(bytes))?;
+        SnapshotRecord::decode(number, &bytes).ok()
+    });
+    decoded.collect()
+}

@@ -1,0 +1,107 @@
+//! What a repair needs of a series that cannot be read: its manifests by number, a commit beyond all of them, and a place for what it replaces.
+//!
+//! Order, always: what is replaced is durable aside, then the new manifest is committed, then the damaged objects go. A crash in between
+//! leaves the series as it was, or repaired with some damaged objects left over.
+
+use crate::manifest::Manifest;
+use crate::repository::Repository;
+use crate::series::commit::commit_after;
+use crate::series::newest::read_either;
+use crate::series::{ReserveUse, StoredManifest};
+use crate::storage::{Listing, ObjectName, Original, Replaced, Storage, StorageError};
+use crate::{SeriesId, StoreError, Time};
+
+/// The numbers of the manifests of which an original or a copy lies there, whether they can be read or not, ascending.
+pub fn manifest_numbers(repository: &Repository, series: SeriesId) -> Result<Vec<u64>, StoreError> {
+    let originals = repository.storage().list(Listing::Manifests(series))?;
+    let copies = repository.storage().list(Listing::ManifestCopies(series))?;
+    let mut numbers: Vec<u64> = originals.iter().chain(&copies).filter_map(|meta| meta.name.sequence()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers)
+}
+
+/// The manifest of this number, by its original or its copy, whether it is the newest or not.
+///
+/// # Errors
+/// Its damage.
+pub fn manifest_at(repository: &Repository, series: SeriesId, sequence: u64) -> Result<StoredManifest, StoreError> {
+    read_either(repository, series, sequence)
+}
+
+/// Commits a manifest, without a lease, as the successor of number `last`: the highest ever seen in its series.
+///
+/// # Errors
+/// [`StoreError::Fenced`] if a writer was faster; then nothing was committed.
+pub fn commit_beyond(
+    repository: &Repository,
+    manifest: Manifest,
+    last: u64,
+    now: Time,
+) -> Result<StoredManifest, StoreError> {
+    let mut before = StoredManifest {
+        manifest: manifest.clone(),
+        object_bytes: 0,
+        hash: hash_of(repository.storage(), Original::Manifest(manifest.series, last))?,
+        from_copy: None,
+    };
+    before.manifest.sequence = last;
+    let mut next = manifest;
+    next.lease = None;
+    let committed = commit_after(repository, Some(&before), next, now, ReserveUse::Keep)?;
+    committed.settle(repository)?;
+    Ok(committed.stored)
+}
+
+/// The hash of a manifest as it lies there, read or not; zeros if it is gone.
+fn hash_of(storage: &dyn Storage, manifest: Original) -> Result<[u8; 32], StoreError> {
+    for place in [manifest.name(), manifest.copy()] {
+        match storage.read(&place, place.bytes_max()) {
+            Ok(object) => return Ok(*blake3::hash(&object).as_bytes()),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok([0; 32])
+}
+
+/// Where the object lies: a manifest at two places.
+fn places(what: Replaced) -> Vec<ObjectName> {
+    let copy = what.name().original().map(Original::copy);
+    std::iter::once(what.name()).chain(copy).collect()
+}
+
+/// Removes an object, from both places if it has two; its bytes are aside.
+pub fn remove_replaced(storage: &dyn Storage, what: Replaced) -> Result<(), StoreError> {
+    // The copy first: one without an original would count.
+    Ok(places(what).iter().rev().try_for_each(|place| storage.delete(place))?)
+}
+
+/// Keeps the bytes of an object under a name that no reader takes for it; durable on return. The object itself stays. Bytes that are
+/// kept already are not kept twice; an object that is gone needs nothing.
+pub fn set_aside(storage: &dyn Storage, what: Replaced) -> Result<(), StoreError> {
+    places(what).iter().try_for_each(|place| keep_bytes(storage, what, place))
+}
+
+fn keep_bytes(storage: &dyn Storage, what: Replaced, place: &ObjectName) -> Result<(), StoreError> {
+    let bytes = match storage.read(place, place.bytes_max()) {
+        Err(error) if error.is_not_found() => return Ok(()),
+        other => other?,
+    };
+    let mut serial = 0;
+    for meta in storage.list(Listing::Aside)? {
+        let ObjectName::Aside(of, taken) = meta.name else { continue };
+        if of != what {
+            continue;
+        }
+        if storage.read(&meta.name, meta.name.bytes_max())? == bytes {
+            return Ok(());
+        }
+        serial = serial.max(taken.saturating_add(1));
+    }
+    match storage.create(&ObjectName::Aside(what, serial), &bytes) {
+        // Another repair keeps the same bytes.
+        Err(StorageError::AlreadyExists { .. }) => Ok(()),
+        other => Ok(other?),
+    }
+}
