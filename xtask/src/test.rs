@@ -1,12 +1,12 @@
 //! All tests, from a fresh clone.
 
-use crate::{damage, faults, fuzz, kill_loop, power, reader, workspace};
+use crate::{damage, faults, kill_loop, power, reader, workspace};
 use anyhow::Result;
 use siltstone_lab::install;
 use siltstone_lab::program;
 
 /// Installs what tests need, runs the workspace's tests, and short forms of the long tasks: `kill -9` and damage on the real program,
-/// failing system calls, power loss, the independent reader, fuzzing.
+/// failing system calls, power loss, the independent reader.
 pub(crate) fn run() -> Result<()> {
     install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
     program::run(workspace::cargo().args(["test", "--workspace", "--quiet"]))?;
@@ -14,6 +14,5 @@ pub(crate) fn run() -> Result<()> {
     damage::run(&damage::Options::short())?;
     faults::run(&faults::Options::short())?;
     power::run(&power::Options::short())?;
-    reader::run()?;
-    fuzz::run(&fuzz::Options::short())
+    reader::run()
 }

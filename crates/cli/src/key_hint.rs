@@ -4,7 +4,9 @@
 
 use crate::environment;
 use siltstone_store::KeyId;
+use std::fs::DirBuilder;
 use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 /// How many ids are kept.
@@ -39,7 +41,7 @@ pub(crate) fn keep(id: KeyId) {
 fn write(text: &str) -> Option<()> {
     let file = file()?;
     let folder = file.parent()?;
-    std::fs::create_dir_all(folder).ok()?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).ok()?;
     let temporary = folder.join(format!("last-keys.{}", std::process::id()));
     std::fs::write(&temporary, text).ok()?;
     std::fs::rename(&temporary, &file).ok()

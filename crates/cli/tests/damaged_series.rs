@@ -62,7 +62,7 @@ fn every_command_does_the_rest_and_names_the_damaged_series() {
         let in_part = |arguments: &[&str]| {
             let ran = sandbox.run(arguments).exits(3);
             assert!(ran.stderr.contains(&id) || ran.stderr.contains("\"bad\""), "{arguments:?}: {}", ran.stderr);
-            assert_eq!(ran.stderr.matches("is damaged").count(), 1, "told once: {arguments:?}: {}", ran.stderr);
+            assert_eq!(ran.stderr.matches("both unreadable").count(), 1, "told once: {arguments:?}: {}", ran.stderr);
             ran
         };
         assert_eq!(in_part(&["snapshots", "--json"]).json().as_array().map(Vec::len), Some(2));

@@ -102,7 +102,7 @@ fn a_series_that_went_on_after_it_was_rolled_back_is_noticed_by_its_chunk_number
 fn series_and_containers_that_are_gone_are_missed_where_they_were_seen() {
     let sandbox = Sandbox::new();
     back_up(&sandbox, "first", "one");
-    for folder in ["series", "containers"] {
+    for folder in ["series", "copies/series", "containers"] {
         std::fs::remove_dir_all(sandbox.repository().join(folder)).expect("removed");
     }
     let commands: [&[&str]; 4] = [

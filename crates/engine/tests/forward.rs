@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::faults::forget_parity;
 use common::log::Log;
 use common::{Sandbox, noise, tree};
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source, TakenBack};
@@ -256,6 +257,7 @@ fn a_damaged_base_is_not_used() {
         let name = record.object_name(manifest.series);
         assert!(history.disk.damage(&name, Damage::Flip { offset: record.index_offset / 2, mask: 1 }));
     }
+    forget_parity(&history.disk);
     // Nothing stays as it was, and all resembles what was.
     history.content[FILE_BYTES - 1] ^= 1;
     history.edit(FILE_BYTES / 4096);

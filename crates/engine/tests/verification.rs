@@ -111,7 +111,8 @@ struct Impatient(AtomicU64);
 impl Observer for Impatient {
     fn advance(&self, _: u64, bytes: u64) {
         if bytes > 0 {
-            self.0.fetch_sub(1, Ordering::Relaxed);
+            // It stays at nothing: who asked to stop goes on asking.
+            let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         }
     }
 

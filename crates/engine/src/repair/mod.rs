@@ -247,7 +247,10 @@ fn execute_step(
         }
         Step::Commit { manifest, last, unreadable } => {
             keep_aside(repository, &unreadable)?;
-            commit_beyond(repository, *manifest, last, now())?;
+            let stored = commit_beyond(repository, *manifest, last, now())?;
+            // Once more, so that the newest has a predecessor that can be read when the unreadable ones go.
+            let sequence = stored.manifest.sequence;
+            commit_beyond(repository, stored.manifest, sequence, now())?;
             remove(repository, &unreadable)?;
         }
         Step::Note { series_name, lost, dropped } => {

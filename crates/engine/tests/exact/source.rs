@@ -1,7 +1,7 @@
 //! What sources do while they are read, streams, and what is not read at all.
 
 use super::*;
-use common::{log::Log, tree};
+use common::{faults::forget_parity, log::Log, tree};
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::{EngineError, EntryAction, Notice, Observer, Silent};
@@ -133,6 +133,7 @@ fn a_lost_catalog_means_reading_everything_again() {
         disk.names().into_iter().filter(|name| matches!(name, ObjectName::Container(..))).collect();
     let smallest = containers.iter().min_by_key(|name| disk.read(name, u64::MAX).map_or(0, |bytes| bytes.len()));
     disk.delete(smallest.expect("a container")).expect("deleted");
+    forget_parity(&disk);
     let second = back_up(&sandbox, |_| (), &Log::default());
     assert_eq!((second.statistics.read_bytes, second.statistics.chunks_new), (500_000, 0));
     let restored = sandbox.restored(second.snapshot.expect("a snapshot"));
@@ -311,7 +312,9 @@ fn a_dry_run_writes_nothing_and_an_unchanged_tree_can_be_skipped() {
     let planned = back_up(&sandbox, |options| options.dry_run = true, &Silent);
     assert_eq!((planned.snapshot, sandbox.repository().bytes().expect("bytes")), (None, before));
     let done = back_up(&sandbox, |_| (), &Silent);
-    assert_eq!(planned.statistics.added_stored_bytes, done.statistics.added_stored_bytes);
+    // The record of the snapshot holds its time and its random id, which take a few bytes more or fewer.
+    let difference = planned.statistics.added_stored_bytes.abs_diff(done.statistics.added_stored_bytes);
+    assert!(difference <= 1024, "{difference}");
     // The folders above the source belong to the snapshot, and other tests keep changing one of them.
     let mut parent = done.snapshot;
     let is_skipped = |_| {

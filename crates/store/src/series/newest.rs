@@ -121,17 +121,30 @@ pub fn verify_history(repository: &Repository, newest: &Manifest) -> Result<(), 
 }
 
 /// What is wrong with the newest manifest and the one before, of which both copies must lie there. A copy that is missing is no fault
-/// while its original is sound: the run that made it was cut short, and the next one goes on from the original.
+/// while its original is sound: the run that made it was cut short, and the next one goes on from the original. Nor is one before that is
+/// at neither place: a repair goes on from what was lost.
 ///
 /// # Errors
 /// What keeps them from being looked at.
 pub fn manifest_faults(repository: &Repository, newest: &StoredManifest) -> Result<Vec<StoreError>, StoreError> {
     let (series, sequence) = (newest.manifest.series, newest.manifest.sequence);
     let mut faults = faults_of(repository, Original::Manifest(series, sequence), newest.hash)?;
-    if sequence > 1 {
-        faults.extend(faults_of(repository, Original::Manifest(series, sequence - 1), newest.manifest.previous)?);
+    let before = Original::Manifest(series, sequence.saturating_sub(1));
+    if sequence > 1 && is_anywhere(repository, before) {
+        faults.extend(faults_of(repository, before, newest.manifest.previous)?);
     }
     Ok(faults)
+}
+
+/// Whether an object or its copy is there.
+fn is_anywhere(repository: &Repository, original: Original) -> bool {
+    for place in [original.name(), original.copy()] {
+        match repository.storage().read_range(&place, 0, 1) {
+            Err(error) if error.is_not_found() => {}
+            _ => return true,
+        }
+    }
+    false
 }
 
 fn faults_of(repository: &Repository, original: Original, hash: [u8; 32]) -> Result<Vec<StoreError>, StoreError> {
