@@ -43,13 +43,6 @@ pub(crate) struct Options {
     release: bool,
 }
 
-impl Options {
-    /// The form that is part of the tests.
-    pub(crate) fn short() -> Self {
-        Self { each: 2, release: false }
-    }
-}
-
 /// A fault, as strace is told of it.
 #[derive(Clone, Copy)]
 struct Fault {

@@ -7,7 +7,6 @@ mod damage;
 mod demo;
 mod edit;
 mod faults;
-mod fuzz;
 mod json;
 mod kill_loop;
 mod lab_report;
@@ -54,8 +53,6 @@ enum Task {
     Damage(damage::Options),
     /// Let each system call of the real program fail, end early or be the last, in turn, and see that nothing committed is lost.
     Faults(faults::Options),
-    /// Fuzz every parser of outside bytes, guided by coverage.
-    Fuzz(fuzz::Options),
     /// Lose power at random moments below a real file system, and see that nothing that had ended is undone.
     Power(power::Options),
     /// Read golden and fresh repositories by a reader that was written from docs/FORMAT.md alone.
@@ -92,7 +89,6 @@ fn run(task: &Task) -> Result<()> {
         Task::KillLoop(options) => kill_loop::run(options),
         Task::Damage(options) => damage::run(options),
         Task::Faults(options) => faults::run(options),
-        Task::Fuzz(options) => fuzz::run(options),
         Task::Power(options) => power::run(options),
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),

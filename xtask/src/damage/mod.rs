@@ -45,13 +45,6 @@ pub(crate) struct Options {
     record: bool,
 }
 
-impl Options {
-    /// The form that is part of the tests.
-    pub(crate) fn short() -> Self {
-        Self { trials: 40, flips: 4, seed: 1, parity: None, release: false, record: false }
-    }
-}
-
 /// What came of the mutations of one kind.
 #[derive(Clone, Copy, Default)]
 struct Count {

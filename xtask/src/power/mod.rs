@@ -39,13 +39,6 @@ pub(crate) struct Options {
     release: bool,
 }
 
-impl Options {
-    /// The form that is part of the tests.
-    pub(crate) fn short() -> Self {
-        Self { losses: 8, seed: 1, release: false }
-    }
-}
-
 /// Runs them; the first state that is not sound ends it.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if !install::is_root()? || !Path::new("/dev/fuse").exists() || !Path::new("/dev/loop-control").exists() {

@@ -688,6 +688,7 @@ def read_record(card):
     return {
         "id": f"{lease:016x}-{serial:08x}",
         "kind": (DATA, METADATA)[card.number()],
+        "epoch": card.number(),
         "bytes": card.number(),
         "index_offset": card.number(),
         "index_bytes": card.number(),
