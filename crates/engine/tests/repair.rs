@@ -138,7 +138,9 @@ fn an_older_manifest_is_built_on_and_newer_snapshots_are_found() {
     scene.disk.damage(&name, Damage::Replace(old.read(&name, u64::MAX).expect("the older manifest")));
     for between in scene.disk.names().into_iter().filter(|name| matches!(name, ObjectName::Manifest(..))) {
         if between != name && between != newest && between.series() == newest.series() {
-            [between, copy_of(&between)].iter().for_each(|place| drop(scene.disk.damage(place, Damage::Delete)));
+            for place in [between, copy_of(&between)] {
+                scene.disk.damage(&place, Damage::Delete);
+            }
         }
     }
     scene.disk.damage(&copy_of(&name), Damage::Delete);

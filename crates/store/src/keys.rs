@@ -329,7 +329,7 @@ impl KeySlot {
     }
 }
 
-/// Tries the password on the slots of the repository, hinted ones first and [`TRIES_MAX`] at most, until one opens that `accept`
+/// Tries the password on the slots of the repository, hinted ones first and `TRIES_MAX` at most, until one opens that `accept`
 /// returns something for.
 ///
 /// # Errors

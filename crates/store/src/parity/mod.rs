@@ -9,7 +9,7 @@
 //! of the number of parity shards, so that shards can be as small as a disk's page, and much damage in many places is healed by little.
 //!
 //! **A parity object is a hint.** It is neither sealed nor named by any manifest: what it heals counts only after the container's own
-//! seals hold, under the recorded salt ([`heal`]). It may be missing, and be made anew from a sound container at any time ([`protect`]).
+//! seals hold, under the recorded salt ([`heal()`]). It may be missing, and be made anew from a sound container at any time ([`protect`]).
 //!
 //! Cost, beside the bytes: measured in `docs/MEASUREMENTS.md`. Memory: about three times the container, while it is encoded or healed.
 
