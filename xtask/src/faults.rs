@@ -6,16 +6,19 @@
 
 use crate::damage::edit;
 use crate::kill_loop::generate;
+use crate::record;
 use crate::tool::{Reading, Repository, Tool, restored_place};
 use crate::workspace::Build;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use siltstone_lab::deterministic::Sequence;
 use siltstone_lab::install::{self, Needed};
+use siltstone_lab::machine;
 use siltstone_lab::program;
 use siltstone_lab::tree::Listing;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,6 +44,16 @@ pub(crate) struct Options {
     /// Use the release build.
     #[arg(long)]
     release: bool,
+    /// Keeps the result under bench/record.
+    #[arg(long)]
+    record: bool,
+}
+
+impl Options {
+    /// The form that is part of the tests.
+    pub(crate) fn short() -> Self {
+        Self { each: 1, release: false, record: false }
+    }
 }
 
 /// A fault, as strace is told of it.
@@ -77,6 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     install::ensure(&[STRACE])?;
     let folder = tempfile::tempdir()?;
     let scene = Scene::make(folder.path(), options.release)?;
+    let mut report = String::from("| command | fault | calls hit | calls made |\n|---|---|---:|---:|\n");
     for operation in OPERATIONS {
         for fault in FAULTS {
             let calls = scene.count(operation, fault)?;
@@ -88,9 +102,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                     .with_context(|| format!("{operation:?}, {}, call {call} of {calls}", fault.name))?;
             }
             println!("faults: {operation:?}, {}: {faults} of {calls} calls", fault.name);
+            writeln!(report, "| {operation:?} | {} | {faults} | {calls} |", fault.name)?;
         }
     }
-    Ok(())
+    report += "\nCommitted snapshots lost, commands that were done and were not, passwords lost, damage found: 0.\n";
+    if options.record { keep(&report, folder.path()) } else { Ok(()) }
+}
+
+fn keep(report: &str, work: &Path) -> Result<()> {
+    let notes =
+        ["calls made: by the busiest thread of an undisturbed run; the n-th call of every thread is hit".to_owned()];
+    record::keep("faults", &format!("faults-{}", machine::today()), report, &notes, work)
 }
 
 struct Scene {

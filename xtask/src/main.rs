@@ -16,6 +16,7 @@ mod map;
 mod power;
 mod reader;
 mod real;
+mod record;
 mod sanitize;
 mod test;
 mod tool;
@@ -37,7 +38,7 @@ struct Arguments {
 enum Task {
     /// Back up this checkout twice, restore both snapshots, compare, forget, check; prints sizes and speeds.
     Demo,
-    /// All tests: the workspace's own, and a short loop of kill -9.
+    /// All tests: the workspace's own, the second reader, short forms of kill-loop, damage, faults and power.
     Test,
     /// Tests of chunking and its vectors on ARM and POWER, emulated, built with the oldest compiler they promise to build with.
     Cross,

@@ -1,14 +1,17 @@
 //! All tests, from a fresh clone.
 
-use crate::{kill_loop, reader, workspace};
+use crate::{damage, faults, kill_loop, power, reader, workspace};
 use anyhow::Result;
 use siltstone_lab::install;
 use siltstone_lab::program;
 
-/// Installs what tests need, runs the workspace's tests, a short loop of `kill -9` on the real program, and the independent reader.
+/// Installs what tests need; runs the workspace's tests, then short forms of what is done to the real program, and the second reader.
 pub(crate) fn run() -> Result<()> {
     install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
     program::run(workspace::cargo().args(["test", "--workspace", "--quiet"]))?;
     kill_loop::run(&kill_loop::Options::short())?;
+    damage::run(&damage::Options::short())?;
+    faults::run(&faults::Options::short())?;
+    power::run(&power::Options::short())?;
     reader::run()
 }

@@ -183,8 +183,8 @@ impl CliError {
 
 fn store_status(error: &StoreError) -> u8 {
     match error {
+        error if error.is_lost_race() => EXIT_LOCKED,
         StoreError::NotARepository { .. } => EXIT_NO_REPOSITORY,
-        StoreError::LeaseHeld { .. } | StoreError::Fenced { .. } => EXIT_LOCKED,
         StoreError::WrongPassword { .. } | StoreError::KeyInvalid { .. } => EXIT_WRONG_PASSWORD,
         StoreError::LostManifest { .. } | StoreError::LostSeries { .. } => EXIT_HISTORY_LOST,
         StoreError::Storage(error) => storage_status(error),

@@ -11,7 +11,7 @@ use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::snapshots::{self, SnapshotFilter};
-use siltstone_engine::{EngineError, Notice};
+use siltstone_engine::{EngineError, Notice, Silent, migrate};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
 use siltstone_store::{SnapshotId, StoreError, Time};
@@ -52,6 +52,16 @@ fn a_lease_of_a_holder_that_may_live_is_respected() {
     assert_eq!(scene.assert_sound(&scene.disk, "two refusals").len(), 2);
     let other = BackupOptions { series: Some("other".into()), ..options };
     scene.sandbox.try_backup(&other).expect("another series is not concerned");
+}
+
+#[test]
+fn maintenance_that_meets_another_writer_says_so() {
+    let scene = Scene::unsettled();
+    let holding = another(&scene.disk);
+    let _held = writer::acquire(&holding, writer::distant_holder(), false).expect("the lease");
+    let (repository, options) = (scene.sandbox.repository(), scene.sandbox.migrate_options());
+    let error = migrate::maintain(&repository, &options, &Silent).expect_err("the series is being written");
+    assert!(matches!(error, EngineError::Store(StoreError::LeaseHeld { .. })), "{error:?}");
 }
 
 #[test]

@@ -317,6 +317,15 @@ impl StoreError {
         }
     }
 
+    /// Whether another writer has the series: trying again later helps.
+    pub fn is_lost_race(&self) -> bool {
+        match self {
+            Self::LeaseHeld { .. } | Self::Fenced { .. } | Self::Storage(StorageError::Swept { .. }) => true,
+            Self::Shared(error) => error.is_lost_race(),
+            _ => false,
+        }
+    }
+
     /// Whether the place is full: forgetting snapshots helps.
     pub fn is_full(&self) -> bool {
         match self {

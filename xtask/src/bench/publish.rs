@@ -1,6 +1,6 @@
 //! What is done with the results of every benchmark: printed, written as JSON, kept as a record with what explains it.
 
-use crate::workspace;
+use crate::record;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Map, Value};
@@ -37,22 +37,11 @@ impl Output {
         if let Some(part) = &self.record {
             let part = if part.is_empty() { String::new() } else { format!("-{part}") };
             let name = format!("{bench}{part}-{}{}", machine::today(), if self.quick { "-quick" } else { "" });
-            let folder = workspace::root().join("bench").join("record");
-            fs::create_dir_all(&folder)?;
-            fs::write(folder.join(format!("{name}.json")), &json)?;
-            fs::write(folder.join(format!("{name}.md")), record(bench, tables, notes, work))?;
-            println!("recorded as bench/record/{name}.md and .json");
+            fs::write(record::folder()?.join(format!("{name}.json")), &json)?;
+            record::keep(&format!("bench {bench}"), &name, tables, notes, work)?;
         }
         Ok(())
     }
-}
-
-fn record(bench: &str, tables: &str, notes: &[String], work: &Path) -> String {
-    let mut lines = vec![format!("commit: {}", workspace::commit())];
-    lines.extend(machine::lines(work));
-    lines.extend_from_slice(notes);
-    let list: Vec<String> = lines.iter().map(|line| format!("- {line}")).collect();
-    format!("# cargo xtask bench {bench}, {}\n\n{}\n\n{tables}", machine::today(), list.join("\n"))
 }
 
 /// These columns of the rows.

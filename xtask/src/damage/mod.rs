@@ -11,7 +11,8 @@ mod mutation;
 mod scene;
 mod trial;
 
-use anyhow::{Context, Result, ensure};
+use crate::record;
+use anyhow::{Context, Result};
 use clap::Args;
 use mutation::Mutation;
 use scene::Scene;
@@ -20,7 +21,6 @@ use siltstone_lab::deterministic::Sequence;
 use siltstone_lab::machine;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 
 /// How much, and on what.
 #[derive(Args)]
@@ -43,6 +43,13 @@ pub(crate) struct Options {
     /// Keeps the result under bench/record.
     #[arg(long)]
     record: bool,
+}
+
+impl Options {
+    /// The form that is part of the tests.
+    pub(crate) fn short() -> Self {
+        Self { trials: 60, flips: 10, seed: 1, parity: None, release: false, record: false }
+    }
 }
 
 /// What came of the mutations of one kind.
@@ -82,7 +89,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     writeln!(report, "\nPanics, hangs, restores that lie: 0. Peak memory of any command: {} MiB.", peak_bytes >> 20)?;
     report += &flips(&scene, options)?;
     println!("{report}");
-    if options.record { record(&report, options) } else { Ok(()) }
+    if options.record { keep(&report, options) } else { Ok(()) }
 }
 
 /// The cost of one flipped bit in a container, place by place.
@@ -115,17 +122,10 @@ fn flips(scene: &Scene, options: &Options) -> Result<String> {
     Ok(report)
 }
 
-fn record(report: &str, options: &Options) -> Result<()> {
+/// Keeps the report, under a name that says how much parity there was.
+fn keep(report: &str, options: &Options) -> Result<()> {
     let parity = options.parity.map_or(String::new(), |percent| format!("-parity-{percent}"));
-    let name = format!("damage-{}{parity}.md", machine::today());
-    let mut lines = vec![format!("commit: {}", crate::workspace::commit())];
-    lines.extend(machine::lines(&std::env::temp_dir()));
-    lines.push(format!("{} trials, {} flips, seed {}", options.trials, options.flips, options.seed));
-    let list: Vec<String> = lines.iter().map(|line| format!("- {line}")).collect();
-    let text = format!("# cargo xtask damage, {}\n\n{}\n\n{report}", machine::today(), list.join("\n"));
-    let folder = crate::workspace::root().join("bench").join("record");
-    ensure!(folder.is_dir(), "{} is no folder", folder.display());
-    fs::write(folder.join(&name), text)?;
-    println!("recorded as bench/record/{name}");
-    Ok(())
+    let name = format!("damage-{}{parity}", machine::today());
+    let notes = [format!("{} trials, {} flips, seed {}", options.trials, options.flips, options.seed)];
+    record::keep("damage", &name, report, &notes, &std::env::temp_dir())
 }

@@ -6,6 +6,7 @@ mod device;
 
 use crate::damage::edit;
 use crate::kill_loop::generate;
+use crate::record;
 use crate::tool::{Reading, Repository, Tool, restored_place};
 use crate::workspace::Build;
 use anyhow::{Context, Result, ensure};
@@ -13,6 +14,7 @@ use clap::Args;
 use device::{Log, Mounted};
 use siltstone_lab::deterministic::Sequence;
 use siltstone_lab::install::{self, Needed};
+use siltstone_lab::machine;
 use siltstone_lab::program;
 use siltstone_lab::tree::Listing;
 use std::collections::BTreeMap;
@@ -37,6 +39,16 @@ pub(crate) struct Options {
     /// Use the release build.
     #[arg(long)]
     release: bool,
+    /// Keeps the result under bench/record.
+    #[arg(long)]
+    record: bool,
+}
+
+impl Options {
+    /// The form that is part of the tests.
+    pub(crate) fn short() -> Self {
+        Self { losses: 8, seed: 1, release: false, record: false }
+    }
 }
 
 /// Runs them; the first state that is not sound ends it.
@@ -57,12 +69,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         })?;
     }
     let flushes = recording.log.flushes(end);
-    println!(
-        "power: {} losses among {} writes and {flushes} flushes: nothing that had ended was undone",
-        options.losses,
-        end - flushes
-    );
-    Ok(())
+    let (losses, writes) = (options.losses, end - flushes);
+    let report =
+        format!("{losses} losses among {writes} writes and {flushes} flushes: nothing that had ended was undone");
+    println!("power: {report}");
+    if options.record { keep(&report, options.seed, folder.path()) } else { Ok(()) }
+}
+
+fn keep(report: &str, seed: u64, work: &Path) -> Result<()> {
+    let notes = [format!("ext4 on a disk of {} MiB, seed {seed}", DISK_BYTES >> 20)];
+    record::keep("power", &format!("power-{}", machine::today()), &format!("{report}.\n"), &notes, work)
 }
 
 /// What must hold from some place of the log on.

@@ -109,14 +109,14 @@ impl MigrateSummary {
 /// Settles all series that have something to settle: what `silt maintain` does.
 ///
 /// # Errors
-/// What stops it as a whole, or the damage of the first series if none can be read; if one series of several fails, that is reported
-/// as a problem.
+/// What stops it as a whole, or the damage of the first series if none can be read; if one series of several fails, that is
+/// reported as a problem. Where another writer has a series, the error says so after the others are done.
 pub fn maintain(
     repository: &Repository,
     options: &MigrateOptions,
     observer: &dyn Observer,
 ) -> Result<MigrateSummary, EngineError> {
-    let mut summary = MigrateSummary::default();
+    let (mut summary, mut lost) = (MigrateSummary::default(), None);
     let not_moved = |series: &dyn Display, reason: &dyn Display| {
         observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
     };
@@ -127,6 +127,7 @@ pub fn maintain(
         match maintain_series(repository, &manifest.name, options, observer) {
             Ok(done) => summary.add(&done),
             Err(EngineError::Interrupted) => return Err(EngineError::Interrupted),
+            Err(EngineError::Store(error)) if error.is_lost_race() => lost = Some(error),
             Err(error) => not_moved(&manifest.series, &error),
         }
         Ok(())
@@ -137,7 +138,7 @@ pub fn maintain(
             other => not_moved(&"", other),
         }
     }
-    Ok(summary)
+    lost.map_or(Ok(summary), |error| Err(error.into()))
 }
 
 fn maintain_series(

@@ -48,10 +48,10 @@ impl Task<'_> {
         }
     }
 
-    /// Counts and tells something removed, or that would be.
+    /// Counts and reports something removed. A dry run names it whether entries are asked for or not: that is what it is for.
     pub(super) fn tell_deleted(&self, path: &EntryPath, summary: &mut RestoreSummary) {
         summary.deleted += 1;
-        if self.observer.wants_entries() {
+        if self.options.dry_run || self.observer.wants_entries() {
             self.observer.entry(path, EntryAction::Deleted, 0);
         }
     }
