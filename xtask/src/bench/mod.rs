@@ -5,6 +5,7 @@ mod ageing;
 mod backup;
 mod chunk;
 mod history;
+mod parity;
 mod patch_chain;
 mod publish;
 mod report;
@@ -27,6 +28,8 @@ pub(crate) enum Bench {
     Stages(stages::Options),
     /// A hundred snapshots of one source: whether restoring, backing up and forgetting get slower.
     Ageing(ageing::Options),
+    /// What parity costs in bytes and seconds, and how many files one flipped byte in each container costs without and with it.
+    Parity(parity::Options),
     /// What a restore reads: containers needed and read, for the first, the middle and the last snapshot of a history.
     RestoreOrder(restore_order::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
@@ -42,6 +45,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::History(options) => history::run(options),
         Bench::Stages(options) => stages::run(options),
         Bench::Ageing(options) => ageing::run(options),
+        Bench::Parity(options) => parity::run(options),
         Bench::RestoreOrder(options) => restore_order::run(options),
         Bench::Chunk(options) => chunk::run(options),
         Bench::Similar(options) => similar::run(options),
