@@ -4,40 +4,13 @@ mod common;
 
 use common::{Ran, Sandbox, ran};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-/// A repository of several files that do not compress.
-fn of_files(count: u64) -> Sandbox {
-    let sandbox = Sandbox::new();
-    for number in 0..count {
-        sandbox.write(&format!("{number:03}"), noise(number, 50_000));
-    }
-    sandbox.backup(&[]);
-    sandbox
-}
-
-/// Bytes that do not compress.
-fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut state = seed + 1;
-    let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state.to_be_bytes()[0]
-    };
-    std::iter::repeat_with(next).take(bytes).collect()
-}
-
-fn largest_container(sandbox: &Sandbox) -> PathBuf {
-    let folders = fs::read_dir(sandbox.repository().join("containers")).expect("read");
-    let files = folders.flat_map(|folder| fs::read_dir(folder.expect("a folder").path()).expect("read"));
-    let bytes = |path: &PathBuf| fs::metadata(path).expect("status").len();
-    files.map(|file| file.expect("a file").path()).max_by_key(bytes).expect("a container")
-}
 
 #[test]
 fn what_is_damaged_is_named_and_left_out_or_kept_aside() {
-    let sandbox = of_files(40);
-    let container = largest_container(&sandbox);
+    let sandbox = Sandbox::of_files(40);
+    let container = sandbox.largest_container();
     let good = fs::read(&container).expect("read");
     let mut bad = good.clone();
     bad[good.len() / 3] ^= 1;
@@ -193,7 +166,7 @@ fn a_dry_run_says_what_would_be_deleted() {
 
 #[test]
 fn an_include_that_matches_nothing_fails() {
-    let sandbox = of_files(1);
+    let sandbox = Sandbox::of_files(1);
     let target = sandbox.path("out").display().to_string();
     for more in [&[][..], &["--dry-run"], &["--json"]] {
         let arguments = [&["restore", "latest", "--target", &target, "--include", "no-such-file"], more].concat();
@@ -206,8 +179,8 @@ fn an_include_that_matches_nothing_fails() {
 
 #[test]
 fn a_dump_into_a_file_gives_it_its_name_when_it_is_whole() {
-    let sandbox = of_files(30);
-    let container = largest_container(&sandbox);
+    let sandbox = Sandbox::of_files(30);
+    let container = sandbox.largest_container();
     let mut bad = fs::read(&container).expect("read");
     let good = bad.clone();
     bad[good.len() / 2] ^= 1;

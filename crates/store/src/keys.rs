@@ -124,8 +124,24 @@ impl Argon2Cost {
         let parameters = argon2::Params::new(self.memory_kib, self.passes, self.lanes, Some(32)).map_err(machine)?;
         let argon2 = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, parameters);
         let mut key = Zeroizing::new([0; 32]);
-        argon2.hash_password_into(password, salt, key.as_mut_slice()).map_err(machine)?;
+        let hash = || argon2.hash_password_into(password, salt, key.as_mut_slice());
+        in_threads(self.lanes, hash).map_err(machine)?;
         Ok(PurposeKey::from_bytes(key))
+    }
+}
+
+/// Runs what rayon spreads over threads: one for each lane, at most one for each core. Where the system gives none, the calling
+/// thread does it alone; rayon's own pool would panic there.
+fn in_threads<T: Send>(lanes: u32, work: impl FnOnce() -> T + Send) -> T {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = usize::try_from(lanes).map_or(cores, |lanes| lanes.min(cores));
+    match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool.install(work),
+        Err(_) => {
+            // It makes this thread a pool of one, which it stays; so a second time it is one already, and this fails.
+            let _alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
+            work()
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -26,6 +27,24 @@ impl Sandbox {
         let sandbox = Self::bare();
         sandbox.run(&["init"]).ok();
         sandbox
+    }
+
+    /// With a repository that holds one snapshot of so many files, which do not compress.
+    pub(crate) fn of_files(count: u64) -> Self {
+        let sandbox = Self::new();
+        for number in 0..count {
+            sandbox.write(&format!("{number:03}"), noise(number, 50_000));
+        }
+        sandbox.backup(&[]);
+        sandbox
+    }
+
+    /// The largest container of its repository.
+    pub(crate) fn largest_container(&self) -> PathBuf {
+        let folders = fs::read_dir(self.repository().join("containers")).expect("read");
+        let files = folders.flat_map(|folder| fs::read_dir(folder.expect("a folder").path()).expect("read"));
+        let bytes = |path: &PathBuf| fs::metadata(path).expect("status").len();
+        files.map(|file| file.expect("a file").path()).max_by_key(bytes).expect("a container")
     }
 
     /// A path in the sandbox.
@@ -80,6 +99,16 @@ impl Sandbox {
         let ran = self.run(&arguments).ok();
         ran.message("summary")
     }
+}
+
+/// Bytes that do not compress.
+pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed + 1;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()[0]
+    };
+    std::iter::repeat_with(next).take(bytes).collect()
 }
 
 /// What a run left.
