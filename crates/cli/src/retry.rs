@@ -1,5 +1,5 @@
-//! What to do while another process writes to the series: trying again (`--retry-lock`), and how long to watch one that cannot be seen
-//! from here (`--lease-timeout`).
+//! What to do while another process writes to the series: trying again (`--retry-lock`), and how long to watch one that
+//! cannot be seen from here (`--lease-timeout`).
 
 use crate::args::GlobalArgs;
 use crate::commands::Context;

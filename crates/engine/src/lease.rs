@@ -1,9 +1,9 @@
 //! Taking the lease of a series: who this process is, and whether the holder of another lease is known to be dead.
 //!
 //! A holder is dead for certain only if it ran on this machine in the same process-id space and its process is gone, or if this
-//! machine has been started anew since. It is alive for certain if its process is there. Any other is watched (`watch.rs`) if it renews its
-//! lease, and taken over if it does not for long enough; else taking over is the user's decision. Fencing keeps the data safe whatever is
-//! decided.
+//! machine has been started anew since. It is alive for certain if its process is there. Any other is watched
+//! (`watch.rs`) if it renews its lease, and taken over if it does not for long enough; else taking over is the user's
+//! decision. Fencing keeps the data safe whatever is decided.
 
 use crate::observer::Notice;
 use crate::watch::outlast;
@@ -27,11 +27,12 @@ pub(crate) struct Purpose<'a> {
     pub(crate) reserve: ReserveUse,
 }
 
-/// Takes the lease of a series for this process, making the series if there is none; tells if it was taken over. A holder of whom nothing
-/// can be seen is watched first, which may take minutes.
+/// Takes the lease of a series for this process, making the series if there is none; tells if it was taken over. A
+/// holder of whom nothing can be seen is watched first, which may take minutes.
 ///
 /// # Errors
-/// [`StoreError::LeaseHeld`] if a writer holds it that is alive, or of which nothing can be known; or because the user asked to stop.
+/// [`StoreError::LeaseHeld`] if a writer holds it that is alive, or of which nothing can be known; or because the user
+/// asked to stop.
 pub(crate) fn acquire<'r>(
     repository: &'r Repository,
     series_name: &str,
@@ -57,7 +58,8 @@ pub(crate) fn acquire<'r>(
     Ok(writer)
 }
 
-/// As [`acquire`], without watching anybody; `outlasted` is the number of the manifest whose holder was watched in vain.
+/// As [`acquire`], without watching anybody; `outlasted` is the number of the manifest whose holder was watched in
+/// vain.
 pub(crate) fn try_acquire<'r>(
     repository: &'r Repository,
     series_name: &str,
@@ -78,7 +80,8 @@ pub(crate) fn try_acquire<'r>(
     SeriesWriter::acquire(repository, &request)
 }
 
-/// Begins to watch the lease of this manifest, unless that tells nothing new: its holder is known to be alive, or does not renew it.
+/// Begins to watch the lease of this manifest, unless that tells nothing new: its holder is known to be alive, or does
+/// not renew it.
 pub(crate) fn watched(repository: &Repository, manifest: &Manifest) -> Result<Option<Watch>, StoreError> {
     match &manifest.lease {
         Some(lease) if !is_running_here(&lease.holder) => Watch::begin(repository, manifest),

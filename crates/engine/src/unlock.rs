@@ -1,5 +1,5 @@
-//! Ending leases that interrupted writers left. Backup and forget take over from a dead holder by themselves; this serves the user who
-//! wants a clean repository now, and the holder of whose death nothing can be known.
+//! Ending leases that interrupted writers left. Backup and forget take over from a dead holder by themselves; this
+//! serves the user who wants a clean repository now, and the holder of whose death nothing can be known.
 
 use crate::lease::{Purpose, is_running_here, now, try_acquire, watched};
 use crate::watch::outlast;
@@ -53,11 +53,12 @@ pub enum Life {
     Unknown,
 }
 
-/// Ends leases, and removes what their holders left unfinished. Leases of the living stay. Those of which nothing can be seen are watched
-/// first, all at once.
+/// Ends leases, and removes what their holders left unfinished. Leases of the living stay. Those of which nothing can
+/// be seen are watched first, all at once.
 ///
 /// # Errors
-/// Those of the repository; the damage of the first series if none asked for can be read; or because the user asked to stop.
+/// Those of the repository; the damage of the first series if none asked for can be read; or because the user asked to
+/// stop.
 pub fn unlock(
     repository: &Repository,
     options: &UnlockOptions,

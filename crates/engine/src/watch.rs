@@ -1,8 +1,9 @@
-//! Watching leases whose holders cannot be seen from here (another machine, another container), until they show life or long enough
-//! passes without a sign of it.
+//! Watching leases whose holders cannot be seen from here (another machine, another container), until they show life or
+//! long enough passes without a sign of it.
 //!
-//! Time is counted in looks, each after a pause by this process's monotonic clock: a minute in which this process slept, or in which the
-//! storage did not answer, counts as one look, for the holder may have been held up by the same. There is a last look after the time.
+//! Time is counted in looks, each after a pause by this process's monotonic clock: a minute in which this process
+//! slept, or in which the storage did not answer, counts as one look, for the holder may have been held up by the same.
+//! There is a last look after the time.
 
 use crate::observer::Notice;
 use crate::{EngineError, Observer};

@@ -1,5 +1,5 @@
-//! Leases of holders that cannot be seen from here: the living are left alone, the dead are taken over without a hand, and whoever was
-//! taken for dead wrongly loses its run and nothing else.
+//! Leases of holders that cannot be seen from here: the living are left alone, the dead are taken over without a hand,
+//! and whoever was taken for dead wrongly loses its run and nothing else.
 
 mod common;
 

@@ -122,8 +122,8 @@ fn at_every_call<A, B>(
     }
 }
 
-/// Whatever the holder of `one` does to be left alone, at any of its calls the other removes its key: exactly one of them succeeds, and
-/// keeps its password.
+/// Whatever the holder of `one` does to be left alone, at any of its calls the other removes its key: exactly one of
+/// them succeeds, and keeps its password.
 fn exactly_one_is_left<A: fmt::Debug>(first: impl Fn(Arc<dyn Storage>, KeyId, KeyId) -> Result<A, StoreError>) {
     at_every_call(
         two_keys,

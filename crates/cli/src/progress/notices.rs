@@ -60,8 +60,8 @@ pub(super) fn describe(notice: &Notice) -> Words {
         ),
         Notice::LeaseWatched { holder, at_most } => {
             let text = format!(
-                "in use by {holder}, which cannot be seen from here: waiting for a sign of life for up to {}, then taking over; \
-                 Ctrl-C ends the waiting",
+                "in use by {holder}, which cannot be seen from here: waiting for a sign of life for up to {}, then \
+                 taking over; Ctrl-C ends the waiting",
                 clock(*at_most)
             );
             note("lease_watched", &text)

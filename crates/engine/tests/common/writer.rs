@@ -1,13 +1,13 @@
 //! Writers in slow motion: leases taken and containers put one call at a time.
 
 use super::Sandbox;
+use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerBuilder, ContainerKind, SealedContainer};
 use siltstone_store::manifest::LeaseHolder;
 use siltstone_store::region::{ChunkEntry, RegionEncoder};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter};
 use siltstone_store::storage::{Fault, SimulatedDisk};
-use siltstone_store::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
 

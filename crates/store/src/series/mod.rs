@@ -56,8 +56,8 @@ pub struct LeaseRequest<'a> {
     pub is_dead: &'a dyn Fn(&LeaseHolder) -> bool,
     /// Take the lease over whoever holds it.
     pub take_over: bool,
-    /// Number of the manifest whose lease was watched for long enough without a sign of life: it may be taken over as long as no newer
-    /// manifest is there.
+    /// Number of the manifest whose lease was watched for long enough without a sign of life: it may be taken over as
+    /// long as no newer manifest is there.
     pub outlasted: Option<u64>,
     /// Time between two renewals of the lease, if it is to be renewed.
     pub renewed_every: Option<Duration>,
@@ -173,7 +173,8 @@ impl<'r> SeriesWriter<'r> {
         Ok(writer)
     }
 
-    /// Removes containers and parity that no manifest names, unfinished writes, and renewals of earlier leases; notes what is lost.
+    /// Removes containers and parity that no manifest names, unfinished writes, and renewals of earlier leases; notes
+    /// what is lost.
     ///
     /// Containers of a later lease are left alone: they belong to a writer that took over without this one knowing yet.
     pub fn sweep(&mut self) -> Result<(), StoreError> {

@@ -1,15 +1,17 @@
 //! Renewals: how the holder of a lease shows from time to time that it is alive, and how others see it.
 //!
 //! While a writer holds a lease, a thread of its own makes an empty object `renewals/<series>/<lease>-<count>` every
-//! [`LeaseTerms::renewed_every`], and removes the one before. The lease says in its manifest that it is renewed, and how often. Who
-//! meets a lease whose holder cannot be seen looks at these names again and again ([`Watch`]): when they change, or a newer manifest
-//! comes, the holder is alive. If they stay as they are for long enough by the watcher's own clock, the holder is taken for dead. No
-//! clock's value is stored or compared between machines.
+//! [`LeaseTerms::renewed_every`], and removes the one before. The lease says in its manifest that it is renewed, and
+//! how often. Who meets a lease whose holder cannot be seen looks at these names again and again ([`Watch`]): when they
+//! change, or a newer manifest comes, the holder is alive. If they stay as they are for long enough by the watcher's
+//! own clock, the holder is taken for dead. No clock's value is stored or compared between machines.
 //!
-//! The judgement may be wrong: a holder may sleep, or be cut off from the storage. Fencing keeps the data safe then, as whenever a lease
-//! is taken over; the old holder's run is lost. For the same reason a renewal that fails is no error of the writer.
+//! The judgement may be wrong: a holder may sleep, or be cut off from the storage. Fencing keeps the data safe then, as
+//! whenever a lease is taken over; the old holder's run is lost. For the same reason a renewal that fails is no error
+//! of the writer.
 //!
-//! The first renewal comes after one period, so that a short run makes none. Each costs two requests; a look of the watcher two listings.
+//! The first renewal comes after one period, so that a short run makes none. Each costs two requests; a look of the
+//! watcher two listings.
 
 use crate::manifest::{Lease, Manifest};
 use crate::repository::Repository;
@@ -23,7 +25,8 @@ use std::time::Duration;
 pub const RENEWED_EVERY_DEFAULT: Duration = Duration::from_secs(30);
 /// How long a lease is watched unless told otherwise: ten renewals that do not come.
 pub const PATIENCE_DEFAULT: Duration = Duration::from_secs(5 * 60);
-/// Renewals that fail to come before a lease may be taken over, at least: one may be late for a slow or busy storage, and then another.
+/// Renewals that fail to come before a lease may be taken over, at least: one may be late for a slow or busy storage,
+/// and then another.
 pub const RENEWALS_MISSED_MIN: u32 = 4;
 
 /// How this process shows that it holds a lease, and how long it watches the leases of others.
@@ -32,7 +35,8 @@ pub const RENEWALS_MISSED_MIN: u32 = 4;
 pub struct LeaseTerms {
     /// Time between two renewals; `None` for a lease that is not renewed: nobody takes it over without being told to.
     pub renewed_every: Option<Duration>,
-    /// How long a lease is watched before it is taken over, but never less than [`RENEWALS_MISSED_MIN`] times what its holder says.
+    /// How long a lease is watched before it is taken over, but never less than [`RENEWALS_MISSED_MIN`] times what its
+    /// holder says.
     pub patience: Duration,
 }
 
@@ -68,7 +72,8 @@ pub(super) struct Renewals {
 }
 
 impl Renewals {
-    /// Makes the thread, which waits for the lease; `None` if the system gives none. So a lease says that it is renewed only if it is.
+    /// Makes the thread, which waits for the lease; `None` if the system gives none. So a lease says that it is renewed
+    /// only if it is.
     pub(super) fn prepare(repository: &Repository, series: SeriesId, every: Duration) -> Option<Self> {
         let storage = repository.storage_shared();
         let (lease, granted) = channel();
@@ -148,7 +153,8 @@ impl Watch {
         Ok(Some(Self { series: manifest.series, lease, sequence: manifest.sequence, renewals }))
     }
 
-    /// Whether there was a sign of life since: the lease was renewed, or a newer manifest is there, by which the lease may be over.
+    /// Whether there was a sign of life since: the lease was renewed, or a newer manifest is there, by which the lease
+    /// may be over.
     ///
     /// # Errors
     /// Those of the storage.

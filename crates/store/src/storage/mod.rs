@@ -51,8 +51,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Removes an object; fine if it is already gone.
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError>;
 
-    /// Makes an empty object and then removes another one, if it is there: a renewal and the one before. Visible on return, durable at
-    /// some time or never. It stands apart from all other calls: its failure poisons nothing, and it is never told theirs.
+    /// Makes an empty object and then removes another one, if it is there: a renewal and the one before. Visible on
+    /// return, durable at some time or never. It stands apart from all other calls: its failure poisons nothing, and it
+    /// is never told theirs.
     fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
         self.create(name, &[])?;
         before.map_or(Ok(()), |before| self.delete(before))

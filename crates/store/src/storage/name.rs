@@ -16,9 +16,10 @@ pub const KEY_SLOT_BYTES_MAX: u64 = 64 << 10;
 pub const CONFIG_BYTES_MAX: u64 = 8 << 20;
 /// Greatest size of a manifest: that of a series of 100 TiB stays below. Who opens a repository sets a lower one.
 pub const MANIFEST_BYTES_MAX: u64 = 1 << 30;
-/// Manifests that the reserve has room for: `forget` on a full disk takes the lease, commits the removal, and commits what it rewrote,
-/// each with its copy. Each commit also lets two older manifests go, so two are enough where a deletion gives its room back at once;
-/// where it does so late (snapshots of the file system, logs, network storage) all six are needed.
+/// Manifests that the reserve has room for: `forget` on a full disk takes the lease, commits the removal, and commits
+/// what it rewrote, each with its copy. Each commit also lets two older manifests go, so two are enough where a
+/// deletion gives its room back at once; where it does so late (snapshots of the file system, logs, network storage)
+/// all six are needed.
 pub const RESERVE_MANIFESTS: u64 = 6;
 /// Greatest size of the reserve.
 const RESERVE_BYTES_MAX: u64 = RESERVE_MANIFESTS * MANIFEST_BYTES_MAX;
@@ -42,7 +43,8 @@ pub enum ObjectName {
     Parity(SeriesId, ContainerId),
     /// `copies/<name of the original>`
     Copy(Original),
-    /// `renewals/<series>/<lease>-<count>`: says by its name alone that the holder of a lease is alive. It has no content.
+    /// `renewals/<series>/<lease>-<count>`: says by its name alone that the holder of a lease is alive. It has no
+    /// content.
     Renewal(SeriesId, RenewalId),
 }
 

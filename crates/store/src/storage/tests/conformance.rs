@@ -1,8 +1,8 @@
 //! The contract of [`Storage`], held against every implementation.
 
 use super::*;
+use crate::storage::{Disk, Listing, ObjectKind, ObjectMeta, Original, Recorder, StorageError};
 use crate::{KeyId, RenewalId};
-use crate::storage::{Disk, Listing, ObjectKind, Original, Recorder, StorageError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
