@@ -58,8 +58,8 @@ pub(crate) fn acquire<'r>(
     Ok(writer)
 }
 
-/// As [`acquire`], without watching anybody; `outlasted` is the number of the manifest whose holder was watched in
-/// vain.
+/// As [`acquire`], without watching anybody; `outlasted` is the number of the manifest whose holder was watched without
+/// a sign of life.
 pub(crate) fn try_acquire<'r>(
     repository: &'r Repository,
     series_name: &str,

@@ -20,14 +20,14 @@ pub struct UnlockOptions {
     pub user: String,
 }
 
-/// What came of it.
+/// Leases that were ended, and those that stay.
 #[derive(Debug, Default)]
 pub struct UnlockSummary {
     /// Leases that were ended.
     pub ended: u64,
     /// Leases that stay.
     pub held: Vec<HeldLease>,
-    /// What is wrong with the series that cannot be read.
+    /// Damage of the series that cannot be read.
     pub damage: Vec<StoreError>,
 }
 
@@ -38,11 +38,11 @@ pub struct HeldLease {
     pub series: String,
     /// The lease.
     pub lease: Lease,
-    /// What is known of its holder.
+    /// Whether its holder lives, as far as that is known.
     pub life: Life,
 }
 
-/// What is known of the holder of a lease.
+/// Whether the holder of a lease lives, as far as that is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Life {
     /// It runs on this machine.

@@ -79,7 +79,7 @@ fn a_lease_is_renewed_over_its_commits_until_it_is_given_back() {
 fn a_short_run_makes_no_renewal() {
     let recorder = Arc::new(Recorder::new(SimulatedDisk::new()));
     let repository = init(recorder.clone());
-    acquire(&repository, Duration::from_secs(3600)).abandon(Time::default()).expect("an end");
+    acquire(&repository, Duration::from_hours(1)).abandon(Time::default()).expect("an end");
     assert_eq!(recorder.calls().of_kind(ObjectKind::Renewal).creates, 0);
 }
 
@@ -87,7 +87,7 @@ fn a_short_run_makes_no_renewal() {
 fn a_commit_is_a_sign_of_life() {
     let disk = SimulatedDisk::new();
     let repository = init(Arc::new(disk.clone()));
-    let mut writer = acquire(&repository, Duration::from_secs(3600));
+    let mut writer = acquire(&repository, Duration::from_hours(1));
     let other = open(&disk);
     let watch = watch(&other);
     assert!(!watch.has_changed(&other).expect("a look"));
@@ -102,7 +102,7 @@ fn a_fenced_writer_s_renewals_are_no_sign_of_life_of_its_successor() {
     let (repository, successor, other) = (init(Arc::new(disk.clone())), open(&disk), open(&disk));
     let fenced = acquire(&repository, PERIOD);
     until("a renewal", || !renewals(&other).is_empty());
-    let writer = acquire(&successor, Duration::from_secs(3600));
+    let writer = acquire(&successor, Duration::from_hours(1));
     let (watch, before) = (watch(&other), renewals(&other));
     until("a renewal by the fenced one", || renewals(&other).iter().any(|name| !before.contains(name)));
     assert!(!watch.has_changed(&other).expect("a look"));
@@ -122,7 +122,7 @@ fn whoever_takes_over_removes_the_renewals_of_earlier_leases() {
     assert!(!renewals(&other).is_empty(), "nobody gave the lease back");
     let later = ObjectName::Renewal(other.keys().series_id("series"), RenewalId { lease: 99, count: 0 });
     other.storage().renew(&later, None).expect("made");
-    acquire(&other, Duration::from_secs(3600));
+    acquire(&other, Duration::from_hours(1));
     assert_eq!(renewals(&other), [later], "what is of a later lease is a successor's");
 }
 
@@ -154,7 +154,7 @@ fn a_name_that_is_taken_does_not_end_renewing() {
 fn a_lease_that_was_watched_is_taken_over_only_while_its_manifest_is_the_newest() {
     let disk = SimulatedDisk::new();
     let (repository, other) = (init(Arc::new(disk.clone())), open(&disk));
-    let mut writer = acquire(&repository, Duration::from_secs(3600));
+    let mut writer = acquire(&repository, Duration::from_hours(1));
     let outlasted = Some(watch(&other).sequence());
     let next = writer.manifest().clone();
     writer.commit(next, true, Time::default()).expect("a commit");

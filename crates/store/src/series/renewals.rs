@@ -24,7 +24,7 @@ use std::time::Duration;
 /// How often a lease is renewed unless told otherwise: rare enough to cost nothing, often enough for one who waits.
 pub const RENEWED_EVERY_DEFAULT: Duration = Duration::from_secs(30);
 /// How long a lease is watched unless told otherwise: ten renewals that do not come.
-pub const PATIENCE_DEFAULT: Duration = Duration::from_secs(5 * 60);
+pub const PATIENCE_DEFAULT: Duration = Duration::from_mins(5);
 /// Renewals that fail to come before a lease may be taken over, at least: one may be late for a slow or busy storage,
 /// and then another.
 pub const RENEWALS_MISSED_MIN: u32 = 4;
@@ -107,11 +107,10 @@ fn renew_until_the_end(
     let (mut count, mut last) = (0u32, None);
     while granted.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         let name = ObjectName::Renewal(series, RenewalId { lease, count });
-        match storage.renew(&name, last.as_ref()) {
-            // Of a history that was rolled back: the next count is tried at the next time.
-            Err(error) if !error.is_already_exists() => continue,
-            Err(_) => {}
-            Ok(()) => last = Some(name),
+        // A name may be taken, by a history that was rolled back, or a call fail half done: next time it is the next
+        // count's turn.
+        if storage.renew(&name, last.as_ref()).is_ok() {
+            last = Some(name);
         }
         count = count.wrapping_add(1);
     }
