@@ -135,7 +135,7 @@ fn a_sample_of_old_data_ends_where_it_is_told_to() {
 
 #[test]
 fn the_reserve_has_room_for_all_manifests_of_a_forget_that_rewrites() {
-    let scene = Scene::with_two_snapshots();
+    let scene = Scene::unsettled();
     let recorder = Arc::new(Recorder::new(scene.disk.clone()));
     let sandbox = scene.sandbox.at(recorder.clone());
     let options = ForgetOptions { rewrite_threshold: 0.0, ..sandbox.forget_options(false) };
