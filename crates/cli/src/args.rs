@@ -84,6 +84,13 @@ pub(crate) struct GlobalArgs {
     /// Keep trying for this long (as 5m or 1h30m) while another process writes to the series
     #[arg(long, global = true, value_name = "DURATION")]
     pub(crate) retry_lock: Option<Duration>,
+    /// Watch the lease of a writer that cannot be seen from here, as in another container, for this long before it is
+    /// taken over
+    #[arg(long, global = true, value_name = "DURATION", default_value = "5m")]
+    pub(crate) lease_timeout: Duration,
+    /// Time between two renewals of an own lease; 0 for none
+    #[arg(long, global = true, value_name = "DURATION", default_value = "30s", hide = true)]
+    pub(crate) lease_renewal: Duration,
     /// Memory to stay below
     #[arg(long, global = true, value_name = "SIZE", default_value = "512M")]
     pub(crate) memory: Size,

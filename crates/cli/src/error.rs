@@ -113,6 +113,8 @@ pub(crate) enum CliError {
     NoSuchKey { wanted: String },
     #[error("'{wanted}' fits {count} keys; give more of its digits")]
     AmbiguousKey { wanted: String, count: usize },
+    #[error("--lease-timeout must be at least {least}: a renewal may be late without its writer being dead")]
+    LeaseTimeoutShort { least: String },
     #[error("nothing was changed: --yes carries the plan out, --dry-run only shows it")]
     NotConfirmed,
     #[error("cannot write the output: {0}")]

@@ -8,6 +8,7 @@ use crate::key_hint;
 use crate::memory;
 use crate::output::Output;
 use crate::password::{Password, PasswordSource};
+use crate::retry::lease_terms;
 use siltstone_store::StoreError;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
@@ -146,7 +147,10 @@ fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Passwor
     let disk = disk(context)?;
     let named = context.options.key_hint.clone().or_else(|| environment::parsed("SILT_KEY_HINT").ok().flatten());
     let hints = named.into_iter().chain(key_hint::kept()).collect();
-    let open = OpenOptions::default().with_memory(context.options.memory.0).with_key_hints(hints);
+    let open = OpenOptions::default()
+        .with_memory(context.options.memory.0)
+        .with_key_hints(hints)
+        .with_lease_terms(lease_terms(&context.options)?);
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };
     loop {
         let password = source.read("enter password for repository: ")?;

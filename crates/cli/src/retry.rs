@@ -1,14 +1,31 @@
-//! Trying again while another process writes to the series (`--retry-lock`).
+//! What to do while another process writes to the series: trying again (`--retry-lock`), and how long to watch one that
+//! cannot be seen from here (`--lease-timeout`).
 
+use crate::args::GlobalArgs;
 use crate::commands::Context;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::render::clock;
+use siltstone_store::series::{LeaseTerms, RENEWALS_MISSED_MIN};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// How leases are held and watched.
+///
+/// # Errors
+/// [`CliError::LeaseTimeoutShort`] if that would take over from the living.
+pub(crate) fn lease_terms(options: &GlobalArgs) -> Result<LeaseTerms, CliError> {
+    let (renewed_every, patience) = (options.lease_renewal.0, options.lease_timeout.0);
+    let least = renewed_every.saturating_mul(RENEWALS_MISSED_MIN);
+    if patience < least {
+        return Err(CliError::LeaseTimeoutShort { least: clock(least) });
+    }
+    let renewed_every = Some(renewed_every).filter(|every| !every.is_zero());
+    Ok(LeaseTerms::default().with_renewed_every(renewed_every).with_patience(patience))
+}
 
 /// Runs the work; as long as it finds the series locked and the user's patience lasts, runs it again.
 pub(crate) fn while_locked<T>(context: &Context, mut work: impl FnMut() -> Result<T, CliError>) -> Result<T, CliError> {

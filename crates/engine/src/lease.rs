@@ -1,14 +1,16 @@
 //! Taking the lease of a series: who this process is, and whether the holder of another lease is known to be dead.
 //!
 //! A holder is dead for certain only if it ran on this machine in the same process-id space and its process is gone, or if this
-//! machine has been started anew since. Everything else may be alive; taking over is then the user's decision. Fencing keeps the data safe
-//! whatever is decided.
+//! machine has been started anew since. It is alive for certain if its process is there. Any other is watched
+//! (`watch.rs`) if it renews its lease, and taken over if it does not for long enough; else taking over is the user's
+//! decision. Fencing keeps the data safe whatever is decided.
 
-use crate::Observer;
 use crate::observer::Notice;
-use siltstone_store::manifest::LeaseHolder;
+use crate::watch::outlast;
+use crate::{EngineError, Observer};
+use siltstone_store::manifest::{LeaseHolder, Manifest};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter};
+use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, Watch, newest_manifest};
 use siltstone_store::{StoreError, Time};
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -25,26 +27,27 @@ pub(crate) struct Purpose<'a> {
     pub(crate) reserve: ReserveUse,
 }
 
-/// Takes the lease of a series for this process, making the series if there is none; tells if it was taken over.
+/// Takes the lease of a series for this process, making the series if there is none; tells if it was taken over. A
+/// holder of whom nothing can be seen is watched first, which may take minutes.
 ///
 /// # Errors
-/// [`StoreError::LeaseHeld`] if a writer holds it that is not known to be dead.
+/// [`StoreError::LeaseHeld`] if a writer holds it that is alive, or of which nothing can be known; or because the user
+/// asked to stop.
 pub(crate) fn acquire<'r>(
     repository: &'r Repository,
     series_name: &str,
     purpose: &Purpose<'_>,
     observer: &dyn Observer,
-) -> Result<SeriesWriter<'r>, StoreError> {
-    let request = LeaseRequest {
-        series_name,
-        holder: this_holder(purpose.user),
-        purpose: purpose.name,
-        now: now(),
-        is_dead: &is_dead,
-        take_over: purpose.take_over,
-        reserve: purpose.reserve,
+) -> Result<SeriesWriter<'r>, EngineError> {
+    let writer = match try_acquire(repository, series_name, purpose, None) {
+        Err(held @ StoreError::LeaseHeld { .. }) => {
+            let stored = newest_manifest(repository, repository.keys().series_id(series_name))?;
+            let watch = stored.map_or(Ok(None), |stored| watched(repository, &stored.manifest))?.ok_or(held)?;
+            let silent = outlast(repository, vec![watch], observer)?;
+            try_acquire(repository, series_name, purpose, silent.first().map(Watch::sequence))?
+        }
+        other => other?,
     };
-    let writer = SeriesWriter::acquire(repository, &request)?;
     if let Some(reason) = &writer.read_from_copy {
         observer.notice(&Notice::ReadFromCopy { reason: reason.clone() });
     }
@@ -53,6 +56,37 @@ pub(crate) fn acquire<'r>(
         observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });
     }
     Ok(writer)
+}
+
+/// As [`acquire`], without watching anybody; `outlasted` is the number of the manifest whose holder was watched without
+/// a sign of life.
+pub(crate) fn try_acquire<'r>(
+    repository: &'r Repository,
+    series_name: &str,
+    purpose: &Purpose<'_>,
+    outlasted: Option<u64>,
+) -> Result<SeriesWriter<'r>, StoreError> {
+    let request = LeaseRequest {
+        series_name,
+        holder: this_holder(purpose.user),
+        purpose: purpose.name,
+        now: now(),
+        is_dead: &is_dead,
+        take_over: purpose.take_over,
+        outlasted,
+        renewed_every: repository.lease_terms().renewed_every,
+        reserve: purpose.reserve,
+    };
+    SeriesWriter::acquire(repository, &request)
+}
+
+/// Begins to watch the lease of this manifest, unless that tells nothing new: its holder is known to be alive, or does
+/// not renew it.
+pub(crate) fn watched(repository: &Repository, manifest: &Manifest) -> Result<Option<Watch>, StoreError> {
+    match &manifest.lease {
+        Some(lease) if !is_running_here(&lease.holder) => Watch::begin(repository, manifest),
+        _ => Ok(None),
+    }
 }
 
 /// This process. The host is the machine's own name, whatever name the snapshot is recorded under: it is for finding the process.

@@ -35,6 +35,7 @@ pub mod snapshots;
 pub mod stats;
 mod unfold;
 pub mod unlock;
+mod watch;
 
 pub use error::EngineError;
 pub use observer::{EntryAction, Notice, Observer, Silent};

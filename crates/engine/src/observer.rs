@@ -4,6 +4,7 @@
 use crate::fs::Problem;
 use siltstone_store::SnapshotId;
 use siltstone_store::catalog::EntryPath;
+use std::time::Duration;
 
 /// What happened to one entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,6 +77,13 @@ pub enum Notice {
     ReadFromCopy {
         /// Why the original could not be read.
         reason: String,
+    },
+    /// The series is leased to a writer that cannot be seen from here: it is watched for a sign of life.
+    LeaseWatched {
+        /// Who holds it, in words.
+        holder: String,
+        /// How long it is watched.
+        at_most: Duration,
     },
     /// An interrupted writer's lease was taken over and what it left behind removed.
     LeaseTakenOver {

@@ -5,9 +5,10 @@ mod common;
 use common::scene::Scene;
 use siltstone_engine::Silent;
 use siltstone_engine::backup::BackupOptions;
+use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::restore::{self, RestoreOptions};
 use siltstone_store::container::{ContainerKind, ContainerReader};
-use siltstone_store::storage::{ObjectKind, ObjectName, Recorder, SimulatedDisk};
+use siltstone_store::storage::{ObjectKind, ObjectName, RESERVE_MANIFESTS, Recorder, SimulatedDisk};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -130,4 +131,17 @@ fn a_sample_of_old_data_ends_where_it_is_told_to() {
     assert!(none < 1 << 20, "{none}");
     assert!(little > none + (1 << 20) && little < none + (3 << 20), "one region: {little}");
     assert!(more > 5 << 20 && more < none + (8 << 20), "as many as it takes: {more}");
+}
+
+#[test]
+fn the_reserve_has_room_for_all_manifests_of_a_forget_that_rewrites() {
+    let scene = Scene::unsettled();
+    let recorder = Arc::new(Recorder::new(scene.disk.clone()));
+    let sandbox = scene.sandbox.at(recorder.clone());
+    let options = ForgetOptions { rewrite_threshold: 0.0, ..sandbox.forget_options(false) };
+    let summary = sandbox.try_forget(&scene.ids[..1], &options).expect("forgetting");
+    assert!(summary.containers_rewritten > 0);
+    let calls = recorder.reset();
+    let written = calls.of_kind(ObjectKind::Manifest).creates + calls.of_kind(ObjectKind::Copy).creates;
+    assert_eq!(written, RESERVE_MANIFESTS);
 }

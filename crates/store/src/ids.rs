@@ -143,6 +143,29 @@ impl ContainerId {
     }
 }
 
+/// Identity of a renewal within its series: the lease that it renews, and how many came before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RenewalId {
+    /// Sequence number of the manifest that granted the lease.
+    pub lease: u64,
+    /// Serial of the renewal under that lease, from 0.
+    pub count: u32,
+}
+
+impl fmt::Display for RenewalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{:08x}", self.lease, self.count)
+    }
+}
+
+impl RenewalId {
+    /// Reads the identity from the exact text that `Display` writes.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let ContainerId { lease, serial: count } = ContainerId::from_text(text)?;
+        Some(Self { lease, count })
+    }
+}
+
 /// A moment as files and snapshots carry it: seconds since 1970 UTC, and nanoseconds below 10^9.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Time {

@@ -19,6 +19,7 @@ use crate::sealed::{
     HEADER_BYTES, ObjectHeader, ObjectKey, ObjectKind, PieceNumber, Salt, TAG_BYTES, append_padded, open_padded,
 };
 use crate::secrets::{MasterKey, PurposeKey, RepositoryKeys, random_bytes};
+use crate::series::LeaseTerms;
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -163,11 +164,13 @@ pub struct OpenOptions {
     pub memory_bytes: u64,
     /// Ids of the slots to try first, or beginnings of ids, in this order.
     pub key_hints: Vec<String>,
+    /// How leases are held and watched.
+    pub lease_terms: LeaseTerms,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { memory_bytes: 512 << 20, key_hints: Vec::new() }
+        Self { memory_bytes: 512 << 20, key_hints: Vec::new(), lease_terms: LeaseTerms::default() }
     }
 }
 
@@ -183,6 +186,13 @@ impl OpenOptions {
     #[must_use]
     pub fn with_key_hints(mut self, hints: Vec<String>) -> Self {
         self.key_hints = hints;
+        self
+    }
+
+    /// The same with leases held and watched so.
+    #[must_use]
+    pub fn with_lease_terms(mut self, terms: LeaseTerms) -> Self {
+        self.lease_terms = terms;
         self
     }
 

@@ -26,6 +26,8 @@ pub mod series;
 pub mod storage;
 
 pub use error::StoreError;
-pub use ids::{ChunkNumber, ChunkRun, ContainerId, Fingerprint, KeyId, RepositoryId, SeriesId, SnapshotId, Time};
+pub use ids::{
+    ChunkNumber, ChunkRun, ContainerId, Fingerprint, KeyId, RenewalId, RepositoryId, SeriesId, SnapshotId, Time,
+};
 pub use recovery::{RecoveryKey, RecoveryKeyError};
 pub use secrets::{Epoch, MasterKey, RepositoryKeys};

@@ -11,7 +11,7 @@ use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, read_slot, slot_ids, 
 use crate::manifest::Manifest;
 use crate::parity::Healer;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
-use crate::series::{keep_reserve, newest_manifest};
+use crate::series::{LeaseTerms, keep_reserve, newest_manifest};
 use crate::storage::{Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage, StorageError};
 use crate::{Epoch, KeyId, RecoveryKey, RepositoryId, SeriesId, StoreError};
 use std::collections::BTreeSet;
@@ -31,6 +31,7 @@ pub struct Repository {
     /// The newest record this process has read, and BLAKE3 of its object.
     record: Mutex<(Arc<Config>, [u8; 32])>,
     manifest_bytes_max: u64,
+    lease_terms: LeaseTerms,
     healer: Healer,
 }
 
@@ -149,7 +150,8 @@ impl Repository {
         let keys = unlocked.all_keys(&stored.config.older_masters);
         let manifest_bytes_max = (options.memory_bytes / 4).clamp(MANIFEST_BYTES_LEAST, MANIFEST_BYTES_MAX);
         let record = Mutex::new((Arc::new(stored.config), stored.hash));
-        Self { storage, unlocked, keys, record, manifest_bytes_max, healer: Healer::default() }
+        let lease_terms = options.lease_terms;
+        Self { storage, unlocked, keys, record, manifest_bytes_max, lease_terms, healer: Healer::default() }
     }
 
     /// Identity of the repository.
@@ -160,6 +162,11 @@ impl Repository {
     /// Where its objects lie.
     pub fn storage(&self) -> &dyn Storage {
         self.storage.as_ref()
+    }
+
+    /// The storage, for a thread that outlives the borrow.
+    pub(crate) fn storage_shared(&self) -> Arc<dyn Storage> {
+        Arc::clone(&self.storage)
     }
 
     /// The key slot it was opened with.
@@ -200,6 +207,11 @@ impl Repository {
     /// The greatest size in bytes of a manifest that is read, and of its body once decompressed.
     pub fn manifest_bytes_max(&self) -> u64 {
         self.manifest_bytes_max
+    }
+
+    /// How this process holds leases, and how long it watches those of others.
+    pub fn lease_terms(&self) -> LeaseTerms {
+        self.lease_terms
     }
 
     /// Reads the newest record, changes it and commits it; begins anew if somebody else came first, so `change` may be called

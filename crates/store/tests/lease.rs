@@ -5,7 +5,7 @@ use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::manifest::LeaseHolder;
 use siltstone_store::region::{ChunkEntry, RegionEncoder};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter};
+use siltstone_store::series::{LeaseRequest, SeriesWriter};
 use siltstone_store::storage::{Disk, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
 use siltstone_store::{SeriesId, StoreError, Time, container};
 use std::fmt;
@@ -57,25 +57,9 @@ impl Storage for Meddled {
 }
 
 fn acquire(repository: &Repository, pid: u32) -> Result<SeriesWriter<'_>, StoreError> {
-    let holder = LeaseHolder {
-        host: "host".into(),
-        user: "user".into(),
-        pid,
-        boot: "machine/boot/space".into(),
-        started_ticks: 1,
-    };
-    SeriesWriter::acquire(
-        repository,
-        &LeaseRequest {
-            series_name: "series",
-            holder,
-            purpose: "backup",
-            now: Time::default(),
-            is_dead: &|_| false,
-            take_over: false,
-            reserve: ReserveUse::Keep,
-        },
-    )
+    let boot = "machine/boot/space".into();
+    let holder = LeaseHolder { host: "host".into(), user: "user".into(), pid, boot, started_ticks: 1 };
+    SeriesWriter::acquire(repository, &LeaseRequest::new("series", holder, "backup"))
 }
 
 /// Puts a container of one chunk, durably.

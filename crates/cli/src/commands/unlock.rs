@@ -3,12 +3,13 @@
 use super::{Context, without};
 use crate::environment;
 use crate::error::{CliError, Done};
+use crate::progress::{Progress, Work};
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::unlock::{UnlockOptions, unlock};
+use siltstone_engine::unlock::{HeldLease, Life, UnlockOptions, unlock};
 
-/// End the leases of writers that died
+/// End the leases of writers that died; those that cannot be seen from here are watched first (--lease-timeout)
 #[derive(Args, Debug)]
 pub(crate) struct UnlockArgs {
     /// Only that of this series
@@ -23,17 +24,58 @@ pub(crate) struct UnlockArgs {
 struct Unlocked {
     message_type: &'static str,
     locks_removed: u64,
+    locks_held: Vec<Held>,
+}
+
+/// A lease that stays.
+#[derive(Serialize)]
+struct Held {
+    series: String,
+    holder: String,
+    since: String,
+    purpose: String,
+    life: &'static str,
+}
+
+impl From<&HeldLease> for Held {
+    fn from(held: &HeldLease) -> Self {
+        let (series, purpose) = (held.series.clone(), held.lease.purpose.clone());
+        let (holder, since) = (held.lease.holder.to_string(), held.lease.since.to_string());
+        let life = match held.life {
+            Life::RunsHere => "runs_here",
+            Life::Renews => "renews",
+            Life::Unknown => "unknown",
+        };
+        Self { series, holder, since, purpose, life }
+    }
 }
 
 pub(super) fn run(arguments: &UnlockArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let options =
         UnlockOptions { series: arguments.series.clone(), take_over: arguments.remove_all, user: environment::user() };
-    let (removed, damaged) = unlock(&repository, &options)?;
+    let progress = Progress::begin(Work::Unlock, context.output)?;
+    let summary = unlock(&repository, &options, &progress)?;
+    progress.end();
     if context.output.json {
-        context.output.json(&Unlocked { message_type: "summary", locks_removed: removed })?;
+        let locks_held = summary.held.iter().map(Held::from).collect();
+        let (message_type, locks_removed) = ("summary", summary.ended);
+        context.output.json(&Unlocked { message_type, locks_removed, locks_held })?;
     } else {
-        context.output.report(format_args!("successfully removed {removed} locks"))?;
+        for held in &summary.held {
+            context.output.report(words(held))?;
+        }
+        context.output.report(format_args!("successfully removed {} locks", summary.ended))?;
     }
-    Ok(without(&damaged, context.output))
+    Ok(without(&summary.damage, context.output))
+}
+
+fn words(held: &HeldLease) -> String {
+    let Held { series, holder, since, purpose, .. } = Held::from(held);
+    let known = match held.life {
+        Life::RunsHere => "which runs on this machine",
+        Life::Renews => "which is alive: it went on while it was watched",
+        Life::Unknown => "of which nothing can be known from here; --remove-all takes over if it is dead",
+    };
+    format!("the series \"{series}\" stays locked for {purpose} by {holder} since {since}, {known}")
 }

@@ -18,6 +18,7 @@ pub(crate) enum Work {
     Maintain,
     Check,
     Repair,
+    Unlock,
 }
 
 impl Work {
@@ -36,6 +37,7 @@ impl Work {
             Self::Maintain => "maintain",
             Self::Check => "check",
             Self::Repair => "repair",
+            Self::Unlock => "unlock",
         }
     }
 }

@@ -25,7 +25,8 @@ use serde::Serialize;
 use siltstone_engine::fs::Problem;
 use siltstone_engine::{EntryAction, Notice, Observer};
 use siltstone_store::catalog::EntryPath;
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use ticker::Ticker;
 
@@ -48,6 +49,8 @@ struct State {
     began: Instant,
     counters: Counters,
     minor: Minor,
+    /// Watched leases that were told: who tries again meets them again.
+    watched: Mutex<HashSet<String>>,
     line: Option<ProgressBar>,
 }
 
@@ -65,6 +68,7 @@ impl Progress {
             began: Instant::now(),
             counters: Counters::default(),
             minor: Minor::default(),
+            watched: Mutex::default(),
             line,
         });
         let usual = if output.json { Some(JSON_FPS) } else { state.line.as_ref().map(|_| TERMINAL_FPS) };
@@ -148,6 +152,10 @@ impl State {
         }
     }
 
+    fn is_first_watch(&self, text: &str) -> bool {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned())
+    }
+
     /// Prints with the drawn line out of the way.
     fn aside(&self, print: impl FnOnce()) {
         match &self.line {
@@ -204,6 +212,9 @@ impl Observer for Progress {
     fn notice(&self, notice: &Notice) {
         let (state, words) = (&self.state, notices::describe(notice));
         if words.is_detail && state.output.verbosity == 0 || state.output.quiet && !words.is_warning {
+            return;
+        }
+        if matches!(notice, Notice::LeaseWatched { .. }) && !state.is_first_watch(&words.text) {
             return;
         }
         state.aside(|| {

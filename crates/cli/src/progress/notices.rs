@@ -1,6 +1,6 @@
 //! The words for what the engine notices.
 
-use crate::render::Path;
+use crate::render::{Path, clock};
 use siltstone_engine::Notice;
 use siltstone_engine::fs::SkipReason;
 
@@ -58,6 +58,14 @@ pub(super) fn describe(notice: &Notice) -> Words {
             "read_from_copy",
             format!("the newest manifest is damaged and was read from its copy; it is written twice again: {reason}"),
         ),
+        Notice::LeaseWatched { holder, at_most } => {
+            let text = format!(
+                "in use by {holder}, which cannot be seen from here: waiting for a sign of life for up to {}, then \
+                 taking over; Ctrl-C ends the waiting",
+                clock(*at_most)
+            );
+            note("lease_watched", &text)
+        }
         Notice::LeaseTakenOver { holder, objects } => {
             let text = format!("taken over from {holder}, which was interrupted; {objects} unfinished objects removed");
             note("lease_taken_over", &text)

@@ -370,7 +370,7 @@ impl<'t> Task<'t> {
     fn acquire(&self) -> Result<SeriesWriter<'t>, EngineError> {
         let BackupOptions { user, take_over, .. } = self.options;
         let purpose = Purpose { name: "backup", user, take_over: *take_over, reserve: ReserveUse::Keep };
-        Ok(acquire(self.repository, self.series, &purpose, self.observer)?)
+        acquire(self.repository, self.series, &purpose, self.observer)
     }
 
     fn dry_run(&self, source: Source) -> Result<BackupSummary, EngineError> {

@@ -1,14 +1,15 @@
 //! Writers in slow motion: leases taken and containers put one call at a time.
 
 use super::Sandbox;
+use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerBuilder, ContainerKind, SealedContainer};
 use siltstone_store::manifest::LeaseHolder;
 use siltstone_store::region::{ChunkEntry, RegionEncoder};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter};
+use siltstone_store::series::{LeaseRequest, SeriesWriter};
 use siltstone_store::storage::{Fault, SimulatedDisk};
-use siltstone_store::{StoreError, Time};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A process of this machine that had this process's number before it, so it is known to be dead.
 pub fn dead_holder() -> LeaseHolder {
@@ -35,16 +36,13 @@ fn this_process() -> LeaseHolder {
 
 /// Takes the lease of the series "test".
 pub fn acquire(repository: &Repository, holder: LeaseHolder, take_over: bool) -> Result<SeriesWriter<'_>, StoreError> {
-    let request = LeaseRequest {
-        series_name: "test",
-        holder,
-        purpose: "backup",
-        now: Time::default(),
-        is_dead: &|_| false,
-        take_over,
-        reserve: ReserveUse::Keep,
-    };
-    SeriesWriter::acquire(repository, &request)
+    SeriesWriter::acquire(repository, &LeaseRequest { take_over, ..LeaseRequest::new("test", holder, "backup") })
+}
+
+/// The same by a distant holder that renews its lease this often.
+pub fn acquire_renewed(repository: &Repository, every: Duration) -> SeriesWriter<'_> {
+    let request = LeaseRequest::new("test", distant_holder(), "backup");
+    SeriesWriter::acquire(repository, &LeaseRequest { renewed_every: Some(every), ..request }).expect("the lease")
 }
 
 /// A container that holds the next chunk, for this writer to put.

@@ -64,6 +64,10 @@ impl Storage for Uncached {
         self.disk.delete(name)
     }
 
+    fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
+        self.disk.renew(name, before)
+    }
+
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
         self.disk.list(what)
     }

@@ -11,7 +11,8 @@ impl Manifest {
     /// - each number is needed in one stretch of the series (the interval property); differences are minimal;
     /// - what a catalog refers to is among what its snapshot needs;
     /// - no two containers are the same, none is written under a lease yet to come, no number is in two of them;
-    /// - each live number is in a container, and below the next number to be given.
+    /// - each live number is in a container, and below the next number to be given;
+    /// - the lease was granted by this manifest or one before.
     ///
     /// # Complexity
     /// Linear in the bitmaps; memory of a few of them.
@@ -20,6 +21,9 @@ impl Manifest {
         let stored = self.check_containers(&mut faults);
         if let Some(number) = (self.live() - &stored).min() {
             faults.push(StoreError::MissingChunk { number: ChunkNumber(number) });
+        }
+        if self.lease.as_ref().is_some_and(|lease| lease.number > self.sequence) {
+            faults.push(self.fault("its lease was granted by a later manifest".to_owned()));
         }
         if let Some(number) = self.number_out_of_range(&(stored | self.live())) {
             faults.push(self.fault(format!("chunk {number} is in use but was never given out")));

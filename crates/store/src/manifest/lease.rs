@@ -13,6 +13,10 @@ pub struct Lease {
     pub since: Time,
     /// What for: "backup", "forget".
     pub purpose: String,
+    /// Sequence number of the manifest that granted it: what is written under the lease bears this number.
+    pub number: u64,
+    /// Milliseconds between two renewals; 0 if it is not renewed.
+    pub renewed_every_ms: u32,
 }
 
 /// A process, named so that another process of the same machine can tell whether it still lives.

@@ -56,7 +56,8 @@ fn lease(host: &str) -> Lease {
         boot: "b00f0c3e-6a4f-4b8e-9f57-0d1e2f3a4b5c".to_owned(),
         started_ticks: 1 << 40,
     };
-    Lease { holder, since: Time { seconds: 1_700_000_000, nanoseconds: 0 }, purpose: "backup".to_owned() }
+    let since = Time { seconds: 1_700_000_000, nanoseconds: 0 };
+    Lease { holder, since, purpose: "backup".to_owned(), number: 2, renewed_every_ms: 30_000 }
 }
 
 /// Snapshot i needs 50 chunks from 10 i on, and its catalog root.
@@ -216,7 +217,7 @@ fn removing_all_leaves_nothing_necessary() {
 #[test]
 fn contradictions_are_found() {
     type Break = fn(&mut Manifest);
-    let breaks: [(&str, Break); 6] = [
+    let breaks: [(&str, Break); 7] = [
         ("twice", |manifest| {
             manifest.containers[1].id = manifest.containers[0].id;
         }),
@@ -226,6 +227,9 @@ fn contradictions_are_found() {
         }),
         ("in no container", |manifest| drop(manifest.containers.remove(0))),
         ("never given out", |manifest| manifest.next_data = ChunkNumber(4999)),
+        ("later manifest", |manifest| {
+            manifest.lease = Some(Lease { number: manifest.sequence + 1, ..lease("quarry") });
+        }),
         ("needed again", |manifest| {
             let three = RoaringTreemap::from_iter([3]);
             manifest.snapshots.push(snapshot(50));

@@ -11,50 +11,28 @@
 
 pub(crate) mod commit;
 pub(crate) mod newest;
+mod renewals;
+mod request;
 mod reserve;
 
 pub use newest::{
     StoredManifest, lost_containers, manifest_faults, manifest_object_bytes, newest_manifest, refuse_lost_history,
     verify_history,
 };
+pub use renewals::{LeaseTerms, PATIENCE_DEFAULT, RENEWALS_MISSED_MIN, RENEWED_EVERY_DEFAULT, Watch};
+pub use request::{LeaseRequest, ReserveUse};
 pub use reserve::keep_reserve;
 
 use crate::container::SealedContainer;
-use crate::manifest::{Lease, LeaseHolder, Manifest};
+use crate::manifest::{Lease, Manifest};
 use crate::parity::protect;
 use crate::repository::Repository;
 use crate::storage::{Listing, ObjectName};
 use crate::{ContainerId, SeriesId, StoreError, Time};
 use commit::{Committed, commit_after};
+use renewals::Renewals;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// What a writer does when the disk has no room for its manifest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReserveUse {
-    /// It fails: a run that only adds would fill the reserve's room and leave none for forgetting.
-    Keep,
-    /// It gives the reserve up: what it does next makes room.
-    Spend,
-}
-
-/// Who wants to write, and how to tell whether another writer is gone.
-pub struct LeaseRequest<'a> {
-    /// The series' name; the series is made if there is none.
-    pub series_name: &'a str,
-    /// This writer.
-    pub holder: LeaseHolder,
-    /// `backup`, `forget`, ...
-    pub purpose: &'a str,
-    /// Now.
-    pub now: Time,
-    /// Whether a holder is known to be dead, so that its lease may be taken over.
-    pub is_dead: &'a dyn Fn(&LeaseHolder) -> bool,
-    /// Take the lease over whoever holds it.
-    pub take_over: bool,
-    /// What to do on a full disk.
-    pub reserve: ReserveUse,
-}
 
 /// The holder of a series' lease, and what acquiring it found.
 #[derive(Debug)]
@@ -66,6 +44,8 @@ pub struct SeriesWriter<'r> {
     reserve: ReserveUse,
     /// Size of the reserve if a commit had to use it up.
     reserve_spent: Option<u64>,
+    /// Renews the lease as long as it is held.
+    renewals: Option<Renewals>,
     /// Why the manifest found was read from its copy, if it was. The commits of this writer have two sound copies again.
     pub read_from_copy: Option<String>,
     /// The lease that was taken over, if one was.
@@ -86,9 +66,8 @@ impl<'r> SeriesWriter<'r> {
         let containers = repository.storage().list(Listing::Containers(series))?;
         let stored = newest_manifest(repository, series)?;
         let current = stored.as_ref().and_then(|stored| stored.manifest.lease.clone());
-        if let Some(lease) = &current
-            && !request.take_over
-            && !(request.is_dead)(&lease.holder)
+        if let (Some(lease), Some(stored)) = (&current, &stored)
+            && !request.may_take_over(lease, stored.manifest.sequence)
         {
             return Err(held(request.series_name, lease));
         }
@@ -99,10 +78,14 @@ impl<'r> SeriesWriter<'r> {
         let mut leased = stored
             .as_ref()
             .map_or_else(|| Manifest::new(series, request.series_name), |stored| stored.manifest.clone());
-        leased.lease =
-            Some(Lease { holder: request.holder.clone(), since: request.now, purpose: request.purpose.to_owned() });
+        let renewals = request.renewed_every.and_then(|every| Renewals::prepare(repository, series, every));
+        let number = stored.as_ref().map_or(1, |stored| stored.manifest.sequence + 1);
+        leased.lease = Some(request.lease(number, renewals.is_some()));
         let leased = commit_after(repository, stored.as_ref(), leased, request.now, request.reserve);
         let leased = leased.map_err(|error| who_was_faster(repository, series, error))?;
+        if let Some(renewals) = &renewals {
+            renewals.begin(number);
+        }
         let _ = leased.settle(repository);
         if !leased.stored.manifest.listed {
             repository.register_series(series, request.series_name)?;
@@ -116,6 +99,7 @@ impl<'r> SeriesWriter<'r> {
             next_serial: AtomicU32::new(0),
             reserve: request.reserve,
             reserve_spent,
+            renewals,
             read_from_copy: stored.and_then(|stored| stored.from_copy),
             taken_over: current,
             orphans_removed: 0,
@@ -125,7 +109,8 @@ impl<'r> SeriesWriter<'r> {
         Ok(writer)
     }
 
-    /// Removes containers and parity that no manifest names, and unfinished writes; notes what is lost.
+    /// Removes containers and parity that no manifest names, unfinished writes, and renewals of earlier leases; notes
+    /// what is lost.
     ///
     /// Containers of a later lease are left alone: they belong to a writer that took over without this one knowing yet.
     pub fn sweep(&mut self) -> Result<(), StoreError> {
@@ -141,6 +126,7 @@ impl<'r> SeriesWriter<'r> {
                 removed += 1;
             }
         }
+        renewals::sweep(self.repository, series, self.lease_sequence)?;
         self.orphans_removed = removed;
         self.lost = lost_containers(self.repository, &self.stored.manifest, &listed);
         Ok(())
@@ -206,6 +192,9 @@ impl<'r> SeriesWriter<'r> {
         let _ = committed.settle(self.repository);
         self.reserve_spent = self.reserve_spent.or(committed.reserve_spent);
         self.stored = committed.stored;
+        if !keep_lease && let Some(renewals) = self.renewals.take() {
+            renewals.end(self.repository.storage());
+        }
         Ok(())
     }
 

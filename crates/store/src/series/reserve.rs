@@ -4,12 +4,10 @@ use super::ReserveUse;
 use crate::StoreError;
 use crate::repository::Repository;
 use crate::secrets::random_bytes;
-use crate::storage::{Listing, ObjectName, StorageError};
+use crate::storage::{Listing, ObjectName, RESERVE_MANIFESTS, StorageError};
 
 /// The least size of the reserve that lets `forget` commit on a full disk.
 const RESERVE_BYTES_MIN: u64 = 256 << 10;
-/// The reserve holds this many manifests: the lease and the commit, each with its copy, and room to grow.
-const RESERVE_MANIFESTS: u64 = 6;
 
 /// Creates an object; on a full disk the reserve may be given up for it, and its size is then returned.
 pub(super) fn create_from_reserve(

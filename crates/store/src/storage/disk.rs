@@ -9,6 +9,7 @@
 //! put      temp: write | thread: fsync temp, rename      \
 //! delete   unlink                                         > barrier: fsync each changed folder
 //! create   temp: write, fsync, rename, fsync folder
+//! renew    open a new empty file, unlink another one: no sync, and none of the storage's state is touched
 //! ```
 //! Any order the disk chooses between two barriers is fine, since nothing refers to an object before the barrier after it.
 //! A failed sync is never tried again: the kernel may have dropped the pages and report success the second time (the fsync
@@ -129,6 +130,12 @@ impl Storage for Disk {
         Ok(())
     }
 
+    fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
+        self.queue.refuse_if_poisoned()?;
+        self.root.make_empty(name)?;
+        before.map_or(Ok(()), |before| self.root.remove(&before.to_string()).map(drop))
+    }
+
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
         let mut objects = match what {
             Listing::All => self.root.list_all()?,
@@ -143,6 +150,7 @@ impl Storage for Disk {
             Listing::ManifestCopies(series) => self.root.list_folder(&format!("copies/series/{series}"))?,
             Listing::Containers(series) => self.root.list_folder(&format!("containers/{series}"))?,
             Listing::Parity(series) => self.root.list_folder(&format!("parity/{series}"))?,
+            Listing::Renewals(series) => self.root.list_folder(&format!("renewals/{series}"))?,
         };
         objects.sort_unstable();
         Ok(objects)

@@ -19,7 +19,8 @@ mod tests;
 pub use disk::Disk;
 pub use error::StorageError;
 pub use name::{
-    CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original, Replaced,
+    CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original,
+    RESERVE_MANIFESTS, Replaced,
 };
 pub use recorder::{ObjectCalls, ObjectKind, Recorder, StorageCalls};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
@@ -49,6 +50,14 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Removes an object; fine if it is already gone.
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError>;
+
+    /// Makes an empty object and then removes another one, if it is there: a renewal and the one before. Visible on
+    /// return, durable at some time or never. It stands apart from all other calls: its failure poisons nothing, and it
+    /// is never told theirs.
+    fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
+        self.create(name, &[])?;
+        before.map_or(Ok(()), |before| self.delete(before))
+    }
 
     /// Names and sizes, sorted by name. Foreign files are passed over.
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError>;
@@ -96,6 +105,10 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
 
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
         (**self).delete(name)
+    }
+
+    fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
+        (**self).renew(name, before)
     }
 
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {

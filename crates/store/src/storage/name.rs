@@ -6,7 +6,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::container::CONTAINER_BYTES_MAX;
-use crate::ids::{ContainerId, KeyId, SeriesId};
+use crate::ids::{ContainerId, KeyId, RenewalId, SeriesId};
 use crate::parity::PARITY_BYTES_MAX;
 use std::fmt;
 
@@ -16,8 +16,13 @@ pub const KEY_SLOT_BYTES_MAX: u64 = 64 << 10;
 pub const CONFIG_BYTES_MAX: u64 = 8 << 20;
 /// Greatest size of a manifest: that of a series of 100 TiB stays below. Who opens a repository sets a lower one.
 pub const MANIFEST_BYTES_MAX: u64 = 1 << 30;
-/// Greatest size of the reserve: the room of four manifests.
-const RESERVE_BYTES_MAX: u64 = 4 * MANIFEST_BYTES_MAX;
+/// Manifests that the reserve has room for: `forget` on a full disk takes the lease, commits the removal, and commits
+/// what it rewrote, each with its copy. Each commit also lets two older manifests go, so two are enough where a
+/// deletion gives its room back at once; where it does so late (snapshots of the file system, logs, network storage)
+/// all six are needed.
+pub const RESERVE_MANIFESTS: u64 = 6;
+/// Greatest size of the reserve.
+const RESERVE_BYTES_MAX: u64 = RESERVE_MANIFESTS * MANIFEST_BYTES_MAX;
 
 /// The name of an object; its text form (`Display`) is its path below the repository, with `/` between parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -38,6 +43,9 @@ pub enum ObjectName {
     Parity(SeriesId, ContainerId),
     /// `copies/<name of the original>`
     Copy(Original),
+    /// `renewals/<series>/<lease>-<count>`: says by its name alone that the holder of a lease is alive. It has no
+    /// content.
+    Renewal(SeriesId, RenewalId),
 }
 
 /// What a repair may replace.
@@ -106,6 +114,7 @@ impl fmt::Display for ObjectName {
             Self::Aside(what, serial) => write!(f, "aside/{}.{serial:08x}", what.name().to_string().replace('/', ".")),
             Self::Parity(series, id) => write!(f, "parity/{series}/{id}"),
             Self::Copy(original) => write!(f, "copies/{}", original.name()),
+            Self::Renewal(series, id) => write!(f, "renewals/{series}/{id}"),
         }
     }
 }
@@ -135,6 +144,9 @@ impl ObjectName {
             ("parity", Some(series), Some(id)) => {
                 Self::Parity(SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
             }
+            ("renewals", Some(series), Some(id)) => {
+                Self::Renewal(SeriesId::from_hex(series)?, RenewalId::from_text(id)?)
+            }
             _ => return None,
         };
         (name.to_string() == text).then_some(name)
@@ -144,9 +156,13 @@ impl ObjectName {
     pub fn container(&self) -> Option<ContainerId> {
         match self {
             Self::Container(_, id) | Self::Parity(_, id) => Some(*id),
-            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Manifest(..) | Self::Copy(_) | Self::Aside(..) => {
-                None
-            }
+            Self::Config(_)
+            | Self::Reserve
+            | Self::Key(_)
+            | Self::Manifest(..)
+            | Self::Copy(_)
+            | Self::Aside(..)
+            | Self::Renewal(..) => None,
         }
     }
 
@@ -156,6 +172,7 @@ impl ObjectName {
         match self {
             Self::Manifest(_, sequence) => Some(*sequence),
             Self::Container(_, id) | Self::Parity(_, id) => Some(id.lease),
+            Self::Renewal(_, id) => Some(id.lease),
             Self::Copy(original) => original.name().sequence(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
@@ -169,7 +186,10 @@ impl ObjectName {
     /// The series the object belongs to, if it belongs to one.
     pub fn series(&self) -> Option<SeriesId> {
         match self {
-            Self::Manifest(series, _) | Self::Container(series, _) | Self::Parity(series, _) => Some(*series),
+            Self::Manifest(series, _)
+            | Self::Container(series, _)
+            | Self::Parity(series, _)
+            | Self::Renewal(series, _) => Some(*series),
             Self::Copy(original) => original.name().series(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
@@ -181,7 +201,12 @@ impl ObjectName {
             Self::Config(sequence) => Some(Original::Config(sequence)),
             Self::Key(id) => Some(Original::Key(id)),
             Self::Manifest(series, sequence) => Some(Original::Manifest(series, sequence)),
-            Self::Reserve | Self::Container(..) | Self::Parity(..) | Self::Copy(_) | Self::Aside(..) => None,
+            Self::Reserve
+            | Self::Container(..)
+            | Self::Parity(..)
+            | Self::Copy(_)
+            | Self::Aside(..)
+            | Self::Renewal(..) => None,
         }
     }
 
@@ -196,6 +221,7 @@ impl ObjectName {
             Self::Parity(..) => PARITY_BYTES_MAX,
             Self::Copy(original) => original.name().bytes_max(),
             Self::Aside(what, _) => what.name().bytes_max(),
+            Self::Renewal(..) => 0,
         }
     }
 }
@@ -227,6 +253,8 @@ pub enum Listing {
     Aside,
     /// The parity objects of one series.
     Parity(SeriesId),
+    /// The renewals of the leases of one series.
+    Renewals(SeriesId),
 }
 
 impl Listing {
@@ -244,7 +272,8 @@ impl Listing {
             (Self::Manifests(asked), ObjectName::Manifest(series, _))
             | (Self::ManifestCopies(asked), ObjectName::Copy(Original::Manifest(series, _)))
             | (Self::Containers(asked), ObjectName::Container(series, _))
-            | (Self::Parity(asked), ObjectName::Parity(series, _)) => asked == series,
+            | (Self::Parity(asked), ObjectName::Parity(series, _))
+            | (Self::Renewals(asked), ObjectName::Renewal(series, _)) => asked == series,
             _ => false,
         }
     }
@@ -282,8 +311,10 @@ mod tests {
             (series.clone(), any::<u64>(), any::<u32>()).prop_map(|(series, lease, serial)| {
                 ObjectName::Aside(Replaced::Container(series, ContainerId { lease, serial }), serial)
             }),
-            (series, any::<u64>(), any::<u32>())
+            (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::Parity(series, ContainerId { lease, serial })),
+            (series, any::<u64>(), any::<u32>())
+                .prop_map(|(series, lease, count)| ObjectName::Renewal(series, RenewalId { lease, count })),
         ]
     }
 
@@ -331,6 +362,8 @@ mod tests {
             format!("series/{zeros}/+00000000000000f"),
             format!("series/{zeros}/0000000000000001/x"),
             format!("containers/{zeros}/0000000000000001-1"),
+            format!("renewals/{zeros}/0000000000000001-1"),
+            format!("copies/renewals/{zeros}/0000000000000001-00000001"),
         ] {
             assert_eq!(ObjectName::from_text(&text), None, "{text}");
         }

@@ -30,6 +30,8 @@ pub enum ObjectKind {
     Parity,
     /// The copy of an object that is kept twice.
     Copy,
+    /// A sign of life of a lease's holder.
+    Renewal,
 }
 
 impl From<&ObjectName> for ObjectKind {
@@ -43,6 +45,7 @@ impl From<&ObjectName> for ObjectKind {
             ObjectName::Aside(..) => Self::Aside,
             ObjectName::Parity(..) => Self::Parity,
             ObjectName::Copy(_) => Self::Copy,
+            ObjectName::Renewal(..) => Self::Renewal,
         }
     }
 }
@@ -194,6 +197,14 @@ impl<S: Storage> Storage for Recorder<S> {
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
         self.count(name, |calls| calls.deletes += 1);
         self.inner.delete(name)
+    }
+
+    fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
+        self.count(name, |calls| calls.creates += 1);
+        if let Some(before) = before {
+            self.count(before, |calls| calls.deletes += 1);
+        }
+        self.inner.renew(name, before)
     }
 
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {

@@ -296,6 +296,10 @@ impl Storage for Scheduled {
         self.in_turn("delete", name, |disk| disk.delete(name))
     }
 
+    fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
+        self.in_turn("renew", name, |disk| disk.renew(name, before))
+    }
+
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
         self.in_turn("list", &format!("{what:?}"), |disk| disk.list(what))
     }

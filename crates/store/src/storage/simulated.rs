@@ -351,6 +351,18 @@ impl Storage for SimulatedDisk {
         })
     }
 
+    fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
+        let mut platter = self.lock();
+        platter.check_power("renew", name)?;
+        platter.check_health(self.process)?;
+        platter.check_new("renew", name, &[])?;
+        let process = self.process;
+        let made = Pending { process, name: *name, change: Change::Create { bytes: Bytes::from([]) } };
+        let removed = before.map(|before| Pending { process, name: *before, change: Change::Delete });
+        platter.pending.extend(std::iter::once(made).chain(removed));
+        Ok(())
+    }
+
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
         let platter = self.lock();
         platter.check_power("list", &"objects")?;

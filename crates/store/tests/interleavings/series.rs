@@ -5,7 +5,7 @@ use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerRecor
 use siltstone_store::manifest::{LeaseHolder, Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::region::{ChunkEntry, RegionEncoder};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, newest_manifest};
+use siltstone_store::series::{LeaseRequest, SeriesWriter, newest_manifest};
 use siltstone_store::storage::scheduled::{Bounds, Schedule, explore, explore_at_random};
 use siltstone_store::storage::{ObjectName, SimulatedDisk};
 use siltstone_store::{ChunkNumber, SnapshotId, StoreError, Time};
@@ -15,18 +15,12 @@ use std::sync::Arc;
 const SERIES: &str = "series";
 
 fn acquire(repository: &Repository, pid: u32, take_over: bool) -> Result<SeriesWriter<'_>, StoreError> {
+    SeriesWriter::acquire(repository, &LeaseRequest { take_over, ..LeaseRequest::new(SERIES, holder(pid), "backup") })
+}
+
+fn holder(pid: u32) -> LeaseHolder {
     let boot = "machine/boot/space".into();
-    let holder = LeaseHolder { host: "host".into(), user: "user".into(), pid, boot, started_ticks: 1 };
-    let request = LeaseRequest {
-        series_name: SERIES,
-        holder,
-        purpose: "backup",
-        now: Time::default(),
-        is_dead: &|_| false,
-        take_over,
-        reserve: ReserveUse::Keep,
-    };
-    SeriesWriter::acquire(repository, &request)
+    LeaseHolder { host: "host".into(), user: "user".into(), pid, boot, started_ticks: 1 }
 }
 
 /// A container of the next chunk.
@@ -69,7 +63,18 @@ fn with_snapshot(manifest: &Manifest, id: SnapshotId, record: ContainerRecord) -
 
 /// A backup in small: the lease, a container, a commit that keeps the lease, one that gives it back.
 fn back_up(repository: &Repository, pid: u8, take_over: bool) -> Result<(), StoreError> {
-    let mut writer = acquire(repository, pid.into(), take_over)?;
+    back_up_under(repository, acquire(repository, pid.into(), take_over)?, pid)
+}
+
+/// The same by one who takes the newest manifest's holder for dead, whether it is or not.
+fn back_up_impatiently(repository: &Repository, pid: u8) -> Result<(), StoreError> {
+    let stored = newest_manifest(repository, repository.keys().series_id(SERIES))?;
+    let outlasted = stored.map(|stored| stored.manifest.sequence);
+    let request = LeaseRequest { outlasted, ..LeaseRequest::new(SERIES, holder(pid.into()), "backup") };
+    back_up_under(repository, SeriesWriter::acquire(repository, &request)?, pid)
+}
+
+fn back_up_under(repository: &Repository, mut writer: SeriesWriter<'_>, pid: u8) -> Result<(), StoreError> {
     let container = container(repository, &writer)?;
     writer.put(&container)?;
     let next = with_snapshot(writer.manifest(), SnapshotId([pid; 32]), container.record);
@@ -172,6 +177,7 @@ fn two_on_one_series(schedule: &mut Schedule, before: &SimulatedDisk, deeds: [De
 
 const BACK_UP: Deed = |repository, pid| back_up(repository, pid, false);
 const TAKE_OVER: Deed = |repository, pid| back_up(repository, pid, true);
+const OUTLAST: Deed = back_up_impatiently;
 const FORGET: Deed = |repository, _| forget(repository, SnapshotId([7; 32]));
 const READ: Deed = |repository, _| read_beside_writers(repository);
 const ABANDON: Deed = |repository, pid| {
@@ -202,6 +208,11 @@ fn two_writers_of_a_series() {
 #[test]
 fn a_writer_and_one_that_takes_over() {
     every_order(&[7], [BACK_UP, TAKE_OVER], [true, true]);
+}
+
+#[test]
+fn a_writer_and_one_that_takes_it_for_dead() {
+    every_order(&[7], [BACK_UP, OUTLAST], [true, true]);
 }
 
 #[test]

@@ -120,6 +120,11 @@ impl SyncQueue {
         self.shared.lock_when(|state| !state.is_in_flight(name)).check_health()
     }
 
+    /// Refuses where writing was stopped; the failure itself stays for whoever writes next.
+    pub(super) fn refuse_if_poisoned(&self) -> Result<(), StorageError> {
+        if self.shared.lock().is_sound() { Ok(()) } else { Err(StorageError::Poisoned) }
+    }
+
     /// Notes that the entries of a folder changed.
     pub(super) fn folder_changed(&self, folder: &str) {
         self.shared.lock().changed_folders.insert(folder.to_owned());

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The folders a repository has besides.
-const FOLDERS: [&str; 6] = ["config", "keys", "series", "containers", "parity", "aside"];
+const FOLDERS: [&str; 7] = ["config", "keys", "series", "containers", "parity", "aside", "renewals"];
 /// The folder of copies; it has some of the same folders.
 const COPIES: &str = "copies";
 
@@ -139,6 +139,17 @@ impl Root {
         }
     }
 
+    /// Makes a new file without content. It is whole at once, and durable whenever the system likes.
+    pub(super) fn make_empty(&self, name: &ObjectName) -> Result<(), StorageError> {
+        self.ensure_folder(folder_of(&name.to_string()))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.folder, name.to_string(), flags, Mode::RUSR | Mode::WUSR) {
+            Ok(_) => Ok(()),
+            Err(Errno::EXIST) => Err(StorageError::AlreadyExists { name: *name }),
+            Err(errno) => Err(StorageError::writing("make", name, errno.into())),
+        }
+    }
+
     /// Removes a file and says whether it was there.
     pub(super) fn remove(&self, path: &str) -> Result<bool, StorageError> {
         match rustix::fs::unlinkat(&self.folder, path, AtFlags::empty()) {
@@ -231,7 +242,7 @@ impl Root {
         for folder in ["", "config", "keys", "copies/config", "copies/keys", "aside"] {
             objects.extend(self.list_folder(folder)?);
         }
-        for folder in ["series", "containers", "parity", "copies/series"] {
+        for folder in ["series", "containers", "parity", "copies/series", "renewals"] {
             objects.extend(self.list_below(folder)?);
         }
         Ok(objects)

@@ -1,8 +1,8 @@
 //! The contract of [`Storage`], held against every implementation.
 
 use super::*;
-use crate::KeyId;
-use crate::storage::{Disk, Listing, ObjectKind, Original, Recorder, StorageError};
+use crate::storage::{Disk, Listing, ObjectKind, ObjectMeta, Original, Recorder, StorageError};
+use crate::{KeyId, RenewalId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -178,6 +178,27 @@ fn listings_hold_what_was_asked_in_order() {
         for object in storage.list(Listing::All).unwrap().iter().filter(|object| object.name != foreign_container(3)) {
             assert_eq!(object.bytes, object.name.to_string().len() as u64);
         }
+    });
+}
+
+#[test]
+fn a_renewal_takes_the_place_of_the_one_before_and_never_of_another() {
+    every_storage(|storage| {
+        let names = [0, 1, 2].map(|count| ObjectName::Renewal(SERIES, RenewalId { lease: 3, count }));
+        let listed = || storage.list(Listing::Renewals(SERIES)).unwrap();
+        storage.renew(&names[0], None).unwrap();
+        assert_eq!(listed(), [ObjectMeta { name: names[0], bytes: 0 }]);
+        storage.renew(&names[1], Some(&names[0])).unwrap();
+        assert!(storage.renew(&names[1], None).unwrap_err().is_already_exists());
+        assert_eq!(listed(), [ObjectMeta { name: names[1], bytes: 0 }]);
+        storage.renew(&names[2], Some(&names[0])).unwrap();
+        storage.barrier().unwrap();
+        assert_eq!(listed().iter().map(|meta| meta.name).collect::<Vec<_>>(), names[1..]);
+        assert_eq!(storage.list(Listing::All).unwrap(), listed());
+        assert_eq!(storage.list(Listing::Renewals(OTHER_SERIES)).unwrap(), []);
+        assert_eq!(storage.read(&names[2], names[2].bytes_max()).unwrap(), b"");
+        storage.delete(&names[2]).unwrap();
+        assert_eq!(listed().len(), 1);
     });
 }
 

@@ -1,6 +1,7 @@
 //! What only a real folder shows: files, modes, leftovers, foreign things, and a file system that is full.
 
 use super::*;
+use crate::RenewalId;
 use crate::storage::{Disk, Listing, Original, StorageError};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -166,6 +167,25 @@ fn a_name_taken_behind_our_back_is_not_overwritten() {
     } else {
         disk.barrier().unwrap();
     }
+}
+
+/// A renewal comes from a thread of its own; the writer is to be told what happened, and not that something did.
+#[test]
+fn a_renewal_after_a_failure_is_refused_and_leaves_the_failure_to_the_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::create(folder.path()).unwrap();
+    disk.put(&container(0), b"makes the folder").unwrap();
+    disk.barrier().unwrap();
+    let is_taken = |serial| {
+        disk.put(&container(serial), &vec![1; 1_000_000]).unwrap();
+        fs::File::create_new(folder.path().join(container(serial).to_string())).is_ok()
+    };
+    assert!((1..100).any(is_taken));
+    let renewals = (0..10_000).map(|count| ObjectName::Renewal(SERIES, RenewalId { lease: 1, count }));
+    let refused = renewals.map(|name| disk.renew(&name, None)).find_map(Result::err);
+    assert!(matches!(refused, Some(StorageError::Poisoned)), "{refused:?}");
+    let error = disk.barrier().unwrap_err();
+    assert!(error.is_already_exists(), "{error}");
 }
 
 #[test]
