@@ -170,23 +170,6 @@ fn manifest_names(disk: &SimulatedDisk) -> Vec<ObjectName> {
 }
 
 #[test]
-fn a_store_rolled_back_as_a_whole_is_noticed_by_the_machine_that_saw_it_newer() {
-    let mut scene = Scene::new();
-    scene.sandbox.write("file", &common::noise(1, 50_000));
-    scene.backup();
-    let old = copy(&scene.disk);
-    scene.sandbox.write("file", &common::noise(2, 50_000));
-    scene.backup();
-    let repository = Repository::open(Arc::new(old.clone()), PASSWORD).expect("the repository opens");
-    let log = Log::default();
-    let source = Source::Paths(vec![scene.sandbox.source()]);
-    backup::backup(&repository, source, &taking_over(&scene), &log).expect("a backup");
-    let is_told = |notice: &Notice| matches!(notice, Notice::RolledBack { seen, found } if seen > found);
-    assert!(log.notices().iter().any(is_told), "{:?}", log.notices());
-    assert_eq!(scene.assert_sound(&old, "the store was rolled back").len(), 2);
-}
-
-#[test]
 fn a_clock_set_back_is_told_and_the_last_backup_stays_the_latest() {
     let mut scene = Scene::new();
     scene.sandbox.write("file", b"of the future");
