@@ -35,6 +35,7 @@ pub mod snapshots;
 pub mod stats;
 mod unfold;
 pub mod unlock;
+mod written;
 
 pub use error::EngineError;
 pub use observer::{EntryAction, Notice, Observer, Silent};

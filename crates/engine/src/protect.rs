@@ -83,7 +83,7 @@ fn protect_series(
             return Err(EngineError::Interrupted);
         }
         let object = match made(repository, writer.series(), &record) {
-            Err(error) if error.is_healable() => {
+            Err(error) if error.is_damage() => {
                 summary.passed_over += 1;
                 let (object, reason) = (record.object_name(writer.series()).to_string(), error.to_string());
                 observer.notice(&Notice::PassedOver { object, reason });

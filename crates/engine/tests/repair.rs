@@ -82,7 +82,8 @@ fn a_sound_repository_has_nothing_to_repair() {
 #[test]
 fn a_series_without_a_readable_manifest_comes_back_from_its_containers() {
     for scene in [Scene::with_two_snapshots(), Scene::unsettled()] {
-        for damage in [Damage::Delete, Damage::Truncate { bytes: 100 }, Damage::Flip { offset: 100, mask: 4 }] {
+        let flip = Damage::Flip { offset: 100, mask: 4 };
+        for damage in [Damage::Delete, Damage::Truncate { bytes: 100 }, flip, Damage::Unreadable] {
             let disk = copy(&scene.disk);
             damage_manifests(&disk, &damage);
             let story = format!("{damage:?}");
@@ -227,7 +228,7 @@ fn a_lost_container_is_noted_and_who_needs_it_is_named() {
 #[test]
 fn without_manifests_and_a_container_the_rest_comes_back_and_the_loss_is_named() {
     let scene = Scene::unsettled();
-    for damage in [Damage::Delete, Damage::Truncate { bytes: 1000 }] {
+    for damage in [Damage::Delete, Damage::Truncate { bytes: 1000 }, Damage::Unreadable] {
         let disk = copy(&scene.disk);
         let record = containers_of(&open(&disk), series_of(&disk), ContainerKind::Data)[1].clone();
         let name = record.object_name(series_of(&disk));

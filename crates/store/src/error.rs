@@ -326,12 +326,7 @@ impl StoreError {
         }
     }
 
-    /// Whether a container's parity may give what was asked for: it is damaged, missing, or lies where the disk cannot be read.
-    pub fn is_healable(&self) -> bool {
-        self.is_damage() || matches!(self, Self::Storage(StorageError::Io { .. }))
-    }
-
-    /// Whether bytes at rest are missing or wrong: a check records it and goes on, a restore loses what lies there only.
+    /// Whether bytes at rest are missing, wrong, or cannot be read: a check records it and goes on, a restore loses what lies there only.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. }
@@ -348,7 +343,11 @@ impl StoreError {
             | Self::UnreadableSeries { .. } => true,
             Self::Shared(error) => error.is_damage(),
             Self::Storage(error) => {
-                error.is_not_found() || matches!(error, StorageError::TooShort { .. } | StorageError::TooLarge { .. })
+                let is_other = matches!(
+                    error,
+                    StorageError::TooShort { .. } | StorageError::TooLarge { .. } | StorageError::Unreadable { .. }
+                );
+                is_other || error.is_not_found()
             }
             _ => false,
         }

@@ -128,6 +128,7 @@ impl Sandbox {
             compression_level: 1,
             memory_bytes: 256 << 20,
             piece_bytes: PIECE_BYTES_DEFAULT,
+            verify_written: true,
             take_over: false,
             user: "user".into(),
         }
