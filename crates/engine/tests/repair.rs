@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::faults::{at_every_write, copy};
+use common::faults::{at_every_write, copy, forget_parity};
 use common::ruin::{containers_of, manifest_of, ruins_of};
 use common::scene::Scene;
 use common::{PASSWORD, noise};
@@ -23,7 +23,7 @@ fn copy_of(manifest: &ObjectName) -> ObjectName {
 }
 
 fn options() -> RepairOptions {
-    RepairOptions { series: None, drop_damaged: false, take_over: true, user: "user".into() }
+    RepairOptions { series: None, read_data: false, drop_damaged: false, take_over: true, user: "user".into() }
 }
 
 fn open(disk: &SimulatedDisk) -> Repository {
@@ -266,6 +266,7 @@ fn a_writer_at_work_is_not_disturbed() {
 #[test]
 fn names_that_say_nothing_are_told_as_beyond_repair() {
     let scene = Scene::with_two_snapshots();
+    forget_parity(&scene.disk);
     damage_manifests(&scene.disk, &Damage::Delete);
     for name in scene.disk.names() {
         if matches!(name, ObjectName::Container(..)) {

@@ -208,8 +208,12 @@ impl Sandbox {
 
 /// Makes a repository with the cheapest password hashing there is.
 pub fn init(storage: Arc<dyn Storage>) -> Result<Repository, EngineError> {
-    let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
-    Ok(Repository::init(storage, PASSWORD, &label, Argon2Cost::TEST, backup::default_chunker())?)
+    Ok(Repository::init(storage, PASSWORD, &label(), Argon2Cost::TEST, backup::default_chunker())?)
+}
+
+/// Who makes a key slot.
+pub fn label() -> KeyLabel {
+    KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() }
 }
 
 /// An absolute path as a snapshot calls it.

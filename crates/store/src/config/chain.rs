@@ -110,6 +110,14 @@ pub(crate) fn faults(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec
     if is_overtaken(storage, sequence)? { Ok(Vec::new()) } else { Ok(faults) }
 }
 
+/// The newest record and the one before, each with BLAKE3 of the object as it was written.
+pub(crate) fn last_two(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec<(Original, [u8; 32])>, StoreError> {
+    let StoredConfig { config, hash } = newest(storage, keys)?;
+    let before = config.sequence.checked_sub(1).filter(|before| *before > 0);
+    let before = before.map(|before| (Original::Config(before), config.previous));
+    Ok(std::iter::once((Original::Config(config.sequence), hash)).chain(before).collect())
+}
+
 /// Makes the copy of the newest record, known to be this one or a later one, where an interrupted commit left none.
 pub(crate) fn keep_copy(storage: &dyn Storage, keys: &RepositoryKeys, known: u64) -> Result<(), StoreError> {
     let copies = storage.list(Listing::ConfigCopies)?;
@@ -176,6 +184,8 @@ pub(crate) fn commit(
     // The commit stands from here on. A disk without room for the copy does not undo it; older records stay then.
     match storage.create(&original.copy(), &object) {
         Err(error) if error.is_full() => return Ok(Some(stored)),
+        // Whoever found the record without its copy made it.
+        Err(error) if error.is_already_exists() => {}
         other => other?,
     }
     // What cannot be tidied up now the next one removes.
