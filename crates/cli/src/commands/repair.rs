@@ -11,8 +11,10 @@ use crate::render::{local, visible};
 use crate::repository::open_to_repair;
 use crate::retry::while_locked;
 use clap::Args;
-use messages::{PlanMessage, SummaryMessage};
-use siltstone_engine::repair::{Basis, Hurt, RepairOptions, RepairPlan, RepairSummary, SeriesPlan, execute, plan};
+use messages::{ObjectMessage, PlanMessage, SummaryMessage};
+use siltstone_engine::repair::{
+    Basis, Hurt, ObjectPlan, Remedy, RepairOptions, RepairPlan, RepairSummary, SeriesPlan, execute, plan,
+};
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::repository::Repository;
 use std::io::{IsTerminal, stdin};
@@ -33,6 +35,9 @@ pub(crate) struct RepairArgs {
     /// Only the series of this name
     #[arg(long, value_name = "NAME")]
     series: Option<String>,
+    /// Read all data too: damage that no index shows is found, and healed where there is parity
+    #[arg(long)]
+    read_data: bool,
     /// Drop the snapshots that cannot be restored whole; otherwise they stay, with what is left of them
     #[arg(long)]
     drop_damaged: bool,
@@ -45,6 +50,7 @@ pub(super) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
     let repository = open_to_repair(context)?;
     let options = RepairOptions {
         series: arguments.series.clone(),
+        read_data: arguments.read_data,
         drop_damaged: arguments.drop_damaged,
         take_over: arguments.take_over,
         user: environment::user(),
@@ -67,6 +73,13 @@ fn planned(repository: &Repository, options: &RepairOptions, context: &Context) 
     let progress = Progress::begin(Work::Repair, context.output)?;
     let plan = plan(repository, options, &progress)?;
     progress.end();
+    for object in &plan.objects {
+        if context.output.json {
+            context.output.json(&ObjectMessage::from(object))?;
+        } else {
+            context.output.line(object_text(object))?;
+        }
+    }
     for series in &plan.series {
         if context.output.json {
             context.output.json(&PlanMessage::from(series))?;
@@ -74,8 +87,9 @@ fn planned(repository: &Repository, options: &RepairOptions, context: &Context) 
             context.output.line(text(series, context.output.verbosity > 0))?;
         }
     }
-    if plan.series.is_empty() {
-        context.output.report("nothing to repair; 'silt check --read-data' looks at every byte")?;
+    if plan.series.is_empty() && plan.objects.is_empty() {
+        let more = if options.read_data { "" } else { "; 'silt repair --read-data' looks at every byte" };
+        context.output.report(format_args!("nothing to repair{more}"))?;
     }
     Ok(plan)
 }
@@ -86,9 +100,7 @@ fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> 
     let progress = Progress::begin(Work::Repair, context.output)?;
     let (summary, errors) = execute(repository, plan, options, &progress)?;
     progress.end();
-    if summary.series_repaired > 0 {
-        memory::accept_repaired(repository, context)?;
-    }
+    memory::accept_repaired(repository, &summary.rebuilt, context)?;
     for error in &errors {
         context.output.error(error);
     }
@@ -98,6 +110,18 @@ fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> 
         context.output.report(done(&summary))?;
     }
     Ok(if has_losses || !errors.is_empty() { Done::InPart } else { Done::Whole })
+}
+
+/// An object that is kept twice: what is wrong with it, and what becomes of it.
+fn object_text(object: &ObjectPlan) -> String {
+    let mut lines = vec![object.name.to_string()];
+    lines.extend(object.faults.iter().map(|fault| format!("  wrong: {fault}")));
+    lines.push(match object.remedy {
+        Remedy::From(place) => format!("  will be written anew from {place}"),
+        Remedy::PutAside => "  moved to aside/: what came after it is sound".to_owned(),
+        Remedy::Nothing => "  nothing brings it back: whoever used this key needs another, by 'silt key add'".to_owned(),
+    });
+    lines.join("\n")
 }
 
 /// A series: what is wrong, what will be, what is lost.
@@ -129,6 +153,7 @@ fn text(series: &SeriesPlan, shows_all: bool) -> String {
         lines.extend(series.found.iter().map(|snapshot| format!("  found: {}", described(snapshot))));
     }
     lines.extend(series.aside.iter().map(|name| format!("  moved to aside/: {name}")));
+    lines.extend((series.protected > 0).then(|| format!("  gets parity: {} containers", series.protected)));
     lines.extend(series.hurt.iter().flat_map(|hurt| hurt_lines(hurt, series.drops_hurt, shows_all)));
     if !series.hurt.is_empty() && !series.drops_hurt {
         lines.push("  what the source still has is stored again by the next 'silt backup --force'".into());
@@ -157,6 +182,9 @@ fn hurt_lines(hurt: &Hurt, is_dropped: bool, shows_all: bool) -> Vec<String> {
 fn done(summary: &RepairSummary) -> String {
     let parts = [
         Some(format!("repaired {} series", summary.series_repaired)),
+        (summary.objects_mended > 0).then(|| format!("{} objects are sound in both places", summary.objects_mended)),
+        (summary.containers_healed > 0).then(|| format!("{} containers were healed", summary.containers_healed)),
+        (summary.containers_protected > 0).then(|| format!("{} containers have parity", summary.containers_protected)),
         (summary.snapshots_found > 0).then(|| format!("{} snapshots are back", summary.snapshots_found)),
         (summary.snapshots_hurt > 0).then(|| format!("{} snapshots are not whole", summary.snapshots_hurt)),
         (summary.snapshots_dropped > 0).then(|| format!("{} snapshots were dropped", summary.snapshots_dropped)),

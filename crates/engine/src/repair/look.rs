@@ -22,7 +22,7 @@ pub(super) struct Looked {
     pub(super) faults: Vec<String>,
     /// Chunks that cannot be read where they lie.
     pub(super) lost: RoaringTreemap,
-    /// Containers that are damaged, and that parity makes good.
+    /// Containers that are damaged and lose nothing: parity makes them good, or no chunk is hurt.
     pub(super) healed: Vec<ContainerId>,
     /// Containers without parity that the settings want to have it, or with a damaged one.
     pub(super) unprotected: Vec<ContainerId>,
@@ -113,7 +113,10 @@ fn look_at(
             }
         },
     };
-    seen.is_healed = seen.fault.is_some() && repository.heal(series, record).is_some();
+    if let Some((_, lost)) = &seen.fault {
+        // Where no chunk is hurt the regions can be copied as they are.
+        seen.is_healed = lost.is_empty() || repository.heal(series, record).is_some();
+    }
     Ok(seen)
 }
 
@@ -153,8 +156,9 @@ fn parity_fault(
 impl Looked {
     fn add(&mut self, manifest: &Manifest, record: &ContainerRecord, seen: Seen, lacks_parity: bool) {
         match seen.fault {
-            Some((fault, _)) if seen.is_healed => {
-                self.faults.push(format!("{fault}; its parity makes it good"));
+            Some((fault, lost)) if seen.is_healed => {
+                let why = if lost.is_empty() { "no chunk is hurt by it" } else { "its parity makes it good" };
+                self.faults.push(format!("{fault}; {why}"));
                 self.healed.push(record.id);
             }
             Some((fault, lost)) => {
