@@ -4,8 +4,7 @@ use crate::commands::Context;
 use crate::environment;
 use crate::error::CliError;
 use siltstone_engine::EngineError;
-use siltstone_engine::seen::{self, Memory};
-use siltstone_store::SeriesId;
+use siltstone_engine::seen::{self, Memory, Subject};
 use siltstone_store::repository::Repository;
 use std::fmt::Display;
 
@@ -32,15 +31,11 @@ pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), Cli
     }
 }
 
-/// Remembers what a repair made of these series. What else this machine saw and is not there is told, and stays refused.
-pub(crate) fn accept_repaired(
-    repository: &Repository,
-    rebuilt: &[SeriesId],
-    context: &Context,
-) -> Result<(), CliError> {
+/// Remembers what a repair made of these histories. What else this machine saw and is not there is told, and stays refused.
+pub(crate) fn accept_repaired(repository: &Repository, rebuilt: &[Subject], context: &Context) -> Result<(), CliError> {
     let Some(mut memory) = open(repository, context) else { return Ok(()) };
     if !rebuilt.is_empty() {
-        told(memory.accept_series(rebuilt), context)?;
+        told(memory.accept_only(rebuilt), context)?;
     }
     if let Err(EngineError::HistoryLost { losses }) = memory.test() {
         for loss in &losses {

@@ -10,11 +10,12 @@ use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::check::ReadData;
 use siltstone_engine::repair::{self, Remedy, RepairOptions, RepairSummary};
 use siltstone_engine::{EngineError, Silent};
+use siltstone_store::config::older::OlderRecord;
 use siltstone_store::container::{ContainerKind, ContainerRecord};
-use siltstone_store::keys::Argon2Cost;
+use siltstone_store::keys::{Argon2Cost, OpenOptions};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
-use siltstone_store::{SeriesId, SnapshotId};
+use siltstone_store::{SeriesId, SnapshotId, StoreError};
 use std::sync::Arc;
 
 fn options() -> RepairOptions {
@@ -255,4 +256,67 @@ fn damage_that_only_reading_finds_is_noted_for_the_next_backup() {
     let sandbox = scene.sandbox.at(disk.clone());
     sandbox.try_backup(&BackupOptions { take_over: true, ..sandbox.options() }).expect("a backup");
     assert_eq!(scene.assert_sound(&disk, "a repair and a backup").len(), 2);
+}
+
+/// The newest record, damaged in both places.
+fn without_newest_config(disk: &SimulatedDisk) -> u64 {
+    let newest = disk.list(Listing::Configs).expect("a list").pop().expect("a record").name;
+    for place in newest.original().expect("kept twice").places() {
+        assert!(disk.damage(&place, Damage::Flip { offset: 90, mask: 1 }));
+    }
+    let ObjectName::Config(sequence) = newest else { unreachable!() };
+    sequence
+}
+
+fn older(disk: &SimulatedDisk, password: &[u8]) -> Result<Option<OlderRecord>, StoreError> {
+    OlderRecord::open(&(Arc::new(disk.clone()) as Arc<dyn Storage>), password, &OpenOptions::default())
+}
+
+#[test]
+fn an_older_config_stands_in_for_one_that_is_lost_only_if_that_is_asked_for() {
+    let scene = Scene::with_two_snapshots();
+    let added = open(&scene.disk).add_key(b"kept", &common::label(), Argon2Cost::TEST).expect("a key");
+    let removed = open(&scene.disk).add_key(b"removed", &common::label(), Argon2Cost::TEST).expect("a key");
+    open(&scene.disk).remove_key(removed).expect("removed");
+    assert!(older(&scene.disk, PASSWORD).expect("it opens").is_none(), "the newest can be read");
+    let lost = without_newest_config(&scene.disk);
+    assert!(Repository::open(Arc::new(scene.disk.clone()), PASSWORD).is_err());
+    let names = scene.disk.names();
+    let found = older(&scene.disk, PASSWORD).expect("it opens").expect("an older record");
+    assert_eq!((found.newest(), found.repository().config().sequence), (lost, lost - 1));
+    assert!(found.repository().config().key_slots.contains(&removed), "it was not removed yet");
+    assert_eq!(scene.disk.names(), names, "looking changes nothing");
+    let config = found.restore().expect("a new record").config();
+    assert_eq!(config.sequence, lost + 1);
+    assert!(config.key_slots.contains(&added) && !config.key_slots.contains(&removed), "its file is gone");
+    assert_eq!(aside(&scene.disk).len(), 1, "the same bytes are kept once");
+    assert_eq!(scene.assert_sound(&scene.disk, "an older config").len(), 2);
+    assert!(repair::plan(&open(&scene.disk), &options(), &Silent).expect("a plan").objects.is_empty());
+    assert!(Repository::open(Arc::new(scene.disk.clone()), b"removed").is_err());
+}
+
+#[test]
+fn a_series_begun_since_the_older_config_is_listed_again() {
+    let scene = Scene::with_two_snapshots();
+    let other = BackupOptions { series: Some("other".into()), ..scene.sandbox.options() };
+    scene.sandbox.try_backup(&other).expect("a backup");
+    without_newest_config(&scene.disk);
+    let config = older(&scene.disk, PASSWORD).expect("it opens").expect("one").restore().expect("a record").config();
+    assert_eq!(
+        config.series.values().cloned().collect::<std::collections::BTreeSet<_>>(),
+        ["other", "test"].map(String::from).into()
+    );
+}
+
+#[test]
+fn going_on_from_an_older_config_can_be_done_again_wherever_it_was_hit() {
+    let scene = Scene::with_two_snapshots();
+    open(&scene.disk).add_key(b"another", &common::label(), Argon2Cost::TEST).expect("a key");
+    without_newest_config(&scene.disk);
+    let run = |disk: &SimulatedDisk| older(disk, PASSWORD)?.map_or(Ok(()), |older| older.restore().map(drop));
+    at_every_write(&scene.disk, run, |found| {
+        run(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+        try_repair(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+        assert_eq!(scene.assert_sound(&found.disk, &found.story).len(), 2);
+    });
 }

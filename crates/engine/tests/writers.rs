@@ -216,3 +216,18 @@ fn a_read_only_repository_can_be_read_and_says_so_when_written() {
     }
     assert_eq!(scene.disk.names(), before);
 }
+
+/// The list of series cannot be changed where nothing can be written; the loss is accepted all the same.
+#[test]
+fn a_lost_series_is_accepted_where_nothing_can_be_written() {
+    let scene = Scene::with_two_snapshots();
+    for name in manifest_names(&scene.disk) {
+        scene.disk.damage(&name, siltstone_store::storage::Damage::Delete);
+    }
+    let read_only = scene.sandbox.at(ReadOnlyDisk(scene.disk.clone()));
+    let accepted = || siltstone_engine::seen::accept_lost_series(&read_only.repository()).expect("accepted");
+    assert_eq!(accepted(), [("test".to_owned(), false)]);
+    let writable = siltstone_engine::seen::accept_lost_series(&scene.sandbox.repository()).expect("accepted");
+    assert_eq!(writable, [("test".to_owned(), true)]);
+    assert_eq!(accepted(), []);
+}

@@ -57,7 +57,10 @@ pub enum StoreError {
     },
 
     /// The repository has its config, but no key slot at all.
-    #[error("{location} has no key slot left: nothing can open it; bring back a copy of a file of its keys/ folder")]
+    #[error(
+        "{location} has no key slot left: nothing can open it; bring back a copy of a file of its keys/ folder, \
+             or open it by a recovery key: 'silt key import'"
+    )]
     NoKeySlots {
         /// The repository's place.
         location: String,

@@ -54,8 +54,8 @@ pub fn commit_beyond(
     Ok(committed.stored)
 }
 
-/// The hash of a manifest as it lies there, sound or not; zeros if the disk gives it back from neither place.
-fn hash_of(storage: &dyn Storage, manifest: Original) -> Result<[u8; 32], StoreError> {
+/// The hash of a manifest or a record as it lies there, sound or not; zeros if the disk gives it back from neither place.
+pub(crate) fn hash_of(storage: &dyn Storage, manifest: Original) -> Result<[u8; 32], StoreError> {
     for place in manifest.places() {
         match storage.read(&place, place.bytes_max()) {
             Ok(object) => return Ok(*blake3::hash(&object).as_bytes()),

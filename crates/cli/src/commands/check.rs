@@ -371,8 +371,7 @@ mod tests {
     #[test]
     fn a_finding_names_object_damage_and_snapshots() {
         let snapshots = vec!["ab".into(), "cd".into()];
-        let finding =
-            Finding { object: "config".into(), what: "is missing".into(), snapshots, help: Help::Forget };
+        let finding = Finding { object: "config".into(), what: "is missing".into(), snapshots, help: Help::Forget };
         assert_eq!(line(&finding), "config: is missing (affects the snapshots ab, cd)");
         assert_eq!(line(&Finding { snapshots: Vec::new(), ..finding }), "config: is missing");
     }
@@ -385,8 +384,12 @@ mod tests {
             snapshots: vec![id.into()],
             help,
         };
-        let findings =
-            [finding(Help::Forget, "cd"), finding(Help::Repair, "x"), finding(Help::Forget, "ab"), finding(Help::Forget, "cd")];
+        let findings = [
+            finding(Help::Forget, "cd"),
+            finding(Help::Repair, "x"),
+            finding(Help::Forget, "ab"),
+            finding(Help::Forget, "cd"),
+        ];
         let [repair, forget] = advice(&findings).try_into().expect("two kinds");
         assert!(repair.contains("'silt repair'") && repair.contains("1 of these"), "{repair}");
         assert!(forget.contains("'silt forget ab cd'") && forget.contains("3 of these"), "{forget}");

@@ -8,15 +8,18 @@ use crate::error::{CliError, Done};
 use crate::memory;
 use crate::progress::{Progress, Work};
 use crate::render::{local, visible};
-use crate::repository::open_to_repair;
+use crate::repository::{Opened, open_by_older_config, open_to_repair};
 use crate::retry::while_locked;
 use clap::Args;
 use messages::{ObjectMessage, PlanMessage, SummaryMessage};
 use siltstone_engine::repair::{
     Basis, Hurt, ObjectPlan, Remedy, RepairOptions, RepairPlan, RepairSummary, SeriesPlan, execute, plan,
 };
+use siltstone_engine::seen::Subject;
+use siltstone_store::config::older::OlderRecord;
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::repository::Repository;
+use siltstone_store::storage::ObjectName;
 use std::io::{IsTerminal, stdin};
 
 /// Damaged files of a snapshot that are shown, unless all are asked for.
@@ -41,13 +44,26 @@ pub(crate) struct RepairArgs {
     /// Drop the snapshots that cannot be restored whole; otherwise they stay, with what is left of them
     #[arg(long)]
     drop_damaged: bool,
+    /// Where the newest config can be read from neither place, go on from the one before: keys that were removed since then count again
+    /// if their files are there, keys that were added since open nothing, settings are as they were
+    #[arg(long)]
+    from_older_config: bool,
     /// Repair a series even if a writer on this machine is at work on it; the writer is fenced off and loses its run
     #[arg(long)]
     take_over: bool,
 }
 
 pub(super) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, CliError> {
-    let repository = open_to_repair(context)?;
+    let older = if arguments.from_older_config { open_by_older_config(context)? } else { None };
+    let repository = match older {
+        None => open_to_repair(context)?,
+        Some(older) if arguments.yes => restored(older, context)?,
+        Some(older) => {
+            tell_older(&older, context)?;
+            context.output.warn("nothing was changed: 'silt repair --from-older-config --yes' does it");
+            return Ok(Done::InPart);
+        }
+    };
     let options = RepairOptions {
         series: arguments.series.clone(),
         read_data: arguments.read_data,
@@ -66,6 +82,26 @@ pub(super) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
         context.output.warn("nothing was changed: 'silt repair --yes' does it");
     }
     Ok(if plan.has_losses() && !plan.has_steps() { Done::InPart } else { Done::Whole })
+}
+
+/// Goes on from an older config.
+fn restored(older: OlderRecord, context: &Context) -> Result<Opened, CliError> {
+    tell_older(&older, context)?;
+    let repository = Opened::to_repair(older.restore()?, context);
+    memory::accept_repaired(&repository, &[Subject::Record], context)?;
+    Ok(repository)
+}
+
+fn tell_older(older: &OlderRecord, context: &Context) -> Result<(), CliError> {
+    let config = older.repository().config();
+    let keys: Vec<_> = config.key_slots.iter().map(ToString::to_string).collect();
+    let (config, newest, keys) = (config.object_name(), ObjectName::Config(older.newest()), keys.join(", "));
+    context.output.report(format_args!(
+        "{newest} can be read from neither place; it goes on from {config}\n  \
+         keys that count: {keys}, as far as their files are there: check this list, one of them may have been removed\n  \
+         keys that were added since open nothing any more; settings are those of that time\n  \
+         machines that saw the lost config refuse the repository until --accept-rollback (exit status 13)"
+    ))
 }
 
 /// Plans, and tells the plan.
@@ -100,7 +136,8 @@ fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> 
     let progress = Progress::begin(Work::Repair, context.output)?;
     let (summary, errors) = execute(repository, plan, options, &progress)?;
     progress.end();
-    memory::accept_repaired(repository, &summary.rebuilt, context)?;
+    let rebuilt: Vec<_> = summary.rebuilt.iter().copied().map(Subject::Series).collect();
+    memory::accept_repaired(repository, &rebuilt, context)?;
     for error in &errors {
         context.output.error(error);
     }
@@ -119,7 +156,9 @@ fn object_text(object: &ObjectPlan) -> String {
     lines.push(match object.remedy {
         Remedy::From(place) => format!("  will be written anew from {place}"),
         Remedy::PutAside => "  moved to aside/: what came after it is sound".to_owned(),
-        Remedy::Nothing => "  nothing brings it back: whoever used this key needs another, by 'silt key add'".to_owned(),
+        Remedy::Nothing => {
+            "  nothing brings it back: whoever used this key needs another, by 'silt key add'".to_owned()
+        }
     });
     lines.join("\n")
 }

@@ -408,9 +408,7 @@ impl SeriesCheck<'_> {
     fn run(&self, report: &mut CheckReport) -> Result<Learnt, EngineError> {
         let name = self.manifest.object_name().to_string();
         let faults = self.manifest.faults();
-        report
-            .findings
-            .extend(faults.iter().map(|error| finding(&name, error, Help::against_contradiction(error))));
+        report.findings.extend(faults.iter().map(|error| finding(&name, error, Help::against_contradiction(error))));
         report.containers += self.manifest.containers.len() as u64;
         report.unprotected += unprotected(self.repository, self.manifest)?.len() as u64;
         let (mut damage, mut read) = self.check_containers(report)?;

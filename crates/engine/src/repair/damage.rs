@@ -45,8 +45,7 @@ pub(super) fn plan(
             hurt_ones.push(hurt(&chunks, snapshot, &of_snapshot));
         }
     }
-    let dropped: BTreeSet<_> =
-        hurt_ones.iter().filter(|_| options.drop_damaged).map(|hurt| hurt.snapshot.id).collect();
+    let dropped: BTreeSet<_> = hurt_ones.iter().filter(|_| options.drop_damaged).map(|hurt| hurt.snapshot.id).collect();
     let is_noted = lost.is_subset(&manifest.damaged) && dropped.is_empty();
     let snapshots = manifest.snapshots().len() - dropped.len();
     let name = |id: &ContainerId| ObjectName::Container(manifest.series, *id);

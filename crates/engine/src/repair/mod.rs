@@ -322,12 +322,7 @@ impl RepairSummary {
 }
 
 /// Commits a manifest beyond all that were ever seen; what cannot be read goes aside.
-fn commit(
-    repository: &Repository,
-    manifest: Manifest,
-    last: u64,
-    unreadable: &[Replaced],
-) -> Result<(), EngineError> {
+fn commit(repository: &Repository, manifest: Manifest, last: u64, unreadable: &[Replaced]) -> Result<(), EngineError> {
     keep_aside(repository, unreadable)?;
     let stored = commit_beyond(repository, manifest, last, now())?;
     // Once more, so that the newest has a predecessor that can be read when the unreadable ones go.

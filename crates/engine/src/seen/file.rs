@@ -88,10 +88,7 @@ impl MemoryFile {
     }
 
     /// Puts these in place of what was remembered of them, or forgets them; gives all that is remembered.
-    pub(super) fn revise(
-        &self,
-        now: BTreeMap<Subject, Option<Sighting>>,
-    ) -> io::Result<BTreeMap<Subject, Sighting>> {
+    pub(super) fn revise(&self, now: BTreeMap<Subject, Option<Sighting>>) -> io::Result<BTreeMap<Subject, Sighting>> {
         let _lock = self.lock()?;
         let (mut all, _) = self.read()?;
         for (subject, sighting) in now {

@@ -121,18 +121,21 @@ impl<'r> Memory<'r> {
         self.file.replace(&self.seen).map_err(|source| EngineError::Local { source })
     }
 
-    /// Takes what is there of these series for what was seen of them; all else stays as it was seen.
+    /// Takes what is there of these histories for what was seen of them; all else stays as it was seen.
     ///
     /// # Errors
     /// As [`Memory::accept`].
-    pub fn accept_series(&mut self, series: &[SeriesId]) -> Result<(), EngineError> {
+    pub fn accept_only(&mut self, subjects: &[Subject]) -> Result<(), EngineError> {
         let mut now = BTreeMap::new();
-        for series in series {
-            let found = match newest_manifest(self.repository, *series) {
-                Err(error) if error.is_damage() => None,
-                found => found?.as_ref().map(Found::manifest),
+        for subject in subjects {
+            let found = match subject {
+                Subject::Record => Some(Found::record(self.repository)),
+                Subject::Series(series) => match newest_manifest(self.repository, *series) {
+                    Err(error) if error.is_damage() => None,
+                    found => found?.as_ref().map(Found::manifest),
+                },
             };
-            now.insert(Subject::Series(*series), found.map(|found| found.sighting));
+            now.insert(*subject, found.map(|found| found.sighting));
         }
         self.seen = self.file.revise(now).map_err(|source| EngineError::Local { source })?;
         Ok(())

@@ -1,13 +1,13 @@
 //! Making a damaged container good again with its parity, in memory.
 
 use super::{Layout, code};
-use crate::{ContainerId, SeriesId};
 use crate::container::{ContainerReader, ContainerRecord};
 use crate::error::StoreError;
 use crate::header::ObjectHeader;
 use crate::region::RegionDecoder;
 use crate::secrets::RepositoryKeys;
 use crate::storage::{ObjectName, Storage, StorageError};
+use crate::{ContainerId, SeriesId};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -58,7 +58,8 @@ pub fn recover(
     let bytes = Layout::find(&name, &object)?.container_bytes;
     let healed = code::mend(&name, &read_what_is_left(storage, &container, bytes), &object)?;
     let reader = ContainerReader::from_object(keys, series, id, &healed)?;
-    match ContainerReader::check(keys, series, reader.record(), &healed, &mut RegionDecoder::new()?).into_iter().next() {
+    match ContainerReader::check(keys, series, reader.record(), &healed, &mut RegionDecoder::new()?).into_iter().next()
+    {
         Some(damage) => Err(damage.error),
         None => Ok(reader),
     }
