@@ -31,7 +31,8 @@ pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), Cli
     }
 }
 
-/// Remembers what a repair made of these histories. What else this machine saw and is not there is told, and stays refused.
+/// Remembers what a repair made of these histories. What else this machine saw and is not there is told, and stays
+/// refused.
 pub(crate) fn accept_repaired(repository: &Repository, rebuilt: &[Subject], context: &Context) -> Result<(), CliError> {
     let Some(mut memory) = open(repository, context) else { return Ok(()) };
     if !rebuilt.is_empty() {

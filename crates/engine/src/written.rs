@@ -1,8 +1,9 @@
-//! What a run wrote, read back before it is committed: of each container every seal must hold, so that every byte is the one sealed.
+//! What a run wrote, read back before it is committed: of each container every seal must hold, so that every byte is
+//! the one sealed.
 //!
-//! It finds what goes wrong between the sealing and the storage's answer: memory, a controller, a file system, a network. Where the storage
-//! can, the bytes come from the disk and not from the system's memory ([`Storage::drop_cached`]); no program can tell what a
-//! disk answers from its own.
+//! It finds what goes wrong between the sealing and the storage's answer: memory, a controller, a file system, a
+//! network. Where the storage can, the bytes come from the disk and not from the system's memory
+//! ([`Storage::drop_cached`]); no program can tell what a disk answers from its own.
 //!
 //! Cost: reading and unsealing what was written, by two threads.
 //!

@@ -1,4 +1,5 @@
-//! What is there twice, or with parity, is made good again: byte for byte where a name stays, under a new name where a container is healed.
+//! What is there twice, or with parity, is made good again: byte for byte where a name stays, under a new name where a
+//! container is healed.
 
 mod common;
 

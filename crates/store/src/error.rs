@@ -98,7 +98,10 @@ pub enum StoreError {
     },
 
     /// An object that is kept twice can be read from neither copy.
-    #[error("{object} and its copy are both unreadable ({reason}): run `silt repair`, or bring back either file")]
+    #[error(
+        "{object} and its copy are both unreadable ({reason}): run `{}`, or bring back either file",
+        repair_of(object)
+    )]
     BothDamaged {
         /// The object's name.
         object: String,
@@ -217,7 +220,7 @@ pub enum StoreError {
 
     /// A container reads back other bytes than those that were written; nothing was committed that needs it.
     #[error(
-        "{object} does not read back as it was written, nothing of this run was committed: \
+        "{object} does not read back as it was written, and nothing that needs it was committed: \
          the disk, its connection or the memory of this machine is faulty; test them"
     )]
     WrittenWrong {
@@ -253,6 +256,11 @@ pub enum StoreError {
     /// One error that keeps several things from being had.
     #[error(transparent)]
     Shared(Arc<StoreError>),
+}
+
+/// The command that mends an object lost in both places.
+fn repair_of(object: &str) -> &'static str {
+    if object.starts_with("config/") { "silt repair --from-older-config" } else { "silt repair" }
 }
 
 fn told_untried(untried: usize) -> String {
@@ -329,7 +337,8 @@ impl StoreError {
         }
     }
 
-    /// Whether bytes at rest are missing, wrong, or cannot be read: a check records it and goes on, a restore loses what lies there only.
+    /// Whether bytes at rest are missing, wrong, or cannot be read: a check records it and goes on, a restore loses
+    /// what lies there only.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. }

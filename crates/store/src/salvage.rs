@@ -54,7 +54,8 @@ pub fn commit_beyond(
     Ok(committed.stored)
 }
 
-/// The hash of a manifest or a record as it lies there, sound or not; zeros if the disk gives it back from neither place.
+/// The hash of a manifest or a record as it lies there, sound or not; zeros if the disk gives it back from neither
+/// place.
 pub(crate) fn hash_of(storage: &dyn Storage, manifest: Original) -> Result<[u8; 32], StoreError> {
     for place in manifest.places() {
         match storage.read(&place, place.bytes_max()) {
@@ -78,7 +79,8 @@ pub fn remove_replaced(storage: &dyn Storage, what: Replaced) -> Result<(), Stor
 }
 
 /// Keeps the bytes of an object under a name that no reader takes for it; durable on return. The object itself stays. Bytes that are
-/// kept already are not kept twice; an object that is gone needs nothing. What the disk does not give back is kept as zeros.
+/// kept already are not kept twice; an object that is gone needs nothing. What the disk does not give back is kept as
+/// zeros.
 pub fn set_aside(storage: &dyn Storage, what: Replaced) -> Result<(), StoreError> {
     places(what).iter().try_for_each(|place| keep_bytes(storage, what, place))
 }

@@ -1,10 +1,13 @@
-//! Objects that are kept twice, made two sound ones again: what is wrong with one place is written anew from the other, byte for byte.
+//! Objects that are kept twice, made two sound ones again: what is wrong with one place is written anew from the other,
+//! byte for byte.
 //!
-//! Looked at are the newest record of the repository and the one before, the key slots that count, and of each series that can be read the
-//! newest manifest and the one before. Manifests and records are held against the hash that their successor states, slots are opened.
+//! Looked at are the newest record of the repository and the one before, the key slots that count, and of each series
+//! that can be read the newest manifest and the one before. Manifests and records are held against the hash that their
+//! successor states, slots are opened.
 //!
-//! Order: the bytes to be replaced are durable aside, then they go, then the sound ones are created in their place. A crash in between
-//! leaves the other place, which is what readers read meanwhile. Whoever lists a manifest or a record sees its number at all times.
+//! Order: the bytes to be replaced are durable aside, then they go, then the sound ones are created in their place. A
+//! crash in between leaves the other place, which is what readers read meanwhile. Whoever lists a manifest or a record
+//! sees its number at all times.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -49,7 +52,8 @@ impl Twins {
 /// The record of the repository and the key slots of which a place is not sound.
 ///
 /// # Errors
-/// What keeps the repository from being looked at; the damage of the newest record if it can be read from neither place.
+/// What keeps the repository from being looked at; the damage of the newest record if it can be read from neither
+/// place.
 pub fn of_repository(repository: &Repository) -> Result<Vec<Twins>, StoreError> {
     let records = chain::last_two(repository.storage(), repository.keys())?;
     let records = records.into_iter().enumerate().map(|(at, (original, hash))| (original, at == 0, Mark::Hash(hash)));
@@ -114,7 +118,8 @@ fn sound_bytes(repository: &Repository, mark: Mark, place: &ObjectName) -> Resul
     }
 }
 
-/// Writes what is not sound anew from the sound place. Gives whether anything was written: nothing is where another program was faster.
+/// Writes what is not sound anew from the sound place. Gives whether anything was written: nothing is where another
+/// program was faster.
 ///
 /// # Errors
 /// Those of the storage; that of the damaged place if the other is not sound either.

@@ -44,8 +44,8 @@ pub(crate) struct RepairArgs {
     /// Drop the snapshots that cannot be restored whole; otherwise they stay, with what is left of them
     #[arg(long)]
     drop_damaged: bool,
-    /// Where the newest config can be read from neither place, go on from the one before: keys that were removed since then count again
-    /// if their files are there, keys that were added since open nothing, settings are as they were
+    /// Where the newest config can be read from neither place, go on from the one before: keys that were removed since
+    /// then count again if their files are there, keys that were added since open nothing, settings are as they were
     #[arg(long)]
     from_older_config: bool,
     /// Repair a series even if a writer on this machine is at work on it; the writer is fenced off and loses its run
@@ -98,7 +98,7 @@ fn tell_older(older: &OlderRecord, context: &Context) -> Result<(), CliError> {
     let (config, newest, keys) = (config.object_name(), ObjectName::Config(older.newest()), keys.join(", "));
     context.output.report(format_args!(
         "{newest} can be read from neither place; it goes on from {config}\n  \
-         keys that count: {keys}, as far as their files are there: check this list, one of them may have been removed\n  \
+         keys that count: {keys}, as far as their files are there: one of them may have been removed\n  \
          keys that were added since open nothing any more; settings are those of that time\n  \
          machines that saw the lost config refuse the repository until --accept-rollback (exit status 13)"
     ))

@@ -38,8 +38,8 @@ impl Help {
         }
     }
 
-    /// Against damage of these snapshots, given the last whole one: by their short ids. Damage that costs no snapshot anything is
-    /// tidied away.
+    /// Against damage of these snapshots, given the last whole one: by their short ids. Damage that costs no snapshot
+    /// anything is tidied away.
     pub(super) fn against_loss(snapshots: &[String], last: Option<&str>) -> Self {
         match last {
             _ if snapshots.is_empty() => Self::RepairReadData,

@@ -310,7 +310,8 @@ fn credit_last(manifest: &mut Manifest, done: &MigrateSummary) {
     credit(manifest, manifest.snapshots().len().saturating_sub(1), done);
 }
 
-/// Commits `next` once what is new in it was read back, then deletes the containers that it no longer names. The lease is kept.
+/// Commits `next` once what is new in it was read back, then deletes the containers that it no longer names. The lease
+/// is kept.
 fn commit(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,

@@ -1,4 +1,5 @@
-//! A series whose manifest can be read, and whose containers may not be all there: what parity heals, what is lost, and who needs that.
+//! A series whose manifest can be read, and whose containers may not be all there: what parity heals, what is lost, and
+//! who needs that.
 
 use super::look::{Looked, look};
 use super::{Basis, FILES_NAMED_MAX, Hurt, Mending, RepairOptions, SeriesPlan, Step};
@@ -14,8 +15,8 @@ use siltstone_store::storage::{ObjectMeta, ObjectName};
 use siltstone_store::{ContainerId, StoreError};
 use std::collections::BTreeSet;
 
-/// What to do about the containers of a series that are missing or cannot be read, about parity that is missing, and about chunks that a
-/// check found unreadable; `None` if there are none.
+/// What to do about the containers of a series that are missing or cannot be read, about parity that is missing, and
+/// about chunks that a check found unreadable; `None` if there are none.
 pub(super) fn plan(
     repository: &Repository,
     manifest: &Manifest,

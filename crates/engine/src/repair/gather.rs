@@ -73,7 +73,8 @@ fn open(
     .or_else(|error| healed(repository, series, id, record, error))
 }
 
-/// A container as its parity makes it good, with a record or, where none is left, by what the healed bytes say of themselves.
+/// A container as its parity makes it good, with a record or, where none is left, by what the healed bytes say of
+/// themselves.
 fn healed(
     repository: &Repository,
     series: SeriesId,

@@ -1,7 +1,8 @@
 //! Containers that their parity heals, written anew.
 //!
-//! A name is used once, so a healed container gets another: its regions are sealed into a new one as they are, and the next manifest names
-//! that in its place. Readers and crashes then meet nothing that forgetting would not show them. It costs no more than the container's bytes.
+//! A name is used once, so a healed container gets another: its regions are sealed into a new one as they are, and the
+//! next manifest names that in its place. Readers and crashes then meet nothing that forgetting would not show them. It
+//! costs no more than the container's bytes.
 
 use crate::EngineError;
 use crate::chunks::ChunkSource;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 /// Level of zstd: regions are copied, but a worker has to have one.
 const COMPRESSION_LEVEL: i32 = 3;
 
-/// Puts these containers a second time under new names, read back and with parity, keeps the damaged bytes aside, and lets `next` name the
-/// new ones. Gives those that `next` no longer names.
+/// Puts these containers a second time under new names, read back and with parity, keeps the damaged bytes aside, and
+/// lets `next` name the new ones. Gives those that `next` no longer names.
 pub(super) fn rewrite(
     repository: &Repository,
     writer: &SeriesWriter<'_>,
@@ -61,6 +62,8 @@ fn copy(
         repacker.take_container(container, 1.0, |number| served.contains(number.0).then_some(class))?;
         Ok::<_, StoreError>(repacker.finish()?.packed.containers)
     })?;
-    made.iter_mut().for_each(|made| keep_numbers(made, |numbers| numbers & &served));
+    for made in &mut made {
+        keep_numbers(made, |numbers| numbers & &served);
+    }
     Ok(made)
 }

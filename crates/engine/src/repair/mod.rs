@@ -5,7 +5,8 @@
 //! newest manifest unreadable or lost   -> the newest one that can be read, and the snapshots found in containers that it does not name;
 //!                                         where none can be read, all snapshots found in containers
 //! a container that its parity heals    -> it is written anew under a new name; parity that is missing is made
-//! any other unreadable or lost         -> its chunks are noted in the manifest, so that the next backup stores them again
+//! any other unreadable or lost         -> its chunks are noted in the manifest, so that the next backup stores them
+//! again
 //! ```
 //! What a snapshot lost is named, and the snapshot stays unless it is to be dropped. What is replaced is kept aside. Reading containers
 //! without a manifest reads each of them whole, and holds some 60 bytes for each chunk in memory.

@@ -1,5 +1,6 @@
-//! Records, key slots and manifests that lie in one place only: written anew from the other. One before the newest that is lost in both
-//! places is put aside, for nothing hangs on it; a key slot lost in both is told, for nothing brings it back.
+//! Records, key slots and manifests that lie in one place only: written anew from the other. One before the newest that
+//! is lost in both places is put aside, for nothing hangs on it; a key slot lost in both is told, for nothing brings it
+//! back.
 
 use crate::EngineError;
 use siltstone_store::repository::Repository;

@@ -44,8 +44,9 @@ pub struct Memory<'r> {
     pub is_begun_anew: bool,
 }
 
-/// Takes the series that the record lists, and of which nothing is there, off the record's list. Gives their names, and whether the list
-/// could be changed: where the repository cannot be written they stay in it, and whatever reads them names them.
+/// Takes the series that the record lists, and of which nothing is there, off the record's list. Gives their names, and
+/// whether the list could be changed: where the repository cannot be written they stay in it, and whatever reads them
+/// names them.
 ///
 /// # Errors
 /// Those of the repository.

@@ -1,8 +1,9 @@
 //! A repository whose newest record can be read from neither place, opened by an older one.
 //!
-//! No command does so by itself: an older record may list keys that were removed since, lack keys that were added since, and have older
-//! settings; one from before a change of the master key opens nothing that matters. A user who knows that goes on from it: the next record says what
-//! it says, without the keys whose slots are gone (they were removed), and with every series that has a manifest.
+//! No command does so by itself: an older record may list keys that were removed since, lack keys that were added
+//! since, and have older settings; one from before a change of the master key opens nothing that matters. A user who
+//! knows that goes on from it: the next record says what it says, without the keys whose slots are gone (they were
+//! removed), and with every series that has a manifest.
 //!
 //! Order: the damaged records are durable aside, then the new one is committed beyond all of them, then they go.
 

@@ -43,7 +43,8 @@ pub fn heal(
     if damage.is_empty() { Ok(healed) } else { Err(another()) }
 }
 
-/// A container of which no manifest is left that records it, as its parity object restores it: every seal of it holds under its own header.
+/// A container of which no manifest is left that records it, as its parity object restores it: every seal of it holds
+/// under its own header.
 ///
 /// # Errors
 /// As [`heal`].
