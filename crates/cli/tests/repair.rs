@@ -159,3 +159,21 @@ fn what_only_the_source_has_is_left_to_a_backup_and_what_nobody_has_to_forget() 
     let healed = sandbox.run(&["check", "--read-data", "--json"]).exits(1);
     assert!(healed.stdout.lines().all(|line| !line.contains("silt backup --force")), "{}", healed.stdout);
 }
+
+#[test]
+fn an_older_config_is_gone_on_from_only_when_told_to() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "1");
+    sandbox.backup(&[]);
+    for folder in ["config", "copies/config"] {
+        flip(&newest_file(&sandbox, folder), 80);
+    }
+    let refused = sandbox.run(&["snapshots"]).exits(1);
+    assert!(refused.stderr.contains("--from-older-config"), "{}", refused.stderr);
+    let shown = sandbox.run(&["repair", "--from-older-config", "--dry-run"]).ok();
+    assert!(shown.stdout.contains("keys that count"), "{}", shown.stdout);
+    sandbox.run(&["snapshots"]).exits(1);
+    sandbox.run(&["repair", "--from-older-config", "--yes"]).ok();
+    assert_eq!(ids_of(&sandbox).len(), 1);
+    sandbox.run(&["check", "--read-data"]).ok();
+}

@@ -154,7 +154,9 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
         output.warn(format_args!("{}; no snapshot needs what was hit there", line(finding)));
     }
     report.records.iter().for_each(|record| output.warn(recorded(record)));
-    advice(&report.findings).iter().for_each(|line| output.warn(line));
+    for line in advice(&report.findings) {
+        output.warn(line);
+    }
     if report.findings.is_empty() { output.report("\nno errors were found") } else { Ok(()) }
 }
 

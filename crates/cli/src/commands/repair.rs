@@ -60,8 +60,11 @@ pub(super) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
         Some(older) if arguments.yes => restored(older, context)?,
         Some(older) => {
             tell_older(&older, context)?;
+            if !arguments.dry_run && !stdin().is_terminal() {
+                return Err(CliError::NotConfirmed);
+            }
             context.output.warn("nothing was changed: 'silt repair --from-older-config --yes' does it");
-            return Ok(Done::InPart);
+            return Ok(Done::Whole);
         }
     };
     let options = RepairOptions {
