@@ -4,7 +4,7 @@ use crate::commands::Context;
 use crate::environment;
 use crate::error::CliError;
 use siltstone_engine::EngineError;
-use siltstone_engine::seen::Memory;
+use siltstone_engine::seen::{self, Memory, Subject};
 use siltstone_store::repository::Repository;
 use std::fmt::Display;
 
@@ -31,22 +31,27 @@ pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), Cli
     }
 }
 
-/// Remembers what a repair made of the repository. What else this machine saw and is not there is told.
-pub(crate) fn accept_repaired(repository: &Repository, context: &Context) -> Result<(), CliError> {
+/// Remembers what a repair made of these histories. What else this machine saw and is not there is told, and stays
+/// refused.
+pub(crate) fn accept_repaired(repository: &Repository, rebuilt: &[Subject], context: &Context) -> Result<(), CliError> {
     let Some(mut memory) = open(repository, context) else { return Ok(()) };
+    if !rebuilt.is_empty() {
+        told(memory.accept_only(rebuilt), context)?;
+    }
     if let Err(EngineError::HistoryLost { losses }) = memory.test() {
         for loss in &losses {
-            context.output.warn(format_args!("warning: as repaired: {loss}"));
+            let text = format_args!("warning: not repaired: {loss}; --accept-rollback goes on with what is there");
+            context.output.warn(text);
         }
     }
-    told(memory.accept(), context)
+    Ok(())
 }
 
 /// What the record lists and is not there is listed no more.
 fn accept_lost_series(repository: &Repository, context: &Context) -> Result<(), CliError> {
-    for (id, name) in repository.lost_series()? {
-        context.output.warn(format_args!("warning: accepted: the series '{name}' is lost"));
-        repository.unlist_series(id)?;
+    for (name, is_unlisted) in seen::accept_lost_series(repository)? {
+        let listed = if is_unlisted { "" } else { "; the repository is read-only here and still lists it" };
+        context.output.warn(format_args!("warning: accepted: the series '{name}' is lost{listed}"));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::output::Output;
 use crate::password::{Password, PasswordSource};
 use crate::retry::lease_terms;
 use siltstone_store::StoreError;
+use siltstone_store::config::older::OlderRecord;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
 use siltstone_store::storage::{Disk, Storage};
@@ -81,6 +82,14 @@ pub(crate) fn folder(place: &Path) -> Result<PathBuf, CliError> {
 pub(crate) struct Opened {
     repository: Repository,
     output: Output,
+    tells_healed: bool,
+}
+
+impl Opened {
+    /// A repository that is repaired: which containers its parity heals is what the repair tells.
+    pub(crate) fn to_repair(repository: Repository, context: &Context) -> Self {
+        Self { repository, output: context.output, tells_healed: false }
+    }
 }
 
 impl Deref for Opened {
@@ -99,9 +108,10 @@ impl DerefMut for Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        for name in self.repository.healed() {
+        for name in self.repository.healed().into_iter().filter(|_| self.tells_healed) {
             let name = name.to_string();
-            self.output.warn(format_args!("{name} is damaged and was read with its parity: run `silt repair`"));
+            let text = format_args!("{name} is damaged and was read with its parity: run 'silt repair --read-data'");
+            self.output.warn(text);
         }
     }
 }
@@ -113,7 +123,26 @@ pub(crate) fn open(context: &Context) -> Result<Opened, CliError> {
 
 /// As [`open`], but what this machine saw before is not held against it: a repair mends just that.
 pub(crate) fn open_to_repair(context: &Context) -> Result<Opened, CliError> {
-    Ok(unlock(context, &PasswordSource::choose(&context.options)?)?.0)
+    let mut opened = unlock(context, &PasswordSource::choose(&context.options)?)?.0;
+    opened.tells_healed = false;
+    Ok(opened)
+}
+
+/// A repository by an older config, where the newest cannot be read; `None` where it can.
+pub(crate) fn open_by_older_config(context: &Context) -> Result<Option<OlderRecord>, CliError> {
+    let disk: Arc<dyn Storage> = Arc::new(Disk::open(&place(&context.options)?)?);
+    let password = PasswordSource::choose(&context.options)?.read("enter password for repository: ")?;
+    Ok(OlderRecord::open(&disk, &password, &open_options(context)?)?)
+}
+
+/// What bounds the opening of a repository, and which keys are tried first.
+fn open_options(context: &Context) -> Result<OpenOptions, CliError> {
+    let named = context.options.key_hint.clone().or_else(|| environment::parsed("SILT_KEY_HINT").ok().flatten());
+    let hints = named.into_iter().chain(key_hint::kept()).collect();
+    Ok(OpenOptions::default()
+        .with_memory(context.options.memory.0)
+        .with_key_hints(hints)
+        .with_lease_terms(lease_terms(&context.options)?))
 }
 
 /// As [`open`], with standard input kept for the data.
@@ -145,12 +174,7 @@ fn open_with(context: &Context, source: &PasswordSource) -> Result<(Opened, Pass
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
     let disk = disk(context)?;
-    let named = context.options.key_hint.clone().or_else(|| environment::parsed("SILT_KEY_HINT").ok().flatten());
-    let hints = named.into_iter().chain(key_hint::kept()).collect();
-    let open = OpenOptions::default()
-        .with_memory(context.options.memory.0)
-        .with_key_hints(hints)
-        .with_lease_terms(lease_terms(&context.options)?);
+    let open = open_options(context)?;
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };
     loop {
         let password = source.read("enter password for repository: ")?;
@@ -160,7 +184,7 @@ fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Passwor
             opened => {
                 let repository = opened?;
                 key_hint::keep(repository.key_in_use());
-                return Ok((Opened { repository, output: context.output }, password));
+                return Ok((Opened { repository, output: context.output, tells_healed: true }, password));
             }
         }
     }

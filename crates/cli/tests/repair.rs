@@ -83,3 +83,97 @@ fn what_stays_lost_is_named_and_is_exit_3() {
     assert_eq!(ids_of(&sandbox), Vec::<String>::new());
     sandbox.run(&["repair"]).ok();
 }
+
+/// The one file in a folder of the repository, or in the only folder there.
+fn newest_file(sandbox: &Sandbox, folder: &str) -> PathBuf {
+    let mut at = sandbox.repository().join(folder);
+    while at.is_dir() {
+        let entries = std::fs::read_dir(&at).expect("a folder").map(|entry| entry.expect("an entry").path());
+        at = entries.max().expect("not empty");
+    }
+    at
+}
+
+fn flip(path: &PathBuf, at: usize) {
+    let mut bytes = std::fs::read(path).expect("readable");
+    bytes[at] ^= 1;
+    std::fs::write(path, bytes).expect("written");
+}
+
+#[test]
+fn check_names_the_command_that_helps_and_it_does() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "1");
+    sandbox.backup(&[]);
+    for folder in ["config", "copies/keys", "series"] {
+        flip(&newest_file(&sandbox, folder), 80);
+    }
+    let found = sandbox.run(&["check"]).exits(1);
+    assert!(found.stderr.contains("'silt repair' mends 3 of these"), "{}", found.stderr);
+    let json = sandbox.run(&["check", "--json"]).exits(1);
+    assert_eq!(json.stdout.matches("\"help\":\"silt repair\"").count(), 3, "{}", json.stdout);
+    let shown = sandbox.run(&["repair", "--dry-run"]).ok();
+    assert_eq!(shown.stdout.matches("will be written anew from").count(), 3, "{}", shown.stdout);
+    let done = sandbox.run(&["repair", "--yes"]).ok();
+    assert!(done.stdout.contains("3 objects are sound in both places"), "{}", done.stdout);
+    let aside = std::fs::read_dir(sandbox.repository().join("aside")).expect("aside").count();
+    assert_eq!(aside, 3, "what was damaged is kept");
+    sandbox.run(&["check", "--read-data"]).ok();
+}
+
+#[test]
+fn what_parity_heals_is_named_by_check_and_healed_by_repair() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "1");
+    sandbox.backup(&[]);
+    sandbox.run(&["maintain", "--parity", "10"]).ok();
+    flip(&newest_file(&sandbox, "containers"), 80);
+    let found = sandbox.run(&["check", "--read-data"]).exits(1);
+    assert!(found.stderr.contains("'silt repair --read-data' mends 1 of these"), "{}", found.stderr);
+    let done = sandbox.run(&["repair", "--read-data", "--yes"]).ok();
+    assert!(done.stdout.contains("1 containers were healed"), "{}", done.stdout);
+    sandbox.run(&["check", "--read-data"]).ok();
+}
+
+#[test]
+fn what_only_the_source_has_is_left_to_a_backup_and_what_nobody_has_to_forget() {
+    let sandbox = Sandbox::new();
+    for content in ["1", "2"] {
+        sandbox.write("file", content.repeat(50_000));
+        sandbox.backup(&["--no-migrate"]);
+    }
+    let mut containers = Vec::new();
+    for folder in std::fs::read_dir(sandbox.repository().join("containers")).expect("containers") {
+        let files = std::fs::read_dir(folder.expect("a folder").path()).expect("a folder");
+        containers.extend(files.map(|file| file.expect("a file").path()));
+    }
+    containers.sort();
+    // Of data, of metadata; of each backup.
+    std::fs::remove_file(&containers[0]).expect("removed");
+    let old = sandbox.run(&["check"]).exits(1);
+    assert!(old.stderr.contains("'silt forget") && old.stderr.contains(&ids_of(&sandbox)[0][..8]), "{}", old.stderr);
+    std::fs::remove_file(&containers[2]).expect("removed");
+    let new = sandbox.run(&["check"]).exits(1);
+    assert!(new.stderr.contains("'silt backup --force' stores again"), "{}", new.stderr);
+    sandbox.backup(&["--force"]);
+    let healed = sandbox.run(&["check", "--read-data", "--json"]).exits(1);
+    assert!(healed.stdout.lines().all(|line| !line.contains("silt backup --force")), "{}", healed.stdout);
+}
+
+#[test]
+fn an_older_config_is_gone_on_from_only_when_told_to() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "1");
+    sandbox.backup(&[]);
+    for folder in ["config", "copies/config"] {
+        flip(&newest_file(&sandbox, folder), 80);
+    }
+    let refused = sandbox.run(&["snapshots"]).exits(1);
+    assert!(refused.stderr.contains("--from-older-config"), "{}", refused.stderr);
+    let shown = sandbox.run(&["repair", "--from-older-config", "--dry-run"]).ok();
+    assert!(shown.stdout.contains("keys that count"), "{}", shown.stdout);
+    sandbox.run(&["snapshots"]).exits(1);
+    sandbox.run(&["repair", "--from-older-config", "--yes"]).ok();
+    assert_eq!(ids_of(&sandbox).len(), 1);
+    sandbox.run(&["check", "--read-data"]).ok();
+}

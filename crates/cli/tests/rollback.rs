@@ -164,3 +164,48 @@ fn the_memory_is_for_its_user_alone() {
     let folder = std::fs::metadata(sandbox.path("first/state")).expect("the folder");
     assert_eq!(folder.permissions().mode() & 0o777, 0o700);
 }
+
+/// The folders of a series.
+fn folders(root: &Path, series: &str) -> Vec<std::path::PathBuf> {
+    let kinds = ["series", "copies/series", "containers", "parity"].map(|kind| root.join(kind).join(series));
+    kinds.into_iter().filter(|folder| folder.exists()).collect()
+}
+
+fn series_ids(sandbox: &Sandbox) -> Vec<String> {
+    let entries = std::fs::read_dir(sandbox.repository().join("series")).expect("series");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("an id")).collect()
+}
+
+#[test]
+fn a_repair_of_one_series_does_not_accept_the_rollback_of_another() {
+    let sandbox = Sandbox::new();
+    let back_up = |series: &str, content: &str| {
+        sandbox.write("a", content);
+        run(&sandbox, "first", &["backup", "--series", series, &sandbox.source()]).ok();
+    };
+    back_up("rolled", "one");
+    let rolled = series_ids(&sandbox).remove(0);
+    copy(&sandbox.repository(), &sandbox.path("copy"));
+    for content in ["two", "three"] {
+        back_up("rolled", content);
+        back_up("hurt", content);
+    }
+    let hurt = series_ids(&sandbox).into_iter().find(|id| *id != rolled).expect("another series");
+    for folder in folders(&sandbox.repository(), &rolled) {
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
+    for folder in folders(&sandbox.path("copy"), &rolled) {
+        let to = sandbox.repository().join(folder.strip_prefix(sandbox.path("copy")).expect("below"));
+        copy(&folder, &to);
+    }
+    for kind in ["series", "copies/series"] {
+        std::fs::remove_dir_all(sandbox.repository().join(kind).join(&hurt)).expect("removed");
+    }
+    let repaired = run(&sandbox, "first", &["repair", "--yes", "--series", "hurt"]).ok();
+    assert!(repaired.stdout.contains("repaired 1 series"), "{}", repaired.stdout);
+    assert!(repaired.stderr.contains("not repaired: series 'rolled' was rolled back"), "{}", repaired.stderr);
+    let refused = run(&sandbox, "first", &["snapshots"]).exits(13);
+    assert!(refused.stderr.contains("series 'rolled'") && !refused.stderr.contains("'hurt'"), "{}", refused.stderr);
+    run(&sandbox, "first", &["snapshots", "--accept-rollback"]).ok();
+    run(&sandbox, "first", &["check", "--read-data"]).ok();
+}

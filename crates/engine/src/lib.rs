@@ -36,6 +36,7 @@ pub mod stats;
 mod unfold;
 pub mod unlock;
 mod watch;
+mod written;
 
 pub use error::EngineError;
 pub use observer::{EntryAction, Notice, Observer, Silent};

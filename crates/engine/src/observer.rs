@@ -111,13 +111,6 @@ pub enum Notice {
     },
     /// The disk was full: rewriting partly dead containers was put off; whole dead ones were removed.
     RewriteDeferred,
-    /// The store's newest manifest is older than one seen before from this machine.
-    RolledBack {
-        /// Sequence number seen before.
-        seen: u64,
-        /// Sequence number found.
-        found: u64,
-    },
     /// The snapshot stands, but what it left behind could not be settled; `silt maintain` tries again.
     NotSettled {
         /// Why.

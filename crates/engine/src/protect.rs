@@ -43,9 +43,13 @@ pub(crate) fn unprotected(
 ) -> Result<Vec<(ContainerRecord, u64)>, StoreError> {
     let parity = parity_bytes(repository, manifest.series)?;
     let there = |record: &ContainerRecord| parity.get(&record.id).copied().unwrap_or(0);
-    let wanted = |record: &ContainerRecord| repository.parity().object_bytes(record.kind, record.object_bytes);
-    let records = manifest.containers.iter().filter(|record| there(record) != wanted(record));
+    let records = manifest.containers.iter().filter(|record| there(record) != wanted_bytes(repository, record));
     Ok(records.map(|record| (record.clone(), there(record))).collect())
+}
+
+/// The bytes of the parity object that the repository's settings want for a container; 0 for none.
+pub(crate) fn wanted_bytes(repository: &Repository, record: &ContainerRecord) -> u64 {
+    repository.parity().object_bytes(record.kind, record.object_bytes)
 }
 
 /// Gives all containers the parity that the repository's settings want.
@@ -62,7 +66,9 @@ pub fn protect(repository: &Repository, user: &str, observer: &dyn Observer) -> 
         }
         let purpose = Purpose { name: "maintain", user, take_over: false, reserve: ReserveUse::Keep };
         let mut writer = acquire(repository, &stored.manifest.name, &purpose, observer)?;
-        let result = protect_series(repository, &writer, observer, &mut summary);
+        let result = unprotected(repository, writer.manifest())
+            .map_err(EngineError::from)
+            .and_then(|todo| protect_series(repository, &writer, todo, observer, &mut summary));
         let unchanged = writer.manifest().clone();
         writer.commit(unchanged, false, now())?;
         result?;
@@ -70,20 +76,33 @@ pub fn protect(repository: &Repository, user: &str, observer: &dyn Observer) -> 
     Ok(summary)
 }
 
+/// Makes the parity of these containers anew, as far as they are still there. Gives how many have it now.
+pub(crate) fn protect_these(
+    repository: &Repository,
+    writer: &SeriesWriter<'_>,
+    containers: &[ContainerId],
+    observer: &dyn Observer,
+) -> Result<u64, EngineError> {
+    let records = writer.manifest().containers.iter().filter(|record| containers.contains(&record.id));
+    let (todo, mut summary) = (records.map(|record| (record.clone(), 0)).collect(), ProtectSummary::default());
+    protect_series(repository, writer, todo, observer, &mut summary)?;
+    Ok(summary.protected)
+}
+
 fn protect_series(
     repository: &Repository,
     writer: &SeriesWriter<'_>,
+    todo: Vec<(ContainerRecord, u64)>,
     observer: &dyn Observer,
     summary: &mut ProtectSummary,
 ) -> Result<(), EngineError> {
-    let todo = unprotected(repository, writer.manifest())?;
     observer.estimate(todo.len() as u64, todo.iter().map(|(record, _)| record.object_bytes).sum(), true);
     for (record, there) in todo {
         if observer.is_cancelled() {
             return Err(EngineError::Interrupted);
         }
         let object = match made(repository, writer.series(), &record) {
-            Err(error) if error.is_healable() => {
+            Err(error) if error.is_damage() => {
                 summary.passed_over += 1;
                 let (object, reason) = (record.object_name(writer.series()).to_string(), error.to_string());
                 observer.notice(&Notice::PassedOver { object, reason });

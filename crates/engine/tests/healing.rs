@@ -11,12 +11,12 @@ use common::{Sandbox, noise};
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData, RecordOutcome};
 use siltstone_engine::delta::Deltas;
+use siltstone_engine::migrate::{self, MigrateOptions};
 use siltstone_engine::{EngineError, Notice, Silent};
 use siltstone_store::container::{ContainerKind, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::storage::{Damage, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
+use siltstone_store::storage::{Damage, Fault, SimulatedDisk, Storage};
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
-use std::sync::Arc;
 
 /// Three snapshots whose data fills several regions; the second and third differ from the one before in a few bytes, so that what they
 /// replaced hangs on them as deltas. The source is as in the last.
@@ -292,61 +292,35 @@ fn damage_that_cannot_be_recorded_is_told_all_the_same() {
     drop(writer);
 }
 
-/// A disk that says it wrote a container and wrote another.
-#[derive(Debug)]
-struct Faulty(SimulatedDisk);
-
-impl Storage for Faulty {
-    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        let mut bytes = bytes.to_vec();
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        self.0.put(name, &bytes)
-    }
-
-    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
-        self.0.read(name, bytes_max)
-    }
-
-    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        self.0.read_range(name, offset, length)
-    }
-
-    fn barrier(&self) -> Result<(), StorageError> {
-        self.0.barrier()
-    }
-
-    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.0.create(name, bytes)
-    }
-
-    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
-        self.0.delete(name)
-    }
-
-    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
-        self.0.list(what)
-    }
-
-    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
-        self.0.remove_unfinished(series, lease_last)
-    }
-
-    fn location(&self) -> String {
-        self.0.location()
-    }
-}
-
 #[test]
 fn what_reads_back_otherwise_than_it_was_written_is_not_committed() {
     let scene = Scene::with_two_snapshots();
     let disk = copy(&scene.disk);
-    let sandbox = scene.sandbox.at(Faulty(disk.clone()));
+    let sandbox = scene.sandbox.at(disk.clone());
+    disk.set_fault(Fault::WrongPuts);
     let error = sandbox.try_backup(&sandbox.options()).expect_err("a faulty disk");
     assert!(matches!(error, EngineError::Store(StoreError::WrittenWrong { .. })), "{error}");
+    disk.set_fault(Fault::None);
     assert_eq!(scene.assert_sound(&disk, "a faulty disk").len(), 2);
+    disk.set_fault(Fault::WrongPuts);
     let options = BackupOptions { verify_written: false, migrate: false, ..sandbox.options() };
-    let id =
-        snapshot(Sandbox { storage: Arc::new(Faulty(disk.clone())), ..scene.sandbox.at(disk) }.try_backup(&options));
+    let id = snapshot(sandbox.try_backup(&options));
     assert!(!restores(&sandbox, &scene, id), "without reading back nobody notices");
+}
+
+#[test]
+fn what_settling_writes_and_reads_back_otherwise_is_not_committed() {
+    let scene = Scene::unsettled();
+    let disk = copy(&scene.disk);
+    let sandbox = scene.sandbox.at(disk.clone());
+    disk.set_fault(Fault::WrongPuts);
+    let options = MigrateOptions { threshold: 0.0, ..sandbox.migrate_options() };
+    let log = Log::default();
+    migrate::maintain(&sandbox.repository(), &options, &log).expect("what cannot be settled is told");
+    disk.set_fault(Fault::None);
+    assert!(log.tells_of("does not read back"), "{:?}", log.problems());
+    assert!(!manifest(&sandbox).unsettled.is_empty(), "it is left to the next run");
+    assert_eq!(scene.assert_sound(&disk, "a faulty disk").len(), 2);
+    migrate::maintain(&sandbox.repository(), &options, &Silent).expect("a sound disk");
+    assert!(manifest(&sandbox).unsettled.is_empty());
 }

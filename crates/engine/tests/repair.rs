@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::faults::{at_every_write, copy};
+use common::faults::{at_every_write, copy, forget_parity};
 use common::ruin::{containers_of, manifest_of, ruins_of};
 use common::scene::Scene;
 use common::{PASSWORD, noise};
@@ -23,7 +23,7 @@ fn copy_of(manifest: &ObjectName) -> ObjectName {
 }
 
 fn options() -> RepairOptions {
-    RepairOptions { series: None, drop_damaged: false, take_over: true, user: "user".into() }
+    RepairOptions { series: None, read_data: false, drop_damaged: false, take_over: true, user: "user".into() }
 }
 
 fn open(disk: &SimulatedDisk) -> Repository {
@@ -82,7 +82,8 @@ fn a_sound_repository_has_nothing_to_repair() {
 #[test]
 fn a_series_without_a_readable_manifest_comes_back_from_its_containers() {
     for scene in [Scene::with_two_snapshots(), Scene::unsettled()] {
-        for damage in [Damage::Delete, Damage::Truncate { bytes: 100 }, Damage::Flip { offset: 100, mask: 4 }] {
+        let flip = Damage::Flip { offset: 100, mask: 4 };
+        for damage in [Damage::Delete, Damage::Truncate { bytes: 100 }, flip, Damage::Unreadable] {
             let disk = copy(&scene.disk);
             damage_manifests(&disk, &damage);
             let story = format!("{damage:?}");
@@ -227,7 +228,7 @@ fn a_lost_container_is_noted_and_who_needs_it_is_named() {
 #[test]
 fn without_manifests_and_a_container_the_rest_comes_back_and_the_loss_is_named() {
     let scene = Scene::unsettled();
-    for damage in [Damage::Delete, Damage::Truncate { bytes: 1000 }] {
+    for damage in [Damage::Delete, Damage::Truncate { bytes: 1000 }, Damage::Unreadable] {
         let disk = copy(&scene.disk);
         let record = containers_of(&open(&disk), series_of(&disk), ContainerKind::Data)[1].clone();
         let name = record.object_name(series_of(&disk));
@@ -265,6 +266,7 @@ fn a_writer_at_work_is_not_disturbed() {
 #[test]
 fn names_that_say_nothing_are_told_as_beyond_repair() {
     let scene = Scene::with_two_snapshots();
+    forget_parity(&scene.disk);
     damage_manifests(&scene.disk, &Damage::Delete);
     for name in scene.disk.names() {
         if matches!(name, ObjectName::Container(..)) {

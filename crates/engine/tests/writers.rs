@@ -180,23 +180,6 @@ fn manifest_names(disk: &SimulatedDisk) -> Vec<ObjectName> {
 }
 
 #[test]
-fn a_store_rolled_back_as_a_whole_is_noticed_by_the_machine_that_saw_it_newer() {
-    let mut scene = Scene::new();
-    scene.sandbox.write("file", &common::noise(1, 50_000));
-    scene.backup();
-    let old = copy(&scene.disk);
-    scene.sandbox.write("file", &common::noise(2, 50_000));
-    scene.backup();
-    let repository = Repository::open(Arc::new(old.clone()), PASSWORD).expect("the repository opens");
-    let log = Log::default();
-    let source = Source::Paths(vec![scene.sandbox.source()]);
-    backup::backup(&repository, source, &taking_over(&scene), &log).expect("a backup");
-    let is_told = |notice: &Notice| matches!(notice, Notice::RolledBack { seen, found } if seen > found);
-    assert!(log.notices().iter().any(is_told), "{:?}", log.notices());
-    assert_eq!(scene.assert_sound(&old, "the store was rolled back").len(), 2);
-}
-
-#[test]
 fn a_clock_set_back_is_told_and_the_last_backup_stays_the_latest() {
     let mut scene = Scene::new();
     scene.sandbox.write("file", b"of the future");
@@ -242,4 +225,19 @@ fn a_read_only_repository_can_be_read_and_says_so_when_written() {
         assert!(text.contains("series/") && text.contains("read-only"), "{text}");
     }
     assert_eq!(scene.disk.names(), before);
+}
+
+/// The list of series cannot be changed where nothing can be written; the loss is accepted all the same.
+#[test]
+fn a_lost_series_is_accepted_where_nothing_can_be_written() {
+    let scene = Scene::with_two_snapshots();
+    for name in manifest_names(&scene.disk) {
+        scene.disk.damage(&name, siltstone_store::storage::Damage::Delete);
+    }
+    let read_only = scene.sandbox.at(ReadOnlyDisk(scene.disk.clone()));
+    let accepted = || siltstone_engine::seen::accept_lost_series(&read_only.repository()).expect("accepted");
+    assert_eq!(accepted(), [("test".to_owned(), false)]);
+    let writable = siltstone_engine::seen::accept_lost_series(&scene.sandbox.repository()).expect("accepted");
+    assert_eq!(writable, [("test".to_owned(), true)]);
+    assert_eq!(accepted(), []);
 }

@@ -57,7 +57,10 @@ pub enum StoreError {
     },
 
     /// The repository has its config, but no key slot at all.
-    #[error("{location} has no key slot left: nothing can open it; bring back a copy of a file of its keys/ folder")]
+    #[error(
+        "{location} has no key slot left: nothing can open it; bring back a copy of a file of its keys/ folder, \
+             or open it by a recovery key: 'silt key import'"
+    )]
     NoKeySlots {
         /// The repository's place.
         location: String,
@@ -95,7 +98,10 @@ pub enum StoreError {
     },
 
     /// An object that is kept twice can be read from neither copy.
-    #[error("{object} and its copy are both unreadable ({reason}): run `silt repair`, or bring back either file")]
+    #[error(
+        "{object} and its copy are both unreadable ({reason}): run `{}`, or bring back either file",
+        repair_of(object)
+    )]
     BothDamaged {
         /// The object's name.
         object: String,
@@ -214,7 +220,7 @@ pub enum StoreError {
 
     /// A container reads back other bytes than those that were written; nothing was committed that needs it.
     #[error(
-        "{object} does not read back as it was written, nothing of this run was committed: \
+        "{object} does not read back as it was written, and nothing that needs it was committed: \
          the disk, its connection or the memory of this machine is faulty; test them"
     )]
     WrittenWrong {
@@ -250,6 +256,11 @@ pub enum StoreError {
     /// One error that keeps several things from being had.
     #[error(transparent)]
     Shared(Arc<StoreError>),
+}
+
+/// The command that mends an object lost in both places.
+fn repair_of(object: &str) -> &'static str {
+    if object.starts_with("config/") { "silt repair --from-older-config" } else { "silt repair" }
 }
 
 fn told_untried(untried: usize) -> String {
@@ -335,12 +346,8 @@ impl StoreError {
         }
     }
 
-    /// Whether a container's parity may give what was asked for: it is damaged, missing, or lies where the disk cannot be read.
-    pub fn is_healable(&self) -> bool {
-        self.is_damage() || matches!(self, Self::Storage(StorageError::Io { .. }))
-    }
-
-    /// Whether bytes at rest are missing or wrong: a check records it and goes on, a restore loses what lies there only.
+    /// Whether bytes at rest are missing, wrong, or cannot be read: a check records it and goes on, a restore loses
+    /// what lies there only.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. }
@@ -357,7 +364,11 @@ impl StoreError {
             | Self::UnreadableSeries { .. } => true,
             Self::Shared(error) => error.is_damage(),
             Self::Storage(error) => {
-                error.is_not_found() || matches!(error, StorageError::TooShort { .. } | StorageError::TooLarge { .. })
+                let is_other = matches!(
+                    error,
+                    StorageError::TooShort { .. } | StorageError::TooLarge { .. } | StorageError::Unreadable { .. }
+                );
+                is_other || error.is_not_found()
             }
             _ => false,
         }

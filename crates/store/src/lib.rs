@@ -24,6 +24,7 @@ pub mod sealed;
 pub mod secrets;
 pub mod series;
 pub mod storage;
+pub mod twins;
 
 pub use error::StoreError;
 pub use ids::{

@@ -146,7 +146,12 @@ impl Repository {
         }
     }
 
-    fn assemble(storage: Arc<dyn Storage>, unlocked: Unlocked, stored: StoredConfig, options: &OpenOptions) -> Self {
+    pub(crate) fn assemble(
+        storage: Arc<dyn Storage>,
+        unlocked: Unlocked,
+        stored: StoredConfig,
+        options: &OpenOptions,
+    ) -> Self {
         let keys = unlocked.all_keys(&stored.config.older_masters);
         let manifest_bytes_max = (options.memory_bytes / 4).clamp(MANIFEST_BYTES_LEAST, MANIFEST_BYTES_MAX);
         let record = Mutex::new((Arc::new(stored.config), stored.hash));
@@ -255,7 +260,7 @@ impl Repository {
         chain::faults(self.storage(), &self.keys)
     }
 
-    fn keep(&self, stored: StoredConfig) -> Arc<Config> {
+    pub(crate) fn keep(&self, stored: StoredConfig) -> Arc<Config> {
         let config = Arc::new(stored.config);
         *self.record.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::clone(&config), stored.hash);
         config
@@ -552,7 +557,11 @@ impl Repository {
 
 /// The newest record, if the slot that was opened counts by it. One under another master key is no reason to fail: another slot may be
 /// of that key.
-fn accept(storage: &dyn Storage, newest: &Newest, unlocked: &Unlocked) -> Result<Option<StoredConfig>, StoreError> {
+pub(crate) fn accept(
+    storage: &dyn Storage,
+    newest: &Newest,
+    unlocked: &Unlocked,
+) -> Result<Option<StoredConfig>, StoreError> {
     match newest.open(storage, &unlocked.keys()) {
         Ok(stored) => Ok(Some(stored).filter(|stored| stored.config.key_slots.contains(&unlocked.slot))),
         Err(StoreError::Misplaced { .. }) => Ok(None),

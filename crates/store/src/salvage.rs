@@ -4,6 +4,7 @@
 //! leaves the series as it was, or repaired with some damaged objects left over.
 
 use crate::manifest::Manifest;
+use crate::parity::read_what_is_left;
 use crate::repository::Repository;
 use crate::series::commit::commit_after;
 use crate::series::newest::read_either;
@@ -53,22 +54,22 @@ pub fn commit_beyond(
     Ok(committed.stored)
 }
 
-/// The hash of a manifest as it lies there, read or not; zeros if it is gone.
-fn hash_of(storage: &dyn Storage, manifest: Original) -> Result<[u8; 32], StoreError> {
-    for place in [manifest.name(), manifest.copy()] {
+/// The hash of a manifest or a record as it lies there, sound or not; zeros if the disk gives it back from neither
+/// place.
+pub(crate) fn hash_of(storage: &dyn Storage, manifest: Original) -> Result<[u8; 32], StoreError> {
+    for place in manifest.places() {
         match storage.read(&place, place.bytes_max()) {
             Ok(object) => return Ok(*blake3::hash(&object).as_bytes()),
-            Err(error) if error.is_not_found() => {}
+            Err(error) if error.is_not_found() || matches!(error, StorageError::Unreadable { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Ok([0; 32])
 }
 
-/// Where the object lies: a manifest at two places.
+/// Where the object lies: one that is kept twice at two places.
 fn places(what: Replaced) -> Vec<ObjectName> {
-    let copy = what.name().original().map(Original::copy);
-    std::iter::once(what.name()).chain(copy).collect()
+    what.name().original().map_or_else(|| vec![what.name()], |original| original.places().to_vec())
 }
 
 /// Removes an object, from both places if it has two; its bytes are aside.
@@ -78,14 +79,17 @@ pub fn remove_replaced(storage: &dyn Storage, what: Replaced) -> Result<(), Stor
 }
 
 /// Keeps the bytes of an object under a name that no reader takes for it; durable on return. The object itself stays. Bytes that are
-/// kept already are not kept twice; an object that is gone needs nothing.
+/// kept already are not kept twice; an object that is gone needs nothing. What the disk does not give back is kept as
+/// zeros.
 pub fn set_aside(storage: &dyn Storage, what: Replaced) -> Result<(), StoreError> {
     places(what).iter().try_for_each(|place| keep_bytes(storage, what, place))
 }
 
-fn keep_bytes(storage: &dyn Storage, what: Replaced, place: &ObjectName) -> Result<(), StoreError> {
+/// Keeps the bytes of one place of an object aside, as [`set_aside`] does.
+pub(crate) fn keep_bytes(storage: &dyn Storage, what: Replaced, place: &ObjectName) -> Result<(), StoreError> {
     let bytes = match storage.read(place, place.bytes_max()) {
         Err(error) if error.is_not_found() => return Ok(()),
+        Err(StorageError::Unreadable { .. }) => what_is_left(storage, place)?,
         other => other?,
     };
     let mut serial = 0;
@@ -104,4 +108,11 @@ fn keep_bytes(storage: &dyn Storage, what: Replaced, place: &ObjectName) -> Resu
         Err(StorageError::AlreadyExists { .. }) => Ok(()),
         other => Ok(other?),
     }
+}
+
+/// What the disk still gives of an object, with zeros in place of the rest.
+fn what_is_left(storage: &dyn Storage, place: &ObjectName) -> Result<Vec<u8>, StoreError> {
+    let listed = storage.list(Listing::All)?;
+    let bytes = listed.iter().find(|meta| meta.name == *place).map_or(0, |meta| meta.bytes);
+    Ok(read_what_is_left(storage, place, bytes.min(place.bytes_max())))
 }

@@ -10,12 +10,13 @@ use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
 use siltstone_engine::check::{
-    CheckOptions, CheckReport, DamageRecord, Finding, ReadData, RecordOutcome, RestoreSample, SampleOutcome,
+    CheckOptions, CheckReport, DamageRecord, Finding, Help, ReadData, RecordOutcome, RestoreSample, SampleOutcome,
     SampledFile, check,
 };
 use siltstone_store::repository::Repository;
 use siltstone_store::secrets::random_bytes;
 use siltstone_store::storage::{Listing, ObjectName};
+use std::collections::BTreeSet;
 
 /// Look for damage
 #[derive(Args, Debug)]
@@ -153,6 +154,9 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
         output.warn(format_args!("{}; no snapshot needs what was hit there", line(finding)));
     }
     report.records.iter().for_each(|record| output.warn(recorded(record)));
+    for line in advice(&report.findings) {
+        output.warn(line);
+    }
     if report.findings.is_empty() { output.report("\nno errors were found") } else { Ok(()) }
 }
 
@@ -162,6 +166,46 @@ fn line(finding: &Finding) -> String {
         snapshots => format!(" (affects the snapshots {})", snapshots.join(", ")),
     };
     format!("{}: {}{affected}", finding.object, finding.what)
+}
+
+/// The command that helps, as it is typed.
+fn command(help: Help) -> &'static str {
+    match help {
+        Help::Repair => "silt repair",
+        Help::RepairReadData => "silt repair --read-data",
+        Help::Backup => "silt backup --force",
+        Help::Forget => "silt forget",
+        Help::KeyAdd => "silt key add",
+        Help::AcceptRollback => "--accept-rollback",
+        Help::NewSeries => "silt backup --series",
+    }
+}
+
+/// A line for each kind of help.
+fn advice(findings: &[Finding]) -> Vec<String> {
+    let kinds: BTreeSet<Help> = findings.iter().map(|finding| finding.help).collect();
+    let line = |help: &Help| {
+        let of_kind: Vec<_> = findings.iter().filter(|finding| finding.help == *help).collect();
+        let snapshots: BTreeSet<&str> =
+            of_kind.iter().flat_map(|finding| &finding.snapshots).map(String::as_str).collect();
+        let (count, command) = (of_kind.len(), command(*help));
+        let snapshots = snapshots.into_iter().collect::<Vec<_>>().join(" ");
+        match help {
+            Help::Repair => format!("'{command}' mends {count} of these from what else is there"),
+            Help::RepairReadData => format!("'{command}' mends {count} of these: no chunk is lost by them"),
+            Help::Backup => format!("'{command}' stores again what the source still has of {count} of these"),
+            Help::Forget => format!(
+                "only the source could bring back {count} of these, and it changed since: \
+                 'restore' gives what is left, '{command} {snapshots}' drops the snapshots"
+            ),
+            Help::KeyAdd => format!("nothing brings back {count} key slots: their users need new ones, by '{command}'"),
+            Help::AcceptRollback => format!("{count} series are gone: {command} goes on without them"),
+            Help::NewSeries => {
+                format!("'{command} NAME' begins a new series beside one that contradicts itself; {count} of these")
+            }
+        }
+    };
+    kinds.iter().map(line).collect()
 }
 
 /// What came of a file that was restored into nothing, in words.
@@ -255,6 +299,14 @@ struct FindingMessage<'a> {
     object: &'a str,
     what: &'a str,
     snapshots: &'a [String],
+    help: &'static str,
+}
+
+impl<'a> FindingMessage<'a> {
+    fn new(message_type: &'static str, finding: &'a Finding) -> Self {
+        let Finding { object, what, snapshots, help } = finding;
+        Self { message_type, message: line(finding), object, what, snapshots, help: command(*help) }
+    }
 }
 
 #[derive(Serialize)]
@@ -280,22 +332,10 @@ struct SummaryMessage {
 
 fn tell_json(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<(), CliError> {
     for finding in &report.harmless {
-        context.output.json(&FindingMessage {
-            message_type: "harmless",
-            message: line(finding),
-            object: &finding.object,
-            what: &finding.what,
-            snapshots: &finding.snapshots,
-        })?;
+        context.output.json(&FindingMessage::new("harmless", finding))?;
     }
     for finding in &report.findings {
-        context.output.json(&FindingMessage {
-            message_type: "error",
-            message: line(finding),
-            object: &finding.object,
-            what: &finding.what,
-            snapshots: &finding.snapshots,
-        })?;
+        context.output.json(&FindingMessage::new("error", finding))?;
     }
     report.sample.iter().try_for_each(|file| context.output.json(&SampleMessage::new(file)))?;
     report.records.iter().try_for_each(|record| context.output.json(&RecordMessage::new(record)))?;
@@ -332,9 +372,28 @@ mod tests {
 
     #[test]
     fn a_finding_names_object_damage_and_snapshots() {
-        let finding =
-            Finding { object: "config".into(), what: "is missing".into(), snapshots: vec!["ab".into(), "cd".into()] };
+        let snapshots = vec!["ab".into(), "cd".into()];
+        let finding = Finding { object: "config".into(), what: "is missing".into(), snapshots, help: Help::Forget };
         assert_eq!(line(&finding), "config: is missing (affects the snapshots ab, cd)");
         assert_eq!(line(&Finding { snapshots: Vec::new(), ..finding }), "config: is missing");
+    }
+
+    #[test]
+    fn each_kind_of_help_is_told_once_with_what_it_takes() {
+        let finding = |help, id: &str| Finding {
+            object: "containers/x".into(),
+            what: "is damaged".into(),
+            snapshots: vec![id.into()],
+            help,
+        };
+        let findings = [
+            finding(Help::Forget, "cd"),
+            finding(Help::Repair, "x"),
+            finding(Help::Forget, "ab"),
+            finding(Help::Forget, "cd"),
+        ];
+        let [repair, forget] = advice(&findings).try_into().expect("two kinds");
+        assert!(repair.contains("'silt repair'") && repair.contains("1 of these"), "{repair}");
+        assert!(forget.contains("'silt forget ab cd'") && forget.contains("3 of these"), "{forget}");
     }
 }

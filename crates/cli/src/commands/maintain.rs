@@ -53,6 +53,7 @@ pub(super) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
         compression_level: context.compression_level()?,
         memory_bytes: context.options.memory.0,
         piece_bytes: PIECE_BYTES_DEFAULT,
+        verify_written: true,
         take_over: false,
         user: environment::user(),
     };

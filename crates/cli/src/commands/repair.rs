@@ -8,13 +8,18 @@ use crate::error::{CliError, Done};
 use crate::memory;
 use crate::progress::{Progress, Work};
 use crate::render::{local, visible};
-use crate::repository::open_to_repair;
+use crate::repository::{Opened, open_by_older_config, open_to_repair};
 use crate::retry::while_locked;
 use clap::Args;
-use messages::{PlanMessage, SummaryMessage};
-use siltstone_engine::repair::{Basis, Hurt, RepairOptions, RepairPlan, RepairSummary, SeriesPlan, execute, plan};
+use messages::{ObjectMessage, PlanMessage, SummaryMessage};
+use siltstone_engine::repair::{
+    Basis, Hurt, ObjectPlan, Remedy, RepairOptions, RepairPlan, RepairSummary, SeriesPlan, execute, plan,
+};
+use siltstone_engine::seen::Subject;
+use siltstone_store::config::older::OlderRecord;
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::repository::Repository;
+use siltstone_store::storage::ObjectName;
 use std::io::{IsTerminal, stdin};
 
 /// Damaged files of a snapshot that are shown, unless all are asked for.
@@ -33,18 +38,38 @@ pub(crate) struct RepairArgs {
     /// Only the series of this name
     #[arg(long, value_name = "NAME")]
     series: Option<String>,
+    /// Read all data too: damage that no index shows is found, and healed where there is parity
+    #[arg(long)]
+    read_data: bool,
     /// Drop the snapshots that cannot be restored whole; otherwise they stay, with what is left of them
     #[arg(long)]
     drop_damaged: bool,
+    /// Where the newest config can be read from neither place, go on from the one before: keys that were removed since
+    /// then count again if their files are there, keys that were added since open nothing, settings are as they were
+    #[arg(long)]
+    from_older_config: bool,
     /// Repair a series even if a writer on this machine is at work on it; the writer is fenced off and loses its run
     #[arg(long)]
     take_over: bool,
 }
 
 pub(super) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, CliError> {
-    let repository = open_to_repair(context)?;
+    let older = if arguments.from_older_config { open_by_older_config(context)? } else { None };
+    let repository = match older {
+        None => open_to_repair(context)?,
+        Some(older) if arguments.yes => restored(older, context)?,
+        Some(older) => {
+            tell_older(&older, context)?;
+            if !arguments.dry_run && !stdin().is_terminal() {
+                return Err(CliError::NotConfirmed);
+            }
+            context.output.warn("nothing was changed: 'silt repair --from-older-config --yes' does it");
+            return Ok(Done::Whole);
+        }
+    };
     let options = RepairOptions {
         series: arguments.series.clone(),
+        read_data: arguments.read_data,
         drop_damaged: arguments.drop_damaged,
         take_over: arguments.take_over,
         user: environment::user(),
@@ -62,11 +87,38 @@ pub(super) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
     Ok(if plan.has_losses() && !plan.has_steps() { Done::InPart } else { Done::Whole })
 }
 
+/// Goes on from an older config.
+fn restored(older: OlderRecord, context: &Context) -> Result<Opened, CliError> {
+    tell_older(&older, context)?;
+    let repository = Opened::to_repair(older.restore()?, context);
+    memory::accept_repaired(&repository, &[Subject::Record], context)?;
+    Ok(repository)
+}
+
+fn tell_older(older: &OlderRecord, context: &Context) -> Result<(), CliError> {
+    let config = older.repository().config();
+    let keys: Vec<_> = config.key_slots.iter().map(ToString::to_string).collect();
+    let (config, newest, keys) = (config.object_name(), ObjectName::Config(older.newest()), keys.join(", "));
+    context.output.report(format_args!(
+        "{newest} can be read from neither place; it goes on from {config}\n  \
+         keys that count: {keys}, as far as their files are there: one of them may have been removed\n  \
+         keys that were added since open nothing any more; settings are those of that time\n  \
+         machines that saw the lost config refuse the repository until --accept-rollback (exit status 13)"
+    ))
+}
+
 /// Plans, and tells the plan.
 fn planned(repository: &Repository, options: &RepairOptions, context: &Context) -> Result<RepairPlan, CliError> {
     let progress = Progress::begin(Work::Repair, context.output)?;
     let plan = plan(repository, options, &progress)?;
     progress.end();
+    for object in &plan.objects {
+        if context.output.json {
+            context.output.json(&ObjectMessage::from(object))?;
+        } else {
+            context.output.line(object_text(object))?;
+        }
+    }
     for series in &plan.series {
         if context.output.json {
             context.output.json(&PlanMessage::from(series))?;
@@ -74,8 +126,9 @@ fn planned(repository: &Repository, options: &RepairOptions, context: &Context) 
             context.output.line(text(series, context.output.verbosity > 0))?;
         }
     }
-    if plan.series.is_empty() {
-        context.output.report("nothing to repair; 'silt check --read-data' looks at every byte")?;
+    if plan.series.is_empty() && plan.objects.is_empty() {
+        let more = if options.read_data { "" } else { "; 'silt repair --read-data' looks at every byte" };
+        context.output.report(format_args!("nothing to repair{more}"))?;
     }
     Ok(plan)
 }
@@ -86,9 +139,8 @@ fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> 
     let progress = Progress::begin(Work::Repair, context.output)?;
     let (summary, errors) = execute(repository, plan, options, &progress)?;
     progress.end();
-    if summary.series_repaired > 0 {
-        memory::accept_repaired(repository, context)?;
-    }
+    let rebuilt: Vec<_> = summary.rebuilt.iter().copied().map(Subject::Series).collect();
+    memory::accept_repaired(repository, &rebuilt, context)?;
     for error in &errors {
         context.output.error(error);
     }
@@ -98,6 +150,20 @@ fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> 
         context.output.report(done(&summary))?;
     }
     Ok(if has_losses || !errors.is_empty() { Done::InPart } else { Done::Whole })
+}
+
+/// An object that is kept twice: what is wrong with it, and what becomes of it.
+fn object_text(object: &ObjectPlan) -> String {
+    let mut lines = vec![object.name.to_string()];
+    lines.extend(object.faults.iter().map(|fault| format!("  wrong: {fault}")));
+    lines.push(match object.remedy {
+        Remedy::From(place) => format!("  will be written anew from {place}"),
+        Remedy::PutAside => "  moved to aside/: what came after it is sound".to_owned(),
+        Remedy::Nothing => {
+            "  nothing brings it back: whoever used this key needs another, by 'silt key add'".to_owned()
+        }
+    });
+    lines.join("\n")
 }
 
 /// A series: what is wrong, what will be, what is lost.
@@ -129,6 +195,7 @@ fn text(series: &SeriesPlan, shows_all: bool) -> String {
         lines.extend(series.found.iter().map(|snapshot| format!("  found: {}", described(snapshot))));
     }
     lines.extend(series.aside.iter().map(|name| format!("  moved to aside/: {name}")));
+    lines.extend((series.protected > 0).then(|| format!("  gets parity: {} containers", series.protected)));
     lines.extend(series.hurt.iter().flat_map(|hurt| hurt_lines(hurt, series.drops_hurt, shows_all)));
     if !series.hurt.is_empty() && !series.drops_hurt {
         lines.push("  what the source still has is stored again by the next 'silt backup --force'".into());
@@ -157,6 +224,9 @@ fn hurt_lines(hurt: &Hurt, is_dropped: bool, shows_all: bool) -> Vec<String> {
 fn done(summary: &RepairSummary) -> String {
     let parts = [
         Some(format!("repaired {} series", summary.series_repaired)),
+        (summary.objects_mended > 0).then(|| format!("{} objects are sound in both places", summary.objects_mended)),
+        (summary.containers_healed > 0).then(|| format!("{} containers were healed", summary.containers_healed)),
+        (summary.containers_protected > 0).then(|| format!("{} containers have parity", summary.containers_protected)),
         (summary.snapshots_found > 0).then(|| format!("{} snapshots are back", summary.snapshots_found)),
         (summary.snapshots_hurt > 0).then(|| format!("{} snapshots are not whole", summary.snapshots_hurt)),
         (summary.snapshots_dropped > 0).then(|| format!("{} snapshots were dropped", summary.snapshots_dropped)),

@@ -84,13 +84,6 @@ pub(super) fn describe(notice: &Notice) -> Words {
             let text = "the disk is full: containers that are partly unused stay as they are until a later forget";
             warning("rewrite_deferred", text.to_owned())
         }
-        Notice::RolledBack { seen, found } => {
-            let text = format!(
-                "the repository is older than when this machine last used it (manifest {found}, seen before: {seen}); \
-                 it may have been restored from a copy, or tampered with"
-            );
-            warning("rolled_back", text)
-        }
         Notice::NotSettled { reason } => warning(
             "not_settled",
             format!(
@@ -163,7 +156,6 @@ mod tests {
 
     #[test]
     fn what_may_mean_danger_is_a_warning() {
-        assert!(describe(&Notice::RolledBack { seen: 9, found: 3 }).is_warning);
         assert!(describe(&Notice::ClockBehind { seconds: 60 }).is_warning);
         assert!(!describe(&Notice::IndexRebuilt).is_warning);
     }

@@ -33,34 +33,19 @@ pub(super) struct Cache {
     pub(super) older: PathBuf,
     /// What the last snapshot's chunks look like.
     pub(super) likes: PathBuf,
-    /// The number of the newest manifest seen, as text.
-    seen: PathBuf,
 }
 
 impl Cache {
     pub(super) fn new(folder: &Path, repository: &Repository, series: SeriesId) -> Self {
         let folder = folder.join(repository.id().to_string());
         let file = |kind: &str| folder.join(format!("{series}.{kind}"));
-        Self { index: file("index"), older: file("older"), likes: file("likes"), seen: file("seen") }
+        Self { index: file("index"), older: file("older"), likes: file("likes") }
     }
 
     /// Where the index may put what does not fit in memory: the cache's folder, else the system's for temporary files.
     pub(super) fn spill_dir(folder: Option<&Path>, repository: &Repository) -> PathBuf {
         let folder = folder.map(|folder| folder.join(repository.id().to_string()));
         folder.filter(|folder| std::fs::create_dir_all(folder).is_ok()).unwrap_or_else(std::env::temp_dir)
-    }
-
-    /// Tells if the store has an older manifest than one seen before.
-    fn notice_rollback(&self, found: u64, observer: &dyn Observer) {
-        let seen = std::fs::read_to_string(&self.seen).ok().and_then(|text| text.trim().parse::<u64>().ok());
-        if let Some(seen) = seen.filter(|seen| *seen > found) {
-            observer.notice(&Notice::RolledBack { seen, found });
-        }
-    }
-
-    fn remember(&self, sequence: u64) {
-        // Only a hint for the next run; nothing depends on it.
-        let _ = std::fs::write(&self.seen, sequence.to_string());
     }
 }
 
@@ -77,9 +62,6 @@ pub(super) fn open_index(
     spill_dir: &Path,
     observer: &dyn Observer,
 ) -> Result<FingerprintIndex, EngineError> {
-    if let Some(cache) = cache {
-        cache.notice_rollback(manifest.sequence, observer);
-    }
     let last = last_whole(manifest);
     let cached = cache.zip(last).and_then(|(cache, last)| {
         let identity = CacheIdentity { kind: CacheKind::Last, series: manifest.series, snapshot: last.id };
@@ -203,7 +185,6 @@ impl<'t> Task<'t> {
                 // It describes a snapshot that is the last no longer.
                 None => drop(std::fs::remove_file(&cache.likes)),
             }
-            cache.remember(writer.manifest().sequence);
         }
         Ok(id)
     }

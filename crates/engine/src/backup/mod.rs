@@ -29,7 +29,6 @@ mod sample;
 mod select;
 mod shrunk;
 mod stages;
-mod written;
 
 use crate::delta::{Deltas, Likes};
 use crate::fs::{ExcludeRules, absolute_source};
@@ -37,6 +36,7 @@ use crate::lease::{Purpose, acquire, now};
 use crate::migrate::{self, MigrateOptions, MigrateSummary};
 use crate::observer::Notice;
 use crate::pack::{DrySink, Packed};
+use crate::written::verify_written;
 use crate::{EngineError, Observer};
 use assemble::Account;
 pub use changed::ChangedList;
@@ -59,7 +59,6 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use written::Written;
 
 /// What the queues, buffers and compressors take; the rest of the budget is the index's.
 const FIXED_MEMORY_BYTES: u64 = 144 << 20;
@@ -394,14 +393,10 @@ impl<'t> Task<'t> {
         self.warn_of_clock(&manifest);
         let lost = writer.lost.clone();
         let checkpoints = Checkpoints::new(&mut *writer);
-        let (mut flow, known) = if self.options.verify_written {
-            let sink = Written::new(&checkpoints);
-            let flow = self.run(source, &manifest, &lost, (&sink, Some(&checkpoints)))?;
-            sink.verify(self.repository, manifest.series)?;
-            flow
-        } else {
-            self.run(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?
-        };
+        let (mut flow, known) = self.run(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?;
+        if self.options.verify_written {
+            verify_written(self.repository, manifest.series, &flow.packed.containers)?;
+        }
         self.refuse_shrunk(&manifest, &flow.entries.statistics)?;
         if self.is_unwanted(flow.snapshot.root, &manifest) {
             if !flow.assembled.healed.is_empty() {
@@ -433,6 +428,7 @@ impl<'t> Task<'t> {
             compression_level: self.options.compression_level,
             memory_bytes: self.options.memory_bytes,
             piece_bytes: migrate::PIECE_BYTES_DEFAULT,
+            verify_written: self.options.verify_written,
             take_over: false,
             user: self.options.user.clone(),
         };

@@ -14,6 +14,7 @@
 
 mod bases;
 mod data;
+mod help;
 mod read_log;
 mod record;
 mod restored;
@@ -23,6 +24,7 @@ use crate::chunks::ChunkSource;
 use crate::parallel::{Pool, Ticket, cores};
 use crate::protect::unprotected;
 use crate::{EngineError, Observer};
+pub use help::Help;
 use read_log::ReadLog;
 pub use restored::{RestoreSample, SampleOutcome, SampledFile};
 use roaring::RoaringTreemap;
@@ -31,6 +33,7 @@ use siltstone_store::manifest::{Manifest, NecessaryChunks};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{StoredManifest, manifest_faults, newest_manifest, verify_history};
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original};
+use siltstone_store::twins;
 use siltstone_store::{ChunkNumber, ChunkRun, ContainerId, SeriesId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -91,6 +94,8 @@ pub struct Finding {
     pub what: String,
     /// Snapshots (short ids) that cannot be restored in full because of it, where known.
     pub snapshots: Vec<String>,
+    /// What helps.
+    pub help: Help,
 }
 
 /// What a check saw.
@@ -187,9 +192,8 @@ pub fn check(
 ) -> Result<CheckReport, EngineError> {
     let deadline = options.max_duration.and_then(|most| Instant::now().checked_add(most));
     let mut report = CheckReport::default();
-    let (_, damaged_slots) = repository.key_slots()?;
-    report.findings.extend(damaged_slots.iter().map(|error| finding("keys", error)));
-    report.findings.extend(repository.record_faults()?.iter().map(|error| finding("config", error)));
+    report.findings.extend(check_slots(repository)?);
+    report.findings.extend(repository.record_faults()?.iter().map(|error| finding("config", error, Help::Repair)));
     let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
     let mut sizes: BTreeMap<SeriesId, HashMap<ContainerId, u64>> = BTreeMap::new();
     for meta in &listed {
@@ -212,8 +216,12 @@ pub fn check(
                 what: "its manifest is missing, but containers of it are there; 'silt repair' rebuilds it from them"
                     .to_owned(),
                 snapshots: Vec::new(),
+                help: Help::Repair,
             }),
-            Err(error) => report.findings.push(finding(&format!("series/{series}"), &error)),
+            Err(error) => {
+                let help = Help::against_unreadable(&error, sizes.contains_key(&series));
+                report.findings.push(finding(&format!("series/{series}"), &error, help));
+            }
         }
     }
     note_orphans(&listed, &checked, &mut report);
@@ -266,8 +274,19 @@ fn check_series(
     }
 }
 
-fn finding(object: &str, error: &StoreError) -> Finding {
-    Finding { object: object.to_owned(), what: error.to_string(), snapshots: Vec::new() }
+fn finding(object: &str, error: &StoreError, help: Help) -> Finding {
+    Finding { object: object.to_owned(), what: error.to_string(), snapshots: Vec::new(), help }
+}
+
+/// Key slots of which a place is damaged or missing, or both are.
+fn check_slots(repository: &Repository) -> Result<Vec<Finding>, EngineError> {
+    let hurt = twins::of_repository(repository)?.into_iter();
+    let slots = hurt.filter(|twins| matches!(twins.original, Original::Key(_)));
+    let findings = slots.flat_map(|twins| {
+        let help = if twins.is_mendable() { Help::Repair } else { Help::KeyAdd };
+        twins.faults.into_iter().map(move |(_, error)| finding("keys", &error, help))
+    });
+    Ok(findings.collect())
 }
 
 /// A container written under a later lease than the newest manifest tells that newer ones are missing. (It was listed before the
@@ -276,7 +295,8 @@ fn lost_history(manifest: &Manifest, sizes: Option<&HashMap<ContainerId, u64>>) 
     let sequence = manifest.sequence;
     let beyond = sizes?.keys().filter(|id| id.lease > sequence).max()?;
     let container = ObjectName::Container(manifest.series, *beyond).to_string();
-    Some(finding(&manifest.object_name().to_string(), &StoreError::LostManifest { container, sequence }))
+    let error = StoreError::LostManifest { container, sequence };
+    Some(finding(&manifest.object_name().to_string(), &error, Help::Repair))
 }
 
 /// Damage of the newest manifest, the one before and their copies, unless a writer went on meanwhile and removed them.
@@ -290,7 +310,7 @@ fn check_manifests(repository: &Repository, stored: &StoredManifest) -> Result<V
         return Ok(Vec::new());
     }
     let object = newest.object_name().to_string();
-    Ok(faults.iter().map(|error| finding(&object, error)).collect())
+    Ok(faults.iter().map(|error| finding(&object, error, Help::Repair)).collect())
 }
 
 /// Containers that their manifest does not name, and manifests older than the one before the newest. Of a series whose manifest cannot
@@ -387,13 +407,14 @@ fn numbers<'d>(damage: impl IntoIterator<Item = &'d ContainerDamage>) -> Roaring
 impl SeriesCheck<'_> {
     fn run(&self, report: &mut CheckReport) -> Result<Learnt, EngineError> {
         let name = self.manifest.object_name().to_string();
-        report.findings.extend(self.manifest.faults().iter().map(|error| finding(&name, error)));
+        let faults = self.manifest.faults();
+        report.findings.extend(faults.iter().map(|error| finding(&name, error, Help::against_contradiction(error))));
         report.containers += self.manifest.containers.len() as u64;
         report.unprotected += unprotected(self.repository, self.manifest)?.len() as u64;
         let (mut damage, mut read) = self.check_containers(report)?;
         for unneeded in damage.extract_if(.., |damage| damage.cost == Cost::Nothing) {
             let (object, what) = (unneeded.object, unneeded.error);
-            report.harmless.push(Finding { object, what, snapshots: Vec::new() });
+            report.harmless.push(Finding { object, what, snapshots: Vec::new(), help: Help::RepairReadData });
         }
         let lost = numbers(&damage);
         let mut findings = Vec::new();
@@ -515,8 +536,9 @@ impl SeriesCheck<'_> {
         let records = self.manifest.containers.iter().map(|record| record.object_name(self.manifest.series));
         records.filter(move |name| names.contains(name)).map(|name| Finding {
             object: name.to_string(),
-            what: "it is damaged, and its parity makes it good: run `silt repair`".to_owned(),
+            what: "it is damaged, and its parity makes it good: run 'silt repair --read-data'".to_owned(),
             snapshots: Vec::new(),
+            help: Help::RepairReadData,
         })
     }
 
@@ -546,7 +568,14 @@ impl SeriesCheck<'_> {
         report.findings.extend(damage.iter().zip(touched).map(|(damage, snapshots)| Finding {
             object: damage.object.clone(),
             what: damage.error.clone(),
+            help: self.help_for(&snapshots),
             snapshots,
         }));
+    }
+
+    /// What helps against damage of these snapshots, given by their short ids.
+    fn help_for(&self, snapshots: &[String]) -> Help {
+        let last = self.manifest.snapshots().iter().rfind(|snapshot| !snapshot.partial);
+        Help::against_loss(snapshots, last.map(|snapshot| snapshot.id.short()).as_deref())
     }
 }

@@ -110,7 +110,8 @@ impl SeriesCheck<'_> {
             if let SampleOutcome::Wrong { reason } = &outcome {
                 let id = snapshot.id.short();
                 let object = format!("snapshot {id}, /{}", entry.path);
-                findings.push(Finding { object, what: reason.clone(), snapshots: vec![id] });
+                let snapshots = vec![id];
+                findings.push(Finding { object, what: reason.clone(), help: self.help_for(&snapshots), snapshots });
             }
             files.push(SampledFile { snapshot: snapshot.id.short(), path: entry.path, bytes: *size, outcome });
         }

@@ -107,7 +107,8 @@ impl SeriesCheck<'_> {
     fn complain(&self, position: usize, what: String, findings: &mut Vec<Finding>) {
         if let Some(snapshot) = self.manifest.snapshots().get(position) {
             let id = snapshot.id.short();
-            findings.push(Finding { object: format!("snapshot {id}"), what, snapshots: vec![id] });
+            let (object, snapshots) = (format!("snapshot {id}"), vec![id]);
+            findings.push(Finding { object, what, help: self.help_for(&snapshots), snapshots });
         }
     }
 }

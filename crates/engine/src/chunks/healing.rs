@@ -57,7 +57,7 @@ impl ChunkSource<'_> {
         take: impl FnOnce(&[u8]) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
         match result {
-            Err(error) if error.is_healable() => match self.repository.heal(self.series, record) {
+            Err(error) if error.is_damage() => match self.repository.heal(self.series, record) {
                 Some(object) => take(&object),
                 None => Err(error),
             },

@@ -195,13 +195,13 @@ pub(super) fn squeeze(
     let ghosts = next.ghosts();
     let web = if ghosts.is_empty() { Web::default() } else { Web::read(&chunks, &ghosts, &next.live())? };
     if web.bases.is_empty() {
-        return super::commit(writer, next);
+        return super::commit(repository, writer, next, options);
     }
     let repacked = encode_again(&chunks, writer, &next, &web, options)?;
     let written = repacked.packed.object_bytes();
     let replaced: u64 = web.dependents.iter().map(|dependent| dependent.stored_bytes).sum();
     if written >= replaced + web.ghost_bytes {
-        let summary = super::commit(writer, next)?;
+        let summary = super::commit(repository, writer, next, options)?;
         writer.sweep()?;
         return Ok(summary);
     }
@@ -228,7 +228,7 @@ pub(super) fn squeeze(
     let whole = whole_chunks(&chunks, next.containers.len() - made)?;
     bound(&mut next.heights, &whole);
     super::credit_last(&mut next, &summary);
-    summary.add(&super::commit(writer, next)?);
+    summary.add(&super::commit(repository, writer, next, options)?);
     Ok(summary)
 }
 

@@ -48,7 +48,7 @@ pub(super) fn merge(
         let mut next = writer.manifest().clone();
         next.containers.retain(|record| !merged.contains(&record.id));
         next.containers.extend(made);
-        summary.add(&super::commit(writer, next)?);
+        summary.add(&super::commit(repository, writer, next, options)?);
     }
     Ok(summary)
 }

@@ -33,6 +33,7 @@ use crate::delta::{Deltas, Likes};
 use crate::forget::{ForgetOptions, compact};
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
+use crate::written::verify_written;
 use crate::{EngineError, Observer};
 use column::Column;
 use piece::Piece;
@@ -63,6 +64,8 @@ pub struct MigrateOptions {
     pub memory_bytes: u64,
     /// Bytes of old containers that are worked on between two commits; at least one container.
     pub piece_bytes: u64,
+    /// Read back what was written, before each commit.
+    pub verify_written: bool,
     /// Take over a lease whose holder cannot be seen from here.
     pub take_over: bool,
     /// Who does it, recorded in the lease.
@@ -249,7 +252,7 @@ fn settle_column(
         let (_, piece) = passed_over.work_on_sound(writer, containers, |writer, sink, containers| {
             piece::make(repository, writer.manifest(), sink, &column, containers, options)
         })?;
-        summary.add(&commit_piece(writer, &column, &piece, left.is_empty())?);
+        summary.add(&commit_piece(repository, writer, &column, &piece, left.is_empty(), options)?);
     }
     summary.settled = u64::from(passed_over.count() == before);
     Ok(summary)
@@ -275,10 +278,12 @@ fn pieces(manifest: &Manifest, containers: Vec<ContainerId>, piece_bytes: u64) -
 
 /// Commits a piece, then deletes the containers it replaces.
 fn commit_piece(
+    repository: &Repository,
     writer: &mut SeriesWriter<'_>,
     column: &Column,
     piece: &Piece,
     is_last: bool,
+    options: &MigrateOptions,
 ) -> Result<MigrateSummary, EngineError> {
     let mut summary = piece.summary();
     let mut next = piece.apply(writer.manifest(), column);
@@ -286,7 +291,7 @@ fn commit_piece(
     if is_last {
         column.settle(&mut next);
     }
-    summary.add(&commit(writer, next)?);
+    summary.add(&commit(repository, writer, next, options)?);
     Ok(summary)
 }
 
@@ -306,10 +311,20 @@ fn credit_last(manifest: &mut Manifest, done: &MigrateSummary) {
     credit(manifest, manifest.snapshots().len().saturating_sub(1), done);
 }
 
-/// Commits `next`, then deletes the containers that it no longer names. The lease is kept.
-fn commit(writer: &mut SeriesWriter<'_>, next: Manifest) -> Result<MigrateSummary, EngineError> {
+/// Commits `next` once what is new in it was read back, then deletes the containers that it no longer names. The lease
+/// is kept.
+fn commit(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    next: Manifest,
+    options: &MigrateOptions,
+) -> Result<MigrateSummary, EngineError> {
     let mut summary = MigrateSummary::default();
     let kept: HashSet<_> = next.containers.iter().map(|record| record.id).collect();
+    if options.verify_written {
+        let before: HashSet<_> = writer.manifest().containers.iter().map(|record| record.id).collect();
+        verify_written(repository, next.series, next.containers.iter().filter(|record| !before.contains(&record.id)))?;
+    }
     let gone: Vec<_> =
         writer.manifest().containers.iter().filter(|record| !kept.contains(&record.id)).cloned().collect();
     summary.containers_deleted = gone.len() as u64;

@@ -1,6 +1,8 @@
-//! A series whose manifest can be read, and whose containers may not be all there: what is lost with them, and who needs it.
+//! A series whose manifest can be read, and whose containers may not be all there: what parity heals, what is lost, and
+//! who needs that.
 
-use super::{Basis, FILES_NAMED_MAX, Hurt, RepairOptions, SeriesPlan, Step};
+use super::look::{Looked, look};
+use super::{Basis, FILES_NAMED_MAX, Hurt, Mending, RepairOptions, SeriesPlan, Step};
 use crate::chunks::ChunkSource;
 use crate::repack::numbers_of;
 use crate::{EngineError, Observer};
@@ -11,10 +13,10 @@ use siltstone_store::recipe::Recipe;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{ObjectMeta, ObjectName};
 use siltstone_store::{ContainerId, StoreError};
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 
-/// What to do about the containers of a series that are missing or cannot be opened, and about chunks that a check found unreadable; `None` if
-/// there are none.
+/// What to do about the containers of a series that are missing or cannot be read, about parity that is missing, and
+/// about chunks that a check found unreadable; `None` if there are none.
 pub(super) fn plan(
     repository: &Repository,
     manifest: &Manifest,
@@ -24,29 +26,33 @@ pub(super) fn plan(
 ) -> Result<Option<SeriesPlan>, EngineError> {
     let chunks = ChunkSource::new(repository, manifest);
     let live = manifest.live();
-    let (mut faults, mut lost) = containers(&chunks, manifest, listed, observer)?;
-    let known = &manifest.damaged & &live;
+    let Looked { mut faults, mut lost, healed, unprotected } = look(repository, manifest, listed, options, observer)?;
+    let of_healed = manifest.containers.iter().filter(|record| healed.contains(&record.id)).map(numbers_of);
+    let known = of_healed.fold(&manifest.damaged & &live, |known, healed| known - healed);
     if !known.is_empty() {
         faults.push(format!("{} chunks are known to be damaged", known.len()));
     }
     lost |= known;
     lost &= &live;
-    if lost.is_empty() {
+    if lost.is_empty() && healed.is_empty() && unprotected.is_empty() {
         return Ok(None);
     }
     chunks.add_dependents(&mut lost)?;
     lost &= &live;
     let mut hurt_ones = Vec::new();
-    for (position, snapshot) in manifest.snapshots().iter().enumerate() {
+    for (position, snapshot) in manifest.snapshots().iter().enumerate().filter(|_| !lost.is_empty()) {
         let of_snapshot = manifest.direct(position) & &lost;
         if !of_snapshot.is_empty() {
             hurt_ones.push(hurt(&chunks, snapshot, &of_snapshot));
         }
     }
-    let dropped = hurt_ones.iter().filter(|_| options.drop_damaged).map(|hurt| hurt.snapshot.id).collect();
-    let is_noted = lost.is_subset(&manifest.damaged) && (hurt_ones.is_empty() || !options.drop_damaged);
-    let snapshots = manifest.snapshots().len() - if options.drop_damaged { hurt_ones.len() } else { 0 };
-    let note = Step::Note { series_name: manifest.name.clone(), lost, dropped };
+    let dropped: BTreeSet<_> = hurt_ones.iter().filter(|_| options.drop_damaged).map(|hurt| hurt.snapshot.id).collect();
+    let is_noted = lost.is_subset(&manifest.damaged) && dropped.is_empty();
+    let snapshots = manifest.snapshots().len() - dropped.len();
+    let name = |id: &ContainerId| ObjectName::Container(manifest.series, *id);
+    let (aside, protected) = (healed.iter().map(name).collect(), unprotected.len() as u64);
+    let has_nothing_to_do = is_noted && healed.is_empty() && unprotected.is_empty();
+    let mending = Mending { series_name: manifest.name.clone(), lost, dropped, healed, unprotected };
     Ok(Some(SeriesPlan {
         series: manifest.series,
         name: Some(manifest.name.clone()),
@@ -56,51 +62,11 @@ pub(super) fn plan(
         found: Vec::new(),
         hurt: hurt_ones,
         drops_hurt: options.drop_damaged,
-        aside: Vec::new(),
+        aside,
+        protected,
         is_beyond_repair: false,
-        step: if is_noted { Step::Nothing } else { note },
+        step: if has_nothing_to_do { Step::Nothing } else { Step::Mend(mending) },
     }))
-}
-
-/// What is wrong with the containers, and the chunks they answer for.
-fn containers(
-    chunks: &ChunkSource<'_>,
-    manifest: &Manifest,
-    listed: &[ObjectMeta],
-    observer: &dyn Observer,
-) -> Result<(Vec<String>, RoaringTreemap), EngineError> {
-    let sizes: HashMap<ContainerId, u64> = listed
-        .iter()
-        .filter_map(|meta| match meta.name {
-            ObjectName::Container(_, id) => Some((id, meta.bytes)),
-            _ => None,
-        })
-        .collect();
-    let (mut faults, mut lost) = (Vec::new(), RoaringTreemap::new());
-    for (at, record) in manifest.containers.iter().enumerate() {
-        if observer.is_cancelled() {
-            return Err(EngineError::Interrupted);
-        }
-        let fault = match sizes.get(&record.id) {
-            None => Some(format!("{} is missing", record.object_name(manifest.series))),
-            Some(bytes) if *bytes != record.object_bytes => Some(format!(
-                "{} is {bytes} bytes long instead of {}",
-                record.object_name(manifest.series),
-                record.object_bytes
-            )),
-            Some(_) => match chunks.reader(at) {
-                Ok(_) => None,
-                Err(error) if error.is_damage() => Some(error.to_string()),
-                Err(error) => return Err(error.into()),
-            },
-        };
-        if let Some(fault) = fault {
-            faults.push(fault);
-            lost |= numbers_of(record);
-        }
-        observer.advance(1, record.object_bytes);
-    }
-    Ok((faults, lost))
 }
 
 /// What a snapshot loses with the chunks of it that are `lost`.

@@ -4,6 +4,7 @@
 use crate::{EngineError, Observer};
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
+use siltstone_store::parity;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName};
 use siltstone_store::{ContainerId, Fingerprint, SeriesId, StoreError};
@@ -64,7 +65,33 @@ fn open(
     match record {
         // Of another size, it would be damaged at its end at least.
         Some(record) if record.object_bytes == meta.bytes => ContainerReader::open(storage, keys, series, record),
-        _ => ContainerReader::from_object(keys, series, id, &storage.read(&meta.name, meta.name.bytes_max())?),
+        _ => {
+            let object = storage.read(&meta.name, meta.name.bytes_max()).map_err(StoreError::from);
+            object.and_then(|object| ContainerReader::from_object(keys, series, id, &object))
+        }
+    }
+    .or_else(|error| healed(repository, series, id, record, error))
+}
+
+/// A container as its parity makes it good, with a record or, where none is left, by what the healed bytes say of
+/// themselves.
+fn healed(
+    repository: &Repository,
+    series: SeriesId,
+    id: ContainerId,
+    record: Option<&ContainerRecord>,
+    error: StoreError,
+) -> Result<ContainerReader, StoreError> {
+    let (storage, keys) = (repository.storage(), repository.keys());
+    if !error.is_damage() {
+        return Err(error);
+    }
+    match record {
+        Some(record) => match repository.heal(series, record) {
+            Some(object) => ContainerReader::open_in(keys, series, record, &object),
+            None => Err(error),
+        },
+        None => parity::recover(storage, keys, series, id).map_err(|_| error),
     }
 }
 

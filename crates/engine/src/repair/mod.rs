@@ -1,9 +1,12 @@
 //! Repairing a repository: [`plan`] looks and decides, [`execute`] does what a plan says, and nothing else.
 //!
 //! ```text
+//! one of an object's two copies damaged  -> it is written anew from the other
 //! newest manifest unreadable or lost   -> the newest one that can be read, and the snapshots found in containers that it does not name;
 //!                                         where none can be read, all snapshots found in containers
-//! a container unreadable or lost       -> its chunks are noted in the manifest, so that the next backup stores them again
+//! a container that its parity heals    -> it is written anew under a new name; parity that is missing is made
+//! any other unreadable or lost         -> its chunks are noted in the manifest, so that the next backup stores them
+//! again
 //! ```
 //! What a snapshot lost is named, and the snapshot stays unless it is to be dropped. What is replaced is kept aside. Reading containers
 //! without a manifest reads each of them whole, and holds some 60 bytes for each chunk in memory.
@@ -11,17 +14,22 @@
 mod choose;
 mod damage;
 mod gather;
+mod heal;
+mod look;
+mod objects;
 mod rebuild;
 
 use crate::lease::{Purpose, acquire, is_running_here, now};
+use crate::protect::protect_these;
 use crate::{EngineError, Observer};
+pub use objects::{ObjectPlan, Remedy};
 use roaring::RoaringTreemap;
 use siltstone_store::manifest::{Manifest, Snapshot};
 use siltstone_store::repository::Repository;
 use siltstone_store::salvage::{commit_beyond, remove_replaced, set_aside};
-use siltstone_store::series::{ReserveUse, refuse_lost_history};
+use siltstone_store::series::{ReserveUse, SeriesWriter, refuse_lost_history};
 use siltstone_store::storage::{Listing, ObjectName, Replaced};
-use siltstone_store::{SeriesId, SnapshotId, StoreError};
+use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
 use std::collections::BTreeSet;
 
 /// How to repair.
@@ -29,6 +37,8 @@ use std::collections::BTreeSet;
 pub struct RepairOptions {
     /// Only the series of this name.
     pub series: Option<String>,
+    /// Read all data: so damage is found that shows in no index.
+    pub read_data: bool,
     /// Drop snapshots that cannot be restored whole.
     pub drop_damaged: bool,
     /// Repair also what another writer may be at work on; it is fenced off and its run is lost.
@@ -40,6 +50,8 @@ pub struct RepairOptions {
 /// What a repair would do.
 #[derive(Debug, Default)]
 pub struct RepairPlan {
+    /// Objects kept twice of which a place is damaged or missing.
+    pub objects: Vec<ObjectPlan>,
     /// The series in which something is wrong.
     pub series: Vec<SeriesPlan>,
 }
@@ -47,12 +59,14 @@ pub struct RepairPlan {
 impl RepairPlan {
     /// Whether there is anything to be done.
     pub fn has_steps(&self) -> bool {
-        self.series.iter().any(|series| !matches!(series.step, Step::Nothing))
+        self.objects.iter().any(|object| object.remedy != Remedy::Nothing)
+            || self.series.iter().any(|series| !matches!(series.step, Step::Nothing))
     }
 
     /// Whether something stays lost when all is done.
     pub fn has_losses(&self) -> bool {
-        self.series.iter().any(|series| !series.hurt.is_empty() || series.is_beyond_repair)
+        self.objects.iter().any(|object| object.remedy == Remedy::Nothing)
+            || self.series.iter().any(|series| !series.hurt.is_empty() || series.is_beyond_repair)
     }
 }
 
@@ -77,6 +91,8 @@ pub struct SeriesPlan {
     pub drops_hurt: bool,
     /// What is kept aside, and then removed from its place.
     pub aside: Vec<ObjectName>,
+    /// Containers that get parity.
+    pub protected: u64,
     /// Whether nothing can be made of what is there.
     pub is_beyond_repair: bool,
     step: Step,
@@ -120,13 +136,35 @@ enum Step {
     Clear { unreadable: Vec<Replaced> },
     /// A manifest beyond all that were ever seen takes the place of those that cannot be read.
     Commit { manifest: Box<Manifest>, last: u64, unreadable: Vec<Replaced> },
-    /// The manifest learns which chunks are lost, and loses the snapshots to be dropped.
-    Note { series_name: String, lost: RoaringTreemap, dropped: BTreeSet<SnapshotId> },
+    /// What its manifest can be kept for is mended.
+    Mend(Mending),
+}
+
+/// What is to be done in a series whose manifest can be read.
+#[derive(Debug, Default)]
+struct Mending {
+    series_name: String,
+    /// Chunks that the manifest is to say are lost.
+    lost: RoaringTreemap,
+    /// Snapshots to be dropped.
+    dropped: BTreeSet<SnapshotId>,
+    /// Containers that parity heals, to be written anew.
+    healed: Vec<ContainerId>,
+    /// Containers whose parity is missing or damaged, to be made.
+    unprotected: Vec<ContainerId>,
 }
 
 /// What a repair did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RepairSummary {
+    /// The series with a manifest that does not continue what was there.
+    pub rebuilt: Vec<SeriesId>,
+    /// Objects kept twice that have two sound places again.
+    pub objects_mended: u64,
+    /// Containers that parity healed, written anew.
+    pub containers_healed: u64,
+    /// Containers that have parity again.
+    pub containers_protected: u64,
     /// Series repaired, as far as that goes.
     pub series_repaired: u64,
     /// Series that could not be repaired; the error was told.
@@ -141,7 +179,7 @@ pub struct RepairSummary {
     pub objects_aside: u64,
 }
 
-/// Looks for what is wrong and can be told without reading all data, and decides what to do about it.
+/// Looks for what is wrong, and decides what to do about it. Data is read only if that is asked for.
 ///
 /// # Errors
 /// What keeps the repository from being looked at; the user interrupted it.
@@ -152,11 +190,15 @@ pub fn plan(
 ) -> Result<RepairPlan, EngineError> {
     let asked = options.series.as_ref().map(|name| repository.keys().series_id(name));
     let mut plan = RepairPlan::default();
+    if asked.is_none() {
+        plan.objects = objects::of_repository(repository)?;
+    }
     for series in series_there(repository)? {
         if observer.is_cancelled() {
             return Err(EngineError::Interrupted);
         }
         if asked.is_none_or(|asked| asked == series) {
+            plan.objects.extend(objects::of_series(repository, series)?);
             plan.series.extend(plan_series(repository, series, options, observer)?);
         }
     }
@@ -195,7 +237,7 @@ fn plan_series(
     rebuild::plan(repository, series, &fault, options, observer).map(Some)
 }
 
-/// Does what the plan says. A series that cannot be repaired is told, and the others are.
+/// Does what the plan says. An object or a series that cannot be repaired is told, and the others are.
 ///
 /// # Errors
 /// [`StoreError::LeaseHeld`] if another writer is at work on the only series of the plan; what concerns the repository as a whole.
@@ -206,70 +248,127 @@ pub fn execute(
     observer: &dyn Observer,
 ) -> Result<(RepairSummary, Vec<EngineError>), EngineError> {
     let (mut summary, mut errors) = (RepairSummary::default(), Vec::new());
+    for object in &plan.objects {
+        match objects::execute(repository, object) {
+            Ok(is_done) => summary.objects_mended += u64::from(is_done),
+            Err(error) => errors.push(error),
+        }
+    }
     for series in plan.series {
         if observer.is_cancelled() {
             return Err(EngineError::Interrupted);
         }
-        let (hurt, found, aside) = (series.hurt.len() as u64, series.found.len() as u64, series.aside.len() as u64);
-        let drops_hurt = series.drops_hurt;
-        match execute_step(repository, series.step, options, observer) {
-            Ok(is_done) => {
-                summary.series_repaired += u64::from(is_done);
-                summary.snapshots_found += found;
-                summary.objects_aside += aside;
-                summary.snapshots_dropped += if drops_hurt { hurt } else { 0 };
-                summary.snapshots_hurt += if drops_hurt { 0 } else { hurt };
-            }
+        match execute_series(repository, series, options, observer) {
+            Ok(done) => summary.add(done),
             Err(error) => {
                 summary.series_failed += 1;
                 errors.push(error);
             }
         }
     }
-    if summary.series_repaired == 0 && !errors.is_empty() {
+    if summary.series_repaired == 0 && summary.objects_mended == 0 && !errors.is_empty() {
         return Err(errors.swap_remove(0));
     }
     Ok((summary, errors))
 }
 
-/// Whether there was anything to do.
-fn execute_step(
+fn execute_series(
     repository: &Repository,
-    step: Step,
+    plan: SeriesPlan,
     options: &RepairOptions,
     observer: &dyn Observer,
-) -> Result<bool, EngineError> {
-    match step {
-        Step::Nothing => return Ok(false),
+) -> Result<RepairSummary, EngineError> {
+    let hurt = plan.hurt.len() as u64;
+    let mut done = RepairSummary {
+        series_repaired: u64::from(!matches!(plan.step, Step::Nothing)),
+        snapshots_found: plan.found.len() as u64,
+        objects_aside: plan.aside.len() as u64,
+        snapshots_dropped: if plan.drops_hurt { hurt } else { 0 },
+        snapshots_hurt: if plan.drops_hurt { 0 } else { hurt },
+        ..RepairSummary::default()
+    };
+    match plan.step {
+        Step::Nothing => {}
         Step::Clear { unreadable } => {
             keep_aside(repository, &unreadable)?;
             remove(repository, &unreadable)?;
+            done.rebuilt.push(plan.series);
         }
         Step::Commit { manifest, last, unreadable } => {
-            keep_aside(repository, &unreadable)?;
-            let stored = commit_beyond(repository, *manifest, last, now())?;
-            // Once more, so that the newest has a predecessor that can be read when the unreadable ones go.
-            let sequence = stored.manifest.sequence;
-            commit_beyond(repository, stored.manifest, sequence, now())?;
-            remove(repository, &unreadable)?;
+            commit(repository, *manifest, last, &unreadable)?;
+            done.rebuilt.push(plan.series);
+            // Containers are healed once a manifest names them.
+            if let Some(SeriesPlan { step: Step::Mend(mending), .. }) =
+                plan_series(repository, plan.series, options, observer)?
+            {
+                mend(repository, &mending, options, observer, &mut done)?;
+            }
         }
-        Step::Note { series_name, lost, dropped } => {
-            let purpose = Purpose {
-                name: "repair",
-                user: &options.user,
-                take_over: options.take_over,
-                reserve: ReserveUse::Spend,
-            };
-            let mut writer = acquire(repository, &series_name, &purpose, observer)?;
-            let mut next = writer.manifest().clone();
-            next.squeeze_due |= !next.remove_snapshots(&dropped).is_empty();
-            next.damaged |= lost;
-            next.damaged &= next.live();
-            writer.commit(next, false, now())?;
-            writer.restore_reserve()?;
-        }
+        Step::Mend(mending) => mend(repository, &mending, options, observer, &mut done)?,
     }
-    Ok(true)
+    Ok(done)
+}
+
+impl RepairSummary {
+    fn add(&mut self, other: Self) {
+        self.rebuilt.extend(other.rebuilt);
+        self.containers_healed += other.containers_healed;
+        self.containers_protected += other.containers_protected;
+        self.series_repaired += other.series_repaired;
+        self.snapshots_found += other.snapshots_found;
+        self.snapshots_hurt += other.snapshots_hurt;
+        self.snapshots_dropped += other.snapshots_dropped;
+        self.objects_aside += other.objects_aside;
+    }
+}
+
+/// Commits a manifest beyond all that were ever seen; what cannot be read goes aside.
+fn commit(repository: &Repository, manifest: Manifest, last: u64, unreadable: &[Replaced]) -> Result<(), EngineError> {
+    keep_aside(repository, unreadable)?;
+    let stored = commit_beyond(repository, manifest, last, now())?;
+    // Once more, so that the newest has a predecessor that can be read when the unreadable ones go.
+    let sequence = stored.manifest.sequence;
+    commit_beyond(repository, stored.manifest, sequence, now())?;
+    remove(repository, unreadable)
+}
+
+/// Mends what the manifest of a series can be kept for, under its lease.
+fn mend(
+    repository: &Repository,
+    mending: &Mending,
+    options: &RepairOptions,
+    observer: &dyn Observer,
+    done: &mut RepairSummary,
+) -> Result<(), EngineError> {
+    let purpose =
+        Purpose { name: "repair", user: &options.user, take_over: options.take_over, reserve: ReserveUse::Spend };
+    let mut writer = acquire(repository, &mending.series_name, &purpose, observer)?;
+    if let Err(error) = mend_leased(repository, &mut writer, mending, observer, done) {
+        let _ = writer.abandon(now());
+        return Err(error);
+    }
+    writer.restore_reserve()?;
+    Ok(())
+}
+
+fn mend_leased(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    mending: &Mending,
+    observer: &dyn Observer,
+    done: &mut RepairSummary,
+) -> Result<(), EngineError> {
+    let mut next = writer.manifest().clone();
+    let old = heal::rewrite(repository, writer, &mending.healed, &mut next)?;
+    next.squeeze_due |= !next.remove_snapshots(&mending.dropped).is_empty();
+    next.damaged |= &mending.lost;
+    next.damaged &= next.live();
+    writer.commit(next, true, now())?;
+    writer.delete(&old)?;
+    done.containers_healed += old.len() as u64;
+    done.containers_protected += protect_these(repository, writer, &mending.unprotected, observer)?;
+    let mended = writer.manifest().clone();
+    Ok(writer.commit(mended, false, now())?)
 }
 
 fn keep_aside(repository: &Repository, objects: &[Replaced]) -> Result<(), EngineError> {

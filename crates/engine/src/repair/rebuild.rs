@@ -26,9 +26,6 @@ pub(super) fn plan(
     observer: &dyn Observer,
 ) -> Result<SeriesPlan, EngineError> {
     let manifests = Manifests::find(repository, series)?;
-    if let Some(stray) = manifests.stray(series, fault) {
-        return Ok(SeriesPlan { aside: vec![stray.name()], ..blank(series, &manifests, fault, clear(vec![stray])) });
-    }
     if let Some(seed) = &manifests.seed {
         refuse_at_work(seed, options)?;
     }
@@ -55,6 +52,7 @@ fn blank(series: SeriesId, manifests: &Manifests, fault: &StoreError, step: Step
         hurt: Vec::new(),
         drops_hurt: false,
         aside: Vec::new(),
+        protected: 0,
         is_beyond_repair: false,
         step,
     }
@@ -100,16 +98,6 @@ impl Manifests {
     /// Whether there are damaged manifests, and no containers.
     fn are_all(&self, holdings: &Holdings) -> bool {
         holdings.readable.is_empty() && holdings.unreadable.is_empty() && !self.unreadable.is_empty()
-    }
-
-    /// The manifest of another history right below the newest, if that is the fault: then the newest is true.
-    fn stray(&self, series: SeriesId, fault: &StoreError) -> Option<Replaced> {
-        let is_stray = match fault {
-            StoreError::UnreadableSeries { source, .. } => matches!(**source, StoreError::BrokenHistory { .. }),
-            other => matches!(other, StoreError::BrokenHistory { .. }),
-        };
-        let newest = self.seed.as_ref().filter(|seed| is_stray && seed.sequence == self.last)?;
-        Some(Replaced::Manifest(series, newest.sequence.checked_sub(1)?))
     }
 }
 
@@ -280,6 +268,7 @@ impl<'r> Rebuild<'r> {
             hurt,
             drops_hurt: options.drop_damaged,
             aside: unreadable.iter().map(|what| what.name()).collect(),
+            protected: 0,
             is_beyond_repair: false,
             step: Step::Commit { manifest: Box::new(next), last, unreadable },
         }

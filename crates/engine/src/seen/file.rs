@@ -87,6 +87,20 @@ impl MemoryFile {
         if all == before { Ok(()) } else { self.write(&all) }
     }
 
+    /// Puts these in place of what was remembered of them, or forgets them; gives all that is remembered.
+    pub(super) fn revise(&self, now: BTreeMap<Subject, Option<Sighting>>) -> io::Result<BTreeMap<Subject, Sighting>> {
+        let _lock = self.lock()?;
+        let (mut all, _) = self.read()?;
+        for (subject, sighting) in now {
+            match sighting {
+                Some(sighting) => drop(all.insert(subject, sighting)),
+                None => drop(all.remove(&subject)),
+            }
+        }
+        self.write(&all)?;
+        Ok(all)
+    }
+
     /// Takes the place of whatever was remembered.
     pub(super) fn replace(&self, seen: &BTreeMap<Subject, Sighting>) -> io::Result<()> {
         let _lock = self.lock()?;

@@ -27,7 +27,7 @@ use judge::{Found, judge};
 pub use judge::{Loss, Sighting, Subject};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
-use siltstone_store::storage::{Listing, ObjectName};
+use siltstone_store::storage::{Listing, ObjectName, StorageError};
 use siltstone_store::{SeriesId, StoreError};
 use std::collections::BTreeMap;
 use std::io;
@@ -42,6 +42,23 @@ pub struct Memory<'r> {
     seen: BTreeMap<Subject, Sighting>,
     /// Whether what was in the file could not be used; it is begun anew.
     pub is_begun_anew: bool,
+}
+
+/// Takes the series that the record lists, and of which nothing is there, off the record's list. Gives their names, and
+/// whether the list could be changed: where the repository cannot be written they stay in it, and whatever reads them
+/// names them.
+///
+/// # Errors
+/// Those of the repository.
+pub fn accept_lost_series(repository: &Repository) -> Result<Vec<(String, bool)>, EngineError> {
+    let mut accepted = Vec::new();
+    for (id, name) in repository.lost_series()? {
+        match repository.unlist_series(id) {
+            Err(StoreError::Storage(StorageError::ReadOnly { .. })) => accepted.push((name, false)),
+            other => accepted.push(other.map(|()| (name, true))?),
+        }
+    }
+    Ok(accepted)
 }
 
 impl<'r> Memory<'r> {
@@ -103,6 +120,26 @@ impl<'r> Memory<'r> {
         self.seen.clear();
         self.look()?;
         self.file.replace(&self.seen).map_err(|source| EngineError::Local { source })
+    }
+
+    /// Takes what is there of these histories for what was seen of them; all else stays as it was seen.
+    ///
+    /// # Errors
+    /// As [`Memory::accept`].
+    pub fn accept_only(&mut self, subjects: &[Subject]) -> Result<(), EngineError> {
+        let mut now = BTreeMap::new();
+        for subject in subjects {
+            let found = match subject {
+                Subject::Record => Some(Found::record(self.repository)),
+                Subject::Series(series) => match newest_manifest(self.repository, *series) {
+                    Err(error) if error.is_damage() => None,
+                    found => found?.as_ref().map(Found::manifest),
+                },
+            };
+            now.insert(*subject, found.map(|found| found.sighting));
+        }
+        self.seen = self.file.revise(now).map_err(|source| EngineError::Local { source })?;
+        Ok(())
     }
 
     /// Remembers what is there now, where it is newer than what was seen.

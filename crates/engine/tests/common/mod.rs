@@ -128,6 +128,7 @@ impl Sandbox {
             compression_level: 1,
             memory_bytes: 256 << 20,
             piece_bytes: PIECE_BYTES_DEFAULT,
+            verify_written: true,
             take_over: false,
             user: "user".into(),
         }
@@ -207,8 +208,12 @@ impl Sandbox {
 
 /// Makes a repository with the cheapest password hashing there is.
 pub fn init(storage: Arc<dyn Storage>) -> Result<Repository, EngineError> {
-    let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
-    Ok(Repository::init(storage, PASSWORD, &label, Argon2Cost::TEST, backup::default_chunker())?)
+    Ok(Repository::init(storage, PASSWORD, &label(), Argon2Cost::TEST, backup::default_chunker())?)
+}
+
+/// Who makes a key slot.
+pub fn label() -> KeyLabel {
+    KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() }
 }
 
 /// An absolute path as a snapshot calls it.

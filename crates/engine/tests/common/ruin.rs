@@ -74,7 +74,7 @@ impl Ruin {
 pub fn ruins_of(disk: &SimulatedDisk, name: ObjectName, parts: &[(&str, u64, Shows)]) -> Vec<Ruin> {
     let bytes = disk.read(&name, u64::MAX).expect("the object").len() as u64;
     let whole = |damage, shows| Ruin { name, damage, part: "whole".into(), shows, both: false };
-    let mut ruins = vec![whole(Damage::Delete, Shows::InListing)];
+    let mut ruins = vec![whole(Damage::Delete, Shows::InListing), whole(Damage::Unreadable, Shows::WhenOpened)];
     for left in [0, 40, bytes / 2, bytes - 1] {
         ruins.push(whole(Damage::Truncate { bytes: left }, Shows::InListing));
     }

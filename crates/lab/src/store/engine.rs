@@ -127,6 +127,7 @@ impl Engine {
             compression_level: self.scale.level,
             memory_bytes: self.scale.engine_memory_bytes,
             piece_bytes: PIECE_BYTES_DEFAULT,
+            verify_written: false,
             take_over: false,
             user: "lab".into(),
         };

@@ -11,6 +11,7 @@ use crate::error::StoreError;
 use crate::sealed::ObjectHeader;
 use crate::secrets::RepositoryKeys;
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage, StorageError};
+use std::collections::BTreeSet;
 
 /// How often a reader looks again when the newest record vanishes between listing and reading.
 const READ_ATTEMPTS_MAX: u32 = 16;
@@ -46,22 +47,30 @@ impl Newest {
     pub(crate) fn find(storage: &dyn Storage) -> Result<Self, StoreError> {
         for _ in 0..READ_ATTEMPTS_MAX {
             let sequence = numbers(storage)?.into_iter().max().ok_or_else(|| none(storage))?;
-            let original = Original::Config(sequence);
-            let first = match read(storage, original.name()) {
-                Ok(object) => return Ok(Self { sequence, object, is_copy: false }),
-                Err(error @ StoreError::UnknownVersion { .. }) => return Err(error),
-                Err(error) => error,
-            };
-            match read(storage, original.copy()) {
-                Ok(object) => return Ok(Self { sequence, object, is_copy: true }),
+            match Self::at(storage, sequence) {
                 // Superseded since it was listed.
-                Err(error) if error.is_not_found() && first.is_not_found() => {}
-                Err(_) if first.is_damage() => return Err(StoreError::both_damaged(original, &first)),
-                // The place itself fails.
-                Err(_) => return Err(first),
+                Err(error) if error.is_not_found() => {}
+                other => return other,
             }
         }
         Err(none(storage))
+    }
+
+    /// The record of this number, whether it is the newest or not. It is not found if it is at neither place.
+    pub(crate) fn at(storage: &dyn Storage, sequence: u64) -> Result<Self, StoreError> {
+        let original = Original::Config(sequence);
+        let first = match read(storage, original.name()) {
+            Ok(object) => return Ok(Self { sequence, object, is_copy: false }),
+            Err(error @ StoreError::UnknownVersion { .. }) => return Err(error),
+            Err(error) => error,
+        };
+        match read(storage, original.copy()) {
+            Ok(object) => Ok(Self { sequence, object, is_copy: true }),
+            Err(error) if error.is_not_found() && first.is_not_found() => Err(first),
+            Err(_) if first.is_damage() => Err(StoreError::both_damaged(original, &first)),
+            // The place itself fails.
+            Err(_) => Err(first),
+        }
     }
 
     /// Opens it: the original, or else its copy.
@@ -108,6 +117,14 @@ pub(crate) fn faults(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec
     faults.dedup_by_key(|error| error.to_string());
     // Somebody who commits meanwhile makes all of it look wrong.
     if is_overtaken(storage, sequence)? { Ok(Vec::new()) } else { Ok(faults) }
+}
+
+/// The newest record and the one before, each with BLAKE3 of the object as it was written.
+pub(crate) fn last_two(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec<(Original, [u8; 32])>, StoreError> {
+    let StoredConfig { config, hash } = newest(storage, keys)?;
+    let before = config.sequence.checked_sub(1).filter(|before| *before > 0);
+    let before = before.map(|before| (Original::Config(before), config.previous));
+    Ok(std::iter::once((Original::Config(config.sequence), hash)).chain(before).collect())
 }
 
 /// Makes the copy of the newest record, known to be this one or a later one, where an interrupted commit left none.
@@ -176,6 +193,8 @@ pub(crate) fn commit(
     // The commit stands from here on. A disk without room for the copy does not undo it; older records stay then.
     match storage.create(&original.copy(), &object) {
         Err(error) if error.is_full() => return Ok(Some(stored)),
+        // Whoever found the record without its copy made it.
+        Err(error) if error.is_already_exists() => {}
         other => other?,
     }
     // What cannot be tidied up now the next one removes.
@@ -201,6 +220,12 @@ fn listed(storage: &dyn Storage) -> Result<Vec<ObjectMeta>, StoreError> {
     Ok([storage.list(Listing::Configs)?, storage.list(Listing::ConfigCopies)?].concat())
 }
 
+/// The numbers of the records there are, sound or not, highest first.
+pub(crate) fn sequences(storage: &dyn Storage) -> Result<Vec<u64>, StoreError> {
+    let sequences: BTreeSet<u64> = numbers(storage)?.into_iter().collect();
+    Ok(sequences.into_iter().rev().collect())
+}
+
 fn numbers(storage: &dyn Storage) -> Result<Vec<u64>, StoreError> {
     Ok(listed(storage)?.iter().filter_map(number).collect())
 }
@@ -220,7 +245,7 @@ fn read(storage: &dyn Storage, name: ObjectName) -> Result<Vec<u8>, StoreError> 
 }
 
 /// No record: either no repository at all, or one that lost it.
-fn none(storage: &dyn Storage) -> StoreError {
+pub(crate) fn none(storage: &dyn Storage) -> StoreError {
     match storage.list(Listing::AllManifests) {
         Ok(manifests) if !manifests.is_empty() => StoreError::RecordLost { location: storage.location() },
         _ => StoreError::NotARepository { location: storage.location() },

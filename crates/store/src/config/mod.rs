@@ -7,6 +7,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 pub(crate) mod chain;
+pub mod older;
 
 use crate::encoding;
 use crate::error::StoreError;

@@ -1,13 +1,13 @@
 //! Making a damaged container good again with its parity, in memory.
 
 use super::{Layout, code};
-use crate::SeriesId;
 use crate::container::{ContainerReader, ContainerRecord};
 use crate::error::StoreError;
 use crate::header::ObjectHeader;
 use crate::region::RegionDecoder;
 use crate::secrets::RepositoryKeys;
 use crate::storage::{ObjectName, Storage, StorageError};
+use crate::{ContainerId, SeriesId};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,8 +43,31 @@ pub fn heal(
     if damage.is_empty() { Ok(healed) } else { Err(another()) }
 }
 
+/// A container of which no manifest is left that records it, as its parity object restores it: every seal of it holds
+/// under its own header.
+///
+/// # Errors
+/// As [`heal`].
+pub fn recover(
+    storage: &dyn Storage,
+    keys: &RepositoryKeys,
+    series: SeriesId,
+    id: ContainerId,
+) -> Result<ContainerReader, StoreError> {
+    let (container, name) = (ObjectName::Container(series, id), ObjectName::Parity(series, id));
+    let object = storage.read(&name, name.bytes_max())?;
+    let bytes = Layout::find(&name, &object)?.container_bytes;
+    let healed = code::mend(&name, &read_what_is_left(storage, &container, bytes), &object)?;
+    let reader = ContainerReader::from_object(keys, series, id, &healed)?;
+    match ContainerReader::check(keys, series, reader.record(), &healed, &mut RegionDecoder::new()?).into_iter().next()
+    {
+        Some(damage) => Err(damage.error),
+        None => Ok(reader),
+    }
+}
+
 /// As many bytes of an object as there are, at most so many, with zeros where they cannot be read.
-fn read_what_is_left(storage: &dyn Storage, name: &ObjectName, bytes: u64) -> Vec<u8> {
+pub(crate) fn read_what_is_left(storage: &dyn Storage, name: &ObjectName, bytes: u64) -> Vec<u8> {
     let length = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     match storage.read_range(name, 0, length(bytes)) {
         Ok(whole) => return whole,

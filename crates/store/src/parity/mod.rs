@@ -21,7 +21,8 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
-pub use heal::{Healer, heal};
+pub(crate) use heal::read_what_is_left;
+pub use heal::{Healer, heal, recover};
 pub use layout::Layout;
 
 use crate::config::ParitySettings;

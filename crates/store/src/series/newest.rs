@@ -138,7 +138,7 @@ pub fn manifest_faults(repository: &Repository, newest: &StoredManifest) -> Resu
 
 /// Whether an object or its copy is there.
 fn is_anywhere(repository: &Repository, original: Original) -> bool {
-    for place in [original.name(), original.copy()] {
+    for place in original.places() {
         match repository.storage().read_range(&place, 0, 1) {
             Err(error) if error.is_not_found() => {}
             _ => return true,

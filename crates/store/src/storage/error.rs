@@ -4,6 +4,7 @@
 //! source: a caller that prints errors prints the chain.
 
 use super::{ObjectName, Original};
+use rustix::io::Errno;
 use std::io;
 
 /// Why a call on a [`Storage`](super::Storage) failed.
@@ -41,6 +42,14 @@ pub enum StorageError {
         bytes: u64,
         /// The greatest length that is read, in bytes.
         limit: u64,
+    },
+    /// The medium does not give the object back, or something else lies in its place; other objects are not concerned.
+    #[error("{name} cannot be read: {source}; the disk may be failing, make a copy of what it still gives")]
+    Unreadable {
+        /// The object asked for.
+        name: ObjectName,
+        /// What the system said.
+        source: io::Error,
     },
     /// The disk, or the quota on it, has no room. A failed `put` or `create` left nothing behind and the storage stays usable.
     #[error("no space left for {name}: make room on the repository's disk or forget snapshots, then try again")]
@@ -88,6 +97,15 @@ pub enum StorageError {
     },
 }
 
+/// Whether a failed read concerns what lies there, and not this program, its rights or its machine.
+fn is_of_medium(error: &io::Error) -> bool {
+    let of_medium =
+        [Errno::IO, Errno::NODATA, Errno::BADMSG, Errno::UCLEAN, Errno::REMOTEIO, Errno::ILSEQ, Errno::ISDIR];
+    // What is no file at all was found out by ourselves.
+    error.kind() == io::ErrorKind::InvalidData
+        || Errno::from_io_error(error).is_some_and(|errno| of_medium.contains(&errno))
+}
+
 /// What to do about an object that is too long to be read.
 fn too_large(name: &ObjectName) -> &'static str {
     match name {
@@ -119,6 +137,7 @@ impl StorageError {
     pub(super) fn reading(operation: &'static str, name: &ObjectName, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Self::NotFound { name: *name },
+            _ if is_of_medium(&source) => Self::Unreadable { name: *name, source },
             _ => Self::Io { operation, name: name.to_string(), source },
         }
     }

@@ -51,6 +51,10 @@ pub enum ObjectName {
 /// What a repair may replace.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Replaced {
+    /// A record of the repository.
+    Config(u64),
+    /// A key slot.
+    Key(KeyId),
     /// A manifest.
     Manifest(SeriesId, u64),
     /// A container.
@@ -61,6 +65,8 @@ impl Replaced {
     /// The object's own name.
     pub fn name(self) -> ObjectName {
         match self {
+            Self::Config(sequence) => ObjectName::Config(sequence),
+            Self::Key(id) => ObjectName::Key(id),
             Self::Manifest(series, sequence) => ObjectName::Manifest(series, sequence),
             Self::Container(series, id) => ObjectName::Container(series, id),
         }
@@ -69,9 +75,21 @@ impl Replaced {
     /// Reads the name of an object of which `text` is the spelling with dots.
     fn from_dotted(text: &str) -> Option<Self> {
         match ObjectName::from_text(&text.replace('.', "/"))? {
+            ObjectName::Config(sequence) => Some(Self::Config(sequence)),
+            ObjectName::Key(id) => Some(Self::Key(id)),
             ObjectName::Manifest(series, sequence) => Some(Self::Manifest(series, sequence)),
             ObjectName::Container(series, id) => Some(Self::Container(series, id)),
             _ => None,
+        }
+    }
+}
+
+impl From<Original> for Replaced {
+    fn from(original: Original) -> Self {
+        match original {
+            Original::Config(sequence) => Self::Config(sequence),
+            Original::Key(id) => Self::Key(id),
+            Original::Manifest(series, sequence) => Self::Manifest(series, sequence),
         }
     }
 }
@@ -100,6 +118,11 @@ impl Original {
     /// The name of its second, byte-identical copy.
     pub fn copy(self) -> ObjectName {
         ObjectName::Copy(self)
+    }
+
+    /// Both places of the object: its own name and that of its copy.
+    pub fn places(self) -> [ObjectName; 2] {
+        [self.name(), self.copy()]
     }
 }
 
@@ -305,6 +328,10 @@ mod tests {
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),
             (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::Container(series, ContainerId { lease, serial })),
+            (any::<u64>(), any::<u32>())
+                .prop_map(|(sequence, serial)| ObjectName::Aside(Replaced::Config(sequence), serial)),
+            (any::<[u8; 16]>(), any::<u32>())
+                .prop_map(|(id, serial)| ObjectName::Aside(Replaced::Key(KeyId(id)), serial)),
             (series.clone(), any::<u64>(), any::<u32>()).prop_map(|(series, sequence, serial)| {
                 ObjectName::Aside(Replaced::Manifest(series, sequence), serial)
             }),

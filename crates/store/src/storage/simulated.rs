@@ -55,6 +55,8 @@ pub enum Fault {
         /// How many calls succeed.
         writes: u64,
     },
+    /// Every put succeeds and stores another byte in the middle.
+    WrongPuts,
 }
 
 /// How a failing write fails.
@@ -86,6 +88,8 @@ pub enum Damage {
         /// Bits to invert.
         mask: u8,
     },
+    /// The disk answers every read of the object with an I/O error (no effect if it does not exist).
+    Unreadable,
     /// Other content altogether; makes the object if it does not exist.
     Replace(Vec<u8>),
 }
@@ -189,6 +193,12 @@ impl SimulatedDisk {
         let after = match (damage, &before) {
             (Damage::Replace(bytes), _) => Some(Bytes::from(bytes)),
             (Damage::Delete, _) | (_, None) => None,
+            (Damage::Unreadable, Some(before)) => {
+                let spoilt = Bytes::from(before.to_vec());
+                platter.unreadable.insert(*name, Arc::clone(&spoilt));
+                platter.durable.insert(*name, spoilt);
+                return true;
+            }
             (Damage::Truncate { bytes }, Some(before)) => {
                 let length = usize::try_from(bytes).unwrap_or(usize::MAX).min(before.len());
                 Some(before.iter().copied().take(length).collect())
@@ -293,9 +303,7 @@ impl Failure {
 
 impl Storage for SimulatedDisk {
     fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
-        let platter = self.lock();
-        platter.check_power("read", name)?;
-        let object = platter.find(name).ok_or(StorageError::NotFound { name: *name })?;
+        let object = self.lock().read(name)?;
         let bytes = object.len() as u64;
         if bytes > bytes_max {
             return Err(StorageError::TooLarge { name: *name, bytes, limit: bytes_max });
@@ -304,9 +312,7 @@ impl Storage for SimulatedDisk {
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        let platter = self.lock();
-        platter.check_power("read", name)?;
-        let object = platter.find(name).ok_or(StorageError::NotFound { name: *name })?;
+        let object = self.lock().read(name)?;
         let expected = offset.saturating_add(length as u64);
         let range = usize::try_from(offset).ok().and_then(|start| object.get(start..)?.get(..length));
         range.map(<[u8]>::to_vec).ok_or(StorageError::TooShort { name: *name, expected, found: object.len() as u64 })
@@ -315,7 +321,12 @@ impl Storage for SimulatedDisk {
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
         self.change("write", name, |platter, process, reach| {
             platter.check_new("write", name, bytes)?;
-            let change = Change::Put { bytes: bytes.into(), torn: reach == Reach::Torn };
+            let mut bytes = Bytes::from(bytes);
+            if platter.fault == Fault::WrongPuts {
+                let middle = bytes.len() / 2;
+                Arc::make_mut(&mut bytes).iter_mut().skip(middle).take(1).for_each(|byte| *byte ^= 1);
+            }
+            let change = Change::Put { bytes, torn: reach == Reach::Torn };
             platter.pending.push(Pending { process, name: *name, change });
             Ok(())
         })

@@ -1,8 +1,30 @@
-//! JSON of `repair`: a message of type `plan` for each series in which something is wrong, and after `--yes` one of type `summary`.
+//! JSON of `repair`: a message of type `object` for each object kept twice of which a place is damaged, one of type
+//! `plan` for each series in which something is wrong, and after `--yes` one of type `summary`.
 
 use crate::render::Path;
 use serde::Serialize;
-use siltstone_engine::repair::{Basis, Hurt, RepairSummary, SeriesPlan};
+use siltstone_engine::repair::{Basis, Hurt, ObjectPlan, Remedy, RepairSummary, SeriesPlan};
+
+/// `message_type` `object`: one that is kept twice.
+#[derive(Serialize)]
+pub(super) struct ObjectMessage<'p> {
+    message_type: &'static str,
+    object: String,
+    faults: &'p [String],
+    remedy: &'static str,
+    from: Option<String>,
+}
+
+impl<'p> From<&'p ObjectPlan> for ObjectMessage<'p> {
+    fn from(plan: &'p ObjectPlan) -> Self {
+        let (remedy, from) = match plan.remedy {
+            Remedy::From(place) => ("written_anew", Some(place.to_string())),
+            Remedy::PutAside => ("put_aside", None),
+            Remedy::Nothing => ("none", None),
+        };
+        Self { message_type: "object", object: plan.name.to_string(), faults: &plan.faults, remedy, from }
+    }
+}
 
 /// `message_type` `plan`.
 #[derive(Serialize)]
@@ -17,6 +39,7 @@ pub(super) struct PlanMessage<'p> {
     snapshots_hurt: Vec<HurtJson>,
     drops_hurt: bool,
     aside: Vec<String>,
+    containers_protected: u64,
     is_beyond_repair: bool,
 }
 
@@ -59,6 +82,7 @@ impl<'p> From<&'p SeriesPlan> for PlanMessage<'p> {
             snapshots_hurt: series.hurt.iter().map(HurtJson::from).collect(),
             drops_hurt: series.drops_hurt,
             aside: series.aside.iter().map(ToString::to_string).collect(),
+            containers_protected: series.protected,
             is_beyond_repair: series.is_beyond_repair,
         }
     }
@@ -74,6 +98,9 @@ pub(super) struct SummaryMessage {
     snapshots_hurt: u64,
     snapshots_dropped: u64,
     objects_aside: u64,
+    objects_mended: u64,
+    containers_healed: u64,
+    containers_protected: u64,
 }
 
 impl From<&RepairSummary> for SummaryMessage {
@@ -86,6 +113,9 @@ impl From<&RepairSummary> for SummaryMessage {
             snapshots_hurt: summary.snapshots_hurt,
             snapshots_dropped: summary.snapshots_dropped,
             objects_aside: summary.objects_aside,
+            objects_mended: summary.objects_mended,
+            containers_healed: summary.containers_healed,
+            containers_protected: summary.containers_protected,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::storage::ObjectName;
 pub(super) fn after_power_loss(before: &Platter, seed: u64) -> Platter {
     let mut after = Platter {
         durable: before.durable.clone(),
+        unreadable: before.unreadable.clone(),
         unfinished: before.unfinished.clone(),
         capacity_bytes: before.capacity_bytes,
         ..Platter::default()

@@ -11,6 +11,8 @@ pub(super) type Bytes = Arc<[u8]>;
 #[derive(Clone, Default, Debug)]
 pub(super) struct Platter {
     pub(super) durable: BTreeMap<ObjectName, Bytes>,
+    /// Contents that the disk cannot read; others written in their place it can.
+    pub(super) unreadable: BTreeMap<ObjectName, Bytes>,
     /// In the order of the calls.
     pub(super) pending: Vec<Pending>,
     /// Lengths of the temporary files that crashes left behind.
@@ -91,6 +93,16 @@ impl Platter {
             Some(_) => None,
             None => self.durable.get(name).cloned(),
         }
+    }
+
+    /// The content of an object, for a reader.
+    pub(super) fn read(&self, name: &ObjectName) -> Result<Bytes, StorageError> {
+        self.check_power("read", name)?;
+        let object = self.find(name).ok_or(StorageError::NotFound { name: *name })?;
+        if self.unreadable.get(name).is_some_and(|spoilt| Arc::ptr_eq(spoilt, &object)) {
+            return Err(StorageError::reading("read", name, rustix::io::Errno::IO.into()));
+        }
+        Ok(object)
     }
 
     pub(super) fn used_bytes(&self) -> u64 {

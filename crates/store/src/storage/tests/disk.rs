@@ -84,7 +84,7 @@ fn a_planted_fifo_does_not_hang_the_reader() {
     let disk = Disk::create(folder.path()).unwrap();
     let made = Command::new("mkfifo").arg(folder.path().join("reserve")).status().unwrap();
     assert!(made.success());
-    assert!(matches!(disk.read(&ObjectName::Reserve, 10), Err(StorageError::Io { .. })));
+    assert!(matches!(disk.read(&ObjectName::Reserve, 10), Err(StorageError::Unreadable { .. })));
     assert_eq!(disk.list(Listing::All).unwrap(), []);
 }
 

@@ -1,0 +1,176 @@
+//! What is wrong with the containers of a series whose manifest can be read, and what their parity heals of it.
+
+use super::RepairOptions;
+use crate::parallel::{Pool, cores};
+use crate::protect::{parity_bytes, wanted_bytes};
+use crate::repack::numbers_of;
+use crate::{EngineError, Observer};
+use roaring::RoaringTreemap;
+use siltstone_store::container::{ContainerReader, ContainerRecord};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::parity;
+use siltstone_store::region::RegionDecoder;
+use siltstone_store::repository::Repository;
+use siltstone_store::storage::{ObjectMeta, ObjectName};
+use siltstone_store::{ContainerId, StoreError};
+use std::collections::HashMap;
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Looked {
+    /// What is wrong, each with the object it concerns.
+    pub(super) faults: Vec<String>,
+    /// Chunks that cannot be read where they lie.
+    pub(super) lost: RoaringTreemap,
+    /// Containers that are damaged and lose nothing: parity makes them good, or no chunk is hurt.
+    pub(super) healed: Vec<ContainerId>,
+    /// Containers without parity that the settings want to have it, or with a damaged one.
+    pub(super) unprotected: Vec<ContainerId>,
+}
+
+/// How it is with one container.
+#[derive(Default)]
+struct Seen {
+    /// What is wrong, and the chunks that costs.
+    fault: Option<(String, RoaringTreemap)>,
+    is_healed: bool,
+    /// What is wrong with its parity.
+    parity: Option<String>,
+}
+
+/// Looks at all containers: size and index, or every byte.
+pub(super) fn look(
+    repository: &Repository,
+    manifest: &Manifest,
+    listed: &[ObjectMeta],
+    options: &RepairOptions,
+    observer: &dyn Observer,
+) -> Result<Looked, EngineError> {
+    let sizes = listed.iter().filter_map(|meta| match meta.name {
+        ObjectName::Container(_, id) => Some((id, meta.bytes)),
+        _ => None,
+    });
+    let sizes: HashMap<ContainerId, u64> = sizes.collect();
+    let parity = parity_bytes(repository, manifest.series)?;
+    let seen: Vec<Seen> = std::thread::scope(|scope| {
+        let pool = Pool::start(scope, "repair", cores(), cores(), RegionDecoder::new)?;
+        let submit = |record: &ContainerRecord| {
+            let (record, size) = (record.clone(), sizes.get(&record.id).copied());
+            pool.submit(move |decoder| {
+                let seen = if observer.is_cancelled() {
+                    Ok(Seen::default())
+                } else {
+                    look_at(repository, manifest, &record, size, options.read_data.then_some(decoder))
+                };
+                observer.advance(1, record.object_bytes);
+                seen
+            })
+        };
+        let tickets: Vec<_> = manifest.containers.iter().map(submit).collect();
+        tickets.into_iter().map(|ticket| ticket.wait()?).collect::<Result<_, StoreError>>()
+    })?;
+    if observer.is_cancelled() {
+        return Err(EngineError::Interrupted);
+    }
+    let mut looked = Looked::default();
+    for (record, seen) in manifest.containers.iter().zip(seen) {
+        let lacks_parity = wanted_bytes(repository, record) > 0 && !parity.contains_key(&record.id);
+        looked.add(manifest, record, seen, lacks_parity);
+    }
+    Ok(looked)
+}
+
+fn look_at(
+    repository: &Repository,
+    manifest: &Manifest,
+    record: &ContainerRecord,
+    size: Option<u64>,
+    decoder: Option<&mut RegionDecoder>,
+) -> Result<Seen, StoreError> {
+    let (storage, keys, series) = (repository.storage(), repository.keys(), manifest.series);
+    let name = record.object_name(series);
+    let all = |fault: String| Some((fault, numbers_of(record)));
+    let mut seen = Seen::default();
+    seen.fault = match (size, decoder) {
+        (None, _) => all(format!("{name} is missing")),
+        (Some(bytes), _) if bytes != record.object_bytes => {
+            all(format!("{name} is {bytes} bytes long instead of {}", record.object_bytes))
+        }
+        (Some(_), None) => match ContainerReader::open(storage, keys, series, record) {
+            Ok(_) => None,
+            Err(error) if error.is_damage() => all(error.to_string()),
+            Err(error) => return Err(error),
+        },
+        (Some(_), Some(decoder)) => match storage.read(&name, name.bytes_max()).map_err(StoreError::from) {
+            Err(error) if error.is_damage() => all(error.to_string()),
+            object => {
+                let object = object?;
+                let fault = damage_in(repository, manifest, record, &object, decoder);
+                if fault.is_none() {
+                    seen.parity = parity_fault(repository, manifest, record, &object)?;
+                }
+                fault
+            }
+        },
+    };
+    if let Some((_, lost)) = &seen.fault {
+        // Where no chunk is hurt the regions can be copied as they are.
+        seen.is_healed = lost.is_empty() || repository.heal(series, record).is_some();
+    }
+    Ok(seen)
+}
+
+/// What is wrong with the bytes of a container, and the chunks it answers for that this costs.
+fn damage_in(
+    repository: &Repository,
+    manifest: &Manifest,
+    record: &ContainerRecord,
+    object: &[u8],
+    decoder: &mut RegionDecoder,
+) -> Option<(String, RoaringTreemap)> {
+    let damage = ContainerReader::check(repository.keys(), manifest.series, record, object, decoder);
+    let first = damage.first()?.error.to_string();
+    let mut lost = RoaringTreemap::new();
+    for run in damage.iter().flat_map(|damage| &damage.chunks) {
+        lost.insert_range(run.range());
+    }
+    Some((first, lost & numbers_of(record)))
+}
+
+/// What is wrong with the parity of a sound container; nothing if it has none.
+fn parity_fault(
+    repository: &Repository,
+    manifest: &Manifest,
+    record: &ContainerRecord,
+    object: &[u8],
+) -> Result<Option<String>, StoreError> {
+    let name = ObjectName::Parity(manifest.series, record.id);
+    let read = repository.storage().read(&name, name.bytes_max()).map_err(StoreError::from);
+    match read.and_then(|read| parity::check(repository.keys(), manifest.series, record.id, object, &read)) {
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) if error.is_damage() => Ok(Some(error.to_string())),
+        other => other.map(|()| None),
+    }
+}
+
+impl Looked {
+    fn add(&mut self, manifest: &Manifest, record: &ContainerRecord, seen: Seen, lacks_parity: bool) {
+        match seen.fault {
+            Some((fault, lost)) if seen.is_healed => {
+                let why = if lost.is_empty() { "no chunk is hurt by it" } else { "its parity makes it good" };
+                self.faults.push(format!("{fault}; {why}"));
+                self.healed.push(record.id);
+            }
+            Some((fault, lost)) => {
+                self.faults.push(fault);
+                self.lost |= lost;
+            }
+            None if lacks_parity || seen.parity.is_some() => {
+                let missing = || format!("{} has no parity", record.object_name(manifest.series));
+                self.faults.push(seen.parity.unwrap_or_else(missing));
+                self.unprotected.push(record.id);
+            }
+            None => {}
+        }
+    }
+}
