@@ -70,7 +70,8 @@ impl SnapshotFilter {
     }
 }
 
-/// All snapshots that pass, oldest first by the moment they are dated; those of equal moments in the order of their commits.
+/// All snapshots that pass, oldest first by the moment they are dated; those of equal moments in the order of their
+/// commits.
 ///
 /// # Errors
 /// Those of the repository; the damage of any series the filter lets through.

@@ -1,6 +1,7 @@
 //! Bringing snapshots back that were marked as deleted: their marks are taken off, in one commit for each series.
 //!
-//! Nothing else changes, for a marked snapshot lies in its series as any other (`forget`): storage needs no room and reads nothing for it.
+//! Nothing else changes, for a marked snapshot lies in its series as any other (`forget`): storage needs no room and
+//! reads nothing for it.
 
 use crate::lease::{Purpose, acquire, now};
 use crate::snapshots::SnapshotKey;
@@ -23,7 +24,8 @@ pub struct UndeleteOptions {
 /// Takes the marks off these snapshots; those that have none are live already. Gives how many had one.
 ///
 /// # Errors
-/// [`EngineError::DeletedForGood`] before any is brought back, if one is gone; those of the repository, with the series before done.
+/// [`EngineError::DeletedForGood`] before any is brought back, if one is gone; those of the repository, with the series
+/// before done.
 pub fn undelete(
     repository: &Repository,
     snapshots: &[SnapshotKey],

@@ -1,4 +1,5 @@
-//! Snapshots marked as deleted: gone for everybody who asks, there for who brings them back, and their space stated to the byte.
+//! Snapshots marked as deleted: gone for everybody who asks, there for who brings them back, and their space stated to
+//! the byte.
 
 mod common;
 
@@ -102,10 +103,8 @@ fn nobody_who_asks_for_snapshots_finds_a_deleted_one() {
 fn what_a_mark_holds_comes_back_to_the_byte_when_it_ends() {
     for threshold in [0.0, 0.2, 1.0] {
         let scene = history();
-        let options = |at, seconds| ForgetOptions {
-            rewrite_threshold: threshold,
-            ..scene.sandbox.marking(at, seconds)
-        };
+        let options =
+            |at, seconds| ForgetOptions { rewrite_threshold: threshold, ..scene.sandbox.marking(at, seconds) };
         // What containers hold that is dead already would come back as well.
         scene.sandbox.try_forget(&[scene.ids[0]], &options(AT, 0)).expect("forgetting");
         let marked = [scene.ids[1], scene.ids[3]];

@@ -1,7 +1,8 @@
 //! Which snapshots of a series a run takes out, and which it marks as deleted; pure.
 //!
-//! A mark changes nothing that storage goes by: the snapshot stays where it is in its series, its chunks stay necessary, and what was made
-//! before or after it hangs together as before. So it can be taken off at any time, and ending it is an ordinary removal.
+//! A mark changes nothing that storage goes by: the snapshot stays where it is in its series, its chunks stay
+//! necessary, and what was made before or after it hangs together as before. So it can be taken off at any time, and
+//! ending it is an ordinary removal.
 
 use super::{ForgetOptions, Marking};
 use crate::EngineError;
@@ -25,7 +26,7 @@ pub(super) struct Choice {
 impl Choice {
     /// What `options` make of the given snapshots, as far as they are there.
     pub(super) fn new(manifest: &Manifest, given: &BTreeSet<SnapshotId>, marking: &Marking) -> Self {
-        let mut choice = Self { mark: mark(marking), ..Self::default() };
+        let mut choice = Self { mark: marking.mark(), ..Self::default() };
         for snapshot in manifest.snapshots() {
             let is_given = given.contains(&snapshot.id);
             let chosen = match snapshot.deleted {
@@ -70,8 +71,8 @@ impl Choice {
         }
     }
 
-    /// Refuses to take the last live snapshots of a series: what was probably meant is less. Checkpoints and snapshots marked as deleted do
-    /// not count as left.
+    /// Refuses to take the last live snapshots of a series: what was probably meant is less. Checkpoints and snapshots
+    /// marked as deleted do not count as left.
     pub(super) fn refuse_emptying(&self, manifest: &Manifest, options: &ForgetOptions) -> Result<(), EngineError> {
         let is_live = |snapshot: &&siltstone_store::manifest::Snapshot| !snapshot.partial && snapshot.deleted.is_none();
         let mut live = manifest.snapshots().iter().filter(is_live).peekable();
@@ -84,9 +85,15 @@ impl Choice {
     }
 }
 
-/// The mark that a run makes.
-fn mark(marking: &Marking) -> Deleted {
-    Deleted { at: marking.now, until: later(marking.now, marking.keep) }
+impl Marking {
+    /// Until when what is marked now is kept.
+    pub fn until(&self) -> Time {
+        later(self.now, self.keep)
+    }
+
+    fn mark(&self) -> Deleted {
+        Deleted { at: self.now, until: self.until() }
+    }
 }
 
 /// The moment so long after another; the last there is, if it lies beyond.
@@ -112,7 +119,7 @@ mod tests {
         assert_eq!(later(at(5, 999_999_999), Duration::new(7, 2)), at(13, 1));
         assert_eq!(later(at(-5, 0), Duration::ZERO), at(-5, 0));
         assert_eq!(later(at(5, 1), Duration::MAX).seconds, i64::MAX);
-        let mark = mark(&Marking { now: at(i64::MAX, 999_999_999), keep: Duration::MAX, ..Marking::default() });
+        let mark = Marking { now: at(i64::MAX, 999_999_999), keep: Duration::MAX, ..Marking::default() }.mark();
         assert!(mark.at <= mark.until, "{mark:?}");
     }
 }

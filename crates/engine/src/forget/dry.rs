@@ -1,7 +1,8 @@
 //! Dry runs: the exact bytes of what a run would leave, and of what the one after it would.
 //!
-//! All is done but writing: containers are made in full, so that their sizes are true, and what is needed later of those that were made is
-//! kept in a nameless file ([`Kept`]). A manifest's size is known before it is committed (docs/FORMAT.md, section 11).
+//! All is done but writing: containers are made in full, so that their sizes are true, and what is needed later of
+//! those that were made is kept in a nameless file ([`Kept`]). A manifest's size is known before it is committed
+//! (docs/FORMAT.md, section 11).
 
 use super::choice::Choice;
 use super::plan::{Plan, plan};
@@ -52,7 +53,8 @@ impl State {
         Ok(Self { manifest: manifest.clone(), beside_bytes, parity: parity_bytes(repository, manifest.series)? })
     }
 
-    /// Does everything to it that a run would do, but for writing. New containers go to `kept`, if what comes after is to read them.
+    /// Does everything to it that a run would do, but for writing. New containers go to `kept`, if what comes after is
+    /// to read them.
     pub(super) fn after(
         &self,
         repository: &Repository,
@@ -126,7 +128,8 @@ impl ContainerSink for Sink<'_> {
 
     fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
         if let Some(kept) = self.kept {
-            // Where there is no room for it, what comes after cannot be told; that does not keep this run from being told.
+            // Where there is no room for it, what comes after cannot be told; that does not keep this run from being
+            // told.
             let _ = kept.storage.put(&container.record.object_name(self.series), &container.bytes);
         }
         Ok(())
@@ -192,7 +195,9 @@ impl Storage for Overlay {
     fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
         match self.place(name) {
             None => self.below.read(name, bytes_max),
-            Some((_, bytes)) if bytes > bytes_max => Err(StorageError::TooLarge { name: *name, bytes, limit: bytes_max }),
+            Some((_, bytes)) if bytes > bytes_max => {
+                Err(StorageError::TooLarge { name: *name, bytes, limit: bytes_max })
+            }
             Some((offset, bytes)) => self.read_at(offset, usize::try_from(bytes).unwrap_or(usize::MAX)),
         }
     }

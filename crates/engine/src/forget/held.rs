@@ -1,8 +1,8 @@
 //! What snapshots that are marked as deleted hold, to the byte: what a run that ended their marks would give back.
 
+use super::ForgetOptions;
 use super::choice::{Choice, marked};
 use super::dry::State;
-use super::ForgetOptions;
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Silent};
 use siltstone_store::manifest::Manifest;
@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Held {
     /// How many.
     pub snapshots: u64,
-    /// The bytes that come back once the marks of all of them have ended, if nothing else is done before; `None` if there are none, or
-    /// if what lies beside them could not be read.
+    /// The bytes that come back once the marks of all of them have ended, if nothing else is done before; `None` if
+    /// there are none, or if what lies beside them could not be read.
     pub bytes: Option<i64>,
     /// When the first of them ends.
     pub first_until: Option<Time>,

@@ -1,15 +1,16 @@
-//! Forgetting snapshots: choose ([`policy`], `choice`), commit without them or with their marks, delete what is dead whole, rewrite what is
-//! dead in part.
+//! Forgetting snapshots: choose ([`policy`], `choice`), commit without them or with their marks, delete what is dead
+//! whole, rewrite what is dead in part.
 //!
 //! Which containers are dead follows from the bitmaps of necessary chunks alone: no container is read for it. One whose dead share
 //! passes the threshold is rewritten (`rewrite`): its survivors move to a new container, which is durable and committed before
 //! the old one goes. On a full disk the first commit is made from the reserve, whole dead containers give their space back, and
 //! rewriting is put off.
 //!
-//! Snapshots may be marked as deleted instead, and kept for some time ([`Marking`]): they hold their space until a run finds that time to be
-//! over, and can be brought back until then ([`crate::undelete`]).
+//! Snapshots may be marked as deleted instead, and kept for some time ([`Marking`]): they hold their space until a run
+//! finds that time to be over, and can be brought back until then ([`crate::undelete`]).
 //!
-//! A dry run takes the same way without writing (`dry`), so the bytes it states are those that come back, now and when marks end (`held`).
+//! A dry run takes the same way without writing (`dry`), so the bytes it states are those that come back, now and when
+//! marks end (`held`).
 
 mod choice;
 mod dry;
@@ -65,12 +66,15 @@ pub struct ForgetOptions {
     pub marking: Marking,
 }
 
-/// Marks of deleted snapshots: those that a run makes, and those that end with it. By default it makes none and ends none.
+/// Marks of deleted snapshots: those that a run makes, and those that end with it. By default it makes none and ends
+/// none.
 #[derive(Clone, Debug, Default)]
 pub struct Marking {
-    /// How long whole snapshots are kept, marked as deleted, instead of being removed; no time at all: they are removed. Checkpoints always are.
+    /// How long whole snapshots are kept, marked as deleted, instead of being removed; no time at all: they are
+    /// removed. Checkpoints always are.
     pub keep: Duration,
-    /// Remove those of the given snapshots that are marked, though their time is not over; otherwise they are passed over as gone.
+    /// Remove those of the given snapshots that are marked, though their time is not over; otherwise they are passed
+    /// over as gone.
     pub ends_given: bool,
     /// The moment at which marks are made, and by which they are over, by the wall clock of whoever runs it.
     pub now: Time,
@@ -110,12 +114,12 @@ impl ForgetSummary {
     }
 }
 
-/// Removes these snapshots, or marks them as deleted, and gives back the space that only removed ones needed. Snapshots already gone are
-/// passed over. Marks that are over end, in the series of the given snapshots and those named beside.
+/// Removes these snapshots, or marks them as deleted, and gives back the space that only removed ones needed. Snapshots
+/// already gone are passed over. Marks that are over end, in the series of the given snapshots and those named beside.
 ///
 /// # Errors
-/// What concerns the repository as a whole; [`EngineError::RemovesAll`] before anything is removed or marked. If one series of several fails,
-/// it is reported as a problem and counted.
+/// What concerns the repository as a whole; [`EngineError::RemovesAll`] before anything is removed or marked. If one
+/// series of several fails, it is reported as a problem and counted.
 pub fn forget(
     repository: &Repository,
     snapshots: &[SnapshotKey],
@@ -127,16 +131,21 @@ pub fn forget(
     for (series, id) in snapshots {
         by_series.entry(*series).or_default().insert(*id);
     }
+    let mut concerned = 0;
     for (series, ids) in &by_series {
         // One that cannot be read is told below.
-        if let Ok(Some(stored)) = newest_manifest(repository, *series) {
-            Choice::new(&stored.manifest, ids, &options.marking).refuse_emptying(&stored.manifest, options)?;
-        }
+        let Ok(Some(stored)) = newest_manifest(repository, *series) else {
+            concerned += 1;
+            continue;
+        };
+        let choice = Choice::new(&stored.manifest, ids, &options.marking);
+        choice.refuse_emptying(&stored.manifest, options)?;
+        concerned += u32::from(!choice.is_empty());
     }
     let bytes_before = repository.bytes()?;
     let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
     let mut bytes_returned = 0i64;
-    let only_one = by_series.len() == 1;
+    let only_one = concerned <= 1;
     for (series, ids) in &by_series {
         match forget_in_series(repository, *series, ids, options, observer, &mut summary) {
             Ok(returned) => bytes_returned += returned,
@@ -296,8 +305,8 @@ pub(crate) fn has_marks_over(manifest: &Manifest, now: Time) -> bool {
     !Choice::ending(manifest, now).is_empty()
 }
 
-/// Removes the snapshots whose marks are over, and the containers that only they needed. The lease is kept. Gives how many snapshots there
-/// were, how many containers and their bytes; what is dead in part is left to [`compact`].
+/// Removes the snapshots whose marks are over, and the containers that only they needed. The lease is kept. Gives how
+/// many snapshots there were, how many containers and their bytes; what is dead in part is left to [`compact`].
 pub(crate) fn end_marks(writer: &mut SeriesWriter<'_>, now: Time) -> Result<(u64, u64, u64), StoreError> {
     let choice = Choice::ending(writer.manifest(), now);
     if choice.is_empty() {

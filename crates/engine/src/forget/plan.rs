@@ -45,7 +45,8 @@ pub(super) fn plan(manifest: &Manifest, choice: &Choice, threshold: f64) -> Plan
     Plan { next, dead, to_rewrite, live }
 }
 
-/// The manifest of a new whole snapshot, the last, without the checkpoints on the way to it, and the containers that nothing needs then.
+/// The manifest of a new whole snapshot, the last, without the checkpoints on the way to it, and the containers that
+/// nothing needs then.
 pub(crate) fn without_checkpoints(manifest: &Manifest, partial: &BTreeSet<SnapshotId>) -> (Manifest, Vec<ContainerId>) {
     let needed = |position: usize| manifest.necessary(position);
     let last = manifest.snapshots().len().saturating_sub(1);
@@ -62,7 +63,8 @@ pub(crate) fn without_checkpoints(manifest: &Manifest, partial: &BTreeSet<Snapsh
     (next, container_ids(&plan.dead))
 }
 
-/// The share of a container's chunks that no live snapshot needs or another container answers for, by number: chunks are much of a size.
+/// The share of a container's chunks that no live snapshot needs or another container answers for, by number: chunks
+/// are much of a size.
 #[allow(clippy::cast_precision_loss)]
 fn dead_share(record: &ContainerRecord, live: &RoaringTreemap) -> f64 {
     let held = record.held;

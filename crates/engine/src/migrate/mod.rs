@@ -109,7 +109,8 @@ impl MigrateSummary {
     }
 }
 
-/// Settles all series that have something to settle, and removes snapshots that were marked as deleted until now: what `silt maintain` does.
+/// Settles all series that have something to settle, and removes snapshots that were marked as deleted until now: what
+/// `silt maintain` does.
 ///
 /// # Errors
 /// What stops it as a whole, or the damage of the first series if none can be read; if one series of several fails, that is reported

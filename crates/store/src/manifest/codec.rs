@@ -1,4 +1,5 @@
-//! How a manifest is written: a head of fixed size, the compressed body, the containers' salts, the times of deleted snapshots.
+//! How a manifest is written: a head of fixed size, the compressed body, the containers' salts, the times of deleted
+//! snapshots.
 //!
 //! Whatever is random or depends on the time stands outside the compressed body and has a fixed size. So the size of a manifest that is
 //! yet to be committed is known to the byte, and `forget --dry-run` can say how much comes back.
@@ -95,8 +96,8 @@ impl Manifest {
         Ok(out)
     }
 
-    /// The length of [`Manifest::encode`]'s result. It does not depend on sequence, previous hash, lease, salts, or the times of the commit and
-    /// of deleted snapshots.
+    /// The length of [`Manifest::encode`]'s result. It does not depend on sequence, previous hash, lease, salts, or the
+    /// times of the commit and of deleted snapshots.
     ///
     /// # Errors
     /// As [`Manifest::encode`].

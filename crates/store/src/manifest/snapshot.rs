@@ -32,8 +32,8 @@ pub struct Snapshot {
     pub statistics: SnapshotStatistics,
     /// Whether it is a checkpoint of a backup that has not ended: what was done by then, whole in itself.
     pub partial: bool,
-    /// Set while the snapshot is deleted for its users, but kept for some time so that it can be brought back. The body says only that it
-    /// is: the times stand behind the salts.
+    /// Set while the snapshot is deleted for its users, but kept for some time so that it can be brought back. The body
+    /// says only that it is: the times stand behind the salts.
     #[serde(with = "is_deleted")]
     pub deleted: Option<Deleted>,
 }
