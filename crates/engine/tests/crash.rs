@@ -300,6 +300,9 @@ fn marking_and_undeleting_hit_at_any_write_cost_no_snapshot() {
     }
 }
 
+/// What is run to be hit.
+type Run<'r> = dyn Fn(&SimulatedDisk) -> Result<(), EngineError> + 'r;
+
 /// Counts problems.
 #[derive(Default)]
 struct Problems(AtomicU64);
@@ -323,7 +326,7 @@ fn ending_a_mark_hit_at_any_write_costs_no_other_snapshot() {
         // A series that fails is told, and does not keep the others from being maintained.
         if problems.0.load(Ordering::Relaxed) == 0 { Ok(()) } else { Err(EngineError::Interrupted) }
     };
-    let runs: [&dyn Fn(&SimulatedDisk) -> Result<(), EngineError>; 2] = [&forget, &maintain];
+    let runs: [&Run<'_>; 2] = [&forget, &maintain];
     let [gone, kept] = [[scene.ids[0]], [scene.ids[1]]].map(BTreeSet::from);
     for run in runs {
         let (before, sound) = (scene.disk.used_bytes(), copy(&scene.disk));

@@ -146,10 +146,9 @@ impl Kept {
     /// Nothing so far.
     pub(super) fn beside(repository: &Repository) -> Result<Self, StoreError> {
         let file = tempfile::tempfile().map_err(|source| failed("make", source))?;
-        let end_and_places = Mutex::default();
         let mut storage = None;
         let repository = repository.over(|below| {
-            let overlay = Arc::new(Overlay { below, file, end_and_places });
+            let overlay = Arc::new(Overlay { below, file, held: Mutex::default() });
             storage.insert(overlay).clone()
         });
         let storage = storage.unwrap_or_else(|| unreachable!("the repository lies over it"));
@@ -167,13 +166,21 @@ impl Kept {
 struct Overlay {
     below: Arc<dyn Storage>,
     file: File,
-    /// Where the file ends, and where in it each object lies.
-    end_and_places: Mutex<(u64, HashMap<ObjectName, (u64, u64)>)>,
+    held: Mutex<Places>,
+}
+
+/// What lies in the file.
+#[derive(Debug, Default)]
+struct Places {
+    /// Where it ends.
+    end: u64,
+    /// Where in it each object begins, and the object's length.
+    objects: HashMap<ObjectName, (u64, u64)>,
 }
 
 impl Overlay {
     fn place(&self, name: &ObjectName) -> Option<(u64, u64)> {
-        self.end_and_places.lock().unwrap_or_else(PoisonError::into_inner).1.get(name).copied()
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).objects.get(name).copied()
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
@@ -213,11 +220,11 @@ impl Storage for Overlay {
     }
 
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        let mut held = self.end_and_places.lock().unwrap_or_else(PoisonError::into_inner);
-        let begin = held.0;
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = held.end;
         self.file.write_all_at(bytes, begin).map_err(|source| failed("write", source))?;
-        held.0 += bytes.len() as u64;
-        held.1.insert(*name, (begin, bytes.len() as u64));
+        held.end += bytes.len() as u64;
+        held.objects.insert(*name, (begin, bytes.len() as u64));
         Ok(())
     }
 

@@ -173,7 +173,7 @@ fn end_marks_and_settle(
     observer: &dyn Observer,
 ) -> Result<MigrateSummary, EngineError> {
     let (ended, containers_deleted, bytes_deleted) = end_marks(writer, now())?;
-    let mut summary = MigrateSummary { ended, containers_deleted, bytes_deleted, ..MigrateSummary::default() };
+    let mut summary = MigrateSummary { ended, bytes_deleted, containers_deleted, ..MigrateSummary::default() };
     summary.add(&settle(repository, writer, None, options, observer)?);
     Ok(summary)
 }

@@ -59,6 +59,7 @@ mod is_deleted {
     use super::Deleted;
     use serde::{Deserialize, Deserializer, Serializer};
 
+    #[allow(clippy::ref_option, reason = "it is what serde calls")]
     pub(super) fn serialize<S: Serializer>(mark: &Option<Deleted>, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bool(mark.is_some())
     }
