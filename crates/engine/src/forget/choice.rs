@@ -101,7 +101,8 @@ fn later(time: Time, span: Duration) -> Time {
     let nanoseconds = time.nanoseconds.saturating_add(span.subsec_nanos());
     let (carry, nanoseconds) = (i64::from(nanoseconds / 1_000_000_000), nanoseconds % 1_000_000_000);
     let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
-    Time { seconds: time.seconds.saturating_add(seconds).saturating_add(carry), nanoseconds }
+    // At the end of time the seconds stay, and the nanoseconds would go back.
+    Time { seconds: time.seconds.saturating_add(seconds).saturating_add(carry), nanoseconds }.max(time)
 }
 
 /// The snapshots of a series that are marked as deleted.
