@@ -95,8 +95,8 @@ fn any_step() -> impl Strategy<Value = Step> {
     let come_or_go = (0..SERIES.len(), prop::bool::weighted(0.8), any_layout(), prop::bool::weighted(0.8))
         .prop_map(|(series, has_cache, layout, migrate)| Step::ComeOrGo { series, has_cache, layout, migrate });
     prop_oneof![
-        10 => backup,
-        5 => come_or_go,
+        14 => backup,
+        8 => come_or_go,
         4 => forget,
         3 => (any::<u16>(), 0..5i64, 0..THRESHOLDS.len())
             .prop_map(|(chosen, days, threshold)| Step::Mark { chosen, days, threshold }),
@@ -387,7 +387,7 @@ fn config() -> ProptestConfig {
 
 #[test]
 fn every_live_snapshot_is_what_was_backed_up() {
-    let steps = prop::collection::vec(any_step(), 1..14);
+    let steps = prop::collection::vec(any_step(), 1..18);
     let result = TestRunner::new(config()).run(&steps, |steps| {
         let mut model = Model::new();
         for step in &steps {
