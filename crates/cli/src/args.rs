@@ -116,6 +116,7 @@ pub(crate) enum Command {
     Restore(Box<commands::restore::RestoreArgs>),
     Dump(commands::dump::DumpArgs),
     Forget(Box<commands::forget::ForgetArgs>),
+    Undelete(commands::undelete::UndeleteArgs),
     Maintain(commands::maintain::MaintainArgs),
     Prune(commands::prune::PruneArgs),
     Check(commands::check::CheckArgs),

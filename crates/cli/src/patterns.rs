@@ -42,6 +42,7 @@ impl FilterArgs {
             tags: self.tags.iter().map(|list| list.0.clone()).collect(),
             paths: self.paths.iter().map(|path| absolute(path)).collect(),
             series: self.series.clone(),
+            deleted: false,
         }
     }
 }

@@ -25,6 +25,26 @@ pub enum EngineError {
         /// How many fit.
         count: usize,
     },
+    /// The snapshot is marked as deleted.
+    #[error("snapshot {snapshot} was deleted; 'silt undelete {snapshot}' brings it back")]
+    SnapshotDeleted {
+        /// Short id.
+        snapshot: String,
+    },
+    /// The snapshot is not marked as deleted.
+    #[error("snapshot {snapshot} is not deleted; 'silt snapshots --deleted' lists those that are")]
+    NotDeleted {
+        /// Short id.
+        snapshot: String,
+    },
+    /// A snapshot to be brought back is gone: the time for which it was kept was over.
+    #[error("snapshot {snapshot} is gone for good, no snapshot of the series '{series}' was brought back")]
+    DeletedForGood {
+        /// Short id.
+        snapshot: String,
+        /// The series' name.
+        series: String,
+    },
     /// The snapshot does not hold that path.
     #[error("snapshot {snapshot} holds no '{path}'; 'silt ls {snapshot}' lists what it holds")]
     NoSuchPath {

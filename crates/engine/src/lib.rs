@@ -33,6 +33,7 @@ pub mod restore;
 pub mod seen;
 pub mod snapshots;
 pub mod stats;
+pub mod undelete;
 mod unfold;
 pub mod unlock;
 mod watch;

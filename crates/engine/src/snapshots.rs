@@ -22,7 +22,7 @@ pub struct SnapshotView {
     pub series: SeriesId,
     /// The series' name.
     pub series_name: String,
-    /// Place among the live snapshots of the series, 0 the oldest.
+    /// Place among all snapshots of the series, 0 the oldest.
     pub position: usize,
     /// The snapshot.
     pub snapshot: Snapshot,
@@ -40,7 +40,7 @@ impl SnapshotView {
     }
 }
 
-/// Which snapshots a command is about; empty lists let everything through.
+/// Which snapshots a command is about; empty lists let every live one through.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotFilter {
     /// Only these hosts.
@@ -51,13 +51,16 @@ pub struct SnapshotFilter {
     pub paths: Vec<Vec<u8>>,
     /// Only these series, by name.
     pub series: Vec<String>,
+    /// Only those that are marked as deleted, instead of only those that are not.
+    pub deleted: bool,
 }
 
 impl SnapshotFilter {
     /// Whether a snapshot passes.
     pub fn matches(&self, view: &SnapshotView) -> bool {
         let snapshot = &view.snapshot;
-        (self.hosts.is_empty() || self.hosts.contains(&snapshot.host))
+        snapshot.deleted.is_some() == self.deleted
+            && (self.hosts.is_empty() || self.hosts.contains(&snapshot.host))
             && (self.series.is_empty() || self.series.contains(&view.series_name))
             && (self.tags.is_empty()
                 || self.tags.iter().any(|all| {
@@ -67,7 +70,8 @@ impl SnapshotFilter {
     }
 }
 
-/// All live snapshots that pass, oldest first by the moment they are dated; those of equal moments in the order of their commits.
+/// All snapshots that pass, oldest first by the moment they are dated; those of equal moments in the order of their
+/// commits.
 ///
 /// # Errors
 /// Those of the repository; the damage of any series the filter lets through.
@@ -145,15 +149,38 @@ pub fn resolve(
             None => Err(no_snapshot(repository, damage)?.unwrap_or_else(none)),
         };
     }
-    let (views, damage) = list_readable(repository, &SnapshotFilter::default())?;
-    let mut found: Vec<_> = views
-        .into_iter()
-        .filter(|view| !wanted.is_empty() && view.snapshot.id.to_string().starts_with(wanted))
-        .collect();
+    let (mut found, damage) = beginning_with(repository, wanted, filter.deleted)?;
     match found.len() {
         1 => Ok((found.pop().ok_or_else(none)?, Vec::new())),
-        0 => Err(no_snapshot(repository, damage)?.unwrap_or_else(none)),
+        0 => {
+            let (others, _) = beginning_with(repository, wanted, !filter.deleted)?;
+            Err(match others.first() {
+                Some(view) => other_state(view),
+                None => no_snapshot(repository, damage)?.unwrap_or_else(none),
+            })
+        }
         count => Err(EngineError::AmbiguousSnapshot { wanted: wanted.to_owned(), count }),
+    }
+}
+
+/// The snapshots, live or `deleted`, whose ids begin so.
+fn beginning_with(
+    repository: &Repository,
+    wanted: &str,
+    deleted: bool,
+) -> Result<(Vec<SnapshotView>, Vec<StoreError>), EngineError> {
+    let (mut views, damage) = list_readable(repository, &SnapshotFilter { deleted, ..SnapshotFilter::default() })?;
+    views.retain(|view| !wanted.is_empty() && view.snapshot.id.to_string().starts_with(wanted));
+    Ok((views, damage))
+}
+
+/// The error to tell where a live snapshot was wanted and this one is deleted, or the other way round.
+fn other_state(view: &SnapshotView) -> EngineError {
+    let snapshot = view.snapshot.id.short();
+    if view.snapshot.deleted.is_some() {
+        EngineError::SnapshotDeleted { snapshot }
+    } else {
+        EngineError::NotDeleted { snapshot }
     }
 }
 

@@ -14,8 +14,9 @@ use siltstone_engine::backup::{self, BackupOptions, BackupSummary, ChangedList, 
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::ForgetOptions;
+use siltstone_engine::fs::Problem;
 use siltstone_engine::migrate::{self, MigrateOptions};
-use siltstone_engine::{EngineError, Silent, snapshots};
+use siltstone_engine::{EngineError, Observer, Silent, snapshots};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::SimulatedDisk;
@@ -23,6 +24,7 @@ use siltstone_store::{SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Options of a run whose predecessor may not have ended peacefully; it was this very process, so it does not count as dead.
@@ -238,6 +240,109 @@ fn forgetting_on_a_disk_full_to_the_last_byte_hit_at_any_write_costs_no_other_sn
     let full = copy(&scene.disk);
     full.set_capacity(Some(full.used_bytes()));
     at_every_write(&full, |disk| try_forget(&scene, disk, &gone), |found| examine_forget(&scene, found, &gone));
+}
+
+/// Marks the older snapshot as deleted for a day, or ends its mark on the next.
+fn try_marking(scene: &Scene, disk: &SimulatedDisk, at: i64, ids: &[SnapshotId]) -> Result<(), EngineError> {
+    let options = ForgetOptions { take_over: true, rewrite_threshold: 0.0, ..scene.sandbox.marking(at, 24 * 60 * 60) };
+    scene.sandbox.at(disk.clone()).try_forget(ids, &options).map(|_| ())
+}
+
+/// The live and the deleted snapshots; the latter are as sound as the former, which is seen once they are brought back.
+fn live_and_deleted<T>(scene: &Scene, found: &Found<'_, T>) -> [BTreeSet<SnapshotId>; 2] {
+    let live = scene.assert_sound(&found.disk, &found.story);
+    let disk = copy(&found.disk);
+    disk.set_capacity(None);
+    let sandbox = scene.sandbox.at(disk.clone());
+    let deleted: Vec<_> = sandbox.deleted().iter().map(|view| view.snapshot.id).collect();
+    sandbox.try_undelete(&deleted).unwrap_or_else(|error| panic!("undeleting: {error} after {}", found.story));
+    let all = scene.assert_sound(&disk, &found.story);
+    assert_eq!(all.len(), live.len() + deleted.len(), "{}", found.story);
+    [live, deleted.into_iter().collect()]
+}
+
+#[test]
+fn marking_and_undeleting_hit_at_any_write_cost_no_snapshot() {
+    let scene = Scene::with_two_snapshots();
+    let [gone, kept] = [[scene.ids[0]], [scene.ids[1]]].map(BTreeSet::from);
+    let all = &gone | &kept;
+    let none = BTreeSet::new();
+    let full = copy(&scene.disk);
+    full.set_capacity(Some(full.used_bytes()));
+    for before in [&scene.disk, &full] {
+        let mark = |disk: &SimulatedDisk| try_marking(&scene, disk, 0, &scene.ids[..1]);
+        at_every_write(before, mark, |found| {
+            let states = live_and_deleted(&scene, found);
+            let is_marked = states == [kept.clone(), gone.clone()];
+            assert!(is_marked || (states == [all.clone(), none.clone()] && found.result.is_err()), "{}", found.story);
+            if found.recover {
+                mark(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+                assert_eq!(live_and_deleted(&scene, found), [kept.clone(), gone.clone()], "{}", found.story);
+            }
+        });
+    }
+    try_marking(&scene, &scene.disk, 0, &scene.ids[..1]).expect("marking");
+    let undelete = |disk: &SimulatedDisk| scene.sandbox.at(disk.clone()).try_undelete(&scene.ids[..1]);
+    let full = copy(&scene.disk);
+    full.set_capacity(Some(full.used_bytes()));
+    for before in [&scene.disk, &full] {
+        at_every_write(before, undelete, |found| {
+            let states = live_and_deleted(&scene, found);
+            let is_back = states == [all.clone(), none.clone()];
+            assert!(is_back || (states == [kept.clone(), gone.clone()] && found.result.is_err()), "{}", found.story);
+            if found.recover {
+                undelete(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+                assert_eq!(scene.assert_sound(&found.disk, &found.story), all);
+                found.disk.set_capacity(None);
+                assert_recovers(&scene, &found.disk, &found.story);
+            }
+        });
+    }
+}
+
+/// What is run to be hit.
+type Run<'r> = dyn Fn(&SimulatedDisk) -> Result<(), EngineError> + 'r;
+
+/// Counts problems.
+#[derive(Default)]
+struct Problems(AtomicU64);
+
+impl Observer for Problems {
+    fn problem(&self, _: &Problem) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn ending_a_mark_hit_at_any_write_costs_no_other_snapshot() {
+    let scene = Scene::unsettled();
+    try_marking(&scene, &scene.disk, 0, &scene.ids[..1]).expect("marking");
+    let (end, options) = (24 * 60 * 60, scene.sandbox.migrate_options());
+    let forget = |disk: &SimulatedDisk| try_marking(&scene, disk, end, &[]);
+    let maintain = |disk: &SimulatedDisk| {
+        let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
+        let problems = Problems::default();
+        migrate::maintain(&repository, &MigrateOptions { take_over: true, ..options.clone() }, &problems)?;
+        // A series that fails is told, and does not keep the others from being maintained.
+        if problems.0.load(Ordering::Relaxed) == 0 { Ok(()) } else { Err(EngineError::Interrupted) }
+    };
+    let runs: [&Run<'_>; 2] = [&forget, &maintain];
+    let [gone, kept] = [[scene.ids[0]], [scene.ids[1]]].map(BTreeSet::from);
+    for run in runs {
+        let (before, sound) = (scene.disk.used_bytes(), copy(&scene.disk));
+        run(&sound).expect("ending");
+        assert!(sound.used_bytes() + 50_000 < before, "{} of {before}", sound.used_bytes());
+        at_every_write(&scene.disk, run, |found| {
+            let [live, deleted] = live_and_deleted(&scene, found);
+            assert_eq!(live, kept, "{}", found.story);
+            assert!(deleted.is_empty() || (deleted == gone && found.result.is_err()), "{}", found.story);
+            if found.recover {
+                run(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+                assert_eq!(live_and_deleted(&scene, found), [kept.clone(), BTreeSet::new()], "{}", found.story);
+                assert_recovers(&scene, &found.disk, &found.story);
+            }
+        });
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! After every step that writes to the repository each live snapshot restores to exactly the tree that was backed up, `check` finds
 //! nothing reading all data, every chunk number is needed in one stretch of its series, and forgetting left exactly the bytes that its
-//! dry run had stated.
+//! dry run had stated. What is deleted and kept for some days holds exactly the bytes that come back when those are
+//! over.
 //!
 //! `SILTSTONE_MODEL_CASES=500 cargo test -p siltstone-engine --test model` runs for longer.
 
@@ -18,13 +19,15 @@ use proptest::test_runner::TestRunner;
 use siltstone_engine::backup::{self, BackupOptions, Source, TakenBack};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
-use siltstone_engine::forget::ForgetOptions;
+use siltstone_engine::forget::{ForgetOptions, ForgetSummary, Marking};
 use siltstone_engine::migrate::{self, MIGRATE_THRESHOLD_DEFAULT, MigrateOptions};
 use siltstone_engine::restore::{self, RestoreOptions};
 use siltstone_engine::{EntryAction, Notice, Observer};
-use siltstone_store::SnapshotId;
 use siltstone_store::catalog::EntryPath;
+use siltstone_store::storage::SimulatedDisk;
+use siltstone_store::{SnapshotId, Time};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
@@ -62,6 +65,12 @@ enum Step {
     Maintain { layout: usize },
     /// Forget those live snapshots whose bit is set.
     Forget { chosen: u16, threshold: usize },
+    /// Mark those live snapshots whose bit is set as deleted, for so many days.
+    Mark { chosen: u16, days: i64, threshold: usize },
+    /// Days go by; those whose time is over are removed by the next `forget`.
+    PassDays { days: i64, threshold: usize },
+    /// Bring those deleted snapshots back whose bit is set.
+    Undelete { chosen: u16 },
     /// Restore a snapshot over what an earlier such step left, removing what does not belong.
     RestoreOver { chosen: Index },
     /// The index kept on this machine is lost.
@@ -86,9 +95,13 @@ fn any_step() -> impl Strategy<Value = Step> {
     let come_or_go = (0..SERIES.len(), prop::bool::weighted(0.8), any_layout(), prop::bool::weighted(0.8))
         .prop_map(|(series, has_cache, layout, migrate)| Step::ComeOrGo { series, has_cache, layout, migrate });
     prop_oneof![
-        10 => backup,
-        5 => come_or_go,
+        14 => backup,
+        8 => come_or_go,
         4 => forget,
+        3 => (any::<u16>(), 0..5i64, 0..THRESHOLDS.len())
+            .prop_map(|(chosen, days, threshold)| Step::Mark { chosen, days, threshold }),
+        2 => (0..5i64, 0..THRESHOLDS.len()).prop_map(|(days, threshold)| Step::PassDays { days, threshold }),
+        2 => any::<u16>().prop_map(|chosen| Step::Undelete { chosen }),
         2 => any::<Index>().prop_map(|chosen| Step::RestoreOver { chosen }),
         1 => Just(Step::LoseCache),
         1 => any_layout().prop_map(|layout| Step::Maintain { layout }),
@@ -103,6 +116,13 @@ fn any_layout() -> impl Strategy<Value = usize> {
 /// Chunks that backups of all cases took back from snapshots before the last.
 static TAKEN_BACK: AtomicU64 = AtomicU64::new(0);
 
+/// Deleted snapshots whose space was stated and compared.
+static HELD: AtomicU64 = AtomicU64::new(0);
+/// Seconds.
+const DAY: i64 = 24 * 60 * 60;
+/// The first day, far ahead of the clock by which maintenance ends marks.
+const FIRST_DAY: i64 = 1 << 24;
+
 /// A live snapshot and the tree it must restore to.
 struct Live {
     id: SnapshotId,
@@ -112,14 +132,21 @@ struct Live {
 
 struct Model {
     sandbox: Sandbox,
+    disk: SimulatedDisk,
     live: Vec<Live>,
+    /// Those marked as deleted, and the day from which on they may go.
+    deleted: Vec<(Live, i64)>,
+    /// The day it is.
+    today: i64,
     /// Where snapshots are restored over one another.
     scratch: TempDir,
 }
 
 impl Model {
     fn new() -> Self {
-        let model = Self { sandbox: Sandbox::new(), live: Vec::new(), scratch: folder() };
+        let disk = SimulatedDisk::new();
+        let sandbox = Sandbox::on(Arc::new(disk.clone()));
+        let model = Self { sandbox, disk, live: Vec::new(), deleted: Vec::new(), today: FIRST_DAY, scratch: folder() };
         for series in 0..SERIES.len() {
             std::fs::create_dir(model.source(series)).expect("a source");
         }
@@ -175,7 +202,20 @@ impl Model {
                 self.verify();
             }
             Step::Forget { chosen, threshold } => {
-                self.forget(*chosen, THRESHOLDS[*threshold]);
+                self.forget(*chosen, 0, THRESHOLDS[*threshold]);
+                self.verify();
+            }
+            Step::Mark { chosen, days, threshold } => {
+                self.forget(*chosen, *days, THRESHOLDS[*threshold]);
+                self.verify();
+            }
+            Step::PassDays { days, threshold } => {
+                self.today += days;
+                self.forget(0, 0, THRESHOLDS[*threshold]);
+                self.verify();
+            }
+            Step::Undelete { chosen } => {
+                self.undelete(*chosen);
                 self.verify();
             }
             Step::RestoreOver { chosen } if !self.live.is_empty() => {
@@ -204,30 +244,67 @@ impl Model {
         self.live.push(Live { id, series, tree: tree::read(&source) });
     }
 
-    fn forget(&mut self, chosen: u16, threshold: f64) {
+    /// Forgets those chosen, and ends the marks that are over: at once, or marked for so many `days`.
+    fn forget(&mut self, chosen: u16, days: i64, threshold: f64) {
         let (gone, kept): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.live).into_iter().enumerate().partition(|(at, _)| chosen >> at & 1 == 1);
         let ids: Vec<_> = gone.iter().map(|(_, live)| live.id).collect();
         self.live = kept.into_iter().map(|(_, live)| live).collect();
-        let options =
-            |dry_run, threshold| ForgetOptions { rewrite_threshold: threshold, ..self.sandbox.forget_options(dry_run) };
+        let ended = self.deleted.extract_if(.., |(_, until)| *until <= self.today).count() as u64;
+        if days > 0 {
+            self.deleted.extend(gone.into_iter().map(|(_, live)| (live, self.today + days)));
+        }
+        let marking = self.sandbox.marking(self.today * DAY, days.unsigned_abs() * DAY.unsigned_abs());
+        let options = |dry_run, threshold| ForgetOptions { rewrite_threshold: threshold, dry_run, ..marking.clone() };
         let before = self.sandbox.repository().bytes().expect("bytes");
+        let (removed, marked) = if days > 0 { (0, ids.len() as u64) } else { (ids.len() as u64, 0) };
         for other in THRESHOLDS {
             let stated = self.sandbox.try_forget(&ids, &options(true, other)).expect("a dry run");
-            assert_eq!((stated.bytes_before, stated.snapshots_removed), (before, ids.len() as u64));
+            assert_eq!((stated.bytes_before, stated.snapshots_removed), (before, removed));
+            assert_eq!((stated.snapshots_marked, stated.snapshots_ended), (marked, ended));
         }
         assert_eq!(self.sandbox.repository().bytes().expect("bytes"), before, "dry runs write nothing");
         let stated = self.sandbox.try_forget(&ids, &options(true, threshold)).expect("a dry run");
         let done = self.sandbox.try_forget(&ids, &options(false, threshold)).expect("forgetting");
         assert_eq!(done, stated);
         assert_eq!(self.sandbox.repository().bytes().expect("bytes"), stated.bytes_after);
+        self.verify_held(&done, &options(false, threshold));
+    }
+
+    /// What deleted snapshots are said to hold is what would come back, were all of them to end now.
+    fn verify_held(&self, done: &ForgetSummary, options: &ForgetOptions) {
+        assert_eq!(done.held.snapshots, self.deleted.len() as u64);
+        if done.held.snapshots == 0 {
+            return;
+        }
+        let later = self.sandbox.at(common::faults::copy(&self.disk));
+        let now = Time { seconds: i64::MAX, nanoseconds: 0 };
+        let marking = Marking { now, ..options.marking.clone() };
+        let ended = later.try_forget(&[], &ForgetOptions { marking, ..options.clone() }).expect("ending all");
+        assert_eq!((ended.snapshots_ended, ended.held.snapshots), (done.held.snapshots, 0));
+        assert_eq!(Some(ended.bytes_returned()), done.held.bytes);
+        HELD.fetch_add(done.held.snapshots, Ordering::Relaxed);
+    }
+
+    fn undelete(&mut self, chosen: u16) {
+        let (back, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.deleted).into_iter().enumerate().partition(|(at, _)| chosen >> at & 1 == 1);
+        self.deleted = kept.into_iter().map(|(_, deleted)| deleted).collect();
+        let ids: Vec<_> = back.iter().map(|(_, (live, _))| live.id).collect();
+        assert_eq!(self.sandbox.try_undelete(&ids).expect("undeleting"), ids.len() as u64);
+        self.live.extend(back.into_iter().map(|(_, (live, _))| live));
     }
 
     /// All that holds after every step.
     fn verify(&self) {
         let report = self.sandbox.check(ReadData::All);
         assert_eq!(report.findings, []);
-        assert_eq!((report.snapshots, report.orphans), (self.live.len() as u64, 0));
+        let there = self.live.len() + self.deleted.len();
+        assert_eq!((report.snapshots, report.orphans), (there as u64, 0));
+        assert_eq!(
+            (self.sandbox.snapshots().len(), self.sandbox.deleted().len()),
+            (self.live.len(), self.deleted.len())
+        );
         for manifest in self.sandbox.repository().manifests().expect("manifests") {
             manifest.verify_intervals().expect("the interval property");
             assert!(manifest.faults().is_empty());
@@ -310,7 +387,7 @@ fn config() -> ProptestConfig {
 
 #[test]
 fn every_live_snapshot_is_what_was_backed_up() {
-    let steps = prop::collection::vec(any_step(), 1..14);
+    let steps = prop::collection::vec(any_step(), 1..18);
     let result = TestRunner::new(config()).run(&steps, |steps| {
         let mut model = Model::new();
         for step in &steps {
@@ -322,4 +399,5 @@ fn every_live_snapshot_is_what_was_backed_up() {
         panic!("{error}");
     }
     assert!(TAKEN_BACK.load(Ordering::Relaxed) > 0, "nothing was ever taken back");
+    assert!(HELD.load(Ordering::Relaxed) > 0, "nothing was ever kept though deleted");
 }

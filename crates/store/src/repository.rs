@@ -159,6 +159,19 @@ impl Repository {
         Self { storage, unlocked, keys, record, manifest_bytes_max, lease_terms, healer: Healer::default() }
     }
 
+    /// The same repository, opened over another storage that is made of its own, such as one that holds more.
+    #[must_use]
+    pub fn over(&self, storage: impl FnOnce(Arc<dyn Storage>) -> Arc<dyn Storage>) -> Self {
+        Self {
+            storage: storage(self.storage.clone()),
+            unlocked: self.unlocked.clone(),
+            keys: self.keys.clone(),
+            record: Mutex::new(self.record()),
+            manifest_bytes_max: self.manifest_bytes_max,
+            healer: Healer::default(),
+        }
+    }
+
     /// Identity of the repository.
     pub fn id(&self) -> RepositoryId {
         self.keys.repository()

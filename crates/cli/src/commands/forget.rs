@@ -1,29 +1,34 @@
-//! `silt forget`: removes snapshots, by id or by rules, and gives their space back.
+//! `silt forget`: removes snapshots, by id or by rules, and gives their space back; or marks them as deleted, to be
+//! removed later.
 
 mod messages;
+mod report;
 mod rules;
 
 use super::{Context, find_all, without};
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
-use crate::parse::{Groups, TagList};
+use crate::parse::{Duration, Groups, TagList};
 use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
-use crate::render::{GroupHeader, local, size, snapshot_table};
+use crate::render::{GroupHeader, local, snapshot_table};
 use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
 use messages::{GroupJson, SummaryMessage};
+pub(super) use report::exact;
+use report::text;
 use rules::RuleArgs;
 use siltstone_engine::forget::policy::{self, AHEAD, Decision, PARTIAL};
-use siltstone_engine::forget::{ForgetOptions, ForgetSummary, REWRITE_THRESHOLD_DEFAULT, forget};
-use siltstone_engine::snapshots::{Group, SnapshotKey, SnapshotView, group, list_readable};
+use siltstone_engine::forget::{ForgetOptions, Marking, REWRITE_THRESHOLD_DEFAULT, forget};
+use siltstone_engine::snapshots::{Group, SnapshotFilter, SnapshotKey, SnapshotView, group, list_readable};
+use siltstone_store::SeriesId;
 use siltstone_store::repository::Repository;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Remove snapshots, by id or by --keep-* rules; the space comes back at once
+/// Remove snapshots, by id or by --keep-* rules; the space comes back at once, or with --keep-deleted after some time
 #[derive(Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct ForgetArgs {
@@ -54,6 +59,13 @@ pub(crate) struct ForgetArgs {
     /// Let rules or ids remove every snapshot of a group or a series; with a filter and no rule at all, remove every snapshot that passes it
     #[arg(long)]
     unsafe_allow_remove_all: bool,
+    /// Mark snapshots as deleted instead and keep them this long, such as 7d; until then 'silt undelete' brings them
+    /// back, and their space is held. A 'silt forget' or 'silt maintain' after that removes them
+    #[arg(long, value_name = "DURATION", conflicts_with = "end_deleted")]
+    keep_deleted: Option<Duration>,
+    /// Remove now what is marked as deleted: these ids, or all that pass the filters
+    #[arg(long)]
+    end_deleted: bool,
     /// Accepted for the sake of scripts: the space always comes back
     #[arg(long, hide = true)]
     prune: bool,
@@ -84,12 +96,56 @@ pub(super) fn run(arguments: &ForgetArgs, context: &Context) -> Result<Done, Cli
     }
     let filter = filter(arguments);
     let repository = open(context)?;
-    let (doomed, found) = if arguments.ids.is_empty() {
-        by_rules(arguments, &filter, &repository, context)?
-    } else {
+    let (mut doomed, found) = if !arguments.ids.is_empty() {
         by_id(arguments, &filter, &repository, context)?
+    } else if arguments.only_ends() {
+        (Doomed::default(), Done::Whole)
+    } else {
+        by_rules(arguments, &filter, &repository, context)?
     };
-    Ok(found.and(remove(&doomed, arguments, &repository, context)?))
+    if arguments.ids.is_empty() {
+        doomed.add_deleted(arguments, &filter, &repository)?;
+    }
+    Ok(found.and(remove(doomed, arguments, &repository, context)?))
+}
+
+impl ForgetArgs {
+    /// Whether no rules are to be applied, and only what is deleted goes.
+    fn only_ends(&self) -> bool {
+        self.end_deleted && self.rules.policy().is_empty() && !self.unsafe_allow_remove_all
+    }
+
+    fn keep_deleted(&self) -> std::time::Duration {
+        self.keep_deleted.unwrap_or_default().0
+    }
+}
+
+/// What a run is about.
+#[derive(Default)]
+struct Doomed {
+    /// To be removed or marked; or marked before and to be removed now.
+    snapshots: Vec<SnapshotView>,
+    /// Where marks that are over end.
+    series: Vec<SeriesId>,
+}
+
+impl Doomed {
+    /// Adds what the filter lets through of the snapshots that are marked as deleted: their marks end if they are over,
+    /// or are asked to.
+    fn add_deleted(
+        &mut self,
+        arguments: &ForgetArgs,
+        filter: &FilterArgs,
+        repository: &Repository,
+    ) -> Result<(), CliError> {
+        // What cannot be read has been told, or is told by whoever looks at live snapshots.
+        let (views, _) = list_readable(repository, &SnapshotFilter { deleted: true, ..filter.filter() })?;
+        self.series.extend(views.iter().map(|view| view.series));
+        if arguments.end_deleted {
+            self.snapshots.extend(views);
+        }
+        Ok(())
+    }
 }
 
 fn filter(arguments: &ForgetArgs) -> FilterArgs {
@@ -106,11 +162,12 @@ fn by_id(
     filter: &FilterArgs,
     repository: &Repository,
     context: &Context,
-) -> Result<(Vec<SnapshotView>, Done), CliError> {
-    let (mut views, found) = find_all(repository, &arguments.ids, &filter.filter(), context.output)?;
+) -> Result<(Doomed, Done), CliError> {
+    let filter = SnapshotFilter { deleted: arguments.end_deleted, ..filter.filter() };
+    let (mut snapshots, found) = find_all(repository, &arguments.ids, &filter, context.output)?;
     let mut known = HashSet::new();
-    views.retain(|view| known.insert(view.snapshot.id));
-    Ok((views, found))
+    snapshots.retain(|view| known.insert(view.snapshot.id));
+    Ok((Doomed { snapshots, series: Vec::new() }, found))
 }
 
 fn by_rules(
@@ -118,7 +175,7 @@ fn by_rules(
     filter: &FilterArgs,
     repository: &Repository,
     context: &Context,
-) -> Result<(Vec<SnapshotView>, Done), CliError> {
+) -> Result<(Doomed, Done), CliError> {
     let (views, damaged) = list_readable(repository, &filter.filter())?;
     let found = without(&damaged, context.output);
     let decided = decide(arguments, filter, views)?;
@@ -127,9 +184,10 @@ fn by_rules(
         context.output.json(&decided.iter().map(GroupJson::from).collect::<Vec<_>>())?;
     } else {
         context.output.report(format_args!("Applying Policy: {}", arguments.rules))?;
-        decided.iter().try_for_each(|decided| print_group(decided, arguments.compact, context))?;
+        decided.iter().try_for_each(|decided| print_group(decided, arguments, context))?;
     }
-    Ok((decided.iter().flat_map(|decided| decided.part(false).0).collect(), found))
+    let series = decided.iter().flat_map(|decided| decided.group.snapshots.iter().map(|view| view.series)).collect();
+    Ok((Doomed { snapshots: decided.iter().flat_map(|decided| decided.part(false).0).collect(), series }, found))
 }
 
 fn decide(arguments: &ForgetArgs, filter: &FilterArgs, views: Vec<SnapshotView>) -> Result<Vec<Decided>, CliError> {
@@ -175,13 +233,14 @@ fn is_emptied(decisions: &[Decision]) -> bool {
     decided.peek().is_some() && !decided.any(|decision| decision.keep)
 }
 
-fn print_group(decided: &Decided, compact: bool, context: &Context) -> Result<(), CliError> {
+fn print_group(decided: &Decided, arguments: &ForgetArgs, context: &Context) -> Result<(), CliError> {
     let output = context.output;
     let header = GroupHeader(&decided.group).to_string();
     if !header.is_empty() {
         output.report(format_args!("snapshots for ({header}):\n"))?;
     }
-    for (keep, word) in [(true, "keep"), (false, "remove")] {
+    let (compact, goes) = (arguments.compact, if arguments.keep_deleted().is_zero() { "remove" } else { "mark" });
+    for (keep, word) in [(true, "keep"), (false, goes)] {
         let (views, reasons) = decided.part(keep);
         if !views.is_empty() {
             let table = snapshot_table(&views, keep.then_some(reasons.as_slice()), compact);
@@ -191,57 +250,60 @@ fn print_group(decided: &Decided, compact: bool, context: &Context) -> Result<()
     Ok(())
 }
 
-fn remove(
-    doomed: &[SnapshotView],
-    arguments: &ForgetArgs,
-    repository: &Repository,
-    context: &Context,
-) -> Result<Done, CliError> {
-    let keys: Vec<SnapshotKey> = doomed.iter().map(|view| (view.series, view.snapshot.id)).collect();
-    let options = ForgetOptions {
-        dry_run: arguments.dry_run,
-        allow_remove_all: arguments.unsafe_allow_remove_all,
+pub(super) fn keys(views: &[SnapshotView]) -> Vec<SnapshotKey> {
+    views.iter().map(|view| (view.series, view.snapshot.id)).collect()
+}
+
+/// Options of an ordinary run, without marks.
+pub(super) fn options(context: &Context) -> Result<ForgetOptions, CliError> {
+    Ok(ForgetOptions {
+        dry_run: false,
+        allow_remove_all: false,
         rewrite_threshold: REWRITE_THRESHOLD_DEFAULT,
         take_over: false,
         user: environment::user(),
         compression_level: context.compression_level()?,
+        marking: Marking::default(),
+    })
+}
+
+fn remove(
+    doomed: Doomed,
+    arguments: &ForgetArgs,
+    repository: &Repository,
+    context: &Context,
+) -> Result<Done, CliError> {
+    let keys = keys(&doomed.snapshots);
+    let marking = Marking {
+        keep: arguments.keep_deleted(),
+        ends_given: arguments.end_deleted,
+        now: environment::now(),
+        series: doomed.series,
     };
+    let options = ForgetOptions {
+        dry_run: arguments.dry_run,
+        allow_remove_all: arguments.unsafe_allow_remove_all,
+        marking,
+        ..options(context)?
+    };
+    let until = (!arguments.keep_deleted().is_zero()).then(|| options.marking.until());
     let progress = Progress::begin(Work::Forget, context.output)?;
     let summary = while_locked(context, || Ok(forget(repository, &keys, &options, &progress)?))?;
     progress.end();
     memory::renew(repository, context);
     if context.output.json {
-        let message = SummaryMessage::new(&summary, arguments.dry_run);
+        let message = SummaryMessage::new(&summary, until, arguments.dry_run);
         // With rules the document on standard output is restic's list of groups.
-        if arguments.ids.is_empty() { context.output.json_aside(&message) } else { context.output.json(&message)? }
+        let has_groups = arguments.ids.is_empty() && !arguments.only_ends();
+        if has_groups { context.output.json_aside(&message) } else { context.output.json(&message)? }
     } else {
-        context.output.report(text(&summary, arguments.dry_run))?;
+        context.output.report(text(&summary, until, arguments.dry_run))?;
     }
     if summary.snapshots_failed > 0 {
         context.output.warn(format_args!("warning: {} snapshots could not be removed", summary.snapshots_failed));
         return Ok(Done::InPart);
     }
     Ok(Done::Whole)
-}
-
-fn text(summary: &ForgetSummary, dry_run: bool) -> String {
-    if summary.snapshots_removed == 0 {
-        return "no snapshots were removed".to_owned();
-    }
-    let (removed, returned) = if dry_run { ("would remove", "would come back") } else { ("removed", "came back") };
-    let bytes = summary.bytes_returned();
-    let shown = size(bytes.unsigned_abs());
-    let sign = if bytes < 0 { "-" } else { "" };
-    let containers =
-        format!("{} containers deleted, {} rewritten", summary.containers_deleted, summary.containers_rewritten);
-    let snapshots = summary.snapshots_removed;
-    let later = match summary.ghost_bytes {
-        0 => String::new(),
-        bytes => {
-            format!("\nabout {} more can come back once 'silt maintain' or the next backup has run", size(bytes))
-        }
-    };
-    format!("{removed} {snapshots} snapshots: {sign}{shown} ({bytes} bytes) {returned} ({containers}){later}")
 }
 
 #[cfg(test)]
@@ -297,24 +359,5 @@ mod tests {
         let error = decided("--keep-tag kepe").expect_err("refused");
         assert!(matches!(&error, CliError::GroupEmptied { group } if group.contains("kasimir")), "{error}");
         assert_eq!(decided("--keep-tag kepe --unsafe-allow-remove-all").expect("decided"), "---");
-    }
-
-    #[test]
-    fn the_report_states_the_exact_bytes() {
-        let summary = ForgetSummary {
-            snapshots_removed: 3,
-            containers_deleted: 2,
-            containers_rewritten: 1,
-            bytes_before: 5000,
-            bytes_after: 1904,
-            ..ForgetSummary::default()
-        };
-        let expected =
-            "would remove 3 snapshots: 3.023 KiB (3096 bytes) would come back (2 containers deleted, 1 rewritten)";
-        assert_eq!(text(&summary, true), expected);
-        let later = "about 2.000 KiB more can come back once 'silt maintain' or the next backup has run";
-        let with_ghosts = ForgetSummary { ghost_bytes: 2048, ..summary };
-        assert_eq!(text(&with_ghosts, true), format!("{expected}\n{later}"));
-        assert_eq!(text(&ForgetSummary::default(), false), "no snapshots were removed");
     }
 }

@@ -15,7 +15,8 @@ use serde::Serialize;
 use siltstone_engine::migrate::{MigrateOptions, MigrateSummary, PIECE_BYTES_DEFAULT, maintain};
 use siltstone_engine::protect::{ProtectSummary, protect};
 
-/// Encode and lay out what backups left behind; backups do it themselves unless told not to
+/// Encode and lay out what backups left behind, and end what was deleted; backups do the former themselves unless told
+/// not to
 #[derive(Args, Debug)]
 pub(crate) struct MaintainArgs {
     #[command(flatten)]
@@ -32,6 +33,7 @@ pub(crate) struct MaintainArgs {
 struct SummaryMessage {
     message_type: &'static str,
     snapshots_settled: u64,
+    snapshots_ended: u64,
     containers_passed_over: u64,
     bytes_migrated: u64,
     bytes_deleted: u64,
@@ -78,6 +80,7 @@ fn report(context: &Context, summary: &MigrateSummary, parity: &ProtectSummary) 
         return context.output.json(&SummaryMessage {
             message_type: "summary",
             snapshots_settled: summary.settled,
+            snapshots_ended: summary.ended,
             containers_passed_over: summary.passed_over,
             bytes_migrated: summary.bytes_written,
             bytes_deleted: summary.bytes_deleted,
@@ -109,12 +112,17 @@ fn text(summary: &MigrateSummary) -> String {
         0 => String::new(),
         squeezed => format!(", {squeezed} chunks squeezed out that only deltas needed"),
     };
+    let ended = match summary.ended {
+        0 => String::new(),
+        ended => format!("removed {ended} deleted snapshots whose time was over; "),
+    };
     let passed_over = match summary.passed_over {
         0 => String::new(),
         passed_over => format!("; {passed_over} containers could not be read and stay as they are"),
     };
     format!(
-        "settled {settled} snapshots: wrote {wrote}, deleted {deleted}, {deltas_kept} chunks as deltas{squeezed}{passed_over}"
+        "{ended}settled {settled} snapshots: wrote {wrote}, deleted {deleted}, {deltas_kept} chunks as deltas\
+         {squeezed}{passed_over}"
     )
 }
 
@@ -128,6 +136,8 @@ mod tests {
         let settled = MigrateSummary { settled: 2, bytes_written: 1024, deltas_kept: 7, ..MigrateSummary::default() };
         let expected = "settled 2 snapshots: wrote 1.000 KiB, deleted 0 B, 7 chunks as deltas";
         assert_eq!(text(&settled), expected);
+        let ended = MigrateSummary { ended: 3, ..settled };
+        assert_eq!(text(&ended), format!("removed 3 deleted snapshots whose time was over; {expected}"));
         let squeezed = MigrateSummary { bytes_deleted: 2048, ghosts_squeezed: 3, ..MigrateSummary::default() };
         let expected = "settled 0 snapshots: wrote 0 B, deleted 2.000 KiB, 0 chunks as deltas, \
                         3 chunks squeezed out that only deltas needed";

@@ -17,6 +17,7 @@ pub(crate) mod restore;
 pub(crate) mod snapshots;
 mod sources;
 pub(crate) mod stats;
+pub(crate) mod undelete;
 pub(crate) mod unlock;
 pub(crate) mod version;
 
@@ -144,6 +145,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Restore(arguments) => restore::run(arguments, context),
         Command::Dump(arguments) => dump::run(arguments, context),
         Command::Forget(arguments) => forget::run(arguments, context),
+        Command::Undelete(arguments) => undelete::run(arguments, context),
         Command::Maintain(arguments) => maintain::run(arguments, context),
         Command::Prune(arguments) => prune::run(arguments, context),
         Command::Check(arguments) => check::run(arguments, context),

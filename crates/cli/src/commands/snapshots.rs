@@ -1,5 +1,7 @@
 //! `silt snapshots`: lists snapshots.
 
+mod deleted;
+
 use super::{Context, find_all, without};
 use crate::environment;
 use crate::error::{CliError, Done};
@@ -9,7 +11,7 @@ use crate::render::{GroupHeader, Path, SnapshotJson, snapshot_table};
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::snapshots::{Group, GroupKey, SnapshotView, group, list_readable, newest_last};
+use siltstone_engine::snapshots::{Group, GroupKey, SnapshotFilter, SnapshotView, group, list_readable, newest_last};
 use siltstone_store::repository::Repository;
 
 /// List the snapshots
@@ -27,6 +29,9 @@ pub(crate) struct SnapshotsArgs {
     /// Group by host, paths, tags or series, separated by commas
     #[arg(short, long, value_name = "KEYS")]
     group_by: Option<Groups>,
+    /// Those marked as deleted instead: until when each is kept, and the bytes that come back when it ends
+    #[arg(long, conflicts_with = "group_by")]
+    deleted: bool,
     /// Narrow table without paths
     #[arg(short, long)]
     compact: bool,
@@ -65,6 +70,10 @@ pub(super) fn run(arguments: &SnapshotsArgs, context: &Context) -> Result<Done, 
     if let Some(number) = arguments.latest {
         views = latest(views, number);
     }
+    if arguments.deleted {
+        deleted::show(&views, arguments.compact, &repository, context)?;
+        return Ok(done);
+    }
     let is_grouped = arguments.group_by.is_some();
     let keys = arguments.group_by.clone().unwrap_or_default().0;
     let groups = group(views, &keys);
@@ -85,7 +94,7 @@ fn wanted(
     repository: &Repository,
     context: &Context,
 ) -> Result<(Vec<SnapshotView>, Done), CliError> {
-    let filter = arguments.filter.filter();
+    let filter = SnapshotFilter { deleted: arguments.deleted, ..arguments.filter.filter() };
     if arguments.ids.is_empty() {
         let (views, damaged) = list_readable(repository, &filter)?;
         return Ok((views, without(&damaged, context.output)));

@@ -2,7 +2,7 @@
 
 mod messages;
 
-use super::{Context, find_all, without};
+use super::{Context, find_all, forget, without};
 use crate::error::{CliError, Done};
 use crate::output::Output;
 use crate::patterns::FilterArgs;
@@ -10,7 +10,8 @@ use crate::render::{Table, local, size};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
 use messages::StatsJson;
-use siltstone_engine::snapshots::{SnapshotKey, SnapshotView};
+use siltstone_engine::forget::held_by;
+use siltstone_engine::snapshots::{SnapshotFilter, SnapshotKey, SnapshotView, list_readable};
 use siltstone_engine::stats::{DeltaFigures, SnapshotFigures, Stats, stats};
 use siltstone_store::repository::Repository;
 
@@ -38,15 +39,33 @@ enum Mode {
 pub(super) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let (figures, done) = gather(arguments, &repository, context.output)?;
+    let deleted = Deleted::find(arguments, &repository, context)?;
     if context.output.json {
-        context.output.json(&StatsJson::new(total(arguments.mode, &figures), &figures))?;
+        context.output.json(&StatsJson::new(total(arguments.mode, &figures), &figures, &deleted))?;
     } else {
-        context.output.line(text(arguments.mode, &figures))?;
+        context.output.line(text(arguments.mode, &figures, &deleted))?;
         if !figures.by_snapshot.is_empty() {
             context.output.line(format_args!("\n{}", table(&figures, !arguments.ids.is_empty())))?;
         }
     }
     Ok(done)
+}
+
+/// The snapshots that are marked as deleted, of those that pass the filter.
+#[derive(Default)]
+struct Deleted {
+    snapshots: u64,
+    /// Bytes that come back when all of them end.
+    bytes: i64,
+}
+
+impl Deleted {
+    fn find(arguments: &StatsArgs, repository: &Repository, context: &Context) -> Result<Self, CliError> {
+        // What cannot be read has been told.
+        let (views, _) = list_readable(repository, &SnapshotFilter { deleted: true, ..arguments.filter.filter() })?;
+        let bytes = held_by(repository, &forget::keys(&views), &forget::options(context)?)?;
+        Ok(Self { snapshots: views.len() as u64, bytes })
+    }
 }
 
 fn gather(arguments: &StatsArgs, repository: &Repository, output: Output) -> Result<(Stats, Done), CliError> {
@@ -79,7 +98,7 @@ fn times(ratio: Option<f64>) -> String {
 }
 
 /// restic's lines, and below them ours.
-fn text(mode: Mode, stats: &Stats) -> String {
+fn text(mode: Mode, stats: &Stats, deleted: &Deleted) -> String {
     let word = match mode {
         Mode::RestoreSize => "restore-size",
         Mode::RawData => "raw-data",
@@ -115,7 +134,9 @@ fn text(mode: Mode, stats: &Stats) -> String {
         ("Moved After Backups", size(stats.bytes_migrated)),
     ];
     let older = (stats.older_key_bytes > 0).then(|| ("Under Older Master Keys", size(stats.older_key_bytes)));
-    let more: Vec<_> = more.into_iter().chain(older).collect();
+    let held = || format!("{}, which hold {}", deleted.snapshots, forget::exact(deleted.bytes));
+    let deleted = (deleted.snapshots > 0).then(|| ("Deleted Snapshots", held()));
+    let more: Vec<_> = more.into_iter().chain(older).chain(deleted).collect();
     let lines = |rows: &[(&str, String)]| {
         let lines = rows.iter().map(|(name, value)| format!("{name:>24}:  {value}"));
         lines.collect::<Vec<_>>().join("\n")
@@ -229,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_empty_repository_has_no_ratios() {
-        let text = text(Mode::RestoreSize, &Stats::default());
+        let text = text(Mode::RestoreSize, &Stats::default(), &Deleted::default());
         assert!(text.contains("       Compression Ratio:  -"), "{text}");
         assert!(text.contains("       After Compression:  0 B\n"), "{text}");
         assert!(text.contains("               In Deltas:  0 chunks\n"), "{text}");
@@ -239,12 +260,15 @@ mod tests {
     fn modes_say_what_the_total_is() {
         assert_eq!(total(Mode::RestoreSize, &some()), 6000);
         assert_eq!(total(Mode::RawData, &some()), 1050, "of data and metadata");
-        assert!(text(Mode::RawData, &some()).starts_with("Stats in raw-data mode:\n     Snapshots processed:  2\n"));
+        assert!(
+            text(Mode::RawData, &some(), &Deleted::default())
+                .starts_with("Stats in raw-data mode:\n     Snapshots processed:  2\n")
+        );
     }
 
     #[test]
     fn each_step_is_told() {
-        let text = text(Mode::RestoreSize, &some());
+        let text = text(Mode::RestoreSize, &some(), &Deleted::default());
         let (restics, ours) = text.split_once("\n\n").expect("two parts");
         assert!(restics.contains("     Deduplication Ratio:  2.00x\n       Compression Ratio:  3.00x\n"), "{text}");
         let expected = "            Logical Size:  5.859 KiB
@@ -257,6 +281,10 @@ mod tests {
        Deltas Of Backups:  8 kept, 2 rejected, 1 skipped
      Moved After Backups:  4.000 KiB";
         assert_eq!(ours, expected);
+        let deleted = Deleted { snapshots: 2, bytes: 3072 };
+        let told = super::text(Mode::RestoreSize, &some(), &deleted);
+        let expected = "       Deleted Snapshots:  2, which hold 3.000 KiB (3072 bytes)";
+        assert_eq!(told.lines().last(), Some(expected));
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub(crate) enum Work {
     Restore,
     Dump,
     Forget,
+    Undelete,
     Maintain,
     Check,
     Repair,
@@ -24,7 +25,7 @@ pub(crate) enum Work {
 impl Work {
     /// Whether its result is one JSON document, beside which nothing else may stand on standard output.
     pub(super) fn prints_one_document(self) -> bool {
-        self == Self::Forget
+        matches!(self, Self::Forget | Self::Undelete)
     }
 
     /// restic's word for the phase in which an error happened.
@@ -34,6 +35,7 @@ impl Work {
             Self::Restore => "restore",
             Self::Dump => "dump",
             Self::Forget => "forget",
+            Self::Undelete => "undelete",
             Self::Maintain => "maintain",
             Self::Check => "check",
             Self::Repair => "repair",

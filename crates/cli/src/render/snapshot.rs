@@ -167,7 +167,7 @@ pub(crate) mod tests {
                 ..SnapshotStatistics::default()
             },
             partial: false,
-            forgotten: None,
+            deleted: None,
         };
         let default = default_series_name(&snapshot.host, &snapshot.paths);
         let series_name = series.map_or(default, str::to_owned);

@@ -129,7 +129,7 @@ impl<'t> Task<'t> {
             record: ChunkNumber(0),
             statistics,
             partial: false,
-            forgotten: None,
+            deleted: None,
         })
     }
 

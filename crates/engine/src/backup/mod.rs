@@ -411,9 +411,9 @@ impl<'t> Task<'t> {
         Ok((summary, likes))
     }
 
-    /// Whether a snapshot with this root is not to be made, for the last one has the same.
+    /// Whether a snapshot with this root is not to be made, for the last live one has the same.
     fn is_unwanted(&self, root: ChunkNumber, manifest: &Manifest) -> bool {
-        self.options.skip_if_unchanged && previous::last_whole(manifest).is_some_and(|parent| parent.root == root)
+        self.options.skip_if_unchanged && previous::last_live(manifest).is_some_and(|parent| parent.root == root)
     }
 
     /// Settles what the backup leaves behind, if asked to, and gives the lease back. The snapshot stands: whatever goes wrong here is

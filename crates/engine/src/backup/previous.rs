@@ -13,9 +13,14 @@ use siltstone_store::{ChunkNumber, ContainerId, SnapshotId, StoreError};
 use std::collections::{BTreeSet, HashSet};
 use std::vec;
 
-/// The last snapshot that is no checkpoint.
+/// The last snapshot that is no checkpoint. It may be marked as deleted: what is stored of it serves all the same.
 pub(super) fn last_whole(manifest: &Manifest) -> Option<&Snapshot> {
     manifest.snapshots().iter().rev().find(|snapshot| !snapshot.partial)
+}
+
+/// The last of those that users see: neither a checkpoint nor marked as deleted.
+pub(super) fn last_live(manifest: &Manifest) -> Option<&Snapshot> {
+    manifest.snapshots().iter().rev().find(|snapshot| !snapshot.partial && snapshot.deleted.is_none())
 }
 
 /// The positions of all checkpoints, in the order of their commits.

@@ -105,7 +105,7 @@ pub(crate) fn add_snapshot(manifest: &mut Manifest, numbers: impl IntoIterator<I
         record: ChunkNumber::METADATA_FIRST,
         statistics: SnapshotStatistics::default(),
         partial: false,
-        forgotten: None,
+        deleted: None,
     };
     let numbers = numbers.into_iter().collect();
     manifest.push_snapshot(snapshot, &numbers, &numbers);

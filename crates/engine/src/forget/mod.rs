@@ -1,32 +1,47 @@
-//! Forgetting snapshots: choose ([`policy`]), commit without them, delete what is dead whole, rewrite what is dead in part.
+//! Forgetting snapshots: choose ([`policy`], `choice`), commit without them or with their marks, delete what is dead
+//! whole, rewrite what is dead in part.
 //!
 //! Which containers are dead follows from the bitmaps of necessary chunks alone: no container is read for it. One whose dead share
 //! passes the threshold is rewritten (`rewrite`): its survivors move to a new container, which is durable and committed before
 //! the old one goes. On a full disk the first commit is made from the reserve, whole dead containers give their space back, and
 //! rewriting is put off.
 //!
-//! A dry run takes the same way with a sink that drops what it is given, so the bytes it states are those that come back.
+//! Snapshots may be marked as deleted instead, and kept for some time ([`Marking`]): they hold their space until a run
+//! finds that time to be over, and can be brought back until then ([`crate::undelete`]).
+//!
+//! A dry run takes the same way without writing (`dry`), so the bytes it states are those that come back, now and when
+//! marks end (`held`).
 
+mod choice;
+mod dry;
+mod held;
+mod plan;
 pub mod policy;
 mod rewrite;
+
+pub use held::{Held, held_by};
+pub(crate) use plan::without_checkpoints;
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
 use crate::migrate::ghost_bytes;
 use crate::observer::Notice;
-use crate::pack::{ContainerSink, DrySink};
-use crate::protect::parity_bytes;
-use crate::repack::{Stopped, keep_numbers};
+use crate::pack::ContainerSink;
+use crate::repack::Stopped;
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer};
+use choice::{Choice, marked};
+use dry::{Kept, State};
+use held::held;
+use plan::plan;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{ReserveUse, SeriesWriter, manifest_object_bytes, newest_manifest};
-use siltstone_store::storage::{Listing, ObjectMeta};
-use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
+use siltstone_store::series::{ReserveUse, SeriesWriter, StoredManifest, newest_manifest};
+use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError, Time};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::time::Duration;
 
 /// The share of a container that may be dead before it is rewritten. Space held after any deletion stays below 1 / (1 - this); of a
 /// delta, which is small, up to half may be dead (after forgetting every second of 25 dumps: 0.15 % of the repository).
@@ -47,13 +62,37 @@ pub struct ForgetOptions {
     pub user: String,
     /// Compression level of zstd for rewritten regions.
     pub compression_level: i32,
+    /// What is marked as deleted rather than removed, and which marks end.
+    pub marking: Marking,
+}
+
+/// Marks of deleted snapshots: those that a run makes, and those that end with it. By default it makes none and ends
+/// none.
+#[derive(Clone, Debug, Default)]
+pub struct Marking {
+    /// How long whole snapshots are kept, marked as deleted, instead of being removed; no time at all: they are
+    /// removed. Checkpoints always are.
+    pub keep: Duration,
+    /// Remove those of the given snapshots that are marked, though their time is not over; otherwise they are passed
+    /// over as gone.
+    pub ends_given: bool,
+    /// The moment at which marks are made, and by which they are over, by the wall clock of whoever runs it.
+    pub now: Time,
+    /// Series in which marks that are over end, beside those of the given snapshots.
+    pub series: Vec<SeriesId>,
 }
 
 /// What forgetting did, or would do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ForgetSummary {
-    /// Snapshots removed.
+    /// Snapshots removed at once.
     pub snapshots_removed: u64,
+    /// Snapshots marked as deleted.
+    pub snapshots_marked: u64,
+    /// Snapshots that had been marked as deleted, and were removed.
+    pub snapshots_ended: u64,
+    /// What is still marked as deleted, in the series concerned.
+    pub held: Held,
     /// Snapshots asked for that could not be removed (their series failed); the error was reported as a problem.
     pub snapshots_failed: u64,
     /// Containers deleted outright.
@@ -75,36 +114,45 @@ impl ForgetSummary {
     }
 }
 
-/// Removes these snapshots and gives back the space that only they needed. Snapshots already gone are passed over.
+/// Removes these snapshots, or marks them as deleted, and gives back the space that only removed ones needed. Snapshots
+/// already gone are passed over. Marks that are over end, in the series of the given snapshots and those named beside.
 ///
 /// # Errors
-/// What concerns the repository as a whole; [`EngineError::RemovesAll`] before anything is removed. If one series of several fails, it is reported as a problem and counted.
+/// What concerns the repository as a whole; [`EngineError::RemovesAll`] before anything is removed or marked. If one
+/// series of several fails, it is reported as a problem and counted.
 pub fn forget(
     repository: &Repository,
     snapshots: &[SnapshotKey],
     options: &ForgetOptions,
     observer: &dyn Observer,
 ) -> Result<ForgetSummary, EngineError> {
-    let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = BTreeMap::new();
+    let named = options.marking.series.iter().map(|series| (*series, BTreeSet::new()));
+    let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = named.collect();
     for (series, id) in snapshots {
         by_series.entry(*series).or_default().insert(*id);
     }
+    let mut concerned = 0;
     for (series, ids) in &by_series {
         // One that cannot be read is told below.
-        if let Ok(Some(stored)) = newest_manifest(repository, *series) {
-            refuse_emptying(&stored.manifest, ids, options)?;
-        }
+        let Ok(Some(stored)) = newest_manifest(repository, *series) else {
+            concerned += 1;
+            continue;
+        };
+        let choice = Choice::new(&stored.manifest, ids, &options.marking);
+        choice.refuse_emptying(&stored.manifest, options)?;
+        concerned += u32::from(!choice.is_empty());
     }
     let bytes_before = repository.bytes()?;
     let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
     let mut bytes_returned = 0i64;
-    let only_one = by_series.len() == 1;
+    let only_one = concerned <= 1;
     for (series, ids) in &by_series {
         match forget_in_series(repository, *series, ids, options, observer, &mut summary) {
             Ok(returned) => bytes_returned += returned,
             Err(error) if only_one || matches!(error, EngineError::Interrupted) => return Err(error),
             Err(error) => {
-                summary.snapshots_failed += ids.len() as u64;
+                // One at least, where only marks were to end.
+                summary.snapshots_failed += (ids.len() as u64).max(1);
                 observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotRemoved, error));
             }
         }
@@ -117,87 +165,7 @@ pub fn forget(
     Ok(summary)
 }
 
-/// Refuses to remove the last snapshots of a series: what was probably meant is less. Checkpoints do not count as left.
-fn refuse_emptying(
-    manifest: &Manifest,
-    ids: &BTreeSet<SnapshotId>,
-    options: &ForgetOptions,
-) -> Result<(), EngineError> {
-    let mut whole = manifest.snapshots().iter().filter(|snapshot| !snapshot.partial).peekable();
-    let has_any = whole.peek().is_some();
-    if options.allow_remove_all || !has_any || whole.any(|snapshot| !ids.contains(&snapshot.id)) {
-        return Ok(());
-    }
-    Err(EngineError::RemovesAll { series: manifest.name.clone() })
-}
-
-/// What removing snapshots does to the containers of a series; pure.
-struct Plan {
-    /// The manifest without the snapshots and without dead containers.
-    next: Manifest,
-    /// Containers that no live snapshot needs any chunk of.
-    dead: Vec<ContainerRecord>,
-    /// Containers whose dead share passes the threshold.
-    to_rewrite: Vec<ContainerRecord>,
-    /// The chunk numbers that live snapshots need.
-    live: RoaringTreemap,
-}
-
-fn plan(manifest: &Manifest, ids: &BTreeSet<SnapshotId>, threshold: f64) -> Plan {
-    let mut next = manifest.clone();
-    next.squeeze_due |= !next.remove_snapshots(ids).is_empty();
-    let live = next.live();
-    let (mut dead, mut to_rewrite, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-    for mut record in std::mem::take(&mut next.containers) {
-        match dead_share(&record, &live) {
-            share if share >= 1.0 => dead.push(record),
-            share => {
-                if record.has_deltas {
-                    // What is dead may hang on what goes now: nobody can decode it any more.
-                    keep_numbers(&mut record, |numbers| numbers & &live);
-                }
-                if share > threshold {
-                    to_rewrite.push(record.clone());
-                }
-                kept.push(record);
-            }
-        }
-    }
-    next.containers = kept;
-    Plan { next, dead, to_rewrite, live }
-}
-
-/// The manifest of a new whole snapshot, the last, without the checkpoints on the way to it, and the containers that nothing needs then.
-pub(crate) fn without_checkpoints(manifest: &Manifest, partial: &BTreeSet<SnapshotId>) -> (Manifest, Vec<ContainerId>) {
-    let needed = |position: usize| manifest.necessary(position);
-    let last = manifest.snapshots().len().saturating_sub(1);
-    // Hulls end with the new snapshot, unless something came back in a checkpoint and went again.
-    let mut went = RoaringTreemap::new();
-    for position in (0..last).filter(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| snapshot.partial)) {
-        went |= needed(position) - needed(last);
-    }
-    let kept = (0..last).rfind(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| !snapshot.partial));
-    let is_hull_left = kept.is_some_and(|kept| !went.is_disjoint(&needed(kept)));
-    let plan = plan(manifest, partial, f64::INFINITY);
-    let mut next = plan.next;
-    next.squeeze_due = manifest.squeeze_due || is_hull_left;
-    (next, container_ids(&plan.dead))
-}
-
-/// The share of a container's chunks that no live snapshot needs or another container answers for, by number: chunks are much of a size.
-#[allow(clippy::cast_precision_loss)]
-fn dead_share(record: &ContainerRecord, live: &RoaringTreemap) -> f64 {
-    let held = record.held;
-    let needed: u64 = record.chunks.iter().map(|run| count_in(live, run.range())).sum();
-    (held - needed) as f64 / held.max(1) as f64
-}
-
-fn count_in(live: &RoaringTreemap, range: std::ops::RangeInclusive<u64>) -> u64 {
-    let below = range.start().checked_sub(1).map_or(0, |before| live.rank(before));
-    live.rank(*range.end()) - below
-}
-
-/// Forgets in one series; gives the bytes that came back.
+/// Forgets in one series; gives the bytes that would come back in a dry run.
 fn forget_in_series(
     repository: &Repository,
     series: SeriesId,
@@ -206,29 +174,24 @@ fn forget_in_series(
     observer: &dyn Observer,
     summary: &mut ForgetSummary,
 ) -> Result<i64, EngineError> {
-    let Some(stored) = newest_manifest(repository, series)? else {
+    let Some(StoredManifest { manifest, .. }) = newest_manifest(repository, series)? else {
         return Ok(0);
     };
-    let named = stored.manifest.snapshots().iter().filter(|snapshot| ids.contains(&snapshot.id)).count() as u64;
-    if named == 0 {
-        return Ok(0);
-    }
+    let choice = Choice::new(&manifest, ids, &options.marking);
     if options.dry_run {
-        let plan = plan(&stored.manifest, ids, options.rewrite_threshold);
-        summary.snapshots_removed += named;
-        summary.ghost_bytes += ghost_bytes(repository, &plan.next).unwrap_or(0);
-        let orphans = manifest_and_orphan_bytes(repository, &stored.manifest)?;
-        return dry_run(repository, plan, &stored.manifest, orphans, options, observer, summary);
+        return dry_run(repository, &manifest, &choice, options, observer, summary);
+    }
+    if choice.is_empty() {
+        summary.add_held(repository, &manifest, options);
+        return Ok(0);
     }
     let (user, take_over) = (options.user.as_str(), options.take_over);
     let purpose = Purpose { name: "forget", user, take_over, reserve: ReserveUse::Spend };
-    let mut writer = acquire(repository, &stored.manifest.name, &purpose, observer)?;
+    let mut writer = acquire(repository, &manifest.name, &purpose, observer)?;
     match execute(repository, &mut writer, ids, options, observer) {
         Ok(done) => {
-            summary.snapshots_removed += named;
-            summary.ghost_bytes += done.ghost_bytes;
-            summary.containers_deleted += done.containers_deleted;
-            summary.containers_rewritten += done.containers_rewritten;
+            summary.add(&done);
+            summary.add_held(repository, writer.manifest(), options);
             Ok(0)
         }
         Err(error) => {
@@ -239,61 +202,66 @@ fn forget_in_series(
     }
 }
 
-/// The manifests of a series, which two new ones with their copies replace, and the containers that acquiring the lease will remove.
-fn manifest_and_orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
-    let known: HashSet<ContainerId> = manifest.containers.iter().map(|record| record.id).collect();
-    let storage = repository.storage();
-    let series = manifest.series;
-    let mut listed = Vec::new();
-    for what in [
-        Listing::Containers(series),
-        Listing::Parity(series),
-        Listing::Manifests(series),
-        Listing::ManifestCopies(series),
-    ] {
-        listed.extend(storage.list(what)?);
+impl ForgetSummary {
+    /// Adds what was done in a series.
+    fn add(&mut self, other: &Self) {
+        self.snapshots_removed += other.snapshots_removed;
+        self.snapshots_marked += other.snapshots_marked;
+        self.snapshots_ended += other.snapshots_ended;
+        self.ghost_bytes += other.ghost_bytes;
+        self.containers_deleted += other.containers_deleted;
+        self.containers_rewritten += other.containers_rewritten;
     }
-    let is_named = |meta: &&ObjectMeta| meta.name.container().is_some_and(|id| known.contains(&id));
-    Ok(listed.iter().filter(|meta| !is_named(meta)).map(|meta| meta.bytes).sum())
+
+    /// Adds what marked snapshots of a series hold, which nothing is done in any more.
+    fn add_held(&mut self, repository: &Repository, manifest: &Manifest, options: &ForgetOptions) {
+        if marked(manifest).is_empty() {
+            return;
+        }
+        let held = State::lying(repository, manifest).map(|state| held(repository, &state, options));
+        // What was done is done, whether this can be told or not.
+        self.held.add(held.unwrap_or_else(|_| Held::new(manifest, None)));
+    }
+
+    fn of(choice: &Choice) -> Self {
+        Self {
+            snapshots_removed: choice.removed.len() as u64,
+            snapshots_marked: choice.marked.len() as u64,
+            snapshots_ended: choice.ended.len() as u64,
+            ..Self::default()
+        }
+    }
 }
 
-/// Every manifest lies there twice.
-const COPIES: u64 = 2;
-
+/// What would be done in a series; gives the bytes that would come back.
 fn dry_run(
     repository: &Repository,
-    plan: Plan,
     manifest: &Manifest,
-    held_bytes: u64,
+    choice: &Choice,
     options: &ForgetOptions,
     observer: &dyn Observer,
     summary: &mut ForgetSummary,
 ) -> Result<i64, EngineError> {
-    let sink = DrySink::new(manifest.sequence + 1);
-    // The manifest before the last one stays: that of the lease, or of the first of two commits.
-    let before_last = if plan.to_rewrite.is_empty() { manifest } else { &plan.next };
-    let before_last_bytes = manifest_object_bytes(before_last)?;
-    let mut next = plan.next;
-    let parity = parity_bytes(repository, next.series)?;
-    let bytes_now = |records: &[ContainerRecord]| {
-        object_bytes(records) + records.iter().filter_map(|record| parity.get(&record.id)).sum::<u64>()
-    };
-    let mut gone: u64 = held_bytes + bytes_now(&plan.dead);
-    let mut made = 0;
-    summary.containers_deleted += plan.dead.len() as u64;
-    if !plan.to_rewrite.is_empty() {
-        let Rewritten { old, new, .. } =
-            rewrite_sound(repository, &next, plan.to_rewrite, &plan.live, options, &sink, observer)?;
-        gone += bytes_now(&old);
-        let parity = |record: &ContainerRecord| repository.parity().object_bytes(record.kind, record.object_bytes);
-        made += object_bytes(&new) + new.iter().map(parity).sum::<u64>();
-        summary.containers_rewritten += old.len() as u64;
-        replace(&mut next, &old, new);
+    if choice.is_empty() {
+        summary.add_held(repository, manifest, options);
+        return Ok(0);
     }
-    next.lease = None;
-    made += COPIES * (before_last_bytes + manifest_object_bytes(&next)?);
-    let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-    Ok(signed(gone) - signed(made))
+    let is_held = !choice.marked.is_empty() || !marked(manifest).is_subset(&choice.ended);
+    // What is marked may share containers with what goes, and those made of them are looked at again.
+    let kept = if is_held { Kept::beside(repository).ok() } else { None };
+    let state = State::lying(repository, manifest)?;
+    let outcome = state.after(repository, choice, options, kept.as_ref(), observer)?;
+    summary.add(&ForgetSummary {
+        ghost_bytes: outcome.ghost_bytes,
+        containers_deleted: outcome.containers_deleted,
+        containers_rewritten: outcome.containers_rewritten,
+        ..ForgetSummary::of(choice)
+    });
+    summary.held.add(match &kept {
+        Some(kept) => held(kept.repository(), &outcome.next, options),
+        None => Held::new(&outcome.next.manifest, None),
+    });
+    Ok(outcome.bytes_returned)
 }
 
 fn execute(
@@ -303,16 +271,17 @@ fn execute(
     options: &ForgetOptions,
     observer: &dyn Observer,
 ) -> Result<ForgetSummary, EngineError> {
-    // Another may have removed some since.
-    refuse_emptying(writer.manifest(), ids, options)?;
-    let plan = plan(writer.manifest(), ids, options.rewrite_threshold);
+    // Another may have removed some since, or brought some back.
+    let choice = Choice::new(writer.manifest(), ids, &options.marking);
+    choice.refuse_emptying(writer.manifest(), options)?;
+    let plan = plan(writer.manifest(), &choice, options.rewrite_threshold);
     let rewrites = !plan.to_rewrite.is_empty();
     // An estimate, which must not keep anything from being forgotten.
     let ghost_bytes = ghost_bytes(repository, &plan.next).unwrap_or(0);
     writer.commit(plan.next, rewrites, now())?;
     writer.delete(&container_ids(&plan.dead))?;
     let containers_deleted = plan.dead.len() as u64;
-    let mut done = ForgetSummary { containers_deleted, ghost_bytes, ..ForgetSummary::default() };
+    let mut done = ForgetSummary { containers_deleted, ghost_bytes, ..ForgetSummary::of(&choice) };
     if rewrites {
         match rewrite_and_commit(repository, writer, plan.to_rewrite, &plan.live, options, observer) {
             Ok(rewritten) => done.containers_rewritten = rewritten,
@@ -331,6 +300,24 @@ fn execute(
     Ok(done)
 }
 
+/// Whether marks of this manifest are over.
+pub(crate) fn has_marks_over(manifest: &Manifest, now: Time) -> bool {
+    !Choice::ending(manifest, now).is_empty()
+}
+
+/// Removes the snapshots whose marks are over, and the containers that only they needed. The lease is kept. Gives how
+/// many snapshots there were, how many containers and their bytes; what is dead in part is left to [`compact`].
+pub(crate) fn end_marks(writer: &mut SeriesWriter<'_>, now: Time) -> Result<(u64, u64, u64), StoreError> {
+    let choice = Choice::ending(writer.manifest(), now);
+    if choice.is_empty() {
+        return Ok((0, 0, 0));
+    }
+    let plan = plan(writer.manifest(), &choice, f64::INFINITY);
+    writer.commit(plan.next, true, now)?;
+    writer.delete(&container_ids(&plan.dead))?;
+    Ok((choice.len(), plan.dead.len() as u64, object_bytes(&plan.dead)))
+}
+
 /// Rewrites containers whose dead share exceeds the threshold, and deletes dead ones, without forgetting anything. The lease is kept.
 /// Gives the bytes written and those deleted; `note` is shown the manifest to be committed, and the former.
 pub(crate) fn compact(
@@ -340,7 +327,7 @@ pub(crate) fn compact(
     observer: &dyn Observer,
     note: impl FnOnce(&mut Manifest, u64),
 ) -> Result<(u64, u64), EngineError> {
-    let plan = plan(writer.manifest(), &BTreeSet::new(), options.rewrite_threshold);
+    let plan = plan(writer.manifest(), &Choice::default(), options.rewrite_threshold);
     let Rewritten { old, new, is_whole } =
         rewrite_sound(repository, &plan.next, plan.to_rewrite, &plan.live, options, writer, observer)?;
     if plan.dead.is_empty() && old.is_empty() {

@@ -30,7 +30,7 @@ mod sound;
 pub(crate) use ghosts::ghost_bytes;
 
 use crate::delta::{Deltas, Likes};
-use crate::forget::{ForgetOptions, compact};
+use crate::forget::{ForgetOptions, Marking, compact, end_marks, has_marks_over};
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
 use crate::written::verify_written;
@@ -77,6 +77,8 @@ pub struct MigrateOptions {
 pub struct MigrateSummary {
     /// Snapshots whose chunks were settled, all of them.
     pub settled: u64,
+    /// Snapshots that were marked as deleted until now, and were removed.
+    pub ended: u64,
     /// Containers that could not be read; they stay as they are.
     pub passed_over: u64,
     /// Bytes of the containers written.
@@ -98,6 +100,7 @@ pub struct MigrateSummary {
 impl MigrateSummary {
     fn add(&mut self, other: &Self) {
         self.settled += other.settled;
+        self.ended += other.ended;
         self.passed_over += other.passed_over;
         self.bytes_written += other.bytes_written;
         self.bytes_deleted += other.bytes_deleted;
@@ -109,7 +112,8 @@ impl MigrateSummary {
     }
 }
 
-/// Settles all series that have something to settle: what `silt maintain` does.
+/// Settles all series that have something to settle, and removes snapshots that were marked as deleted until now: what
+/// `silt maintain` does.
 ///
 /// # Errors
 /// What stops it as a whole, or the damage of the first series if none can be read; if one series of several fails, that is
@@ -124,7 +128,7 @@ pub fn maintain(
         observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
     };
     let damage = repository.visit_manifests(repository.series()?, |manifest| {
-        if manifest.unsettled.is_empty() && !manifest.squeeze_due {
+        if manifest.unsettled.is_empty() && !manifest.squeeze_due && !has_marks_over(&manifest, now()) {
             return Ok(());
         }
         match maintain_series(repository, &manifest.name, options, observer) {
@@ -153,7 +157,7 @@ fn maintain_series(
     let (user, take_over) = (options.user.as_str(), options.take_over);
     let purpose = Purpose { name: "maintain", user, take_over, reserve: ReserveUse::Keep };
     let mut writer = acquire(repository, series_name, &purpose, observer)?;
-    match settle(repository, &mut writer, None, options, observer) {
+    match end_marks_and_settle(repository, &mut writer, options, observer) {
         Ok(summary) => {
             let settled = writer.manifest().clone();
             writer.commit(settled, false, now())?;
@@ -164,6 +168,18 @@ fn maintain_series(
             Err(error)
         }
     }
+}
+
+fn end_marks_and_settle(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    options: &MigrateOptions,
+    observer: &dyn Observer,
+) -> Result<MigrateSummary, EngineError> {
+    let (ended, containers_deleted, bytes_deleted) = end_marks(writer, now())?;
+    let mut summary = MigrateSummary { ended, bytes_deleted, containers_deleted, ..MigrateSummary::default() };
+    summary.add(&settle(repository, writer, None, options, observer)?);
+    Ok(summary)
 }
 
 /// Settles what is unsettled in a series, oldest first, and squeezes out the ghosts that forgetting has made. `likes` are the chunks of
@@ -213,6 +229,7 @@ pub(crate) fn settle(
             take_over: false,
             user: options.user.clone(),
             compression_level: options.compression_level,
+            marking: Marking::default(),
         };
         let credit = |manifest: &mut Manifest, bytes_written| {
             credit_last(manifest, &MigrateSummary { bytes_written, ..MigrateSummary::default() });

@@ -41,7 +41,7 @@ pub(super) fn series(
     let mut needed = RoaringTreemap::new();
     let mut counted = vec![0];
     needs.for_each(|position, necessary| {
-        if let Some(view) = view_at(manifest, position).filter(|view| wanted(view)) {
+        if let Some(view) = view_at(manifest, position).filter(|view| view.snapshot.deleted.is_none() && wanted(view)) {
             stats.add_snapshot(view);
             needed |= necessary;
         }

@@ -148,8 +148,8 @@ fn ratio(whole: u64, part: u64) -> Option<f64> {
     (part > 0).then(|| whole as f64 / part as f64)
 }
 
-/// Gathers the figures of the repository and of those of its snapshots that are `wanted`. A series whose manifest or indexes cannot be read
-/// is left out; what is wrong with it is returned beside.
+/// Gathers the figures of the repository and of those of its live snapshots that are `wanted`. A series whose manifest
+/// or indexes cannot be read is left out; what is wrong with it is returned beside.
 ///
 /// # Errors
 /// Those of the repository; the damage of the first series if none can be read.

@@ -12,11 +12,12 @@ pub mod writer;
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData};
 use siltstone_engine::delta::Deltas;
-use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary};
+use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary, Marking};
 use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
 use siltstone_engine::migrate::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, PIECE_BYTES_DEFAULT};
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
-use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
+use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotKey, SnapshotView};
+use siltstone_engine::undelete::{self, UndeleteOptions};
 use siltstone_engine::{EngineError, Silent};
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
@@ -25,6 +26,7 @@ use siltstone_store::storage::{SimulatedDisk, Storage};
 use siltstone_store::{SnapshotId, Time};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 pub const PASSWORD: &[u8] = b"a password";
@@ -187,23 +189,54 @@ impl Sandbox {
             take_over: false,
             user: "user".into(),
             compression_level: 1,
+            marking: Marking::default(),
         }
     }
 
     pub fn try_forget(&self, ids: &[SnapshotId], options: &ForgetOptions) -> Result<ForgetSummary, EngineError> {
         let repository = Repository::open(self.storage.clone(), PASSWORD)?;
-        let all = snapshots::list(&repository, &SnapshotFilter::default())?;
-        let keys: Vec<_> = all
-            .iter()
-            .filter(|view| ids.contains(&view.snapshot.id))
-            .map(|view| (view.series, view.snapshot.id))
-            .collect();
-        forget::forget(&repository, &keys, options, &Silent)
+        forget::forget(&repository, &keys_of(&repository, ids)?, options, &Silent)
     }
 
     pub fn forget(&self, ids: &[SnapshotId], dry_run: bool) -> ForgetSummary {
         self.try_forget(ids, &self.forget_options(dry_run)).expect("forgetting")
     }
+
+    /// Marks snapshots as deleted at this second, for so many.
+    pub fn mark(&self, ids: &[SnapshotId], at: i64, seconds: u64) -> ForgetSummary {
+        self.try_forget(ids, &self.marking(at, seconds)).expect("marking")
+    }
+
+    /// Options of a `forget` at this second that marks for so many; for none, it removes.
+    pub fn marking(&self, at: i64, seconds: u64) -> ForgetOptions {
+        let now = Time { seconds: at, nanoseconds: 0 };
+        let series = self.repository().series().expect("series");
+        let marking = Marking { keep: Duration::from_secs(seconds), now, series, ..Marking::default() };
+        ForgetOptions { marking, ..self.forget_options(false) }
+    }
+
+    pub fn try_undelete(&self, ids: &[SnapshotId]) -> Result<u64, EngineError> {
+        let repository = Repository::open(self.storage.clone(), PASSWORD)?;
+        let options = UndeleteOptions { take_over: true, user: "user".into() };
+        undelete::undelete(&repository, &keys_of(&repository, ids)?, &options, &Silent)
+    }
+
+    /// Snapshots marked as deleted.
+    pub fn deleted(&self) -> Vec<SnapshotView> {
+        let filter = SnapshotFilter { deleted: true, ..SnapshotFilter::default() };
+        snapshots::list(&self.repository(), &filter).expect("a list")
+    }
+}
+
+/// Where these snapshots stand, live or deleted.
+fn keys_of(repository: &Repository, ids: &[SnapshotId]) -> Result<Vec<SnapshotKey>, EngineError> {
+    let mut keys = Vec::new();
+    for deleted in [false, true] {
+        let views = snapshots::list(repository, &SnapshotFilter { deleted, ..SnapshotFilter::default() })?;
+        let named = views.iter().filter(|view| ids.contains(&view.snapshot.id));
+        keys.extend(named.map(|view| (view.series, view.snapshot.id)));
+    }
+    Ok(keys)
 }
 
 /// Makes a repository with the cheapest password hashing there is.

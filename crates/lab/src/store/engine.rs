@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use siltstone_engine::Silent;
 use siltstone_engine::backup::{BackupOptions, DELTA_THRESHOLD_DEFAULT, SEGMENT_BYTES_DEFAULT, Source, backup};
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas, FORWARD_DEPTH_DEFAULT};
-use siltstone_engine::forget::{ForgetOptions, REWRITE_THRESHOLD_DEFAULT, forget};
+use siltstone_engine::forget::{ForgetOptions, Marking, REWRITE_THRESHOLD_DEFAULT, forget};
 use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
 use siltstone_engine::migrate::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, PIECE_BYTES_DEFAULT, maintain};
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, restore};
@@ -197,6 +197,7 @@ impl Engine {
             take_over: false,
             user: "lab".into(),
             compression_level: self.scale.level,
+            marking: Marking::default(),
         };
         forget(&self.repository, &[(view.series, view.snapshot.id)], &options, &Silent)?;
         self.snapshots.remove(&version);

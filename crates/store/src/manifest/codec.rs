@@ -1,4 +1,5 @@
-//! How a manifest is written: a head of fixed size, the compressed body, the containers' salts.
+//! How a manifest is written: a head of fixed size, the compressed body, the containers' salts, the times of deleted
+//! snapshots.
 //!
 //! Whatever is random or depends on the time stands outside the compressed body and has a fixed size. So the size of a manifest that is
 //! yet to be committed is known to the byte, and `forget --dry-run` can say how much comes back.
@@ -6,7 +7,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::{
-    Lease, Manifest, Snapshot,
+    Deleted, Lease, Manifest, Snapshot,
     necessary::{Difference, NecessaryChunks},
 };
 use crate::{
@@ -88,10 +89,15 @@ impl Manifest {
         out.extend_from_slice(&(compressed.len() as u64).to_le_bytes());
         out.extend_from_slice(&compressed);
         self.containers.iter().for_each(|container| out.extend_from_slice(&container.salt));
+        for mark in self.snapshots.iter().filter_map(|snapshot| snapshot.deleted) {
+            push_time(&mut out, mark.at);
+            push_time(&mut out, mark.until);
+        }
         Ok(out)
     }
 
-    /// The length of [`Manifest::encode`]'s result. It does not depend on sequence, previous hash, times, lease or salts.
+    /// The length of [`Manifest::encode`]'s result. It does not depend on sequence, previous hash, lease, salts, or the
+    /// times of the commit and of deleted snapshots.
     ///
     /// # Errors
     /// As [`Manifest::encode`].
@@ -118,6 +124,9 @@ impl Manifest {
         for container in &mut body.containers {
             container.salt = rest.array::<{ size_of::<Salt>() }>()?;
         }
+        for mark in body.snapshots.iter_mut().filter_map(|snapshot| snapshot.deleted.as_mut()) {
+            *mark = Deleted { at: rest.time()?, until: rest.time()? };
+        }
         if !rest.bytes.is_empty() {
             return Err(damaged(object, "bytes follow its end"));
         }
@@ -128,8 +137,7 @@ impl Manifest {
         let mut out = Vec::new();
         out.extend_from_slice(&self.sequence.to_le_bytes());
         out.extend_from_slice(&self.previous);
-        out.extend_from_slice(&self.committed.seconds.to_le_bytes());
-        out.extend_from_slice(&self.committed.nanoseconds.to_le_bytes());
+        push_time(&mut out, self.committed);
         let lease = encoding::encode(&self.lease)?;
         let length = u16::try_from(lease.len()).unwrap_or(u16::MAX);
         if lease.len() > LEASE_BYTES_MAX {
@@ -210,8 +218,11 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
         return Err(damaged(object, "two snapshots have the same identity"));
     }
     let is_sound = |snapshot: &Snapshot| {
-        let forgotten = snapshot.forgotten.is_none_or(|forgotten| is_time(forgotten.at) && is_time(forgotten.until));
-        is_time(snapshot.time) && is_time(snapshot.made) && snapshot.root.is_metadata() && forgotten
+        let is_mark = |mark: Deleted| is_time(mark.at) && is_time(mark.until) && mark.at <= mark.until;
+        is_time(snapshot.time)
+            && is_time(snapshot.made)
+            && snapshot.root.is_metadata()
+            && snapshot.deleted.is_none_or(|mark| is_mark(mark) && !snapshot.partial)
     };
     if !is_time(head.committed) || !body.snapshots.iter().all(is_sound) {
         return Err(damaged(object, "a time or the root of a snapshot is out of its range"));
@@ -254,6 +265,12 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
     })
 }
 
+/// Appends a time in the form of fixed size.
+fn push_time(out: &mut Vec<u8>, time: Time) {
+    out.extend_from_slice(&time.seconds.to_le_bytes());
+    out.extend_from_slice(&time.nanoseconds.to_le_bytes());
+}
+
 fn is_time(time: Time) -> bool {
     time.nanoseconds < 1_000_000_000
 }
@@ -294,8 +311,7 @@ impl<'b> Rest<'b> {
     fn head(&mut self) -> Result<Head, StoreError> {
         let sequence = u64::from_le_bytes(self.array()?);
         let previous = self.array()?;
-        let seconds = i64::from_le_bytes(self.array()?);
-        let nanoseconds = u32::from_le_bytes(self.array()?);
+        let committed = self.time()?;
         let lease_bytes = usize::from(u16::from_le_bytes(self.array()?));
         let block = self.take(LEASE_BYTES_MAX)?;
         let (lease, padding) =
@@ -304,7 +320,12 @@ impl<'b> Rest<'b> {
             return Err(damaged(self.object, "bytes follow its lease"));
         }
         let lease = encoding::decode(self.object, "manifest's lease", lease)?;
-        Ok(Head { sequence, previous, committed: Time { seconds, nanoseconds }, lease })
+        Ok(Head { sequence, previous, committed, lease })
+    }
+
+    fn time(&mut self) -> Result<Time, StoreError> {
+        let seconds = i64::from_le_bytes(self.array()?);
+        Ok(Time { seconds, nanoseconds: u32::from_le_bytes(self.array()?) })
     }
 
     fn take(&mut self, count: usize) -> Result<&'b [u8], StoreError> {

@@ -17,7 +17,7 @@ pub use codec::{BODY_BYTES_MAX, LEASE_BYTES_MAX};
 pub use lease::{Lease, LeaseHolder};
 pub use necessary::NecessaryChunks;
 pub use record::{RECORD_BYTES_MAX, SnapshotRecord};
-pub use snapshot::{Forgotten, Snapshot, SnapshotStatistics};
+pub use snapshot::{Deleted, Snapshot, SnapshotStatistics};
 
 use crate::{
     container::ContainerRecord,
@@ -94,17 +94,17 @@ impl Manifest {
         ObjectName::Manifest(self.series, self.sequence)
     }
 
-    /// The live snapshots in the order they were committed.
+    /// The snapshots in the order they were committed, those marked as deleted among them.
     pub fn snapshots(&self) -> &[Snapshot] {
         &self.snapshots
     }
 
-    /// A live snapshot, to change its tags or description, or to add to its statistics.
+    /// A snapshot, to change its tags, description or mark, or to add to its statistics.
     pub fn snapshot_mut(&mut self, id: &SnapshotId) -> Option<&mut Snapshot> {
         self.snapshots.iter_mut().find(|snapshot| snapshot.id == *id)
     }
 
-    /// The position of a live snapshot.
+    /// The position of a snapshot.
     pub fn position(&self, id: &SnapshotId) -> Option<usize> {
         self.snapshots.iter().position(|snapshot| snapshot.id == *id)
     }

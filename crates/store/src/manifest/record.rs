@@ -19,7 +19,7 @@ pub const RECORD_BYTES_MAX: usize = 4 << 20;
 pub struct SnapshotRecord {
     /// The name of its series.
     pub series_name: String,
-    /// The snapshot as it was known when its catalog was finished; the number of the record itself is 0.
+    /// The snapshot as it was known when its catalog was finished, live; the number of the record itself is 0.
     pub snapshot: Snapshot,
 }
 
@@ -29,7 +29,7 @@ impl SnapshotRecord {
     /// # Errors
     /// [`StoreError::Limit`] if it is too large even without paths.
     pub fn encode(series_name: &str, snapshot: &Snapshot) -> Result<Vec<u8>, StoreError> {
-        let snapshot = Snapshot { record: ChunkNumber(0), ..snapshot.clone() };
+        let snapshot = Snapshot { record: ChunkNumber(0), deleted: None, ..snapshot.clone() };
         let mut record = Self { series_name: series_name.to_owned(), snapshot };
         let bytes = encoding::append(&record, vec![TAG_SNAPSHOT])?;
         if bytes.len() <= RECORD_BYTES_MAX {
@@ -57,6 +57,9 @@ impl SnapshotRecord {
             return Err(StoreError::damaged(&object, "snapshot record", "it is something else"));
         };
         let mut record: Self = encoding::decode(&object, "snapshot record", rest)?;
+        if record.snapshot.deleted.is_some() {
+            return Err(StoreError::damaged(&object, "snapshot record", "it is of a deleted snapshot"));
+        }
         record.snapshot.record = number;
         Ok(record)
     }
@@ -84,7 +87,7 @@ mod tests {
             record: ChunkNumber(ChunkNumber::METADATA_FIRST.0 + 1),
             statistics: SnapshotStatistics { files: 3, ..SnapshotStatistics::default() },
             partial: true,
-            forgotten: None,
+            deleted: None,
         }
     }
 

@@ -32,17 +32,41 @@ pub struct Snapshot {
     pub statistics: SnapshotStatistics,
     /// Whether it is a checkpoint of a backup that has not ended: what was done by then, whole in itself.
     pub partial: bool,
-    /// Set while the snapshot is forgotten but kept for some time, so that it can be brought back.
-    pub forgotten: Option<Forgotten>,
+    /// Set while the snapshot is deleted for its users, but kept for some time so that it can be brought back. The body
+    /// says only that it is: the times stand behind the salts.
+    #[serde(with = "is_deleted")]
+    pub deleted: Option<Deleted>,
 }
 
-/// A snapshot that was forgotten and is still there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Forgotten {
-    /// When it was forgotten, by the writer's clock.
+/// The mark of a snapshot that was deleted and is still there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Deleted {
+    /// When it was marked, by the writer's clock.
     pub at: Time,
-    /// From when on a writer may remove it.
+    /// From when on a writer may remove it; not before `at`.
     pub until: Time,
+}
+
+impl Deleted {
+    /// Whether the time that the snapshot was to be kept is over. By a clock that stands before the mark it is not.
+    pub fn is_over(&self, now: Time) -> bool {
+        now >= self.until && now >= self.at
+    }
+}
+
+/// A mark as the manifest's body has it: whether there is one.
+mod is_deleted {
+    use super::Deleted;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[allow(clippy::ref_option, reason = "it is what serde calls")]
+    pub(super) fn serialize<S: Serializer>(mark: &Option<Deleted>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bool(mark.is_some())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Deleted>, D::Error> {
+        Ok(bool::deserialize(deserializer)?.then(Deleted::default))
+    }
 }
 
 /// What a backup met and did. The deltas and what was moved grow when migration settles what the backup left behind.

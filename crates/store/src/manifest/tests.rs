@@ -29,7 +29,7 @@ fn snapshot(serial: u8) -> Snapshot {
             ..SnapshotStatistics::default()
         },
         partial: false,
-        forgotten: None,
+        deleted: None,
     }
 }
 
@@ -91,6 +91,60 @@ fn what_was_encoded_is_decoded() {
         assert_eq!(decode(&manifest, &bytes).unwrap(), manifest);
         assert!(manifest.faults().is_empty(), "{:?}", manifest.faults());
     }
+}
+
+fn mark(at: i64, until: i64) -> Deleted {
+    let time = |seconds| Time { seconds, nanoseconds: 999_999_999 };
+    Deleted { at: time(at), until: time(until) }
+}
+
+#[test]
+fn marks_of_deleted_snapshots_are_kept_and_their_times_do_not_change_the_size() {
+    let mut manifest = manifest(4);
+    let live = manifest.encoded_bytes().unwrap();
+    for at in [1, 3] {
+        manifest.snapshots[at].deleted = Some(mark(5, 1_900_000_000));
+    }
+    let bytes = manifest.encode().unwrap();
+    assert_eq!(decode(&manifest, &bytes).unwrap(), manifest);
+    manifest.snapshots[1].deleted = Some(mark(i64::MIN, i64::MAX));
+    assert_eq!(manifest.encode().unwrap().len(), bytes.len());
+    assert_eq!(decode(&manifest, &manifest.encode().unwrap()).unwrap(), manifest);
+    manifest.snapshots.iter_mut().for_each(|snapshot| snapshot.deleted = None);
+    assert_eq!(manifest.encoded_bytes().unwrap(), live, "nothing of a mark stays");
+}
+
+#[test]
+fn marks_that_cannot_be_are_damage() {
+    let mut manifest = manifest(2);
+    let is_refused = |change: &dyn Fn(&mut Snapshot)| {
+        let mut unsound = manifest.clone();
+        change(&mut unsound.snapshots[1]);
+        decode(&unsound, &unsound.encode().unwrap()).is_err_and(|error| error.is_damage())
+    };
+    assert!(is_refused(&|snapshot| snapshot.deleted = Some(mark(7, 6))), "it ends before it begins");
+    assert!(is_refused(&|snapshot| {
+        snapshot.deleted = Some(mark(6, 7));
+        snapshot.partial = true;
+    }));
+    assert!(is_refused(&|snapshot| {
+        let beyond = Time { seconds: 7, nanoseconds: 1_000_000_000 };
+        snapshot.deleted = Some(Deleted { at: Time::default(), until: beyond });
+    }));
+    manifest.snapshots[1].deleted = Some(mark(6, 7));
+    let bytes = manifest.encode().unwrap();
+    for end in bytes.len() - 24..bytes.len() {
+        assert!(decode(&manifest, &bytes[..end]).unwrap_err().is_damage(), "the mark is cut short");
+    }
+    assert!(decode(&manifest, &[&bytes[..], b"x"].concat()).unwrap_err().is_damage());
+}
+
+#[test]
+fn a_mark_ends_with_its_time_and_never_by_a_clock_before_it() {
+    let mark = mark(100, 200);
+    let at = |seconds, nanoseconds| Time { seconds, nanoseconds };
+    assert!(!mark.is_over(at(99, 0)) && !mark.is_over(at(200, 999_999_998)));
+    assert!(mark.is_over(at(200, 999_999_999)) && mark.is_over(at(i64::MAX, 0)));
 }
 
 /// As docs/FORMAT.md lists them.

@@ -54,7 +54,7 @@ fn with_snapshot(manifest: &Manifest, id: SnapshotId, record: ContainerRecord) -
         record: ChunkNumber::METADATA_FIRST,
         statistics: SnapshotStatistics::default(),
         partial: false,
-        forgotten: None,
+        deleted: None,
     };
     let needs = std::iter::once(number.0).collect();
     next.push_snapshot(snapshot, &needs, &needs);

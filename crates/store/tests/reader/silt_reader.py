@@ -382,7 +382,6 @@ class Series:
         body_bytes, zstd_bytes = struct.unpack_from("<QQ", plain, 564)
         body = zstandard.ZstdDecompressor().decompress(plain[580 : 580 + zstd_bytes], max_output_size=body_bytes)
         require(len(body) == body_bytes, f"{self.object}: size of the body")
-        salts = plain[580 + zstd_bytes :]
         card = Postcard(body)
         require(card.take(16).hex() == self.id, f"{self.object}: series")
         self.name = card.text()
@@ -397,9 +396,17 @@ class Series:
         self.damaged = numbers(card.bytes())
         card.boolean()  # listed
         require(card.is_done(), f"{self.object}: bytes behind the body")
-        require(len(salts) == 32 * len(self.records), f"{self.object}: salts")
+        salts = 580 + zstd_bytes
+        marks = salts + 32 * len(self.records)
         for i, record in enumerate(self.records):
-            record["salt"] = salts[32 * i : 32 * i + 32]
+            record["salt"] = plain[salts + 32 * i : salts + 32 * i + 32]
+        deleted = [snapshot for snapshot in self.snapshots if snapshot["deleted"]]
+        require(len(plain) == marks + 24 * len(deleted), f"{self.object}: salts and marks")
+        for i, snapshot in enumerate(deleted):
+            at, at_ns, until, until_ns = struct.unpack_from("<qIqI", plain, marks + 24 * i)
+            require((at, at_ns) <= (until, until_ns), f"{self.object}: a mark ends before it begins")
+            require(max(at_ns, until_ns) < 10**9 and not snapshot["partial"], f"{self.object}: a mark")
+        self.live = [snapshot for snapshot in self.snapshots if not snapshot["deleted"]]
 
     # -- containers and regions (sections 7 and 8)
 
@@ -632,7 +639,7 @@ class Series:
         record = Postcard(self.chunk(snapshot["record"]))
         require(record.take(1) == b"\5" and record.text() == self.name, "record: of another series")
         found = read_snapshot(record)
-        require(record.is_done(), "record: bytes behind its end")
+        require(record.is_done() and not found["deleted"], "record: bytes behind its end, or a mark")
         for field in ("id", "time", "host", "user", "program", "root"):
             require(found[field] == snapshot[field], f"record: another {field}")
 
@@ -679,7 +686,7 @@ def read_snapshot(card):
     for _ in range(18):
         card.number()
     snapshot["partial"] = card.boolean()
-    snapshot["forgotten"] = card.option(lambda: (card.time(), card.time()))
+    snapshot["deleted"] = card.boolean()
     return snapshot
 
 
@@ -753,7 +760,7 @@ def listing(repository):
     """A line per entry, in the form of the golden repositories' listing.txt."""
     lines = []
     for series in repository.series():
-        for snapshot in series.snapshots:
+        for snapshot in series.live:
             lines.append((snapshot["time"], series.name, list(snapshot_lines(series, snapshot))))
     lines.sort(key=lambda snapshot: snapshot[0])
     return "".join(line + "\n" for _, _, snapshot in lines for line in snapshot)
@@ -793,7 +800,7 @@ def escaped(data):
 
 def restore(repository, target):
     for series in repository.series():
-        for place, snapshot in enumerate(series.snapshots):
+        for place, snapshot in enumerate(series.live):
             folder = os.path.join(target.encode(), series.name.replace("/", "_").encode(), str(place).encode())
             os.makedirs(folder, exist_ok=True)
             restore_snapshot(series, snapshot, folder)

@@ -1,6 +1,6 @@
 //! JSON of `stats`: restic's fields, then ours, then each snapshot by itself.
 
-use super::ratio;
+use super::{Deleted, ratio};
 use crate::render::rfc3339;
 use serde::Serialize;
 use siltstone_engine::stats::{Reduction, SnapshotFigures, Stats};
@@ -21,6 +21,8 @@ pub(super) struct StatsJson {
     metadata_container_bytes: u64,
     repository_bytes: u64,
     older_key_bytes: u64,
+    deleted_snapshots: u64,
+    deleted_bytes: i64,
     logical_bytes: u64,
     #[serde(flatten)]
     layers: LayersJson,
@@ -126,7 +128,7 @@ impl From<&SnapshotFigures> for SnapshotJson {
 
 impl StatsJson {
     /// The document; `total_size` depends on the mode.
-    pub(super) fn new(total_size: u64, stats: &Stats) -> Self {
+    pub(super) fn new(total_size: u64, stats: &Stats, deleted: &Deleted) -> Self {
         Self {
             total_size,
             total_file_count: stats.files,
@@ -139,6 +141,8 @@ impl StatsJson {
             metadata_container_bytes: stats.metadata_container_bytes,
             repository_bytes: stats.repository_bytes,
             older_key_bytes: stats.older_key_bytes,
+            deleted_snapshots: deleted.snapshots,
+            deleted_bytes: deleted.bytes,
             logical_bytes: stats.restore_bytes,
             layers: LayersJson::new(&stats.data, &stats.metadata),
             done: DoneJson {
@@ -180,7 +184,7 @@ mod tests {
             bytes_read: 250,
         };
         let stats = Stats { bytes_migrated: 8, by_snapshot: vec![snapshot], ..Stats::default() };
-        let json = serde_json::to_value(StatsJson::new(5, &stats)).expect("plain data");
+        let json = serde_json::to_value(StatsJson::new(5, &stats, &Deleted::default())).expect("plain data");
         assert_eq!((&json["total_size"], &json["bytes_migrated"]), (&json!(5), &json!(8)));
         for left_out in ["compression_ratio", "delta_compression_efficiency"] {
             assert!(json.get(left_out).is_none(), "{json}");

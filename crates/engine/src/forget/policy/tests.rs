@@ -24,7 +24,7 @@ fn view(time: Time, tags: &[&str]) -> SnapshotView {
         record: ChunkNumber(0),
         statistics: SnapshotStatistics::default(),
         partial: false,
-        forgotten: None,
+        deleted: None,
     };
     SnapshotView { series: SeriesId([0; 16]), series_name: "series".into(), position: 0, snapshot }
 }

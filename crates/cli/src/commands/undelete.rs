@@ -1,0 +1,49 @@
+//! `silt undelete`: brings snapshots back that are marked as deleted.
+
+use super::{Context, find_all, forget};
+use crate::environment;
+use crate::error::{CliError, Done};
+use crate::memory;
+use crate::patterns::FilterArgs;
+use crate::progress::{Progress, Work};
+use crate::repository::open;
+use crate::retry::while_locked;
+use clap::Args;
+use serde::Serialize;
+use siltstone_engine::snapshots::SnapshotFilter;
+use siltstone_engine::undelete::{UndeleteOptions, undelete};
+
+/// Bring back snapshots that 'silt forget --keep-deleted' has marked as deleted
+#[derive(Args, Debug)]
+pub(crate) struct UndeleteArgs {
+    /// Bring these back; 'silt snapshots --deleted' lists what there is
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// `message_type` `summary`.
+#[derive(Serialize)]
+struct SummaryMessage {
+    message_type: &'static str,
+    snapshots_undeleted: u64,
+}
+
+pub(super) fn run(arguments: &UndeleteArgs, context: &Context) -> Result<Done, CliError> {
+    let repository = open(context)?;
+    let filter = SnapshotFilter { deleted: true, ..arguments.filter.filter() };
+    let (views, found) = find_all(&repository, &arguments.ids, &filter, context.output)?;
+    let options = UndeleteOptions { take_over: false, user: environment::user() };
+    let progress = Progress::begin(Work::Undelete, context.output)?;
+    let keys = forget::keys(&views);
+    let count = while_locked(context, || Ok(undelete(&repository, &keys, &options, &progress)?))?;
+    progress.end();
+    memory::renew(&repository, context);
+    if context.output.json {
+        context.output.json(&SummaryMessage { message_type: "summary", snapshots_undeleted: count })?;
+    } else {
+        context.output.report(format_args!("{count} snapshots are back"))?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,254 @@
+//! Dry runs: the exact bytes of what a run would leave, and of what the one after it would.
+//!
+//! All is done but writing: containers are made in full, so that their sizes are true, and what is needed later of
+//! those that were made is kept in a nameless file ([`Kept`]). A manifest's size is known before it is committed
+//! (docs/FORMAT.md, section 11).
+
+use super::choice::Choice;
+use super::plan::{Plan, plan};
+use super::{ForgetOptions, Rewritten, object_bytes, replace, rewrite_sound};
+use crate::Observer;
+use crate::migrate::ghost_bytes;
+use crate::pack::{ContainerSink, DrySink};
+use crate::protect::parity_bytes;
+use siltstone_store::container::{ContainerRecord, SealedContainer};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::repository::Repository;
+use siltstone_store::series::manifest_object_bytes;
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
+use siltstone_store::{ContainerId, SeriesId, StoreError};
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Every manifest lies there twice.
+const COPIES: u64 = 2;
+
+/// A state of a series, as it lies there or as a run would leave it.
+pub(super) struct State {
+    pub(super) manifest: Manifest,
+    /// Bytes of its manifests, which two new ones with their copies replace, and of what taking the lease removes.
+    beside_bytes: u64,
+    /// Bytes of the parity of its containers.
+    parity: HashMap<ContainerId, u64>,
+}
+
+/// What a run would do.
+pub(super) struct Outcome {
+    /// The state it would leave.
+    pub(super) next: State,
+    /// The bytes that would come back.
+    pub(super) bytes_returned: i64,
+    pub(super) containers_deleted: u64,
+    pub(super) containers_rewritten: u64,
+    pub(super) ghost_bytes: u64,
+}
+
+impl State {
+    /// The state of a series with this manifest, the newest.
+    pub(super) fn lying(repository: &Repository, manifest: &Manifest) -> Result<Self, StoreError> {
+        let beside_bytes = manifest_and_orphan_bytes(repository, manifest)?;
+        Ok(Self { manifest: manifest.clone(), beside_bytes, parity: parity_bytes(repository, manifest.series)? })
+    }
+
+    /// Does everything to it that a run would do, but for writing. New containers go to `kept`, if what comes after is
+    /// to read them.
+    pub(super) fn after(
+        &self,
+        repository: &Repository,
+        choice: &Choice,
+        options: &ForgetOptions,
+        kept: Option<&Kept>,
+        observer: &dyn Observer,
+    ) -> Result<Outcome, StoreError> {
+        let lease = self.manifest.sequence + 1;
+        let Plan { next: first, dead, to_rewrite, live } = plan(&self.manifest, choice, options.rewrite_threshold);
+        let (names, rewrites) = (DrySink::new(lease), !to_rewrite.is_empty());
+        let sink = Sink { names, kept, series: first.series };
+        let Rewritten { old, new, .. } =
+            rewrite_sound(repository, &first, to_rewrite, &live, options, &sink, observer)?;
+        let mut manifest = first.clone();
+        replace(&mut manifest, &old, new.clone());
+        (manifest.lease, manifest.sequence) = (None, lease + 1 + u64::from(rewrites));
+        // The manifest before the last one stays: that of the lease, or of the first of two commits.
+        let before_last = if rewrites { &first } else { &self.manifest };
+        let beside_bytes = COPIES * (manifest_object_bytes(before_last)? + manifest_object_bytes(&manifest)?);
+        let mut parity = self.parity.clone();
+        for record in &new {
+            parity.insert(record.id, repository.parity().object_bytes(record.kind, record.object_bytes));
+        }
+        let bytes_of = |records: &[ContainerRecord]| {
+            object_bytes(records) + records.iter().filter_map(|record| parity.get(&record.id)).sum::<u64>()
+        };
+        let gone = self.beside_bytes + bytes_of(&dead) + bytes_of(&old);
+        let made = beside_bytes + bytes_of(&new);
+        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        Ok(Outcome {
+            bytes_returned: signed(gone) - signed(made),
+            containers_deleted: dead.len() as u64,
+            containers_rewritten: old.len() as u64,
+            // An estimate, which must not keep anything from being stated.
+            ghost_bytes: ghost_bytes(repository, &first).unwrap_or(0),
+            next: Self { manifest, beside_bytes, parity },
+        })
+    }
+}
+
+/// The manifests of a series, and the containers that acquiring the lease will remove.
+fn manifest_and_orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
+    let known: HashSet<ContainerId> = manifest.containers.iter().map(|record| record.id).collect();
+    let storage = repository.storage();
+    let series = manifest.series;
+    let mut listed = Vec::new();
+    for what in [
+        Listing::Containers(series),
+        Listing::Parity(series),
+        Listing::Manifests(series),
+        Listing::ManifestCopies(series),
+    ] {
+        listed.extend(storage.list(what)?);
+    }
+    let is_named = |meta: &&ObjectMeta| meta.name.container().is_some_and(|id| known.contains(&id));
+    Ok(listed.iter().filter(|meta| !is_named(meta)).map(|meta| meta.bytes).sum())
+}
+
+/// Names containers as a writer would.
+struct Sink<'k> {
+    names: DrySink,
+    kept: Option<&'k Kept>,
+    series: SeriesId,
+}
+
+impl ContainerSink for Sink<'_> {
+    fn new_id(&self) -> ContainerId {
+        self.names.new_id()
+    }
+
+    fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
+        if let Some(kept) = self.kept {
+            // Where there is no room for it, what comes after cannot be told; that does not keep this run from being
+            // told.
+            let _ = kept.storage.put(&container.record.object_name(self.series), &container.bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Containers that a dry run has made, beside those that lie in the repository.
+pub(super) struct Kept {
+    storage: Arc<Overlay>,
+    repository: Repository,
+}
+
+impl Kept {
+    /// Nothing so far.
+    pub(super) fn beside(repository: &Repository) -> Result<Self, StoreError> {
+        let file = tempfile::tempfile().map_err(|source| failed("make", source))?;
+        let mut storage = None;
+        let repository = repository.over(|below| {
+            let overlay = Arc::new(Overlay { below, file, held: Mutex::default() });
+            storage.insert(overlay).clone()
+        });
+        let storage = storage.unwrap_or_else(|| unreachable!("the repository lies over it"));
+        Ok(Self { storage, repository })
+    }
+
+    /// The repository, with them in it.
+    pub(super) fn repository(&self) -> &Repository {
+        &self.repository
+    }
+}
+
+/// Objects in a nameless file over a storage that is only read.
+#[derive(Debug)]
+struct Overlay {
+    below: Arc<dyn Storage>,
+    file: File,
+    held: Mutex<Places>,
+}
+
+/// What lies in the file.
+#[derive(Debug, Default)]
+struct Places {
+    /// Where it ends.
+    end: u64,
+    /// Where in it each object begins, and the object's length.
+    objects: HashMap<ObjectName, (u64, u64)>,
+}
+
+impl Overlay {
+    fn place(&self, name: &ObjectName) -> Option<(u64, u64)> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).objects.get(name).copied()
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, offset).map_err(|source| failed("read", source))?;
+        Ok(bytes)
+    }
+}
+
+fn failed(operation: &'static str, source: io::Error) -> StorageError {
+    StorageError::Io { operation, name: "a temporary file".into(), source }
+}
+
+fn refused() -> StorageError {
+    failed("write to the repository over", io::ErrorKind::Unsupported.into())
+}
+
+impl Storage for Overlay {
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        match self.place(name) {
+            None => self.below.read(name, bytes_max),
+            Some((_, bytes)) if bytes > bytes_max => {
+                Err(StorageError::TooLarge { name: *name, bytes, limit: bytes_max })
+            }
+            Some((offset, bytes)) => self.read_at(offset, usize::try_from(bytes).unwrap_or(usize::MAX)),
+        }
+    }
+
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        match self.place(name) {
+            None => self.below.read_range(name, offset, length),
+            Some((begin, bytes)) => match offset.checked_add(length as u64) {
+                Some(end) if end <= bytes => self.read_at(begin + offset, length),
+                end => Err(StorageError::TooShort { name: *name, expected: end.unwrap_or(u64::MAX), found: bytes }),
+            },
+        }
+    }
+
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = held.end;
+        self.file.write_all_at(bytes, begin).map_err(|source| failed("write", source))?;
+        held.end += bytes.len() as u64;
+        held.objects.insert(*name, (begin, bytes.len() as u64));
+        Ok(())
+    }
+
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        self.below.list(what)
+    }
+
+    fn barrier(&self) -> Result<(), StorageError> {
+        Err(refused())
+    }
+
+    fn create(&self, _: &ObjectName, _: &[u8]) -> Result<(), StorageError> {
+        Err(refused())
+    }
+
+    fn delete(&self, _: &ObjectName) -> Result<(), StorageError> {
+        Err(refused())
+    }
+
+    fn remove_unfinished(&self, _: SeriesId, _: u64) -> Result<u64, StorageError> {
+        Err(refused())
+    }
+
+    fn location(&self) -> String {
+        self.below.location()
+    }
+}
