@@ -6,7 +6,7 @@ mod backup;
 mod chunk;
 mod history;
 mod patch_chain;
-mod publish;
+pub(crate) mod publish;
 mod report;
 mod restore_order;
 mod rounds;

@@ -40,19 +40,20 @@ impl Output {
             let folder = workspace::root().join("bench").join("record");
             fs::create_dir_all(&folder)?;
             fs::write(folder.join(format!("{name}.json")), &json)?;
-            fs::write(folder.join(format!("{name}.md")), record(bench, tables, notes, work))?;
+            fs::write(folder.join(format!("{name}.md")), record(&format!("bench {bench}"), tables, notes, work))?;
             println!("recorded as bench/record/{name}.md and .json");
         }
         Ok(())
     }
 }
 
-fn record(bench: &str, tables: &str, notes: &[String], work: &Path) -> String {
+/// What is kept of a task: tables with the commit, the machine and the notes that explain them.
+pub(crate) fn record(task: &str, tables: &str, notes: &[String], work: &Path) -> String {
     let mut lines = vec![format!("commit: {}", workspace::commit())];
     lines.extend(machine::lines(work));
     lines.extend_from_slice(notes);
     let list: Vec<String> = lines.iter().map(|line| format!("- {line}")).collect();
-    format!("# cargo xtask bench {bench}, {}\n\n{}\n\n{tables}", machine::today(), list.join("\n"))
+    format!("# cargo xtask {task}, {}\n\n{}\n\n{tables}", machine::today(), list.join("\n"))
 }
 
 /// These columns of the rows.

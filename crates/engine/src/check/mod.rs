@@ -14,7 +14,7 @@
 
 mod bases;
 mod data;
-mod read_log;
+pub(crate) mod read_log;
 mod record;
 mod restored;
 mod snapshots;
