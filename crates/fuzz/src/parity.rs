@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 const NAME: ObjectName = ObjectName::Parity(SERIES, ID);
 /// Share of parity of the container that is damaged.
-const PERCENT: u8 = 30;
+const PERCENT: u8 = 20;
 /// Larger layouts are left to the tests of layouts: they only take longer.
 const CONTAINER_BYTES_MAX: u64 = 1 << 20;
 

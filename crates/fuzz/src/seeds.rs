@@ -121,7 +121,7 @@ fn taken_apart(
 /// Payload and index of a container with one region of some pages.
 pub(crate) fn small_container() -> (Vec<u8>, Vec<u8>) {
     let made = || -> Result<(Vec<u8>, Vec<u8>)> {
-        let plain: Vec<u8> = (0..3000u32).flat_map(|n| n.wrapping_mul(n).to_le_bytes()).collect();
+        let plain: Vec<u8> = (0..500u32).flat_map(|n| n.wrapping_mul(n).to_le_bytes()).collect();
         let (number, length) = (ChunkNumber(0), u32::try_from(plain.len())?);
         let chunk = ChunkEntry { number, fingerprint: KEYS.fingerprint_of(number, &plain), length };
         let mut builder = ContainerBuilder::new(&KEYS, SERIES, ID, ContainerKind::Data)?;

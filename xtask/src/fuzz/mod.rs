@@ -69,7 +69,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let built_seconds = begin.elapsed().as_secs();
     let corpus = options.corpus.clone().map_or_else(|| Ok(workspace::target()?.join("fuzz-corpus")), anyhow::Ok)?;
     plant(&corpus)?;
-    let campaign = Campaign { programs, corpus, seconds: options.seconds, scratch: tempfile::tempdir()? };
+    let campaign = Campaign { programs, corpus, seconds: options.seconds, scratch: scratch()? };
     let mut outcomes = campaign.run(&names)?;
     outcomes.sort_by(|a, b| a.target.cmp(&b.target));
     let report = table(&outcomes);
@@ -117,7 +117,7 @@ fn build(cargo_fuzz: &Path) -> Result<PathBuf> {
     let mut command = Command::new(cargo_fuzz);
     command.current_dir(workspace::root());
     command.args(["fuzz", "build", "--sanitizer", "none", "--codegen-units", "16", "--target", &triple]);
-    program::run(command.arg("--target-dir").arg(&target).env("CARGO_NET_RETRY", "10"))?;
+    program::run(command.arg("--target-dir").arg(&target))?;
     Ok(target.join(triple).join("release"))
 }
 
@@ -132,6 +132,12 @@ fn plant(corpus: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A folder in memory, if there is one: some targets write a file for every input.
+fn scratch() -> std::io::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
 }
 
 fn folder() -> PathBuf {
