@@ -56,7 +56,8 @@ enum Task {
     Faults(faults::Options),
     /// Lose power at random moments below a real file system, and see that nothing that had ended is undone.
     Power(power::Options),
-    /// Give every parser of outside bytes inputs that reach new code: none may panic, hang or take memory it was not paid for.
+    /// Give every parser of outside bytes inputs that reach new code: none may panic, hang or take memory it was not
+    /// paid for.
     Fuzz(fuzz::Options),
     /// Read golden and fresh repositories by a reader that was written from docs/FORMAT.md alone.
     Reader,

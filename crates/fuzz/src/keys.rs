@@ -11,8 +11,8 @@ const COST_BYTES: usize = 28;
 /// The wrapped master key, sealed.
 const SECRET_BYTES: usize = 64;
 
-/// A key slot: as it lies there, or its fields with the checksums and seals that belong to them. No password is tried: that costs what
-/// the slot says, which is bounded before.
+/// A key slot: as it lies there, or its fields with the checksums and seals that belong to them. No password is tried:
+/// that costs what the slot says, which is bounded before.
 pub(crate) fn slot(data: &[u8]) -> bool {
     let Some((mode, data)) = data.split_first() else { return false };
     let object = if mode & 1 == 0 { data.to_vec() } else { sealed_slot(data, mode & 2 == 0) };
@@ -24,7 +24,8 @@ pub(crate) fn slot(data: &[u8]) -> bool {
     slot.label(&KEYS).is_ok()
 }
 
-/// A slot with these bytes for cost, secret and label, in this order; the label's seal names what comes before it, if asked for.
+/// A slot with these bytes for cost, secret and label, in this order; the label's seal names what comes before it, if
+/// asked for.
 fn sealed_slot(data: &[u8], names_front: bool) -> Vec<u8> {
     let key = object_key(ObjectName::Key(SLOT), ObjectKind::KeySlot);
     let field = |from: usize, bytes: usize| {

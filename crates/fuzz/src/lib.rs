@@ -1,10 +1,13 @@
-//! Every parser of outside bytes as a function of bytes, for a fuzzer that is guided by coverage (`cargo xtask fuzz`) and for plain tests.
+//! Every parser of outside bytes as a function of bytes, for a fuzzer that is guided by coverage (`cargo xtask fuzz`)
+//! and for plain tests.
 //!
-//! Most of what lies in a repository is sealed, and a flipped bit never passes a seal. So each target takes *plain* bytes, seals them
-//! with keys of its own where the parser wants a sealed object, and hands that over: what a hostile holder of the key could
-//! write. A target may refuse its input as often as it likes. It must not panic, hang, or take memory that the input did not pay for.
+//! Most of what lies in a repository is sealed, and a flipped bit never passes a seal. So each target takes *plain*
+//! bytes, seals them with keys of its own where the parser wants a sealed object, and hands that over: what a hostile
+//! holder of the key could write. A target may refuse its input as often as it likes. It must not panic, hang, or take
+//! memory that the input did not pay for.
 //!
-//! [`seeds`] gives inputs to begin with, taken from a repository; inputs that once failed are kept in `fuzz/regressions/<target>/`.
+//! [`seeds`] gives inputs to begin with, taken from a repository; inputs that once failed are kept in
+//! `fuzz/regressions/<target>/`.
 
 mod catalog;
 mod config;

@@ -56,7 +56,8 @@ pub(crate) fn acl(data: &[u8]) -> bool {
     fuzzing::acl_text(data).is_some()
 }
 
-/// Files that are kept from one run to the next: as they lie there, or the records of one, under its code of authentication.
+/// Files that are kept from one run to the next: as they lie there, or the records of one, under its code of
+/// authentication.
 pub(crate) fn cache(data: &[u8]) -> bool {
     let Some((mode, data)) = data.split_first() else { return false };
     let Ok(folder) = tempfile::tempdir() else { return false };

@@ -16,7 +16,8 @@ const LEASE_BYTES: usize = 510;
 /// Snapshots whose sets are looked at one by one.
 const SNAPSHOTS_MAX: usize = 64;
 
-/// The plain content of a manifest, or its parts: times and lease, the body before compression, how many containers it has.
+/// The plain content of a manifest, or its parts: times and lease, the body before compression, how many containers it
+/// has.
 pub(crate) fn manifest(data: &[u8]) -> bool {
     let Some((mode, data)) = data.split_first() else { return false };
     let name = ObjectName::Manifest(SERIES, SEQUENCE);

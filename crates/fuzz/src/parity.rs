@@ -24,8 +24,8 @@ static PROTECTED: LazyLock<(Vec<u8>, ContainerRecord, Vec<u8>)> = LazyLock::new(
     (object, reader.record().clone(), parity)
 });
 
-/// Places to damage in a container and its parity, two bytes each and what is added there; or a parity object of one's own: its layout
-/// before the checksum, then what follows it.
+/// Places to damage in a container and its parity, two bytes each and what is added there; or a parity object of one's
+/// own: its layout before the checksum, then what follows it.
 pub(crate) fn parity(data: &[u8]) -> bool {
     let Some((mode, data)) = data.split_first() else { return false };
     if mode & 1 == 0 { damaged(data) } else { hostile(data, mode & 2 == 0) }

@@ -174,7 +174,8 @@ fn records_of_the_repository(seeds: &mut Seeds) -> Result<()> {
     keep(seeds, "config", content(&Config { sequence: config::SEQUENCE, ..first })?);
     let mut manifest = Manifest::new(SERIES, "home");
     manifest.sequence = 1;
-    let objects = [(0, 1, first_content), (0, 2, second_content.clone()), (4, 2, second_content), (2, 1, manifest.encode()?)];
+    let objects =
+        [(0, 1, first_content), (0, 2, second_content.clone()), (4, 2, second_content), (2, 1, manifest.encode()?)];
     let parts = objects.into_iter().map(|(what, number, content)| [&[what, number], &content[..]].concat());
     keep(seeds, "repository", join(parts));
     manifest.sequence = manifest::SEQUENCE;
@@ -229,7 +230,8 @@ const NAMES: [&str; 3] = [
 ];
 
 fn texts(seeds: &mut Seeds) {
-    let lists: [&[u8]; 2] = [b"\0/home/ann/a\n/home/ann/b\t0\t4096\n/home/ann/b\t8192\t100\n", b"\x02/home/ann/a\0/b\0"];
+    let lists: [&[u8]; 2] =
+        [b"\0/home/ann/a\n/home/ann/b\t0\t4096\n/home/ann/b\t8192\t100\n", b"\x02/home/ann/a\0/b\0"];
     for list in lists {
         keep(seeds, "changed_list", list.to_vec());
     }

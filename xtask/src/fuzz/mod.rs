@@ -1,8 +1,9 @@
-//! Fuzzing, guided by coverage: every parser of outside bytes (`crates/fuzz`), from seeds out of the golden repository and fresh
-//! objects, and the inputs that once failed (`fuzz/regressions`).
+//! Fuzzing, guided by coverage: every parser of outside bytes (`crates/fuzz`), from seeds out of the golden repository
+//! and fresh objects, and the inputs that once failed (`fuzz/regressions`).
 //!
-//! An input that fails is kept below `fuzz/artifacts`; once the parser is mended it moves to `fuzz/regressions/<target>`, where the
-//! ordinary tests run it too. Inputs that reach new code stay in the corpus, from which the next run goes on.
+//! An input that fails is kept below `fuzz/artifacts`; once the parser is mended it moves to
+//! `fuzz/regressions/<target>`, where the ordinary tests run it too. Inputs that reach new code stay in the corpus,
+//! from which the next run goes on.
 
 mod outcome;
 

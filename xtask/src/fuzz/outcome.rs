@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn figures_are_read_from_what_the_fuzzer_says() {
         let said = "#2\tINITED cov: 12 ft: 13 corp: 1/1b exec/s: 0 rss: 40Mb\n#9\tDONE   cov: 345 ft: 9 corp: 3/9b\n\
-            stat::number_of_executed_units: 98765\nstat::slowest_unit_time_sec:   2\nstat::peak_rss_mb:              61\n";
+            stat::number_of_executed_units: 98765\nstat::slowest_unit_time_sec: 2\nstat::peak_rss_mb: 61\n";
         let outcome = Outcome::read("slot", said, true, Duration::from_secs(10));
         let expected = Outcome {
             target: "slot".into(),

@@ -39,7 +39,8 @@ pub const TRAILER_BYTES: usize = TRAILER_PLAIN_BYTES + TAG_BYTES;
 /// The smallest container there can be: header, empty index, empty padding, trailer.
 const CONTAINER_BYTES_MIN: u64 = (HEADER_BYTES + TAG_BYTES + TAG_BYTES + TRAILER_BYTES) as u64;
 
-/// The least bytes of an index for each chunk: its length and its fingerprint. It bounds what a few bytes of a manifest can stand for.
+/// The least bytes of an index for each chunk: its length and its fingerprint. It bounds what a few bytes of a manifest
+/// can stand for.
 const CHUNK_INDEX_BYTES_MIN: u64 = 1 + 16;
 
 /// Whose chunks a container holds; the two never share one.

@@ -94,8 +94,9 @@ impl<S: MetadataSource> Iterator for RecipeReader<S> {
 impl<S: MetadataSource> FusedIterator for RecipeReader<S> {}
 
 impl Recipe {
-    /// Shows every chunk the recipe needs: the runs of data, and each of its own metadata chunks before what lies in it. A part that is
-    /// named again is passed over: eight levels of lists that name one part over and over stand for more pieces than can be looked at.
+    /// Shows every chunk the recipe needs: the runs of data, and each of its own metadata chunks before what lies in
+    /// it. A part that is named again is passed over: eight levels of lists that name one part over and over stand for
+    /// more pieces than can be looked at.
     ///
     /// # Errors
     /// The first part that cannot be read ends it.
