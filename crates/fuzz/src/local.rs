@@ -80,7 +80,7 @@ pub(crate) fn cache(data: &[u8]) -> bool {
 }
 
 fn index(folder: &Path, kind: CacheKind, data: &[u8], genuine: bool) -> bool {
-    let magic = if kind == CacheKind::Last { b"SILTINDX" } else { b"SILTOLDR" };
+    let magic = if kind == CacheKind::Last { b"SILTINDX" } else { b"SILTOLDR" }.as_slice();
     let path = folder.join("index");
     if !write(&path, &header(magic, &[&SERIES.0, &SNAPSHOT.0]), data, genuine, 24) {
         return false;
@@ -97,8 +97,8 @@ fn index(folder: &Path, kind: CacheKind, data: &[u8], genuine: bool) -> bool {
     records > 0
 }
 
-fn header(magic: &[u8; 8], fields: &[&[u8]]) -> Vec<u8> {
-    [&magic[..], &1u64.to_le_bytes(), &fields.concat()].concat()
+fn header(magic: &[u8], fields: &[&[u8]]) -> Vec<u8> {
+    [magic, &1u64.to_le_bytes(), &fields.concat()].concat()
 }
 
 /// Writes the file: the data as it is, or as many whole records as it has, with header and trailer.

@@ -57,7 +57,7 @@ pub(crate) struct Options {
 impl Options {
     /// The form that is part of the tests.
     pub(crate) fn short() -> Self {
-        Self { seconds: 10, targets: Vec::new(), corpus: None, record: None }
+        Self { seconds: 6, targets: Vec::new(), corpus: None, record: None }
     }
 }
 
