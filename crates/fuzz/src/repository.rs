@@ -25,7 +25,7 @@ static SLOT_OBJECT: LazyLock<Vec<u8>> = LazyLock::new(|| {
 /// Objects: of each part the first byte says what it is, the second its number, the rest is its content.
 pub(crate) fn repository(data: &[u8]) -> bool {
     let disk = Arc::new(SimulatedDisk::new());
-    let _ = disk.put(&ObjectName::Key(SLOT), &SLOT_OBJECT);
+    let _ = disk.create(&ObjectName::Key(SLOT), &SLOT_OBJECT);
     for part in parts(data).into_iter().take(OBJECTS_MAX) {
         if let Some((name, object)) = object(part) {
             // A name that is taken stays taken.
