@@ -7,6 +7,7 @@ mod damage;
 mod demo;
 mod edit;
 mod faults;
+mod fuzz;
 mod json;
 mod kill_loop;
 mod lab_report;
@@ -56,6 +57,9 @@ enum Task {
     Faults(faults::Options),
     /// Lose power at random moments below a real file system, and see that nothing that had ended is undone.
     Power(power::Options),
+    /// Give every parser of outside bytes inputs that reach new code: none may panic, hang or take memory it was not
+    /// paid for.
+    Fuzz(fuzz::Options),
     /// Read golden and fresh repositories by a reader that was written from docs/FORMAT.md alone.
     Reader,
     /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the byte.
@@ -91,6 +95,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Damage(options) => damage::run(options),
         Task::Faults(options) => faults::run(options),
         Task::Power(options) => power::run(options),
+        Task::Fuzz(options) => fuzz::run(options),
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),
         Task::LabReport(options) => lab_report::run(options),

@@ -1,11 +1,12 @@
 //! All tests, from a fresh clone.
 
-use crate::{damage, faults, kill_loop, power, reader, workspace};
+use crate::{damage, faults, fuzz, kill_loop, power, reader, workspace};
 use anyhow::Result;
 use siltstone_lab::install;
 use siltstone_lab::program;
 
-/// Installs what tests need; runs the workspace's tests, then short forms of what is done to the real program, and the second reader.
+/// Installs what tests need; runs the workspace's tests, then short forms of what is done to the real program, the second
+/// reader, and some seconds of fuzzing.
 pub(crate) fn run() -> Result<()> {
     install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
     program::run(workspace::cargo().args(["test", "--workspace", "--quiet"]))?;
@@ -13,5 +14,6 @@ pub(crate) fn run() -> Result<()> {
     damage::run(&damage::Options::short())?;
     faults::run(&faults::Options::short())?;
     power::run(&power::Options::short())?;
-    reader::run()
+    reader::run()?;
+    fuzz::run(&fuzz::Options::short())
 }

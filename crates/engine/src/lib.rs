@@ -15,6 +15,8 @@ pub mod dump;
 mod error;
 pub mod forget;
 pub mod fs;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gather;
 pub mod index;
 mod lease;

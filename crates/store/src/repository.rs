@@ -168,6 +168,7 @@ impl Repository {
             keys: self.keys.clone(),
             record: Mutex::new(self.record()),
             manifest_bytes_max: self.manifest_bytes_max,
+            lease_terms: self.lease_terms,
             healer: Healer::default(),
         }
     }

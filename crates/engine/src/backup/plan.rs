@@ -224,8 +224,8 @@ impl<'s, 'r> Planner<'s, 'r> {
             }
         };
         let lost = &self.unusable.lost;
-        let is_lost = |run: &ChunkRun| lost.range_cardinality(run.range()) > 0;
-        let lost = !lost.is_empty() && (needs.iter().any(is_lost) || inline_runs(recipe).any(|run| is_lost(&run)));
+        let is_lost = |run: &ChunkRun| source.answered(*run).map_or(true, |range| lost.range_cardinality(range) > 0);
+        let lost = needs.iter().any(is_lost) || inline_runs(recipe).any(|run| is_lost(&run));
         (!lost).then(|| (recipe.clone(), needs))
     }
 

@@ -15,7 +15,7 @@
 mod bases;
 mod data;
 mod help;
-mod read_log;
+pub(crate) mod read_log;
 mod record;
 mod restored;
 mod snapshots;

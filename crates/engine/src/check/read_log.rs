@@ -95,6 +95,11 @@ fn unpacked(packed: &[u8; RECORD_BYTES]) -> Option<(ContainerId, Reading)> {
     Some((id, (*pin, i64::from_le_bytes(*rest.first_chunk()?))))
 }
 
+/// How many readings a file with this header holds.
+pub(crate) fn readings(path: &Path, header: &[u8], key: &[u8; 32]) -> Result<usize, CacheRefused> {
+    read(path, header, key).map(|readings| readings.len())
+}
+
 fn read(path: &Path, header: &[u8], key: &[u8; 32]) -> Result<HashMap<ContainerId, Reading>, CacheRefused> {
     let file = RecordFile::<RECORD_BYTES>::open(path, header)?;
     let mut readings = HashMap::new();

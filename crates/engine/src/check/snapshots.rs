@@ -37,10 +37,11 @@ impl SeriesCheck<'_> {
             }
             let mut referred = RoaringTreemap::new();
             let mut faults = Vec::new();
-            CatalogReader::new(&chunks, snapshot.root).visit_chunks(&mut |step| match step {
-                Ok(run) => {
-                    referred.insert_range(run.range());
-                }
+            CatalogReader::new(&chunks, snapshot.root).visit_chunks(&mut |step| match step
+                .and_then(|run| chunks.answered(run))
+            {
+                Ok(range) => drop(referred.insert_range(range)),
+                Err(error @ StoreError::MissingChunk { .. }) if !faults.is_empty() => drop(error),
                 Err(error) => faults.push(error),
             });
             match read_record(&chunks, snapshot) {

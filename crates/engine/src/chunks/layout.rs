@@ -2,7 +2,8 @@
 
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::{ChunkNumber, StoreError};
+use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Which container answers for which number.
@@ -38,5 +39,46 @@ impl Layout {
             Some((_, last, container)) if number.0 <= *last => Ok(*container),
             _ => Err(StoreError::MissingChunk { number }),
         }
+    }
+
+    /// The numbers of a run, if a container answers for each. A hostile catalog has runs of more numbers than any
+    /// memory can mark.
+    pub(super) fn answered(&self, run: ChunkRun) -> Result<RangeInclusive<u64>, StoreError> {
+        let range = run.range();
+        if range.is_empty() {
+            return Err(StoreError::MissingChunk { number: run.first });
+        }
+        let mut next = *range.start();
+        let before = self.spans.partition_point(|(first, ..)| *first <= next).saturating_sub(1);
+        for (first, last, _) in self.spans.iter().skip(before) {
+            if !(*first..=*last).contains(&next) {
+                break;
+            }
+            match last.checked_add(1) {
+                Some(after) if after <= *range.end() => next = after,
+                _ => return Ok(range),
+            }
+        }
+        Err(StoreError::MissingChunk { number: ChunkNumber(next) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_answered_for_if_each_of_its_numbers_is() {
+        let layout =
+            Layout { spans: vec![(0, 4, 0), (5, 9, 1), (20, 29, 2), (u64::MAX, u64::MAX, 3)], ..Layout::default() };
+        let answered = |first, count| layout.answered(ChunkRun { first: ChunkNumber(first), count }).ok();
+        assert_eq!(answered(0, 10), Some(0..=9));
+        assert_eq!(answered(3, 4), Some(3..=6));
+        assert_eq!(answered(20, 10), Some(20..=29));
+        assert_eq!(answered(u64::MAX, 1), Some(u64::MAX..=u64::MAX));
+        for (first, count) in [(0, 11), (9, 2), (10, 1), (19, 2), (29, 2), (30, 1), (0, 1 << 62), (u64::MAX, 2)] {
+            assert_eq!(answered(first, count), None, "{count} from {first}");
+        }
+        assert!(Layout::default().answered(ChunkRun { first: ChunkNumber(0), count: 1 }).is_err());
     }
 }

@@ -28,8 +28,9 @@ use siltstone_store::container::{ChunkPlace, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::ObjectName;
-use siltstone_store::{ChunkNumber, SeriesId, StoreError};
+use siltstone_store::{ChunkNumber, ChunkRun, SeriesId, StoreError};
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Container indexes kept open unless said otherwise; one takes up to about 0.7 MB.
@@ -136,6 +137,14 @@ impl<'r> ChunkSource<'r> {
     /// Which container answers for the number.
     pub(crate) fn container_of(&self, number: ChunkNumber) -> Result<usize, StoreError> {
         self.layout().container_of(number)
+    }
+
+    /// The numbers of a run that a catalog names.
+    ///
+    /// # Errors
+    /// [`StoreError::MissingChunk`] with the first that no container answers for.
+    pub(crate) fn answered(&self, run: ChunkRun) -> Result<RangeInclusive<u64>, StoreError> {
+        self.layout().answered(run)
     }
 
     /// The index of a container, read once and kept for a while.

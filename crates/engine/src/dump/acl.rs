@@ -8,7 +8,7 @@ pub(super) const LISTS: [(&[u8], &str); 2] =
 const VERSION: u32 = 2;
 
 /// A list in the kernel's form as text, users and groups by number; `None` if it is none.
-pub(super) fn text(value: &[u8]) -> Option<String> {
+pub(crate) fn text(value: &[u8]) -> Option<String> {
     let (version, entries) = value.split_first_chunk()?;
     let (entries, []) = entries.as_chunks::<8>() else { return None };
     if u32::from_le_bytes(*version) != VERSION {

@@ -28,10 +28,15 @@ pub use judge::{Loss, Sighting, Subject};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
 use siltstone_store::storage::{Listing, ObjectName, StorageError};
-use siltstone_store::{SeriesId, StoreError};
+use siltstone_store::{RepositoryId, SeriesId, StoreError};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+
+/// Whether the memory in this folder can be used; `true` where there is none.
+pub(crate) fn is_genuine(folder: &Path, repository: RepositoryId, key: [u8; 32]) -> io::Result<bool> {
+    MemoryFile::new(folder, repository, key).read().map(|(_, is_begun_anew)| !is_begun_anew)
+}
 
 /// The memory of one repository.
 #[derive(Debug)]

@@ -39,6 +39,10 @@ pub const TRAILER_BYTES: usize = TRAILER_PLAIN_BYTES + TAG_BYTES;
 /// The smallest container there can be: header, empty index, empty padding, trailer.
 const CONTAINER_BYTES_MIN: u64 = (HEADER_BYTES + TAG_BYTES + TAG_BYTES + TRAILER_BYTES) as u64;
 
+/// The least bytes of an index for each chunk: its length and its fingerprint. It bounds what a few bytes of a manifest
+/// can stand for.
+const CHUNK_INDEX_BYTES_MIN: u64 = 1 + 16;
+
 /// Whose chunks a container holds; the two never share one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum ContainerKind {
@@ -124,6 +128,9 @@ impl ContainerRecord {
             index_end.is_some_and(|end| end <= self.object_bytes.saturating_sub((TAG_BYTES + TRAILER_BYTES) as u64));
         if self.object_bytes < CONTAINER_BYTES_MIN || self.index_offset < HEADER_BYTES as u64 || !fits {
             return damaged("the index does not lie inside the object");
+        }
+        if self.held > u64::from(self.index_sealed_bytes) / CHUNK_INDEX_BYTES_MIN {
+            return damaged("it holds more chunks than its index has room for");
         }
         if self.held < self.chunk_count() {
             return damaged("it answers for more chunks than it holds");

@@ -41,7 +41,7 @@ fn container(serial: u32, kind: ContainerKind, first: u64, count: u64) -> Contai
         salt: [serial.to_le_bytes()[0]; 32],
         object_bytes: 1 << 20,
         index_offset: 1 << 19,
-        index_sealed_bytes: 1 << 12,
+        index_sealed_bytes: 1 << 17,
         held: count,
         has_deltas: false,
         chunks: vec![ChunkRun { first: ChunkNumber(first), count }],
@@ -337,5 +337,17 @@ proptest! {
     #[test]
     fn any_bitmaps_are_no_reason_to_panic(bytes: Vec<u8>) {
         let _ = codec::read_bitmap(&bytes, &ObjectName::Manifest(SERIES, 1));
+    }
+}
+
+/// A run of 2^40 numbers takes ten bytes, and hours and all memory to mark number by number.
+#[test]
+fn a_container_that_cannot_hold_its_chunks_is_refused() {
+    for count in [7710, 1 << 20, 1 << 40, u64::MAX >> 1] {
+        let mut manifest = Manifest::new(SERIES, "series");
+        manifest.sequence = 1;
+        manifest.containers.push(container(0, ContainerKind::Data, 0, count));
+        let read = Manifest::decode(&manifest.object_name(), &manifest.encode().unwrap());
+        assert_eq!(read.is_ok(), count <= (1 << 17) / 17, "{count}: {read:?}");
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     error::StoreError,
     ids::{ChunkNumber, ChunkRun},
 };
-use std::{iter::FusedIterator, vec::IntoIter};
+use std::{collections::BTreeSet, iter::FusedIterator, vec::IntoIter};
 
 /// Iterates over the pieces of a recipe in file order, loading parts as it reaches them; memory of one part per level.
 ///
@@ -19,6 +19,8 @@ pub struct RecipeReader<S> {
     pieces: IntoIter<Piece>,
     /// Lists of parts still to be read, the outermost first, each with the level its parts must have (`None` outside).
     lists: Vec<(IntoIter<RecipePart>, Option<u8>)>,
+    /// The parts opened so far, with the level they had to have, where none is to be opened twice.
+    opened: Option<BTreeSet<(ChunkNumber, Option<u8>)>>,
 }
 
 /// What a reader reaches next.
@@ -34,7 +36,7 @@ impl<S: MetadataSource> RecipeReader<S> {
             Recipe::Inline(pieces) => (pieces.clone(), Vec::new()),
             Recipe::Indirect(parts) => (Vec::new(), vec![(parts.clone().into_iter(), None)]),
         };
-        Self { source, pieces: pieces.into_iter(), lists }
+        Self { source, pieces: pieces.into_iter(), lists, opened: None }
     }
 
     fn step(&mut self) -> Option<Result<Step, StoreError>> {
@@ -47,6 +49,9 @@ impl<S: MetadataSource> RecipeReader<S> {
                 self.lists.pop();
                 continue;
             };
+            if self.opened.as_mut().is_some_and(|opened| !opened.insert((part.chunk, level))) {
+                continue;
+            }
             let opened = self.open(part, level);
             if opened.is_err() {
                 self.lists.clear();
@@ -89,7 +94,9 @@ impl<S: MetadataSource> Iterator for RecipeReader<S> {
 impl<S: MetadataSource> FusedIterator for RecipeReader<S> {}
 
 impl Recipe {
-    /// Shows every chunk the recipe needs: the runs of data, and each of its own metadata chunks before what lies in it.
+    /// Shows every chunk the recipe needs: the runs of data, and each of its own metadata chunks before what lies in
+    /// it. A part that is named again is passed over: eight levels of lists that name one part over and over stand for
+    /// more pieces than can be looked at.
     ///
     /// # Errors
     /// The first part that cannot be read ends it.
@@ -98,7 +105,7 @@ impl Recipe {
         source: impl MetadataSource,
         visit: &mut impl FnMut(ChunkRun),
     ) -> Result<(), StoreError> {
-        let mut reader = RecipeReader::new(self, source);
+        let mut reader = RecipeReader { opened: Some(BTreeSet::new()), ..RecipeReader::new(self, source) };
         while let Some(step) = reader.step() {
             match step? {
                 Step::Part(first) => visit(ChunkRun { first, count: 1 }),

@@ -125,6 +125,23 @@ fn a_part_that_holds_itself_ends_the_reading() {
     assert!(matches!(&read[..], [Err(StoreError::Damaged { .. })]), "{read:?}");
 }
 
+/// Eight lists of forty parts each, all of them the same: 40^7 ways to the pieces.
+#[test]
+fn parts_named_again_and_again_are_visited_once() {
+    let mut memory = Memory::default();
+    let chunk = |at: u64| ChunkNumber(ChunkNumber::METADATA_FIRST.0 + at);
+    memory.store(&PartChunk::encode_pieces(&[run(0, 1)])).unwrap();
+    for level in 2..=8 {
+        let below = RecipePart { chunk: chunk(u64::from(level) - 2), bytes: 1 };
+        memory.store(&PartChunk::encode_parts(level, &[below; 40])).unwrap();
+    }
+    let mut visited = Vec::new();
+    let recipe = Recipe::Indirect(vec![RecipePart { chunk: chunk(7), bytes: 1 }]);
+    recipe.visit_chunks(&memory, &mut |run| visited.push(run.first)).unwrap();
+    let expected: Vec<_> = (0..8).rev().map(chunk).chain([ChunkNumber(0)]).collect();
+    assert_eq!(visited, expected);
+}
+
 proptest! {
     #[test]
     fn any_pieces_come_back(seeds in prop::collection::vec((0u64..1000, 1u64..50, any::<bool>()), 0..3000)) {

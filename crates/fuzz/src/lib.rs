@@ -1,0 +1,84 @@
+//! Every parser of outside bytes as a function of bytes, for a fuzzer that is guided by coverage (`cargo xtask fuzz`)
+//! and for plain tests.
+//!
+//! Most of what lies in a repository is sealed, and a flipped bit never passes a seal. So each target takes *plain*
+//! bytes, seals them with keys of its own where the parser wants a sealed object, and hands that over: what a hostile
+//! holder of the key could write. A target may refuse its input as often as it likes. It must not panic, hang, or take
+//! memory that the input did not pay for.
+//!
+//! [`seeds`] gives inputs to begin with, taken from a repository; inputs that once failed are kept in
+//! `fuzz/regressions/<target>/`.
+
+mod catalog;
+mod config;
+mod container;
+mod keys;
+mod local;
+mod manifest;
+mod names;
+mod parity;
+mod region;
+mod repository;
+mod sealing;
+pub mod seeds;
+
+/// A parser and the name it is asked for by.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, also that of its program and of its folders of inputs.
+    pub name: &'static str,
+    /// Runs it; says whether the input was taken for sound.
+    pub run: fn(&[u8]) -> bool,
+}
+
+/// All targets, by name.
+pub const TARGETS: [Target; 17] = [
+    Target { name: "acl", run: local::acl },
+    Target { name: "cache", run: local::cache },
+    Target { name: "catalog", run: catalog::catalog },
+    Target { name: "changed_list", run: local::changed_list },
+    Target { name: "config", run: config::config },
+    Target { name: "container", run: container::container },
+    Target { name: "delta", run: region::delta },
+    Target { name: "manifest", run: manifest::manifest },
+    Target { name: "names", run: names::names },
+    Target { name: "parity", run: parity::parity },
+    Target { name: "patterns", run: local::patterns },
+    Target { name: "recipe", run: catalog::recipe },
+    Target { name: "record", run: catalog::record },
+    Target { name: "recovery_key", run: keys::recovery_key },
+    Target { name: "region", run: region::region },
+    Target { name: "repository", run: repository::repository },
+    Target { name: "slot", run: keys::slot },
+];
+
+/// Runs the target of this name on an input.
+///
+/// # Panics
+/// If there is no such target; and whenever the parser is at fault.
+pub fn run(name: &str, input: &[u8]) -> bool {
+    let target = TARGETS.iter().find(|target| target.name == name).expect("a target of this name");
+    (target.run)(input)
+}
+
+/// Parts of an input: each has its length, two bytes, in front; the last one takes what is left.
+fn parts(mut data: &[u8]) -> Vec<&[u8]> {
+    let mut parts = Vec::new();
+    while let Some((length, rest)) = data.split_first_chunk() {
+        let (part, rest) = rest.split_at(usize::from(u16::from_le_bytes(*length)).min(rest.len()));
+        parts.push(part);
+        data = rest;
+    }
+    parts
+}
+
+/// Joins parts as [`parts`] takes them apart; `None` if one is too long for that.
+fn join<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Option<Vec<u8>> {
+    let mut data = Vec::new();
+    for part in parts {
+        let part = part.as_ref();
+        data.extend_from_slice(&u16::try_from(part.len()).ok()?.to_le_bytes());
+        data.extend_from_slice(part);
+    }
+    Some(data)
+}
