@@ -113,6 +113,10 @@ struct Rebuild<'r> {
     found: Vec<Snapshot>,
 }
 
+/// Lost chunks that one snapshot may need: 4 TiB of 16 KiB each, marked in 32 MiB. A hostile catalog names more than any memory
+/// can mark; beyond this it counts as damaged.
+const LOST_CHUNKS_MAX: u64 = 1 << 28;
+
 /// A snapshot, and what it needs.
 struct Walked {
     direct: RoaringTreemap,
@@ -207,9 +211,10 @@ impl<'r> Rebuild<'r> {
     /// What the snapshot refers to; of a catalog that cannot be walked to its end, what the seed says besides.
     fn walk(&self, snapshot: &Snapshot, in_seed: Option<(&Manifest, usize)>) -> Walked {
         let mut walked = Walked { direct: RoaringTreemap::new(), is_whole: true };
+        let mut room = self.answers.available.len() + LOST_CHUNKS_MAX;
         CatalogReader::new(&self.chunks, snapshot.root).visit_chunks(&mut |step| match step {
-            Ok(run) => drop(walked.direct.insert_range(run.range())),
-            Err(_) => walked.is_whole = false,
+            Ok(run) if run.count <= room => room -= walked.direct.insert_range(run.range()),
+            Ok(_) | Err(_) => walked.is_whole = false,
         });
         walked.direct.insert(snapshot.root.0);
         walked.direct.insert(snapshot.record.0);
