@@ -1,6 +1,7 @@
-//! The tests of the crates with instruction sets in them, on processors that are not here: built with the oldest compiler they
-//! promise to build with, run by an emulator. Two more promises that only this build can hold are looked at here:
-//! `siltstone-chunk` and `siltstone-similar` need no `std`, and the portable vectors become vector instructions on POWER.
+//! The tests of the crates with instruction sets in them, on processors that are not here: built with the oldest
+//! compiler they promise to build with, run by an emulator. Two more promises that only this build can hold are looked
+//! at here: `siltstone-chunk` and `siltstone-similar` need no `std`, and the portable vectors become vector
+//! instructions on POWER.
 
 mod toolchain;
 
@@ -59,9 +60,9 @@ pub(crate) const PACKAGES: [&str; 8] = [
 /// Crates that need no `std`: each has a user that cannot have it, `tests/no_std/lib.rs`.
 const NO_STD: [&str; 2] = ["chunk", "similar"];
 
-/// Functions of the example `speed`, and how many of these instructions they hold at least on POWER: about half of what one step
-/// of their inner loops takes, which looks at 64 or 256 bytes, sixteen at once. Each is there twice, for the maximum and the
-/// minimum.
+/// Functions of the example `speed`, and how many of these instructions they hold at least on POWER: about half of what
+/// one step of their inner loops takes, which looks at 64 or 256 bytes, sixteen at once. Each is there twice, for the
+/// maximum and the minimum.
 const VECTORISED: [(&str, &[&str], usize); 3] = [
     ("siltstone_chunk::ae::bytes::cut", &["vmaxub", "vminub"], 16),
     ("siltstone_chunk::ae::bytes::cut", &["vcmpgtub"], 2),

@@ -1,5 +1,5 @@
-//! The first thing a newcomer runs: the whole job on this very checkout (a copy of it, build results left out), in a temporary
-//! folder that is removed at the end.
+//! The first thing a newcomer runs: the whole job on this very checkout (a copy of it, build results left out), in a
+//! temporary folder that is removed at the end.
 
 use crate::edit;
 use crate::tool::{Reading, Repository, Tool};

@@ -1,5 +1,6 @@
-//! Editing one percent of a tree, the same way for every tool and every machine: of the small files one in a hundred gets a line
-//! inserted in its middle; of the large files one in a hundred 64-KiB blocks is overwritten in place, as a database does.
+//! Editing one percent of a tree, the same way for every tool and every machine: of the small files one in a hundred
+//! gets a line inserted in its middle; of the large files one in a hundred 64-KiB blocks is overwritten in place, as a
+//! database does.
 
 use anyhow::{Context, Result};
 use siltstone_lab::deterministic::Sequence;

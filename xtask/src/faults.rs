@@ -1,8 +1,9 @@
-//! The real program on the real disk, with one system call that fails, ends early, or is the last thing it does: each of them in turn,
-//! during every command that writes. `strace` counts the calls of an undisturbed run, then injects the fault into the n-th.
+//! The real program on the real disk, with one system call that fails, ends early, or is the last thing it does: each
+//! of them in turn, during every command that writes. `strace` counts the calls of an undisturbed run, then injects the
+//! fault into the n-th.
 //!
-//! After each fault: every snapshot that was committed comes back exactly, a command that said it was done did it, some password
-//! opens the repository, `check --read-data` is clean, and the next backup works.
+//! After each fault: every snapshot that was committed comes back exactly, a command that said it was done did it, some
+//! password opens the repository, `check --read-data` is clean, and the next backup works.
 
 use crate::damage::edit;
 use crate::kill_loop::generate;
@@ -127,7 +128,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// A repository with three versions, the last of which has still to be settled, and a source that has changed since.
+    /// A repository with three versions, the last of which has still to be settled, and a source that has changed
+    /// since.
     fn make(folder: &Path, release: bool) -> Result<Self> {
         let silt = Tool::silt(if release { Build::Release } else { Build::Development })?;
         let source = folder.join("source");
@@ -162,8 +164,8 @@ impl Scene {
         Ok(command)
     }
 
-    /// How often the busiest thread of an undisturbed run makes the calls of this fault: strace counts each thread's by themselves, so
-    /// the n-th of every thread is hit.
+    /// How often the busiest thread of an undisturbed run makes the calls of this fault: strace counts each thread's by
+    /// themselves, so the n-th of every thread is hit.
     fn count(&self, operation: Operation, fault: Fault) -> Result<u64> {
         let copy = tempfile::tempdir_in(&self.folder)?;
         let repository = self.repository.copied_to(&copy.path().join("copy"))?;

@@ -1,6 +1,6 @@
-//! `kill -9` on the real program at random moments, again and again. After each: nothing that was committed is lost or changed,
-//! a snapshot that was being forgotten is either still whole or gone, `check --read-data` is clean, and every snapshot listed comes
-//! back as its source was. What the program has to be told after being killed: nothing.
+//! `kill -9` on the real program at random moments, again and again. After each: nothing that was committed is lost or
+//! changed, a snapshot that was being forgotten is either still whole or gone, `check --read-data` is clean, and every
+//! snapshot listed comes back as its source was. What the program has to be told after being killed: nothing.
 
 use crate::tool::{Name, Reading, Repository, Tool};
 use crate::workspace::Build;
@@ -161,7 +161,8 @@ impl State {
     }
 }
 
-/// Later runs are not as long as the first: the estimate follows, so that most are killed at work but some come to their end.
+/// Later runs are not as long as the first: the estimate follows, so that most are killed at work but some come to
+/// their end.
 fn adapted(usual: Duration, ending: Ending) -> Duration {
     match ending {
         Ending::Finished => usual * 4 / 5,

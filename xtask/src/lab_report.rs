@@ -1,6 +1,7 @@
-//! `cargo xtask lab-report FILE`: a report of `silt-lab` looked at in a real browser, without a window: on a phone and on a desk, in light
-//! and in dark, folded and unfolded. Nothing may be wider than the page, written over something else or cut off, loaded from elsewhere or
-//! complained of by the browser. Needs Chromium or Chrome; where there is none it says so and checks nothing.
+//! `cargo xtask lab-report FILE`: a report of `silt-lab` looked at in a real browser, without a window: on a phone and
+//! on a desk, in light and in dark, folded and unfolded. Nothing may be wider than the page, written over something
+//! else or cut off, loaded from elsewhere or complained of by the browser. Needs Chromium or Chrome; where there is
+//! none it says so and checks nothing.
 
 mod browser;
 

@@ -16,8 +16,8 @@ pub(crate) fn run() -> Result<()> {
     licences_and_sources()
 }
 
-/// `cargo deny` with `deny.toml`. The table of known vulnerabilities is left to whoever has a network to fetch it from: this gate
-/// gives the same answer today and tomorrow.
+/// `cargo deny` with `deny.toml`. The table of known vulnerabilities is left to whoever has a network to fetch it from:
+/// this gate gives the same answer today and tomorrow.
 fn licences_and_sources() -> Result<()> {
     if install::find("cargo-deny").is_none() {
         let installed = program::run(workspace::cargo().args(["install", "--quiet", "--locked", "cargo-deny"]));

@@ -1,5 +1,6 @@
-//! The one door to every task of the project: `cargo xtask <task>`. Each task is one file; what several of them need (running and
-//! measuring programs, comparing trees, making test data) lies beside them. Nothing here is part of what users install.
+//! The one door to every task of the project: `cargo xtask <task>`. Each task is one file; what several of them need
+//! (running and measuring programs, comparing trees, making test data) lies beside them. Nothing here is part of what
+//! users install.
 
 mod bench;
 mod cross;
@@ -41,7 +42,8 @@ enum Task {
     Demo,
     /// All tests: the workspace's own, the second reader, short forms of kill-loop, damage, faults and power.
     Test,
-    /// Tests of chunking and its vectors on ARM and POWER, emulated, built with the oldest compiler they promise to build with.
+    /// Tests of chunking and its vectors on ARM and POWER, emulated, built with the oldest compiler they promise to
+    /// build with.
     Cross,
     /// Tests of chunking and its vectors with every access to memory checked, on many random cases.
     Sanitize(sanitize::Options),
@@ -51,9 +53,11 @@ enum Task {
     Ci,
     /// Kill the real program at random moments and see that nothing committed is lost.
     KillLoop(kill_loop::Options),
-    /// Damage objects of a small repository at random and run commands on it: nothing may panic, hang or restore what is wrong.
+    /// Damage objects of a small repository at random and run commands on it: nothing may panic, hang or restore what
+    /// is wrong.
     Damage(damage::Options),
-    /// Let each system call of the real program fail, end early or be the last, in turn, and see that nothing committed is lost.
+    /// Let each system call of the real program fail, end early or be the last, in turn, and see that nothing committed
+    /// is lost.
     Faults(faults::Options),
     /// Lose power at random moments below a real file system, and see that nothing that had ended is undone.
     Power(power::Options),
@@ -62,9 +66,11 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Read golden and fresh repositories by a reader that was written from docs/FORMAT.md alone.
     Reader,
-    /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the byte.
+    /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the
+    /// byte.
     Real(real::Options),
-    /// A report of `silt-lab`, looked at in a real browser: nothing too wide, cut off, written over something else or loaded from elsewhere.
+    /// A report of `silt-lab`, looked at in a real browser: nothing too wide, cut off, written over something else or
+    /// loaded from elsewhere.
     LabReport(lab_report::Options),
     /// Measurements against the peers.
     Bench {

@@ -1,4 +1,5 @@
-//! Holds the map of crates in `docs/ARCHITECTURE.md` against what cargo says: the same crates, needing the same ones of ours.
+//! Holds the map of crates in `docs/ARCHITECTURE.md` against what cargo says: the same crates, needing the same ones of
+//! ours.
 
 use crate::workspace;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The independent reader of `docs/FORMAT.md` (`crates/store/tests/reader/`), run on the golden repositories and on a fresh one: it
-//! shares no code with the program, so what it reads the page describes.
+//! The independent reader of `docs/FORMAT.md` (`crates/store/tests/reader/`), run on the golden repositories and on a
+//! fresh one: it shares no code with the program, so what it reads the page describes.
 
 use crate::damage::edit;
 use crate::kill_loop::generate;
@@ -63,7 +63,8 @@ impl Reader {
         command
     }
 
-    /// Everything of a golden repository is as the page says, and its listing is the one that was made from the sources.
+    /// Everything of a golden repository is as the page says, and its listing is the one that was made from the
+    /// sources.
     fn golden(&self, version: &Path) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let password = folder.path().join("password");

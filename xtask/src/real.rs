@@ -1,6 +1,6 @@
-//! Real input, in numbers: every release of a source tree and every state of a growing database becomes one snapshot. All restore
-//! identically; half are forgotten; the space that comes back is what `forget --dry-run` said, to the byte; what is kept still
-//! restores identically.
+//! Real input, in numbers: every release of a source tree and every state of a growing database becomes one snapshot.
+//! All restore identically; half are forgotten; the space that comes back is what `forget --dry-run` said, to the byte;
+//! what is kept still restores identically.
 
 use crate::tool::{Reading, Repository, Tool};
 use crate::workspace::{self, Build};

@@ -13,8 +13,8 @@ pub(crate) fn folder() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Keeps a page `bench/record/<name>.md` of what `cargo xtask <task>` found. `notes` tell how it was run, a line each; `work` is the
-/// folder where.
+/// Keeps a page `bench/record/<name>.md` of what `cargo xtask <task>` found. `notes` tell how it was run, a line each;
+/// `work` is the folder where.
 pub(crate) fn keep(task: &str, name: &str, tables: &str, notes: &[String], work: &Path) -> Result<()> {
     let mut lines = vec![format!("commit: {}", workspace::commit())];
     lines.extend(machine::lines(work));

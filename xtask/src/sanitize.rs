@@ -1,6 +1,6 @@
-//! The tests of the crates that reach memory through intrinsics, with every access checked, and on many more random cases than
-//! usual: for an evening, not for every change. With the address sanitizer where a nightly compiler is installed; else in
-//! valgrind, which has no AVX-512, so that level is not covered then.
+//! The tests of the crates that reach memory through intrinsics, with every access checked, and on many more random
+//! cases than usual: for an evening, not for every change. With the address sanitizer where a nightly compiler is
+//! installed; else in valgrind, which has no AVX-512, so that level is not covered then.
 
 use crate::{cross, workspace};
 use anyhow::Result;

@@ -5,8 +5,8 @@ use anyhow::Result;
 use siltstone_lab::install;
 use siltstone_lab::program;
 
-/// Installs what tests need; runs the workspace's tests, then short forms of what is done to the real program, the second
-/// reader, and some seconds of fuzzing.
+/// Installs what tests need; runs the workspace's tests, then short forms of what is done to the real program, the
+/// second reader, and some seconds of fuzzing.
 pub(crate) fn run() -> Result<()> {
     install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
     program::run(workspace::cargo().args(["test", "--workspace", "--quiet"]))?;

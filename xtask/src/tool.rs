@@ -1,6 +1,7 @@
-//! The backup programs, each behind the same few verbs, with settings chosen to be fair: encrypted repositories, a cache of their
-//! own, the compression each recommends (zstd level 3 for borg, whose default is lz4), passwords from the environment, and nothing
-//! that asks. A snapshot is named by a label: a tag for `silt` and restic, the archive's name for borg.
+//! The backup programs, each behind the same few verbs, with settings chosen to be fair: encrypted repositories, a
+//! cache of their own, the compression each recommends (zstd level 3 for borg, whose default is lz4), passwords from
+//! the environment, and nothing that asks. A snapshot is named by a label: a tag for `silt` and restic, the archive's
+//! name for borg.
 
 use crate::json::number_of;
 use crate::workspace::{self, Build};
@@ -226,7 +227,8 @@ impl Repository {
         Ok(command)
     }
 
-    /// Restores the snapshot `label` into the empty folder `target`; returns the cost, and where `source` then stands in it.
+    /// Restores the snapshot `label` into the empty folder `target`; returns the cost, and where `source` then stands
+    /// in it.
     pub(crate) fn restore(&self, label: &str, source: &Path, target: &Path) -> Result<(Cost, PathBuf)> {
         let cost = program::measured(&mut self.restore_command(label, target)?)?;
         Ok((cost, restored_place(source, target)?))

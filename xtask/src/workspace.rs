@@ -54,7 +54,8 @@ pub(crate) fn run_again_in_release() -> Result<()> {
     program::run(&mut command)
 }
 
-/// Builds `silt` and says where it is. If `XTASK_SILT` names a program, that one is taken as it is: to compare two builds.
+/// Builds `silt` and says where it is. If `XTASK_SILT` names a program, that one is taken as it is: to compare two
+/// builds.
 pub(crate) fn build_silt(build: Build) -> Result<PathBuf> {
     if let Some(program) = std::env::var_os("XTASK_SILT") {
         return Ok(PathBuf::from(program));

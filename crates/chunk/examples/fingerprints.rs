@@ -1,6 +1,6 @@
-//! How fast many chunks are fingerprinted together, beside the crate `blake3` chunk by chunk: one thread, median of eleven
-//! alternating runs, on each instruction set. The crate uses the best of the CPU in every row.
-//! `cargo run --release -p siltstone-chunk --example fingerprints [-- ISA...]`
+//! How fast many chunks are fingerprinted together, beside the crate `blake3` chunk by chunk: one thread, median of
+//! eleven alternating runs, on each instruction set. The crate uses the best of the CPU in every row. `cargo run
+//! --release -p siltstone-chunk --example fingerprints [-- ISA...]`
 
 use siltstone_chunk::{Fingerprinter, Isa};
 use std::time::Instant;

@@ -1,6 +1,5 @@
-//! Freezes the cuts of new algorithms: writes `tests/golden/NAME.txt` for each name given that has none yet. Files that are
-//! there stay as they are, for ever.
-//! `cargo run --release -p siltstone-chunk --example golden -- NAME...`
+//! Freezes the cuts of new algorithms: writes `tests/golden/NAME.txt` for each name given that has none yet. Files that
+//! are there stay as they are, for ever. `cargo run --release -p siltstone-chunk --example golden -- NAME...`
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,10 +1,10 @@
 //! The privacy form: cuts are a pseudo-random function of the 16 bytes before them.
 //!
-//! Siltstone's own. From chunk sizes seen beside known content the keys of all hashes that are linear, rolled or windowed,
-//! can be computed (IACR ePrint 2025/532 and 2025/558); a filter that is, in front of a hash that is not, still says that
-//! every cut is one of few positions. Here each position is decided by AES-128 on its window alone: whoever does not have
-//! the key learns from a cut that this window is one that cuts, and nothing about any other. The definition, which is
-//! format:
+//! Siltstone's own. From chunk sizes seen beside known content the keys of all hashes that are linear, rolled or
+//! windowed, can be computed (IACR ePrint 2025/532 and 2025/558); a filter that is, in front of a hash that is not,
+//! still says that every cut is one of few positions. Here each position is decided by AES-128 on its window alone:
+//! whoever does not have the key learns from a cut that this window is one that cuts, and nothing about any other. The
+//! definition, which is format:
 //!
 //! ```text
 //! x(L)    = first 8 bytes, little-endian, of AES-128(key; b[L-16] .. b[L-1])
@@ -15,12 +15,12 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **No universal hash in front**: a window is exactly a block, so there is no collision bound to watch, and equal windows
-//!    give equal decisions, which is what deduplication needs.
+//! 1. **No universal hash in front**: a window is exactly a block, so there is no collision bound to watch, and equal
+//!    windows give equal decisions, which is what deduplication needs.
 //! 2. **All ten rounds**: four would be 1.4 times as fast, and a guess.
 //!
-//! Cost: ten AES rounds a position past the minimum, 16 or 32 windows at once where vectors encrypt; elsewhere the crate
-//! `aes`, which takes the CPU's AES instructions where it finds them.
+//! Cost: ten AES rounds a position past the minimum, 16 or 32 windows at once where vectors encrypt; elsewhere the
+//! crate `aes`, which takes the CPU's AES instructions where it finds them.
 
 use crate::normalised::Normalised;
 use crate::{Chunker, Isa, Sizes};

@@ -163,8 +163,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ALGORITHMS.iter().map(|algorithm| algorithm.name)
 }
 
-/// Makes the chunker of that name for the instruction set of [`Isa::best`]. `key` decides where it cuts; chunkers without
-/// a key ignore it.
+/// Makes the chunker of that name for the instruction set of [`Isa::best`]. `key` decides where it cuts; chunkers
+/// without a key ignore it.
 ///
 /// # Errors
 /// [`ChunkerError::UnknownName`] if no chunker has that name, [`ChunkerError::UnknownIsa`] if `SILT_ISA` names none of

@@ -1,7 +1,7 @@
 //! CRC: the CRC-32 of the last 48 bytes.
 //!
-//! Source: SS-CDC, SYSTOR'19, which rolls a CRC-32; `VectorCDC`, TOS'25, section 6, has it as a row. Where to cut is told in
-//! `rolling.rs`; the hash, which is format:
+//! Source: SS-CDC, SYSTOR'19, which rolls a CRC-32; `VectorCDC`, TOS'25, section 6, has it as a row. Where to cut is
+//! told in `rolling.rs`; the hash, which is format:
 //!
 //! ```text
 //! c     0 at first; for every byte of the window, oldest first: its bits, lowest first, each exclusive-ored into the
@@ -9,8 +9,9 @@
 //! h     the complement of c, 32 bits
 //! ```
 //!
-//! That is the reflected register of IEEE 802.3 started at 0, so that leading zeros leave it alone and a byte can be taken
-//! back. Two tables as for Rabin: `ENTERING` for the byte that comes, `LEAVING` for the one that 48 others have followed.
+//! That is the reflected register of IEEE 802.3 started at 0, so that leading zeros leave it alone and a byte can be
+//! taken back. Two tables as for Rabin: `ENTERING` for the byte that comes, `LEAVING` for the one that 48 others have
+//! followed.
 //!
 //! Cost: as Rabin. Its vector form is in `two_stage.rs`.
 

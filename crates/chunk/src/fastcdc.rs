@@ -1,7 +1,7 @@
 //! `FastCDC`: Gear with two masks, so that lengths gather around the expected size.
 //!
-//! Sources: `FastCDC`, ATC'16, section 3 and Algorithm 1; TPDS'20, which rolls two bytes per step. The definition, which is
-//! format:
+//! Sources: `FastCDC`, ATC'16, section 3 and Algorithm 1; TPDS'20, which rolls two bytes per step. The definition,
+//! which is format:
 //!
 //! ```text
 //! first   max(min, 1)
@@ -17,17 +17,17 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **Cold, and the byte after.** As in the papers' pseudocode the hash starts at `first`, not a window before it, and
-//!    the byte that completes it is the first of the next chunk.
-//! 2. **Spread masks.** The papers pad masks with zeros so that 48 bytes take part in the decision; bits 15 to 62 see the
-//!    last 16 to 63 bytes. Bit 63 stays free for the doubled sums of the 2020 form.
-//! 3. **The normal point makes the average true.** With chances p = 2^-(k+n) before it and P = 2^-(k-n) after it a chunk is
-//!    first + (1 - q) / p + q (1 - e^(-P (max - normal))) / P long, q = e^(-p (normal - first)). The papers' own choice,
-//!    normal = expected, gives 1.14 times that at level 2 with min = expected / 4.
-//! 4. **Level 0** is one mask in the papers, and its average first + 2^k. Two neighbouring masks are the nearest thing to it
-//!    whose average can be chosen.
-//! 5. **Two bytes per step**: `2 h(L)` and then `h(L + 1)` come from `h(L - 1)` by one shift instead of two, with a second
-//!    table and a mask that are doubled. The cuts are the same.
+//! 1. **Cold, and the byte after.** As in the papers' pseudocode the hash starts at `first`, not a window before it,
+//!    and the byte that completes it is the first of the next chunk.
+//! 2. **Spread masks.** The papers pad masks with zeros so that 48 bytes take part in the decision; bits 15 to 62 see
+//!    the last 16 to 63 bytes. Bit 63 stays free for the doubled sums of the 2020 form.
+//! 3. **The normal point makes the average true.** With chances p = 2^-(k+n) before it and P = 2^-(k-n) after it a
+//!    chunk is first + (1 - q) / p + q (1 - e^(-P (max - normal))) / P long, q = e^(-p (normal - first)). The papers'
+//!    own choice, normal = expected, gives 1.14 times that at level 2 with min = expected / 4.
+//! 4. **Level 0** is one mask in the papers, and its average first + 2^k. Two neighbouring masks are the nearest thing
+//!    to it whose average can be chosen.
+//! 5. **Two bytes per step**: `2 h(L)` and then `h(L + 1)` come from `h(L - 1)` by one shift instead of two, with a
+//!    second table and a mask that are doubled. The cuts are the same.
 //!
 //! Cost: a table lookup, shift, addition and test per byte from `first` on.
 

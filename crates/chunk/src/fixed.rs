@@ -1,8 +1,8 @@
 //! Fixed: a cut after every `expected` bytes.
 //!
-//! The oldest way and the bound of the others: nothing is looked at, so nothing is faster, and one inserted byte moves all
-//! cuts after it (LBFS, SOSP'01, section 3.1, gives this as the reason for cutting by content). The definition, which is
-//! format:
+//! The oldest way and the bound of the others: nothing is looked at, so nothing is faster, and one inserted byte moves
+//! all cuts after it (LBFS, SOSP'01, section 3.1, gives this as the reason for cutting by content). The definition,
+//! which is format:
 //!
 //! ```text
 //! cut = expected; the end of the stream if that comes first

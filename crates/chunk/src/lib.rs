@@ -3,9 +3,9 @@
 //! A [`Chunker`] finds the end of the first chunk of a slice. [`SliceChunks`] and `StreamChunker` repeat that over a
 //! whole slice or reader. [`ALGORITHMS`] lists all there are, for command lines and comparisons; [`by_name`] makes one.
 //!
-//! Each algorithm is one file named after it, with the scalar body written from its paper. Where it pays there is a second,
-//! generic body over the vectors of `siltstone-simd`. All forms of one algorithm give the same cuts on every input and
-//! every machine, for ever, because stored data is only found again where it is cut again in the same places.
+//! Each algorithm is one file named after it, with the scalar body written from its paper. Where it pays there is a
+//! second, generic body over the vectors of `siltstone-simd`. All forms of one algorithm give the same cuts on every
+//! input and every machine, for ever, because stored data is only found again where it is cut again in the same places.
 //!
 //! ```
 //! use siltstone_chunk::{SliceChunks, Sizes, by_name};
@@ -76,8 +76,8 @@ pub trait Chunker: Send + Sync {
     /// Length in bytes of the first chunk of `data`: 0 if `data` is empty, else 1 ..= `sizes().max()`.
     ///
     /// `data` is taken to reach to the end of the stream. Where it does not, a result is still final if it is less than
-    /// `data.len()` or equal to `sizes().max()`: it stays the same whatever follows. Only the last chunk of a stream may
-    /// be shorter than `sizes().min()`.
+    /// `data.len()` or equal to `sizes().max()`: it stays the same whatever follows. Only the last chunk of a stream
+    /// may be shorter than `sizes().min()`.
     fn cut(&self, data: &[u8]) -> usize;
 
     /// Calls `each` with the length of every chunk of `data`, in order, as [`SliceChunks`] would find them. Algorithms

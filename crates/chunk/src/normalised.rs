@@ -1,8 +1,8 @@
-//! Normalised chunking: a strict threshold for short chunks, a loose one for long ones, and the length at which they change
-//! put where the average comes out right.
+//! Normalised chunking: a strict threshold for short chunks, a loose one for long ones, and the length at which they
+//! change put where the average comes out right.
 //!
-//! Source: `FastCDC`, ATC'16, section 3.4. There the change lies at the expected size, and the average beyond it. Here a
-//! level n has the probabilities `1 / (2^n expected)` and `2^n / expected`, and the change lies where the mean length
+//! Source: `FastCDC`, ATC'16, section 3.4. There the change lies at the expected size, and the average beyond it. Here
+//! a level n has the probabilities `1 / (2^n expected)` and `2^n / expected`, and the change lies where the mean length
 //!
 //! ```text
 //! min + U(strict, normal - min) + exp(-strict (normal - min)) U(loose, max - normal)   with U(p, n) = (1 - exp(-p n)) / p
@@ -48,8 +48,8 @@ impl Normalised {
     }
 }
 
-/// The length at which the thresholds change, for chunks that may end from `first` on with these probabilities: the least
-/// that makes the average on random bytes at least the expected size.
+/// The length at which the thresholds change, for chunks that may end from `first` on with these probabilities: the
+/// least that makes the average on random bytes at least the expected size.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // No size lies above 64 MiB; "none" is as good as 1 GiB.
 pub(crate) fn normal_point(sizes: Sizes, first: usize, strict: f64, loose: f64) -> usize {
     let (first, max) = (first as u32, sizes.max().min(1 << 30) as u32);

@@ -1,5 +1,5 @@
-//! A cut where the rolling hash of the last bytes falls below a threshold: what Rabin, CRC and Gear share. They differ in
-//! the hash alone: those of crate `rolling`, and `crc.rs`.
+//! A cut where the rolling hash of the last bytes falls below a threshold: what Rabin, CRC and Gear share. They differ
+//! in the hash alone: those of crate `rolling`, and `crc.rs`.
 //!
 //! Sources: LBFS, SOSP'01, section 3.1, from which content-defined chunking comes; Ddelta, Performance Evaluation 2014,
 //! for Gear.
@@ -14,15 +14,16 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **Thresholds, not masks or divisors.** The papers test some bits of the hash against a constant, so a candidate comes
-//!    once in 2^k positions and only some averages can be had. A threshold gives any.
-//! 2. **d makes the average true.** On random bytes the way from `first` to the next candidate is geometric with mean d,
-//!    cut off at `max`; the left side is the mean length.
-//! 3. **Linear hashes are complemented.** All-zero bytes have the Rabin fingerprint and the CRC 0. Left as they are they
-//!    would be cut at every smallest size; complemented they are never cut before `max`.
+//! 1. **Thresholds, not masks or divisors.** The papers test some bits of the hash against a constant, so a candidate
+//!    comes once in 2^k positions and only some averages can be had. A threshold gives any.
+//! 2. **d makes the average true.** On random bytes the way from `first` to the next candidate is geometric with mean
+//!    d, cut off at `max`; the left side is the mean length.
+//! 3. **Linear hashes are complemented.** All-zero bytes have the Rabin fingerprint and the CRC 0. Left as they are
+//!    they would be cut at every smallest size; complemented they are never cut before `max`.
 //!
-//! 4. **Whole windows.** Ddelta starts a chunk with a Gear hash of 0 and takes the highest bits, as a threshold does; here
-//!    the sum is warmed up over the window before the first place that counts, so that a candidate depends on it only.
+//! 4. **Whole windows.** Ddelta starts a chunk with a Gear hash of 0 and takes the highest bits, as a threshold does;
+//!    here the sum is warmed up over the window before the first place that counts, so that a candidate depends on it
+//!    only.
 //!
 //! Cost: one step of the hash per byte from `first` on.
 

@@ -1,7 +1,7 @@
 //! `SeqCDC`: a chunk ends with the first short run of rising bytes, and stretches that fall often are skipped.
 //!
-//! Source: `SeqCDC`, Middleware'24; arXiv 2505.21194; the increasing mode. The definition, which is format; a chunk's first
-//! byte has the index 0:
+//! Source: `SeqCDC`, Middleware'24; arXiv 2505.21194; the increasing mode. The definition, which is format; a chunk's
+//! first byte has the index 0:
 //!
 //! ```text
 //! i = max(min - RUN, 1), run = 0, falls = 0
@@ -18,16 +18,17 @@
 //!
 //! Reasons:
 //! 1. **Equal bytes** change nothing: constant data is never cut before `max`.
-//! 2. **The run ends with the skip**: the fall that triggers it sets it to 0. The byte after the SKIP bytes is compared with
-//!    the last of them.
-//! 3. **Short runs.** 5 and 50 are the paper's for 8 KiB. Shorter runs come sooner; their triggers are those with which a
-//!    cut before the next skip is about as likely as with 5 and 50.
-//! 4. **Averages.** The paper finds RUN, TRIGGER and SKIP for each size by trial; here they follow from the expected size.
-//!    On random bytes the chunker is a chain over (last byte v, run r) between falls. With `g_r(v)` the weight of the bytes at
-//!    which v is reached with run r, `g_(r+1)(w) = sum over v < w of g_r(v) / 255`; `sum over r, v > w of g_r(v) / 255` falls to
-//!    w; `g_RUN` is cut; a byte stays what it is for 256/255 bytes. TRIGGER falls make a round: with the chance C of a cut and
-//!    B bytes compared in it, the mean length is `min - RUN + (B + (1 - C) SKIP) / C`. (For infinitely many byte values
-//!    and no skips: the mean is 1 / sum over j of (1 / (rj)! - 1 / (rj + 1)!) with r = RUN + 1: 840 for 5, 144 for 4.)
+//! 2. **The run ends with the skip**: the fall that triggers it sets it to 0. The byte after the SKIP bytes is compared
+//!    with the last of them.
+//! 3. **Short runs.** 5 and 50 are the paper's for 8 KiB. Shorter runs come sooner; their triggers are those with which
+//!    a cut before the next skip is about as likely as with 5 and 50.
+//! 4. **Averages.** The paper finds RUN, TRIGGER and SKIP for each size by trial; here they follow from the expected
+//!    size. On random bytes the chunker is a chain over (last byte v, run r) between falls. With `g_r(v)` the weight of
+//!    the bytes at which v is reached with run r, `g_(r+1)(w) = sum over v < w of g_r(v) / 255`; `sum over r, v > w of
+//!    g_r(v) / 255` falls to w; `g_RUN` is cut; a byte stays what it is for 256/255 bytes. TRIGGER falls make a round:
+//!    with the chance C of a cut and B bytes compared in it, the mean length is `min - RUN + (B + (1 - C) SKIP) / C`.
+//!    (For infinitely many byte values and no skips: the mean is 1 / sum over j of (1 / (rj)! - 1 / (rj + 1)!) with r =
+//!    RUN + 1: 840 for 5, 144 for 4.)
 //!
 //! Cost: a comparison per byte that is neither before the smallest size nor skipped.
 

@@ -2,8 +2,8 @@
 
 use crate::ChunkerError;
 
-/// Smallest, expected and largest chunk, in bytes. The expected size is the average on random bytes. Smallest and largest
-/// may be absent: the hashless chunkers need neither.
+/// Smallest, expected and largest chunk, in bytes. The expected size is the average on random bytes. Smallest and
+/// largest may be absent: the hashless chunkers need neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sizes {
     /// 0 for none.
@@ -18,8 +18,8 @@ impl Sizes {
     /// 90 KB averages lay within 7 %, 2026), and 16 KiB halves the index that 8 KiB needs.
     pub const DEFAULT: Self = Self { min: 8 << 10, expected: 16 << 10, max: 64 << 10 };
 
-    /// No minimum but none at all lies below this: the widest window any chunker looks at, so that a window never leaves
-    /// its chunk.
+    /// No minimum but none at all lies below this: the widest window any chunker looks at, so that a window never
+    /// leaves its chunk.
     pub const MIN_BYTES_LOWEST: u32 = 64;
 
     /// No maximum but none at all lies above this: what a stream must buffer.

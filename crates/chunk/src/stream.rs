@@ -1,10 +1,10 @@
 //! The chunks of a reader, in bounded memory.
 //!
 //! The buffer is filled until it holds the largest possible chunk or the reader ends; then the next cut is sought. A
-//! chunker without a largest chunk gets what there is, and more if it finds no cut in that: memory is then a few times the
-//! longest chunk. Either way a cut is taken only when it is final, so the cuts are those of the whole stream in one slice,
-//! however the reader slices it. Left-over bytes move to the front when the buffer has run low: with a buffer of several
-//! largest chunks a byte is moved less than once in the mean.
+//! chunker without a largest chunk gets what there is, and more if it finds no cut in that: memory is then a few times
+//! the longest chunk. Either way a cut is taken only when it is final, so the cuts are those of the whole stream in one
+//! slice, however the reader slices it. Left-over bytes move to the front when the buffer has run low: with a buffer of
+//! several largest chunks a byte is moved less than once in the mean.
 
 use crate::{Chunker, Sizes};
 use std::io::{self, ErrorKind, Read};

@@ -1,7 +1,7 @@
 //! SWPR: the hash of Odess+ as a windowed one, with normalised thresholds.
 //!
-//! Source of the hash: Odess, TOS, section 3.4, with four windows. It and its vector form are in crate `rolling`, `swpr`. The
-//! definition, which is format:
+//! Source of the hash: Odess, TOS, section 3.4, with four windows. It and its vector form are in crate `rolling`,
+//! `swpr`. The definition, which is format:
 //!
 //! ```text
 //! h(L)    = sum over j in 0 .. 8 of w(L-4j) << 4j   (mod 2^32): 32 bytes before L;  w(L) = b[L-4] .. b[L-1], big-endian

@@ -1,8 +1,8 @@
-//! TTTD: two thresholds, two divisors. Where no cut is found up to the largest size, the last place that nearly was one is
-//! taken instead of a place that hangs on nothing.
+//! TTTD: two thresholds, two divisors. Where no cut is found up to the largest size, the last place that nearly was one
+//! is taken instead of a place that hangs on nothing.
 //!
-//! Source: Eshghi and Tang, A Framework for Analyzing and Improving Content-Based Chunking Algorithms, HPL-2005-30(R.1),
-//! section 3. The hash h is that of `rolling.rs`, Rabin; the definition, which is format:
+//! Source: Eshghi and Tang, A Framework for Analyzing and Improving Content-Based Chunking Algorithms,
+//! HPL-2005-30(R.1), section 3. The hash h is that of `rolling.rs`, Rabin; the definition, which is format:
 //!
 //! ```text
 //! first      max(min, 48);  t = floor(2^64 / d)
@@ -13,15 +13,15 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **Thresholds for divisors.** The report takes a hash with a remainder of D - 1; one of D numbers is the same chance
-//!    as one below 2^64 / D, without a division. Its backup divisor is half the main one, as here.
-//! 2. **Usual sizes.** The report finds 460, 2800, 540 and 270 best for chunks of 1000 bytes: min = 0.46 expected, max =
-//!    2.8 expected.
-//! 3. **d makes the average true.** Main candidates come once in d positions, places that are backups only as often. With
-//!    chance 1 - q there is a main one in n positions, on average after `d - n q / (1 - q)`. Otherwise the chunk is n less
-//!    the way back to the last backup, which is n with chance q and on average the same `d - n q / (1 - q)` if not. Together
-//!    that is the left side. Left out: after a backup cut the bytes up to the old max are known to hold no candidate, which
-//!    makes 0.3 % at the usual sizes.
+//! 1. **Thresholds for divisors.** The report takes a hash with a remainder of D - 1; one of D numbers is the same
+//!    chance as one below 2^64 / D, without a division. Its backup divisor is half the main one, as here.
+//! 2. **Usual sizes.** The report finds 460, 2800, 540 and 270 best for chunks of 1000 bytes: min = 0.46 expected, max
+//!    = 2.8 expected.
+//! 3. **d makes the average true.** Main candidates come once in d positions, places that are backups only as often.
+//!    With chance 1 - q there is a main one in n positions, on average after `d - n q / (1 - q)`. Otherwise the chunk
+//!    is n less the way back to the last backup, which is n with chance q and on average the same `d - n q / (1 - q)`
+//!    if not. Together that is the left side. Left out: after a backup cut the bytes up to the old max are known to
+//!    hold no candidate, which makes 0.3 % at the usual sizes.
 //!
 //! Cost: that of Rabin and a second comparison.
 

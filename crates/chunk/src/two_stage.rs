@@ -9,15 +9,16 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **Candidates do not depend on cuts**, for the hash is one of a whole window, so heads may start anywhere. What is lost
-//!    is the skipping of bytes below the smallest size.
-//! 2. **Gathers.** The heads are far apart, so their bytes come by a gather, four at a time; their table entries by another,
-//!    every time. That is what bounds the speed: sixteen loads in disguise. Marks are rare and set one by one, where the
-//!    paper scatters.
-//! 3. **Segments** bound the bitmap and keep the second stage's marks in the cache. A chunk may span any number of them.
+//! 1. **Candidates do not depend on cuts**, for the hash is one of a whole window, so heads may start anywhere. What is
+//!    lost is the skipping of bytes below the smallest size.
+//! 2. **Gathers.** The heads are far apart, so their bytes come by a gather, four at a time; their table entries by
+//!    another, every time. That is what bounds the speed: sixteen loads in disguise. Marks are rare and set one by one,
+//!    where the paper scatters.
+//! 3. **Segments** bound the bitmap and keep the second stage's marks in the cache. A chunk may span any number of
+//!    them.
 //!
-//! A single [`cut`](Chunker::cut) has no segment to look at and rolls as the scalar form does; `cut_all` is where the two
-//! stages are. Instruction sets without gathers do the same lane by lane.
+//! A single [`cut`](Chunker::cut) has no segment to look at and rolls as the scalar form does; `cut_all` is where the
+//! two stages are. Instruction sets without gathers do the same lane by lane.
 
 use crate::crc::{self, CrcHash};
 use crate::rolling::{CutHash, Rolling};
@@ -172,7 +173,8 @@ impl Marks {
     }
 }
 
-/// Marks all but the last few candidates, and says how many places were looked at. `data` begins a window before the first.
+/// Marks all but the last few candidates, and says how many places were looked at. `data` begins a window before the
+/// first.
 struct MarkLanes<'d, H> {
     hash: &'d H,
     threshold: u32,

@@ -1,5 +1,5 @@
-//! Every form of every algorithm gives the cuts of the scalar one, on every kind of data, at every length and alignment;
-//! and keeps what the trait promises.
+//! Every form of every algorithm gives the cuts of the scalar one, on every kind of data, at every length and
+//! alignment; and keeps what the trait promises.
 #![allow(missing_docs)]
 
 mod common;

@@ -1,8 +1,8 @@
 //! Cuts are format: `golden/*.txt` holds what every later version must find, and is never edited. A test that fails
 //! here has found a change that would keep existing repositories from recognising what they already hold.
 //!
-//! One line per case: chunker, min (0 for none), expected, max (4294967295 for none), the byte the key is made of, input, its
-//! length, number of chunks, BLAKE3 of the chunk lengths as little-endian u32, then the first three lengths.
+//! One line per case: chunker, min (0 for none), expected, max (4294967295 for none), the byte the key is made of,
+//! input, its length, number of chunks, BLAKE3 of the chunk lengths as little-endian u32, then the first three lengths.
 #![allow(missing_docs)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Nothing outside the slice is touched: every form of everything runs on bytes that end where an inaccessible page begins, and on
-//! bytes that begin where one ends. Whatever reads further ends the process.
+//! Nothing outside the slice is touched: every form of everything runs on bytes that end where an inaccessible page
+//! begins, and on bytes that begin where one ends. Whatever reads further ends the process.
 #![cfg(target_os = "linux")]
 #![allow(missing_docs)]
 
@@ -20,8 +20,8 @@ fn kinds() -> [Vec<u8>; 4] {
     [random_bytes("guarded", len), few, vec![0; len], (0..len).map(|i| (i / 50).to_le_bytes()[0]).collect()]
 }
 
-/// Calls `each` with the first and the last bytes of the data, in all lengths: the first with a guard before them, the last
-/// with one behind.
+/// Calls `each` with the first and the last bytes of the data, in all lengths: the first with a guard before them, the
+/// last with one behind.
 fn beside_guards(data: &[u8], mut each: impl FnMut(&[u8])) {
     let (beginning, ending) = (Guarded::beginning(data), Guarded::ending(data));
     for len in (0..=LENGTHS_ALL).chain(LENGTHS_LARGER) {

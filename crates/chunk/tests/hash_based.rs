@@ -1,5 +1,5 @@
-//! The hash-based chunkers and `SeqCDC` against their definitions, read word for word: every hash is computed anew from its
-//! whole window, bit by bit; parameters come from the formulas of the definitions by other ways than the product's.
+//! The hash-based chunkers and `SeqCDC` against their definitions, read word for word: every hash is computed anew from
+//! its whole window, bit by bit; parameters come from the formulas of the definitions by other ways than the product's.
 #![allow(missing_docs, clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 mod common;

@@ -1,4 +1,5 @@
-//! `lagged`, `swpr` and `aes16` against their definitions, read word for word: every hash is computed anew from its window.
+//! `lagged`, `swpr` and `aes16` against their definitions, read word for word: every hash is computed anew from its
+//! window.
 #![allow(missing_docs)]
 // What the definitions say in real numbers is computed in them.
 #![allow(

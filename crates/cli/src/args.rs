@@ -78,7 +78,8 @@ pub(crate) struct GlobalArgs {
     /// Folder of the local index [default: $SILT_CACHE_DIR, or siltstone in the user's cache folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
-    /// Go on although history is lost or rolled back (exit status 13): what is there counts as what was seen from now on
+    /// Go on although history is lost or rolled back (exit status 13): what is there counts as what was seen from now
+    /// on
     #[arg(long, global = true)]
     pub(crate) accept_rollback: bool,
     /// Keep trying for this long (as 5m or 1h30m) while another process writes to the series
@@ -97,8 +98,9 @@ pub(crate) struct GlobalArgs {
     /// off, fastest, auto, better, max, or a level of zstd [default: $SILT_COMPRESSION, or auto]
     #[arg(long, global = true, value_name = "MODE", allow_hyphen_values = true)]
     pub(crate) compression: Option<Compression>,
-    /// What reading and moving bytes costs where the repository lies: local, s3-region or s3-internet; it chooses --deltas,
-    /// --migrate-threshold, --delta-threshold and which gaps are read rather than asked around [default: $SILT_PRESET, or local]
+    /// What reading and moving bytes costs where the repository lies: local, s3-region or s3-internet; it chooses
+    /// --deltas, --migrate-threshold, --delta-threshold and which gaps are read rather than asked around [default:
+    /// $SILT_PRESET, or local]
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) preset: Option<Preset>,
     /// Accepted for the sake of scripts: reading takes no lock

@@ -72,14 +72,16 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Where the local index goes unless told: `$SILT_CACHE_DIR`, else `siltstone` in the user's cache folder; `None` without a home.
+/// Where the local index goes unless told: `$SILT_CACHE_DIR`, else `siltstone` in the user's cache folder; `None`
+/// without a home.
 pub(crate) fn cache_folder() -> Option<PathBuf> {
     let xdg = || variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || variable("HOME").map(|home| PathBuf::from(home).join(".cache"));
     variable("SILT_CACHE_DIR").map(PathBuf::from).or_else(|| Some(xdg().or_else(home)?.join("siltstone")))
 }
 
-/// Where this machine keeps what must outlive the cache: `$SILT_STATE_DIR`, else `siltstone` in the user's state folder; `None` without a home.
+/// Where this machine keeps what must outlive the cache: `$SILT_STATE_DIR`, else `siltstone` in the user's state
+/// folder; `None` without a home.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     let xdg = || variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || variable("HOME").map(|home| PathBuf::from(home).join(".local/state"));

@@ -1,6 +1,6 @@
-//! Signals. While the engine works, the first one that asks the program to end (Ctrl-C, SIGTERM, SIGHUP) is a request that the engine
-//! sees at its next piece of work, so that it can release its lease; a second one, or one while nothing is at stake, ends the program.
-//! SIGUSR1 asks how far the work is.
+//! Signals. While the engine works, the first one that asks the program to end (Ctrl-C, SIGTERM, SIGHUP) is a request
+//! that the engine sees at its next piece of work, so that it can release its lease; a second one, or one while nothing
+//! is at stake, ends the program. SIGUSR1 asks how far the work is.
 
 use crate::error::EXIT_INTERRUPTED;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};

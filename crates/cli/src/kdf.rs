@@ -20,8 +20,8 @@ pub(crate) struct KdfArgs {
     /// Lanes of that memory
     #[arg(long, value_name = "N", default_value_t = Argon2Cost::DEFAULT.lanes)]
     kdf_lanes: u32,
-    /// Choose the passes so that a try takes about this long on this machine, as 500ms; where one pass takes longer, less
-    /// memory, down to 32M
+    /// Choose the passes so that a try takes about this long on this machine, as 500ms; where one pass takes longer,
+    /// less memory, down to 32M
     #[arg(long, value_name = "DURATION", conflicts_with = "kdf_passes")]
     kdf_time: Option<Duration>,
 }

@@ -1,6 +1,8 @@
-//! Which key slots this machine opened last: a hint that saves trying a password on the slots of others, and nothing more.
+//! Which key slots this machine opened last: a hint that saves trying a password on the slots of others, and nothing
+//! more.
 //!
-//! One small file of the user's state folder holds the ids, newest first. They are random, so one list serves all repositories.
+//! One small file of the user's state folder holds the ids, newest first. They are random, so one list serves all
+//! repositories.
 
 use crate::environment;
 use siltstone_store::KeyId;

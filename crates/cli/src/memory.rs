@@ -11,7 +11,8 @@ use std::fmt::Display;
 /// Holds what is there against what was seen here, and remembers it.
 ///
 /// # Errors
-/// [`EngineError::HistoryLost`], unless the user accepts that. Where nothing can be remembered, that is told and is no failure.
+/// [`EngineError::HistoryLost`], unless the user accepts that. Where nothing can be remembered, that is told and is no
+/// failure.
 pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), CliError> {
     if context.options.accept_rollback {
         accept_lost_series(repository, context)?;

@@ -1,5 +1,5 @@
-//! The two streams of the program: results and reports on standard output, warnings on standard error. Whatever text goes through
-//! here can drive no terminal: names may come from anyone. JSON is for programs, and exact.
+//! The two streams of the program: results and reports on standard output, warnings on standard error. Whatever text
+//! goes through here can drive no terminal: names may come from anyone. JSON is for programs, and exact.
 
 use crate::error::CliError;
 use crate::render::{visible, visible_lines};

@@ -1,5 +1,5 @@
-//! Where the password comes from: a command, a file, a variable, or the user. Options win over variables; what is asked for is
-//! read from the terminal, or from standard input where there is none.
+//! Where the password comes from: a command, a file, a variable, or the user. Options win over variables; what is asked
+//! for is read from the terminal, or from standard input where there is none.
 
 use crate::args::GlobalArgs;
 use crate::environment;

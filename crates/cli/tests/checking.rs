@@ -1,4 +1,5 @@
-//! `silt check` as its users run it: what it has read lately, samples, what becomes of the damage it finds; and running short of memory.
+//! `silt check` as its users run it: what it has read lately, samples, what becomes of the damage it finds; and running
+//! short of memory.
 
 mod common;
 
@@ -53,8 +54,9 @@ fn damage_that_a_check_found_is_healed_by_the_next_backup() {
     sandbox.run(&["restore", "latest", "--target", &target, "--verify"]).ok();
 }
 
-/// A thread that the system refuses is an error or is done without: never a panic. Where an allocation fails there is nothing left but
-/// to abort, and the next run goes on; so limits are tried down to where the password cannot be hashed.
+/// A thread that the system refuses is an error or is done without: never a panic. Where an allocation fails there is
+/// nothing left but to abort, and the next run goes on; so limits are tried down to where the password cannot be
+/// hashed.
 #[test]
 fn too_little_memory_is_no_panic() {
     let sandbox = Sandbox::of_files(2);

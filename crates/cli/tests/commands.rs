@@ -129,7 +129,8 @@ fn dry_runs_write_nothing() {
     assert!(!sandbox.path("out").join("a").exists());
 }
 
-/// Folders above the source are part of the snapshot, so their times must stand still: the source lies where no other test writes.
+/// Folders above the source are part of the snapshot, so their times must stand still: the source lies where no other
+/// test writes.
 #[test]
 fn an_unchanged_source_can_be_skipped() {
     let sandbox = Sandbox::new();

@@ -1,4 +1,5 @@
-//! A series whose manifest is damaged keeps no command from the others: it is named, the rest is done, and the exit code says so.
+//! A series whose manifest is damaged keeps no command from the others: it is named, the rest is done, and the exit
+//! code says so.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! `silt repair` on the command line: a plan first, nothing without being told to, and what came of it in the exit code.
+//! `silt repair` on the command line: a plan first, nothing without being told to, and what came of it in the exit
+//! code.
 
 mod common;
 

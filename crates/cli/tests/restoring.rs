@@ -1,4 +1,5 @@
-//! What `silt restore` and `silt dump` leave when the repository is damaged, when they are interrupted, and where the target is a bad choice.
+//! What `silt restore` and `silt dump` leave when the repository is damaged, when they are interrupted, and where the
+//! target is a bad choice.
 
 mod common;
 
@@ -77,7 +78,8 @@ fn files_in(folder: &Path) -> usize {
     entries.map(|path| if path.is_dir() { files_in(&path) } else { 1 }).sum()
 }
 
-/// The story: the folder that held the repository was emptied of what the snapshot does not hold, repository and all, with exit status 0.
+/// The story: the folder that held the repository was emptied of what the snapshot does not hold, repository and all,
+/// with exit status 0.
 #[test]
 fn delete_never_reaches_the_repository() {
     let sandbox = repository_on_the_target();

@@ -7,7 +7,8 @@ use crate::snapshots::SnapshotView;
 use siltstone_store::catalog::{CatalogReader, Entry, EntryPath};
 use siltstone_store::repository::Repository;
 
-/// Calls `visit` for the entry at `path` (if any was given) and for what is below it: its children, or all if `recursive`.
+/// Calls `visit` for the entry at `path` (if any was given) and for what is below it: its children, or all if
+/// `recursive`.
 ///
 /// # Errors
 /// [`EngineError::NoSuchPath`]; damage of the catalog; whatever `visit` returns.

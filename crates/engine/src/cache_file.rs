@@ -1,4 +1,5 @@
-//! The frame of cache files: what is kept on this machine from one backup to the next, records of one size, authenticated.
+//! The frame of cache files: what is kept on this machine from one backup to the next, records of one size,
+//! authenticated.
 //!
 //! ```text
 //! header    a magic of 8 bytes | version u64 | what the records describe, as each kind of file has it
@@ -6,9 +7,10 @@
 //! trailer   40 bytes   number of records u64 | MAC [32]: BLAKE3, keyed, of all bytes before it
 //! ```
 //!
-//! Numbers are little-endian. The count stands behind the records because it is known only then. A file is written beside its place and
-//! renamed; it is not synced, since one torn by a crash fails its MAC and is only built again. It is verified as a whole when opened: after
-//! that it is read through the same open file, which nothing of ours writes to.
+//! Numbers are little-endian. The count stands behind the records because it is known only then. A file is written
+//! beside its place and renamed; it is not synced, since one torn by a crash fails its MAC and is only built again. It
+//! is verified as a whole when opened: after that it is read through the same open file, which nothing of ours writes
+//! to.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -84,7 +86,8 @@ impl<const BYTES: usize> RecordFile<BYTES> {
         self.count
     }
 
-    /// Shows all records of a file that was opened with this header, and says whether they were what was written under this key.
+    /// Shows all records of a file that was opened with this header, and says whether they were what was written under
+    /// this key.
     ///
     /// # Errors
     /// [`CacheRefused::Damaged`]: nothing of what was shown is to be used. What `each` complains of.
@@ -162,7 +165,8 @@ impl<const BYTES: usize> CacheWriter<BYTES> {
         self.put(|_| Ok(()))
     }
 
-    /// As [`CacheWriter::finish`], for what cannot be built again: whatever happens to the machine, the file before or this one is there.
+    /// As [`CacheWriter::finish`], for what cannot be built again: whatever happens to the machine, the file before or
+    /// this one is there.
     pub(crate) fn finish_durably(self) -> io::Result<u64> {
         let folder = self.path.parent().map(Path::to_owned);
         let count = self.put(File::sync_all)?;

@@ -6,14 +6,15 @@
 //! | `s3-region` | 1 MiB: 10 ms to the first byte at 100 MB/s | 0: traffic within a region is free, 1000 requests cost as much as a month of 0.2 GB | time decides |
 //! | `s3-internet` | 1 MiB: 100 ms at 10 MB/s | 4: a GB out costs 0.09 $, a month of it 0.023 $ | every byte read must pay back |
 //!
-//! A container of which the share *t* is of no use is written anew if that pays: the rest, (1 - *t*), is read and written, and *t* is no
-//! longer kept. Where moving is free, *t* is a matter of time: with 27 releases of OpenSSL and 25 tars of TypeScript (November 2026) a quarter
-//! stores 2 % more than nothing wasted, and moves 24 and 13 % of the bytes. Where a byte moved costs *m* months of keeping it, and what is freed would have been
-//! kept for another year, it pays from (1 - *t*) *m* = 12 *t* on, which for *m* = 4 is *t* = 1/4; twice that leaves room for those that
-//! forget sooner.
+//! A container of which the share *t* is of no use is written anew if that pays: the rest, (1 - *t*), is read and
+//! written, and *t* is no longer kept. Where moving is free, *t* is a matter of time: with 27 releases of OpenSSL and
+//! 25 tars of TypeScript (November 2026) a quarter stores 2 % more than nothing wasted, and moves 24 and 13 % of the
+//! bytes. Where a byte moved costs *m* months of keeping it, and what is freed would have been kept for another year,
+//! it pays from (1 - *t*) *m* = 12 *t* on, which for *m* = 4 is *t* = 1/4; twice that leaves room for those that forget
+//! sooner.
 //!
-//! Deltas of old chunks against new ones (`reverse`) are made by reading what is stored; deltas of new chunks against old ones (`forward`) send
-//! less. So where sending and reading are dear, new points to old.
+//! Deltas of old chunks against new ones (`reverse`) are made by reading what is stored; deltas of new chunks against
+//! old ones (`forward`) send less. So where sending and reading are dear, new points to old.
 
 use crate::backup::DELTA_THRESHOLD_DEFAULT;
 use crate::delta::{Deltas, FORWARD_DEPTH_DEFAULT};
@@ -61,8 +62,8 @@ impl Preset {
         }
     }
 
-    /// References from one segment into a container below which its chunks are no bases: a request must bring bases that save more than
-    /// it costs, and a base saves some 12 KiB.
+    /// References from one segment into a container below which its chunks are no bases: a request must bring bases
+    /// that save more than it costs, and a base saves some 12 KiB.
     pub fn delta_threshold(self) -> u32 {
         match self {
             Self::Local => DELTA_THRESHOLD_DEFAULT,

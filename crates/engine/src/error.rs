@@ -1,4 +1,5 @@
-//! Why a command as a whole could not be done. What concerns one entry only is a [`crate::fs::Problem`] and does not stop a run.
+//! Why a command as a whole could not be done. What concerns one entry only is a [`crate::fs::Problem`] and does not
+//! stop a run.
 
 use crate::seen::Loss;
 use siltstone_store::StoreError;

@@ -1,7 +1,8 @@
-//! Reading many regions, or chunks, that hang on others: every region once, bases before what hangs on them, by [`crate::unfold`].
+//! Reading many regions, or chunks, that hang on others: every region once, bases before what hangs on them, by
+//! [`crate::unfold`].
 //!
-//! One by one, a chunk in a chain of deltas would cost the decoding of all below it, again and again: the bases of one region lie in many
-//! others, theirs in still more.
+//! One by one, a chunk in a chain of deltas would cost the decoding of all below it, again and again: the bases of one
+//! region lie in many others, theirs in still more.
 
 use crate::chunks::{Address, ChunkSource};
 use crate::observer::Observer;
@@ -90,8 +91,8 @@ impl Take for Choice<'_> {
 }
 
 impl<'env> Gatherer<'env> {
-    /// Gives `taker` the regions at these addresses, each given once, as far as they can be decoded. Gives the reasons why others could
-    /// not be, by their places in the list.
+    /// Gives `taker` the regions at these addresses, each given once, as far as they can be decoded. Gives the reasons
+    /// why others could not be, by their places in the list.
     ///
     /// # Errors
     /// A worker went away.

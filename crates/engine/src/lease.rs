@@ -1,7 +1,7 @@
 //! Taking the lease of a series: who this process is, and whether the holder of another lease is known to be dead.
 //!
-//! A holder is dead for certain only if it ran on this machine in the same process-id space and its process is gone, or if this
-//! machine has been started anew since. It is alive for certain if its process is there. Any other is watched
+//! A holder is dead for certain only if it ran on this machine in the same process-id space and its process is gone, or
+//! if this machine has been started anew since. It is alive for certain if its process is there. Any other is watched
 //! (`watch.rs`) if it renews its lease, and taken over if it does not for long enough; else taking over is the user's
 //! decision. Fencing keeps the data safe whatever is decided.
 
@@ -89,7 +89,8 @@ pub(crate) fn watched(repository: &Repository, manifest: &Manifest) -> Result<Op
     }
 }
 
-/// This process. The host is the machine's own name, whatever name the snapshot is recorded under: it is for finding the process.
+/// This process. The host is the machine's own name, whatever name the snapshot is recorded under: it is for finding
+/// the process.
 fn this_holder(user: &str) -> LeaseHolder {
     let pid = std::process::id();
     LeaseHolder {
@@ -134,7 +135,8 @@ fn machine_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Within what a process number means something: `<machine id>/<boot id>/<process-id space>`, each empty if it is not known.
+/// Within what a process number means something: `<machine id>/<boot id>/<process-id space>`, each empty if it is not
+/// known.
 fn boot() -> String {
     let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -148,7 +150,8 @@ fn parts(boot: &str) -> [&str; 3] {
     [(); 3].map(|()| parts.next().unwrap_or_default())
 }
 
-/// When a process was started, in clock ticks since boot (field 22 of its stat file); `None` if there is none by that number.
+/// When a process was started, in clock ticks since boot (field 22 of its stat file); `None` if there is none by that
+/// number.
 fn started_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The command name, field 2, may hold anything, a closing parenthesis included.

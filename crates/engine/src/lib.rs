@@ -1,5 +1,6 @@
-//! Siltstone's engine: the flow of data between a source, a repository and a target. One folder or file per command; inside
-//! [`backup`] and [`restore`] one file per stage. The engine decides and moves; it never formats text for people.
+//! Siltstone's engine: the flow of data between a source, a repository and a target. One folder or file per command;
+//! inside [`backup`] and [`restore`] one file per stage. The engine decides and moves; it never formats text for
+//! people.
 
 #[cfg(test)]
 extern crate self as siltstone_engine;

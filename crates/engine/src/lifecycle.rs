@@ -1,4 +1,5 @@
-//! Lifecycles: since which live snapshot a chunk is needed, and until which. They follow from the manifest's bitmaps alone.
+//! Lifecycles: since which live snapshot a chunk is needed, and until which. They follow from the manifest's bitmaps
+//! alone.
 
 use roaring::RoaringTreemap;
 use siltstone_store::manifest::Manifest;
@@ -33,8 +34,8 @@ pub(crate) fn lifecycles(manifest: &Manifest, numbers: &RoaringTreemap) -> HashM
     found
 }
 
-/// In which stretches of the series `numbers` are in sets that change by these steps: what was added, what was removed. There are several
-/// of what was away for a while.
+/// In which stretches of the series `numbers` are in sets that change by these steps: what was added, what was removed.
+/// There are several of what was away for a while.
 ///
 /// # Complexity
 /// As [`lifecycles`].

@@ -1,5 +1,5 @@
-//! What the engine tells while it works, and the one thing it asks: whether to stop. Implementations count and print; the engine
-//! calls them from several threads and never waits for a terminal.
+//! What the engine tells while it works, and the one thing it asks: whether to stop. Implementations count and print;
+//! the engine calls them from several threads and never waits for a terminal.
 
 use crate::fs::Problem;
 use siltstone_store::SnapshotId;
@@ -23,7 +23,8 @@ pub enum EntryAction {
     Deleted,
 }
 
-/// Something worth a line to the user that is no error. Exhaustive on purpose: whoever shows notices has words for every one.
+/// Something worth a line to the user that is no error. Exhaustive on purpose: whoever shows notices has words for
+/// every one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// The local index was absent, stale or damaged and has been rebuilt from the repository.
@@ -38,12 +39,14 @@ pub enum Notice {
         /// How many.
         chunks: u64,
     },
-    /// A chunk of the last snapshot that resembles a new one could not be read. New chunks are stored whole instead; told once.
+    /// A chunk of the last snapshot that resembles a new one could not be read. New chunks are stored whole instead;
+    /// told once.
     BaseUnreadable {
         /// Why.
         reason: String,
     },
-    /// Containers that the manifest names are missing or cut short; what they held is stored again where the source still has it.
+    /// Containers that the manifest names are missing or cut short; what they held is stored again where the source
+    /// still has it.
     ContainersLost {
         /// Chunks they held.
         chunks: u64,

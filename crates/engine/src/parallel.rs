@@ -1,11 +1,12 @@
 //! Work on several threads whose results come back in the order it was handed in.
 //!
-//! A [`Pool`] runs closures on its workers, each with a state of its own (a compressor, a buffer). Submitting gives a [`Ticket`];
-//! whoever holds the tickets waits for them in whatever order it needs. Handing tickets on through a bounded channel gives a
-//! pipeline that is parallel, ordered and bounded at once, with no reorder buffer: the channel's length is the memory bound.
+//! A [`Pool`] runs closures on its workers, each with a state of its own (a compressor, a buffer). Submitting gives a
+//! [`Ticket`]; whoever holds the tickets waits for them in whatever order it needs. Handing tickets on through a
+//! bounded channel gives a pipeline that is parallel, ordered and bounded at once, with no reorder buffer: the
+//! channel's length is the memory bound.
 //!
-//! Where the system refuses threads, fewer do the work; without any it fails. Of a worker that panics, what it worked on and all it takes
-//! after that are errors: nothing that was not done passes for done.
+//! Where the system refuses threads, fewer do the work; without any it fails. Of a worker that panics, what it worked
+//! on and all it takes after that are errors: nothing that was not done passes for done.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use siltstone_store::StoreError;
@@ -63,7 +64,8 @@ impl<S> Clone for Pool<'_, S> {
 }
 
 impl<'env, S> Pool<'env, S> {
-    /// Starts `workers` threads in `scope`, or as many as the system gives; at most `queued` tasks wait before `submit` blocks.
+    /// Starts `workers` threads in `scope`, or as many as the system gives; at most `queued` tasks wait before `submit`
+    /// blocks.
     ///
     /// # Errors
     /// Not even one could be started.
@@ -105,7 +107,8 @@ impl<'env, S> Pool<'env, S> {
 }
 
 impl<'env, S> Pool<'env, S> {
-    /// Runs `work` on one item after the other, at most `ahead` before its result is asked for; gives the results in order.
+    /// Runs `work` on one item after the other, at most `ahead` before its result is asked for; gives the results in
+    /// order.
     pub(crate) fn in_order<T: Send + 'env, R: Send + 'env>(
         &self,
         items: impl IntoIterator<Item = T>,
@@ -126,8 +129,8 @@ impl<'env, S> Pool<'env, S> {
     }
 }
 
-/// Does one task after the other until there are no more. After a panic the state may be half changed: what comes then is dropped, which
-/// its ticket tells. (Left in the queue, it would keep whoever waits for it waiting.)
+/// Does one task after the other until there are no more. After a panic the state may be half changed: what comes then
+/// is dropped, which its ticket tells. (Left in the queue, it would keep whoever waits for it waiting.)
 fn work_off<S>(tasks: Receiver<Task<'_, S>>, mut state: S) {
     let mut is_sound = true;
     for task in tasks {

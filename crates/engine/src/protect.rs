@@ -1,8 +1,9 @@
-//! Making parity for containers that lack it: those written before it was asked for, or with another share than is wanted now.
+//! Making parity for containers that lack it: those written before it was asked for, or with another share than is
+//! wanted now.
 //!
-//! Each is read whole and must be sound, for parity made of damaged bytes would keep the damage; what is damaged is left to be repaired.
-//! Nothing is committed: parity objects are named by no manifest, and an interrupted run goes on where it stopped, for what is there in
-//! the right size is not made again.
+//! Each is read whole and must be sound, for parity made of damaged bytes would keep the damage; what is damaged is
+//! left to be repaired. Nothing is committed: parity objects are named by no manifest, and an interrupted run goes on
+//! where it stopped, for what is there in the right size is not made again.
 
 use crate::lease::{Purpose, acquire, now};
 use crate::observer::Notice;

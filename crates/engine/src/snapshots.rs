@@ -1,8 +1,9 @@
 //! Finding snapshots across series: filters, `latest`, `latest~N`, short ids, grouping.
 //!
-//! People see snapshots in the order of their times, whatever the order of their commits: a backup of older data, committed last with
-//! `--time`, is not the latest. A time given ahead of the moment at which the snapshot was made gains nothing by it, and what a clock far
-//! ahead has made, or an interrupted backup has left, is the latest only if nothing else is there.
+//! People see snapshots in the order of their times, whatever the order of their commits: a backup of older data,
+//! committed last with `--time`, is not the latest. A time given ahead of the moment at which the snapshot was made
+//! gains nothing by it, and what a clock far ahead has made, or an interrupted backup has left, is the latest only if
+//! nothing else is there.
 
 use crate::EngineError;
 use crate::lease::now;
@@ -11,8 +12,8 @@ use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectName};
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
 
-/// What clocks of machines that back up to one place may differ by, mistaken time zones included: a day. A snapshot dated further ahead
-/// was made by a clock that is wrong.
+/// What clocks of machines that back up to one place may differ by, mistaken time zones included: a day. A snapshot
+/// dated further ahead was made by a clock that is wrong.
 const CLOCKS_DIFFER_SECONDS_MAX: i64 = 24 * 60 * 60;
 
 /// A snapshot and the series it belongs to.
@@ -116,8 +117,8 @@ fn sort_oldest_first(views: &mut [SnapshotView]) {
     views.sort_by_key(|view| (view.dated(), view.series, view.position));
 }
 
-/// The order in which `latest` counts, given oldest first: partial snapshots come before all others, and behind them what is dated ahead of
-/// `now`.
+/// The order in which `latest` counts, given oldest first: partial snapshots come before all others, and behind them
+/// what is dated ahead of `now`.
 pub fn newest_last(views: Vec<SnapshotView>, now: Time) -> Vec<SnapshotView> {
     let (mut ordered, whole): (Vec<_>, Vec<_>) = views.into_iter().partition(|view| view.snapshot.partial);
     let (ahead, others): (Vec<_>, Vec<_>) = whole.into_iter().partition(|view| view.is_ahead(now));
@@ -126,11 +127,13 @@ pub fn newest_last(views: Vec<SnapshotView>, now: Time) -> Vec<SnapshotView> {
     ordered
 }
 
-/// The one snapshot meant by `latest`, `latest~N`, or the beginning of an id. `latest` is the last by [`newest_last`] that passes the
-/// filter, of the series that can be read: what is wrong with the others is returned beside, for the last of all may be theirs.
+/// The one snapshot meant by `latest`, `latest~N`, or the beginning of an id. `latest` is the last by [`newest_last`]
+/// that passes the filter, of the series that can be read: what is wrong with the others is returned beside, for the
+/// last of all may be theirs.
 ///
 /// # Errors
-/// [`EngineError::NoSnapshot`], [`EngineError::AmbiguousSnapshot`]; where there is none, the damage of a series it may have stood in.
+/// [`EngineError::NoSnapshot`], [`EngineError::AmbiguousSnapshot`]; where there is none, the damage of a series it may
+/// have stood in.
 pub fn resolve(
     repository: &Repository,
     wanted: &str,

@@ -1,7 +1,7 @@
 //! Full snapshots made from lists of what changed: the same as those of a full backup, at the cost of what is listed.
 //!
-//! Where a list is compared with a full reading, the entries of both snapshots are, metadata and recipes: so the very same chunks, with
-//! the very same cuts.
+//! Where a list is compared with a full reading, the entries of both snapshots are, metadata and recipes: so the very
+//! same chunks, with the very same cuts.
 //!
 //! `SILTSTONE_MODEL_CASES=500 cargo test -p siltstone-engine --test changed_list` runs for longer.
 

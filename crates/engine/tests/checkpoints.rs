@@ -1,4 +1,5 @@
-//! Checkpoints: what a backup that was interrupted had done is not lost, is no whole snapshot, and is gone when the whole stands.
+//! Checkpoints: what a backup that was interrupted had done is not lost, is no whole snapshot, and is gone when the
+//! whole stands.
 
 mod common;
 

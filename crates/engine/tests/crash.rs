@@ -1,9 +1,11 @@
-//! Whatever write fails, and whenever the power goes, what was committed stays: every write of every command that writes is hit in every
-//! way on the simulated disk, and each disk found afterwards must restore every committed snapshot identically, check clean to the
-//! last byte, and take the next backup, which removes what the interrupted run left.
+//! Whatever write fails, and whenever the power goes, what was committed stays: every write of every command that
+//! writes is hit in every way on the simulated disk, and each disk found afterwards must restore every committed
+//! snapshot identically, check clean to the last byte, and take the next backup, which removes what the interrupted run
+//! left.
 //!
-//! Every write is hit, none sampled: the sources are small, so that a run makes some ten writes. Sampled are the fates of writes that were
-//! pending when the power went (the two extremes and two random draws per fault; the store's own tests draw more).
+//! Every write is hit, none sampled: the sources are small, so that a run makes some ten writes. Sampled are the fates
+//! of writes that were pending when the power went (the two extremes and two random draws per fault; the store's own
+//! tests draw more).
 
 mod common;
 
@@ -27,7 +29,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Options of a run whose predecessor may not have ended peacefully; it was this very process, so it does not count as dead.
+/// Options of a run whose predecessor may not have ended peacefully; it was this very process, so it does not count as
+/// dead.
 fn backup_options(scene: &Scene) -> BackupOptions {
     BackupOptions { force: true, take_over: true, ..scene.sandbox.options() }
 }

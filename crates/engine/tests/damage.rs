@@ -1,8 +1,10 @@
-//! The damage matrix: every kind of object is deleted, cut and flipped in every part, and then the repository is used. Whatever happens:
-//! the damage is told, naming the object; what it did not hit restores identically; nothing that is still needed is deleted, so once
-//! the original bytes are brought back, all is as if nothing had been; and nothing panics.
+//! The damage matrix: every kind of object is deleted, cut and flipped in every part, and then the repository is used.
+//! Whatever happens: the damage is told, naming the object; what it did not hit restores identically; nothing that is
+//! still needed is deleted, so once the original bytes are brought back, all is as if nothing had been; and nothing
+//! panics.
 //!
-//! Of each part of an object one or two bits are flipped here, by place; the store's own tests flip every byte of every format.
+//! Of each part of an object one or two bits are flipped here, by place; the store's own tests flip every byte of every
+//! format.
 
 mod common;
 
@@ -130,8 +132,8 @@ impl Matrix {
         let faults = manifest.expect("a manifest").faults();
         assert!(faults.is_empty(), "what settling moves is all there: {faults:?} after {}", trial.story);
         self.assert_restores(&trial, ruin, &self.all_ids());
-        // What is damaged is stored again: what the listing tells, what cannot be opened, all of the previous catalog, for it is read; and
-        // of its content as much as the sample takes, here everything.
+        // What is damaged is stored again: what the listing tells, what cannot be opened, all of the previous catalog,
+        // for it is read; and of its content as much as the sample takes, here everything.
         trial.assert_restores(id, &self.scene.source(), false, &ruin.name);
         let ids: Vec<_> = self.all_ids().into_iter().chain([id]).collect();
         self.assert_mended(&trial, ruin, &ids);
@@ -384,7 +386,8 @@ fn a_damaged_metadata_container_costs_no_more_than_what_was_hit() {
     }
 }
 
-/// The source has not changed, so the new catalog is the old one node by node, and its fingerprints stand in the local index.
+/// The source has not changed, so the new catalog is the old one node by node, and its fingerprints stand in the local
+/// index.
 #[test]
 fn a_catalog_found_damaged_by_a_backup_is_stored_anew() {
     let mut scene = Scene::new();

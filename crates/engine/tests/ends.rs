@@ -27,8 +27,8 @@ fn in_time<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) -> R {
     outcome.recv_timeout(PATIENCE).expect("it ends in time")
 }
 
-/// The story: the disk was full, so the assembling stage ended; the readers of large files waited for room in queues whose other
-/// end lay, unreachable, in the queue of steps, and the planner waited for the readers.
+/// The story: the disk was full, so the assembling stage ended; the readers of large files waited for room in queues
+/// whose other end lay, unreachable, in the queue of steps, and the planner waited for the readers.
 #[test]
 fn a_disk_full_while_large_files_are_read_ends_the_backup() {
     let disk = SimulatedDisk::new();

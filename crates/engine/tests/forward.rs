@@ -1,5 +1,6 @@
-//! New chunks against old ones (policies `forward` and `paper`): that deltas are made and pay, that chains stay as short as was asked for,
-//! and that whatever happens to what is known on this machine, or in the repository, every snapshot restores.
+//! New chunks against old ones (policies `forward` and `paper`): that deltas are made and pay, that chains stay as
+//! short as was asked for, and that whatever happens to what is known on this machine, or in the repository, every
+//! snapshot restores.
 
 mod common;
 
@@ -226,7 +227,8 @@ fn the_policy_may_change_from_one_backup_to_the_next() {
     history.assert_sound();
 }
 
-/// Content that comes back after a while, with an edit: under the papers' policy it is like what the last snapshot needs, no more.
+/// Content that comes back after a while, with an edit: under the papers' policy it is like what the last snapshot
+/// needs, no more.
 #[test]
 fn what_comes_back_is_used_again_and_what_resembles_it_is_a_delta() {
     for deltas in [Deltas::Forward { depth: 2 }, Deltas::Paper] {

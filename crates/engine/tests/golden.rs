@@ -1,6 +1,8 @@
-//! Repositories of every version of the format, as the program of that version wrote them: this one must read them exactly, for ever.
+//! Repositories of every version of the format, as the program of that version wrote them: this one must read them
+//! exactly, for ever.
 //!
-//! See `golden/README.md`. The generator, [`makes_the_golden_repository`], only ever runs for a version that has not been released.
+//! See `golden/README.md`. The generator, [`makes_the_golden_repository`], only ever runs for a version that has not
+//! been released.
 
 mod common;
 

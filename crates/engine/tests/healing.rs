@@ -1,5 +1,5 @@
-//! A chunk found damaged is stored again under its number while the source still has its content: the next snapshot is whole, and so are
-//! the older ones that need it, and what hangs on it.
+//! A chunk found damaged is stored again under its number while the source still has its content: the next snapshot is
+//! whole, and so are the older ones that need it, and what hangs on it.
 
 mod common;
 
@@ -18,8 +18,8 @@ use siltstone_store::manifest::Manifest;
 use siltstone_store::storage::{Damage, Fault, SimulatedDisk, Storage};
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
 
-/// Three snapshots whose data fills several regions; the second and third differ from the one before in a few bytes, so that what they
-/// replaced hangs on them as deltas. The source is as in the last.
+/// Three snapshots whose data fills several regions; the second and third differ from the one before in a few bytes, so
+/// that what they replaced hangs on them as deltas. The source is as in the last.
 fn scene(deltas: Deltas) -> Scene {
     let mut scene = Scene::new();
     for number in 0..6 {

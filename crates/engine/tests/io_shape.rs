@@ -1,4 +1,5 @@
-//! How often the storage is asked: a restore reads every needed region once, forgetting whole containers reads none of them.
+//! How often the storage is asked: a restore reads every needed region once, forgetting whole containers reads none of
+//! them.
 
 mod common;
 
@@ -25,7 +26,8 @@ fn recorded() -> (Scene, Recorded) {
 #[test]
 fn a_restore_reads_each_region_and_each_index_once() {
     let (mut scene, recorder) = recorded();
-    // Several regions, chunks that occur in several files and in distant regions, and a second snapshot's containers beside.
+    // Several regions, chunks that occur in several files and in distant regions, and a second snapshot's containers
+    // beside.
     let (one, two) = (common::noise(1, 5_000_000), common::noise(2, 3_000_000));
     scene.sandbox.write("a", &one);
     scene.sandbox.write("b", &two);

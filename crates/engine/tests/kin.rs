@@ -1,5 +1,5 @@
-//! New chunks against other new ones (policy `forward`): that a first backup finds what is alike in it, and that what such deltas hang on
-//! outlives the file it came from.
+//! New chunks against other new ones (policy `forward`): that a first backup finds what is alike in it, and that what
+//! such deltas hang on outlives the file it came from.
 
 mod common;
 

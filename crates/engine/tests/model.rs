@@ -1,9 +1,10 @@
-//! The engine against a plain copy: random trees, random edits, backups, forgetting and restores, in two series at once.
+//! The engine against a plain copy: random trees, random edits, backups, forgetting and restores, in two series at
+//! once.
 //!
-//! After every step that writes to the repository each live snapshot restores to exactly the tree that was backed up, `check` finds
-//! nothing reading all data, every chunk number is needed in one stretch of its series, and forgetting left exactly the bytes that its
-//! dry run had stated. What is deleted and kept for some days holds exactly the bytes that come back when those are
-//! over.
+//! After every step that writes to the repository each live snapshot restores to exactly the tree that was backed up,
+//! `check` finds nothing reading all data, every chunk number is needed in one stretch of its series, and forgetting
+//! left exactly the bytes that its dry run had stated. What is deleted and kept for some days holds exactly the bytes
+//! that come back when those are over.
 //!
 //! `SILTSTONE_MODEL_CASES=500 cargo test -p siltstone-engine --test model` runs for longer.
 
@@ -348,7 +349,8 @@ impl Observer for Complain {
     fn entry(&self, _: &EntryPath, _: EntryAction, _: u64) {}
 }
 
-/// Moves all that is in the tree elsewhere, as if it were not mounted; or back, where its place is free, if something is there.
+/// Moves all that is in the tree elsewhere, as if it were not mounted; or back, where its place is free, if something
+/// is there.
 fn come_or_go(root: &Path) {
     let away = root.with_extension("away");
     std::fs::create_dir_all(&away).expect("made");

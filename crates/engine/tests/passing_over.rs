@@ -1,5 +1,5 @@
-//! Migration meets containers that are missing or damaged: it passes over them, tells each once, settles the rest, leaves nothing of what
-//! it had to give up, and does not begin again at every turn.
+//! Migration meets containers that are missing or damaged: it passes over them, tells each once, settles the rest,
+//! leaves nothing of what it had to give up, and does not begin again at every turn.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Data that is away for a while and comes back: it is used again where an older live snapshot has it whole, counted as necessary in between,
-//! and given back when nobody needs it. Wrong hints about it cost room, never bytes.
+//! Data that is away for a while and comes back: it is used again where an older live snapshot has it whole, counted as
+//! necessary in between, and given back when nobody needs it. Wrong hints about it cost room, never bytes.
 
 mod common;
 
@@ -175,8 +175,8 @@ fn it_may_be_away_for_long_and_come_and_go() {
     history.assert_sound();
 }
 
-/// In every way to forget some of four snapshots, of which the first, the third and the fourth have what is away in the second: what comes
-/// back is what was stated, and once it is settled nothing is held that nobody needs.
+/// In every way to forget some of four snapshots, of which the first, the third and the fourth have what is away in the
+/// second: what comes back is what was stated, and once it is settled nothing is held that nobody needs.
 #[test]
 fn forgetting_gives_back_what_was_stated_and_settling_the_rest() {
     for (deltas, threshold) in [(Deltas::Off, 0.0), (Deltas::default(), 0.0), (Deltas::default(), 0.25)] {
@@ -354,8 +354,8 @@ fn an_unreadable_older_container_costs_room_and_nothing_else() {
     }
 }
 
-/// The index on this machine is authenticated; but suppose that what it says is wrong, as after the store was rolled back and went another
-/// way: no number may come into a snapshot that is not that very chunk, whole and alive.
+/// The index on this machine is authenticated; but suppose that what it says is wrong, as after the store was rolled
+/// back and went another way: no number may come into a snapshot that is not that very chunk, whole and alive.
 #[test]
 fn a_lying_index_of_older_chunks_is_not_believed() {
     let mut history = History::new(Deltas::default(), 0.25);

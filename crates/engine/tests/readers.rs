@@ -1,4 +1,5 @@
-//! Readers hold no lease: a forget or a migration beside them moves chunks to other containers, and none of them notices.
+//! Readers hold no lease: a forget or a migration beside them moves chunks to other containers, and none of them
+//! notices.
 
 mod common;
 
@@ -100,8 +101,8 @@ fn three_snapshots() -> (Sandbox, SimulatedDisk, Vec<SnapshotId>) {
     (sandbox, disk, ids)
 }
 
-/// Runs `reader` on a repository in which the first two snapshots are forgotten before each of its looks at a container in turn,
-/// until it ends before the forget would have begun.
+/// Runs `reader` on a repository in which the first two snapshots are forgotten before each of its looks at a container
+/// in turn, until it ends before the forget would have begun.
 fn beside_a_forget(reader: impl Fn(&Repository, &Sandbox, SnapshotId)) {
     let (sandbox, sound, ids) = three_snapshots();
     let gone = ids[..2].to_vec();
@@ -118,8 +119,8 @@ fn beside_a_forget(reader: impl Fn(&Repository, &Sandbox, SnapshotId)) {
     );
 }
 
-/// Runs `reader` on a copy of the disk with what `deed_on` it does done before each of its looks at a container in turn, until it ends
-/// before that.
+/// Runs `reader` on a copy of the disk with what `deed_on` it does done before each of its looks at a container in
+/// turn, until it ends before that.
 fn beside(sound: &SimulatedDisk, deed_on: &dyn Fn(SimulatedDisk) -> Deed, reader: impl Fn(&Repository)) {
     for nth in 0..1000 {
         let disk = sound.crash(SimulatedDisk::ALL_REACHED);
@@ -193,13 +194,15 @@ fn a_restore_beside_a_forget_gives_everything() {
     });
 }
 
-/// The story: folders kept the mode and the time they were made with, and nothing was said. The data was in place when another writer
-/// removed the snapshot; folders got their metadata in a second walk of the catalog, which passed over what it could not read.
+/// The story: folders kept the mode and the time they were made with, and nothing was said. The data was in place when
+/// another writer removed the snapshot; folders got their metadata in a second walk of the catalog, which passed over
+/// what it could not read.
 #[test]
 fn a_restore_of_a_snapshot_being_removed_is_right_or_says_so() {
     let disk = SimulatedDisk::new();
     let sandbox = Sandbox::on(Arc::new(disk.clone()));
-    // Names that do not compress and large content between them: the catalog has several regions, and too many to be kept.
+    // Names that do not compress and large content between them: the catalog has several regions, and too many to be
+    // kept.
     for number in 0..12 {
         sandbox.write(&format!("folder {number}/file"), &noise(number, 20_000));
         for part in 0..60 {
@@ -278,8 +281,8 @@ fn figures_beside_a_forget_are_gathered() {
     });
 }
 
-/// The story: the catalog was damaged, the names in the damaged part were taken for names the snapshot does not hold, and the
-/// files that had them were deleted from the target.
+/// The story: the catalog was damaged, the names in the damaged part were taken for names the snapshot does not hold,
+/// and the files that had them were deleted from the target.
 #[test]
 fn deleting_extra_files_stops_where_the_catalog_is_damaged() {
     let disk = SimulatedDisk::new();

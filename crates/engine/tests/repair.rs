@@ -1,5 +1,5 @@
-//! Repair: whatever manifest or container is lost, what the rest can give comes back, what is lost is named, and a repair that is cut off
-//! anywhere can be done again.
+//! Repair: whatever manifest or container is lost, what the rest can give comes back, what is lost is named, and a
+//! repair that is cut off anywhere can be done again.
 
 mod common;
 
@@ -123,7 +123,8 @@ fn tags_times_and_descriptions_come_back() {
     assert_eq!(after.statistics.files, before.statistics.files);
 }
 
-/// The manifest of the first snapshot is still there; the containers of the second have taken the place of some that it names.
+/// The manifest of the first snapshot is still there; the containers of the second have taken the place of some that it
+/// names.
 #[test]
 fn an_older_manifest_is_built_on_and_newer_snapshots_are_found() {
     let mut scene = Scene::new();

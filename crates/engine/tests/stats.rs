@@ -1,4 +1,5 @@
-//! Figures: each is summed up again here from the indexes of all containers, the slow way, and held against what a restore really reads.
+//! Figures: each is summed up again here from the indexes of all containers, the slow way, and held against what a
+//! restore really reads.
 
 mod common;
 
@@ -17,7 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const FILE_BYTES: usize = 200_000;
 
-/// Versions of a file with small edits, of one that is new each time, of one that compresses, and of one that never changes.
+/// Versions of a file with small edits, of one that is new each time, of one that compresses, and of one that never
+/// changes.
 struct History {
     sandbox: Sandbox,
     edited: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Snapshots whose regions are deltas of others': restored in any memory, with every container visited once per batch; damaged, forged
-//! and checked.
+//! Snapshots whose regions are deltas of others': restored in any memory, with every container visited once per batch;
+//! damaged, forged and checked.
 
 mod common;
 
@@ -135,7 +135,8 @@ fn the_oldest_snapshot_costs_each_container_one_visit_and_each_byte_one_read() {
 #[test]
 fn one_file_costs_only_what_it_and_its_bases_lie_in() {
     let mut scene = versions();
-    // The snapshot before the last needs what the last has: eight megabytes that did not change, and the bases of file1.
+    // The snapshot before the last needs what the last has: eight megabytes that did not change, and the bases of
+    // file1.
     scene.sandbox.write("large", &noise(500, 8_000_000));
     let id = scene.backup();
     scene.sandbox.write("file1", &[noise(1, 400_000), noise(9, 5000)].concat());
@@ -168,7 +169,8 @@ fn answers(record: &ContainerRecord, chunks: &[ChunkNumber]) -> bool {
     chunks.iter().any(|number| record.chunks.iter().any(|run| run.range().contains(&number.0)))
 }
 
-/// The damage of a base is told for its container, that of its dependents for theirs, and both with the snapshots they touch.
+/// The damage of a base is told for its container, that of its dependents for theirs, and both with the snapshots they
+/// touch.
 #[test]
 fn a_damaged_base_costs_its_dependents_and_nothing_else() {
     let scene = versions();

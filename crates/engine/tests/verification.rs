@@ -1,4 +1,5 @@
-//! Checks that end: what was read is remembered, what was not read for longest comes first, and a sample of files is restored into nothing.
+//! Checks that end: what was read is remembered, what was not read for longest comes first, and a sample of files is
+//! restored into nothing.
 
 mod common;
 

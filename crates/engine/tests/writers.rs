@@ -1,4 +1,5 @@
-//! Who may write: the lease and its fencing, histories that were rolled back, clocks that were set back, storage that cannot be written.
+//! Who may write: the lease and its fencing, histories that were rolled back, clocks that were set back, storage that
+//! cannot be written.
 
 mod common;
 
@@ -85,8 +86,8 @@ fn a_writer_that_was_overtaken_commits_nothing_and_removes_nothing() {
     assert_eq!(scene.sandbox.check(ReadData::All).orphans, 0);
 }
 
-/// The one who took over has committed twice, so the number that the slow writer's commit needs is free again. Its manifest there would
-/// pass for a broken history, and the series could not be read any more.
+/// The one who took over has committed twice, so the number that the slow writer's commit needs is free again. Its
+/// manifest there would pass for a broken history, and the series could not be read any more.
 #[test]
 fn a_commit_under_a_number_set_free_by_the_overtaker_is_fenced_and_leaves_no_trace() {
     let scene = Scene::with_two_snapshots();

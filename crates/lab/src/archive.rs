@@ -1,5 +1,6 @@
-//! A version as the bytes that `tar --format=ustar --mtime=@0 --mode=644 --owner=0 --group=0 --numeric-owner` makes of its sorted files:
-//! what many people deduplicate. Names beyond the header's room are shortened, since nothing is ever unpacked from it.
+//! A version as the bytes that `tar --format=ustar --mtime=@0 --mode=644 --owner=0 --group=0 --numeric-owner` makes of
+//! its sorted files: what many people deduplicate. Names beyond the header's room are shortened, since nothing is ever
+//! unpacked from it.
 
 use crate::tree;
 use anyhow::{Context, Result};
@@ -37,8 +38,8 @@ pub struct Taken {
     pub is_part: bool,
 }
 
-/// Appends the archive of a folder as it is found: of its first files where all would be more than so many bytes, of the last of them a
-/// part, and without what cannot be read.
+/// Appends the archive of a folder as it is found: of its first files where all would be more than so many bytes, of
+/// the last of them a part, and without what cannot be read.
 pub fn append_found(archive: &mut Vec<u8>, root: &Path, bytes_max: u64) -> Result<Taken> {
     let begin = archive.len();
     let (files, unreadable) = tree::readable_files(root);

@@ -36,8 +36,8 @@ impl Data {
         Self { name: name.into(), description, bytes, ends, files: 1, left_out: String::new() }
     }
 
-    /// The versions of a corpus, as many of the first as make at most so many bytes; of the first alone a part, if it is larger. What
-    /// cannot be read is left out. The description says so.
+    /// The versions of a corpus, as many of the first as make at most so many bytes; of the first alone a part, if it
+    /// is larger. What cannot be read is left out. The description says so.
     ///
     /// # Errors
     /// If nothing can be read.
@@ -114,8 +114,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// What the table of speeds is measured on: in memory, real, of low entropy, in the cache. A cache holds the last, the others
-    /// are much larger than any.
+    /// What the table of speeds is measured on: in memory, real, of low entropy, in the cache. A cache holds the last,
+    /// the others are much larger than any.
     pub fn for_speed(corpora: &Corpora, amount: Amount) -> Result<Vec<Self>> {
         let (random, low_entropy) = match amount {
             Amount::Little => (64 << 20, 64 << 20),
@@ -171,8 +171,9 @@ pub fn random(seed: u64, count: usize) -> Vec<u8> {
     Content::Packed.bytes(Sequence::new(seed), count)
 }
 
-/// What hashes find hard and images of machines are full of, in stretches of 1 to 256 KiB: zeros (more than anything else), runs of another byte,
-/// short patterns again and again, two values only, and pages of text thinly strewn over zeros.
+/// What hashes find hard and images of machines are full of, in stretches of 1 to 256 KiB: zeros (more than anything
+/// else), runs of another byte, short patterns again and again, two values only, and pages of text thinly strewn over
+/// zeros.
 pub fn low_entropy(seed: u64, count: usize) -> Vec<u8> {
     Content::LowEntropy.bytes(Sequence::new(seed + 1), count)
 }

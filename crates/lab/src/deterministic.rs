@@ -1,5 +1,6 @@
-//! Random numbers that are the same on every machine and in every run: `SplitMix64` (Steele, Lea, Flood, OOPSLA'14, Figure 18).
-//! Test data and test schedules come from it, never from the system, so that a failure can be run again from its seed.
+//! Random numbers that are the same on every machine and in every run: `SplitMix64` (Steele, Lea, Flood, OOPSLA'14,
+//! Figure 18). Test data and test schedules come from it, never from the system, so that a failure can be run again
+//! from its seed.
 
 #![allow(clippy::should_implement_trait, reason = "a sequence has no end, so its next number is no option")]
 
@@ -13,7 +14,8 @@ impl Sequence {
         Self(seed)
     }
 
-    /// The sequence of these numbers together: another one wherever one of them differs, and none of them another's, shifted.
+    /// The sequence of these numbers together: another one wherever one of them differs, and none of them another's,
+    /// shifted.
     pub fn of(numbers: &[u64]) -> Self {
         Self(numbers.iter().fold(0, |state, number| Self(state ^ number).next()))
     }
@@ -27,7 +29,8 @@ impl Sequence {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which must not be 0. The bias of the remainder (under 2^-40 for our bounds) does not matter here.
+    /// A number below `bound`, which must not be 0. The bias of the remainder (under 2^-40 for our bounds) does not
+    /// matter here.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

@@ -1,7 +1,8 @@
-//! What an experiment is: subjects that are measured on the same input, in turns, each result checked in the run that times it.
+//! What an experiment is: subjects that are measured on the same input, in turns, each result checked in the run that
+//! times it.
 //!
-//! The room `run` turns the handle: it asks an experiment for its subjects, runs all of them once a round and keeps every sample. The room
-//! `report` shows what came of it. Neither knows what is measured.
+//! The room `run` turns the handle: it asks an experiment for its subjects, runs all of them once a round and keeps
+//! every sample. The room `report` shows what came of it. Neither knows what is measured.
 
 use crate::corpus::Corpus;
 use crate::data::Data;
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
 
-/// Names and values, in the order in which they are shown. What distinguishes rows is text or whole numbers, what is measured are numbers.
+/// Names and values, in the order in which they are shown. What distinguishes rows is text or whole numbers, what is
+/// measured are numbers.
 pub type Row = Map<String, Value>;
 
 /// A value of a row as text.
@@ -45,7 +47,8 @@ pub trait Experiment: Sync {
     /// What it is measured on.
     fn needs(&self) -> Needs;
 
-    /// The names by which its subjects are chosen on the command line, where that asks for methods; empty if there is nothing to choose.
+    /// The names by which its subjects are chosen on the command line, where that asks for methods; empty if there is
+    /// nothing to choose.
     fn methods(&self) -> Vec<&'static str>;
 
     /// How often every subject is run, where the user asked for `rounds`. What is the same each time is run once.
@@ -56,7 +59,8 @@ pub trait Experiment: Sync {
     /// The columns of its table: parameters, then measures with their unit, as `gb_per_s`.
     fn columns(&self) -> &'static [&'static str];
 
-    /// What is measured on this input. What all of them share (cuts, truths to compare with) is made here, outside every time.
+    /// What is measured on this input. What all of them share (cuts, truths to compare with) is made here, outside
+    /// every time.
     ///
     /// # Errors
     /// If the input cannot be read, or the settings ask for what is not there.
@@ -185,7 +189,8 @@ impl Input {
         &self.corpus
     }
 
-    /// What is not among the bytes in memory though it belongs to the versions, in words; `None` if they were never brought there.
+    /// What is not among the bytes in memory though it belongs to the versions, in words; `None` if they were never
+    /// brought there.
     pub fn left_out(&self) -> Option<&str> {
         self.data.get().map(|data| data.left_out.as_str())
     }

@@ -1,5 +1,5 @@
-//! What a task needs and the machine lacks: named, or, where that is asked for, installed with the system's own package manager
-//! (Debian's).
+//! What a task needs and the machine lacks: named, or, where that is asked for, installed with the system's own package
+//! manager (Debian's).
 
 use crate::program;
 use anyhow::{Result, bail};
@@ -86,7 +86,8 @@ pub fn packages(names: &[&str]) -> Result<()> {
     apt_get(&["install", "--yes", "--quiet", "--no-install-recommends"], names)
 }
 
-/// Where `program` is: on the search path, or where Go installs programs (a newer peer than the distribution's may be there).
+/// Where `program` is: on the search path, or where Go installs programs (a newer peer than the distribution's may be
+/// there).
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())

@@ -9,7 +9,8 @@
 //! claims                      what the papers say, held against what was found
 //! ```
 //!
-//! The library below the program `silt-lab`; the project's own benchmarks use corpora, data and statistics from here too.
+//! The library below the program `silt-lab`; the project's own benchmarks use corpora, data and statistics from here
+//! too.
 
 pub mod archive;
 pub mod chunk;

@@ -12,8 +12,9 @@ fn main() -> ExitCode {
     cli::main()
 }
 
-/// Begins this program again with a setting that the C library takes from the environment alone: a run starts thousands of threads, one after
-/// another, and in eight arenas for each core what they free would stay, beyond the bound on memory. Where that fails, all else works.
+/// Begins this program again with a setting that the C library takes from the environment alone: a run starts thousands
+/// of threads, one after another, and in eight arenas for each core what they free would stay, beyond the bound on
+/// memory. Where that fails, all else works.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn begin_with_few_arenas() {
     use std::os::unix::process::CommandExt;

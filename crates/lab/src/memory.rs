@@ -1,11 +1,12 @@
-//! The floors beneath every chunker: what reading the data alone takes. Eight vectors in flight hide the latency of the loads.
+//! The floors beneath every chunker: what reading the data alone takes. Eight vectors in flight hide the latency of the
+//! loads.
 
 use siltstone_simd::{Isa, Kernel, Simd};
 
 const VECTORS: usize = 8;
 
-/// The largest byte of the whole blocks of `data`, by the vectors of `isa`: a result that no byte can be left out of. Without
-/// vectors, byte by byte.
+/// The largest byte of the whole blocks of `data`, by the vectors of `isa`: a result that no byte can be left out of.
+/// Without vectors, byte by byte.
 pub fn largest(data: &[u8], isa: Isa) -> u8 {
     isa.run(Largest(data)).unwrap_or_else(|| data.iter().copied().max().unwrap_or_default())
 }

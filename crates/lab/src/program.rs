@@ -1,5 +1,6 @@
-//! Running other programs: aloud (their output is the user's), quietly (their output is ours), or measured (wall time, processor
-//! time and peak memory of that one child, from `wait4`). A failure always names the whole command line and shows what it said.
+//! Running other programs: aloud (their output is the user's), quietly (their output is ours), or measured (wall time,
+//! processor time and peak memory of that one child, from `wait4`). A failure always names the whole command line and
+//! shows what it said.
 
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
@@ -115,8 +116,9 @@ fn measured_by<W>(command: &mut Command, wait: impl FnOnce(Child) -> Result<(Res
     Ok((Cost { wall, processor, peak_bytes: used.rusage.maxrss }, said, watched))
 }
 
-/// Linux counts the peak of whoever starts a program as that program's own (`setmax_mm_hiwater_rss` in its `exec`). So ours is set
-/// back to what we hold now, a few MiB, below which no peak is told apart. Where that cannot be done, peaks may be ours.
+/// Linux counts the peak of whoever starts a program as that program's own (`setmax_mm_hiwater_rss` in its `exec`). So
+/// ours is set back to what we hold now, a few MiB, below which no peak is told apart. Where that cannot be done, peaks
+/// may be ours.
 fn forget_own_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
@@ -179,7 +181,8 @@ pub fn ended_within(command: &mut Command, limit: Duration) -> Result<Ended> {
     Ok(Ended { code: used.status.code(), overdue, said, cost })
 }
 
-/// Starts `command` and kills it (SIGKILL) after `delay`, unless it is done by then. Ending with an error of its own is an error.
+/// Starts `command` and kills it (SIGKILL) after `delay`, unless it is done by then. Ending with an error of its own is
+/// an error.
 pub fn killed_after(command: &mut Command, delay: Duration) -> Result<Ending> {
     let line = command_line(command);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

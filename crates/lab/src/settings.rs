@@ -24,7 +24,8 @@ pub struct Settings {
     pub experiments: Vec<String>,
     /// The user's data: files and folders.
     pub data: Vec<PathBuf>,
-    /// Whether each entry of a folder of `data` is a version, in the order of their names; if not, the whole folder is one.
+    /// Whether each entry of a folder of `data` is a version, in the order of their names; if not, the whole folder is
+    /// one.
     pub versions: bool,
     /// Corpora made by the lab, by name.
     pub corpora: Vec<String>,
@@ -68,7 +69,8 @@ impl Settings {
         Self { quick, rounds: if quick { ROUNDS_QUICK } else { ROUNDS }, ..Self::default() }
     }
 
-    /// Reads a file that [`Self::write`] or a person wrote; what it does not say is as on a command line without options.
+    /// Reads a file that [`Self::write`] or a person wrote; what it does not say is as on a command line without
+    /// options.
     ///
     /// # Errors
     /// If the file cannot be read, or says what is no setting.

@@ -1,5 +1,6 @@
-//! Trees of files: listing one with everything a restore must bring back, comparing two listings, and making one tree equal to
-//! another in place. This is the benchmark's and the tests' own eye: it shares no code with the program under test.
+//! Trees of files: listing one with everything a restore must bring back, comparing two listings, and making one tree
+//! equal to another in place. This is the benchmark's and the tests' own eye: it shares no code with the program under
+//! test.
 
 use crate::program;
 use anyhow::{Context, Result, bail};
@@ -67,8 +68,9 @@ impl Listing {
         bail!("{} entries differ:\n{}", differing.len(), shown.collect::<Vec<_>>().join("\n"));
     }
 
-    /// Fails with the first few regular files of `found` that have the name of one of these and not its content. What is missing, and
-    /// what has a name of its own, is passed over: a restore that could not be done whole may leave out, but not lie.
+    /// Fails with the first few regular files of `found` that have the name of one of these and not its content. What
+    /// is missing, and what has a name of its own, is passed over: a restore that could not be done whole may leave
+    /// out, but not lie.
     pub fn expect_no_false_file(&self, found: &Self) -> Result<()> {
         let is_false = |(path, node): &(&PathBuf, &Node)| {
             let content = |node: &Node| if let Kind::File { digest, .. } = node.kind { Some(digest) } else { None };
@@ -160,7 +162,8 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Paths of all regular files below `root`, sorted, that can be found, and how many folders and entries cannot be looked at.
+/// Paths of all regular files below `root`, sorted, that can be found, and how many folders and entries cannot be
+/// looked at.
 pub fn readable_files(root: &Path) -> (Vec<PathBuf>, usize) {
     let (mut found, mut unreadable) = (Vec::new(), 0);
     let mut folders = vec![root.to_path_buf()];
@@ -215,9 +218,9 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 /// What a file is called that [`make_equal`] puts into a folder.
 pub const ONLY_FILE: &str = "data";
 
-/// Makes the folder `tree` hold what `wanted` holds, touching only what differs: so unchanged files keep their times and inodes,
-/// and changed ones get new times, as when someone works in the folder or unpacks a new release over the old one. A `wanted` that
-/// is a file becomes the only file, [`ONLY_FILE`].
+/// Makes the folder `tree` hold what `wanted` holds, touching only what differs: so unchanged files keep their times
+/// and inodes, and changed ones get new times, as when someone works in the folder or unpacks a new release over the
+/// old one. A `wanted` that is a file becomes the only file, [`ONLY_FILE`].
 pub fn make_equal(tree: &Path, wanted: &Path) -> Result<()> {
     fs::create_dir_all(tree)?;
     if wanted.is_dir() {

@@ -6,8 +6,8 @@
 //! | `gear.rs` | 32 | sum of shifted table entries, 32 bits; and the tables of random numbers themselves |
 //! | `swpr.rs` | 32 | sum of shifted words, 16, 32 or 64 bits, and its vector forms |
 //!
-//! Only hashes: which of their values end a chunk is said in crate `chunk`, which of them describe one in crate `similar`.
-//! Values are format for both, on every machine, for ever.
+//! Only hashes: which of their values end a chunk is said in crate `chunk`, which of them describe one in crate
+//! `similar`. Values are format for both, on every machine, for ever.
 
 #![no_std]
 

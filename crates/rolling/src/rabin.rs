@@ -1,6 +1,7 @@
 //! Rabin: the fingerprint of the last bytes, as a polynomial over GF(2).
 //!
-//! Source: Rabin, Fingerprinting by Random Polynomials, 1981. The definition, which is format; W is the window in bytes:
+//! Source: Rabin, Fingerprinting by Random Polynomials, 1981. The definition, which is format; W is the window in
+//! bytes:
 //!
 //! ```text
 //! M(x)  the window as a polynomial: its first byte's highest bit is the coefficient of x^(8 W - 1), its last byte's lowest of 1
@@ -9,11 +10,12 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **P is irreducible**, as Rabin's bound on collisions asks; a test proves it by Ben-Or's criterion. It is the first
-//!    such polynomial of degree 64 whose low coefficients are at or above the first 64 binary digits of pi's fraction:
-//!    nobody chose it. Polynomials of few terms would do for collisions, but their highest coefficients hang on few bits.
-//! 2. **Two tables.** Appending a byte multiplies by x^8 and reduces what overflows (`ENTERING`, x^64 times a byte); the
-//!    byte that leaves has by then been multiplied by x^(8 W), which `LEAVING` takes back.
+//! 1. **P is irreducible**, as Rabin's bound on collisions asks; a test proves it by Ben-Or's criterion. It is the
+//!    first such polynomial of degree 64 whose low coefficients are at or above the first 64 binary digits of pi's
+//!    fraction: nobody chose it. Polynomials of few terms would do for collisions, but their highest coefficients hang
+//!    on few bits.
+//! 2. **Two tables.** Appending a byte multiplies by x^8 and reduces what overflows (`ENTERING`, x^64 times a byte);
+//!    the byte that leaves has by then been multiplied by x^(8 W), which `LEAVING` takes back.
 //! 3. **Zeros before the begin change nothing**: they add nothing to M.
 //!
 //! Cost: a shift, two table lookups and three exclusive ors per byte, one lookup and one of these waiting for the byte
@@ -96,8 +98,8 @@ mod tests {
         a
     }
 
-    /// Ben-Or: a polynomial of degree n has no factor if it shares none with `x^(2^i) - x` for i in 1 ..= n / 2, which holds
-    /// every irreducible polynomial whose degree divides i.
+    /// Ben-Or: a polynomial of degree n has no factor if it shares none with `x^(2^i) - x` for i in 1 ..= n / 2, which
+    /// holds every irreducible polynomial whose degree divides i.
     fn is_irreducible(low: u64) -> bool {
         let x = 2;
         let mut power = x;

@@ -233,7 +233,8 @@ impl<const GFNI: bool> Words for Avx512<GFNI> {
         proven!({
             let low = _mm_loadu_si128(bytes.as_ptr().cast());
             let high = _mm_loadu_si128(bytes.as_ptr().add(3).cast());
-            // Dword d of the row holds bytes d .. d + 16 of it as needed: quarters from both loads, then bytes in order.
+            // Dword d of the row holds bytes d .. d + 16 of it as needed: quarters from both loads, then bytes in
+            // order.
             let quarter = |first: i8| {
                 _mm_set_epi8(
                     first + 3,

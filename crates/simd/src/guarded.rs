@@ -1,5 +1,5 @@
-//! Bytes beside a page that cannot be touched: who reads or writes past them ends the process at once. For tests of code that
-//! reaches memory through intrinsics.
+//! Bytes beside a page that cannot be touched: who reads or writes past them ends the process at once. For tests of
+//! code that reaches memory through intrinsics.
 
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
@@ -40,8 +40,8 @@ impl Guarded {
         let inner_bytes = bytes.len().max(1).next_multiple_of(page);
         let mapping_bytes = inner_bytes + 2 * page;
         let first = page + place(inner_bytes);
-        // SAFETY: new memory at a place of the system's choice; the accessible part of it lies inside, and the bytes lie
-        // inside that. Nobody else knows of it yet.
+        // SAFETY: new memory at a place of the system's choice; the accessible part of it lies inside, and the bytes
+        // lie inside that. Nobody else knows of it yet.
         let mapping = unsafe {
             let mapping = mmap_anonymous(ptr::null_mut(), mapping_bytes, ProtFlags::empty(), MapFlags::PRIVATE);
             let mapping = mapping.expect("memory for guarded bytes").cast::<u8>();

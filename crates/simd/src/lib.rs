@@ -1,9 +1,9 @@
 //! Instruction sets: one trait for vectors of bytes, chosen when the program runs.
 //!
 //! A [`Kernel`] is one algorithm written once over the [`Simd`] trait, in safe code. [`Isa::run`] runs it with the
-//! instructions of an [`Isa`], a value that exists only for what this CPU has; so it is the proof every `unsafe` block of
-//! this crate rests on. Wrappers are made by one macro; the body is inlined into them, so there is one jump per run and
-//! none per vector. Loads check their bounds: no kernel can read outside its slice.
+//! instructions of an [`Isa`], a value that exists only for what this CPU has; so it is the proof every `unsafe` block
+//! of this crate rests on. Wrappers are made by one macro; the body is inlined into them, so there is one jump per run
+//! and none per vector. Loads check their bounds: no kernel can read outside its slice.
 //!
 //! | name | lanes | what it adds |
 //! |---|---|---|

@@ -8,7 +8,8 @@ pub struct Matrix {
     /// What input nibbles give: `low[n]` for `n`, `high[n]` for `n << 4`. For byte shuffles.
     pub(crate) low: [u8; 16],
     pub(crate) high: [u8; 16],
-    /// The rows as `GF2P8AFFINEQB` wants them: byte `7 - i` is the mask of the input bits that bit i of the output sums.
+    /// The rows as `GF2P8AFFINEQB` wants them: byte `7 - i` is the mask of the input bits that bit i of the output
+    /// sums.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) rows: u64,
 }

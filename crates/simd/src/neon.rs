@@ -9,7 +9,8 @@ use core::arch::aarch64::*;
 
 macro_rules! proven {
     ($intrinsics:expr) => {
-        // SAFETY: `self` is the proof that the CPU has these instructions; memory is reached through checked slices only.
+        // SAFETY: `self` is the proof that the CPU has these instructions; memory is reached through checked slices
+        // only.
         unsafe { $intrinsics }
     };
 }

@@ -1,8 +1,8 @@
 //! Vectors as plain arrays: sixty-four lanes written as loops over memory, which compilers turn into the vectors of the
 //! target; `cargo xtask cross` looks for them in the machine code for POWER. Slow where they do not, right everywhere.
 //!
-//! Sixty-four, because loops of sixteen are unrolled before they are vectorised and put together again by chance only: with
-//! Rust 1.85 that left comparisons in single bytes on POWER.
+//! Sixty-four, because loops of sixteen are unrolled before they are vectorised and put together again by chance only:
+//! with Rust 1.85 that left comparisons in single bytes on POWER.
 
 use crate::isa::{Level, isa};
 use crate::{Isa, Matrix, Simd, Words};

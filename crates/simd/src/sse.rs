@@ -20,7 +20,8 @@ impl<const SHUFFLE: bool> Sse<SHUFFLE> {
 /// Every method below is sound for one reason: its `self` exists only where the CPU has the instructions.
 macro_rules! proven {
     ($intrinsics:expr) => {
-        // SAFETY: `self` is the proof that the CPU has these instructions; memory is reached through checked slices only.
+        // SAFETY: `self` is the proof that the CPU has these instructions; memory is reached through checked slices
+        // only.
         unsafe { $intrinsics }
     };
 }

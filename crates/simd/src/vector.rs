@@ -1,8 +1,8 @@
 //! What a vector can do, and what runs on vectors.
 //!
-//! Only what the kernels of this project need. Masks are `u64` with one bit per lane, lane 0 lowest: AVX-512 has 64 lanes,
-//! and instruction sets without a mask instruction build the same number. Where only "any?" is asked, the `any_*` form is
-//! cheaper there.
+//! Only what the kernels of this project need. Masks are `u64` with one bit per lane, lane 0 lowest: AVX-512 has 64
+//! lanes, and instruction sets without a mask instruction build the same number. Where only "any?" is asked, the
+//! `any_*` form is cheaper there.
 
 use crate::{AesKeys, Isa, Matrix};
 
@@ -86,8 +86,8 @@ pub trait Simd: Words {
     fn apply(self, matrix: &Matrix, a: Self::Bytes) -> Self::Bytes;
     /// The last `COUNT` lanes of `before` and then the first of `a`: each lane moves up by `COUNT`, which is 4 or 8.
     fn shift_in<const COUNT: usize>(self, before: Self::Bytes, a: Self::Bytes) -> Self::Bytes;
-    /// Encrypts the `AES_WINDOWS` windows of 16 bytes that begin at `at`, `at + 1`, ...: a bit for each whose first eight
-    /// bytes, little-endian, then lie below `threshold`.
+    /// Encrypts the `AES_WINDOWS` windows of 16 bytes that begin at `at`, `at + 1`, ...: a bit for each whose first
+    /// eight bytes, little-endian, then lie below `threshold`.
     ///
     /// # Panics
     /// If `data` holds fewer than `AES_WINDOWS + 15` bytes from `at` on, or `AES_WINDOWS` is 0.
@@ -153,8 +153,8 @@ pub trait Words: Copy + Send + Sync + 'static {
     /// # Panics
     /// If `data` holds fewer than `WORDS + 3` bytes from `at` on.
     fn words_sliding(self, data: &[u8], at: usize) -> Self::Word;
-    /// The last `COUNT` words of `before` and then the first of `a`: each lane moves up by `COUNT` (4 or 8, less than or
-    /// equal to `WORDS`).
+    /// The last `COUNT` words of `before` and then the first of `a`: each lane moves up by `COUNT` (4 or 8, less than
+    /// or equal to `WORDS`).
     fn words_shift_in<const COUNT: usize>(self, before: Self::Word, a: Self::Word) -> Self::Word;
     /// Columns of `WORDS` blocks: word i of block j becomes lane j of vector i; words are little-endian. Blocks beyond
     /// `WORDS` are not looked at.

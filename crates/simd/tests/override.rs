@@ -1,5 +1,5 @@
-//! `SILT_ISA` lowers the choice. It is read once in a process, so each value is tried in a process of its own, which emulators
-//! cannot start.
+//! `SILT_ISA` lowers the choice. It is read once in a process, so each value is tried in a process of its own, which
+//! emulators cannot start.
 #![cfg(all(feature = "std", target_arch = "x86_64"))]
 #![allow(missing_docs)]
 

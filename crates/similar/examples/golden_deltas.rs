@@ -1,6 +1,5 @@
-//! Freezes the deltas of new codecs: writes `tests/golden/delta-NAME.txt` for each that has none yet. Files that are there stay as they
-//! are, for ever.
-//! `cargo run --release -p siltstone-similar --example golden_deltas`
+//! Freezes the deltas of new codecs: writes `tests/golden/delta-NAME.txt` for each that has none yet. Files that are
+//! there stay as they are, for ever. `cargo run --release -p siltstone-similar --example golden_deltas`
 
 #[path = "../tests/pairs/mod.rs"]
 mod pairs;

@@ -1,5 +1,5 @@
-//! Freezes the payloads of regions: writes `tests/golden/regions.txt` if there is none yet. It stays as it is, for ever.
-//! `cargo run --release -p siltstone-similar --example golden_regions`
+//! Freezes the payloads of regions: writes `tests/golden/regions.txt` if there is none yet. It stays as it is, for
+//! ever. `cargo run --release -p siltstone-similar --example golden_regions`
 
 #[path = "../tests/regions/mod.rs"]
 mod regions;

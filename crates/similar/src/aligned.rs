@@ -1,21 +1,22 @@
-//! Candidates by place: where a changed file's older version is known, what lies between two chunks that stayed is the natural base of
-//! what lies between them now. No index, no sketch, and the bases lie in a row on disk.
+//! Candidates by place: where a changed file's older version is known, what lies between two chunks that stayed is the
+//! natural base of what lies between them now. No index, no sketch, and the bases lie in a row on disk.
 //!
 //! ```text
 //! old   a b c d e f g h          b .. f stayed known at both ends, so the gap x y z of the new lies over c d e of the old
 //! new   a b x y z f g h
 //! ```
 //!
-//! A gap is bounded by the nearest known chunk on each side; if the two lie in the wrong order in the old version, or further apart than
-//! four times the gap and 64 KiB, the gap is taken to begin after the left one, or else to end before the right one. Within a gap each
-//! new chunk lies over the old bytes at the same share of the way.
+//! A gap is bounded by the nearest known chunk on each side; if the two lie in the wrong order in the old version, or
+//! further apart than four times the gap and 64 KiB, the gap is taken to begin after the left one, or else to end
+//! before the right one. Within a gap each new chunk lies over the old bytes at the same share of the way.
 //!
 //! Cost: one pass over the chunks.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// An old gap may be so many times as long as the new one, and [`SLACK_BYTES`] more; beyond that the ends are unrelated.
+/// An old gap may be so many times as long as the new one, and [`SLACK_BYTES`] more; beyond that the ends are
+/// unrelated.
 const SLACK: u64 = 4;
 const SLACK_BYTES: u64 = 64 << 10;
 
@@ -28,8 +29,8 @@ pub struct Place {
     pub old: Option<usize>,
 }
 
-/// For each chunk of a version the range of places in the older one that it lies over; empty for chunks that the older version has,
-/// and where nothing is known. `ends[i]` is where old chunk i ends in the older version's bytes.
+/// For each chunk of a version the range of places in the older one that it lies over; empty for chunks that the older
+/// version has, and where nothing is known. `ends[i]` is where old chunk i ends in the older version's bytes.
 pub fn aligned(new: &[Place], ends: &[u64]) -> Vec<Range<usize>> {
     let mut over = alloc::vec![0..0; new.len()];
     let mut at = 0;

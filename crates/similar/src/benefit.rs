@@ -1,9 +1,10 @@
 //! Whether a delta pays: kept only if it costs less than a share of what the chunk would cost compressed alone.
 //!
-//! A delta that saves little is worse than none: stored whole, the chunk would be the good base of its next versions; stored as a bad
-//! delta it is paid for again in every version. Where chains of deltas are bounded at 4, keeping all that is found stores 12 % more than
-//! keeping what costs below 0.7, and below 0.35 8 % more (`bench/record/similar-policy-*`). So the share is below one. It is asked twice: before the
-//! base is read, with the cost that this many matching features let expect, and with the real one.
+//! A delta that saves little is worse than none: stored whole, the chunk would be the good base of its next versions;
+//! stored as a bad delta it is paid for again in every version. Where chains of deltas are bounded at 4, keeping all
+//! that is found stores 12 % more than keeping what costs below 0.7, and below 0.35 8 % more
+//! (`bench/record/similar-policy-*`). So the share is below one. It is asked twice: before the base is read, with the
+//! cost that this many matching features let expect, and with the real one.
 
 /// Where the line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,8 +12,9 @@ pub struct Benefit {
     per_mille: u16,
 }
 
-/// What a delta costs against a chunk that shares this many twelfths of the features, in thousandths of the chunk compressed alone:
-/// the means of four corpora at 16 KiB, averaged and rounded (`cargo xtask bench similar --only policy`, November 2026).
+/// What a delta costs against a chunk that shares this many twelfths of the features, in thousandths of the chunk
+/// compressed alone: the means of four corpora at 16 KiB, averaged and rounded (`cargo xtask bench similar --only
+/// policy`, November 2026).
 const EXPECTED_PER_MILLE: [u16; 13] = [1000, 1000, 700, 560, 465, 405, 340, 260, 180, 125, 80, 50, 30];
 
 impl Benefit {

@@ -1,5 +1,5 @@
-//! Which of 64 pairs of bytes are equal: the one question for which the searches for copies use vectors. Every instruction set gives the
-//! same answer, so the same copies are found, and the same deltas written, on every machine.
+//! Which of 64 pairs of bytes are equal: the one question for which the searches for copies use vectors. Every
+//! instruction set gives the same answer, so the same copies are found, and the same deltas written, on every machine.
 
 use siltstone_simd::Simd;
 

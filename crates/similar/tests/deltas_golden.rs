@@ -1,8 +1,9 @@
-//! Deltas are format: `golden/delta-*.txt` holds what every later version must write, and read, and is never edited. A test that fails
-//! here has found a change that would make stored chunks unreadable, or different from one machine to the next.
+//! Deltas are format: `golden/delta-*.txt` holds what every later version must write, and read, and is never edited. A
+//! test that fails here has found a change that would make stored chunks unreadable, or different from one machine to
+//! the next.
 //!
-//! One line per case: base, change, length of the base, lengths of target and delta, BLAKE3 of target and delta, and the delta itself
-//! where it is short.
+//! One line per case: base, change, length of the base, lengths of target and delta, BLAKE3 of target and delta, and
+//! the delta itself where it is short.
 #![allow(missing_docs)]
 
 mod pairs;

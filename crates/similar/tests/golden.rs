@@ -1,8 +1,10 @@
-//! Features are format: `golden/*.txt` holds what every later version must find, on every instruction set, and is never edited. A
-//! test that fails here has found a change that would keep existing repositories from recognising what their chunks resemble.
+//! Features are format: `golden/*.txt` holds what every later version must find, on every instruction set, and is never
+//! edited. A test that fails here has found a change that would keep existing repositories from recognising what their
+//! chunks resemble.
 //!
-//! One line per case: method, features, super-features, input, its length; then the first two features, BLAKE3 of all features as
-//! little-endian u32, and of the super-features as little-endian u64; or `none`. Inputs of `samples` are hashes, eight bytes each.
+//! One line per case: method, features, super-features, input, its length; then the first two features, BLAKE3 of all
+//! features as little-endian u32, and of the super-features as little-endian u64; or `none`. Inputs of `samples` are
+//! hashes, eight bytes each.
 #![allow(missing_docs)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Nothing outside the chunk is touched: every form of every method runs on bytes that end where an inaccessible page begins, and on
-//! bytes that begin where one ends. Whatever reads further ends the process.
+//! Nothing outside the chunk is touched: every form of every method runs on bytes that end where an inaccessible page
+//! begins, and on bytes that begin where one ends. Whatever reads further ends the process.
 #![cfg(target_os = "linux")]
 #![allow(missing_docs)]
 

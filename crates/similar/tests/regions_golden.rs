@@ -1,7 +1,8 @@
-//! Payloads are format: `golden/regions.txt` holds what every later version must read, and is never edited. What encoders write may
-//! change with their version, and with that of zstd.
+//! Payloads are format: `golden/regions.txt` holds what every later version must read, and is never edited. What
+//! encoders write may change with their version, and with that of zstd.
 //!
-//! One line per case: level, pair of base and target, form, length of the text, BLAKE3 of the text, payload (`-` for none).
+//! One line per case: level, pair of base and target, form, length of the text, BLAKE3 of the text, payload (`-` for
+//! none).
 #![cfg(feature = "zstd")]
 #![allow(missing_docs)]
 

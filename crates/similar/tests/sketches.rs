@@ -1,5 +1,5 @@
-//! Every method against its definition, read word for word: every hash is computed anew from its window. Every form against the
-//! scalar one, on every kind of data, at every length and alignment.
+//! Every method against its definition, read word for word: every hash is computed anew from its window. Every form
+//! against the scalar one, on every kind of data, at every length and alignment.
 #![allow(missing_docs, clippy::cast_possible_truncation, clippy::many_single_char_names)]
 
 mod common;

@@ -1,7 +1,7 @@
 //! What can go wrong with what lies on disk: one enum at the edge of this crate.
 //!
-//! Every message says what happened, to which object, and what to do. Variants carry facts, so that the command above can choose
-//! its exit code and the check can go on past one damaged object; [`StoreError::is_damage`] draws that line.
+//! Every message says what happened, to which object, and what to do. Variants carry facts, so that the command above
+//! can choose its exit code and the check can go on past one damaged object; [`StoreError::is_damage`] draws that line.
 
 use crate::storage::{ObjectName, Original, StorageError};
 use std::fmt;
@@ -127,7 +127,8 @@ pub enum StoreError {
         reason: &'static str,
     },
 
-    /// The object is whole, but sealed by another key or for another place: a file of another repository, or moved by hand.
+    /// The object is whole, but sealed by another key or for another place: a file of another repository, or moved by
+    /// hand.
     #[error("{object} does not belong here: it was sealed under another key or name; put back the original file")]
     Misplaced {
         /// The object's name.
@@ -193,8 +194,8 @@ pub enum StoreError {
         series: String,
     },
 
-    /// The highest manifest does not follow from the one before it: files of another copy of the store were mixed in, or a writer
-    /// that had been fenced off was killed before it could take its manifest back.
+    /// The highest manifest does not follow from the one before it: files of another copy of the store were mixed in,
+    /// or a writer that had been fenced off was killed before it could take its manifest back.
     #[error(
         "{object} does not follow {before}, which is of another copy of the repository or was left by a killed writer: \
          the newer one is true; move the older one away"

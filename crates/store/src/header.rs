@@ -14,7 +14,8 @@ pub const FORMAT_VERSION: u16 = 1;
 /// Bytes of the plain header every object begins with.
 pub const HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"SILTSTNE";
-/// The key mode of every object of version 1: derived from a purpose key by salt. Mode 1 is kept for write-only clients.
+/// The key mode of every object of version 1: derived from a purpose key by salt. Mode 1 is kept for write-only
+/// clients.
 const KEY_MODE_DERIVED: u8 = 0;
 
 /// The random bytes that make an object's key its own.
@@ -79,8 +80,8 @@ impl ObjectHeader {
     /// Reads the header at the start of an object.
     ///
     /// # Errors
-    /// Damage, an unknown version, kind or key mode. Magic, version and checksum keep their places in all versions, so a
-    /// flipped version is told from a newer one.
+    /// Damage, an unknown version, kind or key mode. Magic, version and checksum keep their places in all versions, so
+    /// a flipped version is told from a newer one.
     pub fn parse(object: &dyn fmt::Display, bytes: &[u8]) -> Result<Self, StoreError> {
         let damaged = |reason: &str| StoreError::damaged(object, "header", reason);
         let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or_else(|| damaged("the object ends within it"))?;

@@ -1,7 +1,7 @@
 //! Names of things: newtypes for every number and identifier that lies on disk, so that none can be taken for another.
 //!
-//! A [`ChunkNumber`] is a serial within one series, given when a chunk is first stored, never reused and never moved. Data and
-//! metadata chunks share one 64-bit space: metadata starts at 2^63, so that a bitmap of numbers covers both.
+//! A [`ChunkNumber`] is a serial within one series, given when a chunk is first stored, never reused and never moved.
+//! Data and metadata chunks share one 64-bit space: metadata starts at 2^63, so that a bitmap of numbers covers both.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -118,8 +118,8 @@ impl SnapshotId {
     }
 }
 
-/// Identity of a container within its series: the manifest number of the lease it was written under and a serial under that
-/// lease. A lease number is won by put-if-absent, so no two writers can ever make the same identity.
+/// Identity of a container within its series: the manifest number of the lease it was written under and a serial under
+/// that lease. A lease number is won by put-if-absent, so no two writers can ever make the same identity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ContainerId {
     /// Sequence number of the manifest that granted the writer its lease.

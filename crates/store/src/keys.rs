@@ -1,13 +1,14 @@
-//! Key slots: the master key wrapped by a password, once per password. Any slot opens the repository; changing a password touches
-//! its slot and nothing else.
+//! Key slots: the master key wrapped by a password, once per password. Any slot opens the repository; changing a
+//! password touches its slot and nothing else.
 //!
 //! ```text
 //! header | Argon2id cost and salt, plain, with checksum | sealed {master key, repository id} | sealed label
 //! ```
-//! The wrapping key is Argon2id of the password, with the cost written in the slot, so that costs can grow with machines. A wrong
-//! password shows in the header's key commitment before anything is decrypted. The label (who made the slot, when, where) is sealed
-//! under the metadata key: listing slots needs an open repository, and a stranger learns nothing from them. With it is sealed a hash of
-//! all that comes before, so that a check finds damage of a slot whose password it does not know.
+//! The wrapping key is Argon2id of the password, with the cost written in the slot, so that costs can grow with
+//! machines. A wrong password shows in the header's key commitment before anything is decrypted. The label (who made
+//! the slot, when, where) is sealed under the metadata key: listing slots needs an open repository, and a stranger
+//! learns nothing from them. With it is sealed a hash of all that comes before, so that a check finds damage of a slot
+//! whose password it does not know.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -29,7 +30,8 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 /// How many slots a password is tried on at most: each try costs what its slot demands.
 const TRIES_MAX: usize = 20;
-/// How many passes over the whole of the memory allowed a slot may demand at most: 8 GiB hashed for 512 MiB, a few seconds.
+/// How many passes over the whole of the memory allowed a slot may demand at most: 8 GiB hashed for 512 MiB, a few
+/// seconds.
 const FULL_PASSES_MAX: u64 = 16;
 /// The least memory that calibration chooses, in KiB: OWASP's recommendation of 2023, 19 MiB, in powers of two.
 const CALIBRATED_MEMORY_KIB_MIN: u32 = 32 << 10;
@@ -95,8 +97,9 @@ impl Argon2Cost {
         })
     }
 
-    /// The cost closest to this one that takes about `target` to pay: more or fewer passes, and where a single pass takes longer,
-    /// half the memory, and half of that, but not less than 32 MiB. `measure` pays a cost and says how long it took.
+    /// The cost closest to this one that takes about `target` to pay: more or fewer passes, and where a single pass
+    /// takes longer, half the memory, and half of that, but not less than 32 MiB. `measure` pays a cost and says how
+    /// long it took.
     pub fn calibrated(
         self,
         target: Duration,
@@ -131,8 +134,8 @@ impl Argon2Cost {
     }
 }
 
-/// Runs what rayon spreads over threads: one for each lane, at most one for each core. Where the system gives none, the calling
-/// thread does it alone; rayon's own pool would panic there.
+/// Runs what rayon spreads over threads: one for each lane, at most one for each core. Where the system gives none, the
+/// calling thread does it alone; rayon's own pool would panic there.
 fn in_threads<T: Send>(lanes: u32, work: impl FnOnce() -> T + Send) -> T {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = usize::try_from(lanes).map_or(cores, |lanes| lanes.min(cores));
@@ -160,7 +163,8 @@ impl fmt::Display for Argon2Cost {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// Memory to stay below, in bytes. It bounds what trying a password may cost, and a quarter of it what a manifest may take.
+    /// Memory to stay below, in bytes. It bounds what trying a password may cost, and a quarter of it what a manifest
+    /// may take.
     pub memory_bytes: u64,
     /// Ids of the slots to try first, or beginnings of ids, in this order.
     pub key_hints: Vec<String>,
@@ -355,12 +359,13 @@ impl KeySlot {
     }
 }
 
-/// Tries the password on the slots of the repository, hinted ones first and `TRIES_MAX` at most, until one opens that `accept`
-/// returns something for.
+/// Tries the password on the slots of the repository, hinted ones first and `TRIES_MAX` at most, until one opens that
+/// `accept` returns something for.
 ///
 /// # Errors
-/// [`StoreError::NoKeySlots`]; [`StoreError::KeyInvalid`] if the password's slot was not accepted; [`StoreError::WrongPassword`] if it
-/// opens none; if a slot was damaged in both copies or demands too much and no other opened, that, for it may have been the right one.
+/// [`StoreError::NoKeySlots`]; [`StoreError::KeyInvalid`] if the password's slot was not accepted;
+/// [`StoreError::WrongPassword`] if it opens none; if a slot was damaged in both copies or demands too much and no
+/// other opened, that, for it may have been the right one.
 pub fn unlock<T>(
     storage: &dyn Storage,
     password: &[u8],

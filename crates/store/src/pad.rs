@@ -1,8 +1,9 @@
-//! Padmé: object sizes that say little about what is inside (Nikitin, Barman, Lueks, Underwood, Hubaux, Ford: "Reducing Metadata
-//! Leakage from Encrypted Files and Communication with PURBs", PETS 2019, algorithm 1).
+//! Padmé: object sizes that say little about what is inside (Nikitin, Barman, Lueks, Underwood, Hubaux, Ford: "Reducing
+//! Metadata Leakage from Encrypted Files and Communication with PURBs", PETS 2019, algorithm 1).
 //!
-//! A size may keep only as many significant bits as its exponent has bits itself; the rest is rounded up. An observer then learns
-//! `O(log log size)` bits of a length. It costs at most 12 %, and less the larger the object: 3 % from 16 MiB, 1.6 % from 4 GiB.
+//! A size may keep only as many significant bits as its exponent has bits itself; the rest is rounded up. An observer
+//! then learns `O(log log size)` bits of a length. It costs at most 12 %, and less the larger the object: 3 % from 16
+//! MiB, 1.6 % from 4 GiB.
 
 /// The smallest Padmé size that holds `bytes`; 0 and 1 stay. Sizes past 2^63 come out rounded down, no object is near.
 pub const fn padded(bytes: u64) -> u64 {

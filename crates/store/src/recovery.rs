@@ -1,11 +1,12 @@
-//! The master key as text that people can print, keep and type: groups of five signs, each with a check sign of its own.
+//! The master key as text that people can print, keep and type: groups of five signs, each with a check sign of its
+//! own.
 //!
 //! ```text
 //! master key 32 | repository id 16 | epoch 4 | checksum 3  ->  22 groups of 4 signs of 5 bits, and 1 check sign
 //! ```
-//! The signs are those of Crockford's base 32: no I, L, O, U, so that they are not taken for others; case means nothing. A group's check
-//! sign is its number plus seven times its place, modulo 37: it finds every wrong sign, every two that changed places, and nearly every
-//! two groups that did. The checksum is of BLAKE3 over all before it.
+//! The signs are those of Crockford's base 32: no I, L, O, U, so that they are not taken for others; case means
+//! nothing. A group's check sign is its number plus seven times its place, modulo 37: it finds every wrong sign, every
+//! two that changed places, and nearly every two groups that did. The checksum is of BLAKE3 over all before it.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

@@ -1,12 +1,13 @@
 //! Regions: consecutive stored chunks compressed together, the unit of reading and decompressing.
 //!
-//! A *plain* region is one zstd frame over the concatenation of its chunks, or the bytes themselves where zstd does not make them
-//! smaller. A region *delta* carries a list of base chunks, and its frame has their bytes as its past (see [`siltstone_similar::region`],
-//! whose format it is): whoever decodes it must bring them.
+//! A *plain* region is one zstd frame over the concatenation of its chunks, or the bytes themselves where zstd does not
+//! make them smaller. A region *delta* carries a list of base chunks, and its frame has their bytes as its past (see
+//! [`siltstone_similar::region`], whose format it is): whoever decodes it must bring them.
 //!
-//! [`RegionEncoder`] decodes what it encoded and compares before it returns, always: a bit flipped by memory or processor
-//! between reading a file and sealing a region is found while the source is still there. That takes 15-20 % of the speed (420 MB of
-//! Rust sources, level 3, one core: 343-388 MB/s unchecked, 262-320 checked). Sealing is the container's work.
+//! [`RegionEncoder`] decodes what it encoded and compares before it returns, always: a bit flipped by memory or
+//! processor between reading a file and sealing a region is found while the source is still there. That takes 15-20 %
+//! of the speed (420 MB of Rust sources, level 3, one core: 343-388 MB/s unchecked, 262-320 checked). Sealing is the
+//! container's work.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -23,13 +24,15 @@ pub const DATA_REGION_BYTES_TARGET: usize = 2 << 20;
 pub const METADATA_REGION_BYTES_TARGET: usize = 512 << 10;
 /// The longest chunk, and with it the longest region, in plain bytes. Bounds the memory that decoding one region takes.
 pub const CHUNK_BYTES_MAX: usize = 16 << 20;
-/// The most bytes the bases of a region can have together; with [`CHUNK_BYTES_MAX`] it bounds the memory that decoding a delta takes.
+/// The most bytes the bases of a region can have together; with [`CHUNK_BYTES_MAX`] it bounds the memory that decoding
+/// a delta takes.
 pub const DELTA_BYTES_MAX: usize = 64 << 20;
 /// The default zstd level. At it the encoder's window and table are chosen here (`TABLES_AT_DEFAULT`).
 pub const ZSTD_LEVEL_DEFAULT: i32 = 2;
-/// What differs from zstd's own parameters at the default level: a window of a whole region, and a hash table that stays in the cache next to
-/// the core. To a table of four times the size this gives 0.7 to 1.4 % more bytes at 1.2 to 1.5 times the speed, to zstd's level 1 1 to 3 % fewer
-/// at 0.9 of it (sources, Redis dumps, a root file system in regions of 2 MiB; one core, November 2026, zstd 1.5.7).
+/// What differs from zstd's own parameters at the default level: a window of a whole region, and a hash table that
+/// stays in the cache next to the core. To a table of four times the size this gives 0.7 to 1.4 % more bytes at 1.2 to
+/// 1.5 times the speed, to zstd's level 1 1 to 3 % fewer at 0.9 of it (sources, Redis dumps, a root file system in
+/// regions of 2 MiB; one core, November 2026, zstd 1.5.7).
 const TABLES_AT_DEFAULT: [CParameter; 3] =
     [CParameter::WindowLog(21), CParameter::HashLog(15), CParameter::MinMatch(6)];
 
@@ -77,8 +80,8 @@ pub struct EncodedRegion {
     pub payload: Vec<u8>,
 }
 
-/// Compresses regions, one after another, reusing its working memory: about 1.5 MiB at level 3, and for deltas the longest region with
-/// its bases, twice.
+/// Compresses regions, one after another, reusing its working memory: about 1.5 MiB at level 3, and for deltas the
+/// longest region with its bases, twice.
 pub struct RegionEncoder {
     compressor: zstd::bulk::Compressor<'static>,
     /// Made with the first delta.
@@ -100,8 +103,9 @@ impl RegionEncoder {
     /// Encodes the chunks whose bytes, one after another, are `plain`.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] if lengths and bytes disagree, numbers do not ascend, or there is no chunk; [`StoreError::Limit`] past
-    /// [`CHUNK_BYTES_MAX`]; [`StoreError::SelfCheck`] if the result does not decode to `plain`.
+    /// [`StoreError::Refused`] if lengths and bytes disagree, numbers do not ascend, or there is no chunk;
+    /// [`StoreError::Limit`] past [`CHUNK_BYTES_MAX`]; [`StoreError::SelfCheck`] if the result does not decode to
+    /// `plain`.
     pub fn encode(&mut self, chunks: Vec<ChunkEntry>, plain: &[u8]) -> Result<EncodedRegion, StoreError> {
         let plain_bytes = validated_bytes(&chunks, plain)?;
         let compressed = self.compressor.compress(plain).map_err(|error| machine("compressing a region", &error))?;
@@ -113,8 +117,8 @@ impl RegionEncoder {
     /// Encodes the chunks whose bytes, one after another, are `plain`, as a delta against `bases`, ascending by number.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode); [`StoreError::Refused`] too if the bases do not ascend, are of the other kind or among the
-    /// chunks, [`StoreError::Limit`] past [`DELTA_BYTES_MAX`] of bases.
+    /// As [`encode`](Self::encode); [`StoreError::Refused`] too if the bases do not ascend, are of the other kind or
+    /// among the chunks, [`StoreError::Limit`] past [`DELTA_BYTES_MAX`] of bases.
     pub fn encode_against(
         &mut self,
         bases: &[Base<'_>],
@@ -173,14 +177,15 @@ impl RegionDecoder {
         Ok(Self { decompressor, delta: delta::RegionDecoder::new(), scratch: Vec::new() })
     }
 
-    /// The plain bytes of a region's payload; `object` and `part` name it in errors. `bases` are the bytes of the region's bases, in
-    /// its order. Never gives or allocates more than `plain_bytes` and, of a delta, its bases.
+    /// The plain bytes of a region's payload; `object` and `part` name it in errors. `bases` are the bytes of the
+    /// region's bases, in its order. Never gives or allocates more than `plain_bytes` and, of a delta, its bases.
     ///
     /// A wrong base of the right length can give wrong bytes without an error: fingerprints tell.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if the payload does not decode to exactly `plain_bytes`; [`StoreError::Limit`] past
-    /// [`CHUNK_BYTES_MAX`] or [`DELTA_BYTES_MAX`]; [`StoreError::Refused`] if not as many bases are brought as the region has.
+    /// [`CHUNK_BYTES_MAX`] or [`DELTA_BYTES_MAX`]; [`StoreError::Refused`] if not as many bases are brought as the
+    /// region has.
     pub fn decode(
         &mut self,
         object: &dyn fmt::Display,

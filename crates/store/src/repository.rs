@@ -1,7 +1,9 @@
-//! A repository, opened: its storage, its keys, its record. Key slots come and go here; series are written in [`crate::series`].
+//! A repository, opened: its storage, its keys, its record. Key slots come and go here; series are written in
+//! [`crate::series`].
 //!
-//! A key slot counts only while the newest record lists it. So whoever changes slots commits a record, and of two who do so at once the
-//! second sees what the first did: the slot one works with must still be listed, which keeps two holders from removing each other.
+//! A key slot counts only while the newest record lists it. So whoever changes slots commits a record, and of two who
+//! do so at once the second sees what the first did: the slot one works with must still be listed, which keeps two
+//! holders from removing each other.
 
 use crate::config::chain::{self, Newest, StoredConfig};
 use crate::config::{ChunkerSettings, Config, ParitySettings};
@@ -81,8 +83,9 @@ pub fn check_recovery(storage: &dyn Storage, key: &RecoveryKey) -> Result<bool, 
 }
 
 impl Repository {
-    /// Makes a repository: a key slot first, then the first record, whose creation is the commit. Of two who do so at once one wins,
-    /// and the other takes its own slot back. What an interrupted attempt left is never touched: it may be somebody's at work.
+    /// Makes a repository: a key slot first, then the first record, whose creation is the commit. Of two who do so at
+    /// once one wins, and the other takes its own slot back. What an interrupted attempt left is never touched: it may
+    /// be somebody's at work.
     ///
     /// # Errors
     /// [`StoreError::AlreadyARepository`] if there is a record, or anything else but key slots, already.
@@ -121,8 +124,8 @@ impl Repository {
     /// Opens a repository with the password of any of its key slots.
     ///
     /// # Errors
-    /// [`StoreError::NotARepository`], [`StoreError::WrongPassword`], [`StoreError::KeyInvalid`] for the password of a slot that the
-    /// newest record does not list, an unknown version or feature by name, or damage.
+    /// [`StoreError::NotARepository`], [`StoreError::WrongPassword`], [`StoreError::KeyInvalid`] for the password of a
+    /// slot that the newest record does not list, an unknown version or feature by name, or damage.
     pub fn open(storage: Arc<dyn Storage>, password: &[u8]) -> Result<Self, StoreError> {
         Self::open_with(storage, password, &OpenOptions::default())
     }
@@ -218,7 +221,8 @@ impl Repository {
         self.healer.heal(self.storage(), &self.keys, series, record)
     }
 
-    /// The containers that were read with their parity since the repository was opened: they are damaged until it is repaired.
+    /// The containers that were read with their parity since the repository was opened: they are damaged until it is
+    /// repaired.
     pub fn healed(&self) -> Vec<ObjectName> {
         self.healer.healed()
     }
@@ -233,11 +237,12 @@ impl Repository {
         self.lease_terms
     }
 
-    /// Reads the newest record, changes it and commits it; begins anew if somebody else came first, so `change` may be called
-    /// several times. What changes nothing commits nothing.
+    /// Reads the newest record, changes it and commits it; begins anew if somebody else came first, so `change` may be
+    /// called several times. What changes nothing commits nothing.
     ///
     /// # Errors
-    /// Those of `change`, then nothing was committed; [`StoreError::KeyInvalid`] if the master key was changed meanwhile.
+    /// Those of `change`, then nothing was committed; [`StoreError::KeyInvalid`] if the master key was changed
+    /// meanwhile.
     pub fn amend(&self, change: impl FnMut(&mut Config) -> Result<(), StoreError>) -> Result<Arc<Config>, StoreError> {
         self.amend_under(&self.keys, change)
     }
@@ -301,7 +306,8 @@ impl Repository {
         .map(drop)
     }
 
-    /// The key slots that count, oldest first. What of them cannot be read, original or copy, is an error of its own and returned beside.
+    /// The key slots that count, oldest first. What of them cannot be read, original or copy, is an error of its own
+    /// and returned beside.
     pub fn key_slots(&self) -> Result<(Vec<KeySlotView>, Vec<StoreError>), StoreError> {
         let (mut slots, mut damaged) = (Vec::new(), Vec::new());
         for id in &self.config().key_slots {
@@ -365,8 +371,8 @@ impl Repository {
     /// Removes a key slot: the record lists it no more before it is deleted.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] for the slot this repository was opened with: the last way in must not be lost by a slip.
-    /// [`StoreError::KeyInvalid`] if that one was removed meanwhile: whoever did so relies on the other.
+    /// [`StoreError::Refused`] for the slot this repository was opened with: the last way in must not be lost by a
+    /// slip. [`StoreError::KeyInvalid`] if that one was removed meanwhile: whoever did so relies on the other.
     pub fn remove_key(&self, id: KeyId) -> Result<(), StoreError> {
         if id == self.unlocked.slot {
             return Err(StoreError::Refused {
@@ -382,8 +388,8 @@ impl Repository {
         delete_slot(self.storage(), id)
     }
 
-    /// Puts a new password in place of the one the repository was opened with: the new slot counts from the same commit on from which
-    /// the old one does not.
+    /// Puts a new password in place of the one the repository was opened with: the new slot counts from the same commit
+    /// on from which the old one does not.
     ///
     /// # Errors
     /// [`StoreError::KeyInvalid`] if the old one was removed meanwhile.
@@ -402,8 +408,9 @@ impl Repository {
         Ok(id)
     }
 
-    /// Makes a new master key: what is written from now on is sealed under it, and a new slot with this password is the only one that
-    /// counts. What is there stays as it is, and can be read by whoever knows the old one until it is written anew.
+    /// Makes a new master key: what is written from now on is sealed under it, and a new slot with this password is the
+    /// only one that counts. What is there stays as it is, and can be read by whoever knows the old one until it is
+    /// written anew.
     ///
     /// # Errors
     /// [`StoreError::KeyInvalid`] if the slot in use was removed meanwhile, or the master key changed.
@@ -521,11 +528,12 @@ impl Repository {
         Ok(manifests)
     }
 
-    /// Shows the newest manifests of these series, one at a time, and returns what is wrong with those that cannot be read.
+    /// Shows the newest manifests of these series, one at a time, and returns what is wrong with those that cannot be
+    /// read.
     ///
     /// # Errors
-    /// What concerns the repository as a whole, and whatever `visit` returns. If there are series and none can be read, the damage of
-    /// the first: nothing can be done then.
+    /// What concerns the repository as a whole, and whatever `visit` returns. If there are series and none can be read,
+    /// the damage of the first: nothing can be done then.
     pub fn visit_manifests<E: From<StoreError>>(
         &self,
         series: impl IntoIterator<Item = SeriesId>,
@@ -546,7 +554,8 @@ impl Repository {
         if unreadable.is_empty() || readable > 0 { Ok(unreadable) } else { Err(unreadable.swap_remove(0).into()) }
     }
 
-    /// Bytes of the containers that are sealed under a master key before the newest one, as far as manifests can be read.
+    /// Bytes of the containers that are sealed under a master key before the newest one, as far as manifests can be
+    /// read.
     pub fn older_epoch_bytes(&self) -> Result<u64, StoreError> {
         let mut bytes = 0;
         for series in self.series()? {
@@ -569,8 +578,8 @@ impl Repository {
     }
 }
 
-/// The newest record, if the slot that was opened counts by it. One under another master key is no reason to fail: another slot may be
-/// of that key.
+/// The newest record, if the slot that was opened counts by it. One under another master key is no reason to fail:
+/// another slot may be of that key.
 pub(crate) fn accept(
     storage: &dyn Storage,
     newest: &Newest,

@@ -1,7 +1,8 @@
-//! What a repair needs of a series that cannot be read: its manifests by number, a commit beyond all of them, and a place for what it replaces.
+//! What a repair needs of a series that cannot be read: its manifests by number, a commit beyond all of them, and a
+//! place for what it replaces.
 //!
-//! Order, always: what is replaced is durable aside, then the new manifest is committed, then the damaged objects go. A crash in between
-//! leaves the series as it was, or repaired with some damaged objects left over.
+//! Order, always: what is replaced is durable aside, then the new manifest is committed, then the damaged objects go. A
+//! crash in between leaves the series as it was, or repaired with some damaged objects left over.
 
 use crate::manifest::Manifest;
 use crate::parity::read_what_is_left;
@@ -78,9 +79,9 @@ pub fn remove_replaced(storage: &dyn Storage, what: Replaced) -> Result<(), Stor
     Ok(places(what).iter().rev().try_for_each(|place| storage.delete(place))?)
 }
 
-/// Keeps the bytes of an object under a name that no reader takes for it; durable on return. The object itself stays. Bytes that are
-/// kept already are not kept twice; an object that is gone needs nothing. What the disk does not give back is kept as
-/// zeros.
+/// Keeps the bytes of an object under a name that no reader takes for it; durable on return. The object itself stays.
+/// Bytes that are kept already are not kept twice; an object that is gone needs nothing. What the disk does not give
+/// back is kept as zeros.
 pub fn set_aside(storage: &dyn Storage, what: Replaced) -> Result<(), StoreError> {
     places(what).iter().try_for_each(|place| keep_bytes(storage, what, place))
 }

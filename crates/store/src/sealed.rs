@@ -1,10 +1,11 @@
 //! Objects that only the key holder can read, and that say so when a bit of them changed.
 //!
-//! Every object begins with a plain header: magic, version, kind, a random salt. Salt, object name and repository give the object
-//! its own AES-256-GCM key, so nonces are plain piece numbers and can never repeat under a key. The same derivation yields a *key
-//! commitment* kept in the header: AES-GCM alone commits to no key, and with it a wrong key is told from damage before anything is
-//! decrypted. A plain checksum tells a damaged header from a foreign one. Version, kind, repository, name and piece number are
-//! authenticated with every piece, so nothing sealed can stand in for anything else.
+//! Every object begins with a plain header: magic, version, kind, a random salt. Salt, object name and repository give
+//! the object its own AES-256-GCM key, so nonces are plain piece numbers and can never repeat under a key. The same
+//! derivation yields a *key commitment* kept in the header: AES-GCM alone commits to no key, and with it a wrong key is
+//! told from damage before anything is decrypted. A plain checksum tells a damaged header from a foreign one. Version,
+//! kind, repository, name and piece number are authenticated with every piece, so nothing sealed can stand in for
+//! anything else.
 //!
 //! Cost: one BLAKE3 of ~200 bytes and one AES key schedule per object, 16 bytes per piece.
 

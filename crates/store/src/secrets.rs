@@ -1,8 +1,8 @@
 //! The secrets of an open repository: one random master key, and one derived key per purpose.
 //!
-//! Every purpose has its own key, so that a part can be handed out alone: a write-only client needs the fingerprint, chunker and
-//! series-name keys, but neither the data nor the metadata key. Derivation is BLAKE3's `derive_key` over master key and repository
-//! identity, with a context string per purpose that is part of the format.
+//! Every purpose has its own key, so that a part can be handed out alone: a write-only client needs the fingerprint,
+//! chunker and series-name keys, but neither the data nor the metadata key. Derivation is BLAKE3's `derive_key` over
+//! master key and repository identity, with a context string per purpose that is part of the format.
 
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, Fingerprint, RepositoryId, SeriesId};
@@ -105,8 +105,9 @@ pub(crate) struct SealingKeys {
     pub(crate) metadata: PurposeKey,
 }
 
-/// What an open repository is worked with: the derived keys, without the master keys themselves. Objects are sealed under the newest
-/// epoch and opened under any; everything else stays that of the first, so that chunks are found again across rotations.
+/// What an open repository is worked with: the derived keys, without the master keys themselves. Objects are sealed
+/// under the newest epoch and opened under any; everything else stays that of the first, so that chunks are found again
+/// across rotations.
 #[derive(Clone)]
 pub struct RepositoryKeys {
     repository: RepositoryId,
@@ -168,13 +169,14 @@ impl RepositoryKeys {
         Fingerprint(self.fingerprints.hash_128(bytes))
     }
 
-    /// The key of [`Self::fingerprint`], for those who hash many data chunks at once and then take [`Fingerprint::of_hash`].
+    /// The key of [`Self::fingerprint`], for those who hash many data chunks at once and then take
+    /// [`Fingerprint::of_hash`].
     pub fn fingerprint_key(&self) -> [u8; 32] {
         *self.fingerprints.0
     }
 
-    /// The fingerprint of a metadata chunk: another key, so that a file holding the very bytes of a catalog node is still never
-    /// taken for it.
+    /// The fingerprint of a metadata chunk: another key, so that a file holding the very bytes of a catalog node is
+    /// still never taken for it.
     pub fn metadata_fingerprint(&self, bytes: &[u8]) -> Fingerprint {
         Fingerprint(self.metadata_fingerprints.hash_128(bytes))
     }

@@ -1,5 +1,5 @@
-//! Two who change the keys of a repository, or make it, at the same moment: whatever the order of their steps, somebody can open it
-//! afterwards, and nobody is told that something happened which did not.
+//! Two who change the keys of a repository, or make it, at the same moment: whatever the order of their steps, somebody
+//! can open it afterwards, and nobody is told that something happened which did not.
 
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::keys::{Argon2Cost, KeyLabel};

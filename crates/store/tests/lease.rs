@@ -76,8 +76,9 @@ fn put_container(repository: &Repository, writer: &SeriesWriter<'_>) {
     repository.storage().barrier().expect("a barrier");
 }
 
-/// The story: the containers were listed after the manifest was read. A writer that began in between had written some by then, under a
-/// lease beyond that manifest; the second writer took that for the sign of a lost manifest, and told the user to bring back a copy.
+/// The story: the containers were listed after the manifest was read. A writer that began in between had written some
+/// by then, under a lease beyond that manifest; the second writer took that for the sign of a lost manifest, and told
+/// the user to bring back a copy.
 #[test]
 fn a_writer_that_began_meanwhile_is_not_taken_for_a_lost_manifest() {
     let disk = SimulatedDisk::new();
@@ -94,8 +95,8 @@ fn a_writer_that_began_meanwhile_is_not_taken_for_a_lost_manifest() {
     }
 }
 
-/// The story: the winner swept the loser's manifest away before it had its name, and the loser failed with a message about a missing
-/// file. On a real disk, where that takes several processes and luck.
+/// The story: the winner swept the loser's manifest away before it had its name, and the loser failed with a message
+/// about a missing file. On a real disk, where that takes several processes and luck.
 #[test]
 fn writers_that_begin_at_once_on_a_real_disk_are_told_who_was_faster() {
     let folder = tempfile::tempdir().expect("a folder");

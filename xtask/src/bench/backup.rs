@@ -1,13 +1,13 @@
-//! The whole job of a backup program, beside the peers. On each kind of data two things are measured, in every round with new
-//! repositories, the tools taking turns at every phase so that a slow moment of the machine meets all of them:
+//! The whole job of a backup program, beside the peers. On each kind of data two things are measured, in every round
+//! with new repositories, the tools taking turns at every phase so that a slow moment of the machine meets all of them:
 //!
-//! 1. *One source*: as many of the newest versions side by side as make about 1 GB. First backup; second after one percent was
-//!    edited, all files read; third with nothing changed; restore of the newest snapshot.
-//! 2. *All versions*: the source becomes each version in turn, each one a snapshot; then every second snapshot is forgotten and
-//!    its space given back.
+//! 1. *One source*: as many of the newest versions side by side as make about 1 GB. First backup; second after one
+//!    percent was edited, all files read; third with nothing changed; restore of the newest snapshot.
+//! 2. *All versions*: the source becomes each version in turn, each one a snapshot; then every second snapshot is
+//!    forgotten and its space given back.
 //!
-//! The source is in the page cache, dirty pages are flushed before each measurement. Restored trees are compared with the source in
-//! content and metadata before anything is printed.
+//! The source is in the page cache, dirty pages are flushed before each measurement. Restored trees are compared with
+//! the source in content and metadata before anything is printed.
 
 use super::publish::Output;
 use super::report::{Report, Sample};

@@ -1,5 +1,5 @@
-//! Measurements: of the whole program against its peers, of the parts against what others have. Every benchmark is a test first: a
-//! time is printed only for a result that was compared with what it should be.
+//! Measurements: of the whole program against its peers, of the parts against what others have. Every benchmark is a
+//! test first: a time is printed only for a result that was compared with what it should be.
 
 mod ageing;
 mod backup;
@@ -20,7 +20,8 @@ use clap::Subcommand;
 /// Which benchmark.
 #[derive(Subcommand)]
 pub(crate) enum Bench {
-    /// The whole job: back up, back up again, restore, forget; beside restic and borg on the same data, in the same run.
+    /// The whole job: back up, back up again, restore, forget; beside restic and borg on the same data, in the same
+    /// run.
     Backup(backup::Options),
     /// Whole histories in every configuration of `silt`, beside restic, borg and zstd against the version before.
     History(history::Options),
@@ -28,7 +29,8 @@ pub(crate) enum Bench {
     Stages(stages::Options),
     /// A hundred snapshots of one source: whether restoring, backing up and forgetting get slower.
     Ageing(ageing::Options),
-    /// What parity costs in bytes and seconds, and how many files one flipped byte in each container costs without and with it.
+    /// What parity costs in bytes and seconds, and how many files one flipped byte in each container costs without and
+    /// with it.
     Parity(parity::Options),
     /// What a restore reads: containers needed and read, for the first, the middle and the last snapshot of a history.
     RestoreOrder(restore_order::Options),

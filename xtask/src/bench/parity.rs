@@ -1,6 +1,6 @@
-//! What parity costs and what it saves, `cargo xtask bench parity`: repositories with no parity of data, 2, 5 and 10 percent are made of
-//! the same source, taking turns. Then one byte of every container of data is flipped, and the newest snapshot is restored again: the
-//! files that do not come back stand beside the bytes and seconds.
+//! What parity costs and what it saves, `cargo xtask bench parity`: repositories with no parity of data, 2, 5 and 10
+//! percent are made of the same source, taking turns. Then one byte of every container of data is flipped, and the
+//! newest snapshot is restored again: the files that do not come back stand beside the bytes and seconds.
 
 use super::history::DataOptions;
 use super::publish::{Output, Row, table_of};

@@ -1,4 +1,5 @@
-//! zstd as a program, each version against the one before (`--patch-from`): what whole files and a chain of deltas come to.
+//! zstd as a program, each version against the one before (`--patch-from`): what whole files and a chain of deltas come
+//! to.
 
 use anyhow::Result;
 use siltstone_lab::archive;
@@ -28,8 +29,8 @@ impl PatchChain {
         Ok(Self { bytes: 0, seconds: 0.0, before: None, folder })
     }
 
-    /// The next version: a folder as the archive `tar` makes of it, a file as it is. A file has to stay until the next one was added.
-    /// Returns how many bytes were encoded.
+    /// The next version: a folder as the archive `tar` makes of it, a file as it is. A file has to stay until the next
+    /// one was added. Returns how many bytes were encoded.
     pub(super) fn add(&mut self, version: &Path) -> Result<u64> {
         if version.is_file() {
             self.encode(version.to_path_buf())?;

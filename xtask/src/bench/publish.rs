@@ -21,13 +21,15 @@ pub(super) struct Output {
     /// Also writes the rows as JSON: an array of flat objects, keyed by the printed columns.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Keeps table and rows under bench/record, with machine, versions and commit; a run of a part under a name of its own.
+    /// Keeps table and rows under bench/record, with machine, versions and commit; a run of a part under a name of its
+    /// own.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     record: Option<String>,
 }
 
 impl Output {
-    /// Prints the tables and writes what the options ask for. `notes` tell how it was measured, a line each; `work` is where.
+    /// Prints the tables and writes what the options ask for. `notes` tell how it was measured, a line each; `work` is
+    /// where.
     pub(super) fn publish(&self, bench: &str, tables: &str, rows: &[Row], notes: &[String], work: &Path) -> Result<()> {
         println!("{tables}");
         let json = serde_json::to_string_pretty(rows)? + "\n";

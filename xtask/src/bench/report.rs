@@ -1,5 +1,5 @@
-//! From samples to rows: the median over the rounds with its spread, rates, and `silt` against the best of the others. The printed
-//! columns are the keys of the JSON rows.
+//! From samples to rows: the median over the rounds with its spread, rates, and `silt` against the best of the others.
+//! The printed columns are the keys of the JSON rows.
 
 use super::publish::{Row, table_of};
 use crate::tool::Name;

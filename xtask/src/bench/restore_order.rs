@@ -1,6 +1,6 @@
-//! What a restore reads, `cargo xtask bench restore-order`: restoring in always-forward-reference order needs every container at most
-//! once. After a whole history the first, the middle and the last snapshot are restored and compared; a container read twice, or read
-//! without need, is an error.
+//! What a restore reads, `cargo xtask bench restore-order`: restoring in always-forward-reference order needs every
+//! container at most once. After a whole history the first, the middle and the last snapshot are restored and compared;
+//! a container read twice, or read without need, is an error.
 
 use super::history::DataOptions;
 use super::history::configuration::{self, Prepared};

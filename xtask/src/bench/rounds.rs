@@ -1,4 +1,5 @@
-//! What keeps a comparison of programs fair: they take turns, nobody pays for what was done before, and what they restore is compared.
+//! What keeps a comparison of programs fair: they take turns, nobody pays for what was done before, and what they
+//! restore is compared.
 
 use crate::tool::{self, Repository};
 use anyhow::{Context, Result};
@@ -24,9 +25,9 @@ pub(super) fn half(labels: &[String]) -> Vec<String> {
     labels.iter().rev().skip(1).step_by(2).cloned().collect()
 }
 
-/// Where trees are restored to, each into a folder of its own. They stay until they are many: ext4 does not give away again the
-/// inodes of files deleted within the last minute or five (`recently_deleted` in Linux), but looks at each of them for every file it
-/// makes. After some ten thousand deletions a restore takes several times as long.
+/// Where trees are restored to, each into a folder of its own. They stay until they are many: ext4 does not give away
+/// again the inodes of files deleted within the last minute or five (`recently_deleted` in Linux), but looks at each of
+/// them for every file it makes. After some ten thousand deletions a restore takes several times as long.
 pub(super) struct Pile {
     work: PathBuf,
     folder: TempDir,

@@ -1,6 +1,7 @@
-//! The oldest Rust compiler that `siltstone-simd` and `siltstone-chunk` promise to build with, and the standard libraries of the
-//! processors that are not here. Debian has both, for every processor it runs on. Its packages are unpacked into a folder of our
-//! own, found through lists of our own: they could not be installed side by side, nor beside another Rust.
+//! The oldest Rust compiler that `siltstone-simd` and `siltstone-chunk` promise to build with, and the standard
+//! libraries of the processors that are not here. Debian has both, for every processor it runs on. Its packages are
+//! unpacked into a folder of our own, found through lists of our own: they could not be installed side by side, nor
+//! beside another Rust.
 
 use crate::workspace;
 use anyhow::{Context, Result, bail};
@@ -9,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the crates promise, `rust-version` in their manifests: the oldest version from here on that Debian has is taken.
+/// What the crates promise, `rust-version` in their manifests: the oldest version from here on that Debian has is
+/// taken.
 const RUST: Minor = (1, 85);
 
 /// Debian's names of the processors: first that of this machine.

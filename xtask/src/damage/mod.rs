@@ -1,8 +1,9 @@
-//! A campaign of damage: a small repository is copied, one object of the copy is mutated, and a few commands of the real program are
-//! run on it. What must never come of it:
+//! A campaign of damage: a small repository is copied, one object of the copy is mutated, and a few commands of the
+//! real program are run on it. What must never come of it:
 //!
 //! - a panic, a signal, a hang, or memory beyond a limit;
-//! - a restore that ends well and is not what was backed up, or one that fails and leaves a file with its name and not its content;
+//! - a restore that ends well and is not what was backed up, or one that fails and leaves a file with its name and not
+//!   its content;
 //! - a backup that ends well and cannot be restored.
 //!
 //! It also counts what one flipped bit costs: snapshots that no longer come back whole, and files of each.

@@ -1,4 +1,5 @@
-//! One thing done to one object, drawn at random: first the kind of object, so that the few small ones are hit as often as containers.
+//! One thing done to one object, drawn at random: first the kind of object, so that the few small ones are hit as often
+//! as containers.
 
 use anyhow::Result;
 use siltstone_lab::deterministic::Sequence;

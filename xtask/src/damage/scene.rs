@@ -1,4 +1,5 @@
-//! The repository that is damaged: two series, one with several versions of a small tree, settled, so that deltas hang on one another.
+//! The repository that is damaged: two series, one with several versions of a small tree, settled, so that deltas hang
+//! on one another.
 
 use crate::kill_loop::generate;
 use crate::tool::{Reading, Repository, Settings, Tool};

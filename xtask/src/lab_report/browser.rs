@@ -1,5 +1,6 @@
-//! A browser without a window, spoken to through pipes: messages of the `DevTools` protocol in JSON, each ended by a zero byte. The program
-//! reads them from its descriptor 3 and answers on 4, which a shell lays to its input and output.
+//! A browser without a window, spoken to through pipes: messages of the `DevTools` protocol in JSON, each ended by a
+//! zero byte. The program reads them from its descriptor 3 and answers on 4, which a shell lays to its input and
+//! output.
 
 use anyhow::{Context, Result, bail};
 use base64::Engine;

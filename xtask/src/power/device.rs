@@ -1,5 +1,6 @@
-//! A block device that remembers: a file in a file system of our own (FUSE), which keeps its bytes in memory and logs every write and
-//! every flush. A loop device over it looks like a disk to the kernel, so what it logs is what a disk would have been told.
+//! A block device that remembers: a file in a file system of our own (FUSE), which keeps its bytes in memory and logs
+//! every write and every flush. A loop device over it looks like a disk to the kernel, so what it logs is what a disk
+//! would have been told.
 
 use anyhow::{Context, Result};
 use fuser::{
@@ -54,8 +55,8 @@ impl Log {
         self.with(|disk| disk.log[..position].iter().filter(|record| matches!(record, Record::Flush)).count())
     }
 
-    /// The disk after a power loss at this position: all that was written before the last flush is there; of what came after, any part
-    /// may be, in whole sectors.
+    /// The disk after a power loss at this position: all that was written before the last flush is there; of what came
+    /// after, any part may be, in whole sectors.
     pub(super) fn after_power_loss(&self, position: usize, sequence: &mut Sequence) -> Vec<u8> {
         self.with(|disk| {
             let log = &disk.log[..position];

@@ -1,6 +1,7 @@
-//! Power loss below the file system: the real program works on a real ext4 whose disk logs every write and flush; then the disk is put
-//! back as a power loss would have left it, at one moment after another, with any part of what was not flushed. The journal is
-//! replayed by the kernel as after any crash. Whatever command had ended by then must have its effect, and everything must be sound.
+//! Power loss below the file system: the real program works on a real ext4 whose disk logs every write and flush; then
+//! the disk is put back as a power loss would have left it, at one moment after another, with any part of what was not
+//! flushed. The journal is replayed by the kernel as after any crash. Whatever command had ended by then must have its
+//! effect, and everything must be sound.
 
 mod device;
 

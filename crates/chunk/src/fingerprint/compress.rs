@@ -1,9 +1,9 @@
 //! BLAKE3's compression function on as many nodes at once as a vector has words.
 //!
 //! 1. **One lane, one node.** No word ever moves between lanes; only the blocks are transposed on loading
-//!    (`words_columns`) and the results on storing. The state of 16 words and a block's 16 words are 32 vectors, as many
-//!    as AVX-512 has registers. The seven rounds are written out, and the message is permuted by renaming it, which costs
-//!    nothing.
+//!    (`words_columns`) and the results on storing. The state of 16 words and a block's 16 words are 32 vectors, as
+//!    many as AVX-512 has registers. The seven rounds are written out, and the message is permuted by renaming it,
+//!    which costs nothing.
 //! 2. **Every input is a whole leaf**, so no block needs a check of its own: shorter ones are copied into one first.
 //! 3. **The next group is fetched meanwhile.** Lanes read 1024 bytes apart, 64 bytes at a time, which no CPU foresees.
 
@@ -195,8 +195,8 @@ fn round<S: Simd>(s: S, v: &mut [[S::Word; 4]; 4], m: &[S::Word; 16]) {
     *v = [a, [b[3], b[0], b[1], b[2]], [c[2], c[3], c[0], c[1]], [d[1], d[2], d[3], d[0]]];
 }
 
-/// Half of BLAKE3's G on four columns: one after the other, so that few vectors are in use at once (all four side by side
-/// was 5 % slower on AVX2, 30 % on SSSE3), yet near enough for the CPU to overlap them.
+/// Half of BLAKE3's G on four columns: one after the other, so that few vectors are in use at once (all four side by
+/// side was 5 % slower on AVX2, 30 % on SSSE3), yet near enough for the CPU to overlap them.
 #[inline(always)]
 fn half_mix<S: Simd, const D: i32, const B: i32>(s: S, [a, b, c, d]: &mut [[S::Word; 4]; 4], m: [S::Word; 4]) {
     for i in 0..4 {

@@ -23,9 +23,9 @@
 //! 4. **So does everything where only portable vectors are there** ([`Fingerprinter::best`]): on x86-64 they reach a
 //!    quarter of the crate's speed. On POWER neither has been measured.
 //!
-//! Cost: about 96 bytes of scratch per leaf of a batch, so 200 KiB at most. GB/s on one core of a 2.6 GHz Xeon beside the
-//! crate chunk by chunk (2026-11, medians of nine alternating runs in CPU time on a busy machine). In each row the crate
-//! was built for the same instructions, SSE4.1 in the row SSSE3:
+//! Cost: about 96 bytes of scratch per leaf of a batch, so 200 KiB at most. GB/s on one core of a 2.6 GHz Xeon beside
+//! the crate chunk by chunk (2026-11, medians of nine alternating runs in CPU time on a busy machine). In each row the
+//! crate was built for the same instructions, SSE4.1 in the row SSSE3:
 //!
 //! ```text
 //!            from memory                                   from a cache of 2 MiB
@@ -37,9 +37,9 @@
 //! portable   0.41 (1.74)  0.40 (1.47)  0.40 (1.58)         0.40 (1.93)  0.39 (1.61)  0.39 (1.74)
 //! ```
 //!
-//! Lengths in ranges are random, so with partial leaves, as chunkers give them. Level of comparison: the crate's assembly on
-//! chunks of 64 KiB, which fill its lanes, 5.7 from memory and 8.2 from the cache; a block of 16 lanes takes 848
-//! instructions on two ports.
+//! Lengths in ranges are random, so with partial leaves, as chunkers give them. Level of comparison: the crate's
+//! assembly on chunks of 64 KiB, which fill its lanes, 5.7 from memory and 8.2 from the cache; a block of 16 lanes
+//! takes 848 instructions on two ports.
 
 mod compress;
 #[cfg(feature = "references")]

@@ -1,7 +1,7 @@
 //! The trees of several chunks at once, level by level.
 //!
-//! A level is one list of values: those of the first chunk's nodes, of the second's, and so on. So each level is one call
-//! of the compression whichever chunks it belongs to, and a chunk that is done is one node moving up as it is.
+//! A level is one list of values: those of the first chunk's nodes, of the second's, and so on. So each level is one
+//! call of the compression whichever chunks it belongs to, and a chunk that is done is one node moving up as it is.
 
 use super::compress::{Compress, Node, PADDED, Padded};
 use super::{LEAF_BYTES, Value};

@@ -61,8 +61,8 @@ impl Hash {
     }
 }
 
-/// The hash one byte after another: sums of eight lags roll through a word, and what falls out of a second one is the sum
-/// of eight positions before.
+/// The hash one byte after another: sums of eight lags roll through a word, and what falls out of a second one is the
+/// sum of eight positions before.
 #[derive(Default)]
 pub(super) struct Rolled {
     sums: u64,

@@ -1,10 +1,10 @@
 //! Lagged hashing: a windowed hash that vectors compute at every position at once, and a mix that decides.
 //!
-//! Siltstone's own. A rolled hash is a chain: each position waits for the one before. A *windowed* one is not: here it is a
-//! sum over GF(2) of eight-by-eight bit matrices applied to the last sixteen bytes. Four matrices, applied to loads at
-//! neighbouring offsets, give a whole vector of positions the sums of four bytes; twice a sum and a matrix of the sum some
-//! positions before make eight and sixteen of four. The hash leaves one position in 256; only there a mix of the last 32
-//! bytes is computed, and decides. The definition, which is format:
+//! Siltstone's own. A rolled hash is a chain: each position waits for the one before. A *windowed* one is not: here it
+//! is a sum over GF(2) of eight-by-eight bit matrices applied to the last sixteen bytes. Four matrices, applied to
+//! loads at neighbouring offsets, give a whole vector of positions the sums of four bytes; twice a sum and a matrix of
+//! the sum some positions before make eight and sixteen of four. The hash leaves one position in 256; only there a mix
+//! of the last 32 bytes is computed, and decides. The definition, which is format:
 //!
 //! ```text
 //! h4(L)       = xor over k in 0 .. 4 of A_k(b[L-1-k])
@@ -20,24 +20,26 @@
 //! normal        makes the average on random bytes the expected size (normalised.rs)
 //! ```
 //!
-//! The key gives, from keyed BLAKE3's extendable output over "siltstone lagged", read in groups of eight bytes: for `A_0` to
-//! `A_3`, `C` and `D` eight columns, skipping groups whose matrix is not invertible; for the target the first byte of a
-//! group, skipping zeros; then `k0 .. k4` as little-endian words, k4 made odd.
+//! The key gives, from keyed BLAKE3's extendable output over "siltstone lagged", read in groups of eight bytes: for
+//! `A_0` to `A_3`, `C` and `D` eight columns, skipping groups whose matrix is not invertible; for the target the first
+//! byte of a group, skipping zeros; then `k0 .. k4` as little-endian words, k4 made odd.
 //!
 //! Reasons:
-//! 1. **Sixteen bytes** for the first hash. Data repeats short words (of text, of record headers), and where all windows
-//!    are alike all are candidates or none. With 4, 6 and 8 bytes the savings depended on luck with the key: unique bytes of
-//!    Redis dumps at 4 KB scattered by 1.1 % (standard deviation over five keys) with 8, by 0.2 % with 16 bytes, and on
-//!    source tars the mean fell by 1 %. Letting one position in 16 through did as well, at a quarter of the speed (2026-11).
+//! 1. **Sixteen bytes** for the first hash. Data repeats short words (of text, of record headers), and where all
+//!    windows are alike all are candidates or none. With 4, 6 and 8 bytes the savings depended on luck with the key:
+//!    unique bytes of Redis dumps at 4 KB scattered by 1.1 % (standard deviation over five keys) with 8, by 0.2 % with
+//!    16 bytes, and on source tars the mean fell by 1 %. Letting one position in 16 through did as well, at a quarter
+//!    of the speed (2026-11).
 //! 2. **A mix of 32 bytes** decides: 16 and 24 saved the same within the scatter, 48 and 64 less.
-//! 3. **Level 2, least half of the average, most four times it**: levels 1 and 3, and least sizes of 1/4, 5/8 and 3/4 were
-//!    no better on source tars at averages of 4, 8 and 16 KB.
+//! 3. **Level 2, least half of the average, most four times it**: levels 1 and 3, and least sizes of 1/4, 5/8 and 3/4
+//!    were no better on source tars at averages of 4, 8 and 16 KB.
 //! 4. **A target that is not 0**: a run of zeros has the hash 0, and is never looked at candidate by candidate.
 //! 5. **The key raises the bar only**, as with every linear hash: cuts observed beside known content reveal it in time.
 //!    `aes16` is the form whose cuts do not.
 //!
-//! Cost with default sizes: half of the bytes are read, with some 25 instructions per vector and 20 per candidate. Without
-//! matrix or shuffle instructions the sums are rolled through words, a table lookup for each byte and one for each sum.
+//! Cost with default sizes: half of the bytes are read, with some 25 instructions per vector and 20 per candidate.
+//! Without matrix or shuffle instructions the sums are rolled through words, a table lookup for each byte and one for
+//! each sum.
 
 mod hash;
 mod scan;

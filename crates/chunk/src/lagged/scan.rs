@@ -4,8 +4,8 @@ use super::Sample;
 use super::hash::{DIRECT_LAGS, Hash, LAGS, Rolled};
 use siltstone_simd::{Kernel, Simd};
 
-/// Memory is asked for this far ahead, beyond what the next chunk will skip if this one ends soon: skipping so much stops
-/// the CPU's own foresight. 8.8 GB/s without, 12.1 with it (AVX-512 with GFNI, 8 KiB expected, 2026-11).
+/// Memory is asked for this far ahead, beyond what the next chunk will skip if this one ends soon: skipping so much
+/// stops the CPU's own foresight. 8.8 GB/s without, 12.1 with it (AVX-512 with GFNI, 8 KiB expected, 2026-11).
 const AHEAD_BYTES: usize = 2 << 10;
 
 /// What is done with candidates.
@@ -31,8 +31,8 @@ impl<F: FnMut(usize, u64) -> bool> Candidates for First<F> {
     }
 }
 
-/// The search never ends. Candidates are written down without asking whether there are any, and mixed many at a time: a branch
-/// would be mispredicted at one block in four.
+/// The search never ends. Candidates are written down without asking whether there are any, and mixed many at a time: a
+/// branch would be mispredicted at one block in four.
 pub(super) struct All<F> {
     each: F,
     ends: [usize; ALL_FULL + 64],
@@ -163,8 +163,8 @@ impl<S: Simd> Lags<S> {
         Self { h4: s.splat(0), h8: s.splat(0), target, filter }
     }
 
-    /// Shows the candidates among two vectors of bytes from `at` on to `candidates`, but for those whose last byte lies before
-    /// `known`.
+    /// Shows the candidates among two vectors of bytes from `at` on to `candidates`, but for those whose last byte lies
+    /// before `known`.
     #[inline(always)]
     fn pair(
         &mut self,

@@ -8,7 +8,8 @@ pub fn path(name: &str) -> String {
     format!("{}/tests/golden/{name}.txt", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The cases for an algorithm of that name: chunker, min, expected, max, the byte the key is made of, input, its length.
+/// The cases for an algorithm of that name: chunker, min, expected, max, the byte the key is made of, input, its
+/// length.
 pub fn cases(name: &str) -> Vec<String> {
     let usual = |expected| {
         let sizes = algorithm(name).usual_sizes(expected).expect("usual sizes");
@@ -39,8 +40,8 @@ pub fn cases(name: &str) -> Vec<String> {
     cases.iter().map(|(sizes, input)| format!("{name} {sizes} {input}")).collect()
 }
 
-/// The line of a case, which it begins with: then number of chunks, BLAKE3 of the chunk lengths as little-endian u32, and
-/// the first three lengths.
+/// The line of a case, which it begins with: then number of chunks, BLAKE3 of the chunk lengths as little-endian u32,
+/// and the first three lengths.
 pub fn line(case: &str) -> String {
     let fields: Vec<&str> = case.split_whitespace().take(7).collect();
     let number = |index: usize| fields[index].parse::<u32>().expect("a number");

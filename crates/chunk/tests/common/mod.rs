@@ -6,8 +6,8 @@ pub mod golden;
 use proptest::prelude::*;
 use siltstone_chunk::{ALGORITHMS, Algorithm, Chunker, Isa, Sizes, SliceChunks};
 
-/// How many random cases a property is tried on: `usual`, fewer where processors are emulated, or what the environment variable
-/// `PROPTEST_CASES` says, for long runs.
+/// How many random cases a property is tried on: `usual`, fewer where processors are emulated, or what the environment
+/// variable `PROPTEST_CASES` says, for long runs.
 pub fn cases(usual: u32) -> ProptestConfig {
     let here = if cfg!(target_arch = "x86_64") { usual } else { usual.div_ceil(8) };
     if std::env::var_os("PROPTEST_CASES").is_some() {

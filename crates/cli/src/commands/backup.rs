@@ -58,14 +58,15 @@ pub(crate) struct BackupArgs {
     /// Make no snapshot if nothing changed since the previous one
     #[arg(long)]
     skip_if_unchanged: bool,
-    /// Refuse to make a snapshot if more than this share of the files or bytes of the last one is gone, or `off` [default:
-    /// $SILT_SHRINK_GUARD, or 50%]
+    /// Refuse to make a snapshot if more than this share of the files or bytes of the last one is gone, or `off`
+    /// [default: $SILT_SHRINK_GUARD, or 50%]
     #[arg(long, value_name = "SHARE")]
     shrink_guard: Option<ShrinkGuard>,
     /// Make the snapshot however little is left of the source
     #[arg(long)]
     allow_shrink: bool,
-    /// Save what is done so far as a partial snapshot after this long, every 4 GiB of new data and when interrupted, or `off`
+    /// Save what is done so far as a partial snapshot after this long, every 4 GiB of new data and when interrupted, or
+    /// `off`
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     checkpoint: Checkpointing,
     /// Do not scan ahead to estimate the remaining time
@@ -244,7 +245,8 @@ fn deltas(summary: &BackupSummary) -> Option<String> {
     }
 }
 
-/// Chunks in deltas, those whose delta was not worth it, and those that the selector skipped: by the backup, and by the migration after it.
+/// Chunks in deltas, those whose delta was not worth it, and those that the selector skipped: by the backup, and by the
+/// migration after it.
 fn delta_counts(summary: &BackupSummary) -> [u64; 3] {
     let (backup, migration) = (&summary.deltas, &summary.migration);
     [backup.kept + migration.deltas_kept, backup.rejected + migration.deltas_rejected, backup.skipped]

@@ -13,14 +13,16 @@ use std::sync::Arc;
 pub(super) struct ChangeArgs {
     /// Look only at what a file lists as changed; the rest is as in the series' last snapshot
     ///
-    /// Makes a full snapshot from a list of what changed since the series' last one, such as an incremental backup or a file system's
-    /// journal gives: what it does not mention is copied from that snapshot, neither read nor looked at, so that a change it leaves
-    /// out stays unknown. PATHs are those of that snapshot; they must hold all that is listed.
+    /// Makes a full snapshot from a list of what changed since the series' last one, such as an incremental backup or a
+    /// file system's journal gives: what it does not mention is copied from that snapshot, neither read nor looked at,
+    /// so that a change it leaves out stays unknown. PATHs are those of that snapshot; they must hold all that is
+    /// listed.
     ///
-    /// Text, an entry a line: `PATH`, changed, made or removed (of a folder: with all in it); or `PATH<TAB>OFFSET<TAB>LENGTH`, of which
-    /// only these bytes changed, as often as needed, and whatever lies beyond its old or new length. Only what lies around them is
-    /// read. Relative paths begin at the working folder; empty lines are passed over; an empty list makes a snapshot like the last.
-    /// Of a file with several names, list each. `-` is standard input; may be repeated.
+    /// Text, an entry a line: `PATH`, changed, made or removed (of a folder: with all in it); or
+    /// `PATH<TAB>OFFSET<TAB>LENGTH`, of which only these bytes changed, as often as needed, and whatever lies beyond
+    /// its old or new length. Only what lies around them is read. Relative paths begin at the working folder; empty
+    /// lines are passed over; an empty list makes a snapshot like the last. Of a file with several names, list each.
+    /// `-` is standard input; may be repeated.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["stdin", "stdin_from_command"])]
     changed_list: Vec<PathBuf>,
     /// The same from a file of paths, each ended by a NUL byte, for names of any bytes

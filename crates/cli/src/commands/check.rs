@@ -33,7 +33,8 @@ pub(crate) struct CheckArgs {
     /// Read all data, what was not read for longest first, and stop after this time: another check goes on there
     #[arg(long, value_name = "TIME")]
     max_duration: Option<Duration>,
-    /// Restore N files of each series, drawn at random, into nothing, and compare them with their fingerprints and with the source
+    /// Restore N files of each series, drawn at random, into nothing, and compare them with their fingerprints and with
+    /// the source
     #[arg(long, value_name = "N")]
     restore_sample: Option<usize>,
     /// Draw the files by this number, as an earlier check printed it

@@ -56,7 +56,8 @@ pub(crate) struct ForgetArgs {
     /// Narrow tables without paths and reasons
     #[arg(short, long)]
     compact: bool,
-    /// Let rules or ids remove every snapshot of a group or a series; with a filter and no rule at all, remove every snapshot that passes it
+    /// Let rules or ids remove every snapshot of a group or a series; with a filter and no rule at all, remove every
+    /// snapshot that passes it
     #[arg(long)]
     unsafe_allow_remove_all: bool,
     /// Mark snapshots as deleted instead and keep them this long, such as 7d; until then 'silt undelete' brings them

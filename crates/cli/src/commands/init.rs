@@ -31,14 +31,14 @@ pub(crate) struct InitArgs {
     #[arg(default_value_t = backup::default_chunker().name)]
     chunker: String,
 
-    /// Average size of the chunks that files are cut into, from 4K to 1M, for as long as the repository lives: each has at least
-    /// half of it, and at most four times it. Smaller ones find more again where little changes in many places; larger ones
-    /// make backups faster and the index smaller
+    /// Average size of the chunks that files are cut into, from 4K to 1M, for as long as the repository lives: each has
+    /// at least half of it, and at most four times it. Smaller ones find more again where little changes in many
+    /// places; larger ones make backups faster and the index smaller
     #[arg(long, value_name = "SIZE", default_value = "16K", value_parser = parse_chunk_size)]
     chunk_size: u64,
 
-    /// Parity of files' data, such as 5%, from which flipped bits and lost pages of a disk are healed; catalogs have it in any
-    /// case. `silt maintain --parity` changes it
+    /// Parity of files' data, such as 5%, from which flipped bits and lost pages of a disk are healed; catalogs have it
+    /// in any case. `silt maintain --parity` changes it
     #[arg(long, value_name = "SHARE", default_value = "off")]
     parity: Parity,
 

@@ -22,8 +22,8 @@ pub(crate) struct MaintainArgs {
     #[command(flatten)]
     layout: LayoutArgs,
 
-    /// Parity of files' data from now on, such as 5%, or `off`; containers that are there get it too. Without this option what
-    /// parity is missing is made
+    /// Parity of files' data from now on, such as 5%, or `off`; containers that are there get it too. Without this
+    /// option what parity is missing is made
     #[arg(long, value_name = "SHARE")]
     parity: Option<Parity>,
 }

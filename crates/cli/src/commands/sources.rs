@@ -143,7 +143,8 @@ pub(super) fn stream(options: &StreamArgs, command: &[OsString]) -> Result<Strea
     Ok(Stream { name, reader: SharedReader(Arc::new(Mutex::new(reader))) })
 }
 
-/// One reader in several hands: a backup that found its series locked has read nothing, the next try begins where it did.
+/// One reader in several hands: a backup that found its series locked has read nothing, the next try begins where it
+/// did.
 #[derive(Clone)]
 pub(super) struct SharedReader(Arc<Mutex<StreamReader>>);
 
@@ -153,8 +154,9 @@ impl Read for SharedReader {
     }
 }
 
-/// Standard input, or what a command prints; the failure of the command is a failed read at the end, so that no snapshot is made
-/// of half an output. A read that waits ends with [`io::ErrorKind::Interrupted`] when the user asks to stop.
+/// Standard input, or what a command prints; the failure of the command is a failed read at the end, so that no
+/// snapshot is made of half an output. A read that waits ends with [`io::ErrorKind::Interrupted`] when the user asks to
+/// stop.
 struct StreamReader {
     input: File,
     command: Option<Running>,

@@ -22,7 +22,8 @@ impl Default for Compression {
     }
 }
 
-/// zstd's least level: it looks for next to no matches and codes no literals, so that nearly every region is stored as it is.
+/// zstd's least level: it looks for next to no matches and codes no literals, so that nearly every region is stored as
+/// it is.
 const OFF: i32 = -131_072;
 const FASTEST: i32 = 1;
 const BETTER: i32 = 9;

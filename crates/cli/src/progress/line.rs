@@ -4,7 +4,8 @@ use super::{Counts, rate::Rate};
 use crate::render::{clock, size};
 use std::time::Duration;
 
-/// `[0:29] 42.10%  54.700 MiB/s  681.000 MiB / 1.580 GiB  2580 / 5307 files  0 errors  ETA 0:17`; without a total, what is done.
+/// `[0:29] 42.10%  54.700 MiB/s  681.000 MiB / 1.580 GiB  2580 / 5307 files  0 errors  ETA 0:17`; without a total, what
+/// is done.
 pub(super) fn text(counts: &Counts, elapsed: Duration, rate: &Rate) -> String {
     let began = clock(elapsed);
     let speed = format!("{}/s", size(rate.bytes_per_second()));

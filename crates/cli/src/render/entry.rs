@@ -126,7 +126,8 @@ fn mode_text(entry: &Entry) -> String {
     std::iter::once(kind).chain(triples.into_iter().flatten()).collect()
 }
 
-/// The number restic prints as `mode`: permissions in the low nine bits, type and special bits where Go's `fs.FileMode` has them.
+/// The number restic prints as `mode`: permissions in the low nine bits, type and special bits where Go's `fs.FileMode`
+/// has them.
 fn go_mode(entry: &Entry) -> u32 {
     let kind = match entry.content {
         Content::Directory => 1 << 31,

@@ -1,4 +1,5 @@
-//! Names that may hold any bytes: shown so that they can neither forge a line nor drive a terminal, and so that JSON loses nothing.
+//! Names that may hold any bytes: shown so that they can neither forge a line nor drive a terminal, and so that JSON
+//! loses nothing.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use siltstone_store::catalog::EntryPath;
@@ -24,8 +25,9 @@ pub(crate) fn visible_lines(text: &str) -> String {
     text.split('\n').map(|line| visible(line.as_bytes())).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a character shows as itself: no control character, no mark of direction, no blank but the space, nothing that draws
-/// nothing. The table is the standard library's, which knows what `Debug` may show of a text; accents stay on their letters.
+/// Whether a character shows as itself: no control character, no mark of direction, no blank but the space, nothing
+/// that draws nothing. The table is the standard library's, which knows what `Debug` may show of a text; accents stay
+/// on their letters.
 fn is_visible(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();

@@ -1,5 +1,5 @@
-//! Tables as restic prints them: columns two spaces apart, rules above and below, cells that may hold several lines. Widths are those of
-//! a terminal, where a Chinese character takes two places and an accent none.
+//! Tables as restic prints them: columns two spaces apart, rules above and below, cells that may hold several lines.
+//! Widths are those of a terminal, where a Chinese character takes two places and an accent none.
 
 use std::fmt;
 use unicode_width::UnicodeWidthStr;

@@ -1,5 +1,5 @@
-//! The stage that decides: every chunk in stream order is known or new, gets its number, goes into a region; every entry into the
-//! catalog. It runs on one thread, so numbers and catalogs do not depend on how many others there are.
+//! The stage that decides: every chunk in stream order is known or new, gets its number, goes into a region; every
+//! entry into the catalog. It runs on one thread, so numbers and catalogs do not depend on how many others there are.
 
 use super::checkpoint::Reached;
 use super::entries::Tally;
@@ -74,8 +74,8 @@ impl Outlet<'_> {
 pub(super) struct Unusable {
     /// Those that the storage lost or that cannot be read where they lie, and what hangs on them.
     pub(super) lost: RoaringTreemap,
-    /// Set by the planner when it meets damage in the previous catalog. It runs ahead of the entries whose nodes could be damaged, so
-    /// none of these is used again as it is.
+    /// Set by the planner when it meets damage in the previous catalog. It runs ahead of the entries whose nodes could
+    /// be damaged, so none of these is used again as it is.
     pub(super) catalog_damaged: AtomicBool,
 }
 
@@ -94,7 +94,8 @@ pub(super) struct ChunkStore<'a, 'env> {
     healer: Healer,
     /// Numbers the snapshot needs.
     necessary: RoaringTreemap,
-    /// Numbers that came up since the last entry: its own, and those of the parts of its recipe. They count once it is in the catalog.
+    /// Numbers that came up since the last entry: its own, and those of the parts of its recipe. They count once it is
+    /// in the catalog.
     pending: RoaringTreemap,
     account: Account,
 }
@@ -210,12 +211,14 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         self.account.data_plain_bytes + self.account.metadata_plain_bytes
     }
 
-    /// Whether a checkpoint can be made: none is once something was healed, for only the end of the run hands its numbers over.
+    /// Whether a checkpoint can be made: none is once something was healed, for only the end of the run hands its
+    /// numbers over.
     pub(super) fn takes_checkpoints(&self) -> bool {
         !self.healer.has_any()
     }
 
-    /// Sets aside the numbers of the current entry: what is stored until [`Self::end_checkpoint`] is the checkpoint's alone.
+    /// Sets aside the numbers of the current entry: what is stored until [`Self::end_checkpoint`] is the checkpoint's
+    /// alone.
     pub(super) fn begin_checkpoint(&mut self) -> RoaringTreemap {
         self.pending.clone()
     }

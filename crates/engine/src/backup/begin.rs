@@ -78,8 +78,8 @@ impl<'t> Task<'t> {
         Ok((flow, selection.map(|selection| selection.known)))
     }
 
-    /// The chunks that cannot be had: of containers that are gone, known to be damaged, or found so by a sample, and what hangs on them.
-    /// Gives too those of them that were found damaged where they lie just now.
+    /// The chunks that cannot be had: of containers that are gone, known to be damaged, or found so by a sample, and
+    /// what hangs on them. Gives too those of them that were found damaged where they lie just now.
     fn lost(
         &self,
         manifest: &Manifest,
@@ -124,7 +124,8 @@ impl<'t> Task<'t> {
         Memory { index_bytes: bytes - likes_bytes, likes_bytes, selection_bytes }
     }
 
-    /// Makes ready for encoding new chunks against old ones. `bytes`: of memory for segments and regions, and for the index of sketches.
+    /// Makes ready for encoding new chunks against old ones. `bytes`: of memory for segments and regions, and for the
+    /// index of sketches.
     fn open_selection(
         &self,
         forward: Forward,

@@ -1,12 +1,14 @@
 //! Checkpoints: a long backup commits what it has done so far, now and then and when it is interrupted.
 //!
-//! A checkpoint is a snapshot marked *partial*: a catalog of the entries up to here, whole in itself and restorable. A large file that was
-//! still coming in stands in it under a name of its own ([`half_read_name`]), as long as it was by then: no file of the source has its own
-//! name unless it is whole. The assembling stage cuts it off between two pieces and sends it through the queues behind the chunks it
-//! needs; the packer closes its containers and commits. So all it refers to is durable, and nothing waits but the packer.
+//! A checkpoint is a snapshot marked *partial*: a catalog of the entries up to here, whole in itself and restorable. A
+//! large file that was still coming in stands in it under a name of its own ([`half_read_name`]), as long as it was by
+//! then: no file of the source has its own name unless it is whole. The assembling stage cuts it off between two pieces
+//! and sends it through the queues behind the chunks it needs; the packer closes its containers and commits. So all it
+//! refers to is durable, and nothing waits but the packer.
 //!
-//! The next backup of the series builds on partial snapshots as on the last whole one (module `previous`) and drops them in its own commit.
-//! Until then a checkpoint replaces the one before of the same run, and those of earlier runs whose data it has.
+//! The next backup of the series builds on partial snapshots as on the last whole one (module `previous`) and drops
+//! them in its own commit. Until then a checkpoint replaces the one before of the same run, and those of earlier runs
+//! whose data it has.
 //!
 //! Cost: the catalog's nodes on the way from the root to the last entry, containers that are not full, one manifest.
 
@@ -117,8 +119,8 @@ impl ContainerSink for Checkpoints<'_, '_> {
 }
 
 impl Task<'_> {
-    /// Commits a partial snapshot of what the backup has reached; everything it needs was handed to the writer. `before` is the manifest
-    /// at the beginning of the run.
+    /// Commits a partial snapshot of what the backup has reached; everything it needs was handed to the writer.
+    /// `before` is the manifest at the beginning of the run.
     pub(super) fn commit_checkpoint(
         &self,
         checkpoints: &Checkpoints<'_, '_>,
@@ -150,8 +152,9 @@ impl Task<'_> {
     }
 }
 
-/// The partial snapshots that one with these chunks replaces: the last of the same run, those whose data it has, and the oldest of too many.
-/// No container goes with them: this run may still read them, and its last commit, or the next run's, tidies up.
+/// The partial snapshots that one with these chunks replaces: the last of the same run, those whose data it has, and
+/// the oldest of too many. No container goes with them: this run may still read them, and its last commit, or the next
+/// run's, tidies up.
 fn replaced(manifest: &Manifest, of_this_run: Option<SnapshotId>, direct: &RoaringTreemap) -> BTreeSet<SnapshotId> {
     let partial: Vec<usize> = previous::partial(manifest).collect();
     let many = (partial.len() + 1).saturating_sub(PARTIAL_MAX);

@@ -1,4 +1,5 @@
-//! The end of a backup, and what its beginning needs of the one before: the commit, and the index of known chunks kept on this machine.
+//! The end of a backup, and what its beginning needs of the one before: the commit, and the index of known chunks kept
+//! on this machine.
 
 use super::older::Leftover;
 use super::previous::{add_containers, known, last_whole, partial_ids};
@@ -49,8 +50,9 @@ impl Cache {
     }
 }
 
-/// The index of the chunks that the last snapshot's catalog refers to: from the cache, or rebuilt from the containers' indexes. The chunks of
-/// containers whose index turns out to be unreadable are added to those `lost`, and to those `found` damaged.
+/// The index of the chunks that the last snapshot's catalog refers to: from the cache, or rebuilt from the containers'
+/// indexes. The chunks of containers whose index turns out to be unreadable are added to those `lost`, and to those
+/// `found` damaged.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn open_index(
     repository: &Repository,
@@ -67,8 +69,8 @@ pub(super) fn open_index(
         let identity = CacheIdentity { kind: CacheKind::Last, series: manifest.series, snapshot: last.id };
         CachedRun::open(&cache.index, &identity, &repository.keys().cache_key(), budget_bytes).ok()
     });
-    // Not those that it needs as bases only: they are asked for where older ones are. But those that are lost: their content can be
-    // stored again under their numbers.
+    // Not those that it needs as bases only: they are asked for where older ones are. But those that are lost: their
+    // content can be stored again under their numbers.
     let mut needed = known(manifest);
     let is_cached = cached.is_some();
     if let Some(position) = last.filter(|_| is_cached).and_then(|last| manifest.position(&last.id)) {
@@ -133,8 +135,8 @@ impl<'t> Task<'t> {
         })
     }
 
-    /// Makes the snapshot true: containers durable, then the manifest, which drops the checkpoints; then, on this machine, the index for the
-    /// next backup. `before` is the manifest at the beginning of the run.
+    /// Makes the snapshot true: containers durable, then the manifest, which drops the checkpoints; then, on this
+    /// machine, the index for the next backup. `before` is the manifest at the beginning of the run.
     pub(super) fn commit(
         &self,
         writer: &mut SeriesWriter<'t>,
@@ -195,8 +197,8 @@ impl<'t> Task<'t> {
         self.commit_and_delete(writer, next, Vec::new(), true)
     }
 
-    /// Commits `next`, then deletes the containers that it no longer names, as others answer for all that they held, and those of this run that
-    /// are `dead`.
+    /// Commits `next`, then deletes the containers that it no longer names, as others answer for all that they held,
+    /// and those of this run that are `dead`.
     fn commit_and_delete(
         &self,
         writer: &mut SeriesWriter<'t>,
@@ -217,7 +219,8 @@ impl<'t> Task<'t> {
         Ok(())
     }
 
-    /// Keeps what the next backup looks chunks up in: those that the last snapshot refers to, and those that only others need.
+    /// Keeps what the next backup looks chunks up in: those that the last snapshot refers to, and those that only
+    /// others need.
     fn save_index(
         &self,
         cache: &Cache,
@@ -243,8 +246,8 @@ impl<'t> Task<'t> {
         Ok(())
     }
 
-    /// What a snapshot needs: what its catalog refers to, and the bases; and whether it is no more than that. `before` is the manifest at the
-    /// beginning of the run.
+    /// What a snapshot needs: what its catalog refers to, and the bases; and whether it is no more than that. `before`
+    /// is the manifest at the beginning of the run.
     pub(super) fn necessary(
         &self,
         before: &Manifest,
@@ -258,8 +261,8 @@ impl<'t> Task<'t> {
         if bases.is_empty() || new.is_subset(direct) {
             needed |= bases;
         } else {
-            // Of regions with chunks that no entry refers to in the end, the indexes tell which bases are needed. What was put can be read
-            // behind a barrier only.
+            // Of regions with chunks that no entry refers to in the end, the indexes tell which bases are needed. What
+            // was put can be read behind a barrier only.
             self.repository.storage().barrier().map_err(StoreError::from)?;
             let mut written = Manifest::new(before.series, "");
             written.containers = containers.to_vec();
@@ -306,8 +309,8 @@ fn with_containers(before: &Manifest, flow: &Flow) -> Manifest {
     next
 }
 
-/// The chunks that only older snapshots need, at most about [`OLDER_OF_LAST`] times as many as the last one refers to (`direct`): those that
-/// went last. So the list stays as short as the source, however many snapshots there are.
+/// The chunks that only older snapshots need, at most about [`OLDER_OF_LAST`] times as many as the last one refers to
+/// (`direct`): those that went last. So the list stays as short as the source, however many snapshots there are.
 fn last_gone(manifest: &Manifest, direct: &RoaringTreemap) -> RoaringTreemap {
     let older = manifest.live() - direct;
     let most = (direct.len() * OLDER_OF_LAST).max(OLDER_LEAST);

@@ -1,4 +1,5 @@
-//! Turning what the readers bring into entries of the catalog, in order: chunks into recipes, files into entries, counts kept.
+//! Turning what the readers bring into entries of the catalog, in order: chunks into recipes, files into entries,
+//! counts kept.
 
 use super::assemble::ChunkStore;
 use super::checkpoint::half_read_name;
@@ -124,8 +125,8 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         Ok(())
     }
 
-    /// Another name of a file that was read before it. It gets the metadata that was read with the content, not what the walk found
-    /// later: newer times beside older content would pass for unchanged ever after.
+    /// Another name of a file that was read before it. It gets the metadata that was read with the content, not what
+    /// the walk found later: newer times beside older content would pass for unchanged ever after.
     fn link(&mut self, path: EntryPath, metadata: &Metadata, action: EntryAction) -> Result<(), EngineError> {
         let inode = (metadata.device, metadata.inode);
         self.observer.advance(1, 0);
@@ -191,7 +192,8 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         self.catalog.sink_mut().new_bytes()
     }
 
-    /// Hands on a checkpoint: a catalog of the entries so far, the snapshot that `make` makes of it, and all chunks up to here.
+    /// Hands on a checkpoint: a catalog of the entries so far, the snapshot that `make` makes of it, and all chunks up
+    /// to here.
     pub(super) fn checkpoint(
         &mut self,
         is_last: bool,

@@ -1,11 +1,11 @@
 //! Healing: content met in the source whose chunk cannot be read is stored again, under the number it has.
 //!
-//! The fingerprint says that it is the same content, and numbers never move. So once the new container answers for the number, every
-//! snapshot that needs the chunk, and every delta that hangs on it, is whole again. A healed chunk is stored whole whatever it was
-//! before: it hangs on nothing, and no chain can come to lead back to it.
+//! The fingerprint says that it is the same content, and numbers never move. So once the new container answers for the
+//! number, every snapshot that needs the chunk, and every delta that hangs on it, is whole again. A healed chunk is
+//! stored whole whatever it was before: it hangs on nothing, and no chain can come to lead back to it.
 //!
-//! There is little of it, if any. So regions are encoded here, in the assembling thread; they gather apart from those of new chunks,
-//! because their numbers come in any order and have to ascend within a region.
+//! There is little of it, if any. So regions are encoded here, in the assembling thread; they gather apart from those
+//! of new chunks, because their numbers come in any order and have to ascend within a region.
 
 use super::assemble::{Encoded, Handed};
 use crate::EngineError;
@@ -102,8 +102,8 @@ impl Healer {
     }
 }
 
-/// Takes the healed chunks from the containers that answered for them; those that answer for nothing else go. What was part of a delta
-/// hangs on nothing any more, so what only it hung on may be needed no longer: the next settling looks.
+/// Takes the healed chunks from the containers that answered for them; those that answer for nothing else go. What was
+/// part of a delta hangs on nothing any more, so what only it hung on may be needed no longer: the next settling looks.
 pub(super) fn hand_over(manifest: &mut Manifest, healed: &RoaringTreemap) {
     if healed.is_empty() {
         return;

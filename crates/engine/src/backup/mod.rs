@@ -9,8 +9,8 @@
 //! encode     n threads   compress, decompress, compare                      (tickets keep the order)
 //! pack       1 thread    containers, storage
 //! ```
-//! Every queue is bounded; together they hold some 100 MiB whatever the source, the rest of the budget is the index's. This file says
-//! what is asked for and begins and ends it; `stages` starts the threads and joins them.
+//! Every queue is bounded; together they hold some 100 MiB whatever the source, the rest of the budget is the index's.
+//! This file says what is asked for and begins and ends it; `stages` starts the threads and joins them.
 
 mod assemble;
 mod begin;
@@ -66,7 +66,8 @@ const FIXED_MEMORY_BYTES: u64 = 144 << 20;
 const INDEX_MEMORY_BYTES_MIN: u64 = 16 << 20;
 /// The least a backup can work with.
 const MEMORY_BYTES_MIN: u64 = FIXED_MEMORY_BYTES + INDEX_MEMORY_BYTES_MIN;
-/// The averages a new repository may choose: below, the numbers outweigh what is found; above, a chunk outgrows a region.
+/// The averages a new repository may choose: below, the numbers outweigh what is found; above, a chunk outgrows a
+/// region.
 pub const CHUNK_BYTES_AVERAGE: RangeInclusive<u64> = 4 << 10..=1 << 20;
 /// Old data read back at each backup, unless asked otherwise: four regions or more, some hundredths of a second.
 pub const SAMPLE_BYTES_DEFAULT: u64 = 8 << 20;
@@ -74,15 +75,16 @@ pub const SAMPLE_BYTES_DEFAULT: u64 = 8 << 20;
 pub enum Source {
     /// Files and folders.
     Paths(Vec<PathBuf>),
-    /// The same, but only what is listed is looked at; the rest is as in the series' last snapshot, which must be of the same paths.
+    /// The same, but only what is listed is looked at; the rest is as in the series' last snapshot, which must be of
+    /// the same paths.
     Changes {
         /// The files and folders.
         paths: Vec<PathBuf>,
         /// What changed in them.
         list: Arc<ChangedList>,
     },
-    /// One stream, stored as a regular file of this name. A read error fails the backup as a whole (so a reader that stands for a
-    /// command reports the command's failure as its last read).
+    /// One stream, stored as a regular file of this name. A read error fails the backup as a whole (so a reader that
+    /// stands for a command reports the command's failure as its last read).
     Stream {
         /// Its path in the snapshot, such as `/stdin`.
         name: PathBuf,
@@ -120,7 +122,8 @@ pub struct BackupOptions {
     pub ignore_inode: bool,
     /// Do everything but write.
     pub dry_run: bool,
-    /// The share of its files or bytes that a source may lose since the last snapshot (0 ..= 1); `None`: any. Beyond, no snapshot is made.
+    /// The share of its files or bytes that a source may lose since the last snapshot (0 ..= 1); `None`: any. Beyond,
+    /// no snapshot is made.
     pub shrink_share: Option<f64>,
     /// Make no snapshot if it would equal the previous one.
     pub skip_if_unchanged: bool,
@@ -252,8 +255,8 @@ pub fn default_series_name(host: &str, paths: &[Vec<u8>]) -> String {
 /// Makes a snapshot of `source`.
 ///
 /// # Errors
-/// What stops the backup as a whole: nothing to back up, the stream failed, the repository is missing, locked, damaged or full, the
-/// user interrupted it. Then there is no new snapshot, and all others are as before.
+/// What stops the backup as a whole: nothing to back up, the stream failed, the repository is missing, locked, damaged
+/// or full, the user interrupted it. Then there is no new snapshot, and all others are as before.
 pub fn backup(
     repository: &Repository,
     source: Source,
@@ -416,8 +419,8 @@ impl<'t> Task<'t> {
         self.options.skip_if_unchanged && previous::last_live(manifest).is_some_and(|parent| parent.root == root)
     }
 
-    /// Settles what the backup leaves behind, if asked to, and gives the lease back. The snapshot stands: whatever goes wrong here is
-    /// told, and left to the next [`migrate::maintain`].
+    /// Settles what the backup leaves behind, if asked to, and gives the lease back. The snapshot stands: whatever goes
+    /// wrong here is told, and left to the next [`migrate::maintain`].
     fn settle(&self, mut writer: SeriesWriter<'t>, mut summary: BackupSummary, likes: Option<Likes>) -> BackupSummary {
         if !self.options.migrate {
             return summary;

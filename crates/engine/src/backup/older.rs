@@ -1,12 +1,13 @@
 //! Reaching further back: chunks that the last snapshot lacks, but that an older live one has, are used again.
 //!
-//! Data may be away for one backup (a folder not mounted, a branch switched forth and back) and return. Only chunks that are stored whole
-//! are taken back: one that was made a delta would draw its bases into the new snapshot, which would hang on a chain; it is stored again.
-//! From the commit on, the snapshots between are said to need the chunks too (`Manifest::push_snapshot`).
+//! Data may be away for one backup (a folder not mounted, a branch switched forth and back) and return. Only chunks
+//! that are stored whole are taken back: one that was made a delta would draw its bases into the new snapshot, which
+//! would hang on a chain; it is stored again. From the commit on, the snapshots between are said to need the chunks too
+//! (`Manifest::push_snapshot`).
 //!
-//! The index of older chunks is a hint and can be stale: a chunk in it may be dead, or a delta by now. So its number is held against
-//! the manifest, its fingerprint against the index of the container that answers for it, and whether it is whole is read there too. A
-//! container that cannot be read has nothing to give; it never stops a backup.
+//! The index of older chunks is a hint and can be stale: a chunk in it may be dead, or a delta by now. So its number is
+//! held against the manifest, its fingerprint against the index of the container that answers for it, and whether it is
+//! whole is read there too. A container that cannot be read has nothing to give; it never stops a backup.
 //!
 //! Cost: a look into this index for every new chunk; for chunks found, one range read for each container they lie in.
 
@@ -48,9 +49,9 @@ pub(super) struct Leftover {
 }
 
 impl<'b> Older<'b> {
-    /// The chunks that `manifest`'s last snapshot does not refer to, but that it or others need: from the cache, or rebuilt from the
-    /// containers' indexes. Of those `lost` deltas count too: they can be stored again, whole.
-    /// It takes so many `bytes` of memory, and room in the folder for what goes beyond.
+    /// The chunks that `manifest`'s last snapshot does not refer to, but that it or others need: from the cache, or
+    /// rebuilt from the containers' indexes. Of those `lost` deltas count too: they can be stored again, whole. It
+    /// takes so many `bytes` of memory, and room in the folder for what goes beyond.
     ///
     /// # Errors
     /// If that folder cannot be written.

@@ -1,8 +1,9 @@
-//! The first stage: walk the source, compare with the previous snapshot, and say for each entry whether it is ready or must be read.
+//! The first stage: walk the source, compare with the previous snapshot, and say for each entry whether it is ready or
+//! must be read.
 //!
-//! The walk and the previous catalog come in the same order, so the comparison is a merge: no table of files is held, whatever the
-//! size of the tree. Entries go on in batches; a batch in which something must be read becomes a job for the readers, and its place
-//! in the order is kept by the channel that the job's results will come through.
+//! The walk and the previous catalog come in the same order, so the comparison is a merge: no table of files is held,
+//! whatever the size of the tree. Entries go on in batches; a batch in which something must be read becomes a job for
+//! the readers, and its place in the order is kept by the channel that the job's results will come through.
 
 use super::BackupOptions;
 use super::assemble::Unusable;

@@ -1,7 +1,8 @@
-//! The stage that reads and cuts: files (or a stream) become pieces of about a mebibyte, cut into chunks; the pool behind it
-//! fingerprints each piece while the next is read.
+//! The stage that reads and cuts: files (or a stream) become pieces of about a mebibyte, cut into chunks; the pool
+//! behind it fingerprints each piece while the next is read.
 //!
-//! Many small files share a piece; a large one makes many. A chunk never spans two pieces: what is not cut yet moves on to the next.
+//! Many small files share a piece; a large one makes many. A chunk never spans two pieces: what is not cut yet moves on
+//! to the next.
 
 use super::changed::Patch;
 use super::plan::Item;
@@ -25,8 +26,8 @@ const PIECE_BYTES: usize = 1 << 20;
 const READ_BYTES_MIN: usize = 64 << 10;
 /// A piece with more parts than this is handed on, however small: it bounds what a piece weighs.
 const PARTS_MAX: usize = 4096;
-/// A file whose inode changed so shortly before it was read may be changed again without its time telling so: the clock that
-/// stamps inodes ticks every 1 to 10 ms. It is read again next time.
+/// A file whose inode changed so shortly before it was read may be changed again without its time telling so: the clock
+/// that stamps inodes ticks every 1 to 10 ms. It is read again next time.
 const TICK_NANOSECONDS: i128 = 20_000_000;
 /// The same for file systems that keep whole seconds, or even ones (FAT).
 const COARSE_TICK_NANOSECONDS: i128 = 2_000_000_000;
@@ -116,8 +117,8 @@ pub(super) struct ReadStage<'a, 'env> {
     pub(super) observer: &'a dyn Observer,
     /// What earlier snapshots hold, for files of which only ranges changed.
     pub(super) chunks: &'a ChunkSource<'a>,
-    /// Disconnected once the assembling stage has ended. Its end alone would not show here: a queue of steps that nobody takes any
-    /// more still holds the receivers of their pieces, as long as the planner holds the queue.
+    /// Disconnected once the assembling stage has ended. Its end alone would not show here: a queue of steps that
+    /// nobody takes any more still holds the receivers of their pieces, as long as the planner holds the queue.
     pub(super) assembling: Receiver<Infallible>,
 }
 
@@ -382,7 +383,8 @@ fn fingerprint_chunks(fingerprinter: &Fingerprinter, bytes: &[u8], parts: &mut [
     }
 }
 
-/// Forgets the change time of an inode changed within the last tick before it was opened, so that the next backup reads the file again.
+/// Forgets the change time of an inode changed within the last tick before it was opened, so that the next backup reads
+/// the file again.
 fn distrust_fresh(metadata: &mut Metadata, opened: Time) {
     let nanoseconds = |time: Time| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
     let age = nanoseconds(opened) - nanoseconds(metadata.changed);

@@ -1,7 +1,8 @@
-//! Reading back a little of what is stored, before each backup: a flipped bit is met while the source still has the content.
+//! Reading back a little of what is stored, before each backup: a flipped bit is met while the source still has the
+//! content.
 //!
-//! Only what the last snapshot refers to is drawn, for that is what the new one will rely on. Which regions, the number of the manifest
-//! tells: another backup draws others. Catalogs are not drawn, every backup reads the last one anyway.
+//! Only what the last snapshot refers to is drawn, for that is what the new one will rely on. Which regions, the number
+//! of the manifest tells: another backup draws others. Catalogs are not drawn, every backup reads the last one anyway.
 //!
 //! Cost: the indexes of at most [`CONTAINERS_MAX`] containers, and regions of as many bytes as asked for.
 

@@ -1,9 +1,9 @@
 //! A source that shrunk: a disk that is not mounted looks like a folder whose files were all deleted.
 //!
-//! Such a backup is refused before it is committed, and not committed with a warning. What a refusal costs is the changes of what is left
-//! of the source, until somebody looks and says that all is well; nothing stored is at risk meanwhile. A snapshot of an empty folder would
-//! be the latest, would count for the rules of `forget` day after day until they have removed every one that has the files, and would
-//! leave all of them behind as deltas.
+//! Such a backup is refused before it is committed, and not committed with a warning. What a refusal costs is the
+//! changes of what is left of the source, until somebody looks and says that all is well; nothing stored is at risk
+//! meanwhile. A snapshot of an empty folder would be the latest, would count for the rules of `forget` day after day
+//! until they have removed every one that has the files, and would leave all of them behind as deltas.
 
 use super::{BackupOptions, Source, Task, previous};
 use crate::EngineError;
@@ -12,8 +12,8 @@ use siltstone_store::manifest::{Manifest, SnapshotStatistics};
 /// The share of files or bytes that a source may lose from one backup to the next, unless another is asked for.
 pub const SHRINK_SHARE_DEFAULT: f64 = 0.5;
 
-/// The share of it that this source may lose. Of a stream, only emptiness counts: how long the next one is says nothing. A list of changes
-/// says itself what is gone.
+/// The share of it that this source may lose. Of a stream, only emptiness counts: how long the next one is says
+/// nothing. A list of changes says itself what is gone.
 pub(super) fn share_of(source: &Source, options: &BackupOptions) -> Option<f64> {
     options.shrink_share.and_then(|share| match source {
         Source::Paths(_) => Some(share),

@@ -1,7 +1,7 @@
 //! The threads of a backup: starts every stage, joins them, and says which error is the one to tell.
 //!
-//! A stage that fails or is told to stop drops its ends of the queues; its neighbours find them gone and stop too. The error that
-//! began it is the one returned, the packer's before all others.
+//! A stage that fails or is told to stop drops its ends of the queues; its neighbours find them gone and stop too. The
+//! error that began it is the one returned, the packer's before all others.
 
 use super::assemble::{Assembled, ChunkStore, Handed, Outlet, Unusable};
 use super::checkpoint::{Checkpoints, Pace};
@@ -51,7 +51,8 @@ type Selecting<'scope> = ScopedJoinHandle<'scope, Result<u64, EngineError>>;
 pub(super) struct Flow {
     pub(super) planned: Planned,
     pub(super) entries: Tally,
-    /// The snapshot to be, with its catalog's root and its record; what the rest of the backup did is not in its statistics yet.
+    /// The snapshot to be, with its catalog's root and its record; what the rest of the backup did is not in its
+    /// statistics yet.
     pub(super) snapshot: Snapshot,
     pub(super) assembled: Assembled,
     pub(super) packed: Packed,
@@ -174,7 +175,8 @@ impl Stages<'_, '_, '_> {
                     let pace = self.pace(true);
                     let assembled = self.assemble(store, steps_out, &buffers, pace);
                     drop(assembler);
-                    // A failed stream looks like an empty one to the stages behind it: its outcome must be known before any commit.
+                    // A failed stream looks like an empty one to the stages behind it: its outcome must be known before
+                    // any commit.
                     let failed = |source| EngineError::Stream { name: name.display().to_string(), source };
                     let read = joined(reader).map_err(failed);
                     assembled.and_then(|assembled| read.map(|()| (Planned::default(), assembled)))
@@ -356,7 +358,8 @@ impl Stages<'_, '_, '_> {
         Ok(Snapshot { record, ..snapshot })
     }
 
-    /// What a stream is recorded as: a regular file of now, for its owner alone, and the directories that its name puts above it.
+    /// What a stream is recorded as: a regular file of now, for its owner alone, and the directories that its name puts
+    /// above it.
     fn stream_entries(
         &self,
         name: &Path,

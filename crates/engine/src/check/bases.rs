@@ -1,6 +1,7 @@
 //! Whether region deltas hang together: every base is in some container, and no region is, over others, its own base.
 //!
-//! Indexes only, and only of containers with deltas. Memory: 8 bytes for each pair of a region delta and a region delta it needs.
+//! Indexes only, and only of containers with deltas. Memory: 8 bytes for each pair of a region delta and a region delta
+//! it needs.
 
 use super::{ContainerDamage, Cost, SeriesCheck, answered};
 use crate::chunks::{Address, ChunkSource};
@@ -20,7 +21,8 @@ struct Graph {
 }
 
 impl SeriesCheck<'_> {
-    /// Damage of containers whose deltas cannot be decoded because of what indexes say. `open` tells whose index is sound.
+    /// Damage of containers whose deltas cannot be decoded because of what indexes say. `open` tells whose index is
+    /// sound.
     pub(super) fn check_bases(&self, chunks: &ChunkSource<'_>, open: &[bool]) -> Vec<ContainerDamage> {
         let mut graph = Graph::default();
         let with_deltas =

@@ -1,7 +1,7 @@
 //! `--read-data`: every byte of the chosen containers, each read once; of others what holds bases for them.
 //!
-//! Regions are decoded by [`crate::unfold`], in which deltas and bases wait for each other within a budget. Many containers are
-//! taken in groups, so that the plan stays small; bases that several groups need are read for each.
+//! Regions are decoded by [`crate::unfold`], in which deltas and bases wait for each other within a budget. Many
+//! containers are taken in groups, so that the plan stays small; bases that several groups need are read for each.
 
 use super::read_log::ReadLog;
 use super::{CheckReport, ContainerDamage, Cost, SeriesCheck, answered};
@@ -44,7 +44,8 @@ struct CheckSink<'c> {
 }
 
 impl SeriesCheck<'_> {
-    /// Reads these containers whole, but for what was read of late, and what there is no time for. Gives the damage, and which were read.
+    /// Reads these containers whole, but for what was read of late, and what there is no time for. Gives the damage,
+    /// and which were read.
     pub(super) fn check_data(
         &self,
         chunks: &Arc<ChunkSource<'_>>,
@@ -191,7 +192,8 @@ impl CheckSink<'_> {
         self.push(self.check.damaged(&record, error.to_string(), lost));
     }
 
-    /// Holds the parity of a container, if it has any, against the container; a difference is the parity's where the container is sound.
+    /// Holds the parity of a container, if it has any, against the container; a difference is the parity's where the
+    /// container is sound.
     fn check_parity(&self, record: &ContainerRecord, object: &[u8]) {
         let (repository, series) = (self.check.repository, self.check.manifest.series);
         let (keys, name) = (repository.keys(), ObjectName::Parity(series, record.id));

@@ -1,4 +1,5 @@
-//! Checking a repository: that everything committed is there, authentic, consistent and, if asked, readable to the last byte.
+//! Checking a repository: that everything committed is there, authentic, consistent and, if asked, readable to the last
+//! byte.
 //!
 //! ```text
 //! always        key slots open; newest manifests open and agree with themselves; containers are there, in the recorded size,
@@ -9,8 +10,8 @@
 //! ```
 //! Only what a container answers for has to be readable: a superseded copy may hang on bases that are gone.
 //!
-//! Looking takes no lease; what a backup in progress adds meanwhile is an orphan to it, and said to be one. What was found is then recorded in
-//! the manifest, if asked for (module `record`).
+//! Looking takes no lease; what a backup in progress adds meanwhile is an orphan to it, and said to be one. What was
+//! found is then recorded in the manifest, if asked for (module `record`).
 
 mod bases;
 mod data;
@@ -67,7 +68,8 @@ pub struct CheckOptions {
     pub record: Option<String>,
     /// Do not read what was read within this time and was sound.
     pub max_age: Option<Duration>,
-    /// Begin no further reading of data once this time has passed. What was read longest ago comes first; some is read in any case.
+    /// Begin no further reading of data once this time has passed. What was read longest ago comes first; some is read
+    /// in any case.
     pub max_duration: Option<Duration>,
     /// The folder in which this machine remembers what it read and when; `None`: it does not.
     pub state: Option<PathBuf>,
@@ -103,7 +105,8 @@ pub struct Finding {
 pub struct CheckReport {
     /// Damage; empty means the repository is sound as far as it was looked at.
     pub findings: Vec<Finding>,
-    /// Damage of what nothing needs any more, such as the old place of a chunk that was healed. The object goes once the rest of it does.
+    /// Damage of what nothing needs any more, such as the old place of a chunk that was healed. The object goes once
+    /// the rest of it does.
     pub harmless: Vec<Finding>,
     /// Series looked at.
     pub series: u64,
@@ -238,8 +241,8 @@ pub fn check(
     Ok(report)
 }
 
-/// Checks a series as one manifest describes it. If a writer went on meanwhile, what it removed is no damage: then the newer manifest
-/// is checked instead.
+/// Checks a series as one manifest describes it. If a writer went on meanwhile, what it removed is no damage: then the
+/// newer manifest is checked instead.
 fn check_series(
     repository: &Repository,
     mut manifest: Manifest,
@@ -289,8 +292,8 @@ fn check_slots(repository: &Repository) -> Result<Vec<Finding>, EngineError> {
     Ok(findings.collect())
 }
 
-/// A container written under a later lease than the newest manifest tells that newer ones are missing. (It was listed before the
-/// manifest was read, so no writer at work explains it.)
+/// A container written under a later lease than the newest manifest tells that newer ones are missing. (It was listed
+/// before the manifest was read, so no writer at work explains it.)
 fn lost_history(manifest: &Manifest, sizes: Option<&HashMap<ContainerId, u64>>) -> Option<Finding> {
     let sequence = manifest.sequence;
     let beyond = sizes?.keys().filter(|id| id.lease > sequence).max()?;
@@ -313,8 +316,8 @@ fn check_manifests(repository: &Repository, stored: &StoredManifest) -> Result<V
     Ok(faults.iter().map(|error| finding(&object, error, Help::Repair)).collect())
 }
 
-/// Containers that their manifest does not name, and manifests older than the one before the newest. Of a series whose manifest cannot
-/// be read, nothing is called an orphan.
+/// Containers that their manifest does not name, and manifests older than the one before the newest. Of a series whose
+/// manifest cannot be read, nothing is called an orphan.
 fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut CheckReport) {
     let newest: HashMap<SeriesId, (u64, BTreeSet<ContainerId>)> = manifests
         .iter()
@@ -447,8 +450,8 @@ impl SeriesCheck<'_> {
         })
     }
 
-    /// Looks at every container: its size, its index, whether its bases are there; and all of it if it is chosen. Gives too the chunks of
-    /// those that were read.
+    /// Looks at every container: its size, its index, whether its bases are there; and all of it if it is chosen. Gives
+    /// too the chunks of those that were read.
     fn check_containers(
         &self,
         report: &mut CheckReport,
@@ -517,7 +520,8 @@ impl SeriesCheck<'_> {
         self.unless_healed(record, damage, is_open)
     }
 
-    /// What is damaged of a container, and whether it can be opened: nothing, and yes, if its parity heals it. That is told apart from what is lost.
+    /// What is damaged of a container, and whether it can be opened: nothing, and yes, if its parity heals it. That is
+    /// told apart from what is lost.
     fn unless_healed(
         &self,
         record: &ContainerRecord,

@@ -1,12 +1,13 @@
-//! When each container was last read as a whole and found sound, as this machine remembers it: a check reads what it has not read for long.
+//! When each container was last read as a whole and found sound, as this machine remembers it: a check reads what it
+//! has not read for long.
 //!
 //! ```text
 //! header    32 bytes   magic "SILTREAD" | version u64 | series [16]
 //! records   28 each    lease u64 | serial u32 | hash of the salt [8] | seconds since 1970 i64
 //! trailer   40 bytes   as of all files kept on this machine
 //! ```
-//! A salt pins a container, so what another copy of the repository has under the same name was not read. Containers that are gone are left
-//! out when the file is written. It is a hint: without it everything is read.
+//! A salt pins a container, so what another copy of the repository has under the same name was not read. Containers
+//! that are gone are left out when the file is written. It is a hint: without it everything is read.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

@@ -1,7 +1,8 @@
-//! What a check found is recorded in the manifest: backups then take it for unknown, and store it again where the source still has it.
+//! What a check found is recorded in the manifest: backups then take it for unknown, and store it again where the
+//! source still has it.
 //!
-//! Recorded are the chunks that are lost where they lie, not those that merely hang on them: these are whole again with their bases. What was
-//! read and is sound is taken out of the record. Nothing is committed where nothing is new.
+//! Recorded are the chunks that are lost where they lie, not those that merely hang on them: these are whole again with
+//! their bases. What was read and is sound is taken out of the record. Nothing is committed where nothing is new.
 
 use super::{CheckOptions, DamageRecord, Learnt, RecordOutcome};
 use crate::lease::{Purpose, acquire, now};
@@ -59,7 +60,8 @@ fn commit(
     Ok(())
 }
 
-/// The damage known of a series, given what was learnt of an earlier state of it: that counts for chunks that are still where they were.
+/// The damage known of a series, given what was learnt of an earlier state of it: that counts for chunks that are still
+/// where they were.
 fn damage_after(manifest: &Manifest, checked: &Manifest, learnt: &Learnt) -> RoaringTreemap {
     let before: HashMap<ContainerId, _> = checked.containers.iter().map(|record| (record.id, record.salt)).collect();
     let mut in_place = RoaringTreemap::new();

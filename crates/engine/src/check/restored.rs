@@ -1,5 +1,5 @@
-//! Restoring a sample into nothing: files drawn at random are read chunk by chunk, each held against its fingerprint, and where the source
-//! still stands as it was recorded, against the source's bytes.
+//! Restoring a sample into nothing: files drawn at random are read chunk by chunk, each held against its fingerprint,
+//! and where the source still stands as it was recorded, against the source's bytes.
 //!
 //! It goes the way a restore goes, from the snapshot's root over catalog and recipe to the bytes, and needs no room.
 

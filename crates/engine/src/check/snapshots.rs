@@ -20,8 +20,9 @@ fn read_record(chunks: &ChunkSource<'_>, snapshot: &Snapshot) -> Result<(), Stor
 }
 
 impl SeriesCheck<'_> {
-    /// Walks each snapshot's catalog and compares what it refers to with what the manifest says it needs. Gives what each needs itself; of
-    /// one whose catalog cannot be walked, what it is said to need. Gives too the chunks of such catalogs that are damaged.
+    /// Walks each snapshot's catalog and compares what it refers to with what the manifest says it needs. Gives what
+    /// each needs itself; of one whose catalog cannot be walked, what it is said to need. Gives too the chunks of such
+    /// catalogs that are damaged.
     pub(super) fn check_snapshots(
         &self,
         lost: &RoaringTreemap,
@@ -84,8 +85,9 @@ impl SeriesCheck<'_> {
         }
     }
 
-    /// Holds what the manifest says that snapshots need against what those that could be `walked` need. What one needs itself, it and what
-    /// those around it need in common is all; after something was forgotten it may be more, until ghosts are looked for.
+    /// Holds what the manifest says that snapshots need against what those that could be `walked` need. What one needs
+    /// itself, it and what those around it need in common is all; after something was forgotten it may be more, until
+    /// ghosts are looked for.
     fn compare_necessary(&self, needs: NecessaryChunks, walked: &BTreeSet<usize>, findings: &mut Vec<Finding>) {
         let mut complaints = Vec::new();
         let hull = needs.hull();

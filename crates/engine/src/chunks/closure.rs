@@ -47,8 +47,8 @@ impl Hangings {
 }
 
 impl ChunkSource<'_> {
-    /// The numbers with all their bases, transitively: a region that holds one of them needs all of its bases. Reads indexes only,
-    /// and only of containers with deltas.
+    /// The numbers with all their bases, transitively: a region that holds one of them needs all of its bases. Reads
+    /// indexes only, and only of containers with deltas.
     ///
     /// # Errors
     /// [`StoreError::MissingChunk`] for a number that no container answers for; what reading the indexes gives.
@@ -90,7 +90,8 @@ impl ChunkSource<'_> {
     /// What reading the indexes gives.
     ///
     /// # Complexity
-    /// Each index of a container with deltas is read once; what they list is in memory, some 40 bytes for each chunk in a delta.
+    /// Each index of a container with deltas is read once; what they list is in memory, some 40 bytes for each chunk in
+    /// a delta.
     pub(crate) fn hangings(&self) -> Result<Hangings, StoreError> {
         let mut hangings = Hangings::default();
         for (at, record) in self.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
@@ -129,7 +130,8 @@ impl ChunkSource<'_> {
         Ok(bases)
     }
 
-    /// Adds the chunks that cannot be decoded without one of `lost`, transitively. Containers whose index cannot be read are passed over.
+    /// Adds the chunks that cannot be decoded without one of `lost`, transitively. Containers whose index cannot be
+    /// read are passed over.
     ///
     /// # Complexity
     /// All indexes of containers with deltas, and what they list in memory: for after a loss.

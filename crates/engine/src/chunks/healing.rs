@@ -1,7 +1,8 @@
-//! Reading what is damaged with its parity: whatever fails of a container is taken from its bytes as parity restores them.
+//! Reading what is damaged with its parity: whatever fails of a container is taken from its bytes as parity restores
+//! them.
 //!
-//! All that is read of containers comes by here. Nothing is healed twice in a row: the repository keeps the last container it healed, and
-//! remembers those that cannot be.
+//! All that is read of containers comes by here. Nothing is healed twice in a row: the repository keeps the last
+//! container it healed, and remembers those that cannot be.
 
 use super::ChunkSource;
 use siltstone_store::StoreError;

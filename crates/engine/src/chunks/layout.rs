@@ -11,7 +11,8 @@ use std::sync::Arc;
 pub(super) struct Layout {
     /// Number of the manifest that says so.
     pub(super) sequence: u64,
-    /// The containers of that manifest, behind those of the manifests before it: an index stays true when the source moves on.
+    /// The containers of that manifest, behind those of the manifests before it: an index stays true when the source
+    /// moves on.
     pub(super) records: Vec<Arc<ContainerRecord>>,
     /// First number, last number, index into `records`; ascending, of the newest manifest only.
     spans: Vec<(u64, u64, usize)>,

@@ -1,12 +1,12 @@
 //! Finding and reading chunks by number: number -> container -> region -> bytes, each verified against its fingerprint.
 //!
-//! The manifest says which container answers for a number, the container's index which region holds it. Indexes and decoded regions
-//! are kept in two bounded caches, so reading a catalog in order costs one range read per index and one per region. Of a region
-//! delta the bases are found and decoded first (module `resolve`). For whole restores use [`crate::restore`], which reads by region
-//! and not by chunk.
+//! The manifest says which container answers for a number, the container's index which region holds it. Indexes and
+//! decoded regions are kept in two bounded caches, so reading a catalog in order costs one range read per index and one
+//! per region. Of a region delta the bases are found and decoded first (module `resolve`). For whole restores use
+//! [`crate::restore`], which reads by region and not by chunk.
 //!
-//! Readers hold no lease: a writer beside them may move chunks to other containers. A container that is gone makes the source read
-//! the newest manifest and look again; numbers do not change, so whoever asks by number does not notice.
+//! Readers hold no lease: a writer beside them may move chunks to other containers. A container that is gone makes the
+//! source read the newest manifest and look again; numbers do not change, so whoever asks by number does not notice.
 
 mod cache;
 mod closure;
@@ -169,8 +169,8 @@ impl<'r> ChunkSource<'r> {
     /// A region's plain bytes, kept for a while; its chunks are *not* yet verified, those of its bases are.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] of the region itself or of one its bases lie in; of a region whose bases lead back to it;
-    /// [`StoreError::Limit`] past the depth of `resolve::DEPTH_MAX`.
+    /// [`StoreError::Damaged`] of the region itself or of one its bases lie in; of a region whose bases lead back to
+    /// it; [`StoreError::Limit`] past the depth of `resolve::DEPTH_MAX`.
     pub(crate) fn region(&self, container: usize, region: usize) -> Result<PlainRegion, StoreError> {
         let address = Address { container, region };
         self.region_at_hand(address).map_or_else(|| self.resolve(address), Ok)

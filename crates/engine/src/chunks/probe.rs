@@ -1,4 +1,5 @@
-//! Looking for damage where it lies: regions are read one by one, and of one that cannot be decoded whatever it hangs on.
+//! Looking for damage where it lies: regions are read one by one, and of one that cannot be decoded whatever it hangs
+//! on.
 
 use super::{Address, ChunkSource};
 use roaring::RoaringTreemap;

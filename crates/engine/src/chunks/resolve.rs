@@ -4,8 +4,9 @@
 //! plan     indexes only: from the region wanted down to plain regions (or decoded ones still at hand), deepest first
 //! execute  each planned region once: decode, verify the chunks that later ones need, keep those until their last use
 //! ```
-//! Both go by lists, not by calls, so a chain may be hundreds of regions long. What is kept while it runs are the base chunks of
-//! regions whose other bases are still to come: in chains one region's, at most those along one path of the plan.
+//! Both go by lists, not by calls, so a chain may be hundreds of regions long. What is kept while it runs are the base
+//! chunks of regions whose other bases are still to come: in chains one region's, at most those along one path of the
+//! plan.
 
 use super::{Address, ChunkSource, PlainRegion};
 use siltstone_store::container::ChunkPlace;

@@ -33,8 +33,8 @@ impl Bench {
         Self { repository, disk, manifest, contents: contents.into_iter().collect(), encoder }
     }
 
-    /// A chain: chunk `n` differs little from chunk `n + 1`, which it is encoded against; the last is plain. A region each, in
-    /// containers of `per_container`; `backwards`, the plain one lies first.
+    /// A chain: chunk `n` differs little from chunk `n + 1`, which it is encoded against; the last is plain. A region
+    /// each, in containers of `per_container`; `backwards`, the plain one lies first.
     pub(crate) fn chain(length: u64, per_container: u64, backwards: bool) -> Self {
         let content = |number: u64| {
             let mut bytes = noise(1, 3000);

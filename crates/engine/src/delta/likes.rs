@@ -1,9 +1,10 @@
 //! Chunks by their sketches, in bounded memory.
 //!
-//! An index has its size from the start, and making a large one clears as many bytes: beside a small backup that would be most of the work.
-//! So it begins small, with the sketches kept as well, and whenever a quarter of it is in use one of four times the size is made from them.
-//! So little of it being in use, it loses next to nothing (of ten places in a bucket 1.5 are taken): what is found is what the largest would
-//! have found. With a sixteenth of the largest in use, that is made, and the sketches go.
+//! An index has its size from the start, and making a large one clears as many bytes: beside a small backup that would
+//! be most of the work. So it begins small, with the sketches kept as well, and whenever a quarter of it is in use one
+//! of four times the size is made from them. So little of it being in use, it loses next to nothing (of ten places in a
+//! bucket 1.5 are taken): what is found is what the largest would have found. With a sixteenth of the largest in use,
+//! that is made, and the sketches go.
 
 use super::sketcher;
 use siltstone_similar::index::{Candidate, Fit, Index};

@@ -17,8 +17,9 @@ const METHOD: &str = "odess-plus";
 pub const DEPTH_MAX: u32 = 1024;
 /// The longest chain unless another is asked for.
 pub const DEPTH_DEFAULT: u32 = 128;
-/// The longest chain of new against old unless another is asked for. Where nearly all changes, half of that stores 1.7 times as much and
-/// backs up an eighth faster; elsewhere the difference is small (`bench/record/history-redis-openssl-forward-*`).
+/// The longest chain of new against old unless another is asked for. Where nearly all changes, half of that stores 1.7
+/// times as much and backs up an eighth faster; elsewhere the difference is small
+/// (`bench/record/history-redis-openssl-forward-*`).
 pub const FORWARD_DEPTH_DEFAULT: u32 = 16;
 
 /// Which way deltas point.
@@ -26,7 +27,8 @@ pub const FORWARD_DEPTH_DEFAULT: u32 = 16;
 pub enum Deltas {
     /// There are none.
     Off,
-    /// Old chunks against new ones: what a backup leaves behind is encoded against what took its place. The newest snapshot is whole.
+    /// Old chunks against new ones: what a backup leaves behind is encoded against what took its place. The newest
+    /// snapshot is whole.
     Reverse {
         /// The longest chain; what would make a longer one stays whole.
         depth: u32,
@@ -36,7 +38,8 @@ pub enum Deltas {
         /// The longest chain; what would make a longer one stays whole.
         depth: u32,
     },
-    /// The same as MeGA describes it (ATC 2022, section 4.2): each chunk against the first that shares a super-feature, which is whole.
+    /// The same as MeGA describes it (ATC 2022, section 4.2): each chunk against the first that shares a super-feature,
+    /// which is whole.
     Paper,
 }
 
@@ -46,8 +49,8 @@ impl Deltas {
         matches!(self, Self::Reverse { .. })
     }
 
-    /// Whether a backup uses chunks again that only snapshots before the last one have. MeGA does not: there, lifecycles are what is in
-    /// successive backups.
+    /// Whether a backup uses chunks again that only snapshots before the last one have. MeGA does not: there,
+    /// lifecycles are what is in successive backups.
     pub(crate) fn reaches_back(self) -> bool {
         !matches!(self, Self::Paper)
     }
@@ -77,7 +80,8 @@ impl Default for Deltas {
     }
 }
 
-/// The numbers and, transitively, the bases that they hang on. Where no container with deltas answers for any, they have none.
+/// The numbers and, transitively, the bases that they hang on. Where no container with deltas answers for any, they
+/// have none.
 pub(crate) fn closure(chunks: &ChunkSource<'_>, numbers: &RoaringTreemap) -> Result<RoaringTreemap, StoreError> {
     let records = chunks.records();
     let touches = |record: &Arc<ContainerRecord>| record.has_deltas && !numbers_of(record).is_disjoint(numbers);

@@ -43,8 +43,8 @@ pub enum Archive {
 /// Writes the content of a file; of a directory (or, without a path, of everything), an archive of it and all below it.
 ///
 /// # Errors
-/// [`EngineError::NoSuchPath`], [`EngineError::NotDumpable`], damage, or [`EngineError::Target`] if the output fails. What was
-/// written before stands.
+/// [`EngineError::NoSuchPath`], [`EngineError::NotDumpable`], damage, or [`EngineError::Target`] if the output fails.
+/// What was written before stands.
 pub fn dump(
     repository: &Repository,
     snapshot: &SnapshotView,

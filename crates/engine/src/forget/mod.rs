@@ -1,10 +1,10 @@
 //! Forgetting snapshots: choose ([`policy`], `choice`), commit without them or with their marks, delete what is dead
 //! whole, rewrite what is dead in part.
 //!
-//! Which containers are dead follows from the bitmaps of necessary chunks alone: no container is read for it. One whose dead share
-//! passes the threshold is rewritten (`rewrite`): its survivors move to a new container, which is durable and committed before
-//! the old one goes. On a full disk the first commit is made from the reserve, whole dead containers give their space back, and
-//! rewriting is put off.
+//! Which containers are dead follows from the bitmaps of necessary chunks alone: no container is read for it. One whose
+//! dead share passes the threshold is rewritten (`rewrite`): its survivors move to a new container, which is durable
+//! and committed before the old one goes. On a full disk the first commit is made from the reserve, whole dead
+//! containers give their space back, and rewriting is put off.
 //!
 //! Snapshots may be marked as deleted instead, and kept for some time ([`Marking`]): they hold their space until a run
 //! finds that time to be over, and can be brought back until then ([`crate::undelete`]).
@@ -43,8 +43,9 @@ use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError, Time};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
-/// The share of a container that may be dead before it is rewritten. Space held after any deletion stays below 1 / (1 - this); of a
-/// delta, which is small, up to half may be dead (after forgetting every second of 25 dumps: 0.15 % of the repository).
+/// The share of a container that may be dead before it is rewritten. Space held after any deletion stays below 1 / (1 -
+/// this); of a delta, which is small, up to half may be dead (after forgetting every second of 25 dumps: 0.15 % of the
+/// repository).
 pub const REWRITE_THRESHOLD_DEFAULT: f64 = 0.2;
 
 /// How to forget.
@@ -99,7 +100,8 @@ pub struct ForgetSummary {
     pub containers_deleted: u64,
     /// Containers replaced by smaller ones.
     pub containers_rewritten: u64,
-    /// About how many bytes are held by chunks that only deltas need now: the next backup or `silt maintain` frees most of them.
+    /// About how many bytes are held by chunks that only deltas need now: the next backup or `silt maintain` frees most
+    /// of them.
     pub ghost_bytes: u64,
     /// Size of all objects of the repository before.
     pub bytes_before: u64,
@@ -286,7 +288,8 @@ fn execute(
         match rewrite_and_commit(repository, writer, plan.to_rewrite, &plan.live, options, observer) {
             Ok(rewritten) => done.containers_rewritten = rewritten,
             Err(error) if error.is_full() => {
-                // The snapshots are gone and whole dead containers have been given back; this part waits for the next forget.
+                // The snapshots are gone and whole dead containers have been given back; this part waits for the next
+                // forget.
                 observer.notice(&Notice::RewriteDeferred);
                 let unchanged = writer.manifest().clone();
                 writer.commit(unchanged, false, now())?;
@@ -318,8 +321,9 @@ pub(crate) fn end_marks(writer: &mut SeriesWriter<'_>, now: Time) -> Result<(u64
     Ok((choice.len(), plan.dead.len() as u64, object_bytes(&plan.dead)))
 }
 
-/// Rewrites containers whose dead share exceeds the threshold, and deletes dead ones, without forgetting anything. The lease is kept.
-/// Gives the bytes written and those deleted; `note` is shown the manifest to be committed, and the former.
+/// Rewrites containers whose dead share exceeds the threshold, and deletes dead ones, without forgetting anything. The
+/// lease is kept. Gives the bytes written and those deleted; `note` is shown the manifest to be committed, and the
+/// former.
 pub(crate) fn compact(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,

@@ -1,21 +1,25 @@
 //! Which snapshots to keep: restic's `--keep-*` rules, pure.
 //!
-//! One walk over a group, newest first. A counted rule (`--keep-daily 7`) keeps a snapshot that opens a new period - it is the last
-//! of its day - while its count lasts; the group's oldest snapshot is kept too as long as the count has not run out, so that a
-//! history shorter than the rule asks for keeps its beginning. A rule with a span (`--keep-within-daily 7d`) does the same without a
-//! count, for snapshots younger than the span, measured back from the newest snapshot that does not lie in the future. Tags keep
-//! without being counted. Rules add up: what any of them keeps is kept.
+//! One walk over a group, newest first. A counted rule (`--keep-daily 7`) keeps a snapshot that opens a new period - it
+//! is the last of its day - while its count lasts; the group's oldest snapshot is kept too as long as the count has not
+//! run out, so that a history shorter than the rule asks for keeps its beginning. A rule with a span
+//! (`--keep-within-daily 7d`) does the same without a count, for snapshots younger than the span, measured back from
+//! the newest snapshot that does not lie in the future. Tags keep without being counted. Rules add up: what any of them
+//! keeps is kept.
 //!
-//! A snapshot counts at its time, but never later than it was made; one that a clock far ahead has made is kept, and counts for no rule:
-//! it neither takes a place from the others nor moves the spans. So it is with partial snapshots, which interrupted backups leave. It can be forgotten by its id.
+//! A snapshot counts at its time, but never later than it was made; one that a clock far ahead has made is kept, and
+//! counts for no rule: it neither takes a place from the others nor moves the spans. So it is with partial snapshots,
+//! which interrupted backups leave. It can be forgotten by its id.
 //!
-//! Cost: one pass, a few calendar conversions per snapshot. No clock is read: `now` carries the moment and the time zone.
+//! Cost: one pass, a few calendar conversions per snapshot. No clock is read: `now` carries the moment and the time
+//! zone.
 
 use crate::snapshots::SnapshotView;
 use jiff::{Span, Timestamp, Zoned};
 use siltstone_store::Time;
 
-/// The rules; a snapshot that any of them keeps is kept. `Option<u32>`: `None` and 0 off; `u32::MAX` stands for "unlimited".
+/// The rules; a snapshot that any of them keeps is kept. `Option<u32>`: `None` and 0 off; `u32::MAX` stands for
+/// "unlimited".
 #[derive(Clone, Debug, Default)]
 pub struct KeepPolicy {
     /// The last N.
@@ -96,8 +100,9 @@ pub struct Decision {
 
 /// Decides for the snapshots of one group, given oldest first; answers in the same order. An empty policy keeps all.
 ///
-/// Hours, days, weeks, months and years are those of the time zone of `now`; snapshots after `now` (a clock that was wrong) never
-/// serve as the moment from which spans are measured, and those far after it are kept and count for nothing.
+/// Hours, days, weeks, months and years are those of the time zone of `now`; snapshots after `now` (a clock that was
+/// wrong) never serve as the moment from which spans are measured, and those far after it are kept and count for
+/// nothing.
 pub fn apply(snapshots: &[SnapshotView], policy: &KeepPolicy, now: &Zoned) -> Vec<Decision> {
     if policy.is_empty() {
         let keep = Decision { keep: true, reasons: vec!["policy is empty".to_owned()] };

@@ -12,9 +12,9 @@ use siltstone_store::repository::Repository;
 use siltstone_store::{ChunkNumber, StoreError};
 use std::sync::Arc;
 
-/// Makes new containers of what `live` needs from `records`, which are among the manifest's. Gives the records of those that were
-/// rewritten, and of the new ones. A container of which only some chunks of deltas are dead, in none more than half, stays as it is:
-/// it would be copied for nothing.
+/// Makes new containers of what `live` needs from `records`, which are among the manifest's. Gives the records of those
+/// that were rewritten, and of the new ones. A container of which only some chunks of deltas are dead, in none more
+/// than half, stays as it is: it would be copied for nothing.
 pub(super) fn rewrite(
     repository: &Repository,
     manifest: &Manifest,

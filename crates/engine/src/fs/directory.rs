@@ -27,7 +27,8 @@ pub(super) fn open_way_here(parent: impl AsFd, name: &CStr) -> Result<OwnedFd> {
     rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
-/// Opens for reading and, where that is permitted (to the owner and to root), without leaving a trace in the access time.
+/// Opens for reading and, where that is permitted (to the owner and to root), without leaving a trace in the access
+/// time.
 pub(super) fn open_without_access_time(parent: impl AsFd, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
     match rustix::fs::openat(&parent, name, flags | OFlags::NOATIME, Mode::empty()) {
         Err(Errno::PERM) => rustix::fs::openat(&parent, name, flags, Mode::empty()),

@@ -10,8 +10,8 @@ const CACHE_MARK_HEADER: &str = "Signature: 8a477f597d28d172789f06886806bc55";
 
 /// Rules for what is left out; by default nothing.
 ///
-/// Patterns are held against the path from `/` of everything at or below a source, the sources themselves included (a shell may
-/// have expanded them). Directories above a source are always kept.
+/// Patterns are held against the path from `/` of everything at or below a source, the sources themselves included (a
+/// shell may have expanded them). Directories above a source are always kept.
 #[derive(Clone, Debug, Default)]
 pub struct ExcludeRules {
     patterns: Patterns,
@@ -35,8 +35,8 @@ impl ExcludeRules {
         ExcludeRulesBuilder::default()
     }
 
-    /// The same rules, and one folder left out with all it holds by whatever path it is met, because the program itself writes there
-    /// during the backup. A folder that does not exist changes nothing.
+    /// The same rules, and one folder left out with all it holds by whatever path it is met, because the program itself
+    /// writes there during the backup. A folder that does not exist changes nothing.
     #[must_use]
     pub fn without_own_folder(mut self, folder: &Path) -> Self {
         self.own_folders.extend(FolderIdentity::of(folder));
@@ -81,8 +81,8 @@ impl ExcludeRulesBuilder {
         Ok(self)
     }
 
-    /// Leaves out what a directory holds if a file of that name lies in it, given as `NAME` or `NAME:HEADER`; with a header only if
-    /// the file begins with it. The directory itself and the file are kept.
+    /// Leaves out what a directory holds if a file of that name lies in it, given as `NAME` or `NAME:HEADER`; with a
+    /// header only if the file begins with it. The directory itself and the file are kept.
     pub fn if_present(&mut self, mark: &str) -> Result<&mut Self, PatternError> {
         let (name, header) = mark.split_once(':').unwrap_or((mark, ""));
         if name.is_empty() || name.contains('/') {

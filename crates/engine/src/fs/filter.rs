@@ -6,8 +6,8 @@ use std::path::Path;
 
 /// Chooses entries by their path in the snapshot; by default all.
 ///
-/// With patterns that include, an entry is taken if one matches it or a directory above it. What a pattern that excludes matches is
-/// left, with all it holds.
+/// With patterns that include, an entry is taken if one matches it or a directory above it. What a pattern that
+/// excludes matches is left, with all it holds.
 #[derive(Clone, Debug, Default)]
 pub struct PathFilter {
     include: Option<Patterns>,

@@ -1,10 +1,12 @@
 //! Files and folders: the only room of the engine that talks to the operating system about a user's data.
 //!
-//! A backup walks its sources with a [`Scanner`] and reads them through [`SourceFile`]; a restore writes beneath a [`TargetDir`].
-//! Both go name by name from open directories, never by whole paths: a path may be longer than the kernel takes at once, and a
-//! symbolic link planted while we work must lead nowhere. What goes wrong with one entry is a [`Problem`] and stops nothing.
+//! A backup walks its sources with a [`Scanner`] and reads them through [`SourceFile`]; a restore writes beneath a
+//! [`TargetDir`]. Both go name by name from open directories, never by whole paths: a path may be longer than the
+//! kernel takes at once, and a symbolic link planted while we work must lead nowhere. What goes wrong with one entry is
+//! a [`Problem`] and stops nothing.
 //!
-//! Linux only for now: `statx`, `openat2` and `/proc/self/fd` are used, with fallbacks where a container hides one of them.
+//! Linux only for now: `statx`, `openat2` and `/proc/self/fd` are used, with fallbacks where a container hides one of
+//! them.
 
 #![cfg_attr(
     not(test),
@@ -45,8 +47,8 @@ pub use target::{DAMAGED_SUFFIX, DRAFT_PREFIX, Draft, InTheWay, Made, TargetDir,
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit of open files as far as the system allows without rights. Scanning keeps a few hundred directories open, and
-/// placing many files at once as many files.
+/// Raises the limit of open files as far as the system allows without rights. Scanning keeps a few hundred directories
+/// open, and placing many files at once as many files.
 pub fn raise_open_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

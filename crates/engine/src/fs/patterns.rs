@@ -1,9 +1,9 @@
 //! Patterns that choose paths, in the language of `.gitignore`.
 //!
-//! A pattern with a leading `/` is held against the whole path from the root; any other matches at every depth, also if it has a
-//! slash inside (there `.gitignore` would anchor it to its own folder, and the root of the file system is never what is meant). `*`
-//! and `?` stop at slashes, `**` does not; a trailing `/` matches directories only; `!` takes back what earlier patterns matched;
-//! `#` begins a comment. The last pattern that matches decides.
+//! A pattern with a leading `/` is held against the whole path from the root; any other matches at every depth, also if
+//! it has a slash inside (there `.gitignore` would anchor it to its own folder, and the root of the file system is
+//! never what is meant). `*` and `?` stop at slashes, `**` does not; a trailing `/` matches directories only; `!` takes
+//! back what earlier patterns matched; `#` begins a comment. The last pattern that matches decides.
 
 use ignore::{
     Match,

@@ -1,4 +1,5 @@
-//! What went wrong with one entry. A problem is recorded and told; it never stops a run, it only changes how the run ends.
+//! What went wrong with one entry. A problem is recorded and told; it never stops a run, it only changes how the run
+//! ends.
 
 use siltstone_store::catalog::EntryPath;
 use std::fmt;
@@ -54,8 +55,8 @@ pub enum Subject {
 }
 
 impl fmt::Display for Subject {
-    /// Paths are shown from `/`; control characters and bytes that are no text are escaped, so that a file name can neither forge a
-    /// line of output nor drive a terminal.
+    /// Paths are shown from `/`; control characters and bytes that are no text are escaped, so that a file name can
+    /// neither forge a line of output nor drive a terminal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => f.write_str("/"),

@@ -1,8 +1,9 @@
-//! The walk over the sources: every entry once, in catalog order (depth first, names by their bytes, a directory before what it
-//! holds), with bounded memory: one sorted list of names per level.
+//! The walk over the sources: every entry once, in catalog order (depth first, names by their bytes, a directory before
+//! what it holds), with bounded memory: one sorted list of names per level.
 //!
-//! The walk goes from open directory to name. Symbolic links are followed only above a source, where the user wrote them. An entry
-//! costs two system calls, `statx` and a list of attributes; a directory a few more. What cannot be read becomes a [`Problem`].
+//! The walk goes from open directory to name. Symbolic links are followed only above a source, where the user wrote
+//! them. An entry costs two system calls, `statx` and a list of attributes; a directory a few more. What cannot be read
+//! becomes a [`Problem`].
 
 mod chosen;
 
@@ -30,8 +31,8 @@ use std::{
     sync::Arc,
 };
 
-/// How many directories of the current path are kept open. Those above are opened again through `..` on the way back, so that a
-/// path of any depth can be walked.
+/// How many directories of the current path are kept open. Those above are opened again through `..` on the way back,
+/// so that a path of any depth can be walked.
 const OPEN_DIRECTORIES_MAX: usize = 256;
 
 /// How much is shown of a path that is too long to be stored.
@@ -117,12 +118,12 @@ impl Iterator for Names {
 }
 
 impl Scanner {
-    /// Begins a walk over the sources: made absolute, cleaned, and merged where they overlap. Of the directories above a source,
-    /// only their metadata is kept.
+    /// Begins a walk over the sources: made absolute, cleaned, and merged where they overlap. Of the directories above
+    /// a source, only their metadata is kept.
     ///
     /// # Errors
-    /// An empty path, one with a NUL byte, or a relative one while the working directory is gone. A source that does not exist is a
-    /// [`Problem`] of the walk.
+    /// An empty path, one with a NUL byte, or a relative one while the working directory is gone. A source that does
+    /// not exist is a [`Problem`] of the walk.
     pub fn new(sources: &[PathBuf], options: ScanOptions) -> io::Result<Self> {
         super::raise_open_file_limit();
         let SourceTree { root, nested } = SourceTree::new(sources)?;

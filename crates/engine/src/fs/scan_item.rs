@@ -21,7 +21,8 @@ pub enum ScanItem {
     Entry(ScanEntry),
     /// An entry that could not be looked at; if a directory, what it holds is missing.
     Problem(Problem),
-    /// Only in a walk of what was chosen: what follows is all there is at this path and beneath it; what was there before is gone.
+    /// Only in a walk of what was chosen: what follows is all there is at this path and beneath it; what was there
+    /// before is gone.
     Anew {
         /// Which.
         path: EntryPath,

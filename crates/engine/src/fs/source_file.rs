@@ -1,4 +1,5 @@
-//! Reading one source file: the one that was seen in the scan and no other, with its holes known, and whether it changed meanwhile.
+//! Reading one source file: the one that was seen in the scan and no other, with its holes known, and whether it
+//! changed meanwhile.
 
 use super::{
     directory::open_without_access_time,
@@ -17,8 +18,8 @@ use std::{
     sync::Arc,
 };
 
-/// From this size on the kernel is told that the file will be read from front to back, which doubles its read-ahead. Below, the
-/// call costs more than it brings.
+/// From this size on the kernel is told that the file will be read from front to back, which doubles its read-ahead.
+/// Below, the call costs more than it brings.
 const SEQUENTIAL_BYTES_MIN: u64 = 1 << 20;
 
 /// What is needed to open a file of the scan later, from any thread. Holds its directory open.
@@ -121,8 +122,8 @@ impl SourceFile {
         self.status.blocks.saturating_mul(512) < self.status.size
     }
 
-    /// The first stretch of data at or after an offset, within the length at opening; `None` if only a hole is left. Where the file
-    /// system knows no holes, everything is data.
+    /// The first stretch of data at or after an offset, within the length at opening; `None` if only a hole is left.
+    /// Where the file system knows no holes, everything is data.
     pub fn next_data(&self, offset: u64) -> io::Result<Option<Extent>> {
         let end = self.status.size;
         if offset >= end {
@@ -145,7 +146,8 @@ impl SourceFile {
         }
     }
 
-    /// All stretches of data, in order; one that covers the whole file if it [may not have holes](SourceFile::may_have_holes).
+    /// All stretches of data, in order; one that covers the whole file if it [may not have
+    /// holes](SourceFile::may_have_holes).
     pub fn data_extents(&self) -> impl Iterator<Item = io::Result<Extent>> + '_ {
         let mut offset = 0;
         std::iter::from_fn(move || {

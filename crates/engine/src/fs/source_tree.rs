@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A source as it is recorded: absolute, and cleaned by its letters alone (`a/../b` is `b`, whatever `a` is), so that naming a
-/// folder in another way does not begin another series.
+/// A source as it is recorded: absolute, and cleaned by its letters alone (`a/../b` is `b`, whatever `a` is), so that
+/// naming a folder in another way does not begin another series.
 ///
 /// # Errors
 /// A relative path while the working directory is gone, an empty path, or one with a NUL byte.

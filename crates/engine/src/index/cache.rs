@@ -1,5 +1,5 @@
-//! The cache files: the run of a series' last snapshot, and that of what only older live snapshots hold, kept on this machine from one
-//! backup to the next.
+//! The cache files: the run of a series' last snapshot, and that of what only older live snapshots hold, kept on this
+//! machine from one backup to the next.
 //!
 //! ```text
 //! header    64 bytes   magic "SILTINDX" or "SILTOLDR" | version u64 | series [16] | snapshot [32]
@@ -46,8 +46,9 @@ impl CacheKind {
     }
 }
 
-/// The snapshot that a cache file describes. A snapshot never changes, and its chunks keep their numbers wherever they lie: nothing
-/// else can make a list of its chunks stale. That of older chunks can be: whoever uses it looks whether they still live.
+/// The snapshot that a cache file describes. A snapshot never changes, and its chunks keep their numbers wherever they
+/// lie: nothing else can make a list of its chunks stale. That of older chunks can be: whoever uses it looks whether
+/// they still live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheIdentity {
     /// Which chunks.

@@ -12,8 +12,8 @@
 //!
 //! Fingerprints being uniform, a directory of fences by their highest bits leads to a block of about 64 records, so a
 //! question costs one read per run that lies in a file, and no hash table of the whole is ever built. After the backup,
-//! [`Runs::save`] merges what the new snapshot needs into the next cache file. What falls out of that goes on to a second index, of the
-//! chunks that only older live snapshots hold, which has a cache file of its own.
+//! [`Runs::save`] merges what the new snapshot needs into the next cache file. What falls out of that goes on to a
+//! second index, of the chunks that only older live snapshots hold, which has a cache file of its own.
 //!
 //! The cache is only ever a shortcut: a wrong entry would put wrong chunks into a snapshot, so the file carries a keyed
 //! hash of its whole content, and one that is missing, damaged or of another snapshot is refused ([`CacheRefused`]) and
@@ -174,8 +174,8 @@ impl Runs {
         self
     }
 
-    /// Writes the chunks that `keep` asks for into a new cache file at `path`, in place of one that is there; of one fingerprint the
-    /// newest. The snapshot it belongs to is named by `identity`, and `key` authenticates it.
+    /// Writes the chunks that `keep` asks for into a new cache file at `path`, in place of one that is there; of one
+    /// fingerprint the newest. The snapshot it belongs to is named by `identity`, and `key` authenticates it.
     ///
     /// # Errors
     /// [`IndexError`]; the old file then stays as it was.

@@ -52,7 +52,8 @@ impl Column {
             fresh.remove(snapshot.record.0);
         }
         let returned = (manifest.direct(position + 1) - manifest.direct(position)) & &here;
-        // Where the next snapshot's column is settled, nothing is known of how long the chains are that its chunks are in.
+        // Where the next snapshot's column is settled, nothing is known of how long the chains are that its chunks are
+        // in.
         let is_open = manifest.snapshots().get(position + 1).is_some_and(|next| manifest.unsettled.contains(&next.id));
         if !is_open {
             fresh &= last;
@@ -75,7 +76,8 @@ impl Column {
         Ok(Self { position, snapshot, dying, returned, fresh, likes, places, sketcher })
     }
 
-    /// The containers that answer for any of its chunks, or for any taken back, in the order in which they were written.
+    /// The containers that answer for any of its chunks, or for any taken back, in the order in which they were
+    /// written.
     pub(super) fn containers(&self, manifest: &Manifest) -> Vec<ContainerId> {
         let concerned = &self.dying | &self.returned;
         let holds = |record: &&siltstone_store::container::ContainerRecord| {
@@ -86,7 +88,8 @@ impl Column {
         ids
     }
 
-    /// Notes that the column is settled. What is whole of it keeps its height, for it may be taken back; what is dead needs none.
+    /// Notes that the column is settled. What is whole of it keeps its height, for it may be taken back; what is dead
+    /// needs none.
     pub(super) fn settle(&self, manifest: &mut Manifest) {
         manifest.unsettled.remove(&self.snapshot);
         let live = manifest.live();

@@ -1,16 +1,18 @@
-//! Ghosts: chunks that no live snapshot refers to, but that others hang on as deltas. Forgetting the middle of a chain makes them.
+//! Ghosts: chunks that no live snapshot refers to, but that others hang on as deltas. Forgetting the middle of a chain
+//! makes them.
 //!
-//! Squeezing them out: what hangs on a ghost is encoded against what the ghost itself hangs on, and the ghost goes. New bases of a delta
-//! are taken from what it hung on already, through its ghosts, so that no cycle can come about. It is done only if it frees more than
-//! it costs; a ghost that is stored whole stays, there being nothing to put in its place.
+//! Squeezing them out: what hangs on a ghost is encoded against what the ghost itself hangs on, and the ghost goes. New
+//! bases of a delta are taken from what it hung on already, through its ghosts, so that no cycle can come about. It is
+//! done only if it frees more than it costs; a ghost that is stored whole stays, there being nothing to put in its
+//! place.
 //!
 //! ```text
 //! a -> G -> b        becomes  a -> b       (-> : is a delta against; G: the ghost)
 //! ```
 //!
-//! Before that, hulls are drawn in: a chunk that was away for a while is counted as necessary in between, and when the last snapshot that
-//! had it again, or the one that had it first, is forgotten, it is counted for longer than it is needed. What nothing needs then goes
-//! without being squeezed.
+//! Before that, hulls are drawn in: a chunk that was away for a while is counted as necessary in between, and when the
+//! last snapshot that had it again, or the one that had it first, is forgotten, it is counted for longer than it is
+//! needed. What nothing needs then goes without being squeezed.
 
 use super::piece::class;
 use super::{MigrateOptions, MigrateSummary};
@@ -105,8 +107,8 @@ impl Web {
         found
     }
 
-    /// How many dependents from this one on are read together, and what is looked at to encode them anew: their members, and what those
-    /// may hang on.
+    /// How many dependents from this one on are read together, and what is looked at to encode them anew: their
+    /// members, and what those may hang on.
     fn read_together(
         &self,
         chunks: &ChunkSource<'_>,
@@ -181,8 +183,8 @@ fn draw_in(chunks: &ChunkSource<'_>, manifest: &mut Manifest) -> Result<(), Stor
     Ok(())
 }
 
-/// Draws the hulls of a series in, and squeezes its ghosts out, if that frees more than it costs. The lease is kept, and the series is
-/// still said to be looked at: what is dead now lies there yet.
+/// Draws the hulls of a series in, and squeezes its ghosts out, if that frees more than it costs. The lease is kept,
+/// and the series is still said to be looked at: what is dead now lies there yet.
 pub(super) fn squeeze(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,

@@ -1,9 +1,10 @@
 //! Merging small containers, so that their number grows with what is stored and not with how often something is.
 //!
-//! A daily backup of little that changes makes a few small containers each time. Once [`MERGED_MIN`] of like size and fate lie there,
-//! they become one; so each region is copied, without being decompressed, once for every factor [`MERGED_MIN`] that its container
-//! grows by. What is merged may mix categories: it is less than what a reader reads in the time of a request, and a
-//! region that is not needed is not read. What cannot be read is passed over. Under exact layout (threshold 0) nothing is merged.
+//! A daily backup of little that changes makes a few small containers each time. Once [`MERGED_MIN`] of like size and
+//! fate lie there, they become one; so each region is copied, without being decompressed, once for every factor
+//! [`MERGED_MIN`] that its container grows by. What is merged may mix categories: it is less than what a reader reads
+//! in the time of a request, and a region that is not needed is not read. What cannot be read is passed over. Under
+//! exact layout (threshold 0) nothing is merged.
 
 use super::sound::PassedOver;
 use super::{MigrateOptions, MigrateSummary};
@@ -53,7 +54,8 @@ pub(super) fn merge(
     Ok(summary)
 }
 
-/// Small containers that are many: by kind, by whether the last snapshot needs any of them, and by size; each group oldest first.
+/// Small containers that are many: by kind, by whether the last snapshot needs any of them, and by size; each group
+/// oldest first.
 fn groups(manifest: &Manifest) -> Vec<(Class, Vec<ContainerId>)> {
     let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
     let mut groups: BTreeMap<(ContainerKind, bool, u32), Vec<ContainerId>> = BTreeMap::new();

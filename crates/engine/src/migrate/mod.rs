@@ -1,24 +1,26 @@
 //! Migration: what a backup left behind is encoded against what took its place, and laid where its lifecycle ends.
 //!
-//! A chunk *dies* when the snapshot before the last needs it and the last does not. Its lifecycle is then final, but for what is
-//! forgotten later. Container by container of those that hold dying chunks:
+//! A chunk *dies* when the snapshot before the last needs it and the last does not. Its lifecycle is then final, but
+//! for what is forgotten later. Container by container of those that hold dying chunks:
 //!
-//! 1. Each dying chunk that resembles a new one becomes part of a region delta (policy [`Deltas::Reverse`]), in a container of its
-//!    category; here it is superseded.
-//! 2. A container of which more than the threshold is superseded, or dead beside what lives on, is split: survivors go on with
-//!    survivors, dead chunks into their category. Below the threshold it stays as it is, and counts in the newer column. With
-//!    threshold 0 no container ever mixes categories: the layout of MeGA (ATC 2022, section 4.3).
+//! 1. Each dying chunk that resembles a new one becomes part of a region delta (policy [`Deltas::Reverse`]), in a
+//!    container of its category; here it is superseded.
+//! 2. A container of which more than the threshold is superseded, or dead beside what lives on, is split: survivors go
+//!    on with survivors, dead chunks into their category. Below the threshold it stays as it is, and counts in the
+//!    newer column. With threshold 0 no container ever mixes categories: the layout of MeGA (ATC 2022, section 4.3).
 //!
-//! What all chunks of a container live on, or die with, moves by name alone: where it belongs is known from the manifest's bitmaps.
+//! What all chunks of a container live on, or die with, moves by name alone: where it belongs is known from the
+//! manifest's bitmaps.
 //!
-//! 3. Of small containers that have become many, one is made (module `merge`), and ghosts that forgetting has made are squeezed out
-//!    (module `ghosts`).
+//! 3. Of small containers that have become many, one is made (module `merge`), and ghosts that forgetting has made are
+//!    squeezed out (module `ghosts`).
 //!
-//! What cannot be read is passed over and told (module `sound`): it stays as it is, the rest is settled, and it is not tried again.
+//! What cannot be read is passed over and told (module `sound`): it stays as it is, the rest is settled, and it is not
+//! tried again.
 //!
-//! New containers are durable and committed before the old ones go; a stop at any point leaves the last manifest true, with the
-//! snapshot still among those to be settled. Work is done in pieces, each with a commit of its own, so that little is
-//! done again, and little room is needed beside what is there.
+//! New containers are durable and committed before the old ones go; a stop at any point leaves the last manifest true,
+//! with the snapshot still among those to be settled. Work is done in pieces, each with a commit of its own, so that
+//! little is done again, and little room is needed beside what is there.
 
 mod column;
 mod ghosts;
@@ -116,8 +118,8 @@ impl MigrateSummary {
 /// `silt maintain` does.
 ///
 /// # Errors
-/// What stops it as a whole, or the damage of the first series if none can be read; if one series of several fails, that is
-/// reported as a problem. Where another writer has a series, the error says so after the others are done.
+/// What stops it as a whole, or the damage of the first series if none can be read; if one series of several fails,
+/// that is reported as a problem. Where another writer has a series, the error says so after the others are done.
 pub fn maintain(
     repository: &Repository,
     options: &MigrateOptions,
@@ -182,12 +184,13 @@ fn end_marks_and_settle(
     Ok(summary)
 }
 
-/// Settles what is unsettled in a series, oldest first, and squeezes out the ghosts that forgetting has made. `likes` are the chunks of
-/// the last snapshot that the one before it lacks, by their sketches; without them they are read again. The lease is kept.
+/// Settles what is unsettled in a series, oldest first, and squeezes out the ghosts that forgetting has made. `likes`
+/// are the chunks of the last snapshot that the one before it lacks, by their sketches; without them they are read
+/// again. The lease is kept.
 ///
 /// # Errors
-/// Of the repository, or because the user asked to stop; what is settled by then stays so. A container that is damaged or missing is
-/// told and left as it is.
+/// Of the repository, or because the user asked to stop; what is settled by then stays so. A container that is damaged
+/// or missing is told and left as it is.
 pub(crate) fn settle(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,

@@ -102,8 +102,9 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// What goes on to other containers of those chunks that one still answers for: all, if it is split, or nothing. A container of dead
-    /// chunks of which few were taken back is not split: these move out, and the dead stay among themselves.
+    /// What goes on to other containers of those chunks that one still answers for: all, if it is split, or nothing. A
+    /// container of dead chunks of which few were taken back is not split: these move out, and the dead stay among
+    /// themselves.
     fn moved(
         &self,
         record: &ContainerRecord,
@@ -176,7 +177,8 @@ impl Work<'_> {
         Ok(taken)
     }
 
-    /// The new chunks that a dying one resembles, likest first, then those that stand where it stood; and whether there are only those.
+    /// The new chunks that a dying one resembles, likest first, then those that stand where it stood; and whether there
+    /// are only those.
     fn offers(
         &self,
         kind: ContainerKind,

@@ -1,7 +1,8 @@
 //! Candidates by place: what stands now where a dying chunk stood, in the file of the same path.
 //!
-//! Both catalogs are read only where they differ: a node that both snapshots need holds nothing that changed, nor does anything beneath
-//! it. Sketches find what is alike; this finds what they miss, at the price of the changed part of two catalogs.
+//! Both catalogs are read only where they differ: a node that both snapshots need holds nothing that changed, nor does
+//! anything beneath it. Sketches find what is alike; this finds what they miss, at the price of the changed part of two
+//! catalogs.
 
 use crate::chunks::ChunkSource;
 use roaring::RoaringTreemap;
@@ -28,8 +29,9 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Compares the catalogs of two neighbouring snapshots. `gone` is what only the first needs, `come` what only the second needs;
-    /// `bases` are those of the latter that may be bases. Damage ends the search: these are only suggestions.
+    /// Compares the catalogs of two neighbouring snapshots. `gone` is what only the first needs, `come` what only the
+    /// second needs; `bases` are those of the latter that may be bases. Damage ends the search: these are only
+    /// suggestions.
     pub(super) fn find(
         chunks: &ChunkSource<'_>,
         (before, after): (&Snapshot, &Snapshot),

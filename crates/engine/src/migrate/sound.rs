@@ -1,9 +1,9 @@
 //! Passing over what cannot be read: the rest is settled.
 //!
-//! Containers are worked on together. Where that meets damage, whichever of them it came from (one may hang on another that is not even
-//! among them), what was written by then is deleted, for no manifest names it; each is tried alone, without writing, and those that fail
-//! are told and stay as they are, for what is sound of them is still needed. Then the others are worked on. It costs twice the work of a
-//! piece, and nothing where all is sound.
+//! Containers are worked on together. Where that meets damage, whichever of them it came from (one may hang on another
+//! that is not even among them), what was written by then is deleted, for no manifest names it; each is tried alone,
+//! without writing, and those that fail are told and stay as they are, for what is sound of them is still needed. Then
+//! the others are worked on. It costs twice the work of a piece, and nothing where all is sound.
 
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
@@ -53,7 +53,8 @@ impl<'o> PassedOver<'o> {
         containers
     }
 
-    /// Does `work`, which hands what it makes to the sink, with those of the containers that it can be done with; says which.
+    /// Does `work`, which hands what it makes to the sink, with those of the containers that it can be done with; says
+    /// which.
     ///
     /// # Errors
     /// All but damage.

@@ -1,8 +1,8 @@
 //! Containers in the making, one for each class of chunks that there is enough of.
 //!
-//! A class whose regions make less than [`SMALL_BYTES`] gets no container of its own: it shares one with the classes next to it, so
-//! that the number of objects stays bounded, and what a reader takes in vain stays below what another request would cost. Under exact
-//! layout (threshold 0) nothing is shared.
+//! A class whose regions make less than [`SMALL_BYTES`] gets no container of its own: it shares one with the classes
+//! next to it, so that the number of objects stays bounded, and what a reader takes in vain stays below what another
+//! request would cost. Under exact layout (threshold 0) nothing is shared.
 
 use crate::pack::{ContainerSink, Packed, hand_over};
 use siltstone_store::container::{ContainerBuilder, ContainerKind};
@@ -83,8 +83,8 @@ impl<'a> Categories<'a> {
         builder.push(region)
     }
 
-    /// Hands over what is open; small classes share containers, in their order: those of one kind that are open, and those that are
-    /// not.
+    /// Hands over what is open; small classes share containers, in their order: those of one kind that are open, and
+    /// those that are not.
     pub(crate) fn finish(mut self) -> Result<Packed, StoreError> {
         for (class, stack) in std::mem::take(&mut self.stacks) {
             if let Some(builder) = stack.builder {

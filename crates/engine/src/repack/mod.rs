@@ -1,12 +1,13 @@
-//! Moving chunks from container to container, region by region: what is moved whole is sealed anew and not decompressed, of the rest
-//! the chunks that are still needed are gathered and encoded again. Migration and `forget` both end here.
+//! Moving chunks from container to container, region by region: what is moved whole is sealed anew and not
+//! decompressed, of the rest the chunks that are still needed are gathered and encoded again. Migration and `forget`
+//! both end here.
 //!
-//! Containers are taken in batches, whose regions are decoded together (module `taking`). Chunks that may become deltas gather into
-//! *segments*, whose bases are read together (module `segment`). Either way each region that is needed is decoded once, however the
-//! bases lie.
+//! Containers are taken in batches, whose regions are decoded together (module `taking`). Chunks that may become deltas
+//! gather into *segments*, whose bases are read together (module `segment`). Either way each region that is needed is
+//! decoded once, however the bases lie.
 //!
-//! The result depends on what is given and in which order, never on the number of threads: what they encode is taken in the order in
-//! which it was handed to them.
+//! The result depends on what is given and in which order, never on the number of threads: what they encode is taken in
+//! the order in which it was handed to them.
 
 mod categories;
 mod segment;
@@ -163,8 +164,8 @@ pub(crate) struct Repacker<'e> {
     is_exact: bool,
     compression_level: i32,
     categories: Categories<'e>,
-    /// By class, and for deltas by whether there are only guesses, and by how high the chains on them are: a delta is as high as its
-    /// highest member.
+    /// By class, and for deltas by whether there are only guesses, and by how high the chains on them are: a delta is
+    /// as high as its highest member.
     open: BTreeMap<Key, Open>,
     /// Regions that wait to be moved.
     batch: Batch,

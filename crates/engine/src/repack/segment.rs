@@ -6,7 +6,8 @@ use siltstone_store::region::Base;
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeSet, HashMap};
 
-/// A segment's text, bytes (MeGA, section 4.2). With its bases, and the segment before, it is what a repacker holds in memory.
+/// A segment's text, bytes (MeGA, section 4.2). With its bases, and the segment before, it is what a repacker holds in
+/// memory.
 const SEGMENT_BYTES: usize = 20 << 20;
 
 impl Repacker<'_> {

@@ -1,9 +1,9 @@
 //! Taking containers apart: what becomes of their regions, and reading those that are decoded.
 //!
-//! Regions are taken in batches, in the order in which they come. Those of a batch that have to be decoded are read together, with all
-//! that they hang on ([`crate::gather`]): a region is decoded once for a batch, however many hang on it. What is kept of a delta is
-//! encoded right where it was decoded, while its bases are at hand; only what comes of that stays in memory, so that a batch may be
-//! of very many deltas.
+//! Regions are taken in batches, in the order in which they come. Those of a batch that have to be decoded are read
+//! together, with all that they hang on ([`crate::gather`]): a region is decoded once for a batch, however many hang on
+//! it. What is kept of a delta is encoded right where it was decoded, while its bases are at hand; only what comes of
+//! that stays in memory, so that a batch may be of very many deltas.
 
 use super::{Class, Move, Repacker, Standing, Stopped, out_of_memory};
 use crate::chunks::{Address, ChunkSource};
@@ -111,7 +111,8 @@ impl Taking<'_> {
         let idle = lock(&self.encoders).pop();
         let mut encoder = idle.map_or_else(|| RegionEncoder::new(self.compression_level), Ok)?;
         let parts = by_class.into_iter().map(|(class, (chunks, plain))| {
-            // What is a delta stays one: chains may hang on its chunks, and only of whole chunks is it known how long they are.
+            // What is a delta stays one: chains may hang on its chunks, and only of whole chunks is it known how long
+            // they are.
             Ok((class, encoder.encode_against(&bases, chunks, &plain)?))
         });
         let parts = parts.collect::<Result<Vec<_>, StoreError>>()?;
@@ -140,8 +141,9 @@ impl Repacker<'_> {
         Ok(!reader.index().regions().iter().all(is_copied))
     }
 
-    /// Takes what `class_of` keeps of a container, each chunk to its class. A region of open chunks that loses at most `tolerated` of
-    /// them, and whose others are of one class, is copied as it is; a delta too if it loses at most half, unless layout is exact.
+    /// Takes what `class_of` keeps of a container, each chunk to its class. A region of open chunks that loses at most
+    /// `tolerated` of them, and whose others are of one class, is copied as it is; a delta too if it loses at most
+    /// half, unless layout is exact.
     pub(crate) fn take_container(
         &mut self,
         container: usize,

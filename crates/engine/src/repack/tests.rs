@@ -6,8 +6,8 @@ use crate::pack::DrySink;
 use siltstone_store::container::ContainerKind;
 use std::sync::atomic::Ordering;
 
-/// The end of a chain of this many regions of four chunks; each region hangs on two chunks of each of the two behind it, so that there
-/// are more ways down than atoms. `damage`: this region's fingerprints are not those of its chunks.
+/// The end of a chain of this many regions of four chunks; each region hangs on two chunks of each of the two behind
+/// it, so that there are more ways down than atoms. `damage`: this region's fingerprints are not those of its chunks.
 fn web(regions: u64, per_container: usize, damage: Option<u64>) -> Bench {
     let content = |number: u64| [noise(number % 4, 900), noise(number, 40)].concat();
     let mut bench = Bench::new((0..4 * regions).map(|number| (number, content(number))));

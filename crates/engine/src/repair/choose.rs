@@ -1,7 +1,8 @@
 //! Which container answers for which chunk.
 //!
-//! A chunk may lie in several containers: one that was rewritten or superseded can still be there. A whole copy is preferred to a delta, and
-//! a newer container to an older one. A delta counts once all its bases do, so that by construction no chunk hangs on itself.
+//! A chunk may lie in several containers: one that was rewritten or superseded can still be there. A whole copy is
+//! preferred to a delta, and a newer container to an older one. A delta counts once all its bases do, so that by
+//! construction no chunk hangs on itself.
 
 use super::gather::Holding;
 use roaring::RoaringTreemap;

@@ -1,5 +1,5 @@
-//! The containers of a series, opened without believing any manifest: what each holds, and which of them are left over from runs that never
-//! committed.
+//! The containers of a series, opened without believing any manifest: what each holds, and which of them are left over
+//! from runs that never committed.
 
 use crate::{EngineError, Observer};
 use siltstone_store::container::{ContainerReader, ContainerRecord};
@@ -95,8 +95,8 @@ fn healed(
     }
 }
 
-/// A run that fails leaves the numbers it gave to the next run. If two containers give one number to different chunks, the older one is such
-/// a run's, and so is everything else written under its lease that no manifest names.
+/// A run that fails leaves the numbers it gave to the next run. If two containers give one number to different chunks,
+/// the older one is such a run's, and so is everything else written under its lease that no manifest names.
 fn drop_leftovers(holdings: &mut Vec<Holding>) {
     let mut content: HashMap<u64, (Fingerprint, usize)> = HashMap::new();
     let mut failed: BTreeSet<u64> = BTreeSet::new();

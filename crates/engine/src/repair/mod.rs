@@ -8,8 +8,8 @@
 //! any other unreadable or lost         -> its chunks are noted in the manifest, so that the next backup stores them
 //! again
 //! ```
-//! What a snapshot lost is named, and the snapshot stays unless it is to be dropped. What is replaced is kept aside. Reading containers
-//! without a manifest reads each of them whole, and holds some 60 bytes for each chunk in memory.
+//! What a snapshot lost is named, and the snapshot stays unless it is to be dropped. What is replaced is kept aside.
+//! Reading containers without a manifest reads each of them whole, and holds some 60 bytes for each chunk in memory.
 
 mod choose;
 mod damage;
@@ -83,7 +83,8 @@ pub struct SeriesPlan {
     pub basis: Basis,
     /// Snapshots it will have.
     pub snapshots: u64,
-    /// Those of them that no readable manifest names: found in containers. One that was forgotten a short time ago may be among them.
+    /// Those of them that no readable manifest names: found in containers. One that was forgotten a short time ago may
+    /// be among them.
     pub found: Vec<Snapshot>,
     /// Snapshots that cannot be restored whole.
     pub hurt: Vec<Hurt>,
@@ -240,7 +241,8 @@ fn plan_series(
 /// Does what the plan says. An object or a series that cannot be repaired is told, and the others are.
 ///
 /// # Errors
-/// [`StoreError::LeaseHeld`] if another writer is at work on the only series of the plan; what concerns the repository as a whole.
+/// [`StoreError::LeaseHeld`] if another writer is at work on the only series of the plan; what concerns the repository
+/// as a whole.
 pub fn execute(
     repository: &Repository,
     plan: RepairPlan,
@@ -381,8 +383,9 @@ fn remove(repository: &Repository, objects: &[Replaced]) -> Result<(), EngineErr
     Ok(storage.barrier().map_err(StoreError::from)?)
 }
 
-/// The error of a repair that finds a writer at work: the holder of the lease in the newest manifest that can be read, if it runs on this
-/// machine. Of a holder elsewhere nothing can be told, and a series that cannot be read can have no other; it would be fenced off.
+/// The error of a repair that finds a writer at work: the holder of the lease in the newest manifest that can be read,
+/// if it runs on this machine. Of a holder elsewhere nothing can be told, and a series that cannot be read can have no
+/// other; it would be fenced off.
 fn refuse_at_work(manifest: &Manifest, options: &RepairOptions) -> Result<(), EngineError> {
     match &manifest.lease {
         Some(lease) if !options.take_over && is_running_here(&lease.holder) => Err(StoreError::LeaseHeld {

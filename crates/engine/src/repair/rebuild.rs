@@ -1,4 +1,5 @@
-//! A new manifest for a series whose newest one cannot be read: from the newest that can be, if there is one, and from what the containers hold.
+//! A new manifest for a series whose newest one cannot be read: from the newest that can be, if there is one, and from
+//! what the containers hold.
 
 use super::choose::{Answers, choose, runs};
 use super::damage::hurt;
@@ -62,7 +63,8 @@ fn clear(unreadable: Vec<Replaced>) -> Step {
     Step::Clear { unreadable }
 }
 
-/// Neither a manifest nor a snapshot's record says what the series is. If it has no containers, it never had a snapshot.
+/// Neither a manifest nor a snapshot's record says what the series is. If it has no containers, it never had a
+/// snapshot.
 fn without_name(series: SeriesId, manifests: &Manifests, holdings: &Holdings, fault: &StoreError) -> SeriesPlan {
     if manifests.are_all(holdings) {
         let aside = manifests.unreadable.iter().map(|what| what.name()).collect();
@@ -113,8 +115,8 @@ struct Rebuild<'r> {
     found: Vec<Snapshot>,
 }
 
-/// Lost chunks that one snapshot may need: 4 TiB of 16 KiB each, marked in 32 MiB. A hostile catalog names more than any memory
-/// can mark; beyond this it counts as damaged.
+/// Lost chunks that one snapshot may need: 4 TiB of 16 KiB each, marked in 32 MiB. A hostile catalog names more than
+/// any memory can mark; beyond this it counts as damaged.
 const LOST_CHUNKS_MAX: u64 = 1 << 28;
 
 /// A snapshot, and what it needs.
@@ -233,8 +235,8 @@ impl<'r> Rebuild<'r> {
         Ok(())
     }
 
-    /// What lost containers held and snapshots need stays in the manifest: in the seed's records, so that a container that is brought back
-    /// counts again; and where no record tells, among the damaged chunks.
+    /// What lost containers held and snapshots need stays in the manifest: in the seed's records, so that a container
+    /// that is brought back counts again; and where no record tells, among the damaged chunks.
     fn keep_lost_containers(&mut self, seed: Option<&Manifest>) {
         let mut unanswered = self.next.live() - &self.answers.available;
         let readable: HashSet<_> = self.holdings.readable.iter().map(|holding| holding.reader.record().id).collect();

@@ -1,7 +1,7 @@
 //! What is restored together: files, and for every chunk of theirs where it lies and where it goes.
 //!
-//! Planning a file looks each of its chunks up, in order; a [`FilePlan`] stops when the batch is full and goes on in the next one, so
-//! that a file of any size is restored in the memory of two batches.
+//! Planning a file looks each of its chunks up, in order; a [`FilePlan`] stops when the batch is full and goes on in
+//! the next one, so that a file of any size is restored in the memory of two batches.
 
 use crate::chunks::ChunkSource;
 use crate::fs::Draft;
@@ -61,7 +61,8 @@ impl FileTask {
         self.left.load(Ordering::Acquire) == 0
     }
 
-    /// Whether some content could not be had, or the file cannot be written: then nothing gets its name. Known once its batch is done.
+    /// Whether some content could not be had, or the file cannot be written: then nothing gets its name. Known once its
+    /// batch is done.
     pub(super) fn is_faulty(&self) -> bool {
         self.damaged.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
     }
@@ -135,8 +136,8 @@ impl<'c, 'r> FilePlan<'c, 'r> {
         Self { file, chunks, pieces: RecipeReader::new(recipe, chunks), run: 1..=0, at: 0 }
     }
 
-    /// Plans on into `batch` until the file ends (`true`) or the batch is full (`false`). What cannot be found is told to `damaged` and
-    /// ends the file: without the length of a chunk nothing after it has a place.
+    /// Plans on into `batch` until the file ends (`true`) or the batch is full (`false`). What cannot be found is told
+    /// to `damaged` and ends the file: without the length of a chunk nothing after it has a place.
     pub(super) fn fill(&mut self, batch: &mut Batch, damaged: &mut dyn FnMut(&FileTask, &StoreError)) -> bool {
         let index = u32::try_from(batch.files.len()).unwrap_or(u32::MAX);
         batch.files.push(self.file.clone());

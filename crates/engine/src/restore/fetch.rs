@@ -1,8 +1,8 @@
 //! Fetching what a batch needs: its placements sorted by region, unfolded with all bases, each container visited once.
 //!
-//! What the workers decode comes back as a `unfold::Sink` call per region and is placed at once. Regions whose container has
-//! vanished (a migration or a `forget` beside us) are gathered, and planned again once the batch is done, by the newest manifest:
-//! chunk numbers do not move.
+//! What the workers decode comes back as a `unfold::Sink` call per region and is placed at once. Regions whose
+//! container has vanished (a migration or a `forget` beside us) are gathered, and planned again once the batch is done,
+//! by the newest manifest: chunk numbers do not move.
 
 use super::batch::{Batch, Placement};
 use super::place::Placing;
@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How often the remainder of a batch is planned anew because containers went on vanishing.
 const REPLANS_MAX: u32 = 8;
-/// The least and the most that one range read brings, whatever memory there is (one longer region excepted). Of 294 MB of plain regions
-/// whole containers at a time take 10 % more processor time than 2 MiB, 4 MiB 3 % (2 cores, November 2026): large buffers are mapped
-/// anew each time.
+/// The least and the most that one range read brings, whatever memory there is (one longer region excepted). Of 294 MB
+/// of plain regions whole containers at a time take 10 % more processor time than 2 MiB, 4 MiB 3 % (2 cores, November
+/// 2026): large buffers are mapped anew each time.
 const READ_BYTES: std::ops::RangeInclusive<u64> = (1 << 20)..=(4 << 20);
 
 /// How batches are fetched, and what that took.
@@ -35,7 +35,8 @@ pub(super) struct Fetching<'m> {
 }
 
 impl<'m> Fetching<'m> {
-    /// Memory is shared out: half to two batches and their plans, a quarter to what waits for bases, an eighth to range reads.
+    /// Memory is shared out: half to two batches and their plans, a quarter to what waits for bases, an eighth to range
+    /// reads.
     pub(super) fn new(order: Order<'m>, memory_bytes: u64, gap_bytes: u64, workers: usize, target: &Path) -> Self {
         let read_bytes = memory_bytes / 8 / workers.max(1) as u64;
         let settings = UnfoldSettings {

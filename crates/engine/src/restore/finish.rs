@@ -48,7 +48,8 @@ impl Task<'_> {
         }
     }
 
-    /// Counts and reports something removed. A dry run names it whether entries are asked for or not: that is what it is for.
+    /// Counts and reports something removed. A dry run names it whether entries are asked for or not: that is what it
+    /// is for.
     pub(super) fn tell_deleted(&self, path: &EntryPath, summary: &mut RestoreSummary) {
         summary.deleted += 1;
         if self.options.dry_run || self.observer.wants_entries() {

@@ -1,8 +1,8 @@
 //! What this machine saw of a repository: the newest commit of its record and of each series, by number and hash.
 //!
-//! Everything in a repository is authenticated, but a store that brings back an older state of it, or drops a series, shows nothing but
-//! what was once genuine. Only memory tells. It lies in the user's state folder, a file per repository, and is tested whenever the repository
-//! is opened:
+//! Everything in a repository is authenticated, but a store that brings back an older state of it, or drops a series,
+//! shows nothing but what was once genuine. Only memory tells. It lies in the user's state folder, a file per
+//! repository, and is tested whenever the repository is opened:
 //!
 //! | found | says |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | nothing | the series is lost |
 //! | anything else, or a series not seen before | nothing: others write too |
 //!
-//! The memory is read before the repository: what another process commits in between makes the repository newer, never older. Of two
-//! processes that remember at once, the highest number stays.
+//! The memory is read before the repository: what another process commits in between makes the repository newer, never
+//! older. Of two processes that remember at once, the highest number stays.
 
 mod file;
 mod judge;
@@ -80,8 +80,8 @@ impl<'r> Memory<'r> {
     /// Holds what is there against what was seen.
     ///
     /// # Errors
-    /// [`EngineError::HistoryLost`] with all that contradicts it. What keeps the storage from being listed. A series that cannot be read
-    /// is not judged: whatever reads it tells of it.
+    /// [`EngineError::HistoryLost`] with all that contradicts it. What keeps the storage from being listed. A series
+    /// that cannot be read is not judged: whatever reads it tells of it.
     pub fn test(&mut self) -> Result<(), EngineError> {
         let (mut losses, mut now) = (Vec::new(), BTreeMap::new());
         for (subject, seen) in &self.seen {
@@ -156,7 +156,8 @@ impl<'r> Memory<'r> {
         self.file.merge(&self.seen).map_err(|source| EngineError::Local { source })
     }
 
-    /// Reads the newest manifest of each series that has gone on, or was not seen before. One that cannot be read is left as it was.
+    /// Reads the newest manifest of each series that has gone on, or was not seen before. One that cannot be read is
+    /// left as it was.
     fn look(&mut self) -> Result<(), EngineError> {
         self.note(Subject::Record, Found::record(self.repository));
         for series in self.repository.series()? {

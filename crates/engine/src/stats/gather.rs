@@ -1,8 +1,9 @@
 //! The figures of one series: container by container, region by region, for all snapshots at once.
 //!
-//! A chunk is needed in few stretches of the series, mostly one. So a region's chunks are noted where their stretches begin and
-//! end, and sums along the series give what each snapshot needs of the region. What it needs is what it refers to with all bases: what is
-//! counted as necessary only because snapshots before and after it need it, no restore of it reads.
+//! A chunk is needed in few stretches of the series, mostly one. So a region's chunks are noted where their stretches
+//! begin and end, and sums along the series give what each snapshot needs of the region. What it needs is what it
+//! refers to with all bases: what is counted as necessary only because snapshots before and after it need it, no
+//! restore of it reads.
 
 use super::{DeltaFigures, Reduction, SnapshotFigures, Stats, view_at};
 use crate::chunks::ChunkSource;

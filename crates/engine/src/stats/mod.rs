@@ -1,8 +1,9 @@
-//! Figures about a repository and its snapshots: what deduplication, deltas and compression each leave, what backups and migration did, and
-//! what a restore of each snapshot reads.
+//! Figures about a repository and its snapshots: what deduplication, deltas and compression each leave, what backups
+//! and migration did, and what a restore of each snapshot reads.
 //!
-//! What a backup did is part of its snapshot; the rest is computed from manifests and the indexes of containers (module `gather`). A region
-//! may hold chunks that are needed beside others that are not: of its stored bytes each takes the share that it has of the plain ones.
+//! What a backup did is part of its snapshot; the rest is computed from manifests and the indexes of containers (module
+//! `gather`). A region may hold chunks that are needed beside others that are not: of its stored bytes each takes the
+//! share that it has of the plain ones.
 //!
 //! ```text
 //! logical_bytes        what restores would write
@@ -69,8 +70,8 @@ pub struct SnapshotFigures {
     pub containers_needed: u64,
     /// Metadata containers that hold its catalog.
     pub metadata_containers_needed: u64,
-    /// Bytes that a restore reads of data containers if it has memory for all at once: the regions with anything that is needed, and the
-    /// gaps between them that are not worth a second read.
+    /// Bytes that a restore reads of data containers if it has memory for all at once: the regions with anything that
+    /// is needed, and the gaps between them that are not worth a second read.
     pub bytes_read: u64,
 }
 
@@ -134,9 +135,10 @@ impl DeltaFigures {
         }
     }
 
-    /// The delta compression efficiency, DCE: the share of their bytes that deltas save; `None` if there are none. The name is that of
-    /// Finesse (FAST'19), the definition that of Odess (TOS, equation 13), with bytes for weights: chunks that share a delta have no
-    /// sizes of their own that could be averaged. Unlike there, deltas are compressed and encrypted.
+    /// The delta compression efficiency, DCE: the share of their bytes that deltas save; `None` if there are none. The
+    /// name is that of Finesse (FAST'19), the definition that of Odess (TOS, equation 13), with bytes for weights:
+    /// chunks that share a delta have no sizes of their own that could be averaged. Unlike there, deltas are compressed
+    /// and encrypted.
     pub fn efficiency(&self) -> Option<f64> {
         ratio(self.stored_bytes, self.plain_bytes).map(|left| 1.0 - left)
     }
@@ -155,8 +157,8 @@ fn ratio(whole: u64, part: u64) -> Option<f64> {
 /// Those of the repository; the damage of the first series if none can be read.
 ///
 /// # Complexity
-/// The index of every container that holds what the snapshots need is read once. One pass over the manifest's differences for each; memory of
-/// one index and some bitmaps.
+/// The index of every container that holds what the snapshots need is read once. One pass over the manifest's
+/// differences for each; memory of one index and some bitmaps.
 pub fn stats(
     repository: &Repository,
     wanted: &dyn Fn(&SnapshotView) -> bool,

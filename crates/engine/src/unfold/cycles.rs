@@ -1,7 +1,7 @@
 //! Finding regions whose bases lead back to them.
 
-/// The nodes on cycles of a graph of `count` nodes (and those between two cycles), ascending. `edges` are pairs of a base and what needs it,
-/// sorted, each once.
+/// The nodes on cycles of a graph of `count` nodes (and those between two cycles), ascending. `edges` are pairs of a
+/// base and what needs it, sorted, each once.
 ///
 /// # Complexity
 /// Linear in nodes and edges, without recursion.

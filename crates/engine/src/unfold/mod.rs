@@ -6,17 +6,19 @@
 //! arrive       plain: decode         delta: decode if its bases have come, else it waits
 //! deliver      to the sink; its chunks that others need, each verified, into their slots -> whoever is complete is decoded next
 //! ```
-//! Containers come in always-forward-reference order (module `order`), which lets deltas come before their bases where the layout
-//! allows; a base that comes first waits by the same mechanism. A cascade is a list of ready regions, not a recursion: chains may
-//! be thousands long. All workers take from that list.
+//! Containers come in always-forward-reference order (module `order`), which lets deltas come before their bases where
+//! the layout allows; a base that comes first waits by the same mechanism. A cascade is a list of ready regions, not a
+//! recursion: chains may be thousands long. All workers take from that list.
 //!
-//! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget; beyond it the oldest goes to one
-//! temporary file and is read back when the last base has come. The paper prewrites a delta at its target offset; here a delta is of
-//! a region, whose chunks may belong to many places of many files, and the versions between need none at all: hence a file of its
-//! own. Not counted are the lists of chunks and bases of a waiting delta, 1 to 2 KB each.
+//! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget; beyond it the
+//! oldest goes to one temporary file and is read back when the last base has come. The paper prewrites a delta at its
+//! target offset; here a delta is of a region, whose chunks may belong to many places of many files, and the versions
+//! between need none at all: hence a file of its own. Not counted are the lists of chunks and bases of a waiting delta,
+//! 1 to 2 KB each.
 //!
-//! **Damage** goes the way of the bytes: what cannot be read, decoded or verified fails, and so do the deltas that need it, with the same
-//! error; everything else goes on. Every node of the plan is told to the sink exactly once, as decoded or failed.
+//! **Damage** goes the way of the bytes: what cannot be read, decoded or verified fails, and so do the deltas that need
+//! it, with the same error; everything else goes on. Every node of the plan is told to the sink exactly once, as
+//! decoded or failed.
 
 mod cycles;
 mod order;
@@ -179,8 +181,8 @@ impl<'r, S: Sink> Unfolding<'r, S> {
         &self.sink
     }
 
-    /// Hands the work to a pool of so many workers, which [`Self::wait`] ends. Of two unfoldings on one pool the first must be done
-    /// before the second is started.
+    /// Hands the work to a pool of so many workers, which [`Self::wait`] ends. Of two unfoldings on one pool the first
+    /// must be done before the second is started.
     pub(crate) fn start<'env>(self: &Arc<Self>, pool: &Pool<'env, Worker>, workers: usize) -> Vec<Ticket<()>>
     where
         S: 'env,

@@ -1,9 +1,9 @@
 //! The order in which containers are visited.
 //!
-//! Row and column of a container are the first and the last live snapshot that needs one of its chunks. *Always-forward-reference*
-//! order (`MeGA`, ATC'22, sections 3.4 and 4.4) goes by columns ascending, rows descending, and backwards within: where containers
-//! lie in their categories, deltas then come before their bases, small before large, and what waits are deltas. Where the layout is
-//! not that tidy a base may come first; then it waits.
+//! Row and column of a container are the first and the last live snapshot that needs one of its chunks.
+//! *Always-forward-reference* order (`MeGA`, ATC'22, sections 3.4 and 4.4) goes by columns ascending, rows descending,
+//! and backwards within: where containers lie in their categories, deltas then come before their bases, small before
+//! large, and what waits are deltas. Where the layout is not that tidy a base may come first; then it waits.
 
 use crate::lifecycle::Lifecycle;
 use roaring::RoaringTreemap;
@@ -38,10 +38,12 @@ impl<'m> Order<'m> {
     }
 }
 
-/// The least lifecycle that covers those of a container's chunks, of every container that a live snapshot needs something of.
+/// The least lifecycle that covers those of a container's chunks, of every container that a live snapshot needs
+/// something of.
 ///
 /// # Complexity
-/// One pass over the manifest's differences; of the numbers in them, one look for each stretch within a container's run.
+/// One pass over the manifest's differences; of the numbers in them, one look for each stretch within a container's
+/// run.
 fn hulls(manifest: &Manifest) -> HashMap<ContainerId, Lifecycle> {
     let mut spans: Vec<(u64, u64, ContainerId)> = Vec::new();
     for record in &manifest.containers {

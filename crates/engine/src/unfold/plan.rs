@@ -1,7 +1,8 @@
 //! Which regions are decoded together: those wanted, and whatever their bases lie in.
 //!
-//! The plan knows, from indexes alone, which chunk of which region goes into which slot of which others ([`Feed`]), so nothing has
-//! to be looked up while the data flows. Regions whose bases lead back to them, or cannot be found, are faults from the start.
+//! The plan knows, from indexes alone, which chunk of which region goes into which slot of which others ([`Feed`]), so
+//! nothing has to be looked up while the data flows. Regions whose bases lead back to them, or cannot be found, are
+//! faults from the start.
 
 use super::cycles::cyclic;
 use super::order::Order;

@@ -1,7 +1,8 @@
 //! What waits beyond the budget, in a temporary file.
 //!
-//! The file has no name, so it is gone when the process is, however that ends. What it holds is sealed under a key of its own that
-//! is never written: it may be on another disk than what is restored, and nothing read back is believed unseen.
+//! The file has no name, so it is gone when the process is, however that ends. What it holds is sealed under a key of
+//! its own that is never written: it may be on another disk than what is restored, and nothing read back is believed
+//! unseen.
 
 use siltstone_store::repository::Repository;
 use siltstone_store::sealed::{ObjectKey, ObjectKind, PieceNumber};

@@ -80,7 +80,8 @@ fn address(container: usize, region: usize) -> Address {
 
 #[test]
 fn a_chain_unfolds_forwards_and_backwards_with_each_container_visited_once() {
-    // Where no snapshot decides, what was written last is read first: deltas first if the plain region was written first.
+    // Where no snapshot decides, what was written last is read first: deltas first if the plain region was written
+    // first.
     for deltas_first in [false, true] {
         let bench = Bench::chain(300, 25, deltas_first);
         let wanted = [if deltas_first { address(11, 24) } else { address(0, 0) }];

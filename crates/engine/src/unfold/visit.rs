@@ -94,7 +94,8 @@ impl<S: Sink> Unfolding<'_, S> {
         runs
     }
 
-    /// Reads the regions from the first of these nodes to the last; gives those of the nodes, and how many bytes were read.
+    /// Reads the regions from the first of these nodes to the last; gives those of the nodes, and how many bytes were
+    /// read.
     fn read(&self, nodes: &[u32], reader: &Arc<ContainerReader>) -> Result<(Vec<Ready>, u64), StoreError> {
         let region = |node: &u32| self.plan.address(*node as usize).region;
         let (Some(first), Some(last)) = (nodes.first().map(region), nodes.last().map(region)) else {

@@ -1,4 +1,5 @@
-//! Running something once for every fault that can hit it at every one of its writes, and looking at each disk that is found afterwards.
+//! Running something once for every fault that can hit it at every one of its writes, and looking at each disk that is
+//! found afterwards.
 
 use siltstone_store::storage::{Damage, Failure, Fault, ObjectName, SimulatedDisk};
 use std::fmt::Debug;
@@ -42,10 +43,11 @@ pub fn writes_of<T>(before: &SimulatedDisk, run: impl Fn(&SimulatedDisk) -> T) -
     disk.writes()
 }
 
-/// Hits `run` at every write in every way, each time on a fresh copy of `before`, and gives every disk found to `examine`.
+/// Hits `run` at every write in every way, each time on a fresh copy of `before`, and gives every disk found to
+/// `examine`.
 ///
-/// A process that outlives its failed write may end in peace or with the power; what a power loss makes of pending writes is
-/// drawn by several seeds, two of which are the extremes: nothing reached the disk, everything did.
+/// A process that outlives its failed write may end in peace or with the power; what a power loss makes of pending
+/// writes is drawn by several seeds, two of which are the extremes: nothing reached the disk, everything did.
 pub fn at_every_write<T: Debug>(
     before: &SimulatedDisk,
     run: impl Fn(&SimulatedDisk) -> T,

@@ -166,8 +166,8 @@ impl Sandbox {
         restore::restore(&self.repository(), &self.view(id), &self.restore_options(target), &Silent)
     }
 
-    /// The tree of the source as a restore of the snapshot gives it. Only what lies below the source is restored: the folders above it
-    /// belong to root, and restoring their owner is not for everybody who runs tests.
+    /// The tree of the source as a restore of the snapshot gives it. Only what lies below the source is restored: the
+    /// folders above it belong to root, and restoring their owner is not for everybody who runs tests.
     pub fn restored(&self, id: SnapshotId) -> tree::Tree {
         let folder = TempDir::new().expect("a temporary folder");
         let target = folder.path().join("restored");

@@ -153,7 +153,8 @@ impl Trial<'_> {
         Ok((if below.exists() { super::tree::read(&below) } else { Tree::new() }, log))
     }
 
-    /// A snapshot restores identically; or, if `may_be_hit`, each entry that differs is complained of, or the catalog is.
+    /// A snapshot restores identically; or, if `may_be_hit`, each entry that differs is complained of, or the catalog
+    /// is.
     pub fn assert_restores(&self, id: SnapshotId, expected: &Tree, may_be_hit: bool, object: &ObjectName) {
         let story = format!("snapshot {} after {}", id.short(), self.story);
         let (tree, log) = match self.restore(id) {

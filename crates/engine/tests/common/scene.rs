@@ -28,8 +28,8 @@ impl Scene {
         Self { sandbox, disk, ids: Vec::new(), trees: BTreeMap::new(), migrate: true }
     }
 
-    /// Two snapshots that share a container, and a source that differs from both. What the second one left behind is settled: part of
-    /// it is a delta.
+    /// Two snapshots that share a container, and a source that differs from both. What the second one left behind is
+    /// settled: part of it is a delta.
     pub fn with_two_snapshots() -> Self {
         Self::with_snapshots(true)
     }
@@ -58,8 +58,8 @@ impl Scene {
         scene
     }
 
-    /// Makes a snapshot of the source as it is. The source is left to age first: what changed just before a backup is read again by the
-    /// next one, and whether that happens must not depend on how fast this machine is.
+    /// Makes a snapshot of the source as it is. The source is left to age first: what changed just before a backup is
+    /// read again by the next one, and whether that happens must not depend on how fast this machine is.
     pub fn backup(&mut self) -> SnapshotId {
         std::thread::sleep(Duration::from_millis(60));
         let options = BackupOptions { force: true, migrate: self.migrate, ..self.sandbox.options() };
@@ -74,8 +74,8 @@ impl Scene {
         super::tree::read(&self.sandbox.source())
     }
 
-    /// Every snapshot found restores to its tree (one that is not known, to the source as it is; a partial one, to part of that), and all
-    /// bytes are sound. Gives the whole snapshots found.
+    /// Every snapshot found restores to its tree (one that is not known, to the source as it is; a partial one, to part
+    /// of that), and all bytes are sound. Gives the whole snapshots found.
     pub fn assert_sound(&self, disk: &SimulatedDisk, story: &str) -> BTreeSet<SnapshotId> {
         let found = self.sandbox.at(disk.clone());
         let (partial, whole): (Vec<_>, Vec<_>) = found.snapshots().into_iter().partition(|view| view.snapshot.partial);

@@ -1,4 +1,5 @@
-//! What a damaged repository or an interruption leaves in the target: never a file that looks like the snapshot's and is not.
+//! What a damaged repository or an interruption leaves in the target: never a file that looks like the snapshot's and
+//! is not.
 
 use super::*;
 use common::{entry_path, log::Log, noise, tree};
@@ -112,8 +113,8 @@ impl Observer for StopsAfter {
     }
 }
 
-/// The story: one flipped byte left files with the snapshot's size and time and nothing but zeros; when the repository was whole again,
-/// `if-changed` took them for restored and `verify` did not look at them.
+/// The story: one flipped byte left files with the snapshot's size and time and nothing but zeros; when the repository
+/// was whole again, `if-changed` took them for restored and `verify` did not look at them.
 #[test]
 fn a_damaged_file_is_left_out_and_restored_when_the_repository_is_whole_again() {
     let scene = Scene::of_files(60);

@@ -17,7 +17,8 @@ fn set_modified(path: impl AsRef<Path>, seconds: i64, nanoseconds: i64) {
     rustix::fs::utimensat(CWD, path.as_ref(), &times, AtFlags::SYMLINK_NOFOLLOW).expect("a time");
 }
 
-/// Dumps the source into a file and has a program take it apart in a folder; gives the folder and where the source is in it.
+/// Dumps the source into a file and has a program take it apart in a folder; gives the folder and where the source is
+/// in it.
 fn taken_apart(sandbox: &Sandbox, id: SnapshotId, archive: Archive, command: &[&str]) -> (TempDir, PathBuf) {
     let target = folder();
     let file = target.path().join("archive");

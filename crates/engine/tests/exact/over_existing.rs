@@ -253,7 +253,8 @@ fn unwritable_folders_are_no_obstacle() {
     }
 }
 
-/// The folder's own entry lies in the damaged part of the catalog; what it holds once could not be restored for want of a parent.
+/// The folder's own entry lies in the damaged part of the catalog; what it holds once could not be restored for want of
+/// a parent.
 #[test]
 fn a_damaged_part_of_the_catalog_costs_only_what_it_lists() {
     const FILES: usize = 12_000;

@@ -1,4 +1,5 @@
-//! Edits of a tree, as users and programs make them. Every edit can be applied to every tree: what stands in its way goes.
+//! Edits of a tree, as users and programs make them. Every edit can be applied to every tree: what stands in its way
+//! goes.
 
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, XattrFlags};
@@ -33,7 +34,8 @@ pub(crate) enum Edit {
         name: usize,
         text: Text,
     },
-    /// `remove` bytes at `at` (of 1000 parts of the length) give way to `text`; the time may be set back to what it was.
+    /// `remove` bytes at `at` (of 1000 parts of the length) give way to `text`; the time may be set back to what it
+    /// was.
     Replace {
         name: usize,
         at: u64,

@@ -1,4 +1,5 @@
-//! From savings to sentences: what a chunker and an expected size would save on this data. Only what was measured is said.
+//! From savings to sentences: what a chunker and an expected size would save on this data. Only what was measured is
+//! said.
 
 use super::common::{kib, with};
 use super::savings::{INDEX_BYTES, WHOLE_FILE};

@@ -1,7 +1,8 @@
 //! `chunk-fingerprint`: what fingerprinting takes beside chunking: which of them holds deduplication up.
 //!
-//! Chunks are cut, their lengths kept, then their bytes are fingerprinted, each in a pass of its own and timed apart, one thread. As in the
-//! papers: one fast hash-based chunker with every fingerprint, and every chunker with the fastest hash; besides, with ours.
+//! Chunks are cut, their lengths kept, then their bytes are fingerprinted, each in a pass of its own and timed apart,
+//! one thread. As in the papers: one fast hash-based chunker with every fingerprint, and every chunker with the fastest
+//! hash; besides, with ours.
 
 use super::chunks::Chunks;
 use super::common::{by_data, expected_sizes, row, timed, with};

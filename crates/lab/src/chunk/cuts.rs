@@ -24,8 +24,8 @@ pub struct Cuts {
     pub unique_count: u64,
     /// Bytes in chunks that did not occur before.
     pub unique_bytes: u64,
-    /// Bytes in chunks of one repeated byte value that did occur before: the low-entropy strings that AE, TC'17, Table 5 counts
-    /// as detected.
+    /// Bytes in chunks of one repeated byte value that did occur before: the low-entropy strings that AE, TC'17, Table
+    /// 5 counts as detected.
     pub low_entropy_bytes: u64,
     /// Of their lengths, in order.
     pub digest: Digest,

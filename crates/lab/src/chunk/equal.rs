@@ -1,5 +1,5 @@
-//! A method cut at a wanted real average: a chunker that cuts more often finds more duplicates, so savings compare only where chunks are
-//! equally large on the very data they are compared on.
+//! A method cut at a wanted real average: a chunker that cuts more often finds more duplicates, so savings compare only
+//! where chunks are equally large on the very data they are compared on.
 
 use super::cuts::Cuts;
 use super::method::Method;
@@ -10,8 +10,8 @@ use std::ops::RangeInclusive;
 /// Expected sizes searched, bytes: what every method takes.
 pub const EXPECTED: RangeInclusive<u32> = 512..=1 << 20;
 
-/// Finds the expected size, from `first` on, at which the method's real average on this data is the wanted one, and what it cuts there
-/// with each of its keys. Limits keep their proportion to the expected size.
+/// Finds the expected size, from `first` on, at which the method's real average on this data is the wanted one, and
+/// what it cuts there with each of its keys. Limits keep their proportion to the expected size.
 ///
 /// # Errors
 /// If the method does not take the sizes that are tried.

@@ -1,7 +1,8 @@
 //! `chunk-equal`: what deduplication removes where all chunkers give chunks of the same average.
 //!
-//! As in AE, TC'17, section 4.1: Rabin with its limits says what the average is at an expected size on this data; each other method is
-//! then asked for whatever gives it the same average there. Methods with a key are the mean of three keys.
+//! As in AE, TC'17, section 4.1: Rabin with its limits says what the average is at an expected size on this data; each
+//! other method is then asked for whatever gives it the same average there. Methods with a key are the mean of three
+//! keys.
 
 use super::common::{bars, by_data, expected_sizes};
 use super::cuts::Cuts;

@@ -1,5 +1,5 @@
-//! Names for chunks: what each hash takes. Every one of them is given all chunks of the data in turn; what is compared is the
-//! exclusive or of the first eight bytes of all results.
+//! Names for chunks: what each hash takes. Every one of them is given all chunks of the data in turn; what is compared
+//! is the exclusive or of the first eight bytes of all results.
 
 use super::cuts::Digest;
 use md5::Md5;

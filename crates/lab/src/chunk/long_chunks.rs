@@ -1,8 +1,8 @@
 //! `chunk-long`: how often no cut comes for a long way, on random bytes, beside the formulas.
 //!
-//! Two events, both measured: that a chunk is longer than m average chunks; and that a region of that length, begun anywhere, holds no
-//! cut, which is what AE's Table 4 names. Sizes are in real averages. The formulas take values that do not tie; MAXP here is over single
-//! bytes, which do, so that it cuts only where a high byte stands alone.
+//! Two events, both measured: that a chunk is longer than m average chunks; and that a region of that length, begun
+//! anywhere, holds no cut, which is what AE's Table 4 names. Sizes are in real averages. The formulas take values that
+//! do not tie; MAXP here is over single bytes, which do, so that it cuts only where a high byte stands alone.
 
 use super::common::row;
 use super::cuts::{Cuts, lengths};

@@ -1,8 +1,8 @@
 //! `chunk-low-entropy`: how much of the data is found as low-entropy strings.
 //!
-//! As AE, TC'17, Table 5 counts: bytes in chunks of one repeated byte value that deduplication removes, as a share of all data. They are
-//! as long as the algorithm makes them: Rabin's largest chunk, AE's w + 1, AE-Opt2's LEST. The row `present` says how much there is:
-//! bytes in runs of one value that are at least an eighth of the expected size long.
+//! As AE, TC'17, Table 5 counts: bytes in chunks of one repeated byte value that deduplication removes, as a share of
+//! all data. They are as long as the algorithm makes them: Rabin's largest chunk, AE's w + 1, AE-Opt2's LEST. The row
+//! `present` says how much there is: bytes in runs of one value that are at least an eighth of the expected size long.
 
 use super::common::{bars, by_data, expected_sizes, row, shown, with};
 use super::cuts::Cuts;

@@ -5,11 +5,12 @@ use anyhow::{Result, bail};
 use siltstone_chunk::{ALGORITHMS, Algorithm, Chunker, ChunkerError, Isa, Sizes};
 use std::sync::LazyLock;
 
-/// Keys of keyed algorithms: any will do, as long as they are the same in every run. Another key cuts elsewhere, with some luck or less,
-/// so savings are the mean over all of them; times are taken with the first.
+/// Keys of keyed algorithms: any will do, as long as they are the same in every run. Another key cuts elsewhere, with
+/// some luck or less, so savings are the mean over all of them; times are taken with the first.
 pub const KEYS: [[u8; 32]; 3] = [[0; 32], [1; 32], [2; 32]];
 
-/// What others are compared with: `FastCDC` 2020 at level 2, with limits and thresholds that make the average true, and as the crate has it.
+/// What others are compared with: `FastCDC` 2020 at level 2, with limits and thresholds that make the average true, and
+/// as the crate has it.
 pub const YARDSTICKS: [&str; 2] = ["fastcdc-2020-nc2", FastcdcCrate::NAME];
 
 /// One way to cut, at any expected size.
@@ -25,7 +26,8 @@ pub enum Method {
     Gearhash,
 }
 
-/// A row with other limits than its usual ones: as AE (TC'17, sections 3.2 and 4.1) varies them, or as `VectorCDC`'s program has them.
+/// A row with other limits than its usual ones: as AE (TC'17, sections 3.2 and 4.1) varies them, or as `VectorCDC`'s
+/// program has them.
 #[derive(Clone, Copy, Debug)]
 pub struct Derived {
     name: &'static str,
@@ -36,9 +38,9 @@ pub struct Derived {
 /// Without limits: the paper's `Rabin_0`.
 pub const UNLIMITED_RABIN: &str = "rabin-0";
 
-/// RAM and MAXP with a largest chunk of four times the expected size. `VectorCDC`'s text names no limit; the settings its program comes with
-/// (`config_8kb_fast25`, `config_simd512_8kb`: 32 KiB at 8 KiB) do. A byte above all others, as tar's headers have and text has not, leaves
-/// RAM without a cut until it comes again, which can be megabytes later.
+/// RAM and MAXP with a largest chunk of four times the expected size. `VectorCDC`'s text names no limit; the settings
+/// its program comes with (`config_8kb_fast25`, `config_simd512_8kb`: 32 KiB at 8 KiB) do. A byte above all others, as
+/// tar's headers have and text has not, leaves RAM without a cut until it comes again, which can be megabytes later.
 pub const LIMITED: [&str; 2] = ["ram-t", "maxp-t"];
 
 /// Those there are.
@@ -113,7 +115,8 @@ impl Method {
         YARDSTICKS.contains(&self.name())
     }
 
-    /// The instruction sets on which it has a form of its own. The first is the scalar one, which the others must equal.
+    /// The instruction sets on which it has a form of its own. The first is the scalar one, which the others must
+    /// equal.
     pub fn isas(self) -> Vec<Isa> {
         if self.is_vector() { Isa::available().collect() } else { vec![Isa::SCALAR] }
     }

@@ -1,4 +1,5 @@
-//! Chunkers: how fast they cut, what deduplication then saves, how their chunks are spread (AE, TC'17; `VectorCDC`, TOS'25).
+//! Chunkers: how fast they cut, what deduplication then saves, how their chunks are spread (AE, TC'17; `VectorCDC`,
+//! TOS'25).
 //!
 //! | file | holds |
 //! |---|---|

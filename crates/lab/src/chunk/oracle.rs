@@ -1,6 +1,6 @@
-//! Where chunks end, a second time: straight from the definitions, byte by byte, sharing nothing with `siltstone_chunk` but the sizes of
-//! windows. What is timed is held against it on the first bytes of the data. Hash-based chunkers are left out, but for those that are
-//! another way to the cuts of a simpler one.
+//! Where chunks end, a second time: straight from the definitions, byte by byte, sharing nothing with `siltstone_chunk`
+//! but the sizes of windows. What is timed is held against it on the first bytes of the data. Hash-based chunkers are
+//! left out, but for those that are another way to the cuts of a simpler one.
 
 use super::cuts::Digest;
 use super::method::Method;
@@ -13,8 +13,8 @@ const PREFIX_BYTES: usize = 1 << 20;
 /// How the first chunk of some bytes ends.
 type Cut = Box<dyn Fn(&[u8]) -> usize>;
 
-/// Says in what the scalar form of a method differs from its definition on the first bytes of `data`; nothing if it does not, or if no
-/// second definition is at hand.
+/// Says in what the scalar form of a method differs from its definition on the first bytes of `data`; nothing if it
+/// does not, or if no second definition is at hand.
 ///
 /// # Errors
 /// If the method does not take this expected size.

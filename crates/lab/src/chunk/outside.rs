@@ -4,8 +4,8 @@ use anyhow::Result;
 use fastcdc::v2020;
 use siltstone_chunk::{Chunker, ChunkerError, Sizes};
 
-/// The crate `fastcdc`, its form of 2020, level 2, with the limits of the paper: a quarter of the expected size, eight times it.
-/// Its masks know powers of two only, so its real average is not the expected size.
+/// The crate `fastcdc`, its form of 2020, level 2, with the limits of the paper: a quarter of the expected size, eight
+/// times it. Its masks know powers of two only, so its real average is not the expected size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FastcdcCrate {
     sizes: Sizes,
@@ -41,8 +41,8 @@ impl Chunker for FastcdcCrate {
     }
 }
 
-/// The crate `gearhash`: its search for a match, begun a window before the smallest size. As with our own Gear that is about half of
-/// the expected size: the expected size less the power of two that its mask stands for.
+/// The crate `gearhash`: its search for a match, begun a window before the smallest size. As with our own Gear that is
+/// about half of the expected size: the expected size less the power of two that its mask stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GearhashCrate {
     sizes: Sizes,

@@ -1,8 +1,10 @@
-//! `chunk-phases`: what extreme byte searches and range scans each take of the hashless chunkers, as `VectorCDC`, TOS'25, section 6.3, asks.
+//! `chunk-phases`: what extreme byte searches and range scans each take of the hashless chunkers, as `VectorCDC`,
+//! TOS'25, section 6.3, asks.
 //!
-//! Its two questions, on its own form of the algorithms ([`super::two_phase`]): the throughput with neither accelerated, with searches
-//! only, with both; and the share of the bytes gone through that each phase handles. A third is ours: the phases run apart. All ranges
-//! that were searched are searched again one after another, then all that were scanned are scanned; of the sum of both times, the shares.
+//! Its two questions, on its own form of the algorithms ([`super::two_phase`]): the throughput with neither
+//! accelerated, with searches only, with both; and the share of the bytes gone through that each phase handles. A third
+//! is ours: the phases run apart. All ranges that were searched are searched again one after another, then all that
+//! were scanned are scanned; of the sum of both times, the shares.
 
 use super::common::{bars, by_data, expected_sizes, row, timed, with};
 use super::cuts::Digest;

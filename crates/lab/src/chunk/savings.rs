@@ -1,7 +1,8 @@
 //! `chunk-savings`: what deduplication removes, by chunker and expected size; and, in words, which of them to choose.
 //!
-//! All versions are one stream, as tar archives one after another where they are folders. A chunk is stored once if the first 128 bits of
-//! its keyed fingerprint are new. `whole-file` stores every file once. Nothing is timed but the one pass in which the cuts are found.
+//! All versions are one stream, as tar archives one after another where they are folders. A chunk is stored once if the
+//! first 128 bits of its keyed fingerprint are new. `whole-file` stores every file once. Nothing is timed but the one
+//! pass in which the cuts are found.
 
 use super::advice;
 use super::common::{bars, by_data, expected_sizes, row, with};

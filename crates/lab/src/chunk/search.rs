@@ -1,14 +1,15 @@
 //! Finding the expected size that gives a wanted real average on given data.
 //!
-//! The real average grows with the expected size, nearly in proportion, but not in a straight line, and where sizes are rounded it
-//! jumps. So: the secant through the nearest points below and above (proportion, while there is only one), on logarithms; the
-//! middle instead, when secants take too long.
+//! The real average grows with the expected size, nearly in proportion, but not in a straight line, and where sizes are
+//! rounded it jumps. So: the secant through the nearest points below and above (proportion, while there is only one),
+//! on logarithms; the middle instead, when secants take too long.
 
 use std::ops::RangeInclusive;
 
 /// How near the wanted average counts as reached.
 pub const TOLERANCE: f64 = 0.01;
-/// How near ends the search at once. On source trees an average larger by 1 % stores 0.35 % more, as much as separates good chunkers.
+/// How near ends the search at once. On source trees an average larger by 1 % stores 0.35 % more, as much as separates
+/// good chunkers.
 const AIM: f64 = 0.002;
 /// Measurements after which what counts as reached is taken, too.
 const TRIES_FOR_AIM: usize = 6;

@@ -1,6 +1,7 @@
 //! `chunk-sizes`: how chunks are spread in size, and how many end only because they must.
 //!
-//! The distribution is that of chunks, not of bytes. That of the scalar form and that of the best form must be the same, chunk by chunk.
+//! The distribution is that of chunks, not of bytes. That of the scalar form and that of the best form must be the
+//! same, chunk by chunk.
 
 use super::common::{by_data, expected_sizes, kib, shown, timed, values, with};
 use super::cuts::{Cuts, lengths};
@@ -201,7 +202,8 @@ mod tests {
             assert!(points.windows(2).all(|pair| pair[0].1 <= pair[1].1));
             assert!(points[0].1.abs() < 1e-9);
         }
-        // The zeros have no cut of Rabin but at eight times the expected size, and every chunk of AE there is w + 1 long.
+        // The zeros have no cut of Rabin but at eight times the expected size, and every chunk of AE there is w + 1
+        // long.
         assert!(of("rabin").median("forced_percent").unwrap() > 5.0);
         assert!(of("ae-max").median("forced_percent").unwrap().abs() < 1e-9);
         assert!((of("fixed").median("deviation_bytes").unwrap()).abs() < 1e-6);

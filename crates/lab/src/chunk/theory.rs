@@ -1,7 +1,8 @@
 //! How probable long chunks are on random bytes, by formula.
 //!
-//! The probabilities of AE, TC'17, Table 4, are of no cut in a region of m average chunks. Those of `Chunker` are of a chunk longer than
-//! that, as its definition gives it; where they are the same event, as for Rabin without limits, they agree.
+//! The probabilities of AE, TC'17, Table 4, are of no cut in a region of m average chunks. Those of `Chunker` are of a
+//! chunk longer than that, as its definition gives it; where they are the same event, as for Rabin without limits, they
+//! agree.
 
 use std::f64::consts::E;
 
@@ -30,14 +31,14 @@ pub(super) fn maxp(m: f64) -> f64 {
     (4.0_f64).powf(m) / gamma(2.0 * m + 1.0)
 }
 
-/// AE over values that do not tie: a chunk is longer than x windows with the probability that Dickman's function gives at x, and the
-/// average is `e^gamma` windows.
+/// AE over values that do not tie: a chunk is longer than x windows with the probability that Dickman's function gives
+/// at x, and the average is `e^gamma` windows.
 pub(super) fn ae_true(m: f64) -> f64 {
     dickman(m * 0.577_215_664_901_532_9_f64.exp())
 }
 
-/// Dickman's function: 1 up to 1, then `x r(x)` is the integral of r over `x - 1 .. x`. By the trapezoidal rule; between two of its points
-/// by proportion. Relative error below 1e-3 up to 15.
+/// Dickman's function: 1 up to 1, then `x r(x)` is the integral of r over `x - 1 .. x`. By the trapezoidal rule;
+/// between two of its points by proportion. Relative error below 1e-3 up to 15.
 fn dickman(x: f64) -> f64 {
     const STEPS: u32 = 500;
     let step = 1.0 / f64::from(STEPS);
@@ -56,7 +57,8 @@ fn dickman(x: f64) -> f64 {
     if at > before { one * (other / one).powf((x.max(1.0) - before) / (at - before)) } else { 1.0 }
 }
 
-/// The gamma function for positive x, by Stirling's series beyond 15 and its recurrence below. Relative error below 1e-10.
+/// The gamma function for positive x, by Stirling's series beyond 15 and its recurrence below. Relative error below
+/// 1e-10.
 fn gamma(x: f64) -> f64 {
     if x < 15.0 {
         return gamma(x + 1.0) / x;

@@ -1,7 +1,8 @@
-//! `chunk-throughput`: how fast every algorithm cuts, scalar and in its highest form, beside the floors and beside SHA-1.
+//! `chunk-throughput`: how fast every algorithm cuts, scalar and in its highest form, beside the floors and beside
+//! SHA-1.
 //!
-//! One thread, data in memory. The claims that must show: AE and RAM, not accelerated, are more than three times as fast as Rabin (AE,
-//! section 4.3); vector forms are faster than scalar ones (`VectorCDC`, section 6.2).
+//! One thread, data in memory. The claims that must show: AE and RAM, not accelerated, are more than three times as
+//! fast as Rabin (AE, section 4.3); vector forms are faster than scalar ones (`VectorCDC`, section 6.2).
 
 use super::common::{bars, by_data, expected_sizes, timed, with};
 use super::fingerprints::Fingerprint;

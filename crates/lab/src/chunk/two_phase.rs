@@ -1,5 +1,6 @@
-//! AE, RAM and MAXP as `VectorCDC`, TOS'25, section 4, puts them together: out of extreme byte searches and range scans, each with
-//! vectors or without. The cuts are those of the one-pass forms of `siltstone_chunk`; the way to them is what the paper measures.
+//! AE, RAM and MAXP as `VectorCDC`, TOS'25, section 4, puts them together: out of extreme byte searches and range
+//! scans, each with vectors or without. The cuts are those of the one-pass forms of `siltstone_chunk`; the way to them
+//! is what the paper measures.
 //!
 //! ```text
 //! RAM     search the window; scan on for a byte that reaches its largest: cut after it
@@ -9,8 +10,8 @@
 //!         if all of it is below the target, cut there, else the next target comes after the window
 //! ```
 //!
-//! The paper gives MAXP as range scans, each followed by two searches, and no more detail. Here a scan takes the place of one of the two,
-//! so that bytes between targets are looked at once; the cuts are the same.
+//! The paper gives MAXP as range scans, each followed by two searches, and no more detail. Here a scan takes the place
+//! of one of the two, so that bytes between targets are looked at once; the cuts are the same.
 
 use siltstone_chunk::{Extreme, Isa};
 use siltstone_simd::{Kernel, Simd};

@@ -1,7 +1,8 @@
-//! `chunk-widths`: what wider vectors give. Every form of every algorithm that has any, with the same cuts as its scalar form.
+//! `chunk-widths`: what wider vectors give. Every form of every algorithm that has any, with the same cuts as its
+//! scalar form.
 //!
-//! `VectorCDC` runs on five machines; here are the instruction sets of this one. `portable` is plain arrays, which the compiler turns into
-//! what every machine of the architecture has.
+//! `VectorCDC` runs on five machines; here are the instruction sets of this one. `portable` is plain arrays, which the
+//! compiler turns into what every machine of the architecture has.
 
 use super::common::{bars, by_data, expected_sizes, timed};
 use super::forms::Forms;

@@ -1,9 +1,9 @@
-//! What the papers say, held against what was found: each claim is a ratio of two rows of an experiment, or the value of one, and the
-//! range the paper gives for it.
+//! What the papers say, held against what was found: each claim is a ratio of two rows of an experiment, or the value
+//! of one, and the range the paper gives for it.
 //!
-//! A ratio is taken wherever both rows are there on the same data, with the parameters alike that the claim names; of several rows that
-//! fit (forms for different instruction sets), the greatest value counts. Over all of them, and for each data set, stand the geometric mean
-//! and the ends.
+//! A ratio is taken wherever both rows are there on the same data, with the parameters alike that the claim names; of
+//! several rows that fit (forms for different instruction sets), the greatest value counts. Over all of them, and for
+//! each data set, stand the geometric mean and the ends.
 
 mod ae;
 mod finesse;
@@ -109,7 +109,8 @@ pub struct Judged {
     pub claim: &'static Claim,
     /// On all data together.
     pub ours: Found,
-    /// On each data set by its name, in the order in which they were measured; of an experiment that makes what it needs, under "".
+    /// On each data set by its name, in the order in which they were measured; of an experiment that makes what it
+    /// needs, under "".
     pub by_data: Vec<(String, Found)>,
 }
 
@@ -148,8 +149,9 @@ pub struct Found {
 impl Found {
     /// Of these ratios or values.
     ///
-    /// A ratio to 0 is infinite, 0 / 0 (NaN) says nothing and is only counted. The middle is the geometric mean; where one of them is 0 or
-    /// infinite, which leaves no mean, it is their lower median: no claim of more rests on the infinite half of its ratios.
+    /// A ratio to 0 is infinite, 0 / 0 (NaN) says nothing and is only counted. The middle is the geometric mean; where
+    /// one of them is 0 or infinite, which leaves no mean, it is their lower median: no claim of more rests on the
+    /// infinite half of its ratios.
     fn of(values: &[f64], expected: Expected) -> Self {
         let mut judged: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
         judged.sort_by(f64::total_cmp);

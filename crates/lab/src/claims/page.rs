@@ -1,4 +1,5 @@
-//! The claims as Markdown, a table per paper; and a page of such tables read again, for the reasons that people wrote beside what differs.
+//! The claims as Markdown, a table per paper; and a page of such tables read again, for the reasons that people wrote
+//! beside what differs.
 //!
 //! ```text
 //! | claim | where | paper | ours | | why not |
@@ -55,7 +56,8 @@ impl Page {
         self.row(judged).map_or("", |row| &row.why)
     }
 
-    /// What to look at when this page is made anew from a run: verdicts that are others than before, and what differs without a reason.
+    /// What to look at when this page is made anew from a run: verdicts that are others than before, and what differs
+    /// without a reason.
     pub fn to_look_at(&self, judged: &[Judged]) -> Vec<String> {
         let told = |judged: &Judged| {
             let (claim, verdict) = (judged.claim, judged.verdict());
@@ -89,7 +91,8 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace(['\n', '\r'], " ")
 }
 
-/// How many claims hold: `Of 50 claims 34 agree; 7 have the same order, 3 by more and 4 by less than the papers; 9 differ.`
+/// How many claims hold: `Of 50 claims 34 agree; 7 have the same order, 3 by more and 4 by less than the papers; 9
+/// differ.`
 pub fn tally(judged: &[Judged]) -> String {
     tally_of(Verdict::ALL.map(|verdict| judged.iter().filter(|judged| judged.verdict() == verdict).count()))
 }

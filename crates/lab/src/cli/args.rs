@@ -11,8 +11,8 @@ Exit codes: 0 done; 1 failed, or a method failed its check; 2 what was asked for
 
 /// Every method of five papers on deduplication, side by side on the same data: yours, or data made here.
 ///
-/// All methods of a comparison run in turns on the same bytes, several rounds; each result is checked in the run that times it, and a
-/// method that fails its check prints no time.
+/// All methods of a comparison run in turns on the same bytes, several rounds; each result is checked in the run that
+/// times it, and a method that fails its check prints no time.
 #[derive(Parser, Debug)]
 #[command(name = "silt-lab", version = siltstone_lab::run::VERSION, after_help = EXIT_CODES, max_term_width = 120)]
 pub(super) struct Cli {
@@ -22,10 +22,11 @@ pub(super) struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
-    /// Chunkers: what deduplication saves with each, how fast they cut, how chunks are spread; with advice for your data
+    /// Chunkers: what deduplication saves with each, how fast they cut, how chunks are spread; with advice for your
+    /// data
     ///
-    /// The advice is there first, after about a second for every 5 MB. All the rest takes ten times as long: interrupt it if the advice was
-    /// what you came for, or ask for that alone: --experiment chunk-savings.
+    /// The advice is there first, after about a second for every 5 MB. All the rest takes ten times as long: interrupt
+    /// it if the advice was what you came for, or ask for that alone: --experiment chunk-savings.
     Chunk(Measure),
     /// Sketches: how fast, and how well they find chunks that resemble others
     Sketch(Measure),
@@ -60,11 +61,12 @@ pub(super) enum Command {
 
 #[derive(Args, Debug)]
 pub(super) struct Measure {
-    /// Your data: each a file or a folder. A folder is one version, all of it; with --versions it is one version per entry.
-    /// Without PATH and --corpus, small corpora are made that need nothing from outside
+    /// Your data: each a file or a folder. A folder is one version, all of it; with --versions it is one version per
+    /// entry. Without PATH and --corpus, small corpora are made that need nothing from outside
     #[arg(value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
-    /// Each entry of a folder PATH is a version, oldest first by name: what shares between versions, and stores, need that
+    /// Each entry of a folder PATH is a version, oldest first by name: what shares between versions, and stores, need
+    /// that
     #[arg(long)]
     pub(super) versions: bool,
     /// Also this corpus made by the lab; 'silt-lab list' names them

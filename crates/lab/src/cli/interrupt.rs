@@ -1,5 +1,6 @@
-//! Ctrl-C, and the signals that ask a program to end. While a run lasts the first one asks to stop before the next method, while a corpus
-//! is made before its next version; a second one, or one at any other time, ends the program. The journal is whole either way.
+//! Ctrl-C, and the signals that ask a program to end. While a run lasts the first one asks to stop before the next
+//! method, while a corpus is made before its next version; a second one, or one at any other time, ends the program.
+//! The journal is whole either way.
 
 use super::EXIT_INTERRUPTED;
 use siltstone_lab::corpus;

@@ -90,7 +90,8 @@ fn report(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Prints how many of the papers' claims hold in the run of this folder, and the tables of them, with the reasons of a page.
+/// Prints how many of the papers' claims hold in the run of this folder, and the tables of them, with the reasons of a
+/// page.
 fn claims(folder: &Path, reasons: Option<&Path>) -> Result<(), Failure> {
     let page = match reasons {
         Some(path) => {

@@ -13,7 +13,8 @@ use std::time::Instant;
 /// What the command line says.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// The folder to make, with one file or folder per version; what it holds and how to make it again stands in its corpus.toml
+    /// The folder to make, with one file or folder per version; what it holds and how to make it again stands in its
+    /// corpus.toml
     #[arg(long, value_name = "DIR", global = true)]
     pub out: Option<PathBuf>,
     /// Install programs that take part and are missing, with apt-get

@@ -1,5 +1,5 @@
-//! What stands in files that are made: four kinds, of which the first three compress, to a third or a fifth, and the last does not. Kinds
-//! and their shares are our choice.
+//! What stands in files that are made: four kinds, of which the first three compress, to a third or a fifth, and the
+//! last does not. Kinds and their shares are our choice.
 //!
 //! ```text
 //! text      sentences of a skewed vocabulary

@@ -1,6 +1,6 @@
-//! A virtual machine's disk, as one file: blocks are rewritten where they lie, mostly in the same regions each time, and free blocks
-//! are filled. MeGA (ATC'22, sections 5.2 and 5.4) says of its machines that they change "the same region in each backup"; AE (TC'17,
-//! Table 5) finds runs of one byte in such images.
+//! A virtual machine's disk, as one file: blocks are rewritten where they lie, mostly in the same regions each time,
+//! and free blocks are filled. MeGA (ATC'22, sections 5.2 and 5.4) says of its machines that they change "the same
+//! region in each backup"; AE (TC'17, Table 5) finds runs of one byte in such images.
 //!
 //! ```text
 //! extents     of a log-normal number of bytes (as files of SYN: syn.rs), to whole blocks of 4 KiB; 30 % of them are free: zeros
@@ -10,8 +10,8 @@
 //! filled      0.5 % of the blocks, which were free
 //! ```
 //!
-//! Nothing moves: a cut that depends on content has no advantage here over one at every multiple of a size, and no disadvantage.
-//! Shares without a source are ours.
+//! Nothing moves: a cut that depends on content has no advantage here over one at every multiple of a size, and no
+//! disadvantage. Shares without a source are ours.
 
 use super::content::Content;
 use super::draw::{log_normal, share};
@@ -235,7 +235,8 @@ mod tests {
             assert!(bytes <= pair[1].changes.as_ref().unwrap().changed_bytes);
             changed += differ;
         }
-        // 2.5 % of 2048 blocks, five times; runs that meet are counted once, an extent that is filled may be larger than asked for.
+        // 2.5 % of 2048 blocks, five times; runs that meet are counted once, an extent that is filled may be larger
+        // than asked for.
         assert!((150..400).contains(&changed), "{changed}");
         let zeros = read(&versions[0]).chunks(4096).filter(|block| block.iter().all(|byte| *byte == 0)).count();
         assert!((300..1000).contains(&zeros), "{zeros}");

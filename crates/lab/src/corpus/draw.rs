@@ -1,5 +1,5 @@
-//! Draws from distributions, computed with additions, multiplications and exact powers of two alone: the mathematical functions of
-//! the system differ in their last bit from machine to machine, and data made from a seed must not.
+//! Draws from distributions, computed with additions, multiplications and exact powers of two alone: the mathematical
+//! functions of the system differ in their last bit from machine to machine, and data made from a seed must not.
 
 use crate::deterministic::Sequence;
 
@@ -14,7 +14,8 @@ pub(super) fn log_normal(sequence: &mut Sequence, mean: f64, deviation: f64) -> 
     (exp(mean + deviation * normal(sequence)) as u64).max(1)
 }
 
-/// How many of `count` are so many percent: rounded up or down at random, so that the mean is right for small counts too.
+/// How many of `count` are so many percent: rounded up or down at random, so that the mean is right for small counts
+/// too.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // Counts are far below 2^53.
 pub(super) fn share(sequence: &mut Sequence, count: u64, percent: f64) -> u64 {
     ((count as f64 * percent / 100.0 + sequence.unit()) as u64).min(count)

@@ -1,6 +1,7 @@
-//! A growing database: an `SQLite` file of an event log that gains rows at its end, changes mostly young rows, a few old ones, and
-//! loses some. Rows hold words of a skewed vocabulary, numbers that count up, and random tokens, so that about a third of it is
-//! left after compression. Made from fixed seeds: the same versions on every machine with the same `SQLite`.
+//! A growing database: an `SQLite` file of an event log that gains rows at its end, changes mostly young rows, a few
+//! old ones, and loses some. Rows hold words of a skewed vocabulary, numbers that count up, and random tokens, so that
+//! about a third of it is left after compression. Made from fixed seeds: the same versions on every machine with the
+//! same `SQLite`.
 
 use super::content::vocabulary;
 use super::draw::skewed;

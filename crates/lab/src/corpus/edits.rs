@@ -1,6 +1,7 @@
-//! A file's next version: bytes inserted, deleted and replaced in one stretch of it, while all else stays. That files differ in where
-//! they change, at their beginning, middle or end, is an idea of Tarasov et al. (Generating Realistic Datasets for Deduplication Analysis,
-//! ATC'12); what is done there is, in equal parts, what Odess (section 4.2) does to chunks. The numbers are our choice:
+//! A file's next version: bytes inserted, deleted and replaced in one stretch of it, while all else stays. That files
+//! differ in where they change, at their beginning, middle or end, is an idea of Tarasov et al. (Generating Realistic
+//! Datasets for Deduplication Analysis, ATC'12); what is done there is, in equal parts, what Odess (section 4.2) does
+//! to chunks. The numbers are our choice:
 //!
 //! ```text
 //! place       begin 1/5, end 2/5, anywhere between 2/5

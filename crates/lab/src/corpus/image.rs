@@ -1,8 +1,10 @@
-//! The disk of a machine, again and again as its software changes: one image of a root file system (ext4), mounted and written into by
-//! the package manager, copied after each step. So what a step does not touch stays where it is, and what the file system does beside
-//! it (its journal, tables of inodes, times of access) is in it too. Blocks that are freed become holes, as with `discard`.
+//! The disk of a machine, again and again as its software changes: one image of a root file system (ext4), mounted and
+//! written into by the package manager, copied after each step. So what a step does not touch stays where it is, and
+//! what the file system does beside it (its journal, tables of inodes, times of access) is in it too. Blocks that are
+//! freed become holes, as with `discard`.
 //!
-//! Needs root and loop devices. Identifiers of the file system are fixed, its contents depend on the day they are fetched.
+//! Needs root and loop devices. Identifiers of the file system are fixed, its contents depend on the day they are
+//! fetched.
 
 use super::stop::go_on;
 use super::{Amount, Corpora, Corpus, once, releases, system};
@@ -15,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// What `apt-get` does before each copy, after the base system; the sources of security updates come with the first upgrade.
+/// What `apt-get` does before each copy, after the base system; the sources of security updates come with the first
+/// upgrade.
 const STEPS: [&[&str]; 21] = [
     &["install", "nano", "less"],
     &["install", "openssl", "ca-certificates"],

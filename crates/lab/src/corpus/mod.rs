@@ -96,7 +96,8 @@ pub struct Corpora {
 }
 
 impl Corpora {
-    /// Those kept in this folder, which is made when it is needed. Where one takes a program that is not there, that is an error.
+    /// Those kept in this folder, which is made when it is needed. Where one takes a program that is not there, that is
+    /// an error.
     pub fn at(folder: PathBuf) -> Self {
         Self { folder, missing: Missing::Refuse }
     }
@@ -147,7 +148,8 @@ impl Corpora {
     }
 }
 
-/// What happens to different kinds of data over time: at least twenty versions of each and more than 1 GB, or three small ones.
+/// What happens to different kinds of data over time: at least twenty versions of each and more than 1 GB, or three
+/// small ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum History {
     /// A source tree: folders.
@@ -160,7 +162,8 @@ pub enum History {
     System,
 }
 
-/// The user's own versions: the entries of a folder in the order of their names; or, where `silt-lab corpus` made it, those it made.
+/// The user's own versions: the entries of a folder in the order of their names; or, where `silt-lab corpus` made it,
+/// those it made.
 pub fn given(folder: &Path) -> Result<Corpus> {
     let folder = fs::canonicalize(folder)?;
     if let Some(record) = record::Record::read(&folder)? {

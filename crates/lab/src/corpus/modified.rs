@@ -1,4 +1,5 @@
-//! Pairs of chunks whose resemblance is known: random bytes, and what modifications leave of them. Odess, TOS, section 4.2.
+//! Pairs of chunks whose resemblance is known: random bytes, and what modifications leave of them. Odess, TOS, section
+//! 4.2.
 //!
 //! ```text
 //! at each byte of the old chunk, with probability MoR, one of these three, equally likely:
@@ -11,9 +12,9 @@
 //! resemblance shared / (windows of the old + windows of the new - shared)
 //! ```
 //!
-//! The paper has a similarity "recorded by the benchmark" and does not say of what. This one is the resemblance Broder's theorem
-//! is about: bytes are random, so no other windows are equal, and two sets of hashes of windows agree in their least element with
-//! exactly this probability.
+//! The paper has a similarity "recorded by the benchmark" and does not say of what. This one is the resemblance
+//! Broder's theorem is about: bytes are random, so no other windows are equal, and two sets of hashes of windows agree
+//! in their least element with exactly this probability.
 
 use crate::deterministic::Sequence;
 

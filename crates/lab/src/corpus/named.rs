@@ -1,4 +1,5 @@
-//! Corpora by name, with sizes chosen for a run: what is made once is kept in the folder of [`Corpora`] for the next run.
+//! Corpora by name, with sizes chosen for a run: what is made once is kept in the folder of [`Corpora`] for the next
+//! run.
 
 use super::disk::Disk;
 use super::dump;
@@ -27,11 +28,12 @@ enum Source {
     Other(fn(&Corpora, Amount) -> Result<Corpus>),
 }
 
-/// What a run takes where the user names neither data nor corpora: made by the lab itself, without a program or a network.
+/// What a run takes where the user names neither data nor corpora: made by the lab itself, without a program or a
+/// network.
 pub const DEFAULTS: [&str; 2] = ["syn", "disk"];
 
-/// All that can be asked for by name: first what the lab makes itself, always the same from a seed; then what takes programs or a
-/// network, always from the same fixed seeds or releases.
+/// All that can be asked for by name: first what the lab makes itself, always the same from a seed; then what takes
+/// programs or a network, always from the same fixed seeds or releases.
 pub const KINDS: [Named; 13] = [
     Named {
         name: "syn",

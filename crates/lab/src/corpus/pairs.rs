@@ -1,5 +1,6 @@
-//! Pairs of chunks whose resemblance is known (modified.rs), as files: two versions, of which the second has every chunk of the first under
-//! the same name, modified. Beside them `pairs.csv` says how alike each pair is, so that an estimate can be held against it.
+//! Pairs of chunks whose resemblance is known (modified.rs), as files: two versions, of which the second has every
+//! chunk of the first under the same name, modified. Beside them `pairs.csv` says how alike each pair is, so that an
+//! estimate can be held against it.
 
 use super::modified::{Modification, Pair};
 use super::record::{Changes, Version};
@@ -11,7 +12,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Bytes of the windows whose sets are compared: those of the Rabin fingerprints of N-Transform and Finesse in crate `similar`.
+/// Bytes of the windows whose sets are compared: those of the Rabin fingerprints of N-Transform and Finesse in crate
+/// `similar`.
 const WINDOW_BYTES: usize = 48;
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 

@@ -1,8 +1,10 @@
-//! The data folder of a `PostgreSQL` server between runs of pgbench: `initdb`, `pgbench -i`, then again and again so many transactions, a
-//! checkpoint, a clean stop and a copy. A folder has the tables in files of up to 1 GiB (8 KiB pages, rewritten in place), indexes and the
-//! write-ahead log. Transactions come from seeds, but the server keeps times and identifiers of its own: two makings differ.
+//! The data folder of a `PostgreSQL` server between runs of pgbench: `initdb`, `pgbench -i`, then again and again so
+//! many transactions, a checkpoint, a clean stop and a copy. A folder has the tables in files of up to 1 GiB (8 KiB
+//! pages, rewritten in place), indexes and the write-ahead log. Transactions come from seeds, but the server keeps
+//! times and identifiers of its own: two makings differ.
 //!
-//! A server does not run as root. Where root makes this, it runs as the user `postgres` if there is one, else as `nobody`.
+//! A server does not run as root. Where root makes this, it runs as the user `postgres` if there is one, else as
+//! `nobody`.
 
 use super::record::{Version, version_name};
 use super::stop::go_on;
@@ -17,7 +19,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a folder has without any table of pgbench, and one unit of its scale adds: catalogs with the log, and 100 000 accounts.
+/// What a folder has without any table of pgbench, and one unit of its scale adds: catalogs with the log, and 100 000
+/// accounts.
 const EMPTY_BYTES: u64 = 58_000_000;
 const SCALE_BYTES: u64 = 15_000_000;
 const ACCOUNTS_PER_SCALE: u64 = 100_000;

@@ -1,4 +1,5 @@
-//! `corpus.toml`: what lies beside the versions of a corpus that was made, so that it can be told what it is, and made again.
+//! `corpus.toml`: what lies beside the versions of a corpus that was made, so that it can be told what it is, and made
+//! again.
 
 use super::Corpus;
 use crate::tree;

@@ -1,5 +1,6 @@
-//! Releases of a package, listed and fetched by the registry's ordinary client: cargo, npm or pip. A crate is a folder, as cargo unpacks
-//! it; a package of npm is its archive, decompressed; one of pip a folder, as it is installed for one fixed platform.
+//! Releases of a package, listed and fetched by the registry's ordinary client: cargo, npm or pip. A crate is a folder,
+//! as cargo unpacks it; a package of npm is its archive, decompressed; one of pip a folder, as it is installed for one
+//! fixed platform.
 
 use crate::install::{self, Missing};
 use crate::program;

@@ -1,6 +1,6 @@
-//! Successive releases of a real source tree: OpenSSL, which the crate `openssl-src` carries whole (without its tests). It is chosen
-//! because cargo alone can fetch it, at any release, on any machine that can build this project. A release has about 2 400 files
-//! and 33 MB.
+//! Successive releases of a real source tree: OpenSSL, which the crate `openssl-src` carries whole (without its tests).
+//! It is chosen because cargo alone can fetch it, at any release, on any machine that can build this project. A release
+//! has about 2 400 files and 33 MB.
 
 use super::registry::unpacked_crate;
 use super::{Amount, Corpora, Corpus, once};
@@ -42,7 +42,8 @@ const RELEASES: [&str; 27] = [
 
 /// Releases taken when little is asked for: the newest.
 const LITTLE: usize = 2;
-/// Releases may be withdrawn from the registry; with fewer than this left (or than the few asked for) there is no corpus.
+/// Releases may be withdrawn from the registry; with fewer than this left (or than the few asked for) there is no
+/// corpus.
 const RELEASES_MIN: usize = 20;
 
 /// Releases whose [`PART`] is a small history.

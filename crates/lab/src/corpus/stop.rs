@@ -1,5 +1,5 @@
-//! A maker asked to stop does so before its next version, as if that had failed: what it began is removed, and servers it started end.
-//! A signal that ended the process instead would leave both.
+//! A maker asked to stop does so before its next version, as if that had failed: what it began is removed, and servers
+//! it started end. A signal that ended the process instead would leave both.
 
 use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 static MAKERS: AtomicUsize = AtomicUsize::new(0);
 static IS_ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Asks what is being made to stop, and whatever would be made from now on not to begin; says whether anything is being made. For a
-/// handler of signals: if so, the process ends by itself within the time that a version takes.
+/// Asks what is being made to stop, and whatever would be made from now on not to begin; says whether anything is being
+/// made. For a handler of signals: if so, the process ends by itself within the time that a version takes.
 pub fn stop() -> bool {
     IS_ASKED.store(true, Ordering::SeqCst);
     MAKERS.load(Ordering::SeqCst) > 0

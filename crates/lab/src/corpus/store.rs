@@ -1,8 +1,9 @@
-//! Dumps of a changing key-value store: the files a Redis server writes with `SAVE`, 3 % of the values being rewritten between one
-//! and the next and 1 % added. Strings, hashes, lists, sorted sets and binary values; what compresses well is compressed by Redis itself.
+//! Dumps of a changing key-value store: the files a Redis server writes with `SAVE`, 3 % of the values being rewritten
+//! between one and the next and 1 % added. Strings, hashes, lists, sorted sets and binary values; what compresses well
+//! is compressed by Redis itself.
 //!
-//! Commands come from fixed seeds, but Redis keeps its keys in an order that it draws anew at each start. So the dumps of one making
-//! share their order, as those of one running server do, and those of two makings differ.
+//! Commands come from fixed seeds, but Redis keeps its keys in an order that it draws anew at each start. So the dumps
+//! of one making share their order, as those of one running server do, and those of two makings differ.
 
 use super::stop::go_on;
 use super::{Amount, Corpora, Corpus, once};

@@ -1,5 +1,5 @@
-//! One file per version, without any structure of files: random bytes, bytes of low entropy, or both kinds mixed (content.rs). A version
-//! is the one before with edits (edits.rs) in eight places.
+//! One file per version, without any structure of files: random bytes, bytes of low entropy, or both kinds mixed
+//! (content.rs). A version is the one before with edits (edits.rs) in eight places.
 
 use super::content::Content;
 use super::draw::share;

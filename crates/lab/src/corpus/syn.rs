@@ -1,9 +1,11 @@
-//! After the papers' SYN: a tree of files, some of which are created, deleted and modified from one version to the next.
+//! After the papers' SYN: a tree of files, some of which are created, deleted and modified from one version to the
+//! next.
 //!
-//! That is all the papers say of it (MeGA, ATC'22, Table 2 and section 5.4: modifications are "completely random"; Odess, TOS, Table 2;
-//! so too AE's "Bench", TC'17): no sizes, no shares. MeGA and AE refer to Tarasov et al., Generating Realistic Datasets for
-//! Deduplication Analysis, USENIX ATC'12, a model fitted to file systems that are not public. This is not that model; every number
-//! here is our choice, so that figures on the papers' SYN and on this one can be compared in kind only.
+//! That is all the papers say of it (MeGA, ATC'22, Table 2 and section 5.4: modifications are "completely random";
+//! Odess, TOS, Table 2; so too AE's "Bench", TC'17): no sizes, no shares. MeGA and AE refer to Tarasov et al.,
+//! Generating Realistic Datasets for Deduplication Analysis, USENIX ATC'12, a model fitted to file systems that are not
+//! public. This is not that model; every number here is our choice, so that figures on the papers' SYN and on this one
+//! can be compared in kind only.
 //!
 //! ```text
 //! sizes       log-normal, mean 9.48 and deviation 2.46 of the logarithm: half of the files are below 13 kB; chosen after the body
@@ -16,8 +18,8 @@
 //! modified    a share of the file's bytes, drawn evenly between two bounds, in one stretch of it: edits.rs
 //! ```
 //!
-//! Usually 10 % of the files are modified, by 1 to 10 % of their bytes each; 2 % are created, 1 % deleted. A version is written whole:
-//! nothing is linked to the one before. A file's time is that of the version that wrote it last.
+//! Usually 10 % of the files are modified, by 1 to 10 % of their bytes each; 2 % are created, 1 % deleted. A version is
+//! written whole: nothing is linked to the one before. A file's time is that of the version that wrote it last.
 
 use super::content::Content;
 use super::draw::{log_normal, share, skewed};

@@ -1,5 +1,5 @@
-//! A machine's root file system as software is installed on it: Debian 12 as `debootstrap` makes it, then step by step more packages.
-//! Needs root, because a file system's owner does; a version has 200 to 600 MB.
+//! A machine's root file system as software is installed on it: Debian 12 as `debootstrap` makes it, then step by step
+//! more packages. Needs root, because a file system's owner does; a version has 200 to 600 MB.
 
 use super::{Amount, Corpora, Corpus, once};
 use crate::install::{Missing, Needed};

@@ -1,5 +1,6 @@
-//! One archive per release, as those who keep archives of releases have them: the packages that npm serves, decompressed. Text, most of
-//! it generated from sources that change little. The archive's order of files and its times are those of its makers.
+//! One archive per release, as those who keep archives of releases have them: the packages that npm serves,
+//! decompressed. Text, most of it generated from sources that change little. The archive's order of files and its times
+//! are those of its makers.
 
 use super::registry::{Package, Registry};
 use super::{Amount, Corpora, Corpus, once};
@@ -14,7 +15,8 @@ struct Shape {
     releases: &'static [&'static str],
 }
 
-/// The compiler and its library, twice as generated code; with release 5.0 it became modules inside, and half as large. About 1.5 GB.
+/// The compiler and its library, twice as generated code; with release 5.0 it became modules inside, and half as large.
+/// About 1.5 GB.
 const FULL: Shape = Shape {
     name: "tars",
     package: "typescript",

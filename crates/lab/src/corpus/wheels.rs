@@ -1,5 +1,6 @@
-//! Successive releases of compiled programs: the package `NumPy` as pip installs it for one fixed platform. Four fifths are machine
-//! code in shared libraries, rebuilt for each release, the rest is text. A release has about 900 files and 65 MB.
+//! Successive releases of compiled programs: the package `NumPy` as pip installs it for one fixed platform. Four fifths
+//! are machine code in shared libraries, rebuilt for each release, the rest is text. A release has about 900 files and
+//! 65 MB.
 
 use super::registry::{Package, Registry};
 use super::{Amount, Corpora, Corpus, once};

@@ -1,7 +1,8 @@
 //! Chunks, and the stage that cuts them out of pieces.
 //!
-//! The stream comes in pieces whose ends mean nothing. A chunk that lies in one piece stays where it is; one that reaches into the next is
-//! put together first. So the cuts are those of each version as a whole, and almost nothing is copied.
+//! The stream comes in pieces whose ends mean nothing. A chunk that lies in one piece stays where it is; one that
+//! reaches into the next is put together first. So the cuts are those of each version as a whole, and almost nothing is
+//! copied.
 
 use super::stages::send;
 use anyhow::Result;
@@ -82,8 +83,8 @@ impl Cutter<'_> {
         chunks
     }
 
-    /// Cuts what is left from before, with as much of the piece as it takes; gives where in the piece the last cut lies, or `None` if all of
-    /// it is taken and the end of the chunk is still not known.
+    /// Cuts what is left from before, with as much of the piece as it takes; gives where in the piece the last cut
+    /// lies, or `None` if all of it is taken and the end of the chunk is still not known.
     fn cut_seam(&mut self, piece: &Piece, chunks: &mut Vec<Chunk>) -> Option<usize> {
         let mut seam = mem::take(&mut self.tail);
         let (before, max) = (seam.len(), self.chunker.sizes().max());

@@ -1,4 +1,5 @@
-//! The experiment `pipeline-chunkers`: does a faster chunker make the system faster, and what holds it up then? (AE, section 4.4.)
+//! The experiment `pipeline-chunkers`: does a faster chunker make the system faster, and what holds it up then? (AE,
+//! section 4.4.)
 
 use super::fingerprint::Hash;
 use super::show::{Measure, Words, advice, by_stage, by_system};
@@ -14,8 +15,8 @@ use anyhow::Result;
 use siltstone_chunk::Isa;
 use siltstone_engine::delta::Deltas;
 
-/// Those of AE's Figure 8 (Rabin with limits, MAXP, AE and its optimisations, LEST at an eighth), of `VectorCDC`, crates that others use,
-/// and Siltstone's own.
+/// Those of AE's Figure 8 (Rabin with limits, MAXP, AE and its optimisations, LEST at an eighth), of `VectorCDC`,
+/// crates that others use, and Siltstone's own.
 const METHODS: [&str; 19] = [
     "rabin",
     "maxp",

@@ -1,5 +1,5 @@
-//! What lies on disk: containers of about 16 MiB, one region after another, and one file of recipes. Plain, so that nothing but the
-//! reduction is measured: no encryption, no padding, no syncing. All numbers are little-endian.
+//! What lies on disk: containers of about 16 MiB, one region after another, and one file of recipes. Plain, so that
+//! nothing but the reduction is measured: no encryption, no padding, no syncing. All numbers are little-endian.
 //!
 //! ```text
 //! container   regions
@@ -8,7 +8,8 @@
 //!             payload: what is stored of the members, one after another, compressed if its form is zstd
 //! recipes     for each version the numbers of its chunks, then NONE          u32 each
 //! ```
-//! Members are numbered in the order in which they lie. Of a member without a base all bytes are stored, of one with a base its delta.
+//! Members are numbered in the order in which they lie. Of a member without a base all bytes are stored, of one with a
+//! base its delta.
 
 use super::fingerprint::Name;
 use super::region::{Region, Stored};

@@ -1,8 +1,9 @@
 //! Resemblance: sketches of new chunks, the bases they lead to, and deltas against these.
 //!
-//! As in Odess's system (section 4.3): 12 features in 3 super-features, the first chunk that shares one is the base (`FirstFit`), and what is
-//! stored of a chunk is the delta if that is smaller than the chunk. Its Xdelta, with its own compression switched off, is here the codec
-//! `copy-insert`. Bases are chunks stored whole, and are kept in memory up to a limit, beyond which the oldest are forgotten.
+//! As in Odess's system (section 4.3): 12 features in 3 super-features, the first chunk that shares one is the base
+//! (`FirstFit`), and what is stored of a chunk is the delta if that is smaller than the chunk. Its Xdelta, with its own
+//! compression switched off, is here the codec `copy-insert`. Bases are chunks stored whole, and are kept in memory up
+//! to a limit, beyond which the oldest are forgotten.
 
 use super::fingerprint::New;
 use super::region::{Gatherer, Member, Stored};
@@ -79,7 +80,8 @@ impl Bases {
         Self { index, held: VecDeque::new(), bytes: 0, bytes_max: limits.bytes }
     }
 
-    /// A base's number and the delta of the chunk against it, if there is a base and the delta is smaller than the chunk.
+    /// A base's number and the delta of the chunk against it, if there is a base and the delta is smaller than the
+    /// chunk.
     fn delta(&self, codec: &mut CopyInsert, chunk: &[u8], sketch: &Sketch) -> Option<(u32, Vec<u8>)> {
         let number = u32::try_from(self.index.find(sketch)?.number).ok()?;
         let place = self.held.binary_search_by_key(&number, |(number, _)| *number).ok()?;

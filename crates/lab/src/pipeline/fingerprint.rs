@@ -90,7 +90,8 @@ impl NewTo {
     }
 }
 
-/// The stage: hands on what is new, and writes down what the versions are made of. The index is in memory, and of all chunks.
+/// The stage: hands on what is new, and writes down what the versions are made of. The index is in memory, and of all
+/// chunks.
 pub(super) fn index(named: &Ordered<Named>, mut recipes: RecipeWriter, mut to: NewTo) -> Result<()> {
     let mut index: HashMap<Name, u32> = HashMap::new();
     while let Some(Named { chunks, names }) = named.next()? {

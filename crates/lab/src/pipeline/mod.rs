@@ -1,4 +1,5 @@
-//! The pipelined data reduction system, end to end, with each chunker and with each sketch (AE, section 4.4; Odess, section 4.3.4).
+//! The pipelined data reduction system, end to end, with each chunker and with each sketch (AE, section 4.4; Odess,
+//! section 4.3.4).
 //!
 //! ```text
 //! chunkers sketches     the experiments; subject: what they measure; show: their figures

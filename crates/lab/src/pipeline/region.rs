@@ -1,4 +1,5 @@
-//! Regions: what is stored of consecutive new chunks, gathered until there is enough to be compressed together, as `silt` does.
+//! Regions: what is stored of consecutive new chunks, gathered until there is enough to be compressed together, as
+//! `silt` does.
 
 use super::chunk::Chunk;
 use super::fingerprint::{Name, New};

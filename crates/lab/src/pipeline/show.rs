@@ -57,7 +57,8 @@ pub(super) fn by_stage(findings: &[Finding], system: &str, words: Words) -> Vec<
     groups(&of_system).iter().map(figure).collect()
 }
 
-/// For each input and expected size: how fast a system is with the fastest and the slowest method, and what holds it up then.
+/// For each input and expected size: how fast a system is with the fastest and the slowest method, and what holds it up
+/// then.
 pub(super) fn advice(findings: &[Finding], system: &str) -> Vec<String> {
     let of_system: Vec<Finding> =
         findings.iter().filter(|finding| finding.parameter("system") == system).cloned().collect();

@@ -1,7 +1,8 @@
-//! `silt` itself, beside the systems that are put together here: the same stream, version by version, into a repository of its own.
+//! `silt` itself, beside the systems that are put together here: the same stream, version by version, into a repository
+//! of its own.
 //!
-//! It does more than they: it encrypts, decodes what it encoded before it counts, syncs to disk, commits every version, and with deltas lays the
-//! older versions out anew. It takes as many threads as the machine has cores.
+//! It does more than they: it encrypts, decodes what it encoded before it counts, syncs to disk, commits every version,
+//! and with deltas lays the older versions out anew. It takes as many threads as the machine has cores.
 
 use super::stream::Stream;
 use super::verify::Found;

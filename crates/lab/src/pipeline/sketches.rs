@@ -1,5 +1,5 @@
-//! The experiment `pipeline-sketches`: how fast is a system that encodes deltas, with each way to find what resembles what, and how much
-//! smaller does it make the data? (Odess, section 4.3.4.)
+//! The experiment `pipeline-sketches`: how fast is a system that encodes deltas, with each way to find what resembles
+//! what, and how much smaller does it make the data? (Odess, section 4.3.4.)
 
 use super::delta::BaseLimits;
 use super::fingerprint::Hash;

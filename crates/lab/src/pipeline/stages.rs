@@ -1,7 +1,8 @@
 //! Threads joined by bounded channels: how stages are started, how they end, and how much of the time each was at work.
 //!
-//! A stage that fails, or panics, drops its ends of the channels. The stage before it then cannot send and stops too; the one after it sees
-//! the end of its input. So nothing waits for ever, and [`Stages::join`] gives the error that was first in the order of stages.
+//! A stage that fails, or panics, drops its ends of the channels. The stage before it then cannot send and stops too;
+//! the one after it sees the end of its input. So nothing waits for ever, and [`Stages::join`] gives the error that was
+//! first in the order of stages.
 
 use anyhow::{Error, Result, anyhow};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -128,8 +129,9 @@ impl<'scope, 'env> Stages<'scope, 'env> {
         Ok(())
     }
 
-    /// Starts a stage of so many threads, each with what `make` gives it to work on items with. What they make comes out in the order in
-    /// which the items went in: whoever takes an item queues the promise of its result in the same moment.
+    /// Starts a stage of so many threads, each with what `make` gives it to work on items with. What they make comes
+    /// out in the order in which the items went in: whoever takes an item queues the promise of its result in the same
+    /// moment.
     ///
     /// # Errors
     /// If the system has no more threads to give.

@@ -1,10 +1,11 @@
-//! What goes through the pipeline: versions one after another, in memory, and no more of them than a run can take in a short time.
+//! What goes through the pipeline: versions one after another, in memory, and no more of them than a run can take in a
+//! short time.
 
 use crate::data::Data;
 use std::ops::Range;
 
-/// What goes through at most, bytes: enough for some tenths of a second of the fastest, little enough for several rounds of all. AE takes 3 GB of each data
-/// set (section 4.4).
+/// What goes through at most, bytes: enough for some tenths of a second of the fastest, little enough for several
+/// rounds of all. AE takes 3 GB of each data set (section 4.4).
 const BYTES_MAX: usize = 128 << 20;
 /// The same where all is to be quick.
 const BYTES_MAX_QUICK: usize = 32 << 20;
@@ -16,7 +17,8 @@ pub(super) struct Stream<'d> {
 }
 
 impl<'d> Stream<'d> {
-    /// As many of the first versions as a run takes; if that is not even two, what fits of the first two, half of it of each.
+    /// As many of the first versions as a run takes; if that is not even two, what fits of the first two, half of it of
+    /// each.
     pub(super) fn of(data: &'d Data, quick: bool) -> Self {
         let bytes_max = if quick { BYTES_MAX_QUICK } else { BYTES_MAX };
         Self { versions: chosen(&data.ranges(), bytes_max).into_iter().map(|range| &data.bytes[range]).collect() }

@@ -3,9 +3,9 @@
 //! ```text
 //! read -> chunk -> fingerprint -> index -> [sketch -> delta] -> [compress] -> write
 //! ```
-//! AE's system is `read` (a RAM disk), chunking, fingerprinting, indexing, writing, a thread each; Odess's has the same five, with sketches and deltas in
-//! the fourth, which has two threads of its own here. Fingerprints, sketches and compression of one piece need no other piece, so these stages
-//! can have several threads; the others have one.
+//! AE's system is `read` (a RAM disk), chunking, fingerprinting, indexing, writing, a thread each; Odess's has the same
+//! five, with sketches and deltas in the fourth, which has two threads of its own here. Fingerprints, sketches and
+//! compression of one piece need no other piece, so these stages can have several threads; the others have one.
 
 use super::chunk::{Piece, chunk};
 use super::container::{ContainerWriter, RecipeWriter};
@@ -62,7 +62,8 @@ impl System<'_> {
         let busy = std::thread::scope(|scope| {
             let mut stages = Stages::new(scope);
             let started = self.start(&mut stages, stream, folder);
-            // Without the stages that could not be started the others end at once: what they then say is not the reason.
+            // Without the stages that could not be started the others end at once: what they then say is not the
+            // reason.
             let joined = stages.join();
             started.and(joined)
         })?;

@@ -17,7 +17,8 @@ use std::fs;
 
 const LIMITS: BaseLimits = BaseLimits { chunks: 4096, bytes: 1 << 20 };
 
-/// Three versions: text of a few words, noise, a run, with some bytes changed from one to the next; and one of no bytes.
+/// Three versions: text of a few words, noise, a run, with some bytes changed from one to the next; and one of no
+/// bytes.
 fn versions() -> Vec<Vec<u8>> {
     let mut sequence = Sequence::new(5);
     let mut version = sequence.bytes(200_000);

@@ -1,7 +1,8 @@
-//! The report as one page of HTML: nothing is loaded from elsewhere, nothing runs in it, and all text from outside is escaped.
+//! The report as one page of HTML: nothing is loaded from elsewhere, nothing runs in it, and all text from outside is
+//! escaped.
 //!
-//! Head (what was run, on what), what follows for the user's data, then each experiment with its figures and tables. It can be read on a
-//! phone, in the dark and on paper; what a figure shows stands in a table too.
+//! Head (what was run, on what), what follows for the user's data, then each experiment with its figures and tables. It
+//! can be read on a phone, in the dark and on paper; what a figure shows stands in a table too.
 
 mod claims;
 mod head;
@@ -17,7 +18,8 @@ const STYLE: &str = include_str!("html/style.css");
 /// Series of a figure that can be pointed at.
 const HIGHLIGHTS: usize = 16;
 
-/// Nothing but the page's own style: should a name ever get through as markup, it can still neither run nor load anything.
+/// Nothing but the page's own style: should a name ever get through as markup, it can still neither run nor load
+/// anything.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 /// The page.
@@ -54,7 +56,8 @@ pub fn page(report: &Report) -> String {
     lean(&page.into_string())
 }
 
-/// The same page in fewer bytes: without the tags and attributes that HTML does without. Text from outside has no `<` and no `"` any more.
+/// The same page in fewer bytes: without the tags and attributes that HTML does without. Text from outside has no `<`
+/// and no `"` any more.
 fn lean(page: &str) -> String {
     const LEFT_OUT: [&str; 8] =
         ["</td>", "</th>", "</tr>", "</thead>", "</tbody>", "</li>", "</dd>", " xmlns=\"http://www.w3.org/2000/svg\""];

@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Subjects that are always right (`left`, `right`), wrong when they run for the second time (`wrong`), or that cannot be run as long
-/// as they are ill (`broken`).
+/// Subjects that are always right (`left`, `right`), wrong when they run for the second time (`wrong`), or that cannot
+/// be run as long as they are ill (`broken`).
 pub(crate) struct Fake {
     /// Its name.
     pub(crate) name: &'static str,

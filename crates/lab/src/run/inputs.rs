@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// What a quick run takes: of the user's data as many of the first versions as make at most so many bytes, but two; of all data
-/// so many into memory.
+/// What a quick run takes: of the user's data as many of the first versions as make at most so many bytes, but two; of
+/// all data so many into memory.
 pub(super) const QUICK_BYTES: u64 = 128_000_000;
 
 /// The data that these settings ask for, made or fetched where it is not there yet, and described.

@@ -1,8 +1,8 @@
-//! The record of a run: lines of JSON, each whole or not there. The first says what is measured with what, each further one what came of
-//! one run of one subject, or of a step.
+//! The record of a run: lines of JSON, each whole or not there. The first says what is measured with what, each further
+//! one what came of one run of one subject, or of a step.
 //!
-//! A line is written with its end in one call, and nothing follows a line without an end: what a crash tore is cut off when the
-//! journal is opened again.
+//! A line is written with its end in one call, and nothing follows a line without an end: what a crash tore is cut off
+//! when the journal is opened again.
 
 use crate::experiment::{Outcome, Row, Sample};
 use crate::report::InputSummary;
@@ -260,7 +260,8 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Begins one in this folder, or goes on with the one that is there if its header is the same. `afresh` forgets that one.
+    /// Begins one in this folder, or goes on with the one that is there if its header is the same. `afresh` forgets
+    /// that one.
     pub(super) fn open(folder: &Path, header: Header, afresh: bool) -> Result<Self> {
         let path = folder.join(JOURNAL);
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);

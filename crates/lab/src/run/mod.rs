@@ -6,8 +6,9 @@
 //! run      one subject, one round -> verdict -> a line of the journal
 //! ```
 //!
-//! The journal is all there is: what is shown is computed from it, whether the run has just ended or lies in a folder since last year.
-//! A run that was stopped goes on after its last line, provided that it is still the same program, machine, data and settings.
+//! The journal is all there is: what is shown is computed from it, whether the run has just ended or lies in a folder
+//! since last year. A run that was stopped goes on after its last line, provided that it is still the same program,
+//! machine, data and settings.
 
 mod findings;
 mod inputs;

@@ -1,4 +1,5 @@
-//! Rounds: subjects take turns, so that what changes while a run lasts (the clock of the processor, other programs) meets all of them.
+//! Rounds: subjects take turns, so that what changes while a run lasts (the clock of the processor, other programs)
+//! meets all of them.
 
 use super::findings;
 use super::inputs::QUICK_BYTES;
@@ -12,7 +13,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Of the memory that may be used, data takes one part in so many; the rest is what methods work with: cuts, fingerprints, compressed copies.
+/// Of the memory that may be used, data takes one part in so many; the rest is what methods work with: cuts,
+/// fingerprints, compressed copies.
 const MEMORY_PARTS: u64 = 2;
 
 /// The settings, in the folder of a run.
@@ -58,7 +60,8 @@ pub struct Order<'o> {
 /// Measures what is not measured yet, and journals it.
 ///
 /// # Errors
-/// If the journal cannot be written, or that of another run is there. Methods that fail are no errors: they are recorded.
+/// If the journal cannot be written, or that of another run is there. Methods that fail are no errors: they are
+/// recorded.
 pub fn measure(all: &[Box<dyn Experiment>], order: Order, watch: &dyn Watch) -> Result<Ending> {
     let Order { header, corpora, folder, afresh } = order;
     let settings = header.settings.clone();

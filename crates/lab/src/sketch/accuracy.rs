@@ -1,5 +1,5 @@
-//! How near the estimated resemblance is to the true one: by method (Odess, Fig. 12), by rate of sampling (Fig. 13), by number of features
-//! (Fig. 14). Three experiments that differ in what is compared.
+//! How near the estimated resemblance is to the true one: by method (Odess, Fig. 12), by rate of sampling (Fig. 13), by
+//! number of features (Fig. 14). Three experiments that differ in what is compared.
 
 use super::choice;
 use super::contender::{Contender, NAMES};

@@ -1,4 +1,5 @@
-//! What each sketch finds in real versions, what that is worth, and at which speed (Finesse, Table 3; Odess, Figs. 16 to 21 and 23(c)).
+//! What each sketch finds in real versions, what that is worth, and at which speed (Finesse, Table 3; Odess, Figs. 16
+//! to 21 and 23(c)).
 
 use super::choice;
 use super::contender::{Contender, NAMES, REFERENCE};

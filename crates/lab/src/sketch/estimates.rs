@@ -1,8 +1,9 @@
-//! The resemblance that a sketch estimates beside the true one, on pairs of chunks made for it (Odess, TOS, section 4.2).
+//! The resemblance that a sketch estimates beside the true one, on pairs of chunks made for it (Odess, TOS, section
+//! 4.2).
 //!
-//! The error is the distance of the estimate, matching features over all, from the true resemblance of windows as long as the method's.
-//! Beside its average stands what is expected of features that match independently with that probability: no method of so many features
-//! can do better. A chunk without a sketch resembles nothing.
+//! The error is the distance of the estimate, matching features over all, from the true resemblance of windows as long
+//! as the method's. Beside its average stands what is expected of features that match independently with that
+//! probability: no method of so many features can do better. A chunk without a sketch resembles nothing.
 
 use super::contender::Contender;
 use super::parallel::in_parallel;

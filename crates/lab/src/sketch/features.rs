@@ -1,5 +1,5 @@
-//! How many features, and how they are grouped: speed and findings (the papers take 12 in 3 groups: Finesse, section 5; Odess, section 4.3).
-//! More features to a super-feature find fewer and likelier bases; more super-features find more.
+//! How many features, and how they are grouped: speed and findings (the papers take 12 in 3 groups: Finesse, section 5;
+//! Odess, section 4.3). More features to a super-feature find fewer and likelier bases; more super-features find more.
 
 use super::choice;
 use super::contender::{Contender, NAMES, NAMES_QUICK};

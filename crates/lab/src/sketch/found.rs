@@ -1,5 +1,6 @@
-//! What a sketch finds in versions, the papers' way (Finesse, section 5; Odess, section 4.3.1): every chunk is held against the chunks
-//! stored whole before it; one that finds a base is stored as a delta, whatever it costs, and is nobody's base.
+//! What a sketch finds in versions, the papers' way (Finesse, section 5; Odess, section 4.3.1): every chunk is held
+//! against the chunks stored whole before it; one that finds a base is stored as a delta, whatever it costs, and is
+//! nobody's base.
 //!
 //! ```text
 //! GCR   bytes of all versions / bytes stored: deduplication and deltas together

@@ -1,6 +1,6 @@
-//! Which bits of a hash should decide what is sampled (Odess, section 3.2, Fig. 6): seven ones low, in the middle, high, or scattered; and,
-//! beside them, the boundary of Odess+ (section 3.4) and what the chunker samples. Chunks of which nothing is sampled have no sketch
-//! (SER); this matters where chunks are small, so small ones are measured too.
+//! Which bits of a hash should decide what is sampled (Odess, section 3.2, Fig. 6): seven ones low, in the middle,
+//! high, or scattered; and, beside them, the boundary of Odess+ (section 3.4) and what the chunker samples. Chunks of
+//! which nothing is sampled have no sketch (SER); this matters where chunks are small, so small ones are measured too.
 
 use super::choice;
 use super::contender::Contender;

@@ -1,4 +1,5 @@
-//! Siltstone's own sketch as a [`Sketcher`], to stand beside the others: of what the chunker `lagged` would sample, whoever cut the chunk.
+//! Siltstone's own sketch as a [`Sketcher`], to stand beside the others: of what the chunker `lagged` would sample,
+//! whoever cut the chunk.
 
 use siltstone_chunk::{Isa, Lagged};
 use siltstone_similar::sketch::{SampleSketch, Shape, Sketch, Sketcher};

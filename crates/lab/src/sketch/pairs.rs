@@ -1,4 +1,5 @@
-//! How similar the pairs of chunks are that estimates are measured on, by rate and length of their modifications (Odess, Fig. 11).
+//! How similar the pairs of chunks are that estimates are measured on, by rate and length of their modifications
+//! (Odess, Fig. 11).
 
 use super::accuracy::per_million;
 use super::draw::{self, Drawing};

@@ -1,8 +1,8 @@
-//! How fast: every sketch in every form, on the same chunks in memory, one thread, beside what reading the memory alone takes (Finesse,
-//! Fig. 4; Odess, Fig. 23(a)).
+//! How fast: every sketch in every form, on the same chunks in memory, one thread, beside what reading the memory alone
+//! takes (Finesse, Fig. 4; Odess, Fig. 23(a)).
 //!
-//! Siltstone's own has two rows: the sketch of a chunk that was cut before (`samples`), and cutting with sketching in one pass
-//! (`cut+samples`), which stands beside cutting alone (`cut`).
+//! Siltstone's own has two rows: the sketch of a chunk that was cut before (`samples`), and cutting with sketching in
+//! one pass (`cut+samples`), which stands beside cutting alone (`cut`).
 
 use super::choice;
 use super::contender::{Contender, NAMES, REFERENCE};

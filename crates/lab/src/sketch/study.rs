@@ -1,5 +1,5 @@
-//! The subject of most experiments: one contender on one ground. How fast it sketches is measured every time; what it finds is the same
-//! every time, and is found once.
+//! The subject of most experiments: one contender on one ground. How fast it sketches is measured every time; what it
+//! finds is the same every time, and is found once.
 
 use super::contender::Contender;
 use super::found::{Bases, Choice, Found};

@@ -1,8 +1,10 @@
-//! How far features stay at their place (Finesse, Table 1): of two chunks that resemble each other, cut into equal parts, how many parts are
-//! the same at the same place, how many have the same feature there, and how many of those that are not the same.
+//! How far features stay at their place (Finesse, Table 1): of two chunks that resemble each other, cut into equal
+//! parts, how many parts are the same at the same place, how many have the same feature there, and how many of those
+//! that are not the same.
 //!
-//! Parts and features are Finesse's own: N parts of floor(L / N) bytes, the greatest Rabin fingerprint of each. Pairs are what a method
-//! detects with 3 super-features of 4, the first that fits; the paper detects by N-Transform and cuts into 12.
+//! Parts and features are Finesse's own: N parts of floor(L / N) bytes, the greatest Rabin fingerprint of each. Pairs
+//! are what a method detects with 3 super-features of 4, the first that fits; the paper detects by N-Transform and cuts
+//! into 12.
 
 use super::choice;
 use super::contender::{Contender, NAMES_QUICK};

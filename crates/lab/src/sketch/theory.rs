@@ -5,8 +5,9 @@
 //! of a sample of r c windows, of which m are shared    Pr(s = k / n) = sum over m of B(rc, m; p) B(n, k; m / (rc))      (9)
 //! ```
 //!
-//! The paper computes both. Here they stand beside what is measured: modified pairs (`MoL` 200, `MoR` as it comes) whose resemblance is p, up
-//! to one hundredth. What is told of a distribution is how far it lies from the theory where it is furthest.
+//! The paper computes both. Here they stand beside what is measured: modified pairs (`MoL` 200, `MoR` as it comes)
+//! whose resemblance is p, up to one hundredth. What is told of a distribution is how far it lies from the theory where
+//! it is furthest.
 
 use super::choice;
 use super::contender::Contender;

@@ -1,5 +1,6 @@
-//! What every time is of: one thread makes all sketches of chunks that lie in memory. What it found is held against what the scalar form
-//! finds, by a digest whose cost is a hundredth of the fastest method's; a run that finds something else has no time.
+//! What every time is of: one thread makes all sketches of chunks that lie in memory. What it found is held against
+//! what the scalar form finds, by a digest whose cost is a hundredth of the fastest method's; a run that finds
+//! something else has no time.
 
 use super::contender::Contender;
 use crate::experiment::{Outcome, Row, Sample};
@@ -44,7 +45,8 @@ impl<'i> Timed<'i> {
         Self { work, truth, bytes, chunks }
     }
 
-    /// The sketches of the first chunks, as many as make this amount; `oracle` is the same contender in its scalar form.
+    /// The sketches of the first chunks, as many as make this amount; `oracle` is the same contender in its scalar
+    /// form.
     pub(super) fn sketching(
         contender: Rc<Contender>,
         oracle: &Contender,

@@ -1,5 +1,5 @@
-//! Versions of something as a backup sees them: cut by the default chunker, each chunk that is not known yet numbered as new. That is
-//! what is sketched and encoded.
+//! Versions of something as a backup sees them: cut by the default chunker, each chunk that is not known yet numbered
+//! as new. That is what is sketched and encoded.
 
 use super::parallel::in_parallel;
 use crate::data::Data;
@@ -59,7 +59,8 @@ pub struct Versions<'d> {
 }
 
 impl<'d> Versions<'d> {
-    /// Cuts every version into chunks of `average` bytes and leaves out what is known, or came before in the same version.
+    /// Cuts every version into chunks of `average` bytes and leaves out what is known, or came before in the same
+    /// version.
     ///
     /// # Errors
     /// If the chunker cannot cut so small or so large.

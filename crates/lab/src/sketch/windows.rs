@@ -1,9 +1,12 @@
-//! How many windows of Odess+ should roll side by side: two with hashes of 64 bits, four with 32, eight with 16 (Odess, Table 3).
+//! How many windows of Odess+ should roll side by side: two with hashes of 64 bits, four with 32, eight with 16 (Odess,
+//! Table 3).
 //!
-//! The paper's forms are all vectors of 128 bits, with as many lanes as windows: half the bits of a hash are twice the lanes. Ours ask first
-//! by bytes which places may be sampled, in as many lanes whatever the number of windows is, and compute the hashes of these places only.
+//! The paper's forms are all vectors of 128 bits, with as many lanes as windows: half the bits of a hash are twice the
+//! lanes. Ours ask first by bytes which places may be sampled, in as many lanes whatever the number of windows is, and
+//! compute the hashes of these places only.
 //!
-//! Hashes of 16 bits find false bases by chance, the more chunks there are; on little data the difference in DCR does not show.
+//! Hashes of 16 bits find false bases by chance, the more chunks there are; on little data the difference in DCR does
+//! not show.
 
 use super::choice;
 use super::contender::Contender;

@@ -1,8 +1,10 @@
-//! Containers opened ahead of who needs them: the order is known beforehand, so other threads read, decrypt and decompress the next ones while
-//! this one works on what it has. Every layout reads this way, in restores and backups and when a store is put in order.
+//! Containers opened ahead of who needs them: the order is known beforehand, so other threads read, decrypt and
+//! decompress the next ones while this one works on what it has. Every layout reads this way, in restores and backups
+//! and when a store is put in order.
 //!
-//! Who has to wait opens containers too, so that all threads are at work, and a single thread opens each when it is asked for. Memory holds a
-//! few containers for each further thread, whatever the length of the order. What is read, and in which order, does not depend on the threads.
+//! Who has to wait opens containers too, so that all threads are at work, and a single thread opens each when it is
+//! asked for. Memory holds a few containers for each further thread, whatever the length of the order. What is read,
+//! and in which order, does not depend on the threads.
 
 use super::choose::Container;
 use super::shelf::{Opened, Shelf};

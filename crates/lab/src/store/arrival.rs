@@ -1,5 +1,6 @@
-//! Containers in the order in which chunks arrive: the layout of Greedy, FGD and CLD (MeGA, ATC 2022, section 5.1). Restores follow the recipe, with
-//! a cache of containers; what is deleted is found by marking what is alive, and swept.
+//! Containers in the order in which chunks arrive: the layout of Greedy, FGD and CLD (MeGA, ATC 2022, section 5.1).
+//! Restores follow the recipe, with a cache of containers; what is deleted is found by marking what is alive, and
+//! swept.
 
 use super::ahead;
 use super::cache::Cache;
@@ -53,8 +54,8 @@ impl Store {
         Ok(Restored { seconds: begin.elapsed().as_secs_f64(), reads: cache.reads(), prewritten_bytes: 0 })
     }
 
-    /// Forgets a version, then collects garbage: marks what the recipes left need, removes what is dead, and rewrites containers of whose chunks
-    /// more than this share is dead (MeGA, ATC 2022, section 5.6).
+    /// Forgets a version, then collects garbage: marks what the recipes left need, removes what is dead, and rewrites
+    /// containers of whose chunks more than this share is dead (MeGA, ATC 2022, section 5.6).
     ///
     /// # Errors
     /// If what is stored cannot be read, or nothing can be written.

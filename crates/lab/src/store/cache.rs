@@ -1,6 +1,7 @@
 //! Containers kept in memory, those used last, up to a number of bytes; every read is counted and timed.
 //!
-//! What the rule drops depends on the order of use and on sizes that are known before anything is read, so that the reads can be foreseen.
+//! What the rule drops depends on the order of use and on sizes that are known before anything is read, so that the
+//! reads can be foreseen.
 
 use super::ahead::Ahead;
 use super::choose::Container;

@@ -10,14 +10,15 @@ pub(super) type Container = u32;
 pub(super) enum Rule {
     /// Nothing.
     Everything,
-    /// References into all but so many containers, the most referenced of a segment: for duplicates and for bases (Lillibridge, FAST'13; as MeGA,
-    /// ATC 2022, section 5.2 has it).
+    /// References into all but so many containers, the most referenced of a segment: for duplicates and for bases
+    /// (Lillibridge, FAST'13; as MeGA, ATC 2022, section 5.2 has it).
     Capping(usize),
     /// Bases in containers that a segment has fewer than so many bases in (MeGA, ATC 2022, section 4.2).
     Threshold(u32),
 }
 
-/// The containers that a segment may refer to, of the old ones it would: `duplicates` and `bases` name the container of each reference.
+/// The containers that a segment may refer to, of the old ones it would: `duplicates` and `bases` name the container of
+/// each reference.
 #[derive(Debug)]
 pub(super) struct Allowed {
     for_duplicates: Option<HashSet<Container>>,

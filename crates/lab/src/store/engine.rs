@@ -1,5 +1,5 @@
-//! Siltstone itself, called in this process: each version is a stream of one file, in one series. It takes as many threads as there are CPUs: see
-//! [`super::parallel::on_cpus`].
+//! Siltstone itself, called in this process: each version is a stream of one file, in one series. It takes as many
+//! threads as there are CPUs: see [`super::parallel::on_cpus`].
 
 use super::cache::Reads;
 use super::scale::Scale;

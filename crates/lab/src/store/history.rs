@@ -1,5 +1,5 @@
-//! A whole history with each method: every version backed up and settled, then every version restored, newest first, and compared. All of
-//! MeGA's Figures 11 to 16 come of one run.
+//! A whole history with each method: every version backed up and settled, then every version restored, newest first,
+//! and compared. All of MeGA's Figures 11 to 16 come of one run.
 
 use super::figures;
 use super::method::Method;

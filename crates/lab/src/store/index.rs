@@ -1,5 +1,5 @@
-//! What a backup finds again: chunks by their fingerprints, and by their super-features. Either of all that is stored, or of the current and the
-//! last version alone (MeGA, ATC 2022, section 4.1).
+//! What a backup finds again: chunks by their fingerprints, and by their super-features. Either of all that is stored,
+//! or of the current and the last version alone (MeGA, ATC 2022, section 4.1).
 
 use super::recipe::Number;
 use siltstone_store::Fingerprint;

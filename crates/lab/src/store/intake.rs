@@ -1,12 +1,14 @@
-//! Backing up a version (MeGA, ATC 2022, Figure 2 and section 4.2), the same way for all layouts: segment by segment, what is stored already is
-//! referred to, what resembles something is encoded against it, the rest is stored whole; where the rule allows the reference.
+//! Backing up a version (MeGA, ATC 2022, Figure 2 and section 4.2), the same way for all layouts: segment by segment,
+//! what is stored already is referred to, what resembles something is encoded against it, the rest is stored whole;
+//! where the rule allows the reference.
 //!
 //! ```text
 //! cut -> fingerprints* -> known? -> sketches* -> candidates -> rule -> read bases* -> deltas* -> regions* -> containers
 //! ```
-//! What has a star is done by all threads. A base is always whole: deltas are one step deep. Where sharing ends with the version before, it is with
-//! all that version needs, bases included; or else every other version of a chunk would be stored whole. The paper does not say it, but counts bases
-//! among what a recipe names (Figure 2) and what a version needs (section 3.3).
+//! What has a star is done by all threads. A base is always whole: deltas are one step deep. Where sharing ends with
+//! the version before, it is with all that version needs, bases included; or else every other version of a chunk would
+//! be stored whole. The paper does not say it, but counts bases among what a recipe names (Figure 2) and what a version
+//! needs (section 3.3).
 
 use super::ahead;
 use super::cache::Cache;
@@ -201,7 +203,8 @@ impl Store {
         Likeness::try_from(&*sketch.super_features(self.sketcher.grouping())).ok()
     }
 
-    /// Containers that count for the rule when a chunk is referred to: of capping those of older versions, of the selector all that must be read.
+    /// Containers that count for the rule when a chunk is referred to: of capping those of older versions, of the
+    /// selector all that must be read.
     fn counted(&self, pass: &Pass, number: Number) -> Result<Option<Container>> {
         let counts = |container: &Container| match self.way.rule {
             Rule::Everything => false,

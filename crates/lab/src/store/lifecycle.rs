@@ -1,4 +1,5 @@
-//! Containers by the lifecycles of their chunks: the layout of MFD and MeGA (MeGA, ATC 2022, sections 3.3, 3.4, 4.3 and 4.4).
+//! Containers by the lifecycles of their chunks: the layout of MFD and MeGA (MeGA, ATC 2022, sections 3.3, 3.4, 4.3 and
+//! 4.4).
 //!
 //! ```text
 //! category (x, y)   chunks that versions x ..= y need, as content or as a base, and no others
@@ -7,8 +8,8 @@
 //! restore k         categories x <= k <= y, columns forwards, rows, containers and chunks backwards: deltas always come before their bases
 //! forget            of the oldest version: its column goes, unread
 //! ```
-//! A restore reads each container once: see `placing`. Versions go oldest first, so that which containers are left can be told from the versions that
-//! are, and deleting writes nothing.
+//! A restore reads each container once: see `placing`. Versions go oldest first, so that which containers are left can
+//! be told from the versions that are, and deleting writes nothing.
 
 use super::ahead::{self, Ahead};
 use super::cache::Reads;
@@ -143,7 +144,8 @@ impl Lifecycles {
         Ok(())
     }
 
-    /// Whether a container that is not split stays as it is: unless it has room for what waits to be laid down before it.
+    /// Whether a container that is not split stays as it is: unless it has room for what waits to be laid down before
+    /// it.
     fn may_pass(&self, writer: &Writer, container: Container) -> bool {
         let held = writer.held_bytes();
         let together = held + self.store.containers[&container].plain_bytes;

@@ -1,6 +1,6 @@
-//! What it costs to keep a store in order while the last versions are retained: laying chunks out by their lifecycles, against collecting garbage.
-//! Migration runs at every version, collection once there is something to delete; where little of that is garbage enough it takes no time at all. So
-//! what is compared is the sum up to a version.
+//! What it costs to keep a store in order while the last versions are retained: laying chunks out by their lifecycles,
+//! against collecting garbage. Migration runs at every version, collection once there is something to delete; where
+//! little of that is garbage enough it takes no time at all. So what is compared is the sum up to a version.
 
 use super::figures;
 use super::history::{mb, number};

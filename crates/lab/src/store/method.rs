@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-/// Capping levels of FGD: containers per segment. The paper's are not printed; a segment of five containers' size needs five or six when nothing is scattered.
+/// Capping levels of FGD: containers per segment. The paper's are not printed; a segment of five containers' size needs
+/// five or six when nothing is scattered.
 pub(super) const LEVELS: [usize; 3] = [6, 10, 20];
 /// The capping level of CLD, and of FGD where there is one only.
 pub(super) const LEVEL_MEDIAN: usize = LEVELS[1];
@@ -90,7 +91,8 @@ impl Method {
         names
     }
 
-    /// Whether the settings ask for it, and it can obey them: Siltstone's engine takes all CPUs it sees, where they cannot be hidden.
+    /// Whether the settings ask for it, and it can obey them: Siltstone's engine takes all CPUs it sees, where they
+    /// cannot be hidden.
     pub(super) fn is_asked_for(self, settings: &Settings) -> bool {
         let obeys = !matches!(self, Self::Silt(..)) || can_limit(settings.threads);
         obeys && (settings.chooses_method(self.name()) || settings.chooses_method(self.own_name()))

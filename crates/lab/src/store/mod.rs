@@ -1,4 +1,5 @@
-//! Stores for versions: greedy, capped, and laid out by lifetime, each with real reads and writes on the same containers (MeGA, ATC'22).
+//! Stores for versions: greedy, capped, and laid out by lifetime, each with real reads and writes on the same
+//! containers (MeGA, ATC'22).
 //!
 //! ```text
 //! history, maintenance    the experiments; figures: their plots; versions: what they are fed
@@ -8,17 +9,19 @@
 //! stored index recipe     what a store knows; shelf cache: containers on disk and in memory; scale: how large they are
 //! ahead placing uncached  containers opened before they are needed; chunks written where they go; reads that come from the disk
 //! ```
-//! All methods have the same CPUs, read containers ahead with the same code and never find one in the page cache that they read before: only what
-//! a method itself keeps in memory is there, an eighth of a version for the papers' methods. (Siltstone's engine has its own bound, of memory.)
-//! A backup reads bases container by container through its cache, and a base it read, dropped and needs again comes from the disk again: what makes
-//! Greedy slow in the paper (section 5.2) is there, at the price that this machine's disk has for it. How much it weighs depends on the history: with
-//! few versions, or where few chunks resemble old ones, Greedy reads hardly more than MeGA without a threshold, and what is left is the difference of
-//! computing. The number of containers read carries over to other disks.
-//! Files must lie on a disk for that: set `TMPDIR` where the folder for temporary files is kept in memory.
+//! All methods have the same CPUs, read containers ahead with the same code and never find one in the page cache that
+//! they read before: only what a method itself keeps in memory is there, an eighth of a version for the papers'
+//! methods. (Siltstone's engine has its own bound, of memory.) A backup reads bases container by container through its
+//! cache, and a base it read, dropped and needs again comes from the disk again: what makes Greedy slow in the paper
+//! (section 5.2) is there, at the price that this machine's disk has for it. How much it weighs depends on the history:
+//! with few versions, or where few chunks resemble old ones, Greedy reads hardly more than MeGA without a threshold,
+//! and what is left is the difference of computing. The number of containers read carries over to other disks. Files
+//! must lie on a disk for that: set `TMPDIR` where the folder for temporary files is kept in memory.
 //!
-//! What differs from the paper: the chunker (`lagged`, with its limits), the fingerprints, the codec of deltas (`CopyInsert`) and the encryption are
-//! Siltstone's, as is the container's format, and each container is durable (`fsync`) at the end of a backup and of every upkeep: with containers as
-//! small as the lab's, waiting for that is a large part of upkeep. Chunk-level indexes lie in memory, as they do there.
+//! What differs from the paper: the chunker (`lagged`, with its limits), the fingerprints, the codec of deltas
+//! (`CopyInsert`) and the encryption are Siltstone's, as is the container's format, and each container is durable
+//! (`fsync`) at the end of a backup and of every upkeep: with containers as small as the lab's, waiting for that is a
+//! large part of upkeep. Chunk-level indexes lie in memory, as they do there.
 
 mod ahead;
 mod arrival;

@@ -35,8 +35,9 @@ pub(super) fn can_limit(cpus: usize) -> bool {
     cfg!(target_os = "linux") || std::thread::available_parallelism().is_ok_and(|all| all.get() <= cpus)
 }
 
-/// Does `work` on so many of the CPUs that this process may use, with all threads it starts: Siltstone's engine takes as many threads as there
-/// are CPUs, and has no other setting. What starts more threads than that (pipelines, writers to the disk) has no more CPUs for it.
+/// Does `work` on so many of the CPUs that this process may use, with all threads it starts: Siltstone's engine takes
+/// as many threads as there are CPUs, and has no other setting. What starts more threads than that (pipelines, writers
+/// to the disk) has no more CPUs for it.
 ///
 /// # Errors
 /// If the system does not say or does not let choose which CPUs are used, or `work` panics.

@@ -1,7 +1,9 @@
-//! The chunks of a version go to their places in its file as their containers come, deltas before their bases (MeGA, ATC 2022, section 4.4).
+//! The chunks of a version go to their places in its file as their containers come, deltas before their bases (MeGA,
+//! ATC 2022, section 4.4).
 //!
-//! A delta waits for its base: in memory, as section 4.5 has it, as long as there is room, else *prewritten* in the file where its chunk goes, and
-//! read back from there. What a container brings to neighbouring places is written by one call.
+//! A delta waits for its base: in memory, as section 4.5 has it, as long as there is room, else *prewritten* in the
+//! file where its chunk goes, and read back from there. What a container brings to neighbouring places is written by
+//! one call.
 
 use super::recipe::{Item, Number};
 use super::shelf::Opened;
@@ -15,7 +17,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What is written by one call at most, bytes, unless one chunk is longer; as much as restores in the order of arrival write at once.
+/// What is written by one call at most, bytes, unless one chunk is longer; as much as restores in the order of arrival
+/// write at once.
 pub(super) const RUN_BYTES_MAX: usize = 1 << 20;
 /// Decoded chunks that are gathered before they are written, bytes.
 const DECODED_BYTES_MAX: usize = 4 << 20;

@@ -1,5 +1,6 @@
-//! What a version is made of: its chunks in order. On disk a number of one to three bytes each for the step from the last chunk's number, the
-//! length, and the distance to the base (0 for none), all compressed with the rest of the metadata.
+//! What a version is made of: its chunks in order. On disk a number of one to three bytes each for the step from the
+//! last chunk's number, the length, and the distance to the base (0 for none), all compressed with the rest of the
+//! metadata.
 
 use anyhow::{Context, Result};
 

@@ -1,6 +1,7 @@
-//! How large the parts of a store are, in the proportions that MeGA (ATC 2022, sections 2.2, 4.2 and 5.1) has them for versions of 2.7 to 16 GB:
-//! containers of 4 MiB, segments of five containers' size, a cache of an eighth of a version. Smaller versions get smaller parts, since a
-//! version that fits into a few containers has no locality to lose, and a cache that holds them all hides it.
+//! How large the parts of a store are, in the proportions that MeGA (ATC 2022, sections 2.2, 4.2 and 5.1) has them for
+//! versions of 2.7 to 16 GB: containers of 4 MiB, segments of five containers' size, a cache of an eighth of a version.
+//! Smaller versions get smaller parts, since a version that fits into a few containers has no locality to lose, and a
+//! cache that holds them all hides it.
 
 use crate::settings::Settings;
 use siltstone_store::region::{DATA_REGION_BYTES_TARGET, ZSTD_LEVEL_DEFAULT};

@@ -1,5 +1,6 @@
-//! Containers on disk: those of `siltstone-store`, with its keys, seals and compression, in a repository made for one run. A container is read
-//! whole and decompressed whole, as MeGA (ATC 2022, sections 2.1 and 3.1) says of stores that compress chunks together.
+//! Containers on disk: those of `siltstone-store`, with its keys, seals and compression, in a repository made for one
+//! run. A container is read whole and decompressed whole, as MeGA (ATC 2022, sections 2.1 and 3.1) says of stores that
+//! compress chunks together.
 
 use super::choose::Container;
 use super::recipe::Number;
@@ -23,7 +24,8 @@ use std::time::Instant;
 /// What a metadata region holds at most, bytes.
 const METADATA_PIECE_BYTES: usize = 8 << 20;
 
-/// A repository with the chunker all methods share, in an empty folder. Its password guards nothing, so hashing it costs nothing.
+/// A repository with the chunker all methods share, in an empty folder. Its password guards nothing, so hashing it
+/// costs nothing.
 pub(super) fn new_repository(storage: Arc<dyn Storage>, scale: &Scale) -> Result<Repository> {
     let label = KeyLabel { created: Time::default(), host: "lab".into(), user: "lab".into() };
     let chunker = chunker_sized(siltstone_chunk::DEFAULT_NAME, scale.expected_bytes.into())?;

@@ -1,5 +1,6 @@
-//! What a store knows of its chunks and containers, and the recipes of its versions. All of it but the recipes can be had again from the indexes
-//! of the containers, and so lies in memory only; recipes lie on disk, and are read from there.
+//! What a store knows of its chunks and containers, and the recipes of its versions. All of it but the recipes can be
+//! had again from the indexes of the containers, and so lies in memory only; recipes lie on disk, and are read from
+//! there.
 
 use super::cache::{Reads, Use};
 use super::choose::{Container, Rule};
@@ -14,7 +15,8 @@ use siltstone_store::Fingerprint;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-/// All stores cut alike, in every run. (Siltstone's own cuts depend on the key of its repository, which is new each time.)
+/// All stores cut alike, in every run. (Siltstone's own cuts depend on the key of its repository, which is new each
+/// time.)
 const CHUNKER_KEY: [u8; 32] = [0; 32];
 /// The method of sketches, that of the paper's group.
 const SKETCHES: &str = "odess";

@@ -1,8 +1,9 @@
-//! A folder of objects whose containers are read from the disk each time: the system's page cache would hold a store of the lab's size whole, and
-//! then nobody pays for reading a container twice. What a method keeps in memory is its own, counted cache (MeGA, ATC 2022, section 5.1).
+//! A folder of objects whose containers are read from the disk each time: the system's page cache would hold a store of
+//! the lab's size whole, and then nobody pays for reading a container twice. What a method keeps in memory is its own,
+//! counted cache (MeGA, ATC 2022, section 5.1).
 //!
-//! Before a read the pages of what is read are dropped, for all methods alike. Where files lie in memory anyway (`tmpfs`), or the system has no
-//! such call, nothing happens: then counts of containers tell more than times.
+//! Before a read the pages of what is read are dropped, for all methods alike. Where files lie in memory anyway
+//! (`tmpfs`), or the system has no such call, nothing happens: then counts of containers tell more than times.
 
 use siltstone_store::SeriesId;
 use siltstone_store::storage::{Disk, Listing, ObjectMeta, ObjectName, Storage, StorageError};

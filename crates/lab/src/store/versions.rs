@@ -101,8 +101,8 @@ impl Digest {
     }
 }
 
-/// Asks the system to forget what it keeps in memory of the files below a folder, so that the next reads come from the disk. What was written
-/// must be durable. Where there is no such call, or files lie in memory anyway, nothing happens.
+/// Asks the system to forget what it keeps in memory of the files below a folder, so that the next reads come from the
+/// disk. What was written must be durable. Where there is no such call, or files lie in memory anyway, nothing happens.
 ///
 /// # Errors
 /// If the folder cannot be looked through.

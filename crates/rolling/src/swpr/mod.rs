@@ -1,7 +1,7 @@
 //! SWPR: windows that roll side by side, each a subwindow of several bytes at a time.
 //!
-//! Source: Odess, TOS, section 3.4, and Table 3 for the numbers of windows. The definition, which is format; W windows (2, 4 or 8)
-//! make values of B = 128 / W bits:
+//! Source: Odess, TOS, section 3.4, and Table 3 for the numbers of windows. The definition, which is format; W windows
+//! (2, 4 or 8) make values of B = 128 / W bits:
 //!
 //! ```text
 //! v(L)   the subwindow of W bytes that end at L, as a big-endian number, its parts of B bits added:
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **Bytes that are not there are 0**, as in the paper's algorithms, so every place of a chunk has a value. Algorithm 1 also
-//!    takes the first byte of a chunk for one that is not there, Algorithm 2 does not; nor do we.
+//! 1. **Bytes that are not there are 0**, as in the paper's algorithms, so every place of a chunk has a value.
+//!    Algorithm 1 also takes the first byte of a chunk for one that is not there, Algorithm 2 does not; nor do we.
 //! 2. **W = 8**: the paper says that eight bytes are mapped to 16 bits, not how. A sum lets all of them count.
 //! 3. **Vectors need no rolling**: the sum is a FIR filter, which gives the values of many neighbouring places at once,
 //!    the same to the bit ([`Roll`] by words, for four windows; [`Tops`] the highest bytes only, by bytes).

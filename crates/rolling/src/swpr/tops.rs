@@ -1,7 +1,8 @@
 //! Where SWPR may reach a boundary: a filter by bytes, before the values are computed at all.
 //!
-//! Siltstone's own. Sampling asks of few places in a hundred whether their value is large, that is, of its highest byte. With
-//! `b_t` the byte t places before, each byte of the window (t below 32) has one power of two in the sum, so that
+//! Siltstone's own. Sampling asks of few places in a hundred whether their value is large, that is, of its highest
+//! byte. With `b_t` the byte t places before, each byte of the window (t below 32) has one power of two in the sum, so
+//! that
 //!
 //! ```text
 //! h              = sum over k in 0 .. n of 16^k c_k            (mod 2^B), n = B / 4
@@ -60,8 +61,8 @@ impl<S: Simd, const WINDOWS: usize> Tops<S, WINDOWS> {
     }
 
     /// Which of the next `LANES` places may reach the boundary, one bit each. `block` holds `BEFORE` bytes and those at
-    /// which the places lie. The `WINDOWS` places before must have been in the vector before, or be no places of a chunk: else
-    /// the first `WINDOWS` bits are nonsense.
+    /// which the places lie. The `WINDOWS` places before must have been in the vector before, or be no places of a
+    /// chunk: else the first `WINDOWS` bits are nonsense.
     #[inline(always)]
     pub fn next(&mut self, s: S, block: &[u8]) -> u64 {
         let block = &block[..Self::BEFORE + S::LANES];

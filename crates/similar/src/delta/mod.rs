@@ -1,6 +1,7 @@
 //! One chunk against another.
 //!
-//! A delta says how to make a chunk, the *target*, from another that is like it, its *base*. Two codecs stand behind one trait:
+//! A delta says how to make a chunk, the *target*, from another that is like it, its *base*. Two codecs stand behind
+//! one trait:
 //!
 //! | codec | what a delta is | for |
 //! |---|---|---|
@@ -36,8 +37,8 @@ pub trait ChunkDelta: Send {
     /// Its name, for command lines and tables.
     fn name(&self) -> &'static str;
 
-    /// Appends to `delta` what makes `target` of `base`, in at most `bytes_max` bytes. It gives up as soon as it sees that they will
-    /// not do; then `delta` is as before.
+    /// Appends to `delta` what makes `target` of `base`, in at most `bytes_max` bytes. It gives up as soon as it sees
+    /// that they will not do; then `delta` is as before.
     ///
     /// # Errors
     /// [`EncodeError::NotWorthIt`] if more bytes are needed, [`EncodeError::TooLong`] if base or target has more than

@@ -1,8 +1,8 @@
 //! Many deltas, compressed together.
 //!
-//! Deltas of neighbouring chunks are alike: one edit is made in many files, one counter grows in many records. So the streams of many
-//! copy-insert deltas are put one after another, instructions with instructions and literals with literals, and each is compressed
-//! whole. The definition, which is format:
+//! Deltas of neighbouring chunks are alike: one edit is made in many files, one counter grows in many records. So the
+//! streams of many copy-insert deltas are put one after another, instructions with instructions and literals with
+//! literals, and each is compressed whole. The definition, which is format:
 //!
 //! ```text
 //! pool     = version (1 byte, 1), stream of instructions, stream of literals
@@ -10,8 +10,9 @@
 //! payload  = a region's in the form `Zstd`, without bases; or, where it is as long, the bytes as they are
 //! ```
 //!
-//! Where a delta ends in its streams follows from the length of its target, which is known from elsewhere: instructions are
-//! read until they make so many bytes. A pool costs 16 bytes beyond its payloads at most; a delta in it costs nothing beyond its own.
+//! Where a delta ends in its streams follows from the length of its target, which is known from elsewhere: instructions
+//! are read until they make so many bytes. A pool costs 16 bytes beyond its payloads at most; a delta in it costs
+//! nothing beyond its own.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -50,8 +51,8 @@ impl PoolWriter {
     /// Adds the delta that makes `target` of `base`, if it takes at most `bytes_max` bytes before it is compressed.
     ///
     /// # Errors
-    /// As [`CopyInsert::encode_apart`]; [`EncodeError::PoolFull`] if the pool would hold more than [`POOL_BYTES_MAX`]. Then the pool is as
-    /// before.
+    /// As [`CopyInsert::encode_apart`]; [`EncodeError::PoolFull`] if the pool would hold more than [`POOL_BYTES_MAX`].
+    /// Then the pool is as before.
     pub fn add(&mut self, base: &[u8], target: &[u8], bytes_max: usize) -> Result<(), EncodeError> {
         let room = POOL_BYTES_MAX - self.parts.bytes();
         match self.codec.encode_apart(base, target, bytes_max.min(room), &mut self.parts) {
@@ -93,7 +94,8 @@ impl PoolReader {
         Self { decoder: RegionDecoder::new(), parts: Parts::default() }
     }
 
-    /// The streams of a pool, from which [`Slices::next`] takes one delta after another. They have at most `bytes_max` bytes together.
+    /// The streams of a pool, from which [`Slices::next`] takes one delta after another. They have at most `bytes_max`
+    /// bytes together.
     ///
     /// # Errors
     /// [`DeltaError`] if `pool` is none, or its streams are longer.

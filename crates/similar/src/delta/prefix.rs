@@ -1,7 +1,8 @@
 //! A zstd frame that has the base as its past.
 //!
-//! This is a [region](crate::region) of one member with one base. It compresses literals too, so a delta is small alone; so it is the
-//! codec for deltas that are not pooled, and the one to compare with. The definition, which is format:
+//! This is a [region](crate::region) of one member with one base. It compresses literals too, so a delta is small
+//! alone; so it is the codec for deltas that are not pooled, and the one to compare with. The definition, which is
+//! format:
 //!
 //! ```text
 //! delta = version (1 byte), payload

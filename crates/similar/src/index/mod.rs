@@ -1,8 +1,8 @@
 //! From a sketch to the stored chunks that are likest.
 //!
-//! Two ways to choose, [`Fit`]. By *super-features*, the first that any stored chunk shares decides (`FirstFit`: Finesse, section 5; Odess,
-//! section 4.3). By single *features*, the chunk that shares the most wins (`BestFit`), which also finds chunks that are less alike and
-//! tells how alike they are.
+//! Two ways to choose, [`Fit`]. By *super-features*, the first that any stored chunk shares decides (`FirstFit`:
+//! Finesse, section 5; Odess, section 4.3). By single *features*, the chunk that shares the most wins (`BestFit`),
+//! which also finds chunks that are less alike and tells how alike they are.
 //!
 //! ```text
 //! entries    ring of (chunk number, snapshot that needed it last), oldest first; its place in it is an entry's serial
@@ -11,14 +11,18 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **Bounded.** Both tables have their final size from the start. What does not fit pushes out the oldest: the chunk is then stored as
-//!    if nothing resembled it, and nothing else happens.
-//! 2. **A lookup is a cache line per key.** The likest chunk shares most keys, so losing one of its postings does not lose it.
-//! 3. **An answer is a guess.** Hashes are compared, not keys: a wrong candidate makes a bad delta, which the benefit filter throws away.
-//! 4. **A window of snapshots.** Only chunks needed by the last `snapshots` snapshots are found, because only of those is it known without
-//!    asking the store that they are still there, and searching all versions stores only 1 % less (`bench/record/similar-policy-*`).
+//! 1. **Bounded.** Both tables have their final size from the start. What does not fit pushes out the oldest: the chunk
+//!    is then stored as if nothing resembled it, and nothing else happens.
+//! 2. **A lookup is a cache line per key.** The likest chunk shares most keys, so losing one of its postings does not
+//!    lose it.
+//! 3. **An answer is a guess.** Hashes are compared, not keys: a wrong candidate makes a bad delta, which the benefit
+//!    filter throws away.
+//! 4. **A window of snapshots.** Only chunks needed by the last `snapshots` snapshots are found, because only of those
+//!    is it known without asking the store that they are still there, and searching all versions stores only 1 % less
+//!    (`bench/record/similar-policy-*`).
 //!
-//! Cost: [`Index::memory_bytes`]: 155 bytes per chunk with 12 features, 59 with 3 super-features; 13 or 4 cache lines to add or to find a chunk.
+//! Cost: [`Index::memory_bytes`]: 155 bytes per chunk with 12 features, 59 with 3 super-features; 13 or 4 cache lines
+//! to add or to find a chunk.
 
 mod entries;
 mod postings;
@@ -56,8 +60,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// An empty index of at most `chunks` chunks with `keys` keys each (features, or super-features), which finds those that the
-    /// current snapshot or one of the last `snapshots` before it needs.
+    /// An empty index of at most `chunks` chunks with `keys` keys each (features, or super-features), which finds those
+    /// that the current snapshot or one of the last `snapshots` before it needs.
     pub fn new(fit: Fit, chunks: usize, keys: usize, snapshots: u32) -> Self {
         Self { fit, snapshots, entries: Entries::new(chunks), postings: Postings::new(chunks * (keys + 1)) }
     }

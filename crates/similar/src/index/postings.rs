@@ -1,11 +1,13 @@
-//! From keys to serials: a table of buckets, each a cache line, in which the newest posting takes the place of the oldest.
+//! From keys to serials: a table of buckets, each a cache line, in which the newest posting takes the place of the
+//! oldest.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Postings in a bucket: what 64 bytes hold.
 const PLACES: usize = 10;
-/// Of these, how many are taken when all that was promised is there: with keys spread at random few buckets overflow then.
+/// Of these, how many are taken when all that was promised is there: with keys spread at random few buckets overflow
+/// then.
 const PLACES_TAKEN: usize = 6;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,7 +68,8 @@ impl Postings {
     }
 }
 
-/// Spreads keys that differ in few bits over all 64 (the finaliser of `SplitMix64`; Steele, Lea and Flood, OOPSLA 2014).
+/// Spreads keys that differ in few bits over all 64 (the finaliser of `SplitMix64`; Steele, Lea and Flood, OOPSLA
+/// 2014).
 fn mixed(key: u64) -> u64 {
     let key = (key ^ key >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let key = (key ^ key >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,16 +1,18 @@
 //! Which chunks a region is encoded against.
 //!
-//! Every member brings its candidates, best first. What is taken: of all members the first candidates, then the second ones, ...;
-//! within a rank those with the most weight first, where a candidate of several members has the sum of its weights; one that does not
-//! fit into the bound any more is passed over. In which order: by number, which is mostly how they follow one another in the base's
-//! version, so that a copy that goes on into the next base goes on in the next member, at the same distance.
+//! Every member brings its candidates, best first. What is taken: of all members the first candidates, then the second
+//! ones, ...; within a rank those with the most weight first, where a candidate of several members has the sum of its
+//! weights; one that does not fit into the bound any more is passed over. In which order: by number, which is mostly
+//! how they follow one another in the base's version, so that a copy that goes on into the next base goes on in the
+//! next member, at the same distance.
 //!
-//! Measured on the data of `mod.rs` in regions of 256 KiB, candidates from the version before, bytes at [`Level::Fast`](super::Level::Fast) (November 2026):
-//! 1. **Two candidates** for each member, room for one and a half times the text: with one 7 / 66 / 17 / 27 % more; chunks have other
-//!    borders now, and what follows a border lies in the next base. A third: same / same / 5 % less / same. Less room: a member's only
-//!    base may be missing, and that costs most.
-//! 2. **The order** matters little: in the members' order 1 / 0 / 1 / 0 % more, the best candidates last 0 / 0 / 1 / 0 %, all of it
-//!    reversed 2 / 1 / 4 / 2 %.
+//! Measured on the data of `mod.rs` in regions of 256 KiB, candidates from the version before, bytes at
+//! [`Level::Fast`](super::Level::Fast) (November 2026):
+//! 1. **Two candidates** for each member, room for one and a half times the text: with one 7 / 66 / 17 / 27 % more;
+//!    chunks have other borders now, and what follows a border lies in the next base. A third: same / same / 5 % less /
+//!    same. Less room: a member's only base may be missing, and that costs most.
+//! 2. **The order** matters little: in the members' order 1 / 0 / 1 / 0 % more, the best candidates last 0 / 0 / 1 / 0
+//!    %, all of it reversed 2 / 1 / 4 / 2 %.
 //!
 //! Cost: sorting the candidates.
 

@@ -25,13 +25,13 @@ impl RegionDecoder {
 
     /// The text of a region: its members, one after another, `text_bytes` in all.
     ///
-    /// A payload that lies about its text cannot make it write more than `text_bytes`, or allocate more than these and the
-    /// bases' bytes. A damaged payload, or other bases than it was encoded with, can give a wrong text: who stores chunks knows
-    /// their fingerprints.
+    /// A payload that lies about its text cannot make it write more than `text_bytes`, or allocate more than these and
+    /// the bases' bytes. A damaged payload, or other bases than it was encoded with, can give a wrong text: who stores
+    /// chunks knows their fingerprints.
     ///
     /// # Errors
-    /// [`RegionError::TooLong`] if bases and text are more than [`REGION_BYTES_MAX`] together; [`RegionError::BadFrame`] and
-    /// [`RegionError::WrongLength`] if the payload is not one of such a text.
+    /// [`RegionError::TooLong`] if bases and text are more than [`REGION_BYTES_MAX`] together;
+    /// [`RegionError::BadFrame`] and [`RegionError::WrongLength`] if the payload is not one of such a text.
     ///
     /// # Panics
     /// If memory runs out.

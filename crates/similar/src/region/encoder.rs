@@ -1,8 +1,8 @@
 //! Encoding regions.
 //!
-//! Prefix and text are copied into one slice. The library would take them where they are, but its loops for a past that lies elsewhere
-//! are slower: at level 3, on the data of `mod.rs` in regions of 256 KiB, one slice was 17 / 29 / 23 / 7 % faster, copying counted,
-//! at the same size (November 2026).
+//! Prefix and text are copied into one slice. The library would take them where they are, but its loops for a past that
+//! lies elsewhere are slower: at level 3, on the data of `mod.rs` in regions of 256 KiB, one slice was 17 / 29 / 23 / 7
+//! % faster, copying counted, at the same size (November 2026).
 
 use super::kernel::{BLOCK_BYTES_MAX, Compressor, Sequence};
 use super::levels::{Level, Tables, looks_random};
@@ -55,8 +55,8 @@ impl RegionEncoder {
         Ok(Self { level, compressor: Compressor::new(level), own, quick, whole: Vec::new() })
     }
 
-    /// Encodes the members, one after another, with the bases as their past; without bases as an ordinary region. `out` is
-    /// replaced by the payload. The same bases and members give the same payload, whatever was encoded before.
+    /// Encodes the members, one after another, with the bases as their past; without bases as an ordinary region. `out`
+    /// is replaced by the payload. The same bases and members give the same payload, whatever was encoded before.
     ///
     /// # Panics
     /// If memory runs out, or bases and members are more than [`REGION_BYTES_MAX`] together.

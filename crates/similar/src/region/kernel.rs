@@ -1,8 +1,8 @@
-//! The calls to the zstd library, made safe: compressing and decompressing the end of a slice with its begin as prefix, and writing
-//! sequences that were found elsewhere.
+//! The calls to the zstd library, made safe: compressing and decompressing the end of a slice with its begin as prefix,
+//! and writing sequences that were found elsewhere.
 //!
-//! Prefix and text lie in one slice because zstd then treats them as one: its loops for a past that lies elsewhere are slower
-//! (see `encoder.rs`). Contexts are reused; a prefix is referred to for one call only.
+//! Prefix and text lie in one slice because zstd then treats them as one: its loops for a past that lies elsewhere are
+//! slower (see `encoder.rs`). Contexts are reused; a prefix is referred to for one call only.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +14,8 @@ pub(super) use zstd_sys::ZSTD_Sequence as Sequence;
 use zstd_sys::ZSTD_cParameter as Parameter;
 use zstd_sys::{ZSTD_CCtx, ZSTD_DCtx, ZSTD_ResetDirective, ZSTD_format_e, ZSTD_strategy};
 
-/// `ZSTD_c_format`, `ZSTD_c_blockDelimiters`, `ZSTD_c_repcodeResolution` and `ZSTD_d_format`, by the names the bindings have.
+/// `ZSTD_c_format`, `ZSTD_c_blockDelimiters`, `ZSTD_c_repcodeResolution` and `ZSTD_d_format`, by the names the bindings
+/// have.
 const BLOCK_DELIMITERS: Parameter = Parameter::ZSTD_c_experimentalParam11;
 const REPEATED_OFFSETS: Parameter = Parameter::ZSTD_c_experimentalParam19;
 const C_FORMAT: Parameter = Parameter::ZSTD_c_experimentalParam2;
@@ -45,8 +46,8 @@ impl Compressor {
         compressor
     }
 
-    /// For [`write`](Self::write). The strategy decides how blocks are written (tables of its own, the last ones, or the format's are
-    /// compared exactly), no search: tables are as small as can be.
+    /// For [`write`](Self::write). The strategy decides how blocks are written (tables of its own, the last ones, or
+    /// the format's are compared exactly), no search: tables are as small as can be.
     ///
     /// # Panics
     /// If memory runs out.
@@ -108,8 +109,8 @@ impl Compressor {
         out.clear();
         // SAFETY: no conditions.
         out.reserve(unsafe { zstd_sys::ZSTD_compressBound(text.len()) });
-        // SAFETY: the context lives, prefix and text are readable and `out` writable for the lengths given; the prefix is
-        // referred to by the next frame only, which is finished, or given up, before this function returns.
+        // SAFETY: the context lives, prefix and text are readable and `out` writable for the lengths given; the prefix
+        // is referred to by the next frame only, which is finished, or given up, before this function returns.
         let code = unsafe {
             let context = self.0.as_ptr();
             let code = zstd_sys::ZSTD_CCtx_refPrefix(context, prefix.as_ptr().cast(), prefix.len());
@@ -133,7 +134,8 @@ impl Compressor {
     /// reach beyond the begin of the text, into a prefix that only the decoder sees.
     ///
     /// # Panics
-    /// If memory runs out, or the sequences are not those of a text of that length in blocks of at most the window and [`BLOCK_BYTES_MAX`].
+    /// If memory runs out, or the sequences are not those of a text of that length in blocks of at most the window and
+    /// [`BLOCK_BYTES_MAX`].
     pub(super) fn write(&mut self, window_log: u32, sequences: &[Sequence], text: &[u8], out: &mut Vec<u8>) {
         let block_bytes = BLOCK_BYTES_MAX.min(1 << window_log);
         assert!(describe(sequences, block_bytes, text.len()), "sequences of another text");
@@ -141,8 +143,9 @@ impl Compressor {
         out.clear();
         // SAFETY: no conditions.
         out.reserve(unsafe { zstd_sys::ZSTD_compressBound(text.len()) });
-        // SAFETY: the context lives, sequences and text are readable and `out` is writable for the lengths given. The library reads
-        // literals from the text where sequences say they lie: inside of it, as was just asserted. It reads nothing at offsets.
+        // SAFETY: the context lives, sequences and text are readable and `out` is writable for the lengths given. The
+        // library reads literals from the text where sequences say they lie: inside of it, as was just asserted. It
+        // reads nothing at offsets.
         let code = unsafe {
             zstd_sys::ZSTD_compressSequences(
                 self.0.as_ptr(),
@@ -227,7 +230,8 @@ impl Decompressor {
         decompressor
     }
 
-    /// Decompresses `payload` over `whole[prefix_bytes..]`, with what lies before as prefix; gives how many bytes it is.
+    /// Decompresses `payload` over `whole[prefix_bytes..]`, with what lies before as prefix; gives how many bytes it
+    /// is.
     pub(super) fn decompress(
         &mut self,
         whole: &mut [u8],
@@ -235,8 +239,8 @@ impl Decompressor {
         payload: &[u8],
     ) -> Result<usize, Complaint> {
         let (prefix, text) = whole.split_at_mut(prefix_bytes);
-        // SAFETY: the context lives, prefix and payload are readable and the text writable for the lengths given, none of them
-        // overlaps another; the prefix is referred to by the next frames of this call only.
+        // SAFETY: the context lives, prefix and payload are readable and the text writable for the lengths given, none
+        // of them overlaps another; the prefix is referred to by the next frames of this call only.
         let code = unsafe {
             let context = self.0.as_ptr();
             let code = zstd_sys::ZSTD_DCtx_refPrefix(context, prefix.as_ptr().cast(), prefix.len());

@@ -1,8 +1,9 @@
 //! How hard the encoder tries, and the sizes of zstd's tables.
 //!
-//! zstd's own sizes are made for a text and, beside it, a small dictionary; here the prefix is longer than the text. Of it the fast
-//! levels load only as many bytes as eight times their table's entries: at level 1 regions of 256 KiB were stored as if they had no
-//! bases, at level 3 those of 1 MiB (sources: 8.8 % of the text instead of 4.2 %). What was measured, regions of 128 KiB and 1 MiB:
+//! zstd's own sizes are made for a text and, beside it, a small dictionary; here the prefix is longer than the text. Of
+//! it the fast levels load only as many bytes as eight times their table's entries: at level 1 regions of 256 KiB were
+//! stored as if they had no bases, at level 3 those of 1 MiB (sources: 8.8 % of the text instead of 4.2 %). What was
+//! measured, regions of 128 KiB and 1 MiB:
 //!
 //! 1. **Levels 1 and 2**: words of 6 bytes, and tables for all of the prefix.
 //! 2. **Levels 3 and 4**: the same tables, for all of the prefix.
@@ -16,8 +17,8 @@ use super::kernel::usual_tables;
 /// How hard the encoder tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// Siltstone's own search, made for text that is mostly copied from its bases. What has few bases or none is encoded at zstd's
-    /// level 3.
+    /// Siltstone's own search, made for text that is mostly copied from its bases. What has few bases or none is
+    /// encoded at zstd's level 3.
     Fast,
     /// zstd's, 1 to 19.
     Zstd(i32),
@@ -71,8 +72,8 @@ impl Tables {
     }
 }
 
-/// Whether bytes look like noise, as compressed or encrypted ones do: whether the values of every eighth KiB come up nearly equally often.
-/// Two equal values are then drawn with a probability near 1/256.
+/// Whether bytes look like noise, as compressed or encrypted ones do: whether the values of every eighth KiB come up
+/// nearly equally often. Two equal values are then drawn with a probability near 1/256.
 pub(super) fn looks_random(text: &[u8]) -> bool {
     let mut counts = [0u64; 256];
     for stretch in text.chunks(1 << 10).step_by(8) {

@@ -1,9 +1,9 @@
 //! A run of chunks against a set of others.
 //!
-//! The unit of delta is the *region*, not the chunk: the members of a region, one after another, are its text; the text is one
-//! zstd frame that begins with the region's bases, one after another, as its past. Matches cross the borders of chunks, one base
-//! serves many members, one entropy coder serves all; and a region without bases is an ordinary compressed region. The
-//! definition, which is format:
+//! The unit of delta is the *region*, not the chunk: the members of a region, one after another, are its text; the text
+//! is one zstd frame that begins with the region's bases, one after another, as its past. Matches cross the borders of
+//! chunks, one base serves many members, one entropy coder serves all; and a region without bases is an ordinary
+//! compressed region. The definition, which is format:
 //!
 //! ```text
 //! prefix    the bases, in the order in which they are listed
@@ -14,13 +14,14 @@
 //!           of two that is not less than the bytes of prefix and text, and 1024
 //! ```
 //!
-//! How long the text is, and which chunks are bases, the holder of the region knows: the payload does not say. Encoders may change,
-//! decoding may not.
+//! How long the text is, and which chunks are bases, the holder of the region knows: the payload does not say. Encoders
+//! may change, decoding may not.
 //!
-//! What is said of speed and size here was measured on the new chunks, 16 KiB on average, of successive versions of sources (OpenSSL),
-//! dumps (Redis), binaries (the packages of numpy) and a database (pages of sqlite), named in this order: 44, 17, 13 and 17 MB of text.
-//! Beside zstd's level 3 with the prefix as an application would give it, in regions of 256 KiB, one core's time, copying bases and
-//! members counted (November 2026; `cargo xtask bench similar --only regions` measures all sizes and levels):
+//! What is said of speed and size here was measured on the new chunks, 16 KiB on average, of successive versions of
+//! sources (OpenSSL), dumps (Redis), binaries (the packages of numpy) and a database (pages of sqlite), named in this
+//! order: 44, 17, 13 and 17 MB of text. Beside zstd's level 3 with the prefix as an application would give it, in
+//! regions of 256 KiB, one core's time, copying bases and members counted (November 2026; `cargo xtask bench similar
+//! --only regions` measures all sizes and levels):
 //!
 //! ```text
 //!               sources            dumps              binaries           database
@@ -31,7 +32,8 @@
 //! decoding      4215              6513              2321              6625                 of Fast
 //! ```
 //!
-//! Tables are not shared between neighbouring regions: each has its own bases, and learning them takes a tenth of the time.
+//! Tables are not shared between neighbouring regions: each has its own bases, and learning them takes a tenth of the
+//! time.
 
 mod bases;
 mod decoder;

@@ -1,7 +1,7 @@
 //! Super-features: hashes of groups of features, for which an index asks.
 //!
-//! Sources: Kulkarni et al., USENIX ATC'04, for the idea; Finesse, FAST'19, section 4.2 and Figure 3, for ranks. The definition,
-//! which is format:
+//! Sources: Kulkarni et al., USENIX ATC'04, for the idea; Finesse, FAST'19, section 4.2 and Figure 3, for ranks. The
+//! definition, which is format:
 //!
 //! ```text
 //! grouped        consecutive: the features as they are
@@ -24,12 +24,14 @@ use core::ops::Deref;
 pub enum Grouping {
     /// Neighbours: the first super-feature is of the first features.
     Consecutive,
-    /// Of contiguous sets, as many as a super-feature has features, the greatest of each, then the second of each, ... (Finesse, section 4.2).
+    /// Of contiguous sets, as many as a super-feature has features, the greatest of each, then the second of each, ...
+    /// (Finesse, section 4.2).
     ByRank,
 }
 
 impl Sketch {
-    /// The features in the order in which they are grouped and compared: super-feature k is of the k-th of equal runs of them.
+    /// The features in the order in which they are grouped and compared: super-feature k is of the k-th of equal runs
+    /// of them.
     #[must_use]
     pub fn grouped(&self, grouping: Grouping) -> Self {
         if grouping == Grouping::Consecutive {

@@ -72,7 +72,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Makes the sketcher of that name for the instruction set of [`Isa::best`].
 ///
 /// # Errors
-/// [`SketchError::UnknownName`] if no method has that name, `SketchError::UnknownIsa` if `SILT_ISA` names none of this CPU.
+/// [`SketchError::UnknownName`] if no method has that name, `SketchError::UnknownIsa` if `SILT_ISA` names none of this
+/// CPU.
 pub fn by_name(name: &str, shape: Shape) -> Result<Box<dyn Sketcher>, SketchError> {
     let method = METHODS.iter().find(|method| method.name == name);
     let method = method.ok_or_else(|| SketchError::unknown_name(name))?;

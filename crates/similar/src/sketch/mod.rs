@@ -1,8 +1,9 @@
 //! From bytes to features.
 //!
-//! A *feature* is the extreme of one function over all windows of a chunk. Two chunks have the same feature with the probability
-//! that is their resemblance: the windows they share over all they have (Broder's theorem; Odess, TOS, section 2.3). A *sketch* is
-//! some features by as many functions; a *super-feature* is a hash of several features, equal only where all of them are.
+//! A *feature* is the extreme of one function over all windows of a chunk. Two chunks have the same feature with the
+//! probability that is their resemblance: the windows they share over all they have (Broder's theorem; Odess, TOS,
+//! section 2.3). A *sketch* is some features by as many functions; a *super-feature* is a hash of several features,
+//! equal only where all of them are.
 
 //!
 //! | file | holds |
@@ -13,9 +14,10 @@
 //! | `transforms.rs`, `rate.rs` | what methods share: the functions, the rates of sampling |
 //! | `groups.rs` | super-features |
 //!
-//! Short chunks: one of no bytes never has a sketch; any byte is enough for N-Transform, one byte a feature for Finesse; Odess, Odess+
-//! (from 17 bytes on) and Siltstone's own (from 32) have one if anything is sampled, which is likely from a few hundred bytes on.
-//! Of equal bytes, or equal periods, a chunk has the same few hashes however long it is.
+//! Short chunks: one of no bytes never has a sketch; any byte is enough for N-Transform, one byte a feature for
+//! Finesse; Odess, Odess+ (from 17 bytes on) and Siltstone's own (from 32) have one if anything is sampled, which is
+//! likely from a few hundred bytes on. Of equal bytes, or equal periods, a chunk has the same few hashes however long
+//! it is.
 //!
 //! ```
 //! use siltstone_similar::sketch::{Shape, by_name};
@@ -120,8 +122,8 @@ impl Sketch {
         self.shape
     }
 
-    /// How many features are the same in the same place. Over the number of features this estimates the resemblance of two
-    /// chunks; sketches by [`Finesse`] are [grouped](Self::grouped) first.
+    /// How many features are the same in the same place. Over the number of features this estimates the resemblance of
+    /// two chunks; sketches by [`Finesse`] are [grouped](Self::grouped) first.
     pub fn matches(&self, other: &Self) -> usize {
         self.features().iter().zip(other.features()).filter(|(one, other)| one == other).count()
     }
@@ -140,7 +142,7 @@ pub trait Sketcher: Send + Sync {
         Grouping::Consecutive
     }
 
-    /// The sketch of a chunk; `None` if nothing in it was sampled: then nothing can be said to resemble it. Equal chunks have
-    /// equal sketches, on every machine.
+    /// The sketch of a chunk; `None` if nothing in it was sampled: then nothing can be said to resemble it. Equal
+    /// chunks have equal sketches, on every machine.
     fn sketch(&self, chunk: &[u8]) -> Option<Sketch>;
 }

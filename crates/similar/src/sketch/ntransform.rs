@@ -1,7 +1,7 @@
 //! N-Transform: every window of a chunk through every function. What all others are held against.
 //!
-//! Source: Broder, SEQUENCES'97; as Finesse, FAST'19, section 3 and Algorithm 1 has it (windows of 48 bytes, greatest values), and as
-//! Odess, TOS, section 2.3 has it (32 bytes, least values). The definition, which is format:
+//! Source: Broder, SEQUENCES'97; as Finesse, FAST'19, section 3 and Algorithm 1 has it (windows of 48 bytes, greatest
+//! values), and as Odess, TOS, section 2.3 has it (32 bytes, least values). The definition, which is format:
 //!
 //! ```text
 //! x_j         the Rabin fingerprint (crate `rolling`) of the window that ends with byte j, zeros standing before the begin
@@ -64,7 +64,8 @@ impl<const WINDOW_BYTES: usize> Sketcher for NTransform<WINDOW_BYTES> {
     }
 }
 
-/// Calls `each` with `x_j mod 2^32` for the bytes of `range`; `fingerprint` is that of the byte before, and then of the last.
+/// Calls `each` with `x_j mod 2^32` for the bytes of `range`; `fingerprint` is that of the byte before, and then of the
+/// last.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // The low half is what is wanted.
 pub(super) fn slide<const WINDOW_BYTES: usize>(

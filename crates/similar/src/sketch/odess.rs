@@ -10,9 +10,10 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **Scattered ones**, as section 3.2 finds best; for one in 128 they are its mask 4, 0x40030341. A rarer sample is part of a
-//!    less rare one.
-//! 2. **A window is sampled for what it holds**, so like chunks have like samples, and Broder's theorem holds for these.
+//! 1. **Scattered ones**, as section 3.2 finds best; for one in 128 they are its mask 4, 0x40030341. A rarer sample is
+//!    part of a less rare one.
+//! 2. **A window is sampled for what it holds**, so like chunks have like samples, and Broder's theorem holds for
+//!    these.
 //!
 //! A chunk of which nothing is sampled has no sketch.
 //!

@@ -1,7 +1,7 @@
 //! Odess+: Odess with SWPR for Gear, and its vector form.
 //!
-//! Source: Odess, TOS, section 3.4, Algorithms 1 and 2, Table 3 for the numbers of windows. The definition, which is format; W
-//! windows (2, 4 or 8) make hashes of B = 128 / W bits:
+//! Source: Odess, TOS, section 3.4, Algorithms 1 and 2, Table 3 for the numbers of windows. The definition, which is
+//! format; W windows (2, 4 or 8) make hashes of B = 128 / W bits:
 //!
 //! ```text
 //! x_j         the SWPR hash (crate `rolling`) of the 32 bytes that end with byte j, zeros standing before the begin
@@ -12,23 +12,23 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **Least values**: sections 2.3 and 3.5 say so; Algorithm 1 compares the other way and starts from 0, which would find
-//!    nothing.
+//! 1. **Least values**: sections 2.3 and 3.5 say so; Algorithm 1 compares the other way and starts from 0, which would
+//!    find nothing.
 //! 2. **The tail** is that of the algorithms' `while n + 16 < L`. A chunk of 16 bytes or fewer has no places.
-//! 3. **Four windows** are the paper's choice. Hashes of 16 bits (eight windows) leave 512 values to sample from, so that chunks
-//!    share features that share nothing else.
+//! 3. **Four windows** are the paper's choice. Hashes of 16 bits (eight windows) leave 512 values to sample from, so
+//!    that chunks share features that share nothing else.
 //!
 //! A chunk of which nothing is sampled has no sketch.
 //!
-//! The vector form asks first, by bytes, which places may reach the boundary ([`Tops`]): two of three that it names do, at the
-//! usual rate. They are written down without asking whether there are any, for such a branch would be foreseen at one block in
-//! two only. Of each, the hash is summed from its 32 bytes and kept by stepping over it or not; what is kept goes through all
-//! functions at once. With four windows and up to the functions that runs at 12.2, 10.5 and 6.7 GB/s in the cache (AVX-512,
-//! AVX2, SSSE3, 2026-11), with hashes by words at every place instead 8.9, 6.5 and 2.0.
+//! The vector form asks first, by bytes, which places may reach the boundary ([`Tops`]): two of three that it names do,
+//! at the usual rate. They are written down without asking whether there are any, for such a branch would be foreseen
+//! at one block in two only. Of each, the hash is summed from its 32 bytes and kept by stepping over it or not; what is
+//! kept goes through all functions at once. With four windows and up to the functions that runs at 12.2, 10.5 and 6.7
+//! GB/s in the cache (AVX-512, AVX2, SSSE3, 2026-11), with hashes by words at every place instead 8.9, 6.5 and 2.0.
 //!
-//! The paper's forms have as many lanes as windows, so that eight windows are faster there. Bytes are as many whatever a hash
-//! is, and eight windows have more of them to add: whole sketches run at 0.96 (two windows) and 0.83 (eight) of the speed of
-//! four with AVX2, 1.02 and 0.89 with SSSE3 (2026-11).
+//! The paper's forms have as many lanes as windows, so that eight windows are faster there. Bytes are as many whatever
+//! a hash is, and eight windows have more of them to add: whole sketches run at 0.96 (two windows) and 0.83 (eight) of
+//! the speed of four with AVX2, 1.02 and 0.89 with SSSE3 (2026-11).
 //!
 //! Cost: some 20 instructions for a vector of bytes, 25 to 40 for each place named, a few for each sample.
 

@@ -1,8 +1,8 @@
 //! Siltstone's own sketch: features of hashes that somebody else sampled, such as the chunker while it cuts.
 //!
-//! Chunker `lagged` finds about one place in 256 by content and mixes the 32 bytes before it, to decide where a chunk ends. Those
-//! places are a content-defined sample as good as any, and their mix a hash of a window: nothing is left but the functions. The
-//! definition, which is format:
+//! Chunker `lagged` finds about one place in 256 by content and mixes the 32 bytes before it, to decide where a chunk
+//! ends. Those places are a content-defined sample as good as any, and their mix a hash of a window: nothing is left
+//! but the functions. The definition, which is format:
 //!
 //! ```text
 //! feature i   the least t_i(x mod 2^32) for all hashes x added

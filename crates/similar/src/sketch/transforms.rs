@@ -9,8 +9,10 @@
 //!
 //! Reasons:
 //! 1. **Odd factors** make each function a permutation of 32-bit numbers, as Broder's theorem asks: no two hashes meet.
-//! 2. **One list** for all methods, of which a sketch of N features takes the first N: a longer sketch begins with the shorter.
-//! 3. **Features are lanes** of the vector form: one hash goes through 4, 8 or 16 functions at once, whatever their number.
+//! 2. **One list** for all methods, of which a sketch of N features takes the first N: a longer sketch begins with the
+//!    shorter.
+//! 3. **Features are lanes** of the vector form: one hash goes through 4, 8 or 16 functions at once, whatever their
+//!    number.
 //!
 //! Cost: a product, a sum and a comparison per hash and function; 12 functions are one vector with AVX-512.
 

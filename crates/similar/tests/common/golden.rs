@@ -40,8 +40,8 @@ pub fn cases(name: &str) -> Vec<String> {
     shapes.iter().flat_map(|shape| inputs.iter().map(move |input| format!("{name} {shape} {input}"))).collect()
 }
 
-/// The line of a case, which it begins with: then the first features, BLAKE3 of all features as little-endian u32, and of the
-/// super-features as little-endian u64; or that there is none.
+/// The line of a case, which it begins with: then the first features, BLAKE3 of all features as little-endian u32, and
+/// of the super-features as little-endian u64; or that there is none.
 pub fn line(case: &str, isa: Isa) -> String {
     let fields: Vec<&str> = case.split_whitespace().take(5).collect();
     let number = |index: usize| fields[index].parse::<usize>().expect("a number");

@@ -1,5 +1,6 @@
-//! A user of `siltstone-similar` on a machine without an operating system: `cargo xtask cross` compiles it. It brings the panic
-//! handler that `std` would bring, so were `std` anywhere below it, there would be two and it would not compile.
+//! A user of `siltstone-similar` on a machine without an operating system: `cargo xtask cross` compiles it. It brings
+//! the panic handler that `std` would bring, so were `std` anywhere below it, there would be two and it would not
+//! compile.
 #![no_std]
 
 use core::panic::PanicInfo;

@@ -68,7 +68,8 @@ fn changed(how: &str, base: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The line of a case, which it begins with: then the lengths of target and delta, BLAKE3 of both, and the delta itself if it is short.
+/// The line of a case, which it begins with: then the lengths of target and delta, BLAKE3 of both, and the delta itself
+/// if it is short.
 pub fn line(codec: &mut dyn ChunkDelta, case: &str) -> String {
     let pair = pair(case);
     let delta = super::delta(codec, &pair);

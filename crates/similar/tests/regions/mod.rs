@@ -65,7 +65,8 @@ pub fn golden_path() -> String {
     format!("{}/tests/golden/regions.txt", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The regions there are: level, then a pair as the deltas of chunks have it, of which the base is cut in three and the target in two.
+/// The regions there are: level, then a pair as the deltas of chunks have it, of which the base is cut in three and the
+/// target in two.
 pub const CASES: [&str; 20] = [
     "fast random same 0",
     "fast random same 1",

@@ -1,7 +1,8 @@
 //! How one entry is written in a leaf, but for its path: what differs from the entry before.
 //!
-//! A flag byte tells the kind and which fields are left out because they are those of the entry before, or of an entry full of zeros at the
-//! start of a leaf. Times, inodes and chunk numbers are written as differences. `docs/FORMAT.md` draws the box.
+//! A flag byte tells the kind and which fields are left out because they are those of the entry before, or of an entry
+//! full of zeros at the start of a leaf. Times, inodes and chunk numbers are written as differences. `docs/FORMAT.md`
+//! draws the box.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -53,8 +54,8 @@ struct Owner {
     group: Option<Name>,
 }
 
-/// That an entry can be written, and more bytes than it takes in a leaf: what is in it of variable length, 20 for each piece
-/// of its recipe or pair of its attributes, and 200 for the rest (13 numbers of at most 10 bytes, times, flags).
+/// That an entry can be written, and more bytes than it takes in a leaf: what is in it of variable length, 20 for each
+/// piece of its recipe or pair of its attributes, and 200 for the rest (13 numbers of at most 10 bytes, times, flags).
 pub(super) fn check_entry(entry: &Entry) -> Result<usize, Fault> {
     let metadata = &entry.metadata;
     check_metadata(metadata)?;

@@ -22,8 +22,8 @@ pub use writer::{CatalogWriter, ENTRY_BYTES_MAX};
 use crate::{error::StoreError, ids::ChunkNumber};
 use std::sync::Arc;
 
-/// Where new metadata chunks go. An implementation finds out whether it holds the same bytes already and then returns the number
-/// they have: that is what lets snapshots share the unchanged parts of their catalogs.
+/// Where new metadata chunks go. An implementation finds out whether it holds the same bytes already and then returns
+/// the number they have: that is what lets snapshots share the unchanged parts of their catalogs.
 pub trait MetadataSink {
     /// Keeps a metadata chunk and returns its number.
     fn store(&mut self, bytes: &[u8]) -> Result<ChunkNumber, StoreError>;

@@ -1,8 +1,9 @@
 //! The nodes of a catalog: leaves hold entries, inner nodes hold the first path and the number of each child.
 //!
-//! Both begin with a tag and a count. Paths are front-coded: the number of leading bytes shared with the path before, then the rest. An
-//! entry leaves out what it has in common with the one before it, and writes numbers that grow slowly as differences; all of
-//! that starts anew in each node, so that a node is read without any other. `docs/FORMAT.md` draws the boxes.
+//! Both begin with a tag and a count. Paths are front-coded: the number of leading bytes shared with the path before,
+//! then the rest. An entry leaves out what it has in common with the one before it, and writes numbers that grow slowly
+//! as differences; all of that starts anew in each node, so that a node is read without any other. `docs/FORMAT.md`
+//! draws the boxes.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

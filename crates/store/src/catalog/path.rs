@@ -1,13 +1,14 @@
 //! Paths of a catalog: relative, made of bytes, and ordered as a depth-first walk meets them.
 //!
-//! The order compares paths as if `/` were the smallest byte. So a directory stands right before what it holds and everything
-//! beneath it stands together: a subtree is one stretch of the catalog, found by one seek and left by one comparison.
+//! The order compares paths as if `/` were the smallest byte. So a directory stands right before what it holds and
+//! everything beneath it stands together: a subtree is one stretch of the catalog, found by one seek and left by one
+//! comparison.
 
 use crate::error::StoreError;
 use std::{cmp::Ordering, fmt};
 
-/// Greatest length of a path, in bytes. Linux gives no bound (directories are reached one by one); this one keeps a catalog node
-/// that holds a few of them small.
+/// Greatest length of a path, in bytes. Linux gives no bound (directories are reached one by one); this one keeps a
+/// catalog node that holds a few of them small.
 pub const PATH_BYTES_MAX: usize = 1 << 20;
 
 /// A path below the catalog's root: components joined by `/`, none of them empty, `.` or `..`, and no NUL byte.
@@ -20,7 +21,8 @@ impl EntryPath {
     /// Takes the bytes of a path.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] if a component is empty, `.`, `..` or holds a NUL; [`StoreError::Limit`] beyond [`PATH_BYTES_MAX`].
+    /// [`StoreError::Refused`] if a component is empty, `.`, `..` or holds a NUL; [`StoreError::Limit`] beyond
+    /// [`PATH_BYTES_MAX`].
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, StoreError> {
         let bytes = bytes.into();
         match Self::fault(&bytes) {

@@ -45,15 +45,16 @@ impl<S: MetadataSource + Clone> CatalogReader<S> {
         entries
     }
 
-    /// The entries in these nodes, as far as the nodes above are among them too. With the nodes that another catalog lacks: the entries
-    /// that can differ from that catalog's, and some more.
+    /// The entries in these nodes, as far as the nodes above are among them too. With the nodes that another catalog
+    /// lacks: the entries that can differ from that catalog's, and some more.
     pub fn entries_in(&self, nodes: RoaringTreemap) -> Entries<S> {
         let mut entries = self.entries();
         entries.walk.stay_in(nodes);
         entries
     }
 
-    /// What a directory holds, `None` being the root; not what lies deeper. Subtrees are passed over without being read.
+    /// What a directory holds, `None` being the root; not what lies deeper. Subtrees are passed over without being
+    /// read.
     ///
     /// A directory that has no entry of its own is not listed, nor what is in it.
     pub fn children(&self, directory: Option<&EntryPath>) -> Children<S> {
@@ -70,8 +71,8 @@ impl<S: MetadataSource + Clone> CatalogReader<S> {
         Ok(first.filter(|entry| entry.path == *path))
     }
 
-    /// Shows every chunk the snapshot needs: the nodes of its catalog, the parts of its recipes and the data of its files. Errors are
-    /// shown in their place and the rest goes on. The same chunk may come up several times.
+    /// Shows every chunk the snapshot needs: the nodes of its catalog, the parts of its recipes and the data of its
+    /// files. Errors are shown in their place and the rest goes on. The same chunk may come up several times.
     pub fn visit_chunks(&self, visit: &mut impl FnMut(Result<ChunkRun, StoreError>)) {
         let mut walk = Walk::new(self.source.clone(), self.root);
         while let Some(step) = walk.step() {
@@ -96,8 +97,8 @@ pub struct Entries<S> {
 }
 
 impl<S: MetadataSource> Entries<S> {
-    /// Jumps ahead to this path, or to the first entry behind it; entries before it are passed over, whole nodes unread. Stays
-    /// in place if it is there already.
+    /// Jumps ahead to this path, or to the first entry behind it; entries before it are passed over, whole nodes
+    /// unread. Stays in place if it is there already.
     pub fn skip_to(&mut self, path: &EntryPath) {
         self.walk.seek(Bound::From(path.clone()));
     }

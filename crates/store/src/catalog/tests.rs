@@ -299,7 +299,8 @@ fn the_longest_paths_and_large_attributes_fit() {
 
 #[test]
 fn front_coding_cannot_hide_much() {
-    // Each of these entries takes some 30 bytes and has a path of 1 MB: whoever reads them must not be made to hold them all.
+    // Each of these entries takes some 30 bytes and has a path of 1 MB: whoever reads them must not be made to hold
+    // them all.
     let deep = "d/".repeat(400_000);
     let entries: Vec<_> = (0..64).map(|at| file(&format!("{deep}{at:03}"), at, 1)).collect();
     let mut memory = Memory::default();
@@ -344,7 +345,8 @@ fn a_catalog_has_the_same_bytes_for_ever() {
     for node in &memory.chunks {
         hash.update(&(node.len() as u64).to_le_bytes()).update(node);
     }
-    // Written by this program on 2026-11-21. Another digest means another format: it would not share a node with older snapshots.
+    // Written by this program on 2026-11-21. Another digest means another format: it would not share a node with older
+    // snapshots.
     assert_eq!(hash.finalize().to_hex()[..32], *"9e998e811bc0bfbb70ce4a8c0b44cb96");
 }
 

@@ -1,8 +1,9 @@
-//! Goes through the nodes of a catalog in order, able to jump ahead, and checks on the way that they form a catalog at all.
+//! Goes through the nodes of a catalog in order, able to jump ahead, and checks on the way that they form a catalog at
+//! all.
 //!
-//! The walk holds the inner nodes from the root to where it is, and one leaf. A [`Bound`] says up to where entries are of no interest;
-//! children that end before it are never loaded. A node that is missing or wrong costs what lies beneath it: it is reported
-//! once and the walk goes on behind it.
+//! The walk holds the inner nodes from the root to where it is, and one leaf. A [`Bound`] says up to where entries are
+//! of no interest; children that end before it are never loaded. A node that is missing or wrong costs what lies
+//! beneath it: it is reported once and the walk goes on behind it.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

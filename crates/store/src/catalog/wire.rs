@@ -1,8 +1,8 @@
 //! The small change of metadata chunks: integers of variable length and byte strings with their length before them.
 //!
-//! Integers are LEB128: seven bits a byte, the low ones first, the high bit set on all bytes but the last. Only the shortest form of a
-//! number is read, so that equal values have equal bytes. Signed numbers are zigzag-coded first. A reader never allocates more
-//! than the bytes it was given.
+//! Integers are LEB128: seven bits a byte, the low ones first, the high bit set on all bytes but the last. Only the
+//! shortest form of a number is read, so that equal values have equal bytes. Signed numbers are zigzag-coded first. A
+//! reader never allocates more than the bytes it was given.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -114,8 +114,9 @@ impl<'b> WireReader<'b> {
     }
 }
 
-/// A 64-bit hash of few bits to decide where node and recipe lists are cut: the finalizer of `MurmurHash3` (Appleby, public domain).
-/// Cuts are no secret and no check, so that speed and a written-down definition are all that is asked of it.
+/// A 64-bit hash of few bits to decide where node and recipe lists are cut: the finalizer of `MurmurHash3` (Appleby,
+/// public domain). Cuts are no secret and no check, so that speed and a written-down definition are all that is asked
+/// of it.
 pub(crate) const fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     bits = (bits ^ (bits >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

@@ -1,9 +1,10 @@
-//! Writes a catalog: a tree of nodes cut by content (a prolly tree: search tree whose nodes end where a hash of the key says so).
+//! Writes a catalog: a tree of nodes cut by content (a prolly tree: search tree whose nodes end where a hash of the key
+//! says so).
 //!
-//! A leaf ends after an entry chosen by a hash of its path alone, one in 2^[`CUT_BITS`], once it has [`NODE_BYTES_CUT_MIN`]; an inner node
-//! after a child chosen by its first path in the same way. So the same tree of files gives the same nodes however it came to
-//! be, and an edit changes the leaf it lies in, at most a few after it, and one node of each level above. Metadata does not move cuts,
-//! but for the sizes it adds.
+//! A leaf ends after an entry chosen by a hash of its path alone, one in 2^[`CUT_BITS`], once it has
+//! [`NODE_BYTES_CUT_MIN`]; an inner node after a child chosen by its first path in the same way. So the same tree of
+//! files gives the same nodes however it came to be, and an edit changes the leaf it lies in, at most a few after it,
+//! and one node of each level above. Metadata does not move cuts, but for the sizes it adds.
 //!
 //! Cost: one pass, memory of one node per level.
 
@@ -18,14 +19,15 @@ use crate::{error::StoreError, ids::ChunkNumber};
 /// A node is not cut by content before it has this many bytes.
 pub(super) const NODE_BYTES_CUT_MIN: usize = 4 << 10;
 
-/// A node is cut before what would make it larger, unless that is all it holds (or, in an inner node, only one child stands before).
+/// A node is cut before what would make it larger, unless that is all it holds (or, in an inner node, only one child
+/// stands before).
 pub(super) const NODE_BYTES_CUT_MAX: usize = 64 << 10;
 
 /// As [`NODE_BYTES_CUT_MAX`], for the sum of the paths in a node before front coding.
 const NODE_PATHS_BYTES_CUT_MAX: usize = 4 << 20;
 
-/// A node is cut after one path in 2^7, so that at 25 to 90 bytes an entry leaves come out at 7 to 15 KiB: large enough that their own
-/// cost (fingerprint, index entry) stays below 1 %, small enough that a scattered edit costs little.
+/// A node is cut after one path in 2^7, so that at 25 to 90 bytes an entry leaves come out at 7 to 15 KiB: large enough
+/// that their own cost (fingerprint, index entry) stays below 1 %, small enough that a scattered edit costs little.
 const CUT_BITS: u32 = 7;
 
 /// Greatest size of one entry: what a node can hold, less its head.
@@ -65,9 +67,10 @@ impl<S: MetadataSink> CatalogWriter<S> {
     /// Appends an entry.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] if the path does not follow the one before, lies beneath an entry that is no directory, or
-    /// something in the entry is out of its range; [`StoreError::Limit`] beyond [`ENTRY_BYTES_MAX`]. After each of these the writer
-    /// is as if the entry had not been given. Whatever the sink says; then the catalog cannot be finished.
+    /// [`StoreError::Refused`] if the path does not follow the one before, lies beneath an entry that is no directory,
+    /// or something in the entry is out of its range; [`StoreError::Limit`] beyond [`ENTRY_BYTES_MAX`]. After each of
+    /// these the writer is as if the entry had not been given. Whatever the sink says; then the catalog cannot be
+    /// finished.
     pub fn push(&mut self, entry: &Entry) -> Result<(), StoreError> {
         self.check_place(entry)?;
         let bytes = check_entry(entry).map_err(|fault| refused(entry, fault))?;
@@ -83,8 +86,8 @@ impl<S: MetadataSink> CatalogWriter<S> {
         if self.leaf.bytes() >= NODE_BYTES_CUT_MIN && is_cut_at(0, &entry.path) { self.close_leaf() } else { Ok(()) }
     }
 
-    /// Stores the catalog of the entries so far, with `more` behind them unless it is one that the catalog cannot hold, and returns its
-    /// root. The writer goes on as if it had not been asked.
+    /// Stores the catalog of the entries so far, with `more` behind them unless it is one that the catalog cannot hold,
+    /// and returns its root. The writer goes on as if it had not been asked.
     ///
     /// # Errors
     /// Whatever the sink says.
@@ -121,8 +124,9 @@ impl<S: MetadataSink> CatalogWriter<S> {
         }
     }
 
-    /// That the entry follows the last one and lies in a directory, as far as the catalog has its directory at all: an entry
-    /// beneath another one can only be refused right after it, since nothing else stands between the two in the order.
+    /// That the entry follows the last one and lies in a directory, as far as the catalog has its directory at all: an
+    /// entry beneath another one can only be refused right after it, since nothing else stands between the two in the
+    /// order.
     fn check_place(&self, entry: &Entry) -> Result<(), StoreError> {
         match &self.last {
             Some(last) if entry.path <= last.path => Err(refused(entry, "its path does not follow the one before")),
@@ -161,8 +165,8 @@ impl<S: MetadataSink> CatalogWriter<S> {
         Ok(Child { first: first.expect("an inner node has children"), node })
     }
 
-    /// Lists a finished node in the level above it. A node is only cut when it has two children: so each level has at most half the
-    /// nodes of the one below, whatever the paths.
+    /// Lists a finished node in the level above it. A node is only cut when it has two children: so each level has at
+    /// most half the nodes of the one below, whatever the paths.
     fn add_child(&mut self, index: usize, child: &Child) -> Result<(), StoreError> {
         if index == self.inner.len() {
             self.inner.push(InnerEncoder::default());
@@ -189,7 +193,8 @@ fn is_full(bytes: usize, paths_bytes: usize) -> bool {
     bytes > NODE_BYTES_CUT_MAX || paths_bytes > NODE_PATHS_BYTES_CUT_MAX
 }
 
-/// Whether nodes of this level may end at this path: FNV-1a over the path, begun with the level so that each level decides anew.
+/// Whether nodes of this level may end at this path: FNV-1a over the path, begun with the level so that each level
+/// decides anew.
 fn is_cut_at(level: u8, path: &EntryPath) -> bool {
     let begin = 0xcbf2_9ce4_8422_2325 ^ u64::from(level);
     let hash =

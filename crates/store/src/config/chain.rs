@@ -1,8 +1,9 @@
 //! The record of the repository as a chain: `config/1`, `config/2`, ...; the highest number is the truth.
 //!
-//! Each commit is a new object under the next number, by put-if-absent, so of two who change the record at once one loses, reads what
-//! the other wrote and tries again. The object is then put a second time, under `copies/`; a reader whose original is missing or
-//! damaged reads that. A copy without an original counts as the commit it is of. The predecessor of the newest stays, older ones go.
+//! Each commit is a new object under the next number, by put-if-absent, so of two who change the record at once one
+//! loses, reads what the other wrote and tries again. The object is then put a second time, under `copies/`; a reader
+//! whose original is missing or damaged reads that. A copy without an original counts as the commit it is of. The
+//! predecessor of the newest stays, older ones go.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -43,7 +44,8 @@ impl Newest {
     /// Finds the newest record.
     ///
     /// # Errors
-    /// [`StoreError::NotARepository`]; an unknown version; [`StoreError::BothDamaged`] if neither original nor copy has a sound header.
+    /// [`StoreError::NotARepository`]; an unknown version; [`StoreError::BothDamaged`] if neither original nor copy has
+    /// a sound header.
     pub(crate) fn find(storage: &dyn Storage) -> Result<Self, StoreError> {
         for _ in 0..READ_ATTEMPTS_MAX {
             let sequence = numbers(storage)?.into_iter().max().ok_or_else(|| none(storage))?;
@@ -76,7 +78,8 @@ impl Newest {
     /// Opens it: the original, or else its copy.
     ///
     /// # Errors
-    /// [`StoreError::Misplaced`] if it is sealed under another master key, an unknown feature, [`StoreError::BothDamaged`].
+    /// [`StoreError::Misplaced`] if it is sealed under another master key, an unknown feature,
+    /// [`StoreError::BothDamaged`].
     pub(crate) fn open(&self, storage: &dyn Storage, keys: &RepositoryKeys) -> Result<StoredConfig, StoreError> {
         let open = |object| StoredConfig::open(keys, self.sequence, object);
         let original = Original::Config(self.sequence);
@@ -101,7 +104,8 @@ pub(crate) fn newest(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Sto
     Newest::find(storage)?.open(storage, keys)
 }
 
-/// What is wrong with the newest record: its original or its copy cannot be opened, or it does not follow from its predecessor.
+/// What is wrong with the newest record: its original or its copy cannot be opened, or it does not follow from its
+/// predecessor.
 pub(crate) fn faults(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec<StoreError>, StoreError> {
     let mut faults = Vec::new();
     let Some(sequence) = numbers(storage)?.into_iter().max() else { return Err(none(storage)) };
@@ -161,7 +165,8 @@ fn fault_before(storage: &dyn Storage, stored: &StoredConfig) -> Option<StoreErr
     })
 }
 
-/// Commits `next` as the successor of `before`, sealed under `keys`; `None` if somebody else came first, and nothing was changed.
+/// Commits `next` as the successor of `before`, sealed under `keys`; `None` if somebody else came first, and nothing
+/// was changed.
 pub(crate) fn commit(
     storage: &dyn Storage,
     keys: &RepositoryKeys,
@@ -176,8 +181,8 @@ pub(crate) fn commit(
     if stored.config != next {
         return Err(StoreError::SelfCheck { what: original.name().to_string() });
     }
-    // A number may be free only because others have gone further and tidied up. Whoever does so between this look and the next is met
-    // by taking the record back.
+    // A number may be free only because others have gone further and tidied up. Whoever does so between this look and
+    // the next is met by taking the record back.
     if is_overtaken(storage, next.sequence)? {
         return Ok(None);
     }

@@ -1,8 +1,9 @@
-//! The record of the repository: identity, required features, how chunks are cut, which key slots count, which series there are, and
-//! settings. Sealed under the metadata key of the newest master key; committed as a chain (module `chain`).
+//! The record of the repository: identity, required features, how chunks are cut, which key slots count, which series
+//! there are, and settings. Sealed under the metadata key of the newest master key; committed as a chain (module
+//! `chain`).
 //!
-//! Required features stand first, so that a program that does not know one of them says its name instead of stumbling over what
-//! that feature changed behind.
+//! Required features stand first, so that a program that does not know one of them says its name instead of stumbling
+//! over what that feature changed behind.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -140,8 +141,8 @@ impl Config {
     /// Opens the object `config/<sequence>`.
     ///
     /// # Errors
-    /// [`StoreError::UnknownFeature`] by name, [`StoreError::Damaged`], [`StoreError::Misplaced`] for another repository's or one
-    /// that is sealed under another master key.
+    /// [`StoreError::UnknownFeature`] by name, [`StoreError::Damaged`], [`StoreError::Misplaced`] for another
+    /// repository's or one that is sealed under another master key.
     pub fn open(keys: &RepositoryKeys, sequence: u64, object: Vec<u8>) -> Result<Self, StoreError> {
         let name = ObjectName::Config(sequence);
         let plain = Zeroizing::new(open_object(keys, &name, ObjectKind::Config, object)?);

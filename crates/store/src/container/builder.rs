@@ -1,4 +1,5 @@
-//! Writing a container: regions are sealed as they are pushed, so that a builder holds what will lie on disk and little more.
+//! Writing a container: regions are sealed as they are pushed, so that a builder holds what will lie on disk and little
+//! more.
 
 use super::index::{REGIONS_MAX, StoredRegion, runs};
 use super::{
@@ -85,8 +86,8 @@ impl ContainerBuilder {
     /// Seals a region into the container.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] for chunks of the other kind, [`StoreError::Limit`] past [`CONTAINER_BYTES_MAX`]; the container is then
-    /// as before.
+    /// [`StoreError::Refused`] for chunks of the other kind, [`StoreError::Limit`] past [`CONTAINER_BYTES_MAX`]; the
+    /// container is then as before.
     pub fn push(&mut self, region: &EncodedRegion) -> Result<(), StoreError> {
         validate_bases(self.key.name(), &region.bases, &region.chunks)?;
         if region.chunks.is_empty() || region.chunks.iter().any(|chunk| ContainerKind::of(chunk.number) != self.kind) {
@@ -105,7 +106,8 @@ impl ContainerBuilder {
         Ok(())
     }
 
-    /// Notes that the container will not answer for these chunks, though a region that was or will be pushed holds them.
+    /// Notes that the container will not answer for these chunks, though a region that was or will be pushed holds
+    /// them.
     pub fn supersede(&mut self, numbers: impl IntoIterator<Item = ChunkNumber>) {
         self.superseded.extend(numbers);
     }

@@ -1,7 +1,7 @@
 //! The index of a container: which regions it holds, where, and which chunks lie in each.
 //!
-//! On disk only what cannot be computed is kept, about 19 bytes per chunk: regions lie one after another, so offsets are sums of
-//! sizes, as plain sizes are sums of chunk lengths; consecutive chunk numbers are runs.
+//! On disk only what cannot be computed is kept, about 19 bytes per chunk: regions lie one after another, so offsets
+//! are sums of sizes, as plain sizes are sums of chunk lengths; consecutive chunk numbers are runs.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -55,8 +55,8 @@ impl ChunkPlace {
     }
 }
 
-/// A container's regions and chunks, checked when read: regions fill the object from its header to its index, numbers are of the
-/// container's kind and occur once.
+/// A container's regions and chunks, checked when read: regions fill the object from its header to its index, numbers
+/// are of the container's kind and occur once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ContainerIndex {
     regions: Vec<RegionEntry>,
@@ -167,7 +167,8 @@ pub(super) struct StoredRegion {
     codec: Codec,
     /// Runs of the bases' numbers, as `runs`.
     bases: Vec<(u64, u64)>,
-    /// Runs of chunk numbers: how far each begins after the end of the one before (the first: after 0), and how many it has.
+    /// Runs of chunk numbers: how far each begins after the end of the one before (the first: after 0), and how many it
+    /// has.
     runs: Vec<(u64, u64)>,
     lengths: Vec<u32>,
     fingerprints: Vec<[u8; 16]>,
@@ -227,7 +228,8 @@ fn gaps(numbers: impl IntoIterator<Item = ChunkNumber>) -> Vec<(u64, u64)> {
     runs(numbers).into_iter().map(gap).collect()
 }
 
-/// The numbers of the runs, exactly `count` of them; `None` if there are more or fewer, or they pass the end of numbers.
+/// The numbers of the runs, exactly `count` of them; `None` if there are more or fewer, or they pass the end of
+/// numbers.
 fn expand(runs: &[(u64, u64)], count: usize) -> Option<Vec<ChunkNumber>> {
     let mut numbers = Vec::with_capacity(count);
     let mut after = 0u64;

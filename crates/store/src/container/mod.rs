@@ -3,10 +3,10 @@
 //! ```text
 //! header | region 0 | region 1 | ... | index | padding | trailer
 //! ```
-//! Each part after the header is a sealed piece of its own. The manifest's [`ContainerRecord`] repeats the salt and the place of the
-//! index, so a reader needs one range read for the index and one per region; the trailer is for recovery, when no manifest is left.
-//! The index is sealed apart from the padding, so that reading it never costs the padding's bytes (up to 256 KiB in a full container,
-//! often several times the index).
+//! Each part after the header is a sealed piece of its own. The manifest's [`ContainerRecord`] repeats the salt and the
+//! place of the index, so a reader needs one range read for the index and one per region; the trailer is for recovery,
+//! when no manifest is left. The index is sealed apart from the padding, so that reading it never costs the padding's
+//! bytes (up to 256 KiB in a full container, often several times the index).
 //!
 //! [`ContainerBuilder`] writes, [`ContainerReader`] reads; which chunks go together is decided above.
 
@@ -28,9 +28,11 @@ use crate::secrets::Epoch;
 use crate::storage::ObjectName;
 use serde::{Deserialize, Serialize};
 
-/// What a container is filled to: a Padmé size, large enough that a disk streams it, small enough to be rewritten at ease.
+/// What a container is filled to: a Padmé size, large enough that a disk streams it, small enough to be rewritten at
+/// ease.
 pub const CONTAINER_BYTES_TARGET: u64 = 16 << 20;
-/// The largest container read: one region of the largest chunk fits into an otherwise empty container with room to spare.
+/// The largest container read: one region of the largest chunk fits into an otherwise empty container with room to
+/// spare.
 pub const CONTAINER_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of the trailer's plain text: index offset, index bytes, object bytes, zero.
 const TRAILER_PLAIN_BYTES: usize = 32;
@@ -82,8 +84,8 @@ pub struct ContainerRecord {
     pub id: ContainerId,
     /// Whose chunks it holds.
     pub kind: ContainerKind,
-    /// The salt in its header; it also pins the container, so that one of the same name from a diverged copy of the repository is
-    /// refused. The manifest keeps it apart from the compressed rest.
+    /// The salt in its header; it also pins the container, so that one of the same name from a diverged copy of the
+    /// repository is refused. The manifest keeps it apart from the compressed rest.
     #[serde(skip)]
     pub salt: Salt,
     /// The epoch of the master key that it is sealed under.
@@ -98,8 +100,8 @@ pub struct ContainerRecord {
     pub held: u64,
     /// Whether any of its regions has bases.
     pub has_deltas: bool,
-    /// The chunks it answers for: ascending runs that neither overlap nor touch. What it holds besides is superseded: another container
-    /// answers for it, or nothing needs it any more.
+    /// The chunks it answers for: ascending runs that neither overlap nor touch. What it holds besides is superseded:
+    /// another container answers for it, or nothing needs it any more.
     pub chunks: Vec<ChunkRun>,
 }
 
@@ -114,7 +116,8 @@ impl ContainerRecord {
         self.chunks.iter().fold(0, |sum, run| sum.saturating_add(run.count))
     }
 
-    /// Checks that the numbers can be true of a container: spans inside the object, runs ascending and of the container's kind.
+    /// Checks that the numbers can be true of a container: spans inside the object, runs ascending and of the
+    /// container's kind.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] of `object`, part "container record", or [`StoreError::Limit`].

@@ -1,5 +1,5 @@
-//! Reading a container: its index by one range read, then any region by one each. Nothing read is believed before it is checked:
-//! seals, spans, decoded lengths, and on demand the fingerprint of every chunk.
+//! Reading a container: its index by one range read, then any region by one each. Nothing read is believed before it is
+//! checked: seals, spans, decoded lengths, and on demand the fingerprint of every chunk.
 //!
 //! A reader holds no storage and no buffers, only key and index, so it can be kept and shared between threads.
 
@@ -37,7 +37,8 @@ impl ContainerReader {
     /// Opens the container that a manifest records, by one range read.
     ///
     /// # Errors
-    /// The storage's; [`StoreError::Damaged`] if the index is not what was written or does not list the record's chunks.
+    /// The storage's; [`StoreError::Damaged`] if the index is not what was written or does not list the record's
+    /// chunks.
     pub fn open(
         storage: &dyn Storage,
         keys: &RepositoryKeys,
@@ -238,9 +239,9 @@ impl ContainerReader {
         Err(StoreError::damaged(self.key.name(), which, "its content does not match its fingerprint"))
     }
 
-    /// Checks what one container's bytes tell alone: header, record, trailer, padding, index, of every region the seal, and of plain
-    /// ones the decoding and the fingerprints. (Region deltas can be decoded by whoever has their bases.) All that is wrong is listed;
-    /// empty means sound.
+    /// Checks what one container's bytes tell alone: header, record, trailer, padding, index, of every region the seal,
+    /// and of plain ones the decoding and the fingerprints. (Region deltas can be decoded by whoever has their bases.)
+    /// All that is wrong is listed; empty means sound.
     pub fn check(
         keys: &RepositoryKeys,
         series: SeriesId,

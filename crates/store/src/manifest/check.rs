@@ -1,4 +1,5 @@
-//! Whether the parts of a manifest agree with each other: what `check` asks first, and what a writer asks before it commits.
+//! Whether the parts of a manifest agree with each other: what `check` asks first, and what a writer asks before it
+//! commits.
 
 use super::Manifest;
 use crate::{error::StoreError, ids::ChunkNumber};

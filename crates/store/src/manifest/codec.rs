@@ -1,8 +1,8 @@
 //! How a manifest is written: a head of fixed size, the compressed body, the containers' salts, the times of deleted
 //! snapshots.
 //!
-//! Whatever is random or depends on the time stands outside the compressed body and has a fixed size. So the size of a manifest that is
-//! yet to be committed is known to the byte, and `forget --dry-run` can say how much comes back.
+//! Whatever is random or depends on the time stands outside the compressed body and has a fixed size. So the size of a
+//! manifest that is yet to be committed is known to the byte, and `forget --dry-run` can say how much comes back.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -202,7 +202,8 @@ fn decode_body(compressed: &[u8], body_bytes: usize, object: &ObjectName, limit:
     encoding::decode(object, "manifest's body", &bytes)
 }
 
-/// Puts the parts together, once each is sound by itself. What they say of each other is [`Manifest::faults`]' to judge.
+/// Puts the parts together, once each is sound by itself. What they say of each other is [`Manifest::faults`]' to
+/// judge.
 fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, StoreError> {
     if *object != ObjectName::Manifest(body.series, head.sequence) {
         return Err(damaged(object, "it is the manifest of another series or sequence"));

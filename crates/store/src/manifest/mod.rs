@@ -1,8 +1,9 @@
 //! The commit record of a series: its live snapshots, which chunks each needs, and the containers that hold them.
 //!
-//! The manifest with the highest sequence number is the truth; all else in the repository follows from it. It knows lifecycles, not
-//! data: what a deletion frees is set algebra on its bitmaps (module `necessary`), and which object goes is told by the runs in its container
-//! records. How it is written is in module `codec`, how it is sealed and committed is not decided here.
+//! The manifest with the highest sequence number is the truth; all else in the repository follows from it. It knows
+//! lifecycles, not data: what a deletion frees is set algebra on its bitmaps (module `necessary`), and which object
+//! goes is told by the runs in its container records. How it is written is in module `codec`, how it is sealed and
+//! committed is not decided here.
 
 mod check;
 mod codec;
@@ -36,7 +37,8 @@ pub struct Manifest {
     pub name: String,
     /// Number of the commit, from 1; also in the object's name.
     pub sequence: u64,
-    /// BLAKE3 of the whole object of the manifest before; zeros in the first. A store that was rolled back breaks this chain.
+    /// BLAKE3 of the whole object of the manifest before; zeros in the first. A store that was rolled back breaks this
+    /// chain.
     pub previous: [u8; 32],
     /// When it was committed, by the writer's clock.
     pub committed: Time,
@@ -50,8 +52,8 @@ pub struct Manifest {
     pub containers: Vec<ContainerRecord>,
     /// Snapshots whose chunks that the next snapshot no longer needs have yet to be migrated.
     pub unsettled: BTreeSet<SnapshotId>,
-    /// How long chains of deltas hang on whole chunks that live snapshots need: the chunks on which one of length `i + 1` hangs, at most.
-    /// A number is in at most one of them.
+    /// How long chains of deltas hang on whole chunks that live snapshots need: the chunks on which one of length `i +
+    /// 1` hangs, at most. A number is in at most one of them.
     pub heights: Vec<RoaringTreemap>,
     /// Whether snapshots were forgotten since ghosts were last squeezed out.
     pub squeeze_due: bool,
@@ -66,7 +68,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The manifest of a series that has no snapshot yet. Its sequence is 0, which is never written: the first commit is 1.
+    /// The manifest of a series that has no snapshot yet. Its sequence is 0, which is never written: the first commit
+    /// is 1.
     pub fn new(series: SeriesId, name: impl Into<String>) -> Self {
         Self {
             series,
@@ -109,8 +112,9 @@ impl Manifest {
         self.snapshots.iter().position(|snapshot| snapshot.id == *id)
     }
 
-    /// Adds a snapshot behind all others, with the chunks it needs, data and metadata: those that its catalog refers to, and with them
-    /// all their bases, the whole closure. What only snapshots further back need of them, those between are from now on said to need too.
+    /// Adds a snapshot behind all others, with the chunks it needs, data and metadata: those that its catalog refers
+    /// to, and with them all their bases, the whole closure. What only snapshots further back need of them, those
+    /// between are from now on said to need too.
     pub fn push_snapshot(&mut self, snapshot: Snapshot, direct: &RoaringTreemap, necessary: &RoaringTreemap) {
         self.snapshots.push(snapshot);
         self.direct.push(direct);
@@ -118,8 +122,8 @@ impl Manifest {
         self.necessary = std::mem::take(&mut self.necessary).hull();
     }
 
-    /// Takes snapshots out, wherever they stand, and returns them. Identities that are not there are passed over. The containers are
-    /// left as they are: see [`Manifest::dead_after_removal`].
+    /// Takes snapshots out, wherever they stand, and returns them. Identities that are not there are passed over. The
+    /// containers are left as they are: see [`Manifest::dead_after_removal`].
     pub fn remove_snapshots(&mut self, ids: &BTreeSet<SnapshotId>) -> Vec<Snapshot> {
         let positions = self.positions(ids);
         self.necessary = self.necessary.without(&positions);
@@ -143,8 +147,8 @@ impl Manifest {
         }
     }
 
-    /// Gives every live snapshot further chunks that it needs: bases of chunks that it needed before. `more` is shown each snapshot's
-    /// position and what it needs, in order, and gives what comes to it.
+    /// Gives every live snapshot further chunks that it needs: bases of chunks that it needed before. `more` is shown
+    /// each snapshot's position and what it needs, in order, and gives what comes to it.
     ///
     /// # Complexity
     /// One pass over the differences; two bitmaps at a time are in memory.
@@ -152,8 +156,8 @@ impl Manifest {
         self.necessary = self.necessary.extended(more);
     }
 
-    /// How the snapshot at each position differs from the one before: the chunks that only it needs, and those that only the one
-    /// before needs.
+    /// How the snapshot at each position differs from the one before: the chunks that only it needs, and those that
+    /// only the one before needs.
     pub fn differences(&self) -> impl ExactSizeIterator<Item = (&RoaringTreemap, &RoaringTreemap)> {
         self.necessary.steps()
     }
@@ -168,8 +172,9 @@ impl Manifest {
         self.direct.for_each(visit);
     }
 
-    /// Whether a snapshot may be said to need what it does not need itself: chunks that were away for a while are counted in between,
-    /// and longer than that from when a snapshot that had them was forgotten until ghosts are looked for.
+    /// Whether a snapshot may be said to need what it does not need itself: chunks that were away for a while are
+    /// counted in between, and longer than that from when a snapshot that had them was forgotten until ghosts are
+    /// looked for.
     pub fn has_hulls(&self) -> bool {
         self.squeeze_due || !self.direct.returning().is_empty()
     }
@@ -202,7 +207,8 @@ impl Manifest {
         self.necessary.live() - self.direct.live()
     }
 
-    /// Says anew what each snapshot needs, given what each needs itself: the chunks that its catalog refers to, with all their bases.
+    /// Says anew what each snapshot needs, given what each needs itself: the chunks that its catalog refers to, with
+    /// all their bases.
     ///
     /// # Panics
     /// If that is not as many sets as there are snapshots.

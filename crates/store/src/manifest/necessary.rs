@@ -1,11 +1,13 @@
 //! Which chunks each live snapshot needs, kept as differences along the series.
 //!
-//! NC(i), the necessary chunks of the i-th live snapshot, is NC(i-1) less `removed(i)`, with `added(i)`; NC(-1) is empty. A difference
-//! is minimal: `added(i)` shares nothing with NC(i-1), `removed(i)` lies within it. So the union of all `added` is what lives, and
-//! taking a snapshot out means composing its difference with the next one's: no NC is ever spelled out for that.
+//! NC(i), the necessary chunks of the i-th live snapshot, is NC(i-1) less `removed(i)`, with `added(i)`; NC(-1) is
+//! empty. A difference is minimal: `added(i)` shares nothing with NC(i-1), `removed(i)` lies within it. So the union of
+//! all `added` is what lives, and taking a snapshot out means composing its difference with the next one's: no NC is
+//! ever spelled out for that.
 //!
-//! Interval property: a number that once left is never needed again. What a snapshot itself needs may lack a number and a later one
-//! have it again (data that was away for a while); NC is the *hull* of that, which counts the number in between as well:
+//! Interval property: a number that once left is never needed again. What a snapshot itself needs may lack a number and
+//! a later one have it again (data that was away for a while); NC is the *hull* of that, which counts the number in
+//! between as well:
 //!
 //! ```text
 //! snapshot          1        2        3        4
@@ -171,7 +173,8 @@ impl NecessaryChunks {
         None
     }
 
-    /// A number that breaks the interval property, with the position of the snapshot where it does. Differences are minimal.
+    /// A number that breaks the interval property, with the position of the snapshot where it does. Differences are
+    /// minimal.
     pub(super) fn first_return(&self) -> Option<(usize, u64, &'static str)> {
         let mut seen = RoaringTreemap::new();
         self.differences.iter().enumerate().find_map(|(position, Difference { added, .. })| {
@@ -208,7 +211,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Snapshots as plain sets that keep the interval property: each keeps a part of the one before and adds new numbers.
+    /// Snapshots as plain sets that keep the interval property: each keeps a part of the one before and adds new
+    /// numbers.
     fn series() -> impl Strategy<Value = Vec<BTreeSet<u64>>> {
         let step = (prop::collection::vec(any::<prop::sample::Index>(), 0..20), 0u64..40, any::<bool>());
         prop::collection::vec(step, 0..12).prop_map(|steps| {

@@ -1,5 +1,5 @@
-//! Snapshot records: what a manifest says of a snapshot, once more among the snapshot's own metadata chunks. A series whose manifests are
-//! all lost is rebuilt from its containers, and these say what the catalogs found there are.
+//! Snapshot records: what a manifest says of a snapshot, once more among the snapshot's own metadata chunks. A series
+//! whose manifests are all lost is rebuilt from its containers, and these say what the catalogs found there are.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

@@ -106,6 +106,7 @@ pub struct SnapshotStatistics {
     pub deltas_rejected: u64,
     /// Chunks that stayed whole because their bases lay where too few others did.
     pub deltas_skipped: u64,
-    /// Bytes of the containers written to settle what the backup left behind, and to squeeze ghosts out while its snapshot was the last.
+    /// Bytes of the containers written to settle what the backup left behind, and to squeeze ghosts out while its
+    /// snapshot was the last.
     pub bytes_migrated: u64,
 }

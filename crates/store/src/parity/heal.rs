@@ -14,11 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What is read at once of a container that cannot be read whole: a disk's page. What fails is taken for lost.
 const PIECE_BYTES: usize = 4096;
 
-/// The bytes of a container that is damaged, cut short, or not readable everywhere, as its parity object restores them. They are verified:
-/// header, seals, index and trailer hold under the recorded salt.
+/// The bytes of a container that is damaged, cut short, or not readable everywhere, as its parity object restores them.
+/// They are verified: header, seals, index and trailer hold under the recorded salt.
 ///
 /// # Errors
-/// Those of reading the parity object, and [`StoreError::Damaged`] of it if too much is lost or what it restores is another container.
+/// Those of reading the parity object, and [`StoreError::Damaged`] of it if too much is lost or what it restores is
+/// another container.
 pub fn heal(
     storage: &dyn Storage,
     keys: &RepositoryKeys,
@@ -83,7 +84,8 @@ pub(crate) fn read_what_is_left(storage: &dyn Storage, name: &ObjectName, bytes:
     left
 }
 
-/// Heals containers for those who read, one at a time: keeps the last one healed, and remembers which were and which cannot be.
+/// Heals containers for those who read, one at a time: keeps the last one healed, and remembers which were and which
+/// cannot be.
 #[derive(Debug, Default)]
 pub struct Healer(Mutex<Healed>);
 

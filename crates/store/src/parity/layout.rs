@@ -1,4 +1,5 @@
-//! How a container is cut into shards, and how much parity it gets: a pure function of its size and of the share asked for.
+//! How a container is cut into shards, and how much parity it gets: a pure function of its size and of the share asked
+//! for.
 
 use crate::config::PARITY_PERCENT_MAX;
 use crate::container::CONTAINER_BYTES_MAX;

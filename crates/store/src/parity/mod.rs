@@ -3,15 +3,18 @@
 //! ```text
 //! header | layout | a checksum for each shard of the container, then for each parity shard | parity shards | layout
 //! ```
-//! The container is cut into shards of equal size. Of these and the parity shards any as many as the container has restore it. A shard
-//! whose checksum does not match counts as lost; so a flip in the list of checksums makes one shard look lost, and no more. The code
-//! is that of Lin, Chung and Han (FOCS 2014) over GF(2^16), as Leopard and the library `reed-solomon-simd` have it: its cost grows with the logarithm
-//! of the number of parity shards, so that shards can be as small as a disk's page, and much damage in many places is healed by little.
+//! The container is cut into shards of equal size. Of these and the parity shards any as many as the container has
+//! restore it. A shard whose checksum does not match counts as lost; so a flip in the list of checksums makes one shard
+//! look lost, and no more. The code is that of Lin, Chung and Han (FOCS 2014) over GF(2^16), as Leopard and the library
+//! `reed-solomon-simd` have it: its cost grows with the logarithm of the number of parity shards, so that shards can be
+//! as small as a disk's page, and much damage in many places is healed by little.
 //!
-//! **A parity object is a hint.** It is neither sealed nor named by any manifest: what it heals counts only after the container's own
-//! seals hold, under the recorded salt ([`heal()`]). It may be missing, and be made anew from a sound container at any time ([`protect`]).
+//! **A parity object is a hint.** It is neither sealed nor named by any manifest: what it heals counts only after the
+//! container's own seals hold, under the recorded salt ([`heal()`]). It may be missing, and be made anew from a sound
+//! container at any time ([`protect`]).
 //!
-//! Cost, beside the bytes: measured in `docs/MEASUREMENTS.md`. Memory: about three times the container, while it is encoded or healed.
+//! Cost, beside the bytes: measured in `docs/MEASUREMENTS.md`. Memory: about three times the container, while it is
+//! encoded or healed.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

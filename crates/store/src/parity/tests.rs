@@ -203,7 +203,8 @@ fn a_damaged_container_is_healed_and_verified() {
     }
 }
 
-/// Two copies of a repository that went on separately have containers of one name: the parity of one must not pass for the other's.
+/// Two copies of a repository that went on separately have containers of one name: the parity of one must not pass for
+/// the other's.
 #[test]
 fn what_parity_restores_counts_only_if_it_is_the_recorded_container() {
     let (recorded, other) = (sealed(1), sealed(2));

@@ -1,5 +1,5 @@
-//! How recipes and their parts are written. A run is stored as its length and its distance from where the run before it ended, so that
-//! the chunks of files stored one after another cost two bytes a file.
+//! How recipes and their parts are written. A run is stored as its length and its distance from where the run before it
+//! ended, so that the chunks of files stored one after another cost two bytes a file.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -80,8 +80,8 @@ pub(crate) fn check_recipe(recipe: &Recipe) -> Result<usize, Fault> {
     if count > PART_ITEMS_MAX { Err("its recipe has more pieces than an entry holds") } else { Ok(count) }
 }
 
-/// Appends a recipe that [`check_recipe`] has passed to a catalog entry. `expected` is the number after the last run written, here and in
-/// the entries before.
+/// Appends a recipe that [`check_recipe`] has passed to a catalog entry. `expected` is the number after the last run
+/// written, here and in the entries before.
 pub(crate) fn put_recipe(out: &mut Vec<u8>, recipe: &Recipe, expected: &mut u64) {
     match recipe {
         Recipe::Inline(pieces) => {

@@ -1,9 +1,10 @@
 //! What a file holds: its content as runs of chunk numbers and holes.
 //!
-//! A file stored in one go is one run, whatever its size: its chunks are numbered in order. Edits break runs, so a recipe grows with
-//! the history of its file and not with its length. Up to [`PIECES_INLINE_MAX`] pieces stand in the catalog entry itself; a longer recipe is
-//! cut by content into metadata chunks of its own, so that two versions of a large file share the parts between their edits, and
-//! those parts are listed in the entry (or, for an enormous recipe, in further parts). Cost: memory of one part per level, both ways.
+//! A file stored in one go is one run, whatever its size: its chunks are numbered in order. Edits break runs, so a
+//! recipe grows with the history of its file and not with its length. Up to [`PIECES_INLINE_MAX`] pieces stand in the
+//! catalog entry itself; a longer recipe is cut by content into metadata chunks of its own, so that two versions of a
+//! large file share the parts between their edits, and those parts are listed in the entry (or, for an enormous recipe,
+//! in further parts). Cost: memory of one part per level, both ways.
 
 mod codec;
 mod reader;

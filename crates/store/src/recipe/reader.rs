@@ -61,7 +61,8 @@ impl<S: MetadataSource> RecipeReader<S> {
         None
     }
 
-    /// Loads a part, which must be of the given level if one is known. Levels fall from list to list, so no part can hold itself.
+    /// Loads a part, which must be of the given level if one is known. Levels fall from list to list, so no part can
+    /// hold itself.
     fn open(&mut self, part: RecipePart, level: Option<u8>) -> Result<(), StoreError> {
         let damaged = |fault: &str| StoreError::damaged(&format!("chunk {}", part.chunk), "part of a recipe", fault);
         let bytes = self.source.load(part.chunk)?;

@@ -12,8 +12,8 @@ use crate::{
 
 /// Takes the runs and holes of a file from its beginning to its end and gives its recipe.
 ///
-/// Neighbouring runs become one where their numbers follow each other, neighbouring holes always. Memory: one list of pieces and, for a
-/// long recipe, one list of parts per level.
+/// Neighbouring runs become one where their numbers follow each other, neighbouring holes always. Memory: one list of
+/// pieces and, for a long recipe, one list of parts per level.
 #[derive(Clone, Debug, Default)]
 pub struct RecipeWriter {
     /// The piece that may still grow, and the bytes of the file it covers.

@@ -36,8 +36,8 @@ pub(crate) fn commit_after(
     }
     let object = seal_object(repository.keys(), &name, ObjectKind::Manifest, &plain)?;
     let fenced = || StoreError::Fenced { series: manifest.name.clone() };
-    // The newest number and the one before are never free, but an older one may be. A writer that slept for so long finds the newer ones
-    // now, or right after, and then takes its own back.
+    // The newest number and the one before are never free, but an older one may be. A writer that slept for so long
+    // finds the newer ones now, or right after, and then takes its own back.
     if is_overtaken(&manifest, &repository.storage().list(Listing::Manifests(manifest.series))?) {
         return Err(fenced());
     }
@@ -75,8 +75,8 @@ fn before_predecessor(sequence: u64, listed: &[ObjectMeta]) -> Vec<ObjectName> {
 }
 
 impl Committed {
-    /// Writes the second copy, and then removes older manifests. The commit stands whatever comes of this: where there is no room for the
-    /// copy the older ones stay, and the next commit has both places again.
+    /// Writes the second copy, and then removes older manifests. The commit stands whatever comes of this: where there
+    /// is no room for the copy the older ones stay, and the next commit has both places again.
     pub(crate) fn settle(&self, repository: &Repository) -> Result<(), StoreError> {
         let (storage, manifest) = (repository.storage(), &self.stored.manifest);
         let copy = Original::Manifest(manifest.series, manifest.sequence).copy();

@@ -1,13 +1,14 @@
 //! Writing to a series: the lease, the commit, and what may be deleted.
 //!
-//! A writer first commits a manifest that differs from the newest one only by a lease; the number of that manifest is part of
-//! the identity of every container it writes. `create` refuses a number that is taken, so of two writers one loses. Whoever takes
-//! a lease over fences the old writer: its next commit finds its number taken, or a higher one beside it. Nothing is ever judged
-//! by its age.
+//! A writer first commits a manifest that differs from the newest one only by a lease; the number of that manifest is
+//! part of the identity of every container it writes. `create` refuses a number that is taken, so of two writers one
+//! loses. Whoever takes a lease over fences the old writer: its next commit finds its number taken, or a higher one
+//! beside it. Nothing is ever judged by its age.
 //!
-//! Order, always: containers, barrier, manifest, its copy, then deletion of what no manifest names any more. A crash in between leaves
-//! the last manifest true, and at most objects that no manifest names; the next writer removes them once it holds the lease. The manifest
-//! before the newest stays: its number is never free again, so that nobody who slept can take it.
+//! Order, always: containers, barrier, manifest, its copy, then deletion of what no manifest names any more. A crash in
+//! between leaves the last manifest true, and at most objects that no manifest names; the next writer removes them once
+//! it holds the lease. The manifest before the newest stays: its number is never free again, so that nobody who slept
+//! can take it.
 
 pub(crate) mod commit;
 pub(crate) mod newest;
@@ -46,7 +47,8 @@ pub struct SeriesWriter<'r> {
     reserve_spent: Option<u64>,
     /// Renews the lease as long as it is held.
     renewals: Option<Renewals>,
-    /// Why the manifest found was read from its copy, if it was. The commits of this writer have two sound copies again.
+    /// Why the manifest found was read from its copy, if it was. The commits of this writer have two sound copies
+    /// again.
     pub read_from_copy: Option<String>,
     /// The lease that was taken over, if one was.
     pub taken_over: Option<Lease>,
@@ -57,7 +59,8 @@ pub struct SeriesWriter<'r> {
 }
 
 impl<'r> SeriesWriter<'r> {
-    /// Takes the lease of a series, making the series if there is none, and removes what interrupted writers left behind.
+    /// Takes the lease of a series, making the series if there is none, and removes what interrupted writers left
+    /// behind.
     ///
     /// # Errors
     /// [`StoreError::LeaseHeld`] if a writer holds it that is not known to be dead.
@@ -175,8 +178,8 @@ impl<'r> SeriesWriter<'r> {
         put.map_err(|error| StoreError::from(error).of_writer(&self.stored.manifest.name))
     }
 
-    /// Commits `next` after everything put so far is durable, then removes manifests before the one that was the newest until now. The
-    /// lease stays if `keep_lease`.
+    /// Commits `next` after everything put so far is durable, then removes manifests before the one that was the newest
+    /// until now. The lease stays if `keep_lease`.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed.
@@ -213,8 +216,8 @@ impl<'r> SeriesWriter<'r> {
         Ok(())
     }
 
-    /// Gives the lease back without changing anything else, and removes what was written under it. That makes room, so the reserve may
-    /// go for it on a full disk; it is put back at once.
+    /// Gives the lease back without changing anything else, and removes what was written under it. That makes room, so
+    /// the reserve may go for it on a full disk; it is put back at once.
     pub fn abandon(mut self, now: Time) -> Result<(), StoreError> {
         self.reserve = ReserveUse::Spend;
         let unchanged = self.stored.manifest.clone();

@@ -1,8 +1,8 @@
 //! Finding and reading the newest manifest of a series.
 //!
-//! Each manifest lies there twice, and the copy is read where the original is missing or damaged: the copy was written after the original,
-//! so one without an original proves that the original was lost, and counts as the commit that it was. Readers look at the newest only;
-//! writers and checks also hold its predecessor against it.
+//! Each manifest lies there twice, and the copy is read where the original is missing or damaged: the copy was written
+//! after the original, so one without an original proves that the original was lost, and counts as the commit that it
+//! was. Readers look at the newest only; writers and checks also hold its predecessor against it.
 
 use crate::container::ContainerRecord;
 use crate::manifest::Manifest;
@@ -14,7 +14,8 @@ use std::collections::HashMap;
 
 /// How often a reader looks again when the newest manifest vanishes between listing and reading.
 const READ_ATTEMPTS_MAX: u32 = 16;
-/// How often a series that must be there is looked for: a listing beside a busy writer may miss both the old and the new manifest.
+/// How often a series that must be there is looked for: a listing beside a busy writer may miss both the old and the
+/// new manifest.
 const LOST_ATTEMPTS: u32 = 3;
 
 /// A manifest as read, with what the next one must say of it.
@@ -33,8 +34,8 @@ pub struct StoredManifest {
 /// The newest manifest of a series; `None` if the series has none.
 ///
 /// # Errors
-/// [`StoreError::UnreadableSeries`] if it can be read from neither copy: an older one would silently bring back a past state.
-/// [`StoreError::LostSeries`] if the record lists the series and it has none.
+/// [`StoreError::UnreadableSeries`] if it can be read from neither copy: an older one would silently bring back a past
+/// state. [`StoreError::LostSeries`] if the record lists the series and it has none.
 pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
     for _ in 0..LOST_ATTEMPTS {
         let found =
@@ -66,8 +67,8 @@ fn newest_sequence(repository: &Repository, series: SeriesId) -> Result<Option<u
     Ok(originals.iter().chain(&copies).filter_map(|meta| meta.name.sequence()).max())
 }
 
-/// The manifest of this number, by its original or its copy. It is not found if it is at neither place: copies are deleted first, so a
-/// manifest that a writer removes meanwhile does not pass for a lost original.
+/// The manifest of this number, by its original or its copy. It is not found if it is at neither place: copies are
+/// deleted first, so a manifest that a writer removes meanwhile does not pass for a lost original.
 pub(crate) fn read_either(
     repository: &Repository,
     series: SeriesId,
@@ -100,8 +101,8 @@ fn read_at(repository: &Repository, original: Original, place: &ObjectName) -> R
     Ok(StoredManifest { manifest, object_bytes, hash, from_copy: None })
 }
 
-/// Holds the manifest before against the newest, which has its hash. One that is damaged or missing proves nothing, and is for a check to
-/// tell.
+/// Holds the manifest before against the newest, which has its hash. One that is damaged or missing proves nothing, and
+/// is for a check to tell.
 ///
 /// # Errors
 /// [`StoreError::BrokenHistory`] if the one before is sound and another one than the newest followed.
@@ -120,9 +121,9 @@ pub fn verify_history(repository: &Repository, newest: &Manifest) -> Result<(), 
     }
 }
 
-/// What is wrong with the newest manifest and the one before, of which both copies must lie there. A copy that is missing is no fault
-/// while its original is sound: the run that made it was cut short, and the next one goes on from the original. Nor is one before that is
-/// at neither place: a repair goes on from what was lost.
+/// What is wrong with the newest manifest and the one before, of which both copies must lie there. A copy that is
+/// missing is no fault while its original is sound: the run that made it was cut short, and the next one goes on from
+/// the original. Nor is one before that is at neither place: a repair goes on from what was lost.
 ///
 /// # Errors
 /// What keeps them from being looked at.
@@ -166,9 +167,10 @@ fn faults_of(repository: &Repository, original: Original, hash: [u8; 32]) -> Res
     Ok(faults)
 }
 
-/// A container carries the number of the lease it was written under, and that lease was durable before it. So a container beyond the
-/// newest manifest proves that a manifest was lost, by damage or by a copy brought back; sweeping it away as left over would then
-/// destroy snapshots. The containers must have been listed before the manifest was read: a writer may have begun in between.
+/// A container carries the number of the lease it was written under, and that lease was durable before it. So a
+/// container beyond the newest manifest proves that a manifest was lost, by damage or by a copy brought back; sweeping
+/// it away as left over would then destroy snapshots. The containers must have been listed before the manifest was
+/// read: a writer may have begun in between.
 ///
 /// # Errors
 /// [`StoreError::LostManifest`] with the first container that proves it. `sequence` is 0 if the series has no manifest.
@@ -180,7 +182,8 @@ pub fn refuse_lost_history(containers: &[ObjectMeta], sequence: u64) -> Result<(
     }
 }
 
-/// The containers of this manifest that the storage lacks or holds in another size, and whose parity does not heal them.
+/// The containers of this manifest that the storage lacks or holds in another size, and whose parity does not heal
+/// them.
 pub fn lost_containers(repository: &Repository, manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ContainerId> {
     let sizes: HashMap<ObjectName, u64> = listed.iter().map(|meta| (meta.name, meta.bytes)).collect();
     let is_whole = |record: &ContainerRecord| {

@@ -54,7 +54,8 @@ pub fn keep_reserve(repository: &Repository, manifest_bytes: u64) -> Result<(), 
     }
 }
 
-/// Random bytes: a file system that compresses or finds holes must not give the space away beforehand. Whether there was room.
+/// Random bytes: a file system that compresses or finds holes must not give the space away beforehand. Whether there
+/// was room.
 pub(super) fn make_reserve(repository: &Repository, wanted: u64) -> Result<bool, StoreError> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < wanted {

@@ -1,9 +1,10 @@
 //! A repository in a local folder: one file per object, durable in the way POSIX file systems can promise it.
 //!
-//! **put** writes a temporary file in the caller's thread (into the page cache), and hands it to a background thread, which syncs
-//! it and then renames it to its name, never over another file. So a name never shows a file that is not whole on the disk,
-//! and the writer goes on while the disk works. **barrier** waits for all of that, then syncs each folder that changed, once.
-//! **create** does the same steps in the caller's thread and returns after its folder is synced.
+//! **put** writes a temporary file in the caller's thread (into the page cache), and hands it to a background thread,
+//! which syncs it and then renames it to its name, never over another file. So a name never shows a file that is not
+//! whole on the disk, and the writer goes on while the disk works. **barrier** waits for all of that, then syncs each
+//! folder that changed, once. **create** does the same steps in the caller's thread and returns after its folder is
+//! synced.
 //!
 //! ```text
 //! put      temp: write | thread: fsync temp, rename      \
@@ -11,16 +12,17 @@
 //! create   temp: write, fsync, rename, fsync folder
 //! renew    open a new empty file, unlink another one: no sync, and none of the storage's state is touched
 //! ```
-//! Any order the disk chooses between two barriers is fine, since nothing refers to an object before the barrier after it.
-//! A failed sync is never tried again: the kernel may have dropped the pages and report success the second time (the fsync
-//! problem of `PostgreSQL`, 2018). The storage is poisoned instead.
+//! Any order the disk chooses between two barriers is fine, since nothing refers to an object before the barrier after
+//! it. A failed sync is never tried again: the kernel may have dropped the pages and report success the second time
+//! (the fsync problem of `PostgreSQL`, 2018). The storage is poisoned instead.
 //!
-//! A full disk or quota is no such failure: the temporary file is removed, nothing else happened, and writing can go on as soon as
-//! something was deleted. The exception is space running out during a background sync, after `put` has returned.
+//! A full disk or quota is no such failure: the temporary file is removed, nothing else happened, and writing can go on
+//! as soon as something was deleted. The exception is space running out during a background sync, after `put` has
+//! returned.
 //!
 //! Temporary files are `tmp/<name with dots for slashes>.<random>`. Those of a killed process stay until
-//! [`Storage::remove_unfinished`], which goes by the lease in their names, never by age. A writer whose file is gone when it is to
-//! get its name has been overtaken, and is told so ([`StorageError::Swept`]).
+//! [`Storage::remove_unfinished`], which goes by the lease in their names, never by age. A writer whose file is gone
+//! when it is to get its name has been overtaken, and is told so ([`StorageError::Swept`]).
 
 mod queue;
 mod root;
@@ -48,14 +50,15 @@ impl Disk {
         Ok(Self { queue: SyncQueue::new(Arc::clone(&root)), root })
     }
 
-    /// Opens a folder, making it (and the folders above it) if it does not exist. It may hold anything: ask [`Disk::is_empty`].
+    /// Opens a folder, making it (and the folders above it) if it does not exist. It may hold anything: ask
+    /// [`Disk::is_empty`].
     pub fn create(path: impl AsRef<Path>) -> Result<Self, StorageError> {
         root::make_folders(path.as_ref())?;
         Self::open(path)
     }
 
-    /// Whether the folder holds nothing, or nothing but what an interrupted first use leaves: folders of a repository without
-    /// objects, and temporary files. The `lost+found` of a fresh file system does not count.
+    /// Whether the folder holds nothing, or nothing but what an interrupted first use leaves: folders of a repository
+    /// without objects, and temporary files. The `lost+found` of a fresh file system does not count.
     pub fn is_empty(&self) -> Result<bool, StorageError> {
         self.root.is_empty()
     }

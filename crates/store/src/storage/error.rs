@@ -1,7 +1,7 @@
 //! What can go wrong between Siltstone and the place its objects lie in.
 //!
-//! Variants carry the object's name, so a message always says which one. The operating system's own words are the error's
-//! source: a caller that prints errors prints the chain.
+//! Variants carry the object's name, so a message always says which one. The operating system's own words are the
+//! error's source: a caller that prints errors prints the chain.
 
 use super::{ObjectName, Original};
 use rustix::io::Errno;
@@ -51,7 +51,8 @@ pub enum StorageError {
         /// What the system said.
         source: io::Error,
     },
-    /// The disk, or the quota on it, has no room. A failed `put` or `create` left nothing behind and the storage stays usable.
+    /// The disk, or the quota on it, has no room. A failed `put` or `create` left nothing behind and the storage stays
+    /// usable.
     #[error("no space left for {name}: make room on the repository's disk or forget snapshots, then try again")]
     Full {
         /// The object (or folder) being written.
@@ -80,8 +81,8 @@ pub enum StorageError {
     /// An earlier write failed in a way that leaves unknown what reached the disk; this storage writes no more.
     #[error("an earlier write to the repository failed: nothing more is written; solve its cause and run again")]
     Poisoned,
-    /// The holder of the series' lease removed the unfinished write: the lease under which it was begun is over. Nothing more is put
-    /// by this storage; whoever wrote was overtaken.
+    /// The holder of the series' lease removed the unfinished write: the lease under which it was begun is over.
+    /// Nothing more is put by this storage; whoever wrote was overtaken.
     #[error("the unfinished write of {name} was removed by another writer, who holds the series by now; run again")]
     Swept {
         /// The object that was being written.

@@ -1,10 +1,11 @@
-//! Where objects lie: one trait, whatever holds them. Everything Siltstone reads or writes in a repository goes through [`Storage`].
+//! Where objects lie: one trait, whatever holds them. Everything Siltstone reads or writes in a repository goes through
+//! [`Storage`].
 //!
 //! The contract is that of the weakest place we support, so that the layers above cannot rely on more:
-//! - an object put is visible to others at some moment between `put` and the end of the next successful `barrier`, and it may be
-//!   lost or torn by a crash before that moment; after it, it is whole and stays;
-//! - `create` is the commit: whole or absent, never torn, refused if the name exists, durable when it returns. It does *not*
-//!   imply a barrier for earlier puts: the caller asks for one first;
+//! - an object put is visible to others at some moment between `put` and the end of the next successful `barrier`, and
+//!   it may be lost or torn by a crash before that moment; after it, it is whole and stays;
+//! - `create` is the commit: whole or absent, never torn, refused if the name exists, durable when it returns. It does
+//!   *not* imply a barrier for earlier puts: the caller asks for one first;
 //! - `delete` may be undone by a crash before the next `barrier`.
 
 mod disk;
@@ -32,7 +33,8 @@ use std::sync::Arc;
 
 /// A place that holds objects. All methods may be called from several threads at once.
 pub trait Storage: Send + Sync + fmt::Debug {
-    /// The whole object, or [`StorageError::TooLarge`] before a byte of it is held in memory if it has more than `bytes_max`.
+    /// The whole object, or [`StorageError::TooLarge`] before a byte of it is held in memory if it has more than
+    /// `bytes_max`.
     fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError>;
 
     /// `length` bytes from `offset`; [`StorageError::TooShort`] if the object ends before.
@@ -41,8 +43,8 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Writes a new object; visible and durable after the next successful [`Storage::barrier`]. The name must be new.
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError>;
 
-    /// Waits until every earlier `put` and `delete` is durable. After a failed barrier the storage refuses further writes
-    /// ([`StorageError::Poisoned`]): what reached the disk is unknown.
+    /// Waits until every earlier `put` and `delete` is durable. After a failed barrier the storage refuses further
+    /// writes ([`StorageError::Poisoned`]): what reached the disk is unknown.
     fn barrier(&self) -> Result<(), StorageError>;
 
     /// Writes a new object, whole, durable on return; [`StorageError::AlreadyExists`] if the name is taken.
@@ -62,13 +64,14 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Names and sizes, sorted by name. Foreign files are passed over.
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError>;
 
-    /// Removes what interrupted puts and creates of this series left behind (temporary files), of manifests up to this number and of
-    /// containers written under a lease up to it, and says how many there were. Only the writer of the manifest of that number calls
-    /// this; an older one still at work then fails ([`StorageError::Swept`]), and a newer one is left alone.
+    /// Removes what interrupted puts and creates of this series left behind (temporary files), of manifests up to this
+    /// number and of containers written under a lease up to it, and says how many there were. Only the writer of the
+    /// manifest of that number calls this; an older one still at work then fails ([`StorageError::Swept`]), and a newer
+    /// one is left alone.
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError>;
 
-    /// Makes the next read of an object come from where it lies and not from this machine's memory, as far as that can be had. Only
-    /// what is durable can be dropped: a barrier comes first.
+    /// Makes the next read of an object come from where it lies and not from this machine's memory, as far as that can
+    /// be had. Only what is durable can be dropped: a barrier comes first.
     fn drop_cached(&self, name: &ObjectName) {
         let _ = name;
     }
@@ -76,7 +79,8 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Where this is, for messages: a path or an address.
     fn location(&self) -> String;
 
-    /// The folder of this machine that holds the objects, by its canonical path, if there is one: nothing else is to be written there.
+    /// The folder of this machine that holds the objects, by its canonical path, if there is one: nothing else is to be
+    /// written there.
     fn folder(&self) -> Option<PathBuf> {
         None
     }

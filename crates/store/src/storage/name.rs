@@ -1,7 +1,7 @@
 //! Names of objects, their text form and what a listing asks for.
 //!
-//! The text form is the path below the repository; reading it is the exact inverse of writing it, so that a file with another
-//! spelling of a name (capital digits, missing zeros) is foreign and never taken for the object.
+//! The text form is the path below the repository; reading it is the exact inverse of writing it, so that a file with
+//! another spelling of a name (capital digits, missing zeros) is foreign and never taken for the object.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -37,7 +37,8 @@ pub enum ObjectName {
     Manifest(SeriesId, u64),
     /// `containers/<series>/<container>`
     Container(SeriesId, ContainerId),
-    /// `aside/<name of what it was, with dots>.<serial, 8 hexadecimal digits>`: bytes that a repair replaced. Nothing reads them.
+    /// `aside/<name of what it was, with dots>.<serial, 8 hexadecimal digits>`: bytes that a repair replaced. Nothing
+    /// reads them.
     Aside(Replaced, u32),
     /// `parity/<series>/<container>`: what heals that container.
     Parity(SeriesId, ContainerId),
@@ -189,8 +190,8 @@ impl ObjectName {
         }
     }
 
-    /// The number of the manifest that it is, or under whose lease it was written: what a later manifest does not name is no longer
-    /// anyone's. `None` for what belongs to no series.
+    /// The number of the manifest that it is, or under whose lease it was written: what a later manifest does not name
+    /// is no longer anyone's. `None` for what belongs to no series.
     pub fn sequence(&self) -> Option<u64> {
         match self {
             Self::Manifest(_, sequence) => Some(*sequence),

@@ -1,8 +1,8 @@
-//! A storage that passes every call on and counts it, so that tests can hold the shape of I/O ("each container is read once")
-//! and programs can report requests and bytes.
+//! A storage that passes every call on and counts it, so that tests can hold the shape of I/O ("each container is read
+//! once") and programs can report requests and bytes.
 //!
-//! Calls are counted whether they succeed or not; bytes only when they moved. The counts live in memory: one small record per
-//! object touched.
+//! Calls are counted whether they succeed or not; bytes only when they moved. The counts live in memory: one small
+//! record per object touched.
 
 use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use crate::ids::SeriesId;

@@ -1,17 +1,20 @@
-//! Several actors on one simulated disk whose calls are let through one at a time, in an order that a schedule says: what only happens
-//! to two programs once in a thousand runs happens here for certain, and again when the schedule is run again.
+//! Several actors on one simulated disk whose calls are let through one at a time, in an order that a schedule says:
+//! what only happens to two programs once in a thousand runs happens here for certain, and again when the schedule is
+//! run again.
 //!
-//! **Model.** An actor is a closure in a thread of its own, with a [`Scheduled`] handle as a process of its own. It stops before each
-//! call until the schedule lets it go on, then runs alone up to its next call. So what actors do to each other depends on the order
-//! of calls alone. An actor may also be stopped for ever before a call: its process was killed there.
+//! **Model.** An actor is a closure in a thread of its own, with a [`Scheduled`] handle as a process of its own. It
+//! stops before each call until the schedule lets it go on, then runs alone up to its next call. So what actors do to
+//! each other depends on the order of calls alone. An actor may also be stopped for ever before a call: its process was
+//! killed there.
 //!
-//! **Exploring.** At each moment the schedule chooses among the actors that wait. [`explore`] goes through all choices, depth first, with at
-//! most [`Bounds::preemptions`] changes from an actor that could have gone on, and [`Bounds::stops`] stopped ones. Nearly all known races
-//! need two such changes or fewer (Musuvathi and Qadeer, PLDI'07); *n* calls with *p* changes are about *n*^*p* schedules.
-//! [`explore_at_random`] draws choices by seeds, for programs too long for that.
+//! **Exploring.** At each moment the schedule chooses among the actors that wait. [`explore`] goes through all choices,
+//! depth first, with at most [`Bounds::preemptions`] changes from an actor that could have gone on, and
+//! [`Bounds::stops`] stopped ones. Nearly all known races need two such changes or fewer (Musuvathi and Qadeer,
+//! PLDI'07); *n* calls with *p* changes are about *n*^*p* schedules. [`explore_at_random`] draws choices by seeds, for
+//! programs too long for that.
 //!
-//! Programs that draw random names may make other calls when a schedule is run again; a choice that is no more is then taken as the nearest
-//! there is.
+//! Programs that draw random names may make other calls when a schedule is run again; a choice that is no more is then
+//! taken as the nearest there is.
 
 use super::{Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
 use crate::ids::SeriesId;
@@ -48,7 +51,8 @@ struct Choice {
     options: usize,
 }
 
-/// The handle of one actor: a process of its own on the disk. Calls before and after the schedule runs go straight through.
+/// The handle of one actor: a process of its own on the disk. Calls before and after the schedule runs go straight
+/// through.
 #[derive(Debug)]
 pub struct Scheduled {
     disk: SimulatedDisk,
@@ -85,8 +89,8 @@ enum Step {
     Stop(usize),
 }
 
-/// Runs `trial` under every schedule within the bounds and returns how many there were. A trial makes a disk, [handles](Schedule::handles),
-/// [runs](Schedule::run) its actors once and looks at what came of it.
+/// Runs `trial` under every schedule within the bounds and returns how many there were. A trial makes a disk,
+/// [handles](Schedule::handles), [runs](Schedule::run) its actors once and looks at what came of it.
 pub fn explore(bounds: Bounds, mut trial: impl FnMut(&mut Schedule)) -> u64 {
     let (mut schedules, mut given) = (0, Some(Vec::new()));
     while let Some(choices) = given {

@@ -1,12 +1,12 @@
-//! A disk in memory that fails on command and can lose its power: it gives exactly what the contract of [`Storage`] promises and
-//! not a bit more, so that what survives here survives anywhere.
+//! A disk in memory that fails on command and can lose its power: it gives exactly what the contract of [`Storage`]
+//! promises and not a bit more, so that what survives here survives anywhere.
 //!
-//! **Model.** `durable` is what a power loss cannot touch: objects under a passed barrier, and created ones. Every other change is
-//! `pending` and belongs to the process that made it, until that process passes a barrier. Pending puts are not yet visible
-//! (nobody may rely on seeing them early); pending deletes are.
+//! **Model.** `durable` is what a power loss cannot touch: objects under a passed barrier, and created ones. Every
+//! other change is `pending` and belongs to the process that made it, until that process passes a barrier. Pending puts
+//! are not yet visible (nobody may rely on seeing them early); pending deletes are.
 //!
-//! **Crash.** [`SimulatedDisk::crash`] gives the disk as found after the power came back: `durable`, and of each pending change,
-//! independently (so in any order), a fate drawn by the seed:
+//! **Crash.** [`SimulatedDisk::crash`] gives the disk as found after the power came back: `durable`, and of each
+//! pending change, independently (so in any order), a fate drawn by the seed:
 //!
 //! | pending | fates |
 //! |---|---|
@@ -15,10 +15,11 @@
 //! | delete | done; undone |
 //! | create under way | whole; absent |
 //!
-//! Two seeds are special: [`SimulatedDisk::NOTHING_REACHED`] loses every pending change, [`SimulatedDisk::ALL_REACHED`] keeps all.
+//! Two seeds are special: [`SimulatedDisk::NOTHING_REACHED`] loses every pending change, [`SimulatedDisk::ALL_REACHED`]
+//! keeps all.
 //!
-//! A program that ends without a barrier leaves its changes pending: let the next run be [`SimulatedDisk::another_process`], or a
-//! crash.
+//! A program that ends without a barrier leaves its changes pending: let the next run be
+//! [`SimulatedDisk::another_process`], or a crash.
 //!
 //! It does not model bits rotting by themselves: tests do that by [`SimulatedDisk::damage`].
 
@@ -31,8 +32,8 @@ use platter::{Bytes, Change, Creating, Pending, Platter};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What goes wrong, and when. Changing calls (`put`, `create`, `delete`, `barrier`, `remove_unfinished`) are counted from 0, from
-/// the moment the fault is set.
+/// What goes wrong, and when. Changing calls (`put`, `create`, `delete`, `barrier`, `remove_unfinished`) are counted
+/// from 0, from the moment the fault is set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Fault {
     /// Nothing.
@@ -66,8 +67,8 @@ pub enum Failure {
     Full,
     /// An I/O error without effect; the process may write no more.
     Io,
-    /// An I/O error reported after the effect took place (a folder that could not be synced): whether it lasts is unknown. The
-    /// process may write no more.
+    /// An I/O error reported after the effect took place (a folder that could not be synced): whether it lasts is
+    /// unknown. The process may write no more.
     IoTooLate,
 }
 
@@ -94,8 +95,8 @@ pub enum Damage {
     Replace(Vec<u8>),
 }
 
-/// A simulated faulty disk, seen by one process. Clones are the same process; [`SimulatedDisk::another_process`] is another one on
-/// the same disk.
+/// A simulated faulty disk, seen by one process. Clones are the same process; [`SimulatedDisk::another_process`] is
+/// another one on the same disk.
 #[derive(Clone, Debug)]
 pub struct SimulatedDisk {
     platter: Arc<Mutex<Platter>>,
@@ -174,8 +175,8 @@ impl SimulatedDisk {
         self.lock().used_bytes()
     }
 
-    /// The disk as found after its power was cut and came back: one process, no faults, the same capacity. `seed` draws the fates of
-    /// pending changes; this disk is left as it is, so that many crashes can be tried from one moment.
+    /// The disk as found after its power was cut and came back: one process, no faults, the same capacity. `seed` draws
+    /// the fates of pending changes; this disk is left as it is, so that many crashes can be tried from one moment.
     #[must_use]
     pub fn crash(&self, seed: u64) -> Self {
         Self::of(crash::after_power_loss(&self.lock(), seed))
@@ -248,7 +249,8 @@ impl SimulatedDisk {
         self.platter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One changing call: counts it, brings the fault about if this is its moment, and lets `apply` do as much as then happens.
+    /// One changing call: counts it, brings the fault about if this is its moment, and lets `apply` do as much as then
+    /// happens.
     fn change<T>(
         &self,
         operation: &'static str,

@@ -49,7 +49,8 @@ fn two_inits_make_one_repository() {
 
 type Deed = fn(&mut Repository, KeyId) -> Result<(), StoreError>;
 
-/// A repository with two keys, opened by each of two actors with one of them; `act` does something to the other's, whose id it gets.
+/// A repository with two keys, opened by each of two actors with one of them; `act` does something to the other's,
+/// whose id it gets.
 fn with_two_keys(schedule: &mut Schedule, acts: [Deed; 2], passwords: &[&[u8]]) {
     let disk = SimulatedDisk::new();
     let repository = init(Arc::new(disk.clone()), PASSWORDS[0]).expect("a repository");

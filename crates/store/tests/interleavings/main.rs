@@ -1,5 +1,6 @@
-//! Every order of the calls of two programs on one repository, within bounds on how often they change over, and some of them killed on
-//! the way. Whatever the order: what was acknowledged can be read, a listed key opens the repository, and who loses a race is told so.
+//! Every order of the calls of two programs on one repository, within bounds on how often they change over, and some of
+//! them killed on the way. Whatever the order: what was acknowledged can be read, a listed key opens the repository,
+//! and who loses a race is told so.
 
 mod keys;
 mod series;

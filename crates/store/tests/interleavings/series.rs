@@ -142,7 +142,8 @@ fn repository_with(snapshots: &[u8]) -> SimulatedDisk {
 
 type Deed = fn(&Repository, u8) -> Result<(), StoreError>;
 
-/// Two programs on one series; what they acknowledge must be there, whatever the order, and the next writer must be able to go on.
+/// Two programs on one series; what they acknowledge must be there, whatever the order, and the next writer must be
+/// able to go on.
 fn two_on_one_series(schedule: &mut Schedule, before: &SimulatedDisk, deeds: [Deed; 2], commits: [bool; 2]) {
     let disk = before.crash(SimulatedDisk::ALL_REACHED);
     let [one, other] = schedule.handles(&disk);

@@ -1,4 +1,5 @@
-//! One repository from its first snapshot to its last: kept as it is at some ages, and all that is kept measured together in the end.
+//! One repository from its first snapshot to its last: kept as it is at some ages, and all that is kept measured
+//! together in the end.
 
 use super::subject::Subject;
 use crate::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
@@ -53,7 +54,8 @@ pub(super) struct Forgotten {
     pub(super) before_bytes: u64,
     /// As promised by the dry run.
     pub(super) bytes_returned: i64,
-    /// Beyond that, by what the next backup would do too: chunks that only deltas need are squeezed out where that pays.
+    /// Beyond that, by what the next backup would do too: chunks that only deltas need are squeezed out where that
+    /// pays.
     pub(super) bytes_squeezed: i64,
     /// One of each round, of a copy each.
     pub(super) costs: Vec<Cost>,
@@ -174,7 +176,8 @@ impl Restored {
     }
 }
 
-/// Forgets every second snapshot of a copy in each round; in the last, what that leaves is settled, and what is left of `snapshots` restored.
+/// Forgets every second snapshot of a copy in each round; in the last, what that leaves is settled, and what is left of
+/// `snapshots` restored.
 fn forgotten(
     repository: &Repository,
     labels: &[String],

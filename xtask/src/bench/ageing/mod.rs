@@ -1,6 +1,6 @@
-//! Does age cost? `cargo xtask bench ageing`: a hundred snapshots of one source that keeps its size. After some of them the repository is
-//! kept as it is; in the end the newest snapshots of all that were kept are restored in turn, so that what differs is their age and not
-//! the moment.
+//! Does age cost? `cargo xtask bench ageing`: a hundred snapshots of one source that keeps its size. After some of them
+//! the repository is kept as it is; in the end the newest snapshots of all that were kept are restored in turn, so that
+//! what differs is their age and not the moment.
 //!
 //! | file | what |
 //! |---|---|

@@ -134,8 +134,8 @@ fn edit(path: &Path, sequence: &mut Sequence) -> Result<()> {
     fs::write(path, content).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// In some blocks a few bytes are overwritten, in every fourth of these one byte in 32: of that block nothing can be found again. Blocks of zeros
-/// stay, for a file with holes would grow.
+/// In some blocks a few bytes are overwritten, in every fourth of these one byte in 32: of that block nothing can be
+/// found again. Blocks of zeros stay, for a file with holes would grow.
 fn edit_blocks(path: &Path, sequence: &mut Sequence) -> Result<()> {
     let file = File::options().read(true).write(true).open(path)?;
     let blocks = file.metadata()?.len() / BLOCK_BYTES;

@@ -1,8 +1,9 @@
 //! Every chunker, measured twice:
 //!
-//! 1. *Speed*: each form of each algorithm at the same expected size, in GB/s and as a share of what only reading the memory gives,
-//!    beside the crates `fastcdc` and `gearhash` and beside hashes of chunks ([`speed`]).
-//! 2. *Savings*: what deduplication removes from real data, all algorithms at equal real averages ([`savings`], [`ranking`]).
+//! 1. *Speed*: each form of each algorithm at the same expected size, in GB/s and as a share of what only reading the
+//!    memory gives, beside the crates `fastcdc` and `gearhash` and beside hashes of chunks ([`speed`]).
+//! 2. *Savings*: what deduplication removes from real data, all algorithms at equal real averages ([`savings`],
+//!    [`ranking`]).
 //!
 //! | file | holds |
 //! |---|---|
@@ -28,7 +29,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Options {
     #[command(flatten)]
     output: Output,
-    /// Your own data: a file, or a folder with one file or folder per version, in the order of their names; several times for several.
+    /// Your own data: a file, or a folder with one file or folder per version, in the order of their names; several
+    /// times for several.
     #[arg(long, value_name = "DIR_OR_FILE")]
     data: Vec<PathBuf>,
     /// Only the table of speeds.

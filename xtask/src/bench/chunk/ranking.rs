@@ -100,7 +100,8 @@ impl Field {
         point.is_reached.then(|| stored_share(&point.cuts) / stored_share(&yardstick.cuts))
     }
 
-    /// 1 for the one that stores least. Methods with the same cuts count once: several rows are the same algorithm, found in another way.
+    /// 1 for the one that stores least. Methods with the same cuts count once: several rows are the same algorithm,
+    /// found in another way.
     fn rank(&self, point: &Point) -> Option<usize> {
         let own = stored_share(&point.cuts);
         let mut better: Vec<f64> =

@@ -1,6 +1,7 @@
-//! What is saved at equal real averages. A chunker that cuts more often finds more duplicates, so savings compare only where chunks
-//! are equally large on the very data they are compared on, whatever the chunkers were asked for. For each method, data and target
-//! the expected size is searched that gives that average; its limits keep their proportion to it.
+//! What is saved at equal real averages. A chunker that cuts more often finds more duplicates, so savings compare only
+//! where chunks are equally large on the very data they are compared on, whatever the chunkers were asked for. For each
+//! method, data and target the expected size is searched that gives that average; its limits keep their proportion to
+//! it.
 
 use anyhow::Result;
 use siltstone_lab::chunk::cuts::Cuts;
@@ -30,7 +31,8 @@ pub(super) struct Point {
     pub(super) keys: u64,
     /// By how much the keys differ in what they store: most less least, against the middle.
     pub(super) key_spread: Option<f64>,
-    /// Whether the average is within a hundredth of the wanted one; otherwise it is the nearest this method has on this data.
+    /// Whether the average is within a hundredth of the wanted one; otherwise it is the nearest this method has on this
+    /// data.
     pub(super) is_reached: bool,
 }
 

@@ -1,6 +1,6 @@
-//! How fast: every chunker in every form, the hashes, and the floors beneath them, on the same bytes in memory, one thread. All rows
-//! once, then all again, so that a slow moment of the machine meets all of them. What every single run found is compared with what
-//! the scalar form finds; a row that ever differs shows no time.
+//! How fast: every chunker in every form, the hashes, and the floors beneath them, on the same bytes in memory, one
+//! thread. All rows once, then all again, so that a slow moment of the machine meets all of them. What every single run
+//! found is compared with what the scalar form finds; a row that ever differs shows no time.
 
 use crate::bench::publish::{Row, shown, table_of};
 use anyhow::Result;

@@ -73,8 +73,8 @@ pub(in crate::bench) fn named(names: &[impl AsRef<str>]) -> Result<Vec<Configura
     names.iter().map(|name| find(name.as_ref())).collect()
 }
 
-/// Finds or builds the programs and tries every configuration on next to nothing, so that a word which a program does not know is
-/// told before the work begins.
+/// Finds or builds the programs and tries every configuration on next to nothing, so that a word which a program does
+/// not know is told before the work begins.
 pub(in crate::bench) fn prepare(configurations: &[Configuration], work: &Path) -> Result<Vec<Prepared>> {
     let mut prepared: Vec<Prepared> = Vec::new();
     for &configuration in configurations {

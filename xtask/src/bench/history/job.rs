@@ -1,5 +1,6 @@
-//! One history, once: each version in place, backed up by every configuration in turn; then the restores, some times over, beside
-//! `cp -r`; the forgetting, and the restores of what is left. A configuration that fails takes no further part and says why.
+//! One history, once: each version in place, backed up by every configuration in turn; then the restores, some times
+//! over, beside `cp -r`; the forgetting, and the restores of what is left. A configuration that fails takes no further
+//! part and says why.
 
 use super::configuration::Prepared;
 use super::outcome::{Backup, Forgotten, Outcome, Restores};

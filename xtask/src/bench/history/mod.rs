@@ -1,6 +1,7 @@
-//! Whole histories, `cargo xtask bench history`: every version of a corpus becomes a snapshot, in every configuration of `silt` and by
-//! the peers, in one run. What it takes to make them, to bring back the first, the middle and the last, to forget every second; and
-//! what lies on disk. Beside it stand `zstd -3 --patch-from` over the versions and `cp -r`.
+//! Whole histories, `cargo xtask bench history`: every version of a corpus becomes a snapshot, in every configuration
+//! of `silt` and by the peers, in one run. What it takes to make them, to bring back the first, the middle and the
+//! last, to forget every second; and what lies on disk. Beside it stand `zstd -3 --patch-from` over the versions and
+//! `cp -r`.
 //!
 //! | file | what |
 //! |---|---|

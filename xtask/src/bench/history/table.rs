@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use siltstone_lab::statistics::rounded;
 use std::fmt;
 
-/// Columns of the table of measurements, in the order of the question: how small, how fast in, how fast out, how fast gone.
+/// Columns of the table of measurements, in the order of the question: how small, how fast in, how fast out, how fast
+/// gone.
 const MEASURED: [&str; 14] = [
     "config",
     "repository_bytes",
@@ -80,7 +81,8 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// Adds the columns of [`COMPARED`] to the rows of one history: above 1 is larger, or faster, than what it is held against.
+/// Adds the columns of [`COMPARED`] to the rows of one history: above 1 is larger, or faster, than what it is held
+/// against.
 pub(super) fn compare(rows: &mut [Row]) {
     let all = rows.to_vec();
     let of = |name: &str, key: &str| all.iter().find(|row| row["config"] == name).and_then(|row| number(row, key));

@@ -1,5 +1,5 @@
-//! What each new chunk may be encoded against: the chunks of earlier versions that share the most features with it, then those of the
-//! version before that lie where it lies now.
+//! What each new chunk may be encoded against: the chunks of earlier versions that share the most features with it,
+//! then those of the version before that lie where it lies now.
 
 use siltstone_lab::sketch::versions::Versions;
 use siltstone_similar::aligned::{Place, aligned};

@@ -1,5 +1,5 @@
-//! Versions stored as regions, each encoded against the chunks its members resemble: what `silt` is to do, on data in memory. Every
-//! region is decoded again and compared.
+//! Versions stored as regions, each encoded against the chunks its members resemble: what `silt` is to do, on data in
+//! memory. Every region is decoded again and compared.
 
 use super::costs::Costs;
 use anyhow::{Result, ensure};
@@ -92,8 +92,8 @@ impl Store<'_, '_> {
             self.keep(*number, &mut kept);
         }
         let by_place = self.by_place(version);
-        // Of each depth one: a region is as deep as its deepest base, and so is every member. And what little is expected of stays apart,
-        // because a region is kept or not as a whole.
+        // Of each depth one: a region is as deep as its deepest base, and so is every member. And what little is
+        // expected of stays apart, because a region is kept or not as a whole.
         let mut open: BTreeMap<(u32, bool), Open> = BTreeMap::new();
         for number in new {
             let offers = self.offers(number, by_place.get(&number));
@@ -109,8 +109,8 @@ impl Store<'_, '_> {
         open.into_values().try_for_each(|open| self.write(open, &mut kept))
     }
 
-    /// The depth of what is encoded against these, and whether it can be expected to pay; where chains are not bounded, only whether
-    /// there are any.
+    /// The depth of what is encoded against these, and whether it can be expected to pay; where chains are not bounded,
+    /// only whether there are any.
     fn apart(&self, offers: &[Offer<usize>]) -> (u32, bool) {
         let deepest = offers.iter().map(|offer| self.depth[offer.number] + 1).max().unwrap_or(0);
         if self.chain.depth.is_none() {

@@ -1,5 +1,6 @@
-//! Deltas of chunks: how fast, and how small alone and many together. Codecs take turns, round after round, on the same pairs; each delta
-//! is decoded and compared with its target before anything is timed, and each round must write what the first wrote.
+//! Deltas of chunks: how fast, and how small alone and many together. Codecs take turns, round after round, on the same
+//! pairs; each delta is decoded and compared with its target before anything is timed, and each round must write what
+//! the first wrote.
 
 use super::Findings;
 use super::pairs::{self, Pair};

@@ -1,4 +1,5 @@
-//! What storing a chunk costs: whole, or as a delta. Each delta is encoded once and remembered, because most policies choose the same.
+//! What storing a chunk costs: whole, or as a delta. Each delta is encoded once and remembered, because most policies
+//! choose the same.
 
 use anyhow::Result;
 use siltstone_lab::sketch::parallel::in_parallel;

@@ -1,6 +1,6 @@
-//! What whole histories come to: deduplicated and compressed; the papers' way; the best delta per chunk; region deltas. Each with
-//! chains forward in time of bounded depth and unbounded, and backward with the newest version whole; beside zstd's own chain of
-//! versions and zstd's best over everything. Payloads only: no metadata.
+//! What whole histories come to: deduplicated and compressed; the papers' way; the best delta per chunk; region deltas.
+//! Each with chains forward in time of bounded depth and unbounded, and backward with the newest version whole; beside
+//! zstd's own chain of versions and zstd's best over everything. Payloads only: no metadata.
 
 use super::Findings;
 use super::chain::{self, Chain, Laid};

@@ -1,4 +1,5 @@
-//! Deltas and what they come to, each part measured on its own: `cargo xtask bench similar`. Sketches are measured by `silt-lab sketch`.
+//! Deltas and what they come to, each part measured on its own: `cargo xtask bench similar`. Sketches are measured by
+//! `silt-lab sketch`.
 //!
 //! | part | file | question |
 //! |---|---|---|
@@ -32,7 +33,8 @@ use std::path::PathBuf;
 pub(crate) struct Options {
     #[command(flatten)]
     output: Output,
-    /// Your own data: a file, or a folder with one file or folder per version, in the order of their names; several times for several.
+    /// Your own data: a file, or a folder with one file or folder per version, in the order of their names; several
+    /// times for several.
     #[arg(long, value_name = "DIR_OR_FILE")]
     data: Vec<PathBuf>,
     /// Only these parts; all by default.

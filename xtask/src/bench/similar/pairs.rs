@@ -1,5 +1,5 @@
-//! Pairs of chunks as a backup finds them: each new chunk of a version and the chunk of an earlier one that has the most features in
-//! common with it.
+//! Pairs of chunks as a backup finds them: each new chunk of a version and the chunk of an earlier one that has the
+//! most features in common with it.
 
 use anyhow::Result;
 use siltstone_lab::sketch::parallel::in_parallel;

@@ -1,5 +1,5 @@
-//! Which chunk is encoded against which, and when: fit, filter, depth of chains and number of snapshots looked back, each against the
-//! papers' configuration. What a chunk costs each way is measured once; a policy only chooses.
+//! Which chunk is encoded against which, and when: fit, filter, depth of chains and number of snapshots looked back,
+//! each against the papers' configuration. What a chunk costs each way is measured once; a policy only chooses.
 
 use super::Findings;
 use super::costs::Costs;
@@ -34,7 +34,8 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    /// Three super-features, the first that fits, bases whole, nothing filtered, all versions (Finesse, section 5; Odess, section 4.3).
+    /// Three super-features, the first that fits, bases whole, nothing filtered, all versions (Finesse, section 5;
+    /// Odess, section 4.3).
     pub(super) const PAPERS: Self = Self {
         fit: Fit::First(Grouping::Consecutive),
         line: None,

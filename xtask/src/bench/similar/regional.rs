@@ -53,7 +53,8 @@ pub(super) struct PerChunk<'r> {
 }
 
 impl<'r> PerChunk<'r> {
-    /// Decides which members get a delta: those whose delta is smaller than their share of all members compressed together.
+    /// Decides which members get a delta: those whose delta is smaller than their share of all members compressed
+    /// together.
     pub(super) fn new(regions: &[Region<'r>]) -> Result<Self> {
         let mut encoder = RegionEncoder::new(Level::Zstd(LEVEL))?;
         let mut out = Vec::new();
@@ -128,9 +129,9 @@ impl Codec for PerChunk<'_> {
     }
 }
 
-/// zstd with the bases as its prefix, as an application would use it: they lie in memory of their own, and it chooses its tables. The
-/// library wants to borrow a prefix for as long as its context lives, so they are put together beforehand; that copying them takes time
-/// is not forgotten.
+/// zstd with the bases as its prefix, as an application would use it: they lie in memory of their own, and it chooses
+/// its tables. The library wants to borrow a prefix for as long as its context lives, so they are put together
+/// beforehand; that copying them takes time is not forgotten.
 pub(super) struct PlainZstd<'p> {
     prefixes: &'p [Vec<u8>],
     compressor: CCtx<'p>,

@@ -1,6 +1,6 @@
-//! Deltas of regions: how fast and how small at each size and level, beside deltas of single chunks and zstd as it comes. Codecs take
-//! turns, round after round, on the same regions; what each writes is decoded and compared before anything is timed, and each round
-//! must write what the first wrote.
+//! Deltas of regions: how fast and how small at each size and level, beside deltas of single chunks and zstd as it
+//! comes. Codecs take turns, round after round, on the same regions; what each writes is decoded and compared before
+//! anything is timed, and each round must write what the first wrote.
 
 use super::Findings;
 use super::candidates::candidates;

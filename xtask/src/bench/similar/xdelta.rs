@@ -1,7 +1,8 @@
 //! `xdelta3` as a program on files: fast (`-1`), no secondary compression, no checksums.
 //!
-//! Starting it takes many times as long as encoding a chunk. So sizes are of pairs, one run each; rates are of many bases one after
-//! another against as many targets, and what a run on empty files takes, measured in turns with them, is subtracted.
+//! Starting it takes many times as long as encoding a chunk. So sizes are of pairs, one run each; rates are of many
+//! bases one after another against as many targets, and what a run on empty files takes, measured in turns with them,
+//! is subtracted.
 
 use super::pairs::Pair;
 use anyhow::{Result, ensure};
@@ -17,7 +18,8 @@ use std::process::Command;
 const XDELTA: Needed = Needed { program: "xdelta3", package: "xdelta3" };
 /// Pairs of a timed run: 1 MiB of 8 KiB chunks.
 pub(super) const BATCH_PAIRS: usize = 128;
-/// Its buffer for the base, which is cleared whatever the base has; with the 64 MiB that it takes otherwise it is half as fast.
+/// Its buffer for the base, which is cleared whatever the base has; with the 64 MiB that it takes otherwise it is half
+/// as fast.
 const BASE_BYTES: &str = "2097152";
 /// Timed runs of a round, at most.
 const BATCHES: usize = 24;

@@ -1,4 +1,5 @@
-//! A source in memory, and what of it is new: what comes to each stage, for measuring what the stage's work alone takes.
+//! A source in memory, and what of it is new: what comes to each stage, for measuring what the stage's work alone
+//! takes.
 
 use anyhow::{Context, Result};
 use siltstone_chunk::{Chunker, DEFAULT_NAME, Fingerprinter, Sizes, SliceChunks, by_name};
@@ -113,8 +114,8 @@ fn grouped<'c>(chunks: impl Iterator<Item = &'c [u8]>, bytes_max: usize) -> Vec<
     groups
 }
 
-/// What dies in each file, in regions as a migration makes them, beside as large a share of what is new in the same file, from the same
-/// place: near enough to what sketches find, as bases.
+/// What dies in each file, in regions as a migration makes them, beside as large a share of what is new in the same
+/// file, from the same place: near enough to what sketches find, as bases.
 pub(super) fn pairs<'c>(dying: &ByFile<'c>, new: &ByFile<'c>, region_bytes: usize) -> Vec<Pair<'c>> {
     let mut pairs = Vec::new();
     for (path, chunks) in dying {

@@ -1,5 +1,5 @@
-//! The write path's profile, `cargo xtask bench stages`: where the time of a backup goes, stage by stage, and what each stage's work
-//! takes alone in the same run on the same bytes: its ceiling.
+//! The write path's profile, `cargo xtask bench stages`: where the time of a backup goes, stage by stage, and what each
+//! stage's work takes alone in the same run on the same bytes: its ceiling.
 //!
 //! | file | what |
 //! |---|---|

@@ -93,7 +93,8 @@ impl Subject {
     }
 }
 
-/// Versions and the ones after them, the newest first, none in two pairs: as many as make `bytes_wanted`, or all there are.
+/// Versions and the ones after them, the newest first, none in two pairs: as many as make `bytes_wanted`, or all there
+/// are.
 fn pairs(versions: &[PathBuf], bytes_wanted: u64) -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut chosen = Vec::new();
     let mut bytes = 0;

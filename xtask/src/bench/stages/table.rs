@@ -170,7 +170,8 @@ fn times_of(round: &Observed, stage: &str, all: &[&str]) -> Times {
     times.fold(Times::default(), Times::and)
 }
 
-/// What one thread would reach that does these works one after another over the same bytes; `None` if one was not measured.
+/// What one thread would reach that does these works one after another over the same bytes; `None` if one was not
+/// measured.
 fn ceiling(works: &[Work], alone: &[Alone]) -> Option<f64> {
     let seconds_per_mb = |work: &Work| {
         let alone = alone.iter().find(|alone| alone.work == *work && alone.bytes > 0)?;

@@ -1,6 +1,7 @@
-//! Where a program's time goes, thread by thread: Linux counts for every thread how long it ran and how long it waited for a core
-//! (`schedstat`), and says of each whether it waits for the disk at the moment (`stat`). Both are read every few milliseconds while the
-//! program runs; what a thread did after the last look is not seen, nor is one that lives shorter.
+//! Where a program's time goes, thread by thread: Linux counts for every thread how long it ran and how long it waited
+//! for a core (`schedstat`), and says of each whether it waits for the disk at the moment (`stat`). Both are read every
+//! few milliseconds while the program runs; what a thread did after the last look is not seen, nor is one that lives
+//! shorter.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -40,7 +41,8 @@ impl Times {
     }
 }
 
-/// Watches a process until it has ended; the times by the names of its threads, those of a pool (`read-0`, `read-1`) together.
+/// Watches a process until it has ended; the times by the names of its threads, those of a pool (`read-0`, `read-1`)
+/// together.
 pub(super) fn watch(process: u32, has_ended: &AtomicBool) -> BTreeMap<String, Times> {
     let folder = PathBuf::from(format!("/proc/{process}/task"));
     let mut seen: BTreeMap<u32, Thread> = BTreeMap::new();

@@ -1,8 +1,9 @@
-//! What each stage's work takes alone: on one thread, in a loop, over the same bytes. Nothing that does this work can be faster; what a
-//! stage loses to it goes to handing over, waiting for memory that others use too, and what it does besides.
+//! What each stage's work takes alone: on one thread, in a loop, over the same bytes. Nothing that does this work can
+//! be faster; what a stage loses to it goes to handing over, waiting for memory that others use too, and what it does
+//! besides.
 //!
-//! Reading, cutting and fingerprinting go over the whole source, all else over what is new in it. Times are of this thread on a core, by Linux's
-//! own count; of syncing it is the time until the disk has answered.
+//! Reading, cutting and fingerprinting go over the whole source, all else over what is new in it. Times are of this
+//! thread on a core, by Linux's own count; of syncing it is the time until the disk has answered.
 
 use super::content::{Content, KEY, Pair, Region, chunker, pieces};
 use anyhow::{Context, Result, anyhow, bail};

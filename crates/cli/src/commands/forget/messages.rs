@@ -1,4 +1,5 @@
-//! JSON of `forget`, one document: with rules restic's array of groups, and the summary goes to standard error; with ids the summary.
+//! JSON of `forget`, one document: with rules restic's array of groups, and the summary goes to standard error; with
+//! ids the summary.
 
 use super::Decided;
 use crate::render::{Path, SnapshotJson, rfc3339};

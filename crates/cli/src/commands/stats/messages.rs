@@ -31,8 +31,8 @@ pub(super) struct StatsJson {
     snapshots: Vec<SnapshotJson>,
 }
 
-/// What is left of the chunks that are needed, step by step. Fields without `metadata` are of file content, those of deltas and bases of
-/// both.
+/// What is left of the chunks that are needed, step by step. Fields without `metadata` are of file content, those of
+/// deltas and bases of both.
 #[derive(Serialize)]
 struct LayersJson {
     deduplicated_bytes: u64,

@@ -29,8 +29,8 @@ impl Stretch {
     }
 }
 
-/// Goes through the stretches from the file's beginning. It ends where the recipe does, and where something of it cannot be read:
-/// what lies behind is as good as changed.
+/// Goes through the stretches from the file's beginning. It ends where the recipe does, and where something of it
+/// cannot be read: what lies behind is as good as changed.
 pub(super) struct Layout<'c, 'r> {
     chunks: &'c ChunkSource<'r>,
     pieces: RecipeReader<&'c ChunkSource<'r>>,

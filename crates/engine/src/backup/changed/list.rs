@@ -1,7 +1,8 @@
 //! A list of what changed, as another program or a file system tells it.
 //!
-//! Text, one entry a line: `PATH`, or `PATH<TAB>OFFSET<TAB>LENGTH` with decimal numbers of bytes. Or raw: paths alone, each ended by a
-//! NUL byte, for names that hold tabs or newlines. The list comes from outside: what is not understood is refused, by its place.
+//! Text, one entry a line: `PATH`, or `PATH<TAB>OFFSET<TAB>LENGTH` with decimal numbers of bytes. Or raw: paths alone,
+//! each ended by a NUL byte, for names that hold tabs or newlines. The list comes from outside: what is not understood
+//! is refused, by its place.
 
 #![cfg_attr(
     not(test),
@@ -41,8 +42,8 @@ const EXPECTED_NUMBER: &str = "expected an offset and a length in bytes, as deci
 
 /// Paths, and ranges of files, that changed since the previous snapshot. May be empty.
 ///
-/// It is held in memory: a path takes its length twice and some 180 bytes, a range 64 bytes, those that touch are one. Beyond a quarter of
-/// what the backup may divide it is refused.
+/// It is held in memory: a path takes its length twice and some 180 bytes, a range 64 bytes, those that touch are one.
+/// Beyond a quarter of what the backup may divide it is refused.
 #[derive(Clone, Debug)]
 pub struct ChangedList {
     entries: BTreeMap<EntryPath, Listed>,
@@ -80,12 +81,14 @@ impl fmt::Display for Place {
 type Parsed = (Option<EntryPath>, Option<Range<u64>>);
 
 impl ChangedList {
-    /// An empty list (nothing changed) for a backup within so much memory, [`super::super::BackupOptions::memory_bytes`].
+    /// An empty list (nothing changed) for a backup within so much memory,
+    /// [`super::super::BackupOptions::memory_bytes`].
     pub fn new(memory_bytes: u64) -> Self {
         Self { entries: BTreeMap::new(), root: None, bytes: 0, bytes_max: list_bytes_max(memory_bytes) }
     }
 
-    /// Adds the lines of a text, called `list` in errors. Empty lines say nothing. Relative paths begin at the working directory.
+    /// Adds the lines of a text, called `list` in errors. Empty lines say nothing. Relative paths begin at the working
+    /// directory.
     ///
     /// # Errors
     /// [`EngineError::BadChangedList`] for the first line that is neither a path nor a path with a range;
@@ -215,7 +218,8 @@ impl ChangedList {
         paths
     }
 
-    /// The ranges listed of a file, ascending and apart; `None` if it is not listed, or as a whole, be it with a folder that it lies in.
+    /// The ranges listed of a file, ascending and apart; `None` if it is not listed, or as a whole, be it with a folder
+    /// that it lies in.
     pub(super) fn ranges_of(&self, path: &EntryPath) -> Option<&[Range<u64>]> {
         let ranges = self.entries.get(path)?.ranges.as_ref()?;
         let is_listed = |folder: &EntryPath| self.entries.contains_key(folder);
@@ -235,7 +239,8 @@ fn too_large(list: &str, entries: u64, bytes_max: u64, needed_bytes: u64) -> Eng
     EngineError::ChangedListTooLarge { list: list.to_owned(), entries, most_mib, needed_mib }
 }
 
-/// Reads the next entry with its end; false if there is none. One that is too long comes in parts, which [`is_cut`] tells.
+/// Reads the next entry with its end; false if there is none. One that is too long comes in parts, which [`is_cut`]
+/// tells.
 fn next_entry(bytes: &mut impl BufRead, end: u8, entry: &mut Vec<u8>) -> io::Result<bool> {
     entry.clear();
     Ok(Read::take(&mut *bytes, ENTRY_BYTES_MAX).read_until(end, entry)? > 0)

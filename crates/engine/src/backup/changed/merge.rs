@@ -1,7 +1,7 @@
 //! The planning stage of a virtual full backup: the previous catalog beside what a walk of the listed paths finds.
 //!
-//! Both come in catalog order. An entry of the previous catalog is copied unless the walk gives another for its path, or has said
-//! that it looks at all there is at or above that path anew.
+//! Both come in catalog order. An entry of the previous catalog is copied unless the walk gives another for its path,
+//! or has said that it looks at all there is at or above that path anew.
 
 use super::super::plan::{Halt, Item, Planned, Planner, Stopped};
 use super::ChangedList;

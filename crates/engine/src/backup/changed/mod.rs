@@ -1,4 +1,5 @@
-//! Virtual full backups: a full snapshot made of the previous one and a list of what changed since (`MeGA`, ATC'22, section 4.5).
+//! Virtual full backups: a full snapshot made of the previous one and a list of what changed since (`MeGA`, ATC'22,
+//! section 4.5).
 //!
 //! ```text
 //! list       what the user gives: paths, or ranges of files; checked line by line before anything is written
@@ -7,9 +8,9 @@
 //! layout     a file's previous recipe as stretches with their places
 //! reread     a file of which ranges changed: previous chunks kept, cut anew around the ranges only
 //! ```
-//! What the list does not mention is neither read nor looked at: that it did not change is the list's word. Cost: the previous
-//! catalog is read and written once, the list is held in memory, up to a share of the memory that the
-//! backup may take; beyond that only what changed.
+//! What the list does not mention is neither read nor looked at: that it did not change is the list's word. Cost: the
+//! previous catalog is read and written once, the list is held in memory, up to a share of the memory that the backup
+//! may take; beyond that only what changed.
 
 mod layout;
 mod list;

@@ -1,7 +1,8 @@
 //! Ranges of one file, as a list gives them: in any order, as often as it likes.
 //!
-//! Those that come in order are joined as they come. What does not is put in order whenever the room is full, and the room grows only if
-//! more than half of it is still needed then: so it follows what is left after joining, and sorting costs O(n log n) in all.
+//! Those that come in order are joined as they come. What does not is put in order whenever the room is full, and the
+//! room grows only if more than half of it is still needed then: so it follows what is left after joining, and sorting
+//! costs O(n log n) in all.
 
 use std::ops::Range;
 

@@ -1,9 +1,10 @@
 //! Reading a file of which only ranges changed: chunks that lie between them are kept by number, unread.
 //!
-//! A *window* around a change begins at the start of the previous chunk that covers its first byte, or ends right before it, and goes
-//! on behind its last byte until a new cut falls on a border between previous chunks. A chunk's end depends only on the bytes since
-//! the cut before it, so from there on the cuts of a full reading are the previous ones, up to the next change. Before the window
-//! they are so as well: the recipe is the one a full reading would make, as far as the file system tells the same holes.
+//! A *window* around a change begins at the start of the previous chunk that covers its first byte, or ends right
+//! before it, and goes on behind its last byte until a new cut falls on a border between previous chunks. A chunk's end
+//! depends only on the bytes since the cut before it, so from there on the cuts of a full reading are the previous
+//! ones, up to the next change. Before the window they are so as well: the recipe is the one a full reading would make,
+//! as far as the file system tells the same holes.
 //!
 //! ```text
 //! previous   |----|------|---|-----|----|---|
@@ -11,7 +12,8 @@
 //! window          [------------->|            read: one chunk before, the change, what follows until the cuts agree
 //! recipe     |----|---|----|-----|----|---|   kept: 1 and 5, 6; new: what lies between
 //! ```
-//! Holes are the file system's within windows, the previous ones outside. Beyond the end of the shorter of both versions all is changed.
+//! Holes are the file system's within windows, the previous ones outside. Beyond the end of the shorter of both
+//! versions all is changed.
 
 use super::Patch;
 use super::layout::{Layout, Stretch, StretchKind};
@@ -83,7 +85,8 @@ impl Reread<'_, '_, '_, '_> {
         Ok(Ok((self.done, self.read_bytes)))
     }
 
-    /// Keeps previous stretches up to where the window of a change begins; without a change ahead, to the end of the file.
+    /// Keeps previous stretches up to where the window of a change begins; without a change ahead, to the end of the
+    /// file.
     fn keep_until(&mut self, change: Option<u64>) -> Result<(), Stopped> {
         let size = self.source.size();
         // The last chunk and the holes behind it: where a change makes data of a hole, that data continues the chunk.
@@ -207,8 +210,8 @@ impl Reread<'_, '_, '_, '_> {
         Ok(Ok(None))
     }
 
-    /// Whether the previous stretches hold from `done` on: the change is behind, and what begins here began here before, and is
-    /// data or a hole as it was.
+    /// Whether the previous stretches hold from `done` on: the change is behind, and what begins here began here
+    /// before, and is data or a hole as it was.
     fn agrees(&mut self, goal: &mut u64, is_hole: bool) -> bool {
         let place = self.done;
         while let Some(change) = self.changes.next_if(|change| change.start <= place) {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// A delta of at most this part of its text is kept unasked: hardly anything compresses so well that it would not pay.
 const CLEAR_PART: usize = 10;
 
-/// A region against its bases, or whole where that does not pay: see [`Benefit`]. As the paper has it, a delta pays if it is smaller than
-/// its text.
+/// A region against its bases, or whole where that does not pay: see [`Benefit`]. As the paper has it, a delta pays if
+/// it is smaller than its text.
 pub(super) fn encode_offered(
     encoder: &mut RegionEncoder,
     bases: &[(ChunkNumber, Arc<[u8]>)],

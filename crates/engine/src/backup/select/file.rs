@@ -1,4 +1,5 @@
-//! The cache file of sketches: what the chunks of a series' last snapshot look like, kept on this machine from one backup to the next.
+//! The cache file of sketches: what the chunks of a series' last snapshot look like, kept on this machine from one
+//! backup to the next.
 //!
 //! ```text
 //! header    80 bytes   magic "SILTLIKE" | version u64 | series [16] | snapshot [32] | next data chunk u64 | next metadata chunk u64
@@ -6,8 +7,9 @@
 //! trailer   40 bytes   as of all cache files
 //! ```
 //!
-//! The frame is that of [`crate::cache_file`]. *Depth* is the longest chain of deltas that a chunk hangs on, at most: it may have become shorter since.
-//! It becomes longer only when another snapshot followed and what this one left behind was settled; the next numbers then differ.
+//! The frame is that of [`crate::cache_file`]. *Depth* is the longest chain of deltas that a chunk hangs on, at most:
+//! it may have become shorter since. It becomes longer only when another snapshot followed and what this one left
+//! behind was settled; the next numbers then differ.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

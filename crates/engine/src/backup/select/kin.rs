@@ -1,7 +1,8 @@
 //! Bases among the new chunks themselves: those before them in the same segment, whose bytes are at hand.
 //!
-//! They serve what resembles nothing in the last snapshot, above all in a first backup: the same code in several bundles, the same page in
-//! several files. Only what stays whole becomes a base here, so that such a delta is one step deep.
+//! They serve what resembles nothing in the last snapshot, above all in a first backup: the same code in several
+//! bundles, the same page in several files. Only what stays whole becomes a base here, so that such a delta is one step
+//! deep.
 
 use super::known::BYTES_PER_CHUNK_MAX;
 use super::{CANDIDATES, Segment, Selector};
@@ -14,8 +15,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Features in common from which on a chunk is offered as a base, of 12. Of those with fewer, most deltas are rejected, and
-/// what was laid apart for them compresses worse.
+/// Features in common from which on a chunk is offered as a base, of 12. Of those with fewer, most deltas are rejected,
+/// and what was laid apart for them compresses worse.
 const MATCHES_LEAST: usize = 3;
 
 impl Selector<'_, '_> {

@@ -1,6 +1,7 @@
 //! The chunks that new ones may be encoded against: those the last snapshot needs, by their sketches.
 //!
-//! They come from the cache file, else from the chunks themselves, which means reading all that the last snapshot needs.
+//! They come from the cache file, else from the chunks themselves, which means reading all that the last snapshot
+//! needs.
 
 use super::file::{Draft, LikesIdentity, Record, Records};
 use crate::chunks::{Address, ChunkSource};
@@ -169,7 +170,8 @@ impl Known {
         Ok(())
     }
 
-    /// The likest chunks of this kind, at most `most`, likest first, none deeper than the first: it would make all deeper.
+    /// The likest chunks of this kind, at most `most`, likest first, none deeper than the first: it would make all
+    /// deeper.
     pub(super) fn find(&self, kind: ContainerKind, sketch: &Sketch, most: usize) -> Vec<Candidate> {
         let mut found = self.likes.find(sketch, most);
         found.retain(|found| ContainerKind::of(ChunkNumber(found.number)) == kind);

@@ -5,19 +5,19 @@
 //! select     1 thread    segment by segment: sketches (by the encoders' threads), candidates, the selector; regions and their bases
 //! encode     n threads   a region against its bases; whole, where that does not pay
 //! ```
-//! The *selector* is that of MeGA (ATC 2022, sections 3.2 and 4.2): it counts how many references of a segment lead into each container,
-//! and leaves alone the bases in containers with too few, because reading them costs more than the deltas save. It counts containers,
-//! not regions: what a read costs is above all to find and to open an object; the regions of one are neighbours, and are kept for
-//! the next segment.
+//! The *selector* is that of MeGA (ATC 2022, sections 3.2 and 4.2): it counts how many references of a segment lead
+//! into each container, and leaves alone the bases in containers with too few, because reading them costs more than the
+//! deltas save. It counts containers, not regions: what a read costs is above all to find and to open an object; the
+//! regions of one are neighbours, and are kept for the next segment.
 //!
-//! The bases of a segment are read together (`gather`); what has none may have one in the segment itself (`kin`); then its chunks
-//! become regions, none of which is encoded against more than [`BASES_OF_TEXT`] times its text.
+//! The bases of a segment are read together (`gather`); what has none may have one in the segment itself (`kin`); then
+//! its chunks become regions, none of which is encoded against more than [`BASES_OF_TEXT`] times its text.
 //!
-//! Chunks are laid together by depth: a region is as deep as its deepest base, and so is every chunk in it. Those of which little is expected
-//! stay apart, because a region is kept as a delta or not as a whole.
+//! Chunks are laid together by depth: a region is as deep as its deepest base, and so is every chunk in it. Those of
+//! which little is expected stay apart, because a region is kept as a delta or not as a whole.
 //!
-//! What comes out depends on the stream and on what is known, not on the number of threads: all decisions fall on one thread, and what is
-//! encoded is taken in the order in which it was handed out.
+//! What comes out depends on the stream and on what is known, not on the number of threads: all decisions fall on one
+//! thread, and what is encoded is taken in the order in which it was handed out.
 
 mod bases;
 mod encode;
@@ -49,7 +49,8 @@ use std::sync::Arc;
 
 /// New data that the selector looks at together unless said otherwise, bytes (MeGA, section 4.2).
 pub const SEGMENT_BYTES_DEFAULT: u64 = 20 << 20;
-/// References from one segment into a container below which it is not read, unless said otherwise. On local disks even one is worth it.
+/// References from one segment into a container below which it is not read, unless said otherwise. On local disks even
+/// one is worth it.
 pub const DELTA_THRESHOLD_DEFAULT: u32 = 1;
 /// Bases looked up for each chunk.
 const CANDIDATES: usize = 2;

@@ -1,7 +1,8 @@
-//! Walking only what was chosen: paths at or below the sources. On the way to them directories are looked at but not listed; what
-//! was chosen is walked as a whole. So a walk costs what was chosen, whatever lies beside it.
+//! Walking only what was chosen: paths at or below the sources. On the way to them directories are looked at but not
+//! listed; what was chosen is walked as a whole. So a walk costs what was chosen, whatever lies beside it.
 //!
-//! Everything else is as in a walk of the sources: the order, what is left out, and that no symbolic link below a source is followed.
+//! Everything else is as in a walk of the sources: the order, what is left out, and that no symbolic link below a
+//! source is followed.
 
 use super::{EntryPath, Errno, FileKind, MetadataReader, NameList, NodeKind, Scanner, Status, present};
 use crate::fs::directory::open_way_here;
@@ -52,9 +53,10 @@ impl Iterator for ChosenNames {
 }
 
 impl Scanner {
-    /// Begins a walk over those parts of the sources that were chosen. Of each entry it looks at on the way it gives what it is now;
-    /// a [`ScanItem::Anew`] stands before what is walked as a whole. What was chosen and is not there is no problem: the
-    /// `Anew` before nothing tells it. A source that is not there is one, if something was chosen in it.
+    /// Begins a walk over those parts of the sources that were chosen. Of each entry it looks at on the way it gives
+    /// what it is now; a [`ScanItem::Anew`] stands before what is walked as a whole. What was chosen and is not there
+    /// is no problem: the `Anew` before nothing tells it. A source that is not there is one, if something was chosen in
+    /// it.
     ///
     /// # Errors
     /// As [`Scanner::new`].
@@ -97,7 +99,8 @@ impl Scanner {
         !matches!(self.reach(path), Reach::Nothing)
     }
 
-    /// An entry at or below a source that was chosen, or leads to what was. `device` is that of the source; `None` for the source itself.
+    /// An entry at or below a source that was chosen, or leads to what was. `device` is that of the source; `None` for
+    /// the source itself.
     pub(super) fn visit_chosen(&mut self, parent: &Arc<OwnedFd>, name: CString, path: EntryPath, device: Option<u64>) {
         match self.reach(&path) {
             Reach::Nothing => {}
@@ -112,7 +115,8 @@ impl Scanner {
                     let device = if is_border { status.device } else { device.unwrap_or(status.device) };
                     self.enter_chosen(Arc::new(directory), status, device, part);
                 }
-                // It is gone, no directory any more, left out, or cannot be entered: then what lies beneath it is gone as well.
+                // It is gone, no directory any more, left out, or cannot be entered: then what lies beneath it is gone
+                // as well.
                 None => self.visit_anew(parent, name, path, device),
             },
         }

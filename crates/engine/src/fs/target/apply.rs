@@ -1,5 +1,6 @@
-//! Applying metadata: owner, then attributes and access control lists, then permissions, then times. Each may clear what comes after:
-//! a change of owner drops set-id bits and capabilities, an access control list rewrites permissions, and all of them touch times.
+//! Applying metadata: owner, then attributes and access control lists, then permissions, then times. Each may clear
+//! what comes after: a change of owner drops set-id bits and capabilities, an access control list rewrites permissions,
+//! and all of them touch times.
 //!
 //! Without root's rights owners and some attributes cannot be set; that is reported and the rest goes on.
 
@@ -28,8 +29,8 @@ use std::{
 const SET_ID_BITS: u32 = 0o6000;
 
 impl TargetDir {
-    /// Applies metadata to what lies under a path (`None`: to the target itself), not following a symbolic link. For a directory
-    /// this comes after everything below it.
+    /// Applies metadata to what lies under a path (`None`: to the target itself), not following a symbolic link. For a
+    /// directory this comes after everything below it.
     pub fn apply_metadata(&self, path: Option<&EntryPath>, metadata: &Metadata) -> Vec<Problem> {
         let report = |error: Errno| vec![Problem::at(path, ProblemKind::NotWritten, io::Error::from(error))];
         let Some(entry) = path else {
@@ -136,8 +137,8 @@ impl Node<'_> {
         }
     }
 
-    /// Sets attributes, and removes those that are not among them where this program would have recorded them (a new file may have
-    /// inherited an access control list). Gives the names that could not be set.
+    /// Sets attributes, and removes those that are not among them where this program would have recorded them (a new
+    /// file may have inherited an access control list). Gives the names that could not be set.
     fn set_xattrs(&self, wanted: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Errno)> {
         let mut failed = Vec::new();
         let wanted_names: BTreeSet<&[u8]> = wanted.iter().map(|(name, _)| name.as_slice()).collect();
@@ -207,8 +208,8 @@ impl Node<'_> {
     }
 }
 
-/// Whether an attribute that the snapshot does not have is to go: the user's own, access control lists and capabilities. Labels that
-/// security modules and file systems set on their own stay.
+/// Whether an attribute that the snapshot does not have is to go: the user's own, access control lists and
+/// capabilities. Labels that security modules and file systems set on their own stay.
 fn is_ours_to_remove(name: &[u8]) -> bool {
     name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_") || name == b"security.capability"
 }

@@ -1,7 +1,7 @@
 //! From a path to an open parent directory, never leaving the root and never through a symbolic link.
 //!
-//! The kernel does it in one call (`openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`), or in several for a path beyond what one
-//! call takes. Where that call is missing or forbidden, the path is walked name by name.
+//! The kernel does it in one call (`openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`), or in several for a path
+//! beyond what one call takes. Where that call is missing or forbidden, the path is walked name by name.
 
 use crate::fs::{identity::FolderIdentity, status::Status};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -86,7 +86,8 @@ impl Beneath {
         }
     }
 
-    /// Opens a directory inside another, unless something is mounted on it ([`Errno::XDEV`]) or it is protected ([`PROTECTED`]).
+    /// Opens a directory inside another, unless something is mounted on it ([`Errno::XDEV`]) or it is protected
+    /// ([`PROTECTED`]).
     pub(super) fn open_same_mount(&self, parent: impl AsFd, name: &CStr) -> Result<OwnedFd> {
         self.unprotected(self.open_on_same_mount(parent, name)?)
     }

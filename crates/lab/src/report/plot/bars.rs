@@ -1,5 +1,5 @@
-//! Groups of bars. They stand where names of groups fit below them; else they lie, with names beside or above and a value at each end.
-//! Several runs of a bar are shown as a line from the least to the greatest.
+//! Groups of bars. They stand where names of groups fit below them; else they lie, with names beside or above and a
+//! value at each end. Several runs of a bar are shown as a line from the least to the greatest.
 
 mod lying;
 mod standing;

@@ -1,4 +1,5 @@
-//! Room for names of points: each has places around its point to choose from, near ones first, and takes the one that covers least.
+//! Room for names of points: each has places around its point to choose from, near ones first, and takes the one that
+//! covers least.
 
 /// A rectangle, in units.
 #[derive(Clone, Copy, PartialEq, Debug)]

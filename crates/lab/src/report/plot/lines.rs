@@ -1,4 +1,5 @@
-//! Lines: per version, or cumulative distributions; theory is dashed. Where there are many, each has a frame of its own (multiples).
+//! Lines: per version, or cumulative distributions; theory is dashed. Where there are many, each has a frame of its own
+//! (multiples).
 
 use super::frame::{self, Area};
 use super::marks::{self, Colours, Key, Kind};
@@ -112,7 +113,8 @@ fn drawn(line: &Line, runs: &[Run], index: usize, stagger: f64) -> Markup {
     }
 }
 
-/// The points that get a marker. Where there are many, each line begins elsewhere, so that markers of lines that coincide do not.
+/// The points that get a marker. Where there are many, each line begins elsewhere, so that markers of lines that
+/// coincide do not.
 fn marked(runs: &[Run], stagger: f64) -> Vec<(f64, f64)> {
     let points = || runs.iter().flatten().copied();
     if points().count() <= ALL_MARKED_MAX {

@@ -1,5 +1,6 @@
-//! What tells series apart: ten colours (after Okabe and Ito, seen apart by the colour-blind), and beside them seven markers, dashes and
-//! hatches, seen apart in grey too. Colours are variables of the page's style sheet, which differ in light and dark.
+//! What tells series apart: ten colours (after Okabe and Ito, seen apart by the colour-blind), and beside them seven
+//! markers, dashes and hatches, seen apart in grey too. Colours are variables of the page's style sheet, which differ
+//! in light and dark.
 
 use super::path::{Path, units};
 use super::text;
@@ -9,7 +10,8 @@ use maud::{Markup, html};
 /// Colours there are, `--c0` to `--c9` in the style sheet.
 pub(super) const COLOURS: usize = 10;
 
-/// Markers and hatches there are. No divisor in common with the colours: series 10 has the colour of series 0, and another marker.
+/// Markers and hatches there are. No divisor in common with the colours: series 10 has the colour of series 0, and
+/// another marker.
 const SHAPES: usize = 7;
 
 /// Hatches defined in the page: pairs of colours and shapes.

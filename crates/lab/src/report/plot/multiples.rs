@@ -1,6 +1,8 @@
-//! Many lines: a small frame for each, on the same axes, with all the others in grey behind it, so that none hides another.
+//! Many lines: a small frame for each, on the same axes, with all the others in grey behind it, so that none hides
+//! another.
 //!
-//! Lines whose name is that of another and more (`ae`, `ae, the paper`, `ae (theory)`) stand in its frame, told apart by colour and dashes.
+//! Lines whose name is that of another and more (`ae`, `ae, the paper`, `ae (theory)`) stand in its frame, told apart
+//! by colour and dashes.
 
 use super::frame::{self, Area};
 use super::lines::{self, Run};

@@ -51,7 +51,8 @@ pub(super) fn content(x: &Axis, y: &Axis, points: &[Point]) -> Option<Content> {
     Some(Content { height, marks, keys: Vec::new(), description })
 }
 
-/// Values, and beside each such that discs do not lie on the ends of the axis. (On a linear axis the least keeps its place: it may be 0.)
+/// Values, and beside each such that discs do not lie on the ends of the axis. (On a linear axis the least keeps its
+/// place: it may be 0.)
 fn roomy(scale: Scale, values: impl Iterator<Item = f64> + Clone) -> impl Iterator<Item = f64> {
     let greatest = values.clone().filter(|value| value.is_finite()).fold(0.0, f64::max);
     values.flat_map(move |value| match scale {

@@ -1,7 +1,8 @@
 //! From values to places: where an axis begins and ends, its ticks, and where on it a value lies.
 //!
-//! Linear axes have ticks 1, 2 or 5 times a power of ten apart; logarithmic ones have a tick per decade, and 2 and 5 between them where there
-//! is room. Values that are all powers of two (expected sizes of chunks) get ticks at powers of two.
+//! Linear axes have ticks 1, 2 or 5 times a power of ten apart; logarithmic ones have a tick per decade, and 2 and 5
+//! between them where there is room. Values that are all powers of two (expected sizes of chunks) get ticks at powers
+//! of two.
 
 use super::number;
 use crate::report::Scale;
@@ -40,8 +41,8 @@ pub(super) struct Ruler {
 }
 
 impl Ruler {
-    /// For these values, with at most about so many labelled ticks. Values that cannot be shown on it are passed over; without any it goes
-    /// from 0 (or 1) on.
+    /// For these values, with at most about so many labelled ticks. Values that cannot be shown on it are passed over;
+    /// without any it goes from 0 (or 1) on.
     pub(super) fn new(scale: Scale, start: Start, values: impl Iterator<Item = f64>, ticks_max: f64) -> Self {
         let values: Vec<f64> = values.filter(|&value| can_show(scale, value)).collect();
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,6 +1,7 @@
 //! Text in drawings, where nothing wraps by itself: how wide it is, where to break it, and what of it can be shown.
 //!
-//! Widths are estimates for the widest of the common sans-serif fonts (`DejaVu` Sans), so that text fits in all of them.
+//! Widths are estimates for the widest of the common sans-serif fonts (`DejaVu` Sans), so that text fits in all of
+//! them.
 
 /// Height of all text in a drawing, in its units.
 pub(super) const TEXT_HEIGHT: f64 = 12.0;
@@ -8,7 +9,8 @@ pub(super) const TEXT_HEIGHT: f64 = 12.0;
 /// From one line of text to the next.
 pub(super) const LINE_HEIGHT: f64 = 15.0;
 
-/// Text without what draws nothing or changes the order of what follows: control characters and marks of direction become `\u{fffd}`.
+/// Text without what draws nothing or changes the order of what follows: control characters and marks of direction
+/// become `\u{fffd}`.
 pub(in crate::report) fn shown(text: &str) -> String {
     let is_hidden = |letter: char| {
         letter.is_control()
@@ -36,7 +38,8 @@ fn letter_width(letter: char) -> f64 {
     }
 }
 
-/// As much of the text as fits, with `…` where something was left out: in the middle, because names differ at both ends.
+/// As much of the text as fits, with `…` where something was left out: in the middle, because names differ at both
+/// ends.
 pub(super) fn shortened(text: &str, width_max: f64) -> String {
     if width(text) <= width_max {
         return text.to_owned();

@@ -16,7 +16,8 @@ pub(super) fn equal_mask(compare: impl Compare, one: &[u8], other: &[u8]) -> u64
     }
 }
 
-/// How many bytes at the begin of both are equal, at most `bytes_max`. What lies behind these is read too: whole blocks are faster.
+/// How many bytes at the begin of both are equal, at most `bytes_max`. What lies behind these is read too: whole blocks
+/// are faster.
 #[inline(always)]
 pub(super) fn common_prefix(compare: impl Compare, mut one: &[u8], mut other: &[u8], bytes_max: usize) -> usize {
     let mut bytes = 0;

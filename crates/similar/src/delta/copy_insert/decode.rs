@@ -1,7 +1,7 @@
 //! Following instructions that may say anything.
 //!
-//! Each record makes at least one byte of the target and none beyond its end. So there is no more work, and no more memory used, than
-//! the caller asked for bytes.
+//! Each record makes at least one byte of the target and none beyond its end. So there is no more work, and no more
+//! memory used, than the caller asked for bytes.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -9,7 +9,8 @@ use super::Slices;
 use super::record::Record;
 use crate::delta::DeltaError;
 
-/// Bytes that are moved at once where few are wanted: a move of known length is some instructions, of unknown length a call.
+/// Bytes that are moved at once where few are wanted: a move of known length is some instructions, of unknown length a
+/// call.
 const MOVED_BYTES: usize = 32;
 
 /// Makes the whole target. What is used of the two streams is taken off their fronts.
@@ -35,7 +36,8 @@ fn begin(next: usize, inserted: usize, jump: i64) -> Option<usize> {
     usize::try_from(expected.checked_add(jump)?).ok()
 }
 
-/// Puts the first `bytes` of `source` into the front of `target`; gives what lies behind them. `None` if either is too short.
+/// Puts the first `bytes` of `source` into the front of `target`; gives what lies behind them. `None` if either is too
+/// short.
 #[inline(always)]
 fn put<'t>(target: &'t mut [u8], source: &[u8], bytes: usize) -> Option<&'t mut [u8]> {
     if bytes <= MOVED_BYTES {

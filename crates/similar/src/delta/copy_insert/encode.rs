@@ -8,14 +8,15 @@
 //!   copy the longer one; without any go on 61 bytes later
 //! ```
 //!
-//! Reasons, with the bytes of pools of real pairs at zstd level 3 (text: source releases; programs: compiled ones; 2026-11):
-//! 1. **Four bytes near**: with 8 everywhere programs took 8 % more, with 4 everywhere text 1 % more. A literal replaced in place costs a
-//!    record of two bytes; after many literals a few equal bytes are mostly chance.
-//! 2. **24 bytes far**: with 20 text took 1 % more, with 32 programs 1 %. Literals are compressed with those of other deltas; a record of
-//!    five bytes is not.
+//! Reasons, with the bytes of pools of real pairs at zstd level 3 (text: source releases; programs: compiled ones;
+//! 2026-11):
+//! 1. **Four bytes near**: with 8 everywhere programs took 8 % more, with 4 everywhere text 1 % more. A literal
+//!    replaced in place costs a record of two bytes; after many literals a few equal bytes are mostly chance.
+//! 2. **24 bytes far**: with 20 text took 1 % more, with 32 programs 1 %. Literals are compressed with those of other
+//!    deltas; a record of five bytes is not.
 //! 3. **Sure after 16 bytes**: with 24 the size was the same within 0.2 %, and programs 9 % slower.
-//! 4. **Less patience after 128 literals**: every second word is looked up, after 256 every third. With half of that up to 1.4 %
-//!    more bytes, 5-12 % faster; with twice that up to 0.7 % fewer, 4-8 % slower.
+//! 4. **Less patience after 128 literals**: every second word is looked up, after 256 every third. With half of that up
+//!    to 1.4 % more bytes, 5-12 % faster; with twice that up to 0.7 % fewer, 4-8 % slower.
 
 use super::compare::{common_prefix, common_suffix, equal_mask, word};
 use super::index::{Index, WORDS};

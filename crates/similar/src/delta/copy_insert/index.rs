@@ -1,16 +1,17 @@
 //! Where words of the base lie.
 //!
-//! Every 12 bytes the eight bytes of the base that begin there are entered under a hash of them. A place holds one word, that of the lowest
-//! offset; so entering is a store, without looking at what is there. Looking up what is not there nearly always ends with one
-//! comparison: more bits of the hash stand beside the entry.
+//! Every 12 bytes the eight bytes of the base that begin there are entered under a hash of them. A place holds one
+//! word, that of the lowest offset; so entering is a store, without looking at what is there. Looking up what is not
+//! there nearly always ends with one comparison: more bits of the hash stand beside the entry.
 //!
 //! Reasons, with the bytes of pools of real pairs (see `encode.rs`):
-//! 1. **12 bytes**: what is to be found has 24, so it holds two words. With 8 the size was 0.1-0.7 % less and encoding 6-15 % slower,
-//!    with 16 up to 1 % more and 4-15 % faster.
-//! 2. **One word in a place**: chains of four words gave 1.2 % fewer bytes on text, less elsewhere, and encoding took a quarter to a half
-//!    longer.
+//! 1. **12 bytes**: what is to be found has 24, so it holds two words. With 8 the size was 0.1-0.7 % less and encoding
+//!    6-15 % slower, with 16 up to 1 % more and 4-15 % faster.
+//! 2. **One word in a place**: chains of four words gave 1.2 % fewer bytes on text, less elsewhere, and encoding took a
+//!    quarter to a half longer.
 //!
-//! Cost: 1.4-2.7 KiB of table for each KiB of base, at most 512 KiB, cleared each time; a multiplication and a store for each word.
+//! Cost: 1.4-2.7 KiB of table for each KiB of base, at most 512 KiB, cleared each time; a multiplication and a store
+//! for each word.
 
 use super::compare::word;
 use alloc::vec::Vec;

@@ -1,8 +1,9 @@
 //! Copy and insert: deltas of chunks made fast, and made to be compressed many together.
 //!
-//! A delta says how the target is made: bytes that are inserted, then bytes that are copied from the base, and so on. What to insert
-//! (*literals*) and where to copy from (*instructions*) stand apart, because they compress apart: those of many deltas together
-//! (`PoolWriter`), where an edit made in many chunks costs little after the first. The definition, which is format:
+//! A delta says how the target is made: bytes that are inserted, then bytes that are copied from the base, and so on.
+//! What to insert (*literals*) and where to copy from (*instructions*) stand apart, because they compress apart: those
+//! of many deltas together (`PoolWriter`), where an edit made in many chunks costs little after the first. The
+//! definition, which is format:
 //!
 //! ```text
 //! delta        = version (1 byte, 1), varint (bytes of instructions), instructions, literals
@@ -19,17 +20,18 @@
 //! What is written for a base and a target is the same on every machine and with every instruction set.
 //!
 //! Reasons:
-//! 1. **The base is expected to go on after as many bytes as were inserted**, which is what a replacement leaves: in compiled programs,
-//!    where addresses have changed everywhere, 19 records in 20 need no jump; in dumps of a key-value store 6 in 10, in pages of a
-//!    database 4 in 10, in text 1 in 4.
-//! 2. **Bytes, not bits**, and one stream of instructions: zstd at level 3 made of it what it made of three streams (lengths of literals,
-//!    jumps, lengths of copies) within 0.5 % of the whole on text, 1.5 % on compiled programs, and less of it where pools are small; four
-//!    other encodings lay between (source releases and wheels, pools of 128 KiB to 16 MiB of targets, 2026-11).
-//! 3. **Only copies that pay** (`encode.rs`): literals are compressed with those of many deltas. Down to 8 bytes the whole was 7 %
-//!    larger on text than with 16 or more.
+//! 1. **The base is expected to go on after as many bytes as were inserted**, which is what a replacement leaves: in
+//!    compiled programs, where addresses have changed everywhere, 19 records in 20 need no jump; in dumps of a
+//!    key-value store 6 in 10, in pages of a database 4 in 10, in text 1 in 4.
+//! 2. **Bytes, not bits**, and one stream of instructions: zstd at level 3 made of it what it made of three streams
+//!    (lengths of literals, jumps, lengths of copies) within 0.5 % of the whole on text, 1.5 % on compiled programs,
+//!    and less of it where pools are small; four other encodings lay between (source releases and wheels, pools of 128
+//!    KiB to 16 MiB of targets, 2026-11).
+//! 3. **Only copies that pay** (`encode.rs`): literals are compressed with those of many deltas. Down to 8 bytes the
+//!    whole was 7 % larger on text than with 16 or more.
 //!
-//! Cost: comparing base and target once, 64 bytes at a time; where the base does not soon go on as expected, an index of it (`index.rs`), and
-//! looking up what is not in it. Pairs whose differences are all replacements need none.
+//! Cost: comparing base and target once, 64 bytes at a time; where the base does not soon go on as expected, an index
+//! of it (`index.rs`), and looking up what is not in it. Pairs whose differences are all replacements need none.
 
 mod compare;
 mod decode;
@@ -113,7 +115,8 @@ impl Slices<'_> {
         decode::split(self, target_bytes)
     }
 
-    /// Appends to `target` the `target_bytes` bytes that this delta, and no other, makes of its base. If it fails, `target` is as before.
+    /// Appends to `target` the `target_bytes` bytes that this delta, and no other, makes of its base. If it fails,
+    /// `target` is as before.
     ///
     /// # Errors
     /// [`DeltaError`] if it is no delta that makes so many bytes of this base.

@@ -36,7 +36,8 @@ pub(super) fn write_last(out: &mut Vec<u8>, inserted: usize) {
 }
 
 impl Record {
-    /// Takes a record off the front, of a target that `wanted` more bytes complete. It makes at least one of them, and no more.
+    /// Takes a record off the front, of a target that `wanted` more bytes complete. It makes at least one of them, and
+    /// no more.
     #[inline(always)]
     pub(super) fn read(instructions: &mut &[u8], wanted: usize) -> Result<Self, DeltaError> {
         let head = varint::read(instructions)?;

@@ -1,9 +1,9 @@
 //! The search for copies, made for text of which most is copied from the prefix.
 //!
-//! Siltstone's own. zstd's searches fill a table with the prefix before they look at the text: for a region that is nearly all
-//! copies this takes as long as finding them. Here the prefix is learnt sparsely, which is enough to find where something long was
-//! copied from; after that it is *followed*, 64 bytes at a time, and only around places where the text differs the prefix is learnt
-//! densely, because small pieces are looked for there.
+//! Siltstone's own. zstd's searches fill a table with the prefix before they look at the text: for a region that is
+//! nearly all copies this takes as long as finding them. Here the prefix is learnt sparsely, which is enough to find
+//! where something long was copied from; after that it is *followed*, 64 bytes at a time, and only around places where
+//! the text differs the prefix is learnt densely, because small pieces are looked for there.
 //!
 //! ```text
 //! learn every 16th place of the prefix by its next 8 bytes
@@ -22,14 +22,17 @@
 //! ```
 //!
 //! Reasons, as bytes and speed on the data of `mod.rs` in regions of 256 KiB (November 2026):
-//! 1. **Sparse and dense** (1, 2). All of the prefix known at every 4th place: 0 / 1 / 1 / 2 % smaller, but 15 / 22 / 9 / 17 %
-//!    slower. What is learnt around copies is learnt last: so the nearest of equal places is found.
-//! 2. **Better ones** (4): without them 8 / 1 / 3 / 1 % larger, 2 / 7 / 12 / 8 % faster. Most come from the end: a copy that contains
-//!    the one that was found is seldom found at its begin, because equal begins are learnt over one another.
-//! 3. **Runs first, but only near ones** (1): numbers and addresses change in place, and going on at the last distance costs least.
-//!    Looking before any run: 9 % slower on binaries, at the same size; taking them from 16 bytes on: 2 % larger.
-//! 4. **Short words only of the text**: learning those of the prefix too saved 0 to 0.5 %, 4 % of the database, for a tenth to a
-//!    quarter of the speed. Five bytes instead of six: no smaller, since a copy from far away costs three bytes.
+//! 1. **Sparse and dense** (1, 2). All of the prefix known at every 4th place: 0 / 1 / 1 / 2 % smaller, but 15 / 22 / 9
+//!    / 17 % slower. What is learnt around copies is learnt last: so the nearest of equal places is found.
+//! 2. **Better ones** (4): without them 8 / 1 / 3 / 1 % larger, 2 / 7 / 12 / 8 % faster. Most come from the end: a copy
+//!    that contains the one that was found is seldom found at its begin, because equal begins are learnt over one
+//!    another.
+//! 3. **Runs first, but only near ones** (1): numbers and addresses change in place, and going on at the last distance
+//!    costs least. Looking before any run: 9 % slower on binaries, at the same size; taking them from 16 bytes on: 2 %
+//!    larger.
+//! 4. **Short words only of the text**: learning those of the prefix too saved 0 to 0.5 %, 4 % of the database, for a
+//!    tenth to a quarter of the speed. Five bytes instead of six: no smaller, since a copy from far away costs three
+//!    bytes.
 //!
 //! The same on every instruction set: vectors only compare. Memory: 640 KiB of tables, 16 bytes for each copy.
 
@@ -73,8 +76,8 @@ impl Search {
         Self { tables: Tables::new(), isa }
     }
 
-    /// The sequences of `whole[prefix_bytes..text_end]` in blocks of at most `block_bytes`, into `sequences`, whose content is
-    /// replaced. What lies behind the text, [`BLOCK_BYTES`] at least, must be the same each time.
+    /// The sequences of `whole[prefix_bytes..text_end]` in blocks of at most `block_bytes`, into `sequences`, whose
+    /// content is replaced. What lies behind the text, [`BLOCK_BYTES`] at least, must be the same each time.
     pub(super) fn run(
         &mut self,
         whole: &[u8],
@@ -244,7 +247,8 @@ impl<C: Compare> Walk<'_, C> {
         Some(Copied { start, source: start - distance, stop })
     }
 
-    /// The first copy that is found from one of `at..stop`, and from which place; or else the place where looking stopped.
+    /// The first copy that is found from one of `at..stop`, and from which place; or else the place where looking
+    /// stopped.
     #[inline(always)]
     fn look(&mut self, mut at: usize, stop: usize) -> Result<(Copied, usize), usize> {
         while at < stop {

@@ -1,14 +1,15 @@
 //! Where bytes were seen before: two tables from a hash of a place's next bytes to the last such place.
 //!
-//! Tables are not cleared between regions: entries count from an origin that moves on, so that older ones lie before it.
+//! Tables are not cleared between regions: entries count from an origin that moves on, so that older ones lie before
+//! it.
 
 use super::compare::word;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Logarithms of the tables' sizes: 512 and 128 KiB. Of the first, half made regions of 256 KiB up to 2 % larger, double 1 % smaller and up
-/// to 15 % slower.
+/// Logarithms of the tables' sizes: 512 and 128 KiB. Of the first, half made regions of 256 KiB up to 2 % larger,
+/// double 1 % smaller and up to 15 % slower.
 const LONG_LOG: u32 = 17;
 const SHORT_LOG: u32 = 15;
 /// Bytes of a long word.
@@ -78,7 +79,8 @@ impl Tables {
         self.learn_prefix::<SPARSE_STEP>(whole, 0, prefix_bytes);
     }
 
-    /// Learns every fourth place of the two blocks around a place of the prefix, unless it has done so; nothing for a place of the text.
+    /// Learns every fourth place of the two blocks around a place of the prefix, unless it has done so; nothing for a
+    /// place of the text.
     #[inline(always)]
     pub(super) fn learn_around(&mut self, whole: &[u8], place: usize) {
         if place < self.prefix_bytes {

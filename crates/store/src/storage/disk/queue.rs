@@ -1,7 +1,7 @@
 //! The puts that wait to be synced, the folders that wait for a barrier, and whether writing may go on.
 //!
-//! Every put holds a ticket from its beginning until its file has its name (or failed); a barrier waits for the tickets given out
-//! before it. Waiting puts keep no memory but an open file each, and there are few ([`WAITING_PUTS_MAX`]).
+//! Every put holds a ticket from its beginning until its file has its name (or failed); a barrier waits for the tickets
+//! given out before it. Waiting puts keep no memory but an open file each, and there are few ([`WAITING_PUTS_MAX`]).
 
 use super::root::{self, Root};
 use super::temporary::Temporary;
@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Threads that sync. Two keep one sync's wait for the disk and another's rename overlapped; more gain nothing on one disk.
+/// Threads that sync. Two keep one sync's wait for the disk and another's rename overlapped; more gain nothing on one
+/// disk.
 const SYNC_THREADS: usize = 2;
-/// Puts written but not yet taken by a sync thread; `put` blocks at this many. Bounds open files and dirty pages (64 MiB at 16 MiB
-/// per container).
+/// Puts written but not yet taken by a sync thread; `put` blocks at this many. Bounds open files and dirty pages (64
+/// MiB at 16 MiB per container).
 const WAITING_PUTS_MAX: usize = 4;
 
 /// See the module.
@@ -56,8 +57,8 @@ enum Health {
 }
 
 impl State {
-    /// The first caller after a failure gets the failure itself, later ones [`StorageError::Poisoned`]. That the writer was overtaken
-    /// every caller is told: it is no fault of the disk.
+    /// The first caller after a failure gets the failure itself, later ones [`StorageError::Poisoned`]. That the writer
+    /// was overtaken every caller is told: it is no fault of the disk.
     fn check_health(&mut self) -> Result<(), StorageError> {
         match std::mem::replace(&mut self.health, Health::Poisoned) {
             Health::Failed(StorageError::Swept { name }) => {

@@ -1,6 +1,6 @@
-//! The folder a repository lies in, held open: every path is resolved below it, so neither a change of the working directory nor a
-//! disk unmounted underneath can lead a write astray. Here are the single steps (write, sync, publish, list); `disk.rs` and
-//! `queue.rs` put them in order.
+//! The folder a repository lies in, held open: every path is resolved below it, so neither a change of the working
+//! directory nor a disk unmounted underneath can lead a write astray. Here are the single steps (write, sync, publish,
+//! list); `disk.rs` and `queue.rs` put them in order.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -51,8 +51,8 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the entries of an open folder durable. File systems that cannot sync a folder (some network ones) keep entries in
-/// order by themselves and say `EINVAL`: there is nothing more to ask for.
+/// Makes the entries of an open folder durable. File systems that cannot sync a folder (some network ones) keep entries
+/// in order by themselves and say `EINVAL`: there is nothing more to ask for.
 fn sync_entries(folder: &OwnedFd) -> io::Result<()> {
     match rustix::fs::fsync(folder) {
         Ok(()) | Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
@@ -159,8 +159,8 @@ impl Root {
         }
     }
 
-    /// Makes a folder if it is missing, and makes sure once that its entry lasts: it may have been made a moment ago by a process
-    /// that had not synced it yet.
+    /// Makes a folder if it is missing, and makes sure once that its entry lasts: it may have been made a moment ago by
+    /// a process that had not synced it yet.
     pub(super) fn ensure_folder(&self, folder: &str) -> Result<(), StorageError> {
         if folder.is_empty() || lock(&self.durable_folders).contains(folder) {
             return Ok(());
@@ -187,7 +187,8 @@ impl Root {
         rustix::fs::openat(&self.folder, shown(folder), flags, Mode::empty())
     }
 
-    /// Names in a folder, in no order; none if the folder is missing. Names that are not UTF-8 are foreign and left out.
+    /// Names in a folder, in no order; none if the folder is missing. Names that are not UTF-8 are foreign and left
+    /// out.
     pub(super) fn entries(&self, folder: &str) -> Result<Vec<String>, StorageError> {
         let failed =
             |errno: Errno| StorageError::Io { operation: "list", name: shown(folder).to_owned(), source: errno.into() };

@@ -1,4 +1,5 @@
-//! A file on its way to become an object: written under a name nobody looks for, synced, then named in one step that never replaces.
+//! A file on its way to become an object: written under a name nobody looks for, synced, then named in one step that
+//! never replaces.
 
 use super::root::{Root, lock};
 use crate::storage::{ObjectName, StorageError};
@@ -127,8 +128,8 @@ mod tests {
         assert_eq!(root.entries(TEMPORARIES).unwrap(), Vec::<String>::new());
     }
 
-    /// The story: the winner of a race for the lease swept the loser's manifest away before it had its name, and the loser said "cannot
-    /// name series/...: No such file" instead of who holds the lease.
+    /// The story: the winner of a race for the lease swept the loser's manifest away before it had its name, and the
+    /// loser said "cannot name series/...: No such file" instead of who holds the lease.
     #[test]
     fn a_file_swept_by_another_process_is_reported_as_swept() {
         let folder = tempfile::tempdir().unwrap();

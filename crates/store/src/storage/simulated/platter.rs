@@ -1,4 +1,5 @@
-//! What lies on a simulated disk: the durable objects, the pending changes of every process, and what each process knows of them.
+//! What lies on a simulated disk: the durable objects, the pending changes of every process, and what each process
+//! knows of them.
 
 use super::{Failure, Fault, power_lost};
 use crate::ids::SeriesId;

@@ -197,8 +197,8 @@ fn the_folder_stays_the_same_when_it_is_moved() {
     assert!(folder.path().join("after/config/0000000000000001").exists() && !folder.path().join("before").exists());
 }
 
-/// Runs one ignored test of this file inside a mount namespace of its own where `folder` is a small file system; `false` where
-/// the system lets no such thing be made.
+/// Runs one ignored test of this file inside a mount namespace of its own where `folder` is a small file system;
+/// `false` where the system lets no such thing be made.
 fn run_on_small_disk(folder: &Path, test: &str) -> bool {
     let script = "mount -t tmpfs -o size=1m none \"$SMALL_DISK\" || exit 77; exec \"$0\" --exact --ignored \"$1\"";
     let unshared = Command::new("unshare")

@@ -1,4 +1,5 @@
-//! Bars that lie: many groups, or groups with long names. The drawing grows downwards, so there is room for all of them.
+//! Bars that lie: many groups, or groups with long names. The drawing grows downwards, so there is room for all of
+//! them.
 
 use super::Chart;
 use crate::report::plot::frame::{self, Area};
@@ -67,7 +68,8 @@ pub(super) fn drawn(chart: &Chart) -> (Markup, f64) {
     (marks, height)
 }
 
-/// A group of bars: between which heights, below the top of the plot, and which series have a value in it. The others take no room.
+/// A group of bars: between which heights, below the top of the plot, and which series have a value in it. The others
+/// take no room.
 struct Group {
     top: f64,
     bottom: f64,
