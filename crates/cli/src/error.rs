@@ -174,6 +174,10 @@ impl CliError {
             | Self::Store(StoreError::LeaseHeld { .. }) => {
                 Some("--retry-lock waits for it, 'silt unlock' takes over from a dead process")
             }
+            Self::Engine(EngineError::Store(StoreError::Damaged { .. } | StoreError::MissingChunk { .. }))
+            | Self::Store(StoreError::Damaged { .. } | StoreError::MissingChunk { .. }) => {
+                Some("'silt check' says what that affects and what helps")
+            }
             Self::Engine(EngineError::SourceShrunk { .. }) => Some(
                 "is a disk not mounted? --allow-shrink takes the source as it is, --shrink-guard sets how much may go",
             ),

@@ -5,7 +5,9 @@ use crate::environment;
 use crate::error::CliError;
 use siltstone_engine::EngineError;
 use siltstone_engine::seen::{self, Memory, Subject};
+use siltstone_store::SeriesId;
 use siltstone_store::repository::Repository;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 /// Holds what is there against what was seen here, and remembers it.
@@ -30,6 +32,11 @@ pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), Cli
             told(memory.remember(), context)
         }
     }
+}
+
+/// The newest commit of each series that was seen here.
+pub(crate) fn commits(repository: &Repository, context: &Context) -> BTreeMap<SeriesId, u64> {
+    open(repository, context).map(|memory| memory.commits()).unwrap_or_default()
 }
 
 /// Remembers what a repair made of these histories. What else this machine saw and is not there is told, and stays

@@ -231,8 +231,8 @@ pub enum EngineError {
     },
     /// What is there contradicts what this machine saw of the repository.
     #[error(
-        "{}: an older copy of the repository was brought back, or part of it was deleted; bring the newer one back, or go on with what \
-         is there by --accept-rollback",
+        "{}: an older copy of the repository was brought back, or part of it was deleted; bring the newer one back, see \
+         what 'silt repair' finds of it, or go on with what is there by --accept-rollback",
         .losses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     )]
     HistoryLost {

@@ -17,10 +17,18 @@ use siltstone_store::keys::{Argon2Cost, OpenOptions};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
 use siltstone_store::{SeriesId, SnapshotId, StoreError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn options() -> RepairOptions {
-    RepairOptions { series: None, read_data: true, drop_damaged: false, take_over: true, user: "user".into() }
+    RepairOptions {
+        series: None,
+        read_data: true,
+        drop_damaged: false,
+        take_over: true,
+        user: "user".into(),
+        seen: BTreeMap::new(),
+    }
 }
 
 fn open(disk: &SimulatedDisk) -> Repository {

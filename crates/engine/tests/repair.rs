@@ -15,6 +15,7 @@ use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
 use siltstone_store::{SeriesId, SnapshotId, StoreError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where a manifest lies a second time.
@@ -23,7 +24,14 @@ fn copy_of(manifest: &ObjectName) -> ObjectName {
 }
 
 fn options() -> RepairOptions {
-    RepairOptions { series: None, read_data: false, drop_damaged: false, take_over: true, user: "user".into() }
+    RepairOptions {
+        series: None,
+        read_data: false,
+        drop_damaged: false,
+        take_over: true,
+        user: "user".into(),
+        seen: BTreeMap::new(),
+    }
 }
 
 fn open(disk: &SimulatedDisk) -> Repository {
@@ -99,6 +107,40 @@ fn a_series_without_a_readable_manifest_comes_back_from_its_containers() {
             assert_back(&scene, &disk, &scene.ids, &story);
         }
     }
+}
+
+/// Nobody else can know of the loss: the predecessor looks like a run that ended before its commit.
+#[test]
+fn a_newest_commit_that_was_seen_and_is_lost_in_both_places_comes_back_from_its_containers() {
+    let scene = Scene::unsettled();
+    let (disk, series) = (copy(&scene.disk), series_of(&scene.disk));
+    let newest = manifest_of(&disk, series);
+    let seen = open(&disk).manifest(series).expect("a manifest").expect("a manifest").sequence;
+    disk.damage(&newest, Damage::Delete);
+    disk.damage(&copy_of(&newest), Damage::Delete);
+    assert!(planned(&disk, &options()).series.is_empty(), "who did not see it misses nothing");
+    let knowing = || RepairOptions { seen: BTreeMap::from([(series, seen)]), ..options() };
+    let plan = planned(&disk, &knowing());
+    let found: Vec<_> = plan.series[0].found.iter().map(|snapshot| snapshot.id).collect();
+    assert_eq!((found, plan.series[0].basis), (vec![scene.ids[1]], Basis::Older(seen - 1)));
+    try_repair(&disk, &knowing()).expect("a repair");
+    let now = open(&disk).manifest(series).expect("a manifest").expect("a manifest").sequence;
+    assert!(now > seen, "its number is not used for another commit");
+    assert!(planned(&disk, &knowing()).series.is_empty(), "nothing is left to do");
+    assert_back(&scene, &disk, &scene.ids, "the loss of the newest commit");
+}
+
+#[test]
+fn an_older_copy_of_the_repository_is_not_for_repair() {
+    let mut scene = Scene::new();
+    scene.sandbox.write("file", &noise(1, 10_000));
+    scene.backup();
+    let (old, series) = (copy(&scene.disk), series_of(&scene.disk));
+    scene.sandbox.write("file", &noise(2, 10_000));
+    scene.backup();
+    let seen = open(&scene.disk).manifest(series).expect("a manifest").expect("a manifest").sequence;
+    let knowing = RepairOptions { seen: BTreeMap::from([(series, seen)]), ..options() };
+    assert!(planned(&old, &knowing).series.is_empty());
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub enum StoreError {
     },
 
     /// The object's bytes are not those that were written.
-    #[error("{object} is damaged ({part}): {reason}; run `silt check` to see what it affects")]
+    #[error("{object} is damaged ({part}): {reason}")]
     Damaged {
         /// The object's name, or the chunk's.
         object: String,
@@ -149,7 +149,7 @@ pub enum StoreError {
     },
 
     /// A chunk was asked for that no container of the series holds.
-    #[error("chunk {number} is in no container of the series: run `silt check`")]
+    #[error("chunk {number} is in no container of the series")]
     MissingChunk {
         /// The chunk's number.
         number: crate::ids::ChunkNumber,
@@ -205,6 +205,17 @@ pub enum StoreError {
         object: String,
         /// The one before it.
         before: String,
+    },
+
+    /// Commits that were seen of a series are not there any more, and nothing was made after them.
+    #[error("the newest commits of series \"{series}\" are lost: {seen} was seen, {found} is there")]
+    LostCommits {
+        /// The series' name.
+        series: String,
+        /// The number of the newest commit there is.
+        found: u64,
+        /// The number of the newest commit that was seen.
+        seen: u64,
     },
 
     /// A container was written after the newest manifest there is: manifests are missing.
@@ -361,6 +372,7 @@ impl StoreError {
             | Self::MissingChunk { .. }
             | Self::BrokenHistory { .. }
             | Self::LostManifest { .. }
+            | Self::LostCommits { .. }
             | Self::LostSeries { .. }
             | Self::UnreadableSeries { .. } => true,
             Self::Shared(error) => error.is_damage(),

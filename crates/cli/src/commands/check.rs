@@ -166,6 +166,9 @@ fn line(finding: &Finding) -> String {
         [] => String::new(),
         snapshots => format!(" (affects the snapshots {})", snapshots.join(", ")),
     };
+    if finding.what.starts_with(&finding.object) {
+        return format!("{}{affected}", finding.what);
+    }
     format!("{}: {}{affected}", finding.object, finding.what)
 }
 

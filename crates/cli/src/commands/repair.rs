@@ -73,6 +73,7 @@ pub(super) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
         drop_damaged: arguments.drop_damaged,
         take_over: arguments.take_over,
         user: environment::user(),
+        seen: memory::commits(&repository, context),
     };
     if arguments.yes {
         return while_locked(context, || mend(&repository, &options, context));

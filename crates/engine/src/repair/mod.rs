@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! one of an object's two copies damaged  -> it is written anew from the other
+//! newest commit lost, as this machine knows -> likewise, where containers hold snapshots of it
 //! newest manifest unreadable or lost   -> the newest one that can be read, and the snapshots found in containers that it does not name;
 //!                                         where none can be read, all snapshots found in containers
 //! a container that its parity heals    -> it is written anew under a new name; parity that is missing is made
@@ -30,7 +31,7 @@ use siltstone_store::salvage::{commit_beyond, remove_replaced, set_aside};
 use siltstone_store::series::{ReserveUse, SeriesWriter, refuse_lost_history};
 use siltstone_store::storage::{Listing, ObjectName, Replaced};
 use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How to repair.
 #[derive(Clone, Debug)]
@@ -45,6 +46,9 @@ pub struct RepairOptions {
     pub take_over: bool,
     /// Who does it, recorded in the lease.
     pub user: String,
+    /// The newest commits that this machine saw of each series: where fewer are there, containers are searched for the
+    /// snapshots of those that are lost.
+    pub seen: BTreeMap<SeriesId, u64>,
 }
 
 /// What a repair would do.
@@ -225,7 +229,12 @@ fn plan_series(
     let containers = repository.storage().list(Listing::Containers(series)).map_err(StoreError::from)?;
     let fault = match repository.manifest(series) {
         Ok(Some(manifest)) => match refuse_lost_history(&containers, manifest.sequence) {
-            Ok(()) => return damage::plan(repository, &manifest, &containers, options, observer),
+            Ok(()) => {
+                return match plan_lost_commits(repository, &manifest, options, observer)? {
+                    None => damage::plan(repository, &manifest, &containers, options, observer),
+                    found => Ok(found),
+                };
+            }
             Err(error) => error,
         },
         Ok(None) => match refuse_lost_history(&containers, 0) {
@@ -236,6 +245,22 @@ fn plan_series(
         Err(error) => return Err(error.into()),
     };
     rebuild::plan(repository, series, &fault, options, observer).map(Some)
+}
+
+/// A plan for a series of which this machine saw a newer commit, if the containers still hold snapshots of such. Without
+/// any, an older copy of the repository was brought back, or what was lost made no snapshot: nothing here helps.
+fn plan_lost_commits(
+    repository: &Repository,
+    manifest: &Manifest,
+    options: &RepairOptions,
+    observer: &dyn Observer,
+) -> Result<Option<SeriesPlan>, EngineError> {
+    let Some(seen) = options.seen.get(&manifest.series).copied().filter(|seen| *seen > manifest.sequence) else {
+        return Ok(None);
+    };
+    let fault = StoreError::LostCommits { series: manifest.name.clone(), found: manifest.sequence, seen };
+    let plan = rebuild::plan(repository, manifest.series, &fault, options, observer)?;
+    Ok(Some(plan).filter(|plan| !plan.found.is_empty()))
 }
 
 /// Does what the plan says. An object or a series that cannot be repaired is told, and the others are.

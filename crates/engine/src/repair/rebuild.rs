@@ -259,8 +259,10 @@ impl<'r> Rebuild<'r> {
         let lost = holdings.unreadable.iter().filter(|(id, _)| !named.contains(id));
         let mut unreadable = manifests.unreadable.clone();
         unreadable.extend(lost.map(|(id, _)| Replaced::Container(series, *id)));
+        let seen = options.seen.get(&series).copied().unwrap_or(0);
         let leases = holdings.readable.iter().map(|holding| holding.reader.record().id.lease);
-        let last = leases.chain(holdings.unreadable.iter().map(|(id, _)| id.lease)).fold(manifests.last, u64::max);
+        let last =
+            leases.chain(holdings.unreadable.iter().map(|(id, _)| id.lease)).fold(manifests.last.max(seen), u64::max);
         let is_dropped = |snapshot: &Snapshot| {
             options.drop_damaged && hurt.iter().any(|hurt: &Hurt| hurt.snapshot.id == snapshot.id)
         };

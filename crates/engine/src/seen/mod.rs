@@ -101,6 +101,15 @@ impl<'r> Memory<'r> {
         Ok(())
     }
 
+    /// The number of the newest commit that was seen of each series.
+    pub fn commits(&self) -> BTreeMap<SeriesId, u64> {
+        let series = |(subject, seen): (&Subject, &Sighting)| match subject {
+            Subject::Record => None,
+            Subject::Series(series) => Some((*series, seen.sequence)),
+        };
+        self.seen.iter().filter_map(series).collect()
+    }
+
     /// What is there now. The record was read before the memory was: where it seems to be older, it is read again.
     fn find(&self, subject: Subject, seen: &Sighting) -> Result<Option<Found>, StoreError> {
         match subject {
