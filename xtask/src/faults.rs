@@ -97,7 +97,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             let calls = scene.count(operation, fault)?;
             let faults = if options.each == 0 { calls } else { options.each.min(calls) };
             for at in 0..faults {
-                let call = 1 + at * calls / faults;
+                let call = (1 + (2 * at + 1) * calls / (2 * faults)).min(calls);
                 scene
                     .trial(operation, fault, call)
                     .with_context(|| format!("{operation:?}, {}, call {call} of {calls}", fault.name))?;
