@@ -1,13 +1,12 @@
 //! Repairing a repository: [`plan`] looks and decides, [`execute`] does what a plan says, and nothing else.
 //!
 //! ```text
-//! one of an object's two copies damaged  -> it is written anew from the other
-//! newest commit lost, as this machine knows -> likewise, where containers hold snapshots of it
-//! newest manifest unreadable or lost   -> the newest one that can be read, and the snapshots found in containers that it does not name;
-//!                                         where none can be read, all snapshots found in containers
-//! a container that its parity heals    -> it is written anew under a new name; parity that is missing is made
-//! any other unreadable or lost         -> its chunks are noted in the manifest, so that the next backup stores them
-//! again
+//! one of an object's two copies damaged -> it is written anew from the other
+//! newest manifest unreadable or lost    -> the newest one that can be read, and the snapshots that it does not name and
+//!                                          containers hold; where none can be read, all that containers hold
+//! newest commit lost without a trace    -> likewise, where this machine saw it and containers hold snapshots of it
+//! a container that its parity heals     -> it is written anew under a new name; parity that is missing is made
+//! any other unreadable or lost          -> its chunks are noted in the manifest: the next backup stores them again
 //! ```
 //! What a snapshot lost is named, and the snapshot stays unless it is to be dropped. What is replaced is kept aside.
 //! Reading containers without a manifest reads each of them whole, and holds some 60 bytes for each chunk in memory.
@@ -247,8 +246,8 @@ fn plan_series(
     rebuild::plan(repository, series, &fault, options, observer).map(Some)
 }
 
-/// A plan for a series of which this machine saw a newer commit, if the containers still hold snapshots of such. Without
-/// any, an older copy of the repository was brought back, or what was lost made no snapshot: nothing here helps.
+/// A plan for a series of which this machine saw a newer commit, if the containers still hold snapshots of such.
+/// Without any, an older copy of the repository was brought back, or what was lost made no snapshot: nothing helps.
 fn plan_lost_commits(
     repository: &Repository,
     manifest: &Manifest,
