@@ -9,6 +9,7 @@ use crate::damage::edit;
 use crate::kill_loop::generate;
 use crate::record;
 use crate::tool::{Reading, Repository, Tool, restored_place};
+use crate::trials;
 use crate::workspace::Build;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -96,13 +97,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         for fault in FAULTS {
             let calls = scene.count(operation, fault)?;
             let faults = if options.each == 0 { calls } else { options.each.min(calls) };
-            for at in 0..faults {
+            let name = format!("faults: {operation:?}, {}", fault.name);
+            trials::run(&name, faults, |at| {
                 let call = (1 + (2 * at + 1) * calls / (2 * faults)).min(calls);
-                scene
-                    .trial(operation, fault, call)
-                    .with_context(|| format!("{operation:?}, {}, call {call} of {calls}", fault.name))?;
-            }
-            println!("faults: {operation:?}, {}: {faults} of {calls} calls", fault.name);
+                scene.trial(operation, fault, call).with_context(|| format!("{name}, call {call} of {calls}"))
+            })?;
+            println!("{name}: {faults} of {calls} calls");
             writeln!(report, "| {operation:?} | {} | {faults} | {calls} |", fault.name)?;
         }
     }
@@ -131,7 +131,7 @@ impl Scene {
     /// A repository with three versions, the last of which has still to be settled, and a source that has changed
     /// since.
     fn make(folder: &Path, release: bool) -> Result<Self> {
-        let silt = Tool::silt(if release { Build::Release } else { Build::Development })?;
+        let silt = Tool::silt_for_trials(Build::of(release), &[])?;
         let source = folder.join("source");
         let other_password = folder.join("other-password");
         fs::write(&other_password, OTHER_PASSWORD)?;

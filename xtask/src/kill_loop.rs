@@ -43,8 +43,7 @@ const SNAPSHOTS_MAX: usize = 6;
 
 /// Runs the loop; the first thing that is not as it should be ends it with the seed and the round.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let build = if options.release { Build::Release } else { Build::Development };
-    let silt = Tool::silt(build)?;
+    let silt = Tool::silt_for_trials(Build::of(options.release), &[])?;
     let folder = tempfile::tempdir()?;
     let mut state = State::begin(&silt, folder.path(), options)?;
     for round in 0..options.rounds {

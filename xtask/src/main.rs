@@ -22,6 +22,7 @@ mod record;
 mod sanitize;
 mod test;
 mod tool;
+mod trials;
 mod workspace;
 
 use anyhow::Result;

@@ -56,6 +56,9 @@ pub(crate) struct Tool {
 pub(crate) struct Settings {
     /// Words where a repository is made.
     pub(crate) init: &'static [&'static str],
+    /// `silt` hashes the password at next to no cost: for tasks that open a repository thousands of times and attack
+    /// something else than the password.
+    pub(crate) hashes_quickly: bool,
     /// Words where a snapshot is made.
     pub(crate) backup: &'static [&'static str],
     /// `silt` sums up in JSON what it backed up or restored.
@@ -81,6 +84,12 @@ impl Tool {
             Name::Restic => Self::installed(name, install::RESTIC, "version"),
             Name::Borg => Self::installed(name, install::BORG, "--version"),
         }
+    }
+
+    /// `silt` for campaigns: built as asked, and quick to open.
+    pub(crate) fn silt_for_trials(build: Build, init: &'static [&'static str]) -> Result<Self> {
+        let settings = Settings { init, hashes_quickly: true, ..Settings::default() };
+        Ok(Self::silt(build)?.with(settings))
     }
 
     /// `silt`, built as asked.
@@ -121,6 +130,9 @@ impl Tool {
             Name::Silt | Name::Restic => command.arg("init"),
             Name::Borg => command.args(["init", "--encryption", "repokey-blake2"]).arg(repository.path()),
         };
+        if self.settings.hashes_quickly {
+            command.args(["--kdf-memory", "64K", "--kdf-passes", "1", "--kdf-lanes", "1"]);
+        }
         program::quietly(command.args(self.settings.init))?;
         Ok(repository)
     }

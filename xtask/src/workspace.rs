@@ -16,6 +16,13 @@ pub(crate) enum Build {
     Release,
 }
 
+impl Build {
+    /// The build that a task's `--release` asks for.
+    pub(crate) fn of(release: bool) -> Self {
+        if release { Self::Release } else { Self::Development }
+    }
+}
+
 /// The cargo that runs us.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

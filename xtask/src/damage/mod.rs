@@ -13,6 +13,7 @@ mod scene;
 mod trial;
 
 use crate::record;
+use crate::trials;
 use anyhow::{Context, Result};
 use clap::Args;
 use mutation::Mutation;
@@ -68,11 +69,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let scene = Scene::make(folder.path(), options.release, options.parity)?;
     let mut counts: BTreeMap<(String, String), Count> = BTreeMap::new();
     let mut peak_bytes = 0;
-    for trial in 0..options.trials {
+    let objects = scene.objects()?;
+    let outcomes = trials::run("damage", options.trials, |trial| {
         let mut sequence = Sequence::of(&[options.seed, trial]);
-        let mutation = Mutation::draw(&scene.objects()?, &mut sequence);
+        let mutation = Mutation::draw(&objects, &mut sequence);
         let told = || format!("seed {}, trial {trial}: {mutation}", options.seed);
         let outcome = trial::run(&scene, &mutation, &mut sequence).with_context(told)?;
+        Ok((mutation, outcome))
+    })?;
+    for (mutation, outcome) in outcomes {
         let count = counts.entry((mutation.kind_of_object(), mutation.kind.to_string())).or_default();
         count.trials += 1;
         count.unhurt += u64::from(outcome.unhurt);
@@ -100,18 +105,19 @@ fn flips(scene: &Scene, options: &Options) -> Result<String> {
     }
     let mut lost_snapshots = vec![0_u64; scene.versions.len() + 1];
     let mut lost_files = vec![0_usize; scene.versions.len()];
-    for flip in 0..options.flips {
+    let objects = scene.objects()?;
+    let lost = trials::run("damage: flips", options.flips, |flip| {
         let mut sequence = Sequence::of(&[options.seed, u64::MAX, flip]);
-        let mutation =
-            Mutation::flip_in_a_container(&scene.objects()?, &mut sequence).context("there are containers")?;
+        let mutation = Mutation::flip_in_a_container(&objects, &mut sequence).context("there are containers")?;
         let copy = trial::mutated(scene, &mutation)?;
-        let mut lost = 0;
-        for (at, version) in scene.versions.iter().enumerate() {
-            let missing = trial::files_lost(scene, copy.path(), version).with_context(|| mutation.to_string())?;
-            lost += usize::from(missing > 0);
-            lost_files[at] += missing;
+        let lost = |version| trial::files_lost(scene, copy.path(), version).with_context(|| mutation.to_string());
+        scene.versions.iter().map(lost).collect::<Result<Vec<usize>>>()
+    })?;
+    for lost in lost {
+        lost_snapshots[lost.iter().filter(|files| **files > 0).count()] += 1;
+        for (all, files) in lost_files.iter_mut().zip(lost) {
+            *all += files;
         }
-        lost_snapshots[lost] += 1;
     }
     let mut report = format!("\n{} bits flipped in containers, one at a time.\n\n", options.flips);
     writeln!(report, "| snapshots not whole afterwards, of {} | flips |\n|---:|---:|", scene.versions.len())?;

@@ -2,7 +2,7 @@
 //! on one another.
 
 use crate::kill_loop::generate;
-use crate::tool::{Reading, Repository, Settings, Tool};
+use crate::tool::{Reading, Repository, Tool};
 use crate::workspace::Build;
 use anyhow::{Result, bail};
 use siltstone_lab::deterministic::Sequence;
@@ -31,8 +31,6 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) fn make(folder: &Path, release: bool, parity: Option<u32>) -> Result<Self> {
-        let silt = Tool::silt(if release { Build::Release } else { Build::Development })?;
-        // Opening must not cost what is measured: guessing the password is not what is attacked here.
         let init: &'static [&'static str] = match parity {
             None | Some(0) => &[],
             Some(2) => &["--parity", "2%"],
@@ -40,7 +38,7 @@ impl Scene {
             Some(10) => &["--parity", "10%"],
             Some(other) => bail!("{other} percent of parity: 2, 5 or 10 are tried"),
         };
-        let silt = silt.with(Settings { init, ..Settings::default() });
+        let silt = Tool::silt_for_trials(Build::of(release), init)?;
         let (source, other) = (folder.join("source"), folder.join("other"));
         let mut sequence = Sequence::new(7);
         generate(&source, MEGABYTES, &mut sequence)?;

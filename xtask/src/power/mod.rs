@@ -102,7 +102,7 @@ struct Recording {
 
 impl Recording {
     fn make(folder: &Path, release: bool) -> Result<Self> {
-        let tool = Tool::silt(if release { Build::Release } else { Build::Development })?;
+        let tool = Tool::silt_for_trials(Build::of(release), &[])?;
         let image = folder.join("image");
         File::create(&image)?.set_len(DISK_BYTES)?;
         let eager = "lazy_itable_init=0,lazy_journal_init=0";

@@ -3,6 +3,7 @@
 //! method, data and target the expected size is searched that gives that average; its limits keep their proportion to
 //! it.
 
+use crate::trials;
 use anyhow::Result;
 use siltstone_lab::chunk::cuts::Cuts;
 use siltstone_lab::chunk::equal::{self, EXPECTED};
@@ -11,8 +12,6 @@ use siltstone_lab::chunk::search::Found;
 use siltstone_lab::data::Data;
 use siltstone_lab::statistics::Spread;
 use siltstone_lab::table::as_float;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The real averages compared at, bytes.
 pub(super) const TARGETS: [u32; 3] = [4 << 10, 8 << 10, 16 << 10];
@@ -38,21 +37,11 @@ pub(super) struct Point {
 
 /// All methods at all targets, on as many threads as there are cores: nothing is timed.
 pub(super) fn measure(data: &Data, methods: &[Method]) -> Result<Vec<Point>> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let worker = || {
-        while let Some((index, method)) = methods.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
-            let points = of_method(*method, &data.bytes);
-            if let Ok(points) = &points {
-                say(data, points);
-            }
-            done.lock().expect("no worker panics").push((index, points));
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(methods.len());
-    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(worker))));
-    let mut done = done.into_inner().expect("no worker panics");
-    done.sort_by_key(|(index, _)| *index);
-    let points: Vec<Vec<Point>> = done.into_iter().map(|(_, points)| points).collect::<Result<_>>()?;
+    let points = trials::run("chunk savings", methods.len() as u64, |index| {
+        let points = of_method(methods[index as usize], &data.bytes)?;
+        say(data, &points);
+        Ok(points)
+    })?;
     Ok(points.concat())
 }
 

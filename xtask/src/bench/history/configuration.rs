@@ -38,17 +38,21 @@ pub(super) const ALL: [Configuration; 15] = [
     Configuration {
         name: "restic",
         program: Name::Restic,
-        settings: Settings { init: &[], backup: &["--compression", "max"], says_json: false },
+        settings: Settings { init: &[], backup: &["--compression", "max"], says_json: false, hashes_quickly: false },
     },
     Configuration {
         name: "borg",
         program: Name::Borg,
-        settings: Settings { init: &[], backup: &[], says_json: false },
+        settings: Settings { init: &[], backup: &[], says_json: false, hashes_quickly: false },
     },
 ];
 
 const fn silt(name: &'static str, init: &'static [&'static str], backup: &'static [&'static str]) -> Configuration {
-    Configuration { name, program: Name::Silt, settings: Settings { init, backup, says_json: true } }
+    Configuration {
+        name,
+        program: Name::Silt,
+        settings: Settings { init, backup, says_json: true, hashes_quickly: false },
+    }
 }
 
 /// A configuration whose program was found or built.
