@@ -25,7 +25,7 @@ impl Sandbox {
     /// With a repository of password `secret`.
     pub(crate) fn new() -> Self {
         let sandbox = Self::bare();
-        sandbox.run(&["init"]).ok();
+        sandbox.run(&["init", "--parity", "off"]).ok();
         sandbox
     }
 
