@@ -246,7 +246,9 @@ impl Scene {
             let compared = if is_partial { listing.expect_no_false_file(&found) } else { listing.expect_same(&found) };
             compared.with_context(|| format!("snapshot {label}"))?;
         }
-        quietly(&mut repository.backup_command(&self.source, "after", Reading::Changed))?;
+        let mut after = repository.backup_command(&self.source, "after", Reading::Changed);
+        // A writer whose reads failed may have been unable to say who it is: then its lease is watched.
+        quietly(after.args(["--lease-timeout", "1s"]))?;
         quietly(repository.command().args(["check", "--read-data"])).map(drop)
     }
 
