@@ -37,6 +37,9 @@ const READING: &str = "read,pread64,getdents64";
 /// A second password, for the commands that add and remove keys.
 const OTHER_PASSWORD: &str = "another horse";
 
+/// A writer whose reads failed may be unable to say who it is: then its lease is watched before it is taken over.
+const SHORT_LEASES: [&str; 4] = ["--lease-renewal", "250ms", "--lease-timeout", "1s"];
+
 /// How many faults.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -153,19 +156,20 @@ impl Scene {
     }
 
     fn command(&self, operation: Operation, repository: &Repository) -> Result<Command> {
-        let mut command = repository.command();
+        let mut command = match operation {
+            Operation::Backup => repository.backup_command(&self.source, "new", Reading::Changed),
+            Operation::Forget => repository.forget_command(std::slice::from_ref(&self.old))?,
+            _ => repository.command(),
+        };
         match operation {
-            Operation::Backup => {
-                let mut backup = repository.backup_command(&self.source, "new", Reading::Changed);
-                // A source that cannot be read at all must make no snapshot.
-                backup.env_remove("SILT_SHRINK_GUARD");
-                return Ok(backup);
-            }
-            Operation::Forget => return repository.forget_command(std::slice::from_ref(&self.old)),
+            // A source that cannot be read at all must make no snapshot.
+            Operation::Backup => command.env_remove("SILT_SHRINK_GUARD"),
+            Operation::Forget => &mut command,
             Operation::Maintain => command.arg("maintain"),
             Operation::KeyAdd => command.args(["key", "add", "--new-password-file"]).arg(&self.other_password),
             Operation::KeyPasswd => command.args(["key", "passwd", "--new-password-file"]).arg(&self.other_password),
         };
+        command.args(SHORT_LEASES);
         Ok(command)
     }
 
@@ -247,8 +251,7 @@ impl Scene {
             compared.with_context(|| format!("snapshot {label}"))?;
         }
         let mut after = repository.backup_command(&self.source, "after", Reading::Changed);
-        // A writer whose reads failed may have been unable to say who it is: then its lease is watched.
-        quietly(after.args(["--lease-timeout", "1s"]))?;
+        quietly(after.args(SHORT_LEASES))?;
         quietly(repository.command().args(["check", "--read-data"])).map(drop)
     }
 
