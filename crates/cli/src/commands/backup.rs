@@ -328,7 +328,7 @@ impl<'a> SummaryMessage<'a> {
 mod tests {
     use super::*;
     use siltstone_engine::backup::{DeltaCounts, TakenBack};
-    use siltstone_engine::migrate::MigrateSummary;
+    use siltstone_engine::maintain::MigrateSummary;
     use siltstone_store::SnapshotId;
     use siltstone_store::manifest::SnapshotStatistics;
 

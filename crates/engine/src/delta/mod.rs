@@ -1,20 +1,17 @@
-//! Which way deltas point, and how a chunk's likes are found.
+//! Which way deltas point, and how similar chunks are found.
 
-mod likes;
+mod similar_index;
 
-use crate::chunks::ChunkSource;
-use crate::repack::numbers_of;
-pub(crate) use likes::Likes;
-use roaring::RoaringTreemap;
+use crate::bases::CHAIN_REGIONS_MAX;
 use siltstone_similar::sketch::{Shape, Sketcher, by_name};
-use siltstone_store::StoreError;
-use siltstone_store::container::ContainerRecord;
+pub(crate) use similar_index::SimilarIndex;
 use std::sync::Arc;
 
 /// The method that sketches are made by. Nothing on disk depends on it.
 const METHOD: &str = "odess-plus";
-/// The longest chain of deltas that may be asked for. A reader gives up far beyond it.
-pub const DEPTH_MAX: u32 = 1024;
+/// The longest chain of deltas that may be asked for: a quarter of what a reader follows, so that chains of several
+/// policies may stand on one another.
+pub const DEPTH_MAX: u32 = CHAIN_REGIONS_MAX / 4;
 /// The longest chain unless another is asked for.
 pub const DEPTH_DEFAULT: u32 = 128;
 /// The longest chain of new against old unless another is asked for. Where nearly all changes, half of that stores 1.7
@@ -78,14 +75,6 @@ impl Default for Deltas {
     fn default() -> Self {
         Self::Reverse { depth: DEPTH_DEFAULT }
     }
-}
-
-/// The numbers and, transitively, the bases that they hang on. Where no container with deltas answers for any, they
-/// have none.
-pub(crate) fn closure(chunks: &ChunkSource<'_>, numbers: &RoaringTreemap) -> Result<RoaringTreemap, StoreError> {
-    let records = chunks.records();
-    let touches = |record: &Arc<ContainerRecord>| record.has_deltas && !numbers_of(record).is_disjoint(numbers);
-    if records.iter().any(touches) { chunks.closure(numbers) } else { Ok(numbers.clone()) }
 }
 
 /// Makes the sketches of chunks.

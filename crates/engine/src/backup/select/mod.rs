@@ -10,7 +10,7 @@
 //! deltas save. It counts containers, not regions: what a read costs is above all to find and to open an object; the
 //! regions of one are neighbours, and are kept for the next segment.
 //!
-//! The bases of a segment are read together (`gather`); what has none may have one in the segment itself (`kin`); then
+//! The bases of a segment are read together (`gather`); what has none may have one in the segment itself (`intra_segment`); then
 //! its chunks become regions, none of which is encoded against more than [`BASES_OF_TEXT`] times its text.
 //!
 //! Chunks are laid together by depth: a region is as deep as its deepest base, and so is every chunk in it. Those of
@@ -22,19 +22,19 @@
 mod bases;
 mod encode;
 mod file;
-mod kin;
+mod intra_segment;
 mod known;
 
-pub(super) use file::{Draft, LikesIdentity, Record, Records, save};
+pub(super) use file::{Draft, Record, Records, SketchesIdentity, save};
 pub(super) use known::{Known, Origin};
 
 use super::assemble::{Encoded, Handed};
 use super::checkpoint::Reached;
 use crate::EngineError;
-use crate::gather::Gatherer;
+use crate::decode::Gatherer;
+use crate::maintain::repack::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET};
 use crate::observer::{Notice, Observer};
 use crate::parallel::{Pool, Ticket};
-use crate::repack::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET};
 use crossbeam_channel::{Receiver, Sender};
 use roaring::RoaringTreemap;
 use siltstone_similar::benefit::Benefit;
@@ -184,7 +184,7 @@ impl Selector<'_, '_> {
         let sketches = self.sketches(segment)?;
         let mut offers = self.offers(&segment.chunks, &sketches);
         self.read_bases(&offers)?;
-        self.offer_kin(segment, &sketches, &mut offers);
+        self.offer_intra_segment(segment, &sketches, &mut offers);
         let mut rest = segment.plain.as_slice();
         for ((chunk, sketch), offers) in segment.chunks.iter().zip(sketches).zip(offers) {
             let (bytes, after) = rest.split_at(chunk.length as usize);

@@ -1,4 +1,4 @@
-//! Unfolding containers made by hand: in any order, within any budget, whole or damaged.
+//! Decoding containers made by hand: in any order, within any budget, whole or damaged.
 
 use super::*;
 use crate::chunks::testing::{Bench, add_snapshot, noise};
@@ -16,13 +16,13 @@ struct Heard {
     spill_failures: AtomicU64,
 }
 
-impl Sink for Heard {
-    fn decoded(&self, region: Unfolded, _: &[ChunkEntry], plain: &[u8]) {
+impl DecodeVisitor for Heard {
+    fn decoded(&self, region: PlannedRegion, _: &[ChunkEntry], plain: &[u8]) {
         let before = self.decoded.lock().expect("sound").insert(region.node, plain.to_vec());
         assert!(before.is_none(), "{region:?} twice");
     }
 
-    fn failed(&self, region: Unfolded, origin: Unfolded, error: &Arc<StoreError>) {
+    fn failed(&self, region: PlannedRegion, origin: PlannedRegion, error: &Arc<StoreError>) {
         let before = self.failed.lock().expect("sound").insert(region.node, (origin.node, error.to_string()));
         assert!(before.is_none(), "{region:?} twice");
     }
@@ -40,7 +40,7 @@ impl Sink for Heard {
     }
 }
 
-/// What an unfolding gave.
+/// What an decoding gave.
 struct Outcome {
     decoded: BTreeMap<usize, Vec<u8>>,
     failed: BTreeMap<usize, (usize, String)>,
@@ -49,25 +49,25 @@ struct Outcome {
     spill_failures: u64,
 }
 
-fn settings(waiting_bytes_max: u64) -> UnfoldSettings {
-    UnfoldSettings { gap_bytes: 500, read_bytes_max: 1 << 20, waiting_bytes_max, spill_folder: std::env::temp_dir() }
+fn settings(waiting_bytes_max: u64) -> DecodeSettings {
+    DecodeSettings { gap_bytes: 500, read_bytes_max: 1 << 20, waiting_bytes_max, spill_folder: std::env::temp_dir() }
 }
 
-/// Unfolds these regions on so many workers; on this thread with none.
-fn unfold(bench: &Bench, wanted: &[Address], settings: UnfoldSettings, workers: usize) -> Outcome {
+/// Decodes these regions on so many workers; on this thread with none.
+fn decode(bench: &Bench, wanted: &[Address], settings: DecodeSettings, workers: usize) -> Outcome {
     let chunks = Arc::new(ChunkSource::new(&bench.repository, &bench.manifest));
     let plan = Plan::new(&chunks, wanted, &Order::new(&bench.manifest));
     let tally = Arc::<Tally>::default();
-    let unfolding = Arc::new(Unfolding::new(chunks, plan, settings, tally.clone(), Heard::default()));
+    let decoding = Arc::new(Decoding::new(chunks, plan, settings, tally.clone(), Heard::default()));
     if workers == 0 {
-        unfolding.run();
+        decoding.run();
     } else {
         std::thread::scope(|scope| {
             let pool: Pool<'_, Worker> = Pool::start(scope, "test", workers, 2, RegionDecoder::new).expect("threads");
-            unfolding.wait(unfolding.start(&pool, workers)).expect("done");
+            decoding.wait(decoding.start(&pool, workers)).expect("done");
         });
     }
-    let heard = unfolding.sink();
+    let heard = decoding.visitor();
     let take = |visits: &Mutex<Vec<usize>>| visits.lock().expect("sound").clone();
     let (decoded, failed) = (heard.decoded.lock().expect("sound").clone(), heard.failed.lock().expect("sound").clone());
     let spill_failures = heard.spill_failures.load(Ordering::Relaxed);
@@ -79,14 +79,14 @@ fn address(container: usize, region: usize) -> Address {
 }
 
 #[test]
-fn a_chain_unfolds_forwards_and_backwards_with_each_container_visited_once() {
+fn a_chain_is_decoded_forwards_and_backwards_with_each_container_visited_once() {
     // Where no snapshot decides, what was written last is read first: deltas first if the plain region was written
     // first.
     for deltas_first in [false, true] {
         let bench = Bench::chain(300, 25, deltas_first);
         let wanted = [if deltas_first { address(11, 24) } else { address(0, 0) }];
         for (budget, workers) in [(0, 1), (2000, 2), (u64::MAX, 3), (u64::MAX, 0)] {
-            let outcome = unfold(&bench, &wanted, settings(budget), workers);
+            let outcome = decode(&bench, &wanted, settings(budget), workers);
             assert_eq!(outcome.decoded[&0], bench.contents[&0]);
             assert_eq!((outcome.decoded.len(), outcome.failed.len()), (300, 0));
             assert_eq!(outcome.visits.iter().collect::<BTreeSet<_>>().len(), 12);
@@ -102,8 +102,8 @@ fn a_chain_unfolds_forwards_and_backwards_with_each_container_visited_once() {
 #[test]
 fn without_room_for_the_temporary_file_memory_is_used_and_all_is_decoded() {
     let bench = Bench::chain(40, 5, true);
-    let settings = UnfoldSettings { spill_folder: "/nowhere/at/all".into(), ..settings(0) };
-    let outcome = unfold(&bench, &[address(7, 4)], settings, 2);
+    let settings = DecodeSettings { spill_folder: "/nowhere/at/all".into(), ..settings(0) };
+    let outcome = decode(&bench, &[address(7, 4)], settings, 2);
     assert_eq!((outcome.decoded.len(), outcome.spill_failures), (40, 1));
     assert_eq!(outcome.decoded[&0], bench.contents[&0]);
 }
@@ -116,7 +116,7 @@ fn neighbours_come_by_one_read_and_distant_regions_by_their_own() {
     let wanted = [0, 1, 2, 4, 9].map(|region| address(0, region));
     for (gap_bytes, read_bytes_max, reads) in [(0, 1 << 20, 3), (400, 1 << 20, 2), (5000, 1 << 20, 1), (5000, 700, 4)] {
         bench.disk.reset();
-        let outcome = unfold(&bench, &wanted, UnfoldSettings { gap_bytes, read_bytes_max, ..settings(0) }, 1);
+        let outcome = decode(&bench, &wanted, DecodeSettings { gap_bytes, read_bytes_max, ..settings(0) }, 1);
         assert_eq!(outcome.decoded.len(), 5);
         // One for the index.
         assert_eq!(bench.disk.reset().total().range_reads, 1 + reads, "gaps of {gap_bytes}, reads of {read_bytes_max}");
@@ -218,7 +218,7 @@ proptest! {
     #[test]
     fn whatever_the_order_and_the_budget_all_is_decoded(shape in shapes()) {
         let Built { bench, wanted, plain, .. } = build(&shape, |_, _| {});
-        let outcome = unfold(&bench, &wanted, settings(shape.budget), shape.workers);
+        let outcome = decode(&bench, &wanted, settings(shape.budget), shape.workers);
         prop_assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
         prop_assert_eq!(outcome.decoded.into_values().collect::<Vec<_>>(), plain);
         let visited: BTreeSet<_> = outcome.visits.iter().collect();
@@ -238,7 +238,7 @@ proptest! {
                 }
             }
         });
-        let outcome = unfold(&bench, &wanted, settings(shape.budget), shape.workers);
+        let outcome = decode(&bench, &wanted, settings(shape.budget), shape.workers);
         let mut lost = downstream(&needs, hit);
         if fault == 0 {
             lost.remove(&hit);
@@ -263,7 +263,7 @@ proptest! {
                 region.bases = vec![ChunkNumber(first(back))];
             }
         });
-        let outcome = unfold(&bench, &wanted, settings(shape.budget), shape.workers);
+        let outcome = decode(&bench, &wanted, settings(shape.budget), shape.workers);
         prop_assert_eq!(outcome.failed.keys().copied().collect::<BTreeSet<_>>(), behind);
         prop_assert!(outcome.failed.values().all(|(_, error)| error.contains("lead back")), "{:?}", outcome.failed);
         prop_assert!(outcome.decoded.iter().all(|(at, bytes)| plain[*at] == *bytes));

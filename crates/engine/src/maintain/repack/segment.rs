@@ -1,7 +1,7 @@
 //! A segment: regions that are encoded together, so that what their bases lie in is read once.
 
 use super::{Encoding, Region, Repacker, encode_region};
-use crate::unfold::Bytes;
+use crate::decode::Bytes;
 use siltstone_store::region::Base;
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeSet, HashMap};
@@ -23,7 +23,7 @@ impl Repacker<'_> {
         let segment = std::mem::take(&mut self.segment);
         self.segment_bytes = 0;
         let bases = self.read_bases(&segment)?;
-        self.take_all_encoded()?;
+        self.collect_all_encoded()?;
         for region in segment {
             let Region { class, standing, was_offered, bases: numbers, chunks, plain } = region;
             let of_region = numbers.iter().filter_map(|number| Some((*number, bases.get(number)?.clone())));
@@ -38,9 +38,9 @@ impl Repacker<'_> {
     }
 
     /// Waits for all that is being encoded, in order.
-    pub(super) fn take_all_encoded(&mut self) -> Result<(), StoreError> {
+    pub(super) fn collect_all_encoded(&mut self) -> Result<(), StoreError> {
         while !self.encoding.is_empty() {
-            self.take_encoded()?;
+            self.collect_encoded()?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Ghosts: chunks that no live snapshot refers to, but that others hang on as deltas. Forgetting the middle of a chain
 //! makes them.
 //!
-//! Squeezing them out: what hangs on a ghost is encoded against what the ghost itself hangs on, and the ghost goes. New
+//! Eliminating them: what hangs on a ghost is encoded against what the ghost itself hangs on, and the ghost goes. New
 //! bases of a delta are taken from what it hung on already, through its ghosts, so that no cycle can come about. It is
 //! done only if it frees more than it costs; a ghost that is stored whole stays, there being nothing to put in its
 //! place.
@@ -10,18 +10,20 @@
 //! a -> G -> b        becomes  a -> b       (-> : is a delta against; G: the ghost)
 //! ```
 //!
-//! Before that, hulls are drawn in: a chunk that was away for a while is counted as necessary in between, and when the
-//! last snapshot that had it again, or the one that had it first, is forgotten, it is counted for longer than it is
-//! needed. What nothing needs then goes without being squeezed.
+//! Before that, hulls are shrunk (module `hulls`); what nothing needs then goes without being eliminated.
 
-use super::piece::class;
-use super::{MigrateOptions, MigrateSummary};
+use super::commit::{commit, credit_last};
+use super::hulls::shrink_hulls;
+use super::layout::class;
+use super::options::{MigrateOptions, MigrateSummary};
+use super::repack::{Move, Repacked, Repacker, Standing};
 use crate::EngineError;
+use crate::bases::BaseGraph;
 use crate::chunks::ChunkSource;
-use crate::delta::{DEPTH_MAX, Likes, sketcher};
+use crate::delta::{DEPTH_MAX, SimilarIndex, sketcher};
 use crate::lifecycle::lifecycles;
+use crate::numbers::{keep_numbers, numbers_of};
 use crate::pack::ContainerSink;
-use crate::repack::{Move, Repacked, Repacker, Standing, keep_numbers, numbers_of};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_store::container::{ChunkPlace, ContainerKind, RegionEntry};
@@ -37,31 +39,31 @@ const CANDIDATES: usize = 2;
 /// Deltas are read together up to so much text, bytes, that of what they may hang on included; at least one.
 const READ_BYTES: usize = 64 << 20;
 /// The sketches of what one delta may be encoded against take this much.
-const LIKES_BYTES: u64 = 4 << 20;
+const SIMILAR_BYTES: u64 = 4 << 20;
 
 /// A delta that hangs on ghosts.
 struct Dependent {
     /// Those of its chunks that are no ghosts.
     members: Vec<ChunkPlace>,
-    bases: Arc<[ChunkNumber]>,
+    bases: Vec<ChunkNumber>,
     /// What its members take, about.
     stored_bytes: u64,
 }
 
-/// What hangs on ghosts, and what those hang on.
+/// Ghosts that can be eliminated, and what hangs on them.
 #[derive(Default)]
-struct Web {
+struct Elimination {
     dependents: Vec<Dependent>,
-    /// Of each ghost that is part of a delta, what it hangs on.
-    bases: HashMap<u64, Arc<[ChunkNumber]>>,
+    /// The ghosts that are part of a delta, and what they hang on.
+    ghosts: BaseGraph,
     /// What those ghosts take, about.
     ghost_bytes: u64,
 }
 
-impl Web {
+impl Elimination {
     /// Reads the indexes of all containers with deltas.
     fn read(chunks: &ChunkSource<'_>, ghosts: &RoaringTreemap, live: &RoaringTreemap) -> Result<Self, StoreError> {
-        let mut web = Self::default();
+        let mut found = Self::default();
         let mut candidates = Vec::new();
         for (container, record) in chunks.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
             let served = numbers_of(record) & live;
@@ -73,38 +75,28 @@ impl Web {
                 reader.index().regions().iter().enumerate().filter(|(_, entry)| !entry.bases.is_empty())
             {
                 let Some(places) = by_region.remove(&region) else { continue };
-                let bases: Arc<[ChunkNumber]> = entry.bases.clone().into();
                 let (ghosts_here, members): (Vec<_>, Vec<_>) =
                     places.into_iter().partition(|place| ghosts.contains(place.chunk.number.0));
                 let bytes = |places: &[ChunkPlace]| {
                     share(entry, places.iter().map(|place| u64::from(place.chunk.length)).sum())
                 };
-                web.ghost_bytes += bytes(&ghosts_here);
-                web.bases.extend(ghosts_here.iter().map(|ghost| (ghost.chunk.number.0, bases.clone())));
-                if bases.iter().any(|base| ghosts.contains(base.0)) && !members.is_empty() {
+                found.ghost_bytes += bytes(&ghosts_here);
+                found.ghosts.add(ghosts_here.iter().map(|ghost| ghost.chunk.number), &entry.bases);
+                if entry.bases.iter().any(|base| ghosts.contains(base.0)) && !members.is_empty() {
                     let stored_bytes = bytes(&members);
-                    candidates.push(Dependent { members, bases, stored_bytes });
+                    candidates.push(Dependent { members, bases: entry.bases.clone(), stored_bytes });
                 }
             }
         }
-        candidates.retain(|dependent| dependent.bases.iter().any(|base| web.bases.contains_key(&base.0)));
-        web.dependents = candidates;
-        Ok(web)
+        let in_deltas = found.ghosts.in_deltas();
+        candidates.retain(|dependent| dependent.bases.iter().any(|base| in_deltas.contains(base.0)));
+        found.dependents = candidates;
+        Ok(found)
     }
 
     /// What a delta may hang on instead: its bases, each ghost replaced by what it hangs on.
-    fn instead_of(&self, bases: &[ChunkNumber]) -> BTreeSet<ChunkNumber> {
-        let (mut found, mut seen, mut left) = (BTreeSet::new(), BTreeSet::new(), bases.to_vec());
-        while let Some(base) = left.pop() {
-            match self.bases.get(&base.0) {
-                _ if !seen.insert(base) => {}
-                Some(below) => left.extend_from_slice(below),
-                None => {
-                    found.insert(base);
-                }
-            }
-        }
-        found
+    fn instead_of(&self, bases: &[ChunkNumber]) -> impl Iterator<Item = ChunkNumber> {
+        self.ghosts.roots(bases).into_iter().map(ChunkNumber)
     }
 
     /// How many dependents from this one on are read together, and what is looked at to encode them anew: their
@@ -129,22 +121,18 @@ impl Web {
         }
         Ok((count, numbers))
     }
-
-    fn squeezed(&self) -> RoaringTreemap {
-        self.bases.keys().copied().collect()
-    }
 }
 
-/// About how many bytes are held by ghosts that can be squeezed out, and by those that nothing hangs on.
+/// About how many bytes are held by ghosts that can be eliminated, and by those that nothing hangs on.
 pub(crate) fn ghost_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
     let (ghosts, live) = (manifest.ghosts(), manifest.live());
     if ghosts.is_empty() {
         return Ok(0);
     }
     let chunks = ChunkSource::new(repository, manifest);
-    let needed = chunks.hangings()?.closure(&(&live - &ghosts));
-    let web = Web::read(&chunks, &(ghosts & &needed), &needed)?;
-    Ok(web.ghost_bytes + stored_bytes(&chunks, &(live - needed))?)
+    let needed = chunks.base_graph()?.closure(&(&live - &ghosts));
+    let elimination = Elimination::read(&chunks, &(ghosts & &needed), &needed)?;
+    Ok(elimination.ghost_bytes + stored_bytes(&chunks, &(live - needed))?)
 }
 
 /// About how many bytes these chunks take.
@@ -169,23 +157,9 @@ fn share(entry: &RegionEntry, plain_bytes: u64) -> u64 {
     u64::from(entry.sealed_bytes) * plain_bytes / u64::from(entry.plain_bytes.max(1))
 }
 
-/// Says anew what each snapshot needs, so that nothing is counted for longer than it is needed.
-fn draw_in(chunks: &ChunkSource<'_>, manifest: &mut Manifest) -> Result<(), StoreError> {
-    manifest.replace_necessary(chunks.hangings()?.needs(manifest));
-    let live = manifest.live();
-    for record in manifest.containers.iter_mut().filter(|record| record.has_deltas) {
-        // What is dead may hang on what goes now: nobody can decode it any more.
-        if !numbers_of(record).is_subset(&live) {
-            keep_numbers(record, |numbers| numbers & &live);
-        }
-    }
-    manifest.containers.retain(|record| !record.chunks.is_empty());
-    Ok(())
-}
-
-/// Draws the hulls of a series in, and squeezes its ghosts out, if that frees more than it costs. The lease is kept,
+/// Shrinks the hulls of a series, and eliminates its ghosts if that frees more than it costs. The lease is kept,
 /// and the series is still said to be looked at: what is dead now lies there yet.
-pub(super) fn squeeze(
+pub(super) fn eliminate(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
     options: &MigrateOptions,
@@ -193,28 +167,33 @@ pub(super) fn squeeze(
     let manifest = writer.manifest().clone();
     let chunks = Arc::new(ChunkSource::new(repository, &manifest));
     let mut next = manifest.clone();
-    draw_in(&chunks, &mut next)?;
+    shrink_hulls(&chunks, &mut next)?;
     let ghosts = next.ghosts();
-    let web = if ghosts.is_empty() { Web::default() } else { Web::read(&chunks, &ghosts, &next.live())? };
-    if web.bases.is_empty() {
-        return super::commit(repository, writer, next, options);
+    if ghosts.is_empty() {
+        return commit(repository, writer, next, options);
     }
-    let repacked = encode_again(&chunks, writer, &next, &web, options)?;
+    let elimination = Elimination::read(&chunks, &ghosts, &next.live())?;
+    let mut gone = elimination.ghosts.in_deltas().clone();
+    if gone.is_empty() {
+        return commit(repository, writer, next, options);
+    }
+    let repacked = encode_again(&chunks, writer, &next, &elimination, options)?;
     let written = repacked.packed.object_bytes();
-    let replaced: u64 = web.dependents.iter().map(|dependent| dependent.stored_bytes).sum();
-    if written >= replaced + web.ghost_bytes {
-        let summary = super::commit(repository, writer, next, options)?;
+    let replaced: u64 = elimination.dependents.iter().map(|dependent| dependent.stored_bytes).sum();
+    if written >= replaced + elimination.ghost_bytes {
+        let summary = commit(repository, writer, next, options)?;
         writer.sweep()?;
         return Ok(summary);
     }
     let mut summary = MigrateSummary {
         bytes_written: written,
         containers_written: repacked.packed.containers.len() as u64,
-        ghosts_squeezed: web.bases.len() as u64,
+        ghosts_squeezed: gone.len(),
         ..MigrateSummary::default()
     };
-    let mut gone = web.squeezed();
-    gone.extend(web.dependents.iter().flat_map(|dependent| &dependent.members).map(|place| place.chunk.number.0));
+    gone.extend(
+        elimination.dependents.iter().flat_map(|dependent| &dependent.members).map(|place| place.chunk.number.0),
+    );
     for record in &mut next.containers {
         if !numbers_of(record).is_disjoint(&gone) {
             keep_numbers(record, |numbers| numbers - &gone);
@@ -226,11 +205,11 @@ pub(super) fn squeeze(
     // What was just written is read again for what hangs on what now.
     repository.storage().barrier().map_err(StoreError::from)?;
     let chunks = ChunkSource::new(repository, &next);
-    next.replace_necessary(chunks.hangings()?.needs(&next));
+    next.replace_necessary(chunks.base_graph()?.needs(&next));
     let whole = whole_chunks(&chunks, next.containers.len() - made)?;
-    bound(&mut next.heights, &whole);
-    super::credit_last(&mut next, &summary);
-    summary.add(&super::commit(repository, writer, next, options)?);
+    bound_dependents(&mut next.heights, &whole);
+    credit_last(&mut next, &summary);
+    summary.add(&commit(repository, writer, next, options)?);
     Ok(summary)
 }
 
@@ -246,7 +225,7 @@ fn whole_chunks(chunks: &ChunkSource<'_>, first: usize) -> Result<RoaringTreemap
 }
 
 /// Notes of chunks that were deltas and are whole now that any chain may hang on them: they are made deltas no more.
-fn bound(heights: &mut Vec<RoaringTreemap>, whole: &RoaringTreemap) {
+fn bound_dependents(heights: &mut Vec<RoaringTreemap>, whole: &RoaringTreemap) {
     if whole.is_empty() {
         return;
     }
@@ -267,7 +246,7 @@ fn encode_again(
     chunks: &Arc<ChunkSource<'_>>,
     writer: &SeriesWriter<'_>,
     manifest: &Manifest,
-    web: &Web,
+    elimination: &Elimination,
     options: &MigrateOptions,
 ) -> Result<Repacked, StoreError> {
     let (sink, level): (&dyn ContainerSink, _) = (writer, options.compression_level);
@@ -276,21 +255,21 @@ fn encode_again(
     std::thread::scope(|scope| {
         let mut repacker = Repacker::start(scope, chunks, manifest, sink, level, is_exact)?;
         let (mut read, mut left) = (HashMap::new(), 0);
-        for (at, Dependent { members, bases, .. }) in web.dependents.iter().enumerate() {
+        for (at, Dependent { members, bases, .. }) in elimination.dependents.iter().enumerate() {
             if left == 0 {
                 let numbers;
-                (left, numbers) = web.read_together(chunks, at)?;
+                (left, numbers) = elimination.read_together(chunks, at)?;
                 read = repacker.read(&numbers)?;
             }
             left = left.saturating_sub(1);
             let bytes_of = |number| read.get(&number).ok_or(StoreError::MissingChunk { number });
-            let mut likes = Likes::within(LIKES_BYTES);
+            let mut similar = SimilarIndex::within(SIMILAR_BYTES);
             let mut lengths = HashMap::new();
-            for base in web.instead_of(bases) {
+            for base in elimination.instead_of(bases) {
                 let bytes = bytes_of(base)?;
                 lengths.insert(base.0, bytes.len());
                 if let Some(sketch) = sketcher.sketch(bytes) {
-                    likes.insert(base.0, &sketch);
+                    similar.insert(base.0, &sketch);
                 }
             }
             let found = lifecycles(manifest, &members.iter().map(|place| place.chunk.number.0).collect());
@@ -298,7 +277,7 @@ fn encode_again(
                 let number = place.chunk.number;
                 let Some(lifecycle) = found.get(&number.0) else { continue };
                 let bytes = bytes_of(number)?;
-                let alike = sketcher.sketch(bytes).map(|sketch| likes.find(&sketch, CANDIDATES)).unwrap_or_default();
+                let alike = sketcher.sketch(bytes).map(|sketch| similar.find(&sketch, CANDIDATES)).unwrap_or_default();
                 let offers = alike.into_iter().map(|found| Offer {
                     number: ChunkNumber(found.number),
                     bytes: lengths.get(&found.number).copied().unwrap_or_default(),

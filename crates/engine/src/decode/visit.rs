@@ -1,7 +1,7 @@
 //! Visiting a container: range reads over the regions needed, and what they bring handed on.
 
 use super::plan::Visit;
-use super::{Ready, Sink, Unfolding};
+use super::{DecodeVisitor, Decoding, Ready};
 use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerReader, RegionEntry};
 use siltstone_store::region::RegionDecoder;
@@ -11,18 +11,18 @@ use std::sync::atomic::Ordering;
 /// Nodes whose regions are fetched by one range read: their places in the visit's list.
 type Run = std::ops::Range<usize>;
 
-impl<S: Sink> Unfolding<'_, S> {
+impl<S: DecodeVisitor> Decoding<'_, S> {
     /// Reads what is needed of one container, and decodes until nothing is ready.
     pub(super) fn visit(&self, visit: usize, decoder: &mut RegionDecoder) {
         let Visit { container, nodes } = &self.plan.visits[visit];
-        if self.sink.is_cancelled() {
+        if self.visitor.is_cancelled() {
             return;
         }
         let reader = match self.chunks.reader(*container) {
             Ok(reader) => reader,
             Err(error) => return self.fail_all(nodes, error),
         };
-        if self.sink.reads_whole(*container) {
+        if self.visitor.reads_whole(*container) {
             self.visit_whole(*container, nodes, &reader, decoder);
         } else {
             self.visit_regions(*container, nodes, &reader, decoder);
@@ -50,7 +50,7 @@ impl<S: Sink> Unfolding<'_, S> {
         }
         let mut bytes_read = 0;
         for run in runs {
-            if self.sink.is_cancelled() {
+            if self.visitor.is_cancelled() {
                 return;
             }
             let Some(nodes) = nodes.get(run) else { continue };
@@ -117,7 +117,7 @@ impl<S: Sink> Unfolding<'_, S> {
         let name = reader.object_name();
         let object = self.chunks.repository().storage().read(name, name.bytes_max()).map_err(StoreError::from);
         let object = self.chunks.or_healed(reader.record(), object, |object| Ok(object.to_vec()));
-        self.sink.whole(container, reader, object.as_deref());
+        self.visitor.whole(container, reader, object.as_deref());
         let object = match object {
             Ok(object) => object,
             Err(error) => {
@@ -136,7 +136,7 @@ impl<S: Sink> Unfolding<'_, S> {
                     self.drain(decoder);
                 }
                 Err(error) if self.lock().waiting.is_done(*node) => {
-                    self.sink.failed_too(self.unfolded(*node), &error);
+                    self.visitor.failed_too(self.planned(*node), &error);
                 }
                 Err(error) => self.fail(*node, &Arc::new(error)),
             }
@@ -156,7 +156,7 @@ impl<S: Sink> Unfolding<'_, S> {
     fn count(&self, container: usize, bytes_read: u64) {
         self.tally.containers_read.fetch_add(1, Ordering::Relaxed);
         self.tally.bytes_read.fetch_add(bytes_read, Ordering::Relaxed);
-        self.sink.visited(container, bytes_read);
+        self.visitor.visited(container, bytes_read);
     }
 
     fn fail_all(&self, nodes: &[u32], error: StoreError) {

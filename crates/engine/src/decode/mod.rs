@@ -1,10 +1,10 @@
-//! Unfolding: decoding many regions, bases and deltas, with every container visited once. It knows nothing of files.
+//! Decoding: decoding many regions, bases and deltas, with every container visited once. It knows nothing of files.
 //!
 //! ```text
 //! plan       regions wanted, and the closure of their bases                      (`Plan`)
 //! visit      one container: neighbouring regions by one range read each, then of every region
 //! arrive       plain: decode         delta: decode if its bases have come, else it waits
-//! deliver      to the sink; its chunks that others need, each verified, into their slots -> whoever is complete is decoded next
+//! deliver      to the visitor; its chunks that others need, each verified, into their slots -> whoever is complete is decoded next
 //! ```
 //! Containers come in always-forward-reference order (module `order`), which lets deltas come before their bases where
 //! the layout allows; a base that comes first waits by the same mechanism. A cascade is a list of ready regions, not a
@@ -17,10 +17,10 @@
 //! 1 to 2 KB each.
 //!
 //! **Damage** goes the way of the bytes: what cannot be read, decoded or verified fails, and so do the deltas that need
-//! it, with the same error; everything else goes on. Every node of the plan is told to the sink exactly once, as
+//! it, with the same error; everything else goes on. Every node of the plan is told to the visitor exactly once, as
 //! decoded or failed.
 
-mod cycles;
+mod gather;
 mod order;
 mod plan;
 mod spill;
@@ -29,7 +29,7 @@ mod tests;
 mod visit;
 mod waiting;
 
-pub(crate) use cycles::cyclic;
+pub(crate) use gather::{Gatherer, RegionVisitor};
 pub(crate) use order::Order;
 pub(crate) use plan::Plan;
 
@@ -51,9 +51,9 @@ pub(crate) const GAP_BYTES_DEFAULT: u64 = 128 << 10;
 /// How often whoever waits for work asks whether to stop.
 const STOP_POLL: Duration = Duration::from_millis(100);
 
-/// Bounds of an unfolding.
+/// Bounds of an decoding.
 #[derive(Clone, Debug)]
-pub(crate) struct UnfoldSettings {
+pub(crate) struct DecodeSettings {
     /// Needed regions with at most this between them are fetched by one range read.
     pub(crate) gap_bytes: u64,
     /// The longest range read, unless one region is longer.
@@ -66,7 +66,7 @@ pub(crate) struct UnfoldSettings {
 
 /// A region of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Unfolded {
+pub(crate) struct PlannedRegion {
     /// Its place among the regions wanted; beyond those if it only holds bases.
     pub(crate) node: usize,
     pub(crate) address: Address,
@@ -75,21 +75,21 @@ pub(crate) struct Unfolded {
 }
 
 /// Receives what is decoded. Called from several threads.
-pub(crate) trait Sink: Send + Sync {
+pub(crate) trait DecodeVisitor: Send + Sync {
     /// A region was decoded. Its chunks are *not* verified.
-    fn decoded(&self, region: Unfolded, chunks: &[ChunkEntry], plain: &[u8]);
+    fn decoded(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8]);
 
     /// The same of a delta, with its bases, which are verified.
-    fn decoded_delta(&self, region: Unfolded, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+    fn decoded_delta(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
         let _ = bases;
         self.decoded(region, chunks, plain);
     }
 
     /// A region cannot be had, because of damage to `origin`: the region itself, or one that it needs.
-    fn failed(&self, region: Unfolded, origin: Unfolded, error: &Arc<StoreError>);
+    fn failed(&self, region: PlannedRegion, origin: PlannedRegion, error: &Arc<StoreError>);
 
     /// A region that had failed because of another is damaged too.
-    fn failed_too(&self, region: Unfolded, error: &StoreError) {
+    fn failed_too(&self, region: PlannedRegion, error: &StoreError) {
         let _ = (region, error);
     }
 
@@ -119,7 +119,7 @@ pub(crate) trait Sink: Send + Sync {
 /// Bytes that several may need.
 pub(crate) type Bytes = Arc<[u8]>;
 
-/// What unfolding took. Shared by the unfoldings of one run.
+/// Work done in decoding, shared by the unfoldings of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Containers visited, each time counted.
@@ -149,39 +149,39 @@ struct Shared {
 }
 
 /// The decoding of one plan.
-pub(crate) struct Unfolding<'r, S> {
+pub(crate) struct Decoding<'r, S> {
     chunks: Arc<ChunkSource<'r>>,
     plan: Plan,
-    settings: UnfoldSettings,
+    settings: DecodeSettings,
     tally: Arc<Tally>,
-    sink: S,
+    visitor: S,
     shared: Mutex<Shared>,
     changed: Condvar,
 }
 
-/// A worker of the pool that unfoldings run on.
+/// A worker of the pool that decodings run on.
 pub(crate) type Worker = RegionDecoder;
 
-impl<'r, S: Sink> Unfolding<'r, S> {
+impl<'r, S: DecodeVisitor> Decoding<'r, S> {
     /// Prepares the decoding of a plan of this source.
     pub(crate) fn new(
         chunks: Arc<ChunkSource<'r>>,
         plan: Plan,
-        settings: UnfoldSettings,
+        settings: DecodeSettings,
         tally: Arc<Tally>,
-        sink: S,
+        visitor: S,
     ) -> Self {
         let waiting = Waiting::new(&plan, settings.waiting_bytes_max, &settings.spill_folder);
         let shared = Mutex::new(Shared { waiting, ready: VecDeque::new(), is_over: false });
-        Self { chunks, plan, settings, tally, sink, shared, changed: Condvar::new() }
+        Self { chunks, plan, settings, tally, visitor, shared, changed: Condvar::new() }
     }
 
     /// Whoever receives what is decoded.
-    pub(crate) fn sink(&self) -> &S {
-        &self.sink
+    pub(crate) fn visitor(&self) -> &S {
+        &self.visitor
     }
 
-    /// Hands the work to a pool of so many workers, which [`Self::wait`] ends. Of two unfoldings on one pool the first
+    /// Hands the work to a pool of so many workers, which [`Self::wait`] ends. Of two decodings on one pool the first
     /// must be done before the second is started.
     pub(crate) fn start<'env>(self: &Arc<Self>, pool: &Pool<'env, Worker>, workers: usize) -> Vec<Ticket<()>>
     where
@@ -207,11 +207,11 @@ impl<'r, S: Sink> Unfolding<'r, S> {
     /// Waits until all is done, or the user asked to stop.
     ///
     /// # Errors
-    /// A worker went away: then the sink was not told of every region.
+    /// A worker went away: then the visitor was not told of every region.
     pub(crate) fn wait(&self, tickets: Vec<Ticket<()>>) -> Result<(), StoreError> {
         let outcomes: Vec<_> = tickets.into_iter().map(Ticket::wait).collect();
         outcomes.into_iter().collect::<Result<(), _>>()?;
-        let is_whole = self.lock().waiting.left == 0 || self.sink.is_cancelled();
+        let is_whole = self.lock().waiting.left == 0 || self.visitor.is_cancelled();
         if is_whole { Ok(()) } else { Err(lost_worker()) }
     }
 
@@ -227,8 +227,8 @@ impl<'r, S: Sink> Unfolding<'r, S> {
 
     /// Runs a part of the work; a panic in it ends the waiting of the others.
     fn guarded(&self, work: impl FnOnce()) {
-        struct Guard<'g, 'r, S: Sink>(&'g Unfolding<'r, S>);
-        impl<S: Sink> Drop for Guard<'_, '_, S> {
+        struct Guard<'g, 'r, S: DecodeVisitor>(&'g Decoding<'r, S>);
+        impl<S: DecodeVisitor> Drop for Guard<'_, '_, S> {
             fn drop(&mut self) {
                 if std::thread::panicking() {
                     self.0.lock().is_over = true;
@@ -240,10 +240,10 @@ impl<'r, S: Sink> Unfolding<'r, S> {
         work();
     }
 
-    fn unfolded(&self, node: u32) -> Unfolded {
+    fn planned(&self, node: u32) -> PlannedRegion {
         let address = self.plan.address(node as usize);
         let is_fault = self.plan.faults.contains_key(&node);
-        Unfolded { node: node as usize, address, is_fault }
+        PlannedRegion { node: node as usize, address, is_fault }
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -253,7 +253,7 @@ impl<'r, S: Sink> Unfolding<'r, S> {
     /// Decodes what is ready until nothing is.
     fn drain(&self, decoder: &mut RegionDecoder) {
         loop {
-            if self.sink.is_cancelled() {
+            if self.visitor.is_cancelled() {
                 return;
             }
             let Some(ready) = self.lock().ready.pop_front() else { return };
@@ -266,7 +266,7 @@ impl<'r, S: Sink> Unfolding<'r, S> {
         loop {
             self.drain(decoder);
             let shared = self.lock();
-            if shared.waiting.left == 0 || shared.is_over || self.sink.is_cancelled() {
+            if shared.waiting.left == 0 || shared.is_over || self.visitor.is_cancelled() {
                 return;
             }
             if shared.ready.is_empty() {
@@ -283,7 +283,7 @@ impl<'r, S: Sink> Unfolding<'r, S> {
                     Ok(encoded) if encoded.bases.is_empty() => self.decode(node, encoded, &[], decoder),
                     Ok(encoded) => self.add_region(node, encoded),
                     Err(error) if self.lock().waiting.is_done(node) => {
-                        self.sink.failed_too(self.unfolded(node), &error);
+                        self.visitor.failed_too(self.planned(node), &error);
                     }
                     Err(error) => self.fail(node, &Arc::new(error)),
                 }
@@ -311,7 +311,7 @@ impl<'r, S: Sink> Unfolding<'r, S> {
         drop(shared);
         self.tally.bytes_prewritten.fetch_add(written, Ordering::Relaxed);
         if let Err(error) = result {
-            self.sink.spill_failed(&error);
+            self.visitor.spill_failed(&error);
         }
     }
 
@@ -339,12 +339,12 @@ impl<'r, S: Sink> Unfolding<'r, S> {
         }
     }
 
-    /// Gives a decoded region to the sink and its chunks to whom they are bases of.
+    /// Gives a decoded region to the visitor and its chunks to whom they are bases of.
     fn deliver(&self, node: u32, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
         self.tally.regions_decoded.fetch_add(1, Ordering::Relaxed);
         match bases {
-            [] => self.sink.decoded(self.unfolded(node), chunks, plain),
-            bases => self.sink.decoded_delta(self.unfolded(node), chunks, plain, bases),
+            [] => self.visitor.decoded(self.planned(node), chunks, plain),
+            bases => self.visitor.decoded_delta(self.planned(node), chunks, plain, bases),
         }
         let mut good: Vec<(Feed, Arc<[u8]>)> = Vec::new();
         let mut failing: Vec<(u32, Arc<StoreError>)> = Vec::new();
@@ -388,13 +388,13 @@ impl<'r, S: Sink> Unfolding<'r, S> {
 
     /// The same, because of another.
     fn fail_from(&self, origin: u32, node: u32, error: &Arc<StoreError>) {
-        let origin = self.unfolded(origin);
+        let origin = self.planned(origin);
         let mut failing = vec![node];
         while let Some(node) = failing.pop() {
             if !self.lock().waiting.finish(node) {
                 continue;
             }
-            self.sink.failed(self.unfolded(node), origin, error);
+            self.visitor.failed(self.planned(node), origin, error);
             failing.extend(self.plan.feeds(node).iter().map(|feed| feed.to));
         }
         self.changed.notify_all();

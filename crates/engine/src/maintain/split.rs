@@ -1,12 +1,15 @@
-//! A piece of a migration: some containers worked through, and what the manifest says afterwards.
+//! Splitting containers: what is retired of them becomes deltas or moves, and what the manifest says afterwards.
 
-use super::column::Column;
-use super::{MigrateOptions, MigrateSummary};
+use super::layout::class;
+use super::options::{MigrateOptions, MigrateSummary};
+use super::repack::{Link, Move, Repacked, Repacker, Standing, regions_ahead};
+use super::retired::RetiredChunks;
+use crate::bases::{level_of, raise};
 use crate::chunks::ChunkSource;
-use crate::delta::{Deltas, closure};
+use crate::delta::Deltas;
 use crate::lifecycle::{Lifecycle, lifecycles};
+use crate::numbers::{keep_numbers, numbers_of};
 use crate::pack::ContainerSink;
-use crate::repack::{Class, Link, Move, Repacked, Repacker, Standing, keep_numbers, numbers_of, regions_ahead};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_similar::sketch::Sketch;
@@ -21,7 +24,7 @@ use std::sync::Arc;
 const CANDIDATES: usize = 2;
 
 /// What came of some containers.
-pub(super) struct Piece {
+pub(super) struct Split {
     repacked: Repacked,
     /// What each container worked on answers for from now on.
     left: HashMap<ContainerId, RoaringTreemap>,
@@ -30,19 +33,19 @@ pub(super) struct Piece {
 }
 
 /// Works through `containers`; the new ones are handed to the sink, nothing is committed.
-pub(super) fn make(
+pub(super) fn split(
     repository: &Repository,
     manifest: &Manifest,
     sink: &dyn ContainerSink,
-    column: &Column,
+    retired: &RetiredChunks,
     containers: &[ContainerId],
     options: &MigrateOptions,
-) -> Result<Piece, StoreError> {
+) -> Result<Split, StoreError> {
     let chunks = Arc::new(ChunkSource::new(repository, manifest));
     let (repacked, left) = std::thread::scope(|scope| {
         let is_exact = options.threshold <= 0.0;
         let repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, is_exact)?;
-        let mut work = Work { manifest, chunks: &chunks, column, options, is_exact, repacker, left: HashMap::new() };
+        let mut work = Work { manifest, chunks: &chunks, retired, options, is_exact, repacker, left: HashMap::new() };
         for id in containers {
             work.container(*id)?;
         }
@@ -54,16 +57,16 @@ pub(super) fn make(
         bases.entry(*row).or_default().extend(of_link.iter().map(|base| base.0));
     }
     for of_row in bases.values_mut() {
-        *of_row = closure(&chunks, of_row)?;
+        *of_row = chunks.closure_of_live(of_row)?;
     }
-    Ok(Piece { repacked, left, bases })
+    Ok(Split { repacked, left, bases })
 }
 
 /// Working through containers.
 struct Work<'w> {
     manifest: &'w Manifest,
     chunks: &'w ChunkSource<'w>,
-    column: &'w Column,
+    retired: &'w RetiredChunks,
     options: &'w MigrateOptions,
     is_exact: bool,
     repacker: Repacker<'w>,
@@ -78,32 +81,32 @@ impl Work<'_> {
         };
         let served = numbers_of(record);
         let found = lifecycles(self.manifest, &served);
-        let taken = match self.options.deltas {
+        let encoded = match self.options.deltas {
             Deltas::Off | Deltas::Forward { .. } | Deltas::Paper => RoaringTreemap::new(),
             Deltas::Reverse { depth } => {
-                self.take_deltas(at, record.kind, &(&served & &self.column.dying), &found, depth)?
+                self.encode_dying(at, record.kind, &(&served & &self.retired.dying), &found, depth)?
             }
         };
-        let left = &served - &taken;
+        let left = &served - &encoded;
         let moved = self.moved(record, &left, &found);
         if !moved.is_empty() {
-            let (column, is_exact) = (self.column, self.is_exact);
+            let (retired, is_exact) = (self.retired, self.is_exact);
             let class_of = |number: ChunkNumber| {
                 let lifecycle = found.get(&number.0).filter(|_| moved.contains(number.0))?;
-                Some(class(record.kind, *lifecycle, lifecycle.column > column.position, is_exact))
+                Some(class(record.kind, *lifecycle, lifecycle.column > retired.position, is_exact))
             };
             // What is lost once more in splitting is far less than what was lost before it.
             let tolerated = self.options.threshold / 4.0;
-            self.repacker.take_container(at, tolerated, class_of)?;
+            self.repacker.move_container(at, tolerated, class_of)?;
         }
-        if !(moved.is_empty() && taken.is_empty()) {
+        if !(moved.is_empty() && encoded.is_empty()) {
             self.left.insert(id, left - moved);
         }
         Ok(())
     }
 
     /// What goes on to other containers of those chunks that one still answers for: all, if it is split, or nothing. A
-    /// container of dead chunks of which few were taken back is not split: these move out, and the dead stay among
+    /// container of dead chunks of which few were encoded back is not split: these move out, and the dead stay among
     /// themselves.
     fn moved(
         &self,
@@ -112,10 +115,10 @@ impl Work<'_> {
         lifecycles: &HashMap<u64, Lifecycle>,
     ) -> RoaringTreemap {
         let threshold = self.options.threshold;
-        let mut survivors = left - &self.column.dying;
-        let has_returned = !survivors.is_disjoint(&self.column.returned);
+        let mut survivors = left - &self.retired.dying;
+        let has_returned = !survivors.is_disjoint(&self.retired.returned);
         if has_returned {
-            let lives = |number: &u64| lifecycles.get(number).is_some_and(|of| of.column > self.column.position);
+            let lives = |number: &u64| lifecycles.get(number).is_some_and(|of| of.column > self.retired.position);
             survivors = survivors.into_iter().filter(lives).collect();
         }
         let useful = if survivors.is_empty() { left.len() } else { survivors.len() };
@@ -127,7 +130,7 @@ impl Work<'_> {
     }
 
     /// Hands dying chunks that resemble new ones on to become deltas; gives their numbers.
-    fn take_deltas(
+    fn encode_dying(
         &mut self,
         container: usize,
         kind: ContainerKind,
@@ -135,15 +138,15 @@ impl Work<'_> {
         lifecycles: &HashMap<u64, Lifecycle>,
         depth: u32,
     ) -> Result<RoaringTreemap, StoreError> {
-        let mut taken = RoaringTreemap::new();
-        let (chunks, sketcher) = (self.chunks, self.column.sketcher.clone());
+        let mut encoded = RoaringTreemap::new();
+        let (chunks, sketcher) = (self.chunks, self.retired.sketcher.clone());
         let reader = chunks.reader(container)?;
-        let may_be_taken = |place: &ChunkPlace| {
+        let may_be_encoded = |place: &ChunkPlace| {
             let number = place.chunk.number;
-            dying.contains(number.0) && height_of(self.manifest, number) < depth
+            dying.contains(number.0) && level_of(&self.manifest.heights, number) < depth
         };
         let mut by_region: BTreeMap<usize, Vec<ChunkPlace>> = BTreeMap::new();
-        for place in reader.index().places().iter().filter(|place| may_be_taken(place)) {
+        for place in reader.index().places().iter().filter(|place| may_be_encoded(place)) {
             by_region.entry(place.region).or_default().push(*place);
         }
         by_region.retain(|at, _| reader.index().regions().get(*at).is_some_and(|region| region.bases.is_empty()));
@@ -169,12 +172,16 @@ impl Work<'_> {
                     continue;
                 }
                 let class = class(kind, *lifecycle, false, self.is_exact);
-                let standing = Standing { row: lifecycle.row, height: height_of(self.manifest, number), is_guess };
+                let standing = Standing {
+                    row: lifecycle.row,
+                    dependents_depth: level_of(&self.manifest.heights, number),
+                    is_guess,
+                };
                 self.repacker.push(class, place.chunk, bytes, Move::Against(offers), standing)?;
-                taken.insert(number.0);
+                encoded.insert(number.0);
             }
         }
-        Ok(taken)
+        Ok(encoded)
     }
 
     /// The new chunks that a dying one resembles, likest first, then those that stand where it stood; and whether there
@@ -185,21 +192,22 @@ impl Work<'_> {
         number: ChunkNumber,
         sketch: Option<&Sketch>,
     ) -> Result<(Vec<Offer<ChunkNumber>>, bool), StoreError> {
-        let found = sketch.map(|sketch| self.column.likes.find(sketch, CANDIDATES)).unwrap_or_default().into_iter();
+        let found = sketch.map(|sketch| self.retired.similar.find(sketch, CANDIDATES)).unwrap_or_default().into_iter();
         let fresh = found.filter(|found| {
-            self.column.fresh.contains(found.number) && ContainerKind::of(ChunkNumber(found.number)) == kind
+            self.retired.fresh.contains(found.number) && ContainerKind::of(ChunkNumber(found.number)) == kind
         });
         let alike = fresh.map(|found| (ChunkNumber(found.number), u32::try_from(found.matches).unwrap_or(u32::MAX)));
         let mut candidates: Vec<(ChunkNumber, u32)> = alike.collect();
         let is_guess = candidates.is_empty();
-        for number in self.column.places.of(number) {
+        for number in self.retired.places.of(number) {
             if candidates.iter().all(|(known, _)| known != number) {
                 candidates.push((*number, 0));
             }
         }
         let offer = |(number, weight)| {
             let (container, place) = self.chunks.place_of(number)?;
-            // What a backup made a delta against older chunks is no base: heights count chains on whole chunks only.
+            // What a backup made a delta against older chunks is no base: dependents' depths are known of whole chunks
+            // only.
             let reader = self.chunks.reader(container)?;
             let is_whole = reader.index().regions().get(place.region).is_none_or(|region| region.bases.is_empty());
             Ok(is_whole.then_some(Offer { number, bytes: place.chunk.length as usize, weight }))
@@ -212,31 +220,12 @@ impl Work<'_> {
     }
 }
 
-/// With what a chunk of this lifecycle is laid.
-pub(super) fn class(kind: ContainerKind, lifecycle: Lifecycle, is_open: bool, is_exact: bool) -> Class {
-    let rows = if is_exact {
-        lifecycle.category()
-    } else if is_open {
-        0
-    } else {
-        // Rows of like age share containers: what was needed by one snapshot only, by up to 2, 4, 8, ...
-        (lifecycle.column - lifecycle.row + 1).next_power_of_two().ilog2()
-    };
-    Class { kind, is_open, rows }
-}
-
 #[allow(clippy::cast_precision_loss)]
 fn exceeds(part: u64, whole: u64, share: f64) -> bool {
     part > 0 && part as f64 > share * whole as f64
 }
 
-/// The longest chain of deltas that hangs on a chunk.
-fn height_of(manifest: &Manifest, number: ChunkNumber) -> u32 {
-    let found = manifest.heights.iter().position(|height| height.contains(number.0));
-    found.and_then(|at| u32::try_from(at + 1).ok()).unwrap_or(0)
-}
-
-impl Piece {
+impl Split {
     pub(super) fn summary(&self) -> MigrateSummary {
         let written = &self.repacked.packed.containers;
         MigrateSummary {
@@ -249,7 +238,7 @@ impl Piece {
     }
 
     /// The manifest after it.
-    pub(super) fn apply(&self, manifest: &Manifest, column: &Column) -> Manifest {
+    pub(super) fn apply(&self, manifest: &Manifest, retired: &RetiredChunks) -> Manifest {
         let mut next = manifest.clone();
         for record in &mut next.containers {
             if let Some(left) = self.left.get(&record.id) {
@@ -260,7 +249,7 @@ impl Piece {
         next.containers.extend(self.repacked.packed.containers.iter().cloned());
         let mut needed = RoaringTreemap::new();
         next.extend_necessary(|position, _| {
-            if position > column.position {
+            if position > retired.position {
                 return RoaringTreemap::new();
             }
             if let Some(bases) = self.bases.get(&position) {
@@ -268,30 +257,13 @@ impl Piece {
             }
             needed.clone()
         });
+        // One more delta depends on the bases than on the chunks that hang on them.
         for link in &self.repacked.links {
-            raise(&mut next.heights, link);
+            for base in &link.bases {
+                raise(&mut next.heights, *base, link.dependents_depth + 1);
+            }
         }
         next.heights.iter_mut().for_each(|height| *height -= &self.repacked.in_deltas);
         next
-    }
-}
-
-/// Raises the bases of a delta above what hangs on its chunks.
-fn raise(heights: &mut Vec<RoaringTreemap>, link: &Link) {
-    let wanted = link.height as usize;
-    if heights.len() <= wanted {
-        heights.resize(wanted + 1, RoaringTreemap::new());
-    }
-    for base in &link.bases {
-        let found = heights.iter().position(|height| height.contains(base.0));
-        if found.is_some_and(|found| found >= wanted) {
-            continue;
-        }
-        if let Some(lower) = found.and_then(|found| heights.get_mut(found)) {
-            lower.remove(base.0);
-        }
-        if let Some(height) = heights.get_mut(wanted) {
-            height.insert(base.0);
-        }
     }
 }

@@ -1,11 +1,11 @@
-//! What is to be settled: the chunks of one column, and those that took their place.
+//! Retired chunks: those that one snapshot was the last to need, and those that took their place.
 
-use super::MigrateOptions;
+use super::options::MigrateOptions;
 use super::places::Places;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::delta::{Likes, sketcher};
-use crate::repack::numbers_of;
+use crate::delta::{SimilarIndex, sketcher};
+use crate::numbers::numbers_of;
 use roaring::RoaringTreemap;
 use siltstone_similar::sketch::Sketcher;
 use siltstone_store::manifest::Manifest;
@@ -15,10 +15,10 @@ use siltstone_store::{ContainerId, SnapshotId};
 use std::sync::Arc;
 
 /// The share of the memory that sketches may take: an eighth.
-const LIKES_OF_MEMORY: u64 = 8;
+const SIMILAR_OF_MEMORY: u64 = 8;
 
-/// The chunks that died after a snapshot.
-pub(super) struct Column {
+/// The chunks that retired with a snapshot, and what takes their place.
+pub(super) struct RetiredChunks {
     /// The snapshot's position.
     pub(super) position: usize,
     snapshot: SnapshotId,
@@ -28,19 +28,20 @@ pub(super) struct Column {
     pub(super) returned: RoaringTreemap,
     /// What may become a base: chunks that the next snapshot needs, but this one does not.
     pub(super) fresh: RoaringTreemap,
-    pub(super) likes: Likes,
+    /// Those of the latter, by their sketches.
+    pub(super) similar: SimilarIndex,
     /// What stands where they stood.
     pub(super) places: Places,
     pub(super) sketcher: Arc<dyn Sketcher>,
 }
 
-impl Column {
-    /// The column of the snapshot at `position`, which is not the last.
+impl RetiredChunks {
+    /// The chunks that retired with the snapshot at `position`, which is not the last.
     pub(super) fn new(
         repository: &Repository,
         manifest: &Manifest,
         position: usize,
-        likes: Option<Likes>,
+        similar: Option<SimilarIndex>,
         options: &MigrateOptions,
     ) -> Result<Self, EngineError> {
         let (here, next) = (manifest.necessary(position), manifest.necessary(position + 1));
@@ -52,8 +53,7 @@ impl Column {
             fresh.remove(snapshot.record.0);
         }
         let returned = (manifest.direct(position + 1) - manifest.direct(position)) & &here;
-        // Where the next snapshot's column is settled, nothing is known of how long the chains are that its chunks are
-        // in.
+        // Where chunks that retired with the next snapshot are settled, nothing is known of how long their chains are.
         let is_open = manifest.snapshots().get(position + 1).is_some_and(|next| manifest.unsettled.contains(&next.id));
         if !is_open {
             fresh &= last;
@@ -62,9 +62,9 @@ impl Column {
             fresh.clear();
         }
         let sketcher = sketcher();
-        let likes = match likes {
-            Some(likes) => likes,
-            None => read_likes(repository, manifest, &fresh, &*sketcher, options)?,
+        let similar = match similar {
+            Some(similar) => similar,
+            None => read_similar(repository, manifest, &fresh, &*sketcher, options)?,
         };
         let places = match manifest.snapshots().get(position..).unwrap_or_default() {
             [before, after, ..] if !fresh.is_empty() => {
@@ -73,7 +73,7 @@ impl Column {
             _ => Places::default(),
         };
         let snapshot = manifest.snapshots().get(position).map_or(SnapshotId([0; 32]), |snapshot| snapshot.id);
-        Ok(Self { position, snapshot, dying, returned, fresh, likes, places, sketcher })
+        Ok(Self { position, snapshot, dying, returned, fresh, similar, places, sketcher })
     }
 
     /// The containers that answer for any of its chunks, or for any taken back, in the order in which they were
@@ -88,8 +88,8 @@ impl Column {
         ids
     }
 
-    /// Notes that the column is settled. What is whole of it keeps its height, for it may be taken back; what is dead
-    /// needs none.
+    /// Notes that they are settled. What is whole of them keeps the depth of its dependents, for it may be taken back;
+    /// what is dead needs none.
     pub(super) fn settle(&self, manifest: &mut Manifest) {
         manifest.unsettled.remove(&self.snapshot);
         let live = manifest.live();
@@ -101,14 +101,14 @@ impl Column {
 }
 
 /// Reads chunks for their sketches.
-fn read_likes(
+fn read_similar(
     repository: &Repository,
     manifest: &Manifest,
     numbers: &RoaringTreemap,
     sketcher: &dyn Sketcher,
     options: &MigrateOptions,
-) -> Result<Likes, EngineError> {
-    let mut likes = Likes::within(options.memory_bytes / LIKES_OF_MEMORY);
+) -> Result<SimilarIndex, EngineError> {
+    let mut similar = SimilarIndex::within(options.memory_bytes / SIMILAR_OF_MEMORY);
     let chunks = ChunkSource::new(repository, manifest);
     for (at, record) in manifest.containers.iter().enumerate() {
         let wanted = numbers_of(record) & numbers;
@@ -130,7 +130,7 @@ fn read_likes(
                     let members = split_region(&entry.chunks, &plain);
                     for (chunk, bytes) in members.filter(|(chunk, _)| wanted.contains(chunk.number.0)) {
                         if let Some(sketch) = sketcher.sketch(bytes) {
-                            likes.insert(chunk.number.0, &sketch);
+                            similar.insert(chunk.number.0, &sketch);
                         }
                     }
                 }
@@ -139,5 +139,5 @@ fn read_likes(
             }
         }
     }
-    Ok(likes)
+    Ok(similar)
 }

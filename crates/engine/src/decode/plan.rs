@@ -4,8 +4,8 @@
 //! nothing has to be looked up while the data flows. Regions whose bases lead back to them, or cannot be found, are
 //! faults from the start.
 
-use super::cycles::cyclic;
 use super::order::Order;
+use crate::bases::{Pending, RegionGraph};
 use crate::chunks::{Address, ChunkSource};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, HashMap};
@@ -98,12 +98,11 @@ impl Plan {
 
     fn add_nodes(&mut self, chunks: &ChunkSource<'_>, wanted: &[Address]) {
         let mut known: HashMap<Address, u32> = HashMap::new();
-        // Container by container, so that indexes are opened as seldom as may be.
-        let mut pending: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        let mut pending = Pending::new();
         for address in wanted {
             self.node(*address, &mut known, &mut pending);
         }
-        while let Some((_, nodes)) = pending.pop_first() {
+        while let Some((_, nodes)) = pending.pop() {
             for to in nodes {
                 let bases = match chunks.bases_of(self.nodes[to as usize].address) {
                     Ok(bases) => bases,
@@ -121,25 +120,18 @@ impl Plan {
         }
     }
 
-    fn node(
-        &mut self,
-        address: Address,
-        known: &mut HashMap<Address, u32>,
-        pending: &mut BTreeMap<usize, Vec<u32>>,
-    ) -> u32 {
+    fn node(&mut self, address: Address, known: &mut HashMap<Address, u32>, pending: &mut Pending<u32>) -> u32 {
         *known.entry(address).or_insert_with(|| {
             let node = index(self.nodes.len());
             self.nodes.push(Node { address, bases: 0, feeds: 0..0 });
-            pending.entry(address.container).or_default().push(node);
+            pending.push(address.container, node);
             node
         })
     }
 
     fn find_cycles(&mut self, chunks: &ChunkSource<'_>) {
-        let mut edges: Vec<(u32, u32)> = self.feeds.iter().map(|feed| (feed.from, feed.to)).collect();
-        edges.sort_unstable();
-        edges.dedup();
-        for node in cyclic(self.nodes.len(), &edges) {
+        let pairs = self.feeds.iter().map(|feed| (feed.from, feed.to)).collect();
+        for node in RegionGraph::new(self.nodes.len(), pairs).cyclic() {
             let error = chunks.damaged(self.nodes[node as usize].address, "its bases lead back to it");
             self.faults.insert(node, Arc::new(error));
         }

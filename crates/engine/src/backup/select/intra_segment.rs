@@ -6,7 +6,7 @@
 
 use super::known::BYTES_PER_CHUNK_MAX;
 use super::{CANDIDATES, Segment, Selector};
-use crate::delta::Likes;
+use crate::delta::SimilarIndex;
 use siltstone_similar::region::Offer;
 use siltstone_similar::sketch::Sketch;
 use siltstone_store::ChunkNumber;
@@ -21,7 +21,7 @@ const MATCHES_LEAST: usize = 3;
 
 impl Selector<'_, '_> {
     /// Offers chunks that have no offers yet those of the segment before them that they promise to be like.
-    pub(super) fn offer_kin(
+    pub(super) fn offer_intra_segment(
         &mut self,
         segment: &Segment,
         sketches: &[Option<Sketch>],
@@ -30,7 +30,7 @@ impl Selector<'_, '_> {
         if self.known.forward.is_paper {
             return;
         }
-        let mut likes = Likes::within(segment.chunks.len() as u64 * BYTES_PER_CHUNK_MAX);
+        let mut similar = SimilarIndex::within(segment.chunks.len() as u64 * BYTES_PER_CHUNK_MAX);
         let mut whole: HashMap<u64, Range<usize>> = HashMap::new();
         let mut end = 0;
         for ((chunk, sketch), offers) in segment.chunks.iter().zip(sketches).zip(offers) {
@@ -40,9 +40,9 @@ impl Selector<'_, '_> {
                 continue;
             };
             let kind = ContainerKind::of(chunk.number);
-            let is_kin = |matches, number| matches >= MATCHES_LEAST && ContainerKind::of(number) == kind;
-            let found = likes.find(sketch, CANDIDATES).into_iter();
-            let found = found.filter(|found| is_kin(found.matches, ChunkNumber(found.number)));
+            let is_similar = |matches, number| matches >= MATCHES_LEAST && ContainerKind::of(number) == kind;
+            let found = similar.find(sketch, CANDIDATES).into_iter();
+            let found = found.filter(|found| is_similar(found.matches, ChunkNumber(found.number)));
             for found in found {
                 let (number, Some(range)) = (ChunkNumber(found.number), whole.get(&found.number)) else {
                     continue;
@@ -52,7 +52,7 @@ impl Selector<'_, '_> {
                 self.filling.bases.entry(number).or_insert_with(|| Arc::from(&segment.plain[range.clone()]));
             }
             if offers.is_empty() {
-                likes.insert(chunk.number.0, sketch);
+                similar.insert(chunk.number.0, sketch);
                 whole.insert(chunk.number.0, start..end);
             }
         }

@@ -6,12 +6,14 @@
 //! in the time of a request, and a region that is not needed is not read. What cannot be read is passed over. Under
 //! exact layout (threshold 0) nothing is merged.
 
+use super::commit::commit;
+use super::options::{MigrateOptions, MigrateSummary};
+use super::repack::{Class, Repacker};
 use super::sound::PassedOver;
-use super::{MigrateOptions, MigrateSummary};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
+use crate::numbers::numbers_of;
 use crate::pack::ContainerSink;
-use crate::repack::{Class, Repacker, numbers_of};
 use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
@@ -41,7 +43,7 @@ pub(super) fn merge(
     for (class, ids) in groups(writer.manifest()) {
         let ids = passed_over.present(writer, ids);
         let (merged, made) = passed_over.work_on_sound(writer, ids, |writer, sink, ids| {
-            repack(repository, writer.manifest(), sink, class, ids, options)
+            merge_containers(repository, writer.manifest(), sink, class, ids, options)
         })?;
         summary.bytes_written += made.iter().map(|record| record.object_bytes).sum::<u64>();
         summary.containers_written += made.len() as u64;
@@ -49,7 +51,7 @@ pub(super) fn merge(
         let mut next = writer.manifest().clone();
         next.containers.retain(|record| !merged.contains(&record.id));
         next.containers.extend(made);
-        summary.add(&super::commit(repository, writer, next, options)?);
+        summary.add(&commit(repository, writer, next, options)?);
     }
     Ok(summary)
 }
@@ -72,7 +74,7 @@ fn groups(manifest: &Manifest) -> Vec<(Class, Vec<ContainerId>)> {
     .collect()
 }
 
-fn repack(
+fn merge_containers(
     repository: &Repository,
     manifest: &Manifest,
     sink: &dyn ContainerSink,
@@ -87,7 +89,7 @@ fn repack(
             let found = manifest.containers.iter().enumerate().find(|(_, record)| record.id == *id);
             if let Some((at, record)) = found {
                 let served = numbers_of(record);
-                repacker.take_container(at, 1.0, |number| served.contains(number.0).then_some(class))?;
+                repacker.move_container(at, 1.0, |number| served.contains(number.0).then_some(class))?;
             }
         }
         Ok(repacker.finish()?.packed.containers)

@@ -1,7 +1,8 @@
-//! Taking containers made by hand: how often their regions are decoded, and what becomes of what is damaged.
+//! Moving containers made by hand: how often their regions are decoded, and what becomes of what is damaged.
 
 use super::*;
 use crate::chunks::testing::{Bench, noise};
+use crate::numbers::numbers_of;
 use crate::pack::DrySink;
 use siltstone_store::container::ContainerKind;
 use std::sync::atomic::Ordering;
@@ -43,7 +44,7 @@ fn take(
     std::thread::scope(|scope| {
         let mut repacker = Repacker::start(scope, &chunks, &bench.manifest, &sink, 1, is_exact).expect("threads");
         let tally = repacker.gatherer.tally.clone();
-        let taken = (0..bench.manifest.containers.len()).try_for_each(|at| repacker.take_container(at, 0.0, &class));
+        let taken = (0..bench.manifest.containers.len()).try_for_each(|at| repacker.move_container(at, 0.0, &class));
         let repacked = taken.and_then(|()| repacker.finish());
         (repacked, tally.regions_decoded.load(Ordering::Relaxed))
     })

@@ -16,7 +16,7 @@ const GROWTH_BITS: u32 = 2;
 const CHUNKS_MIN: usize = 1 << 10;
 
 /// Chunks by their sketches, in bounded memory: what does not fit is as if nothing resembled it.
-pub(crate) struct Likes {
+pub(crate) struct SimilarIndex {
     index: Index,
     /// What the index may grow to, chunks; it has room for this, shifted right.
     chunks_max: usize,
@@ -50,7 +50,7 @@ impl Held {
     }
 }
 
-impl Likes {
+impl SimilarIndex {
     /// An empty index, which takes about so many bytes at most.
     pub(crate) fn within(bytes: u64) -> Self {
         Self::growing(bytes, |chunks| Index::new(Fit::Best, chunks, Shape::DEFAULT.features(), 1))
@@ -96,7 +96,7 @@ impl Likes {
         }
     }
 
-    /// The likest chunks, at most `most`, likest first.
+    /// The most similar chunks, at most `most`, the most similar first.
     pub(crate) fn find(&self, sketch: &Sketch, most: usize) -> Vec<Candidate> {
         self.index.find_some(sketch, most)
     }
@@ -114,38 +114,38 @@ mod tests {
 
     #[test]
     fn what_is_found_does_not_depend_on_how_it_grew() {
-        for make in [Likes::within, Likes::by_super_features] {
-            let mut likes = make(8 << 20);
-            let mut whole = (likes.make)(likes.chunks_max);
-            let (first, mut sizes) = (likes.index.memory_bytes(), 1);
+        for make in [SimilarIndex::within, SimilarIndex::by_super_features] {
+            let mut similar = make(8 << 20);
+            let mut whole = (similar.make)(similar.chunks_max);
+            let (first, mut sizes) = (similar.index.memory_bytes(), 1);
             assert!(first < 1 << 20, "it begins small: {first}");
             for number in 0..30_000u32 {
-                let before = likes.index.memory_bytes();
-                likes.insert(u64::from(number), &sketch(number));
+                let before = similar.index.memory_bytes();
+                similar.insert(u64::from(number), &sketch(number));
                 whole.insert(u64::from(number), &sketch(number));
-                sizes += usize::from(likes.index.memory_bytes() > before);
+                sizes += usize::from(similar.index.memory_bytes() > before);
                 if number % 7 == 0 {
                     let wanted = sketch(number / 2);
-                    let (found, expected) = (likes.find(&wanted, 2), whole.find_some(&wanted, 2));
+                    let (found, expected) = (similar.find(&wanted, 2), whole.find_some(&wanted, 2));
                     assert_eq!(found, expected, "of {number}");
                 }
             }
-            assert!(sizes >= 3 && likes.held.numbers.is_empty(), "{sizes} sizes");
-            assert_eq!(likes.index.memory_bytes(), whole.memory_bytes());
+            assert!(sizes >= 3 && similar.held.numbers.is_empty(), "{sizes} sizes");
+            assert_eq!(similar.index.memory_bytes(), whole.memory_bytes());
         }
     }
 
     #[test]
     fn memory_is_bounded_while_it_grows() {
-        for make in [Likes::within, Likes::by_super_features] {
+        for make in [SimilarIndex::within, SimilarIndex::by_super_features] {
             let bytes = 8 << 20;
-            let mut likes = make(bytes);
-            let largest = (likes.make)(likes.chunks_max).memory_bytes();
+            let mut similar = make(bytes);
+            let largest = (similar.make)(similar.chunks_max).memory_bytes();
             for number in 0..30_000u32 {
-                let held = likes.held.numbers.len() * Held::bytes_per_chunk();
-                let index = if likes.shift == GROWTH_BITS { largest } else { likes.index.memory_bytes() };
+                let held = similar.held.numbers.len() * Held::bytes_per_chunk();
+                let index = if similar.shift == GROWTH_BITS { largest } else { similar.index.memory_bytes() };
                 assert!((held + index) as u64 <= bytes + (64 << 10), "{held} + {index} with {number}");
-                likes.insert(u64::from(number), &sketch(number));
+                similar.insert(u64::from(number), &sketch(number));
             }
         }
     }

@@ -1,14 +1,14 @@
 //! Taking containers apart: what becomes of their regions, and reading those that are decoded.
 //!
 //! Regions are taken in batches, in the order in which they come. Those of a batch that have to be decoded are read
-//! together, with all that they hang on ([`crate::gather`]): a region is decoded once for a batch, however many hang on
+//! together, with all that they hang on ([`crate::decode`]): a region is decoded once for a batch, however many hang on
 //! it. What is kept of a delta is encoded right where it was decoded, while its bases are at hand; only what comes of
 //! that stays in memory, so that a batch may be of very many deltas.
 
 use super::{Class, Move, Repacker, Standing, Stopped, out_of_memory};
 use crate::chunks::{Address, ChunkSource};
-use crate::gather::{Take, lock};
-use crate::unfold::Bytes;
+use crate::decode::{Bytes, RegionVisitor};
+use crate::parallel::lock;
 use siltstone_store::container::RegionEntry;
 use siltstone_store::region::{Base, ChunkEntry, EncodedRegion, RegionEncoder, split_region};
 use siltstone_store::{ChunkNumber, StoreError};
@@ -67,37 +67,37 @@ pub(super) struct Batch {
     bytes: usize,
 }
 
-/// A region that was decoded, its chunks verified.
-enum Taken {
+/// Chunks of a region that was decoded, verified, on their way to other containers.
+enum MovedChunks {
     Plain(Vec<u8>),
     /// The parts of a delta, against the same bases.
     Delta(Vec<(Class, EncodedRegion)>),
 }
 
-/// Takes the regions of a batch.
-struct Taking<'r> {
+/// Receives the regions of a batch that are taken apart.
+struct BatchVisitor<'r> {
     chunks: Arc<ChunkSource<'r>>,
     /// Where the chunks of each go.
     classes: HashMap<Address, Vec<Option<Class>>>,
     compression_level: i32,
     /// Those that nobody encodes with now.
     encoders: Mutex<Vec<RegionEncoder>>,
-    taken: Mutex<HashMap<Address, Result<Taken, StoreError>>>,
+    moved: Mutex<HashMap<Address, Result<MovedChunks, StoreError>>>,
 }
 
-impl Taking<'_> {
-    fn taken(
+impl BatchVisitor<'_> {
+    fn moved(
         &self,
         address: Address,
         chunks: &[ChunkEntry],
         plain: &[u8],
         bases: &[Bytes],
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<MovedChunks, StoreError> {
         let reader = self.chunks.reader(address.container)?;
         reader.verify_region(self.chunks.repository().keys(), address.region, plain)?;
         let numbers = reader.index().regions().get(address.region).map_or(&[][..], |entry| &entry.bases);
         if numbers.is_empty() {
-            return Ok(Taken::Plain(plain.to_vec()));
+            return Ok(MovedChunks::Plain(plain.to_vec()));
         }
         let bases: Vec<_> = numbers.iter().zip(bases).map(|(number, bytes)| Base { number: *number, bytes }).collect();
         let mut by_class: BTreeMap<Class, (Vec<ChunkEntry>, Vec<u8>)> = BTreeMap::new();
@@ -117,14 +117,14 @@ impl Taking<'_> {
         });
         let parts = parts.collect::<Result<Vec<_>, StoreError>>()?;
         lock(&self.encoders).push(encoder);
-        Ok(Taken::Delta(parts))
+        Ok(MovedChunks::Delta(parts))
     }
 }
 
-impl Take for Taking<'_> {
-    fn take(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
-        let taken = self.taken(address, chunks, plain, bases);
-        lock(&self.taken).insert(address, taken);
+impl RegionVisitor for BatchVisitor<'_> {
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+        let moved = self.moved(address, chunks, plain, bases);
+        lock(&self.moved).insert(address, moved);
     }
 }
 
@@ -144,7 +144,7 @@ impl Repacker<'_> {
     /// Takes what `class_of` keeps of a container, each chunk to its class. A region of open chunks that loses at most
     /// `tolerated` of them, and whose others are of one class, is copied as it is; a delta too if it loses at most
     /// half, unless layout is exact.
-    pub(crate) fn take_container(
+    pub(crate) fn move_container(
         &mut self,
         container: usize,
         tolerated: f64,
@@ -163,16 +163,16 @@ impl Repacker<'_> {
             }
             self.batch.regions.push((Address { container, region }, fate));
             if self.batch.bytes >= BATCH_BYTES {
-                self.take_batch()?;
+                self.move_batch()?;
             }
         }
         Ok(())
     }
 
     /// Moves the regions that wait.
-    pub(super) fn take_batch(&mut self) -> Result<(), Stopped> {
+    pub(super) fn move_batch(&mut self) -> Result<(), Stopped> {
         let Batch { regions, .. } = std::mem::take(&mut self.batch);
-        let mut taken = self.take_regions(&regions)?;
+        let mut moved = self.decode_regions(&regions)?;
         for (address, fate) in regions {
             let stopped = |error| Stopped::at(address.container, error);
             match fate {
@@ -182,9 +182,9 @@ impl Repacker<'_> {
                     let copy = self.chunks.encoded(&reader, address.region).map_err(stopped)?;
                     self.categories.push(class, copy, gone)?;
                 }
-                Fate::TakenApart(classes) => match taken.remove(&address) {
+                Fate::TakenApart(classes) => match moved.remove(&address) {
                     None => return Err(stopped(out_of_memory())),
-                    Some(Taken::Plain(plain)) => {
+                    Some(MovedChunks::Plain(plain)) => {
                         let reader = self.chunks.reader(address.container).map_err(stopped)?;
                         let chunks =
                             reader.index().regions().get(address.region).map_or(&[][..], |entry| &entry.chunks);
@@ -193,7 +193,7 @@ impl Repacker<'_> {
                             self.push(class, chunk, bytes, Move::Plain, Standing::default())?;
                         }
                     }
-                    Some(Taken::Delta(parts)) => {
+                    Some(MovedChunks::Delta(parts)) => {
                         for (class, region) in parts {
                             self.categories.push(class, region, Vec::new())?;
                         }
@@ -205,7 +205,7 @@ impl Repacker<'_> {
     }
 
     /// Those of these regions that are taken apart, all of them.
-    fn take_regions(&self, regions: &[(Address, Fate)]) -> Result<HashMap<Address, Taken>, Stopped> {
+    fn decode_regions(&self, regions: &[(Address, Fate)]) -> Result<HashMap<Address, MovedChunks>, Stopped> {
         let taken_apart = regions.iter().filter_map(|(address, fate)| match fate {
             Fate::TakenApart(classes) => Some((*address, classes.clone())),
             Fate::Left | Fate::Copied(..) => None,
@@ -214,24 +214,24 @@ impl Repacker<'_> {
         if wanted.is_empty() {
             return Ok(HashMap::new());
         }
-        let taking = Arc::new(Taking {
+        let visitor = Arc::new(BatchVisitor {
             chunks: self.chunks.clone(),
             classes,
             compression_level: self.compression_level,
             encoders: Mutex::default(),
-            taken: Mutex::default(),
+            moved: Mutex::default(),
         });
-        let failures = self.gatherer.regions(&wanted, &taking)?;
-        let mut found = std::mem::take(&mut *lock(&taking.taken));
-        let mut taken = HashMap::with_capacity(wanted.len());
+        let failures = self.gatherer.regions(&wanted, &visitor)?;
+        let mut found = std::mem::take(&mut *lock(&visitor.moved));
+        let mut moved = HashMap::with_capacity(wanted.len());
         for (at, address) in wanted.into_iter().enumerate() {
             let stopped = |error| Stopped::at(address.container, error);
             if let Some(error) = failures.get(&at) {
                 return Err(stopped(StoreError::Shared(error.clone())));
             }
             let of_this = found.remove(&address).ok_or_else(|| stopped(out_of_memory()))?;
-            taken.insert(address, of_this.map_err(stopped)?);
+            moved.insert(address, of_this.map_err(stopped)?);
         }
-        Ok(taken)
+        Ok(moved)
     }
 }

@@ -1,18 +1,19 @@
-//! Reading many regions, or chunks, that hang on others: every region once, bases before what hangs on them, by
-//! [`crate::unfold`].
+//! Reading many regions, or chunks, that hang on others: every region once, bases before what hangs on them.
 //!
 //! One by one, a chunk in a chain of deltas would cost the decoding of all below it, again and again: the bases of one
 //! region lie in many others, theirs in still more.
 
+use super::{
+    Bytes, DecodeSettings, DecodeVisitor, Decoding, GAP_BYTES_DEFAULT, Order, Plan, PlannedRegion, Tally, Worker,
+};
 use crate::chunks::{Address, ChunkSource};
 use crate::observer::Observer;
-use crate::parallel::Pool;
-use crate::unfold::{Bytes, GAP_BYTES_DEFAULT, Order, Plan, Sink, Tally, UnfoldSettings, Unfolded, Unfolding, Worker};
+use crate::parallel::{Pool, lock};
 use siltstone_store::region::{ChunkEntry, split_region};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The longest range read.
 const READ_BYTES_MAX: u64 = 4 << 20;
@@ -35,31 +36,31 @@ pub(crate) struct Gatherer<'env> {
     pub(crate) observer: &'env dyn Observer,
 }
 
-/// Whoever takes the regions, from several threads.
-pub(crate) trait Take: Send + Sync {
-    /// One that was asked for. Its chunks are *not* verified, its bases are.
-    fn take(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]);
+/// Receives regions that were asked for, from several threads.
+pub(crate) trait RegionVisitor: Send + Sync {
+    /// Sees one region. Its chunks are *not* verified, its bases are.
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]);
 }
 
 struct Gathering<'g, T> {
     wanted: usize,
-    taker: Arc<T>,
+    visitor: Arc<T>,
     failures: Mutex<BTreeMap<usize, Arc<StoreError>>>,
     observer: &'g dyn Observer,
 }
 
-impl<T: Take> Sink for Gathering<'_, T> {
-    fn decoded(&self, region: Unfolded, chunks: &[ChunkEntry], plain: &[u8]) {
+impl<T: RegionVisitor> DecodeVisitor for Gathering<'_, T> {
+    fn decoded(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8]) {
         self.decoded_delta(region, chunks, plain, &[]);
     }
 
-    fn decoded_delta(&self, region: Unfolded, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+    fn decoded_delta(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
         if region.node < self.wanted {
-            self.taker.take(region.address, chunks, plain, bases);
+            self.visitor.visit(region.address, chunks, plain, bases);
         }
     }
 
-    fn failed(&self, region: Unfolded, _: Unfolded, error: &Arc<StoreError>) {
+    fn failed(&self, region: PlannedRegion, _: PlannedRegion, error: &Arc<StoreError>) {
         if region.node < self.wanted {
             lock(&self.failures).insert(region.node, error.clone());
         }
@@ -79,8 +80,8 @@ struct Choice<'r> {
     found: Mutex<HashMap<ChunkNumber, Bytes>>,
 }
 
-impl Take for Choice<'_> {
-    fn take(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
+impl RegionVisitor for Choice<'_> {
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
         let wanted = self.wanted.get(&address).map_or(&[][..], Vec::as_slice);
         let keys = self.source.repository().keys();
         let members = split_region(chunks, plain).filter(|(chunk, _)| wanted.contains(&chunk.number));
@@ -91,28 +92,28 @@ impl Take for Choice<'_> {
 }
 
 impl<'env> Gatherer<'env> {
-    /// Gives `taker` the regions at these addresses, each given once, as far as they can be decoded. Gives the reasons
+    /// Gives `visitor` the regions at these addresses, each given once, as far as they can be decoded. Gives the reasons
     /// why others could not be, by their places in the list.
     ///
     /// # Errors
     /// A worker went away.
-    pub(crate) fn regions<T: Take + 'env>(
+    pub(crate) fn regions<T: RegionVisitor + 'env>(
         &self,
         wanted: &[Address],
-        taker: &Arc<T>,
+        visitor: &Arc<T>,
     ) -> Result<BTreeMap<usize, Arc<StoreError>>, StoreError> {
         let plan = Plan::new(&self.chunks, wanted, &self.order);
-        let settings = UnfoldSettings {
+        let settings = DecodeSettings {
             gap_bytes: GAP_BYTES_DEFAULT,
             read_bytes_max: READ_BYTES_MAX,
             waiting_bytes_max: self.waiting_bytes,
             spill_folder: self.spill_folder.clone(),
         };
-        let (taker, observer) = (taker.clone(), self.observer);
-        let sink = Gathering { wanted: wanted.len(), taker, failures: Mutex::default(), observer };
-        let unfolding = Arc::new(Unfolding::new(self.chunks.clone(), plan, settings, self.tally.clone(), sink));
-        unfolding.wait(unfolding.start(&self.pool, self.workers))?;
-        Ok(std::mem::take(&mut *lock(&unfolding.sink().failures)))
+        let (visitor, observer) = (visitor.clone(), self.observer);
+        let visitor = Gathering { wanted: wanted.len(), visitor, failures: Mutex::default(), observer };
+        let decoding = Arc::new(Decoding::new(self.chunks.clone(), plan, settings, self.tally.clone(), visitor));
+        decoding.wait(decoding.start(&self.pool, self.workers))?;
+        Ok(std::mem::take(&mut *lock(&decoding.visitor().failures)))
     }
 
     /// These chunks, each verified, as far as they can be had, and why regions of others cannot be decoded.
@@ -139,8 +140,4 @@ impl<'env> Gatherer<'env> {
         let found = std::mem::take(&mut *lock(&choice.found));
         Ok((found, failures))
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,17 +1,17 @@
 //! Moving chunks from container to container, region by region: what is moved whole is sealed anew and not
-//! decompressed, of the rest the chunks that are still needed are gathered and encoded again. Migration and `forget`
-//! both end here.
+//! decompressed, of the rest the chunks that are still needed are gathered and encoded again. Maintenance, `forget`
+//! and repair end here.
 //!
-//! Containers are taken in batches, whose regions are decoded together (module `taking`). Chunks that may become deltas
+//! Containers are taken in batches, whose regions are decoded together (module `batch`). Chunks that may become deltas
 //! gather into *segments*, whose bases are read together (module `segment`). Either way each region that is needed is
 //! decoded once, however the bases lie.
 //!
 //! The result depends on what is given and in which order, never on the number of threads: what they encode is taken in
 //! the order in which it was handed to them.
 
+mod batch;
 mod categories;
 mod segment;
-mod taking;
 #[cfg(test)]
 mod tests;
 
@@ -19,21 +19,19 @@ pub(crate) use categories::Class;
 
 use crate::Silent;
 use crate::chunks::ChunkSource;
-use crate::gather::Gatherer;
+use crate::decode::{Gatherer, Order};
 use crate::pack::{ContainerSink, Packed};
 use crate::parallel::{Pool, Ticket, cores};
-use crate::unfold::Order;
+use batch::Batch;
 use categories::Categories;
 use roaring::RoaringTreemap;
 use siltstone_similar::region::{Offer, choose_bases};
-use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::{Base, ChunkEntry, Codec, EncodedRegion, RegionDecoder, RegionEncoder};
-use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
+use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::thread::Scope;
-use taking::Batch;
 
 /// Text of a delta, bytes: longer ones gain 2 % and cost a reader more.
 pub(crate) const DELTA_REGION_BYTES_TARGET: usize = 512 << 10;
@@ -63,8 +61,8 @@ pub(crate) enum Move {
 pub(crate) struct Link {
     /// The first snapshot that needs any of its chunks.
     pub(crate) row: usize,
-    /// The longest chain of deltas that hangs on its chunks.
-    pub(crate) height: u32,
+    /// The longest chain of deltas that depend on its chunks.
+    pub(crate) dependents_depth: u32,
     /// Its bases.
     pub(crate) bases: Vec<ChunkNumber>,
 }
@@ -73,7 +71,7 @@ pub(crate) struct Link {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) row: usize,
-    pub(crate) height: u32,
+    pub(crate) dependents_depth: u32,
     /// Whether its candidates are guesses: it is laid apart, because a region is kept as a delta or not as a whole.
     pub(crate) is_guess: bool,
 }
@@ -238,7 +236,7 @@ impl<'e> Repacker<'e> {
         let (key, offers, target) = match how {
             Move::Plain => ((class, None), None, class.kind.region_bytes_target()),
             Move::Against(offers) => {
-                let bucket = standing.height.checked_ilog2().map_or(0, |log| log + 1);
+                let bucket = standing.dependents_depth.checked_ilog2().map_or(0, |log| log + 1);
                 ((class, Some((standing.is_guess, bucket))), Some(offers), DELTA_REGION_BYTES_TARGET)
             }
         };
@@ -261,7 +259,7 @@ impl<'e> Repacker<'e> {
         open.plain.extend_from_slice(bytes);
         open.offers.extend(offers);
         open.standing.row = open.standing.row.min(standing.row);
-        open.standing.height = open.standing.height.max(standing.height);
+        open.standing.dependents_depth = open.standing.dependents_depth.max(standing.dependents_depth);
         Ok(())
     }
 
@@ -276,7 +274,7 @@ impl<'e> Repacker<'e> {
     }
 
     /// Waits for the region that was handed out first.
-    fn take_encoded(&mut self) -> Result<(), StoreError> {
+    fn collect_encoded(&mut self) -> Result<(), StoreError> {
         let Some(Encoding { class, standing, was_offered, ticket }) = self.encoding.pop_front() else {
             return Ok(());
         };
@@ -287,9 +285,9 @@ impl<'e> Repacker<'e> {
                 self.repacked.deltas_rejected += count;
             } else {
                 self.repacked.deltas_kept += count;
-                let Standing { row, height, .. } = standing;
+                let Standing { row, dependents_depth, .. } = standing;
                 self.repacked.in_deltas.extend(region.chunks.iter().map(|chunk| chunk.number.0));
-                self.repacked.links.push(Link { row, height, bases: region.bases.clone() });
+                self.repacked.links.push(Link { row, dependents_depth, bases: region.bases.clone() });
             }
         }
         self.categories.push(class, region, Vec::new())
@@ -306,10 +304,10 @@ impl<'e> Repacker<'e> {
 
     /// Encodes what is gathered and hands over what is open.
     pub(crate) fn finish(mut self) -> Result<Repacked, Stopped> {
-        self.take_batch()?;
+        self.move_batch()?;
         self.flush_all()?;
         self.encode_segment()?;
-        self.take_all_encoded()?;
+        self.collect_all_encoded()?;
         Ok(Repacked { packed: self.categories.finish()?, ..self.repacked })
     }
 }
@@ -332,25 +330,4 @@ fn encode_region(
 
 pub(crate) fn out_of_memory() -> StoreError {
     StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }
-}
-
-/// The numbers a container answers for.
-pub(crate) fn numbers_of(record: &ContainerRecord) -> RoaringTreemap {
-    let mut numbers = RoaringTreemap::new();
-    for run in &record.chunks {
-        numbers.insert_range(run.range());
-    }
-    numbers
-}
-
-/// Changes which numbers a container answers for.
-pub(crate) fn keep_numbers(record: &mut ContainerRecord, change: impl FnOnce(RoaringTreemap) -> RoaringTreemap) {
-    let mut runs: Vec<ChunkRun> = Vec::new();
-    for number in change(numbers_of(record)) {
-        match runs.last_mut() {
-            Some(run) if run.first.0 + run.count == number => run.count += 1,
-            _ => runs.push(ChunkRun { first: ChunkNumber(number), count: 1 }),
-        }
-    }
-    record.chunks = runs;
 }
