@@ -9,6 +9,8 @@
 use super::sketcher;
 use siltstone_similar::index::{Candidate, Fit, Index};
 use siltstone_similar::sketch::{Shape, Sketch};
+use siltstone_store::ChunkNumber;
+use siltstone_store::container::ContainerKind;
 
 /// An index grows four times,
 const GROWTH_BITS: u32 = 2;
@@ -97,8 +99,21 @@ impl SimilarIndex {
     }
 
     /// The most similar chunks, at most `most`, the most similar first.
-    pub(crate) fn find(&self, sketch: &Sketch, most: usize) -> Vec<Candidate> {
+    fn find(&self, sketch: &Sketch, most: usize) -> Vec<Candidate> {
         self.index.find_some(sketch, most)
+    }
+
+    /// Those of the most similar chunks, at most `most`, that are of this kind, each with the features in common; the
+    /// most similar first. A chunk without a sketch resembles nothing.
+    pub(crate) fn candidates(
+        &self,
+        kind: ContainerKind,
+        sketch: Option<&Sketch>,
+        most: usize,
+    ) -> impl Iterator<Item = (ChunkNumber, usize)> + use<> {
+        let found = sketch.map(|sketch| self.find(sketch, most)).unwrap_or_default();
+        let found = found.into_iter().map(|found| (ChunkNumber(found.number), found.matches));
+        found.filter(move |(number, _)| ContainerKind::of(*number) == kind)
     }
 }
 

@@ -20,12 +20,11 @@ use super::repack::{Move, Repacked, Repacker, Standing};
 use crate::EngineError;
 use crate::bases::BaseGraph;
 use crate::chunks::ChunkSource;
-use crate::delta::{DEPTH_MAX, SimilarIndex, sketcher};
+use crate::delta::{CANDIDATES, DEPTH_MAX, SimilarIndex, offer, sketcher};
 use crate::lifecycle::lifecycles;
 use crate::numbers::{keep_numbers, numbers_of};
 use crate::pack::ContainerSink;
 use roaring::RoaringTreemap;
-use siltstone_similar::region::Offer;
 use siltstone_store::container::{ChunkPlace, ContainerKind, RegionEntry};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
@@ -34,8 +33,6 @@ use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Bases looked up for each chunk.
-const CANDIDATES: usize = 2;
 /// Deltas are read together up to so much text, bytes, that of what they may hang on included; at least one.
 const READ_BYTES: usize = 64 << 20;
 /// The sketches of what one delta may be encoded against take this much.
@@ -277,14 +274,12 @@ fn encode_again(
                 let number = place.chunk.number;
                 let Some(lifecycle) = found.get(&number.0) else { continue };
                 let bytes = bytes_of(number)?;
-                let alike = sketcher.sketch(bytes).map(|sketch| similar.find(&sketch, CANDIDATES)).unwrap_or_default();
-                let offers = alike.into_iter().map(|found| Offer {
-                    number: ChunkNumber(found.number),
-                    bytes: lengths.get(&found.number).copied().unwrap_or_default(),
-                    weight: u32::try_from(found.matches).unwrap_or(u32::MAX),
-                });
+                let kind = ContainerKind::of(number);
+                let alike = similar.candidates(kind, sketcher.sketch(bytes).as_ref(), CANDIDATES);
+                let offers = alike
+                    .map(|(base, matches)| offer(base, lengths.get(&base.0).copied().unwrap_or_default(), matches));
                 let last = manifest.snapshots().len().saturating_sub(1);
-                let class = class(ContainerKind::of(number), *lifecycle, lifecycle.column == last, is_exact);
+                let class = class(kind, *lifecycle, lifecycle.column == last, is_exact);
                 let standing = Standing { row: lifecycle.row, ..Standing::default() };
                 repacker.push(class, place.chunk, bytes, Move::Against(offers.collect()), standing)?;
             }

@@ -5,6 +5,7 @@
 //! catalogs.
 
 use crate::chunks::ChunkSource;
+use crate::delta::CANDIDATES;
 use roaring::RoaringTreemap;
 use siltstone_similar::aligned::{Place, aligned};
 use siltstone_store::catalog::{CatalogReader, Content, Entry};
@@ -13,8 +14,6 @@ use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::HashMap;
 
-/// Candidates for each chunk.
-const CANDIDATES: usize = 2;
 /// Files of more chunks, before or after, are passed over: their lists take memory.
 const FILE_CHUNKS_MAX: usize = 1 << 20;
 /// Chunks that candidates are kept for, some 40 bytes each.

@@ -6,7 +6,7 @@ use super::repack::{Link, Move, Repacked, Repacker, Standing, regions_ahead};
 use super::retired::RetiredChunks;
 use crate::bases::{level_of, raise};
 use crate::chunks::ChunkSource;
-use crate::delta::Deltas;
+use crate::delta::{CANDIDATES, Deltas, offer};
 use crate::lifecycle::{Lifecycle, lifecycles};
 use crate::numbers::{keep_numbers, numbers_of};
 use crate::pack::ContainerSink;
@@ -19,9 +19,6 @@ use siltstone_store::repository::Repository;
 use siltstone_store::{ChunkNumber, ContainerId, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-/// Bases looked up for each chunk.
-const CANDIDATES: usize = 2;
 
 /// What came of some containers.
 pub(super) struct Split {
@@ -192,27 +189,23 @@ impl Work<'_> {
         number: ChunkNumber,
         sketch: Option<&Sketch>,
     ) -> Result<(Vec<Offer<ChunkNumber>>, bool), StoreError> {
-        let found = sketch.map(|sketch| self.retired.similar.find(sketch, CANDIDATES)).unwrap_or_default().into_iter();
-        let fresh = found.filter(|found| {
-            self.retired.fresh.contains(found.number) && ContainerKind::of(ChunkNumber(found.number)) == kind
-        });
-        let alike = fresh.map(|found| (ChunkNumber(found.number), u32::try_from(found.matches).unwrap_or(u32::MAX)));
-        let mut candidates: Vec<(ChunkNumber, u32)> = alike.collect();
+        let alike = self.retired.similar.candidates(kind, sketch, CANDIDATES);
+        let mut candidates: Vec<_> = alike.filter(|(found, _)| self.retired.fresh.contains(found.0)).collect();
         let is_guess = candidates.is_empty();
         for number in self.retired.places.of(number) {
             if candidates.iter().all(|(known, _)| known != number) {
                 candidates.push((*number, 0));
             }
         }
-        let offer = |(number, weight)| {
+        let offered = |(number, matches)| {
             let (container, place) = self.chunks.place_of(number)?;
             // What a backup made a delta against older chunks is no base: dependents' depths are known of whole chunks
             // only.
             let reader = self.chunks.reader(container)?;
             let is_whole = reader.index().regions().get(place.region).is_none_or(|region| region.bases.is_empty());
-            Ok(is_whole.then_some(Offer { number, bytes: place.chunk.length as usize, weight }))
+            Ok(is_whole.then(|| offer(number, place.chunk.length as usize, matches)))
         };
-        let found = candidates.into_iter().map(offer);
+        let found = candidates.into_iter().map(offered);
         // What cannot be found is no candidate.
         let offers = found.filter(|found| !matches!(found, Err(error) if StoreError::is_damage(error)));
         let offers = offers.filter_map(Result::transpose);

@@ -5,8 +5,8 @@
 //! deep.
 
 use super::known::BYTES_PER_CHUNK_MAX;
-use super::{CANDIDATES, Segment, Selector};
-use crate::delta::SimilarIndex;
+use super::{Segment, Selector};
+use crate::delta::{CANDIDATES, SimilarIndex, offer};
 use siltstone_similar::region::Offer;
 use siltstone_similar::sketch::Sketch;
 use siltstone_store::ChunkNumber;
@@ -40,15 +40,10 @@ impl Selector<'_, '_> {
                 continue;
             };
             let kind = ContainerKind::of(chunk.number);
-            let is_similar = |matches, number| matches >= MATCHES_LEAST && ContainerKind::of(number) == kind;
-            let found = similar.find(sketch, CANDIDATES).into_iter();
-            let found = found.filter(|found| is_similar(found.matches, ChunkNumber(found.number)));
-            for found in found {
-                let (number, Some(range)) = (ChunkNumber(found.number), whole.get(&found.number)) else {
-                    continue;
-                };
-                let weight = u32::try_from(found.matches).unwrap_or(u32::MAX);
-                offers.push(Offer { number, bytes: range.len(), weight });
+            let found = similar.candidates(kind, Some(sketch), CANDIDATES);
+            for (number, matches) in found.filter(|(_, matches)| *matches >= MATCHES_LEAST) {
+                let Some(range) = whole.get(&number.0) else { continue };
+                offers.push(offer(number, range.len(), matches));
                 self.filling.bases.entry(number).or_insert_with(|| Arc::from(&segment.plain[range.clone()]));
             }
             if offers.is_empty() {

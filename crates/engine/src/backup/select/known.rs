@@ -13,7 +13,6 @@ use crate::observer::Notice;
 use crate::parallel::{Pool, lock};
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
-use siltstone_similar::index::Candidate;
 use siltstone_similar::sketch::{Sketch, Sketcher};
 use siltstone_store::container::{ContainerKind, RegionEntry};
 use siltstone_store::manifest::Manifest;
@@ -174,14 +173,12 @@ impl Known {
         Ok(())
     }
 
-    /// The likest chunks of this kind, at most `most`, likest first, none deeper than the first: it would make all
-    /// deeper.
-    pub(super) fn find(&self, kind: ContainerKind, sketch: &Sketch, most: usize) -> Vec<Candidate> {
-        let mut found = self.similar.find(sketch, most);
-        found.retain(|found| ContainerKind::of(ChunkNumber(found.number)) == kind);
-        let depth = |found: &Candidate| level_of(&self.depths, ChunkNumber(found.number));
-        if let Some(deepest) = found.first().map(depth) {
-            found.retain(|found| depth(found) <= deepest);
+    /// The most similar chunks of this kind, each with the features in common, the most similar first, none deeper than
+    /// that one: it would make all deeper.
+    pub(super) fn find(&self, kind: ContainerKind, sketch: Option<&Sketch>) -> Vec<(ChunkNumber, usize)> {
+        let mut found: Vec<_> = self.similar.candidates(kind, sketch, self.forward.candidates()).collect();
+        if let Some(deepest) = found.first().map(|(number, _)| self.depth(*number)) {
+            found.retain(|(number, _)| self.depth(*number) <= deepest);
         }
         found
     }

@@ -20,25 +20,20 @@ pub(crate) use categories::Class;
 use crate::Silent;
 use crate::chunks::ChunkSource;
 use crate::decode::{Gatherer, Order};
+use crate::delta::{DELTA_REGION_BYTES_TARGET, OpenRegion};
 use crate::pack::{ContainerSink, Packed};
 use crate::parallel::{Pool, Ticket, cores};
 use batch::Batch;
 use categories::Categories;
 use roaring::RoaringTreemap;
-use siltstone_similar::region::{Offer, choose_bases};
+use siltstone_similar::region::Offer;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::{Base, ChunkEntry, Codec, EncodedRegion, RegionDecoder, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::thread::Scope;
 
-/// Text of a delta, bytes: longer ones gain 2 % and cost a reader more.
-pub(crate) const DELTA_REGION_BYTES_TARGET: usize = 512 << 10;
-/// Bases of a delta, in bytes of its text. Less room costs most: a member's only base may be missing.
-pub(crate) const BASES_OF_TEXT: usize = 3;
-/// A delta of more than this share of its text is held against the plain region.
-const DOUBTFUL_SHARE: usize = 4;
 /// Tasks that may wait for a worker: a segment's regions, so that whoever hands them out need not wait.
 const TASKS_WAITING_MAX: usize = 256;
 /// What may wait for its bases in memory.
@@ -74,6 +69,14 @@ pub(crate) struct Standing {
     pub(crate) dependents_depth: u32,
     /// Whether its candidates are guesses: it is laid apart, because a region is kept as a delta or not as a whole.
     pub(crate) is_guess: bool,
+}
+
+impl Standing {
+    /// The standing of a region with chunks of both.
+    fn and(self, other: Self) -> Self {
+        let dependents_depth = self.dependents_depth.max(other.dependents_depth);
+        Self { row: self.row.min(other.row), dependents_depth, is_guess: self.is_guess }
+    }
 }
 
 /// Why repacking stopped.
@@ -117,12 +120,11 @@ pub(crate) struct Repacked {
     pub(crate) deltas_rejected: u64,
 }
 
-/// Chunks gathered for one region.
+/// A region being filled.
 struct Open {
-    chunks: Vec<ChunkEntry>,
-    plain: Vec<u8>,
-    offers: Vec<Vec<Offer<ChunkNumber>>>,
-    standing: Standing,
+    region: OpenRegion,
+    /// Of all its chunks: the lowest row, the most dependents.
+    standing: Option<Standing>,
 }
 
 /// A region that is to be encoded.
@@ -234,42 +236,33 @@ impl<'e> Repacker<'e> {
         standing: Standing,
     ) -> Result<(), StoreError> {
         let (key, offers, target) = match how {
-            Move::Plain => ((class, None), None, class.kind.region_bytes_target()),
+            Move::Plain => ((class, None), Vec::new(), class.kind.region_bytes_target()),
             Move::Against(offers) => {
                 let bucket = standing.dependents_depth.checked_ilog2().map_or(0, |log| log + 1);
-                ((class, Some((standing.is_guess, bucket))), Some(offers), DELTA_REGION_BYTES_TARGET)
+                ((class, Some((standing.is_guess, bucket))), offers, DELTA_REGION_BYTES_TARGET)
             }
         };
         // Numbers ascend within a region; what comes need not be in order.
         let is_full = |open: &Open| {
-            let ascends = open.chunks.last().is_none_or(|last| last.number < chunk.number);
-            !ascends || (!open.plain.is_empty() && open.plain.len() + bytes.len() > target)
+            let ascends = open.region.chunks.last().is_none_or(|last| last.number < chunk.number);
+            !ascends || open.region.is_full_for(&chunk, target)
         };
         if self.open.get(&key).is_some_and(is_full) {
             self.flush(key)?;
         }
-        let empty = || Open {
-            chunks: Vec::new(),
-            plain: Vec::with_capacity(target),
-            offers: Vec::new(),
-            standing: Standing { row: usize::MAX, ..Standing::default() },
-        };
+        let empty = || Open { region: OpenRegion::with_room(target), standing: None };
         let open = self.open.entry(key).or_insert_with(empty);
-        open.chunks.push(chunk);
-        open.plain.extend_from_slice(bytes);
-        open.offers.extend(offers);
-        open.standing.row = open.standing.row.min(standing.row);
-        open.standing.dependents_depth = open.standing.dependents_depth.max(standing.dependents_depth);
+        open.region.push(chunk, bytes, offers);
+        open.standing = Some(open.standing.map_or(standing, |before| before.and(standing)));
         Ok(())
     }
 
     fn flush(&mut self, key: Key) -> Result<(), StoreError> {
-        let Some(open) = self.open.remove(&key) else {
+        let Some(Open { region, standing: Some(standing) }) = self.open.remove(&key) else {
             return Ok(());
         };
-        let offers: Vec<&[Offer<ChunkNumber>]> = open.offers.iter().map(Vec::as_slice).collect();
-        let bases = choose_bases(&offers, BASES_OF_TEXT * open.plain.len());
-        let Open { chunks, plain, standing, .. } = open;
+        let bases = region.bases(region.bases_room());
+        let OpenRegion { chunks, plain, .. } = region;
         self.encode(Region { class: key.0, standing, was_offered: key.1.is_some(), bases, chunks, plain })
     }
 
@@ -310,22 +303,6 @@ impl<'e> Repacker<'e> {
         self.collect_all_encoded()?;
         Ok(Repacked { packed: self.categories.finish()?, ..self.repacked })
     }
-}
-
-/// A region against bases that are a choice: plain where they do not help.
-fn encode_region(
-    encoder: &mut RegionEncoder,
-    bases: &[Base<'_>],
-    chunks: Vec<ChunkEntry>,
-    plain: &[u8],
-) -> Result<EncodedRegion, StoreError> {
-    let delta = encoder.encode_against(bases, chunks, plain)?;
-    let is_doubtful = delta.codec == Codec::Raw || delta.payload.len() * DOUBTFUL_SHARE > plain.len();
-    if bases.is_empty() || !is_doubtful {
-        return Ok(delta);
-    }
-    let whole = encoder.encode(delta.chunks.clone(), plain)?;
-    Ok(if whole.payload.len() <= delta.payload.len() { whole } else { delta })
 }
 
 pub(crate) fn out_of_memory() -> StoreError {

@@ -1,14 +1,11 @@
-//! A segment: regions that are encoded together, so that what their bases lie in is read once.
+//! A segment: regions that are encoded together, so that what their bases lie in is read once. With its bases, and the
+//! segment before, it is what a repacker holds in memory.
 
-use super::{Encoding, Region, Repacker, encode_region};
+use super::{Encoding, Region, Repacker};
 use crate::decode::Bytes;
-use siltstone_store::region::Base;
+use crate::delta::{KeepRule, SEGMENT_BYTES, encode_region};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeSet, HashMap};
-
-/// A segment's text, bytes (MeGA, section 4.2). With its bases, and the segment before, it is what a repacker holds in
-/// memory.
-const SEGMENT_BYTES: usize = 20 << 20;
 
 impl Repacker<'_> {
     /// Takes a region to be encoded, with the others of its segment.
@@ -28,10 +25,9 @@ impl Repacker<'_> {
             let Region { class, standing, was_offered, bases: numbers, chunks, plain } = region;
             let of_region = numbers.iter().filter_map(|number| Some((*number, bases.get(number)?.clone())));
             let of_region: Vec<_> = of_region.collect();
-            let ticket = self.encoders.submit(move |encoder| {
-                let bases: Vec<_> = of_region.iter().map(|(number, bytes)| Base { number: *number, bytes }).collect();
-                encode_region(encoder, &bases, chunks, &plain)
-            });
+            let ticket = self
+                .encoders
+                .submit(move |encoder| encode_region(encoder, &of_region, chunks, &plain, KeepRule::IN_MAINTENANCE));
             self.encoding.push_back(Encoding { class, standing, was_offered, ticket });
         }
         Ok(())
