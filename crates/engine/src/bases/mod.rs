@@ -8,7 +8,8 @@
 //! graph    chunks in deltas, all in memory     closure, roots, needs of snapshots, what is lost with what
 //! regions  region deltas alone, 8 bytes a pair cycles, and what a fault costs
 //! depth    indexes read as they are met        bases before what hangs on them, the length of chains
-//! levels   numbers by how deep they are        as manifests and caches keep them
+//! pending  the same, container by container    for closures, and for plans of decoding
+//! levels   numbers by how deep they are        as manifests keep them, and backups in memory
 //! ```
 //! All go by lists, not by calls: chains may be thousands long.
 

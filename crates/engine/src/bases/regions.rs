@@ -31,8 +31,8 @@ impl RegionGraph {
         (0u32..).zip(is_cyclic).filter(|(_, is_cyclic)| *is_cyclic).map(|(region, _)| region).collect()
     }
 
-    /// Returns these regions and all that hang on them, each with the reason where it begins. Of several reasons for one
-    /// region the last that is met counts.
+    /// Returns these regions and all that hang on them, each with the reason where it begins. Of several reasons for
+    /// one region the last that is met counts.
     pub(crate) fn with_dependents<R: Clone>(&self, faults: BTreeMap<u32, R>) -> BTreeMap<u32, R> {
         let mut pending: Vec<(u32, R)> = faults.into_iter().collect();
         let mut failed = BTreeMap::new();

@@ -122,7 +122,9 @@ fn pairs() -> impl Strategy<Value = BTreeSet<(u32, u32)>> {
 /// The bases of each node.
 fn bases(pairs: &BTreeSet<(u32, u32)>) -> BTreeMap<u32, Vec<u32>> {
     let mut bases: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    pairs.iter().for_each(|(from, to)| bases.entry(*to).or_default().push(*from));
+    for (from, to) in pairs {
+        bases.entry(*to).or_default().push(*from);
+    }
     bases
 }
 

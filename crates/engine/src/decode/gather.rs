@@ -92,8 +92,8 @@ impl RegionVisitor for Choice<'_> {
 }
 
 impl<'env> Gatherer<'env> {
-    /// Gives `visitor` the regions at these addresses, each given once, as far as they can be decoded. Gives the reasons
-    /// why others could not be, by their places in the list.
+    /// Gives `visitor` the regions at these addresses, each given once, as far as they can be decoded. Gives the
+    /// reasons why others could not be, by their places in the list.
     ///
     /// # Errors
     /// A worker went away.

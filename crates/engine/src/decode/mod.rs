@@ -4,7 +4,8 @@
 //! plan       regions wanted, and the closure of their bases                      (`Plan`)
 //! visit      one container: neighbouring regions by one range read each, then of every region
 //! arrive       plain: decode         delta: decode if its bases have come, else it waits
-//! deliver      to the visitor; its chunks that others need, each verified, into their slots -> whoever is complete is decoded next
+//! deliver      to the visitor; its chunks that others need, each verified, into their slots
+//!              -> whoever is complete is decoded next
 //! ```
 //! Containers come in always-forward-reference order (module `order`), which lets deltas come before their bases where
 //! the layout allows; a base that comes first waits by the same mechanism. A cascade is a list of ready regions, not a

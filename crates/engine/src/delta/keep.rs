@@ -16,8 +16,8 @@ impl KeepRule {
     /// A delta must save much: what is stored whole is the good base of its next versions. Hardly anything compresses
     /// so well that a tenth of the text would not pay.
     const SAVES_MUCH: Self = Self { clear_part: 10, benefit: Benefit::DEFAULT };
-    /// A delta must be smaller: what is encoded dies, and nothing new will hang on it. Few regions compress to a quarter
-    /// of their text.
+    /// A delta must be smaller: what is encoded dies, and nothing new will hang on it. Few regions compress to a
+    /// quarter of their text.
     const IS_SMALLER: Self = Self { clear_part: 4, benefit: Benefit::ANY };
 
     /// The rule for new chunks against old ones.

@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! policy         which way deltas point, how long chains may be
+//! sketch         how chunks are sketched
 //! similar_index  candidates: chunks by their sketches
 //! offers         what each chunk may be encoded against, as the choice of bases wants it
 //! segment        regions being filled, and the choice of bases for each; how much is looked at together
 //! encode         a region against its bases
 //! keep           whether it stays a delta: the one place where that is decided
 //! ```
-//! Bases are read by [`crate::decode::Gatherer`]. Which chunks are looked at, in which order and on which threads, is
+//! Bases are read by `decode::Gatherer`. Which chunks are looked at, in which order and on which threads, is
 //! left to `backup::select` and `maintain`; so is what becomes of the regions.
 
 mod encode;
@@ -18,6 +19,7 @@ mod offers;
 mod policy;
 mod segment;
 mod similar_index;
+mod sketch;
 
 pub(crate) use encode::encode_region;
 pub(crate) use keep::KeepRule;
@@ -26,14 +28,4 @@ pub(crate) use policy::Forward;
 pub use policy::{DEPTH_DEFAULT, DEPTH_MAX, Deltas, FORWARD_DEPTH_DEFAULT};
 pub(crate) use segment::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET, OpenRegion, SEGMENT_BYTES};
 pub(crate) use similar_index::SimilarIndex;
-
-use siltstone_similar::sketch::{Shape, Sketcher, by_name};
-use std::sync::Arc;
-
-/// The method that sketches are made by. Nothing on disk depends on it.
-const METHOD: &str = "odess-plus";
-
-/// Makes the sketches of chunks.
-pub(crate) fn sketcher() -> Arc<dyn Sketcher> {
-    by_name(METHOD, Shape::DEFAULT).map(Arc::from).expect("a method of this name")
-}
+pub(crate) use sketch::sketcher;

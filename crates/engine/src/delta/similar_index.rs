@@ -6,7 +6,7 @@
 //! bucket 1.5 are taken): what is found is what the largest would have found. With a sixteenth of the largest in use,
 //! that is made, and the sketches go.
 
-use super::sketcher;
+use super::sketch::sketcher;
 use siltstone_similar::index::{Candidate, Fit, Index};
 use siltstone_similar::sketch::{Shape, Sketch};
 use siltstone_store::ChunkNumber;
@@ -58,7 +58,7 @@ impl SimilarIndex {
         Self::growing(bytes, |chunks| Index::new(Fit::Best, chunks, Shape::DEFAULT.features(), 1))
     }
 
-    /// The same, which finds by super-features, and of those that share one the newest.
+    /// An index of that size which finds by super-features, and of those that share one the newest.
     pub(crate) fn by_super_features(bytes: u64) -> Self {
         Self::growing(bytes, |chunks| {
             Index::new(Fit::First(sketcher().grouping()), chunks, Shape::DEFAULT.super_features(), 1)
@@ -103,8 +103,8 @@ impl SimilarIndex {
         self.index.find_some(sketch, most)
     }
 
-    /// Those of the most similar chunks, at most `most`, that are of this kind, each with the features in common; the
-    /// most similar first. A chunk without a sketch resembles nothing.
+    /// Returns those of the most similar chunks, at most `most`, that are of this kind, each with the features in
+    /// common; the most similar first. A chunk without a sketch resembles nothing.
     pub(crate) fn candidates(
         &self,
         kind: ContainerKind,

@@ -34,8 +34,8 @@ pub(crate) struct Rewritten {
     pub(crate) is_whole: bool,
 }
 
-/// Rewrites the containers that can be read. A damaged container is told and stays as it is, for
-/// what is sound of it is still needed; what was made of it before the damage was met is left to be swept.
+/// Rewrites the containers that can be read. A damaged container is told and stays as it is, for what is sound of it is
+/// still needed; what was made of it before the damage was met is left to be swept.
 pub(crate) fn rewrite_sound(
     repository: &Repository,
     manifest: &Manifest,

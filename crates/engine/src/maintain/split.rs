@@ -181,8 +181,8 @@ impl Work<'_> {
         Ok(encoded)
     }
 
-    /// The new chunks that a dying one resembles, likest first, then those that stand where it stood; and whether there
-    /// are only those.
+    /// The new chunks that a dying one resembles, the most similar first, then those that stand where it stood; and
+    /// whether there are only those.
     fn offers(
         &self,
         kind: ContainerKind,

@@ -10,8 +10,9 @@
 //! deltas save. It counts containers, not regions: what a read costs is above all to find and to open an object; the
 //! regions of one are neighbours, and are kept for the next segment.
 //!
-//! The bases of a segment are read together (`gather`); what has none may have one in the segment itself (`intra_segment`); then
-//! its chunks become regions, none of which is encoded against more than [`BASES_OF_TEXT`] times its text.
+//! The bases of a segment are read together (`decode::gather`); what has none may have one in the segment itself
+//! (`intra_segment`); then its chunks become regions, none of which is encoded against more than [`BASES_OF_TEXT`]
+//! times its text.
 //!
 //! Chunks are laid together by depth: a region is as deep as its deepest base, and so is every chunk in it. Those of
 //! which little is expected stay apart, because a region is kept as a delta or not as a whole.
@@ -222,7 +223,7 @@ impl Selector<'_, '_> {
         Ok(sketches)
     }
 
-    /// What each chunk may be encoded against, likest first, without what the selector leaves alone.
+    /// What each chunk may be encoded against, the most similar first, without what the selector leaves alone.
     fn offers(&mut self, chunks: &[ChunkEntry], sketches: &[Option<Sketch>]) -> Vec<Vec<Offer<ChunkNumber>>> {
         let mut references: HashMap<usize, u32> = HashMap::new();
         let mut found = Vec::with_capacity(chunks.len());
