@@ -18,7 +18,7 @@
 
 use crate::backup::DELTA_THRESHOLD_DEFAULT;
 use crate::delta::{Deltas, FORWARD_DEPTH_DEFAULT};
-use crate::migrate::MIGRATE_THRESHOLD_DEFAULT;
+use crate::maintain::MIGRATE_THRESHOLD_DEFAULT;
 use crate::restore::GAP_BYTES_DEFAULT;
 
 /// Where a repository lies.

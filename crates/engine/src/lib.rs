@@ -6,11 +6,13 @@
 extern crate self as siltstone_engine;
 
 pub mod backup;
+mod bases;
 pub mod browse;
 mod cache_file;
 pub mod check;
 mod chunks;
 pub mod cost;
+mod decode;
 pub mod delta;
 pub mod dump;
 mod error;
@@ -18,26 +20,24 @@ pub mod forget;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
-mod gather;
 pub mod index;
 mod lease;
 mod lifecycle;
 mod linked;
-pub mod migrate;
+pub mod maintain;
+mod numbers;
 mod observer;
 mod pack;
 mod parallel;
 pub mod protect;
 #[cfg(test)]
 mod refused;
-mod repack;
 pub mod repair;
 pub mod restore;
 pub mod seen;
 pub mod snapshots;
 pub mod stats;
 pub mod undelete;
-mod unfold;
 pub mod unlock;
 mod watch;
 mod written;

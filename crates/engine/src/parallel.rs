@@ -13,6 +13,7 @@ use siltstone_store::StoreError;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 /// The promise of a result.
@@ -155,6 +156,11 @@ pub(crate) fn spawn_named<'scope, R: Send + 'scope>(
 /// How many threads a stage that computes should have: the cores this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Locks a mutex whose data stays sound if a holder panics.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::fs::Problem;
-use siltstone_engine::migrate::{self, MigrateOptions};
+use siltstone_engine::maintain::{self, MigrateOptions};
 use siltstone_engine::{EngineError, Observer, Silent, snapshots};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::Repository;
@@ -203,7 +203,7 @@ fn drawing_hulls_in_hit_at_any_write_costs_no_snapshot() {
     let options = MigrateOptions { take_over: true, ..scene.sandbox.migrate_options() };
     let settle = |disk: &SimulatedDisk| {
         let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-        migrate::maintain(&repository, &options, &Silent)
+        maintain::maintain(&repository, &options, &Silent)
     };
     let done = settle(&copy(&scene.disk)).expect("maintenance");
     assert!(done.bytes_deleted > 60_000, "{done:?}");
@@ -325,7 +325,7 @@ fn ending_a_mark_hit_at_any_write_costs_no_other_snapshot() {
     let maintain = |disk: &SimulatedDisk| {
         let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
         let problems = Problems::default();
-        migrate::maintain(&repository, &MigrateOptions { take_over: true, ..options.clone() }, &problems)?;
+        maintain::maintain(&repository, &MigrateOptions { take_over: true, ..options.clone() }, &problems)?;
         // A series that fails is told, and does not keep the others from being maintained.
         if problems.0.load(Ordering::Relaxed) == 0 { Ok(()) } else { Err(EngineError::Interrupted) }
     };
@@ -355,7 +355,7 @@ fn settling_in_pieces_hit_at_any_write_costs_no_snapshot() {
         let options = MigrateOptions { threshold, piece_bytes: 1, take_over: true, ..scene.sandbox.migrate_options() };
         let settle = |disk: &SimulatedDisk| {
             let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-            migrate::maintain(&repository, &options, &Silent)
+            maintain::maintain(&repository, &options, &Silent)
         };
         let sound = copy(&scene.disk);
         let done = settle(&sound).expect("settling");
@@ -390,7 +390,7 @@ fn squeezing_ghosts_out_hit_at_any_write_costs_no_snapshot() {
     let options = MigrateOptions { threshold: 0.0, take_over: true, ..scene.sandbox.migrate_options() };
     let squeeze = |disk: &SimulatedDisk| {
         let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-        migrate::maintain(&repository, &options, &Silent)
+        maintain::maintain(&repository, &options, &Silent)
     };
     let done = squeeze(&copy(&scene.disk)).expect("maintenance");
     assert!(done.ghosts_squeezed > 0, "{done:?}");

@@ -11,7 +11,7 @@ use common::{Sandbox, noise};
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData, RecordOutcome};
 use siltstone_engine::delta::Deltas;
-use siltstone_engine::migrate::{self, MigrateOptions};
+use siltstone_engine::maintain::{self, MigrateOptions};
 use siltstone_engine::{EngineError, Notice, Silent};
 use siltstone_store::container::{ContainerKind, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
@@ -316,11 +316,11 @@ fn what_settling_writes_and_reads_back_otherwise_is_not_committed() {
     disk.set_fault(Fault::WrongPuts);
     let options = MigrateOptions { threshold: 0.0, ..sandbox.migrate_options() };
     let log = Log::default();
-    migrate::maintain(&sandbox.repository(), &options, &log).expect("what cannot be settled is told");
+    maintain::maintain(&sandbox.repository(), &options, &log).expect("what cannot be settled is told");
     disk.set_fault(Fault::None);
     assert!(log.tells_of("does not read back"), "{:?}", log.problems());
     assert!(!manifest(&sandbox).unsettled.is_empty(), "it is left to the next run");
     assert_eq!(scene.assert_sound(&disk, "a faulty disk").len(), 2);
-    migrate::maintain(&sandbox.repository(), &options, &Silent).expect("a sound disk");
+    maintain::maintain(&sandbox.repository(), &options, &Silent).expect("a sound disk");
     assert!(manifest(&sandbox).unsettled.is_empty());
 }

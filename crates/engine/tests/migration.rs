@@ -7,7 +7,7 @@ use siltstone_engine::Silent;
 use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
-use siltstone_engine::migrate::{self, MigrateOptions, MigrateSummary};
+use siltstone_engine::maintain::{self, MigrateOptions, MigrateSummary};
 use siltstone_store::SnapshotId;
 use siltstone_store::manifest::Manifest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,12 +145,12 @@ fn forgetting_the_middle_of_a_chain_leaves_ghosts_and_settling_squeezes_them_out
     history.assert_sound();
     let before = history.bytes();
     let options = MigrateOptions { threshold: 0.0, ..history.sandbox.migrate_options() };
-    let squeezed = migrate::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let squeezed = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
     assert!(squeezed.ghosts_squeezed > 0, "{squeezed:?}");
     assert!(history.manifest().ghosts().len() < ghosts);
     assert!(history.bytes() < before, "{} of {before}", history.bytes());
     history.assert_sound();
-    let again = migrate::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let again = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
     assert_eq!(again, MigrateSummary::default());
 }
 
@@ -179,7 +179,7 @@ fn a_series_settled_late_is_as_small_and_as_sound() {
     assert_eq!(history.manifest().unsettled.len(), 4);
     let before = history.bytes();
     let options = MigrateOptions { threshold: 0.0, ..history.sandbox.migrate_options() };
-    let settled = migrate::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let settled = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
     assert_eq!(settled.settled, 4);
     assert!(settled.deltas_kept >= 4 && history.bytes() < before, "{settled:?}, {} of {before}", history.bytes());
     let data_heights = heights(&history.manifest());

@@ -21,7 +21,7 @@ use siltstone_engine::backup::{self, BackupOptions, Source, TakenBack};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
 use siltstone_engine::forget::{ForgetOptions, ForgetSummary, Marking};
-use siltstone_engine::migrate::{self, MIGRATE_THRESHOLD_DEFAULT, MigrateOptions};
+use siltstone_engine::maintain::{self, MIGRATE_THRESHOLD_DEFAULT, MigrateOptions};
 use siltstone_engine::restore::{self, RestoreOptions};
 use siltstone_engine::{EntryAction, Notice, Observer};
 use siltstone_store::catalog::EntryPath;
@@ -196,7 +196,7 @@ impl Model {
             Step::Maintain { layout } => {
                 let (deltas, threshold) = LAYOUTS[*layout];
                 let options = MigrateOptions { deltas, threshold, ..self.sandbox.migrate_options() };
-                migrate::maintain(&self.sandbox.repository(), &options, &Complain).expect("maintenance");
+                maintain::maintain(&self.sandbox.repository(), &options, &Complain).expect("maintenance");
                 for manifest in self.sandbox.repository().manifests().expect("manifests") {
                     assert_eq!(manifest.unsettled.len(), 0);
                 }

@@ -10,7 +10,7 @@ use common::scene::Scene;
 use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::{CheckOptions, ReadData};
 use siltstone_engine::forget::{self, ForgetOptions};
-use siltstone_engine::migrate;
+use siltstone_engine::maintain;
 use siltstone_engine::protect::{ProtectSummary, protect};
 use siltstone_engine::{EngineError, Notice, Observer, Silent};
 use siltstone_store::config::Config;
@@ -295,7 +295,7 @@ fn whatever_writes_containers_writes_their_parity() {
         scene.trees.insert(id, scene.source());
         assert_all_protected(&scene, &open(&scene.disk, 3), series);
     }
-    migrate::maintain(&open(&scene.disk, 3), &scene.sandbox.migrate_options(), &Silent).expect("settled");
+    maintain::maintain(&open(&scene.disk, 3), &scene.sandbox.migrate_options(), &Silent).expect("settled");
     assert_all_protected(&scene, &open(&scene.disk, 3), series);
     let options = ForgetOptions { rewrite_threshold: 0.0, ..scene.sandbox.forget_options(false) };
     forget::forget(&open(&scene.disk, 3), &[(series, scene.ids[1])], &options, &Silent).expect("forgetting");

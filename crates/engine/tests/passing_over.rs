@@ -10,7 +10,7 @@ use common::scene::Scene;
 use common::{PASSWORD, noise};
 use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::ReadData;
-use siltstone_engine::migrate::{self, MigrateOptions, MigrateSummary};
+use siltstone_engine::maintain::{self, MigrateOptions, MigrateSummary};
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::manifest::Manifest;
@@ -56,7 +56,7 @@ impl Unsettled {
 
     fn maintain(&self, disk: &SimulatedDisk, threshold: f64, log: &Log) -> Result<MigrateSummary, EngineError> {
         let options = MigrateOptions { threshold, ..self.scene.sandbox.migrate_options() };
-        migrate::maintain(&Repository::open(Arc::new(disk.clone()), PASSWORD)?, &options, log)
+        maintain::maintain(&Repository::open(Arc::new(disk.clone()), PASSWORD)?, &options, log)
     }
 
     /// That nothing is left to do or to be swept, and that with the container back all is as it was.

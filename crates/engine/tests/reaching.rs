@@ -10,7 +10,7 @@ use siltstone_engine::backup::{BackupOptions, BackupSummary, TakenBack};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex};
-use siltstone_engine::migrate::{self, MigrateOptions, MigrateSummary};
+use siltstone_engine::maintain::{self, MigrateOptions, MigrateSummary};
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::storage::{Damage, SimulatedDisk};
@@ -93,7 +93,7 @@ impl History {
     fn maintain(&self) -> MigrateSummary {
         let (deltas, threshold) = (self.deltas, self.threshold);
         let options = MigrateOptions { deltas, threshold, ..self.sandbox.migrate_options() };
-        migrate::maintain(&self.sandbox.repository(), &options, &Silent).expect("maintenance")
+        maintain::maintain(&self.sandbox.repository(), &options, &Silent).expect("maintenance")
     }
 
     /// Where the chunks are kept that only older snapshots have.

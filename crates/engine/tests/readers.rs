@@ -10,7 +10,7 @@ use siltstone_engine::check::{self, CheckOptions, ReadData};
 use siltstone_engine::dump::{self, Archive};
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::snapshots::SnapshotFilter;
-use siltstone_engine::{Silent, browse, migrate, restore, stats};
+use siltstone_engine::{Silent, browse, maintain, restore, stats};
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
@@ -154,8 +154,8 @@ fn readers_beside_a_migration_see_everything() {
     let migrated = |disk: SimulatedDisk| -> Deed {
         let settling = sandbox.at(disk);
         Box::new(move || {
-            let options = migrate::MigrateOptions { threshold: 0.0, ..settling.migrate_options() };
-            let summary = migrate::maintain(&settling.repository(), &options, &Silent).expect("a migration");
+            let options = maintain::MigrateOptions { threshold: 0.0, ..settling.migrate_options() };
+            let summary = maintain::maintain(&settling.repository(), &options, &Silent).expect("a migration");
             assert!(summary.settled > 0);
         })
     };

@@ -6,7 +6,7 @@ mod common;
 use common::{Sandbox, entry_path, noise};
 use siltstone_engine::backup::{BackupOptions, BackupSummary};
 use siltstone_engine::delta::Deltas;
-use siltstone_engine::migrate::{self, MigrateOptions};
+use siltstone_engine::maintain::{self, MigrateOptions};
 use siltstone_engine::restore::{self, RestoreOptions, RestoreSummary};
 use siltstone_engine::stats::{DeltaFigures, Reduction, SnapshotFigures, Stats, stats};
 use siltstone_engine::{EngineError, Observer, Silent};
@@ -316,7 +316,7 @@ fn settling_late_counts_for_the_backups_that_left_it_to_be_done() {
     let before = history.stored();
     assert!(before.iter().all(|stored| stored.deltas_kept == 0 && stored.bytes_migrated == 0));
     let options = history.sandbox.migrate_options();
-    let settled = migrate::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let settled = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
     let after = history.stored();
     let moved: Vec<u64> = after.iter().map(|stored| stored.bytes_migrated).collect();
     assert_eq!(moved[0], 0, "nothing was before it");
@@ -335,7 +335,7 @@ fn squeezing_ghosts_out_counts_for_the_last_snapshot() {
     history.forget(&[1, 2, 3, 4, 5, 6, 7, 8]);
     let before = history.stored();
     let options = history.sandbox.migrate_options();
-    let squeezed = migrate::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let squeezed = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
     assert!(squeezed.ghosts_squeezed > 0 && squeezed.bytes_written > 0, "{squeezed:?}");
     let after = history.stored();
     assert_eq!(after[0], before[0]);
@@ -349,7 +349,7 @@ fn a_migration_that_is_interrupted_counts_what_it_committed() {
     (0..4).for_each(|_| drop(history.next(&options)));
     let options = MigrateOptions { piece_bytes: 1, ..history.sandbox.migrate_options() };
     let impatient = Impatient { pieces: AtomicU64::new(2) };
-    let error = migrate::maintain(&history.sandbox.repository(), &options, &impatient).expect_err("interrupted");
+    let error = maintain::maintain(&history.sandbox.repository(), &options, &impatient).expect_err("interrupted");
     assert!(matches!(error, EngineError::Interrupted), "{error}");
     let manifest = history.manifest();
     let lease = manifest.containers.iter().map(|record| record.id.lease).max().expect("containers");
@@ -359,7 +359,7 @@ fn a_migration_that_is_interrupted_counts_what_it_committed() {
     assert!(moved > 0);
     assert_eq!(moved, written);
     // The rest in pieces too.
-    let settled = migrate::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let settled = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
     let all: u64 = history.stored().iter().map(|stored| stored.bytes_migrated).sum();
     assert_eq!(all, moved + settled.bytes_written);
 }

@@ -8,7 +8,7 @@ use common::{Sandbox, noise};
 use siltstone_engine::backup::{BackupOptions, SHRINK_SHARE_DEFAULT};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::forget::{ForgetOptions, ForgetSummary, Marking, held_by};
-use siltstone_engine::migrate::{MigrateOptions, maintain};
+use siltstone_engine::maintain::{MigrateOptions, maintain};
 use siltstone_engine::snapshots::{SnapshotFilter, resolve};
 use siltstone_engine::stats::stats;
 use siltstone_engine::{EngineError, Silent};

@@ -12,7 +12,7 @@ use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::snapshots::{self, SnapshotFilter};
-use siltstone_engine::{EngineError, Notice, Silent, migrate};
+use siltstone_engine::{EngineError, Notice, Silent, maintain};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
 use siltstone_store::{SnapshotId, StoreError, Time};
@@ -61,7 +61,7 @@ fn maintenance_that_meets_another_writer_says_so() {
     let holding = another(&scene.disk);
     let _held = writer::acquire(&holding, writer::distant_holder(), false).expect("the lease");
     let (repository, options) = (scene.sandbox.repository(), scene.sandbox.migrate_options());
-    let error = migrate::maintain(&repository, &options, &Silent).expect_err("the series is being written");
+    let error = maintain::maintain(&repository, &options, &Silent).expect_err("the series is being written");
     assert!(matches!(error, EngineError::Store(StoreError::LeaseHeld { .. })), "{error:?}");
 }
 

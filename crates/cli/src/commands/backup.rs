@@ -304,7 +304,7 @@ impl<'a> SummaryMessage<'a> {
 mod tests {
     use super::*;
     use siltstone_engine::backup::{DeltaCounts, TakenBack};
-    use siltstone_engine::migrate::MigrateSummary;
+    use siltstone_engine::maintain::MigrateSummary;
     use siltstone_store::SnapshotId;
 
     fn summary() -> BackupSummary {

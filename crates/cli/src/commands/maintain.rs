@@ -12,7 +12,7 @@ use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::migrate::{MigrateOptions, MigrateSummary, PIECE_BYTES_DEFAULT, maintain};
+use siltstone_engine::maintain::{MigrateOptions, MigrateSummary, PIECE_BYTES_DEFAULT, maintain};
 use siltstone_engine::protect::{ProtectSummary, protect};
 
 /// Encode and lay out what backups left behind, and end what was deleted; backups do the former themselves unless told

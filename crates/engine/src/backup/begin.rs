@@ -2,7 +2,7 @@
 
 use super::assemble::Unusable;
 use super::checkpoint::Checkpoints;
-use super::commit::{Cache, likes_identity, open_index};
+use super::commit::{Cache, open_index, sketches_identity};
 use super::older::Older;
 use super::previous::{last_whole, needed};
 use super::sample::read_sample;
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The sketches of new chunks take a quarter of the index's memory.
-const LIKES_OF_INDEX_MEMORY: u64 = 4;
+const SIMILAR_OF_INDEX_MEMORY: u64 = 4;
 /// The index of older chunks takes this part of the index's memory; what does not fit lies in files.
 const OLDER_OF_INDEX_MEMORY: u64 = 16;
 /// Selecting takes half of what the index would have, up to this.
@@ -42,7 +42,7 @@ impl<'t> Task<'t> {
         let (mut lost, mut found) = self.lost(manifest, lost, &chunks)?;
         let spill = Cache::spill_dir(self.options.cache.as_deref(), self.repository);
         let cache = self.options.cache.as_deref().map(|folder| Cache::new(folder, self.repository, manifest.series));
-        let Memory { index_bytes, likes_bytes, selection_bytes } = self.memory(manifest);
+        let Memory { index_bytes, similar_bytes, selection_bytes } = self.memory(manifest);
         let reaches_back = self.options.deltas.reaches_back() && manifest.snapshots().len() > 1;
         let older_bytes = if reaches_back { index_bytes / OLDER_OF_INDEX_MEMORY } else { 0 };
         let index = open_index(
@@ -62,7 +62,7 @@ impl<'t> Task<'t> {
         let older = older.transpose()?;
         let mut selection = match self.options.deltas.forward() {
             Some(forward) => {
-                let bytes = (selection_bytes, likes_bytes);
+                let bytes = (selection_bytes, similar_bytes);
                 Some(self.open_selection(forward, manifest, cache.as_ref(), &lost, bytes, spill.as_ref())?)
             }
             None => None,
@@ -70,9 +70,9 @@ impl<'t> Task<'t> {
         let unusable = Unusable { lost, ..Unusable::default() };
         let is_for_migration =
             self.options.migrate && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
-        let likes_bytes = is_for_migration.then_some(likes_bytes);
+        let similar_bytes = is_for_migration.then_some(similar_bytes);
         let stages =
-            Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, likes_bytes };
+            Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, similar_bytes };
         let mut flow = stages.run(source, (index, older), selection.as_mut())?;
         flow.found = found;
         Ok((flow, selection.map(|selection| selection.known)))
@@ -120,8 +120,8 @@ impl<'t> Task<'t> {
         };
         let selection_bytes = if selects { (bytes / 2).min(SELECTION_BYTES_MAX) } else { 0 };
         bytes -= selection_bytes;
-        let likes_bytes = if sketches { bytes / LIKES_OF_INDEX_MEMORY } else { 0 };
-        Memory { index_bytes: bytes - likes_bytes, likes_bytes, selection_bytes }
+        let similar_bytes = if sketches { bytes / SIMILAR_OF_INDEX_MEMORY } else { 0 };
+        Memory { index_bytes: bytes - similar_bytes, similar_bytes, selection_bytes }
     }
 
     /// Makes ready for encoding new chunks against old ones. `bytes`: of memory for segments and regions, and for the
@@ -132,7 +132,7 @@ impl<'t> Task<'t> {
         manifest: &Manifest,
         cache: Option<&Cache>,
         lost: &RoaringTreemap,
-        (selection_bytes, likes_bytes): (u64, u64),
+        (selection_bytes, similar_bytes): (u64, u64),
         spill: &Path,
     ) -> Result<Selection<'t>, EngineError> {
         // Two segments at a time, the bases of one, and regions under way.
@@ -140,14 +140,14 @@ impl<'t> Task<'t> {
         let chunks = Arc::new(ChunkSource::with_limits(self.repository, manifest, READERS_MAX, 0));
         let needed = needed(manifest) - lost;
         let key = self.repository.keys().cache_key();
-        let last = last_whole(manifest).map(|last| likes_identity(manifest, last.id));
+        let last = last_whole(manifest).map(|last| sketches_identity(manifest, last.id));
         let origin = Origin {
             needed,
             manifest,
             chunks: chunks.clone(),
-            cache: cache.zip(last).map(|(cache, identity)| (cache.likes.as_path(), identity, key)),
+            cache: cache.zip(last).map(|(cache, identity)| (cache.sketches.as_path(), identity, key)),
             spill,
-            memory_bytes: likes_bytes,
+            memory_bytes: similar_bytes,
             waiting_bytes: share,
             observer: self.observer,
         };
@@ -168,7 +168,7 @@ struct Memory {
     /// Fingerprints.
     index_bytes: u64,
     /// Chunks by their sketches.
-    likes_bytes: u64,
+    similar_bytes: u64,
     /// Segments, regions and the bases read for them.
     selection_bytes: u64,
 }

@@ -3,10 +3,9 @@
 
 use super::older::Leftover;
 use super::previous::{add_containers, known, last_whole, partial_ids};
-use super::select::{self, Known, LikesIdentity};
+use super::select::{self, Known, SketchesIdentity};
 use super::{Flow, Task, heal};
 use crate::chunks::ChunkSource;
-use crate::delta::closure;
 use crate::forget;
 use crate::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex, IndexError, Runs};
 use crate::lease::now;
@@ -33,14 +32,14 @@ pub(super) struct Cache {
     /// The same of chunks that only older snapshots have.
     pub(super) older: PathBuf,
     /// What the last snapshot's chunks look like.
-    pub(super) likes: PathBuf,
+    pub(super) sketches: PathBuf,
 }
 
 impl Cache {
     pub(super) fn new(folder: &Path, repository: &Repository, series: SeriesId) -> Self {
         let folder = folder.join(repository.id().to_string());
         let file = |kind: &str| folder.join(format!("{series}.{kind}"));
-        Self { index: file("index"), older: file("older"), likes: file("likes") }
+        Self { index: file("index"), older: file("older"), sketches: file("likes") }
     }
 
     /// Where the index may put what does not fit in memory: the cache's folder, else the system's for temporary files.
@@ -177,15 +176,15 @@ impl<'t> Task<'t> {
             if let Err(error) = self.save_index(&cache, runs, writer.manifest(), direct) {
                 self.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
             }
-            let identity = likes_identity(writer.manifest(), id);
+            let identity = sketches_identity(writer.manifest(), id);
             let parts = [known.and_then(|known| known.records.as_ref()), flow.noted.records.as_ref()];
             let parts: Vec<_> = parts.into_iter().flatten().collect();
             let keep = |number: ChunkNumber| necessary.contains(number.0);
-            match known.map(|_| select::save(&cache.likes, &identity, &key, &parts, keep)) {
+            match known.map(|_| select::save(&cache.sketches, &identity, &key, &parts, keep)) {
                 Some(Ok(())) => {}
                 Some(Err(error)) => self.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() }),
                 // It describes a snapshot that is the last no longer.
-                None => drop(std::fs::remove_file(&cache.likes)),
+                None => drop(std::fs::remove_file(&cache.sketches)),
             }
         }
         Ok(id)
@@ -271,7 +270,7 @@ impl<'t> Task<'t> {
         }
         // New bases are whole, and so is what was healed.
         let old = &needed - &new - healed;
-        match closure(&ChunkSource::new(self.repository, before), &old) {
+        match ChunkSource::new(self.repository, before).closure_of_live(&old) {
             // What a damaged index hides must stay: all that was needed by the snapshot before.
             Err(error) if error.is_damage() => {
                 let hidden = before.necessary(before.snapshots().len().saturating_sub(1));
@@ -328,6 +327,6 @@ fn last_gone(manifest: &Manifest, direct: &RoaringTreemap) -> RoaringTreemap {
     gone
 }
 
-pub(super) fn likes_identity(manifest: &Manifest, snapshot: SnapshotId) -> LikesIdentity {
-    LikesIdentity { series: manifest.series, snapshot, next: (manifest.next_data, manifest.next_metadata) }
+pub(super) fn sketches_identity(manifest: &Manifest, snapshot: SnapshotId) -> SketchesIdentity {
+    SketchesIdentity { series: manifest.series, snapshot, next: (manifest.next_data, manifest.next_metadata) }
 }

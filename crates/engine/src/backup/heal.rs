@@ -9,8 +9,8 @@
 
 use super::assemble::{Encoded, Handed};
 use crate::EngineError;
+use crate::numbers::keep_numbers;
 use crate::parallel::Ticket;
-use crate::repack::keep_numbers;
 use crossbeam_channel::Sender;
 use roaring::RoaringTreemap;
 use siltstone_store::ChunkNumber;

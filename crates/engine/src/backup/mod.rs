@@ -30,10 +30,10 @@ mod select;
 mod shrunk;
 mod stages;
 
-use crate::delta::{Deltas, Likes};
+use crate::delta::{Deltas, SimilarIndex};
 use crate::fs::{ExcludeRules, absolute_source};
 use crate::lease::{Purpose, acquire, now};
-use crate::migrate::{self, MigrateOptions, MigrateSummary};
+use crate::maintain::{self, MigrateOptions, MigrateSummary};
 use crate::observer::Notice;
 use crate::pack::{DrySink, Packed};
 use crate::written::verify_written;
@@ -141,7 +141,7 @@ pub struct BackupOptions {
     pub take_over: bool,
     /// Which way deltas point.
     pub deltas: Deltas,
-    /// Settle at once what this backup leaves behind; otherwise the next [`migrate::maintain`] does.
+    /// Settle at once what this backup leaves behind; otherwise the next [`maintain::maintain`] does.
     pub migrate: bool,
     /// The share of a container that may be superseded or dead before it is split (0 ..= 1).
     pub migrate_threshold: f64,
@@ -287,7 +287,7 @@ pub fn backup(
     }
     let mut writer = task.acquire()?;
     match task.run_and_commit(source, &mut writer) {
-        Ok((summary, likes)) if summary.snapshot.is_some() => Ok(task.settle(writer, summary, likes)),
+        Ok((summary, similar)) if summary.snapshot.is_some() => Ok(task.settle(writer, summary, similar)),
         Ok((summary, _)) => {
             writer.abandon(now())?;
             Ok(summary)
@@ -391,7 +391,7 @@ impl<'t> Task<'t> {
         &self,
         source: Source,
         writer: &mut SeriesWriter<'t>,
-    ) -> Result<(BackupSummary, Option<Likes>), EngineError> {
+    ) -> Result<(BackupSummary, Option<SimilarIndex>), EngineError> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
         let lost = writer.lost.clone();
@@ -409,9 +409,9 @@ impl<'t> Task<'t> {
         }
         let mut summary = self.summary(None, &manifest, &flow);
         // What an interrupted run stored was not looked at by this one: what resembles what is then found anew.
-        let likes = flow.noted.likes.take().filter(|_| previous::partial(&manifest).next().is_none());
+        let similar = flow.noted.similar.take().filter(|_| previous::partial(&manifest).next().is_none());
         summary.snapshot = Some(self.commit(writer, &manifest, flow, known.as_ref(), summary.statistics)?);
-        Ok((summary, likes))
+        Ok((summary, similar))
     }
 
     /// Whether a snapshot with this root is not to be made, for the last live one has the same.
@@ -420,8 +420,13 @@ impl<'t> Task<'t> {
     }
 
     /// Settles what the backup leaves behind, if asked to, and gives the lease back. The snapshot stands: whatever goes
-    /// wrong here is told, and left to the next [`migrate::maintain`].
-    fn settle(&self, mut writer: SeriesWriter<'t>, mut summary: BackupSummary, likes: Option<Likes>) -> BackupSummary {
+    /// wrong here is told, and left to the next [`maintain::maintain`].
+    fn settle(
+        &self,
+        mut writer: SeriesWriter<'t>,
+        mut summary: BackupSummary,
+        similar: Option<SimilarIndex>,
+    ) -> BackupSummary {
         if !self.options.migrate {
             return summary;
         }
@@ -430,12 +435,12 @@ impl<'t> Task<'t> {
             threshold: self.options.migrate_threshold,
             compression_level: self.options.compression_level,
             memory_bytes: self.options.memory_bytes,
-            piece_bytes: migrate::PIECE_BYTES_DEFAULT,
+            piece_bytes: maintain::PIECE_BYTES_DEFAULT,
             verify_written: self.options.verify_written,
             take_over: false,
             user: self.options.user.clone(),
         };
-        let result = migrate::settle(self.repository, &mut writer, likes, &options, self.observer);
+        let result = maintain::settle(self.repository, &mut writer, similar, &options, self.observer);
         let made = writer.manifest().snapshots().iter().find(|made| Some(made.id) == summary.snapshot);
         summary.statistics = made.map_or(summary.statistics, |made| made.statistics);
         let end = match &result {

@@ -3,7 +3,7 @@
 use super::DeltaCounts;
 use super::assemble::Encoded;
 use super::select::{Draft, Known, Record, Records};
-use crate::delta::Likes;
+use crate::delta::SimilarIndex;
 use crate::observer::{Notice, Observer};
 use roaring::RoaringTreemap;
 use std::io;
@@ -11,7 +11,7 @@ use std::io;
 /// Takes the regions in the order in which they are packed.
 pub(super) struct Notes<'k> {
     /// Of new chunks, if old ones will be encoded against them.
-    likes: Option<Likes>,
+    similar: Option<SimilarIndex>,
     /// What new chunks are encoded against, if they are.
     known: Option<&'k Known>,
     /// Of new chunks, for the next backup.
@@ -24,7 +24,7 @@ pub(super) struct Notes<'k> {
 #[derive(Default)]
 pub(super) struct Noted {
     /// The new chunks by their sketches, if any were made for migration.
-    pub(super) likes: Option<Likes>,
+    pub(super) similar: Option<SimilarIndex>,
     /// The new chunks' sketches, if the next backup is to have them.
     pub(super) records: Option<Records>,
     /// Kept and rejected.
@@ -35,19 +35,19 @@ pub(super) struct Noted {
 
 impl<'k> Notes<'k> {
     pub(super) fn new(
-        likes: Option<Likes>,
+        similar: Option<SimilarIndex>,
         known: Option<&'k Known>,
         draft: Option<Draft>,
         observer: &'k dyn Observer,
     ) -> Self {
-        Self { likes, known, draft, observer, noted: Noted::default() }
+        Self { similar, known, draft, observer, noted: Noted::default() }
     }
 
     pub(super) fn take(&mut self, Encoded { region, sketches, was_offered }: &Encoded) {
         let chunks =
             region.chunks.iter().zip(sketches).filter_map(|(chunk, sketch)| Some((chunk.number, sketch.as_ref()?)));
-        if let Some(likes) = &mut self.likes {
-            chunks.clone().for_each(|(number, sketch)| likes.insert(number.0, sketch));
+        if let Some(similar) = &mut self.similar {
+            chunks.clone().for_each(|(number, sketch)| similar.insert(number.0, sketch));
         }
         let count = region.chunks.len() as u64;
         match (was_offered, region.bases.is_empty()) {
@@ -83,6 +83,6 @@ impl<'k> Notes<'k> {
             self.give_up(&error);
             None
         });
-        Noted { likes: self.likes, records, ..self.noted }
+        Noted { similar: self.similar, records, ..self.noted }
     }
 }

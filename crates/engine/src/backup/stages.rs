@@ -17,15 +17,14 @@ use super::select::{Draft, Filling, Known, Segments, Selector};
 use super::{Source, Task};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::delta::{Likes, sketcher};
+use crate::decode::{Gatherer, Order};
+use crate::delta::{SimilarIndex, sketcher};
 use crate::fs::{FileKind, ScanDetail, ScanItem, ScanOptions, Scanner};
-use crate::gather::Gatherer;
 use crate::index::FingerprintIndex;
 use crate::lease::now;
 use crate::observer::EntryAction;
 use crate::pack::{ContainerSink, Packed, Packer};
 use crate::parallel::{Pool, cores, spawn_named};
-use crate::unfold::Order;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use roaring::RoaringTreemap;
 use siltstone_chunk::Fingerprinter;
@@ -86,7 +85,7 @@ pub(super) struct Stages<'s, 't, 'w> {
     /// What commits checkpoints, unless none are to be made.
     pub(super) checkpoints: Option<&'s Checkpoints<'w, 't>>,
     /// The memory for sketches of new chunks, if old ones will be encoded against them.
-    pub(super) likes_bytes: Option<u64>,
+    pub(super) similar_bytes: Option<u64>,
 }
 
 impl Stages<'_, '_, '_> {
@@ -107,8 +106,8 @@ impl Stages<'_, '_, '_> {
                 Some(selection) => (selection.draft.take(), Some(&*selection)),
                 None => (None, None),
             };
-            let likes = self.likes_bytes.map(Likes::within);
-            let notes = Notes::new(likes, selection.map(|selection| &selection.known), draft, self.task.observer);
+            let similar = self.similar_bytes.map(SimilarIndex::within);
+            let notes = Notes::new(similar, selection.map(|selection| &selection.known), draft, self.task.observer);
             let packer = spawn_named(scope, "pack", move || self.pack(&packer_out, notes))?;
             let encoders = Pool::start(scope, "encode", workers, workers, || RegionEncoder::new(level))?;
             let hashers =
@@ -203,7 +202,7 @@ impl Stages<'_, '_, '_> {
         packer: Sender<Handed>,
     ) -> Result<(Outlet<'env>, Option<Selecting<'scope>>), EngineError> {
         let Some(selection) = selection else {
-            let sketcher = self.likes_bytes.map(|_| sketcher());
+            let sketcher = self.similar_bytes.map(|_| sketcher());
             return Ok((Outlet::Regions(Regions::new(encoders, sketcher, packer)), None));
         };
         let workers = cores();

@@ -4,19 +4,19 @@
 //! it needs.
 
 use super::{ContainerDamage, Cost, SeriesCheck, answered};
+use crate::bases::RegionGraph;
 use crate::chunks::{Address, ChunkSource};
-use crate::unfold::cyclic;
 use siltstone_store::StoreError;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The region deltas of a series.
 #[derive(Default)]
-struct Graph {
+struct Regions {
     nodes: Vec<Address>,
     known: HashMap<Address, u32>,
     /// A region that others need, and one that needs it.
-    edges: Vec<(u32, u32)>,
+    pairs: Vec<(u32, u32)>,
     faults: BTreeMap<u32, Arc<StoreError>>,
 }
 
@@ -24,7 +24,7 @@ impl SeriesCheck<'_> {
     /// Damage of containers whose deltas cannot be decoded because of what indexes say. `open` tells whose index is
     /// sound.
     pub(super) fn check_bases(&self, chunks: &ChunkSource<'_>, open: &[bool]) -> Vec<ContainerDamage> {
-        let mut graph = Graph::default();
+        let mut regions = Regions::default();
         let with_deltas =
             self.manifest.containers.iter().enumerate().filter(|(at, record)| record.has_deltas && open[*at]);
         for (container, record) in with_deltas {
@@ -32,11 +32,11 @@ impl SeriesCheck<'_> {
             for (region, entry) in reader.index().regions().iter().enumerate() {
                 let is_needed = !answered(record, entry.chunks.iter().map(|chunk| chunk.number)).is_empty();
                 if is_needed && !entry.bases.is_empty() {
-                    graph.add(chunks, Address { container, region });
+                    regions.add(chunks, Address { container, region });
                 }
             }
         }
-        self.unreadable(chunks, graph.unreadable(chunks))
+        self.unreadable(chunks, regions.unreadable(chunks))
     }
 
     /// One damage for each container that holds some of these regions.
@@ -70,7 +70,7 @@ impl SeriesCheck<'_> {
     }
 }
 
-impl Graph {
+impl Regions {
     fn node(&mut self, address: Address) -> u32 {
         *self.known.entry(address).or_insert_with(|| {
             self.nodes.push(address);
@@ -88,7 +88,7 @@ impl Graph {
                 from.retain(|address| chunks.record(address.container).has_deltas);
                 for address in from {
                     let from = self.node(address);
-                    self.edges.push((from, node));
+                    self.pairs.push((from, node));
                 }
             }
             Err(error) => {
@@ -99,22 +99,12 @@ impl Graph {
 
     /// Regions that cannot be decoded, each with the reason where it begins.
     fn unreadable(mut self, chunks: &ChunkSource<'_>) -> BTreeMap<Address, Arc<StoreError>> {
-        self.edges.sort_unstable();
-        self.edges.dedup();
-        for node in cyclic(self.nodes.len(), &self.edges) {
+        let graph = RegionGraph::new(self.nodes.len(), self.pairs);
+        for node in graph.cyclic() {
             let error = chunks.damaged(self.nodes[node as usize], "its bases lead back to it");
             self.faults.insert(node, Arc::new(error));
         }
-        let mut failing: Vec<(u32, Arc<StoreError>)> = self.faults.into_iter().collect();
-        let mut failed = BTreeMap::new();
-        while let Some((node, error)) = failing.pop() {
-            if failed.insert(self.nodes[node as usize], error.clone()).is_some() {
-                continue;
-            }
-            let start = self.edges.partition_point(|(from, _)| *from < node);
-            let of_node = self.edges[start..].iter().take_while(|(from, _)| *from == node);
-            failing.extend(of_node.map(|(_, to)| (*to, error.clone())));
-        }
-        failed
+        let failed = graph.with_dependents(self.faults);
+        failed.into_iter().map(|(node, error)| (self.nodes[node as usize], error)).collect()
     }
 }

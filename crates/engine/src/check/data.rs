@@ -1,15 +1,17 @@
 //! `--read-data`: every byte of the chosen containers, each read once; of others what holds bases for them.
 //!
-//! Regions are decoded by [`crate::unfold`], in which deltas and bases wait for each other within a budget. Many
+//! Regions are decoded by [`crate::decode`], in which deltas and bases wait for each other within a budget. Many
 //! containers are taken in groups, so that the plan stays small; bases that several groups need are read for each.
 
 use super::read_log::ReadLog;
 use super::{CheckReport, ContainerDamage, Cost, SeriesCheck, answered};
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource};
+use crate::decode::{
+    DecodeSettings, DecodeVisitor, Decoding, GAP_BYTES_DEFAULT, Order, Plan, PlannedRegion, Tally, Worker,
+};
 use crate::lease::now;
 use crate::parallel::{Pool, cores};
-use crate::unfold::{GAP_BYTES_DEFAULT, Order, Plan, Sink, Tally, UnfoldSettings, Unfolded, Unfolding, Worker};
 use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::parity;
@@ -30,7 +32,7 @@ const TIMED_GROUP_CONTAINERS: usize = 16;
 const WAITING_BYTES: u64 = 128 << 20;
 
 /// Gathers what is wrong.
-struct CheckSink<'c> {
+struct CheckVisitor<'c> {
     check: &'c SeriesCheck<'c>,
     chunks: Arc<ChunkSource<'c>>,
     whole: HashSet<usize>,
@@ -153,13 +155,13 @@ impl SeriesCheck<'_> {
             }
         }
         let plan = Plan::visiting(chunks, &wanted, group, order);
-        let settings = UnfoldSettings {
+        let settings = DecodeSettings {
             gap_bytes: GAP_BYTES_DEFAULT,
             read_bytes_max: 16 << 20,
             waiting_bytes_max: WAITING_BYTES,
             spill_folder: std::env::temp_dir(),
         };
-        let sink = CheckSink {
+        let visitor = CheckVisitor {
             check: self,
             chunks: chunks.clone(),
             whole: group.iter().copied().collect(),
@@ -169,21 +171,21 @@ impl SeriesCheck<'_> {
             containers_read: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
         };
-        let unfolding = Arc::new(Unfolding::new(chunks.clone(), plan, settings, Arc::<Tally>::default(), sink));
-        unfolding.wait(unfolding.start(pool, cores()))?;
-        let sink = unfolding.sink();
-        report.containers_read += sink.containers_read.load(Ordering::Relaxed);
-        report.bytes_read += sink.bytes_read.load(Ordering::Relaxed);
+        let decoding = Arc::new(Decoding::new(chunks.clone(), plan, settings, Arc::<Tally>::default(), visitor));
+        decoding.wait(decoding.start(pool, cores()))?;
+        let visitor = decoding.visitor();
+        report.containers_read += visitor.containers_read.load(Ordering::Relaxed);
+        report.bytes_read += visitor.bytes_read.load(Ordering::Relaxed);
         let take = |mutex: &Mutex<Vec<_>>| std::mem::take(&mut *mutex.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut damage: Vec<ContainerDamage> = take(&sink.damage);
+        let mut damage: Vec<ContainerDamage> = take(&visitor.damage);
         damage.sort_by(|a, b| (&a.object, &a.error).cmp(&(&b.object, &b.error)));
-        let dependent = std::mem::take(&mut *sink.dependent.lock().unwrap_or_else(PoisonError::into_inner));
+        let dependent = std::mem::take(&mut *visitor.dependent.lock().unwrap_or_else(PoisonError::into_inner));
         damage.extend(self.unreadable(chunks, dependent));
         Ok(damage)
     }
 }
 
-impl CheckSink<'_> {
+impl CheckVisitor<'_> {
     fn note(&self, address: Address, error: &StoreError) {
         let record = self.chunks.record(address.container);
         let reader = self.chunks.reader(address.container).ok();
@@ -225,8 +227,8 @@ impl CheckSink<'_> {
     }
 }
 
-impl Sink for CheckSink<'_> {
-    fn decoded(&self, region: Unfolded, chunks: &[ChunkEntry], plain: &[u8]) {
+impl DecodeVisitor for CheckVisitor<'_> {
+    fn decoded(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8]) {
         let keys = self.chunks.repository().keys();
         let mut differing = split_region(chunks, plain)
             .filter(|(chunk, bytes)| keys.fingerprint_of(chunk.number, bytes) != chunk.fingerprint);
@@ -238,7 +240,7 @@ impl Sink for CheckSink<'_> {
         }
     }
 
-    fn failed(&self, region: Unfolded, origin: Unfolded, error: &Arc<StoreError>) {
+    fn failed(&self, region: PlannedRegion, origin: PlannedRegion, error: &Arc<StoreError>) {
         // What indexes already told has been told, with all that depends on it.
         if origin.is_fault {
             return;
@@ -254,7 +256,7 @@ impl Sink for CheckSink<'_> {
         }
     }
 
-    fn failed_too(&self, region: Unfolded, error: &StoreError) {
+    fn failed_too(&self, region: PlannedRegion, error: &StoreError) {
         self.note(region.address, error);
     }
 

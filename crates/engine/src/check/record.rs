@@ -6,7 +6,7 @@
 
 use super::{CheckOptions, DamageRecord, Learnt, RecordOutcome};
 use crate::lease::{Purpose, acquire, now};
-use crate::repack::numbers_of;
+use crate::numbers::numbers_of;
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
 use siltstone_store::ContainerId;

@@ -19,6 +19,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+use crate::parallel::lock;
 use cache::RegionCache;
 use layout::Layout;
 use lru::LruCache;
@@ -170,7 +171,7 @@ impl<'r> ChunkSource<'r> {
     ///
     /// # Errors
     /// [`StoreError::Damaged`] of the region itself or of one its bases lie in; of a region whose bases lead back to
-    /// it; [`StoreError::Limit`] past the depth of `resolve::DEPTH_MAX`.
+    /// it; [`StoreError::Limit`] past [`CHAIN_REGIONS_MAX`](crate::bases::CHAIN_REGIONS_MAX).
     pub(crate) fn region(&self, container: usize, region: usize) -> Result<PlainRegion, StoreError> {
         let address = Address { container, region };
         self.region_at_hand(address).map_or_else(|| self.resolve(address), Ok)
@@ -234,8 +235,4 @@ impl MetadataSource for ChunkSource<'_> {
         }
         self.with_chunk(number, |bytes| Arc::from(bytes))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,28 +9,18 @@
 //! plan.
 
 use super::{Address, ChunkSource, PlainRegion};
+use crate::bases::{CHAIN_REGIONS_MAX, Descent, Step, descend};
 use siltstone_store::container::ChunkPlace;
 use siltstone_store::region::RegionDecoder;
 use siltstone_store::{ChunkNumber, StoreError};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
-
-/// The longest chain of regions that are each other's bases.
-pub(crate) const DEPTH_MAX: usize = 4096;
 
 /// A base chunk, and where it lies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BasePlace {
     pub(crate) address: Address,
     pub(crate) place: ChunkPlace,
-}
-
-/// A region on the way down.
-struct Frame {
-    address: Address,
-    bases: Vec<BasePlace>,
-    /// Which base is looked at next.
-    next: usize,
 }
 
 /// Regions to be decoded, each after all its bases.
@@ -116,41 +106,52 @@ impl ChunkSource<'_> {
 
     /// What has to be decoded, deepest first; the region wanted comes last.
     fn plan_region(&self, wanted: Address) -> Result<Plan, StoreError> {
-        let mut plan = Plan::default();
-        let mut on_the_way = HashSet::from([wanted]);
-        let mut planned = HashSet::new();
-        let mut frames = vec![Frame { address: wanted, bases: self.bases_of(wanted)?, next: 0 }];
-        while let Some(frame) = frames.last_mut() {
-            let Some(base) = frame.bases.get(frame.next) else {
-                on_the_way.remove(&frame.address);
-                planned.insert(frame.address);
-                plan.steps.extend(frames.pop().map(|frame| (frame.address, frame.bases)));
-                continue;
-            };
-            frame.next += 1;
-            let address = base.address;
-            if on_the_way.contains(&address) {
-                return Err(self.damaged(address, "its bases lead back to it"));
-            }
-            if planned.contains(&address) || plan.at_hand.contains_key(&address) {
-                continue;
-            }
-            if let Some(plain) = self.region_at_hand(address) {
-                plan.at_hand.insert(address, plain);
-                continue;
-            }
-            if frames.len() == DEPTH_MAX {
-                let object = self.object_name(address.container);
-                return Err(StoreError::limit(
-                    &object,
-                    "the length of a chain of bases",
-                    DEPTH_MAX as u64 + 1,
-                    DEPTH_MAX as u64,
-                ));
-            }
-            on_the_way.insert(address);
-            frames.push(Frame { address, bases: self.bases_of(address)?, next: 0 });
+        let mut planning = Planning { chunks: self, plan: Plan::default() };
+        descend(&mut planning, wanted)?;
+        Ok(planning.plan)
+    }
+}
+
+/// A walk down from the region wanted, to plain regions or those at hand.
+struct Planning<'p, 'r> {
+    chunks: &'p ChunkSource<'r>,
+    plan: Plan,
+}
+
+impl Descent for Planning<'_, '_> {
+    type Node = Address;
+    type Base = BasePlace;
+    type Error = StoreError;
+
+    fn node_of(base: &BasePlace) -> Address {
+        base.address
+    }
+
+    fn is_known(&mut self, address: Address) -> bool {
+        if self.plan.at_hand.contains_key(&address) {
+            return true;
         }
-        Ok(plan)
+        let plain = self.chunks.region_at_hand(address);
+        plain.map(|plain| self.plan.at_hand.insert(address, plain)).is_some()
+    }
+
+    fn step(&mut self, step: Step<Address>) -> Result<(), StoreError> {
+        let most = u64::from(CHAIN_REGIONS_MAX);
+        match step {
+            Step::Cycle(address) => Err(self.chunks.damaged(address, "its bases lead back to it")),
+            Step::Down(address, regions) if regions as u64 > most => {
+                let object = self.chunks.object_name(address.container);
+                Err(StoreError::limit(&object, "the length of a chain of bases", regions as u64, most))
+            }
+            Step::Down(..) => Ok(()),
+        }
+    }
+
+    fn bases(&mut self, address: Address) -> Result<Vec<BasePlace>, StoreError> {
+        self.chunks.bases_of(address)
+    }
+
+    fn leave(&mut self, address: Address, bases: Vec<BasePlace>) {
+        self.plan.steps.push((address, bases));
     }
 }

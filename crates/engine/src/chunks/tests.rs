@@ -1,8 +1,8 @@
 //! Reading chunks whose regions are deltas of others.
 
-use super::resolve::DEPTH_MAX;
 use super::testing::{Bench, noise};
 use super::*;
+use crate::bases::CHAIN_REGIONS_MAX;
 use roaring::RoaringTreemap;
 use siltstone_store::region::EncodedRegion;
 
@@ -42,7 +42,7 @@ fn what_was_decoded_on_the_way_is_not_decoded_again() {
 
 #[test]
 fn a_chain_may_be_as_long_as_the_limit_and_no_longer() {
-    let length = DEPTH_MAX as u64 + 1;
+    let length = u64::from(CHAIN_REGIONS_MAX) + 1;
     let bench = Bench::chain(length, length, false);
     let source = ChunkSource::with_limits(&bench.repository, &bench.manifest, 1, 0);
     assert_eq!(read(&source, 1).expect("chunk 1"), bench.contents[&1]);

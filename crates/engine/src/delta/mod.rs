@@ -1,94 +1,31 @@
-//! Which way deltas point, and how a chunk's likes are found.
+//! Encoding chunks against similar ones: the parts that backup (new against old) and maintenance (old against new)
+//! both are made of.
+//!
+//! ```text
+//! policy         which way deltas point, how long chains may be
+//! sketch         how chunks are sketched
+//! similar_index  candidates: chunks by their sketches
+//! offers         what each chunk may be encoded against, as the choice of bases wants it
+//! segment        regions being filled, and the choice of bases for each; how much is looked at together
+//! encode         a region against its bases
+//! keep           whether it stays a delta: the one place where that is decided
+//! ```
+//! Bases are read by `decode::Gatherer`. Which chunks are looked at, in which order and on which threads, is
+//! left to `backup::select` and `maintain`; so is what becomes of the regions.
 
-mod likes;
+mod encode;
+mod keep;
+mod offers;
+mod policy;
+mod segment;
+mod similar_index;
+mod sketch;
 
-use crate::chunks::ChunkSource;
-use crate::repack::numbers_of;
-pub(crate) use likes::Likes;
-use roaring::RoaringTreemap;
-use siltstone_similar::sketch::{Shape, Sketcher, by_name};
-use siltstone_store::StoreError;
-use siltstone_store::container::ContainerRecord;
-use std::sync::Arc;
-
-/// The method that sketches are made by. Nothing on disk depends on it.
-const METHOD: &str = "odess-plus";
-/// The longest chain of deltas that may be asked for. A reader gives up far beyond it.
-pub const DEPTH_MAX: u32 = 1024;
-/// The longest chain unless another is asked for.
-pub const DEPTH_DEFAULT: u32 = 128;
-/// The longest chain of new against old unless another is asked for. Where nearly all changes, half of that stores 1.7
-/// times as much and backs up an eighth faster; elsewhere the difference is small
-/// (`bench/record/history-redis-openssl-forward-*`).
-pub const FORWARD_DEPTH_DEFAULT: u32 = 16;
-
-/// Which way deltas point.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Deltas {
-    /// There are none.
-    Off,
-    /// Old chunks against new ones: what a backup leaves behind is encoded against what took its place. The newest
-    /// snapshot is whole.
-    Reverse {
-        /// The longest chain; what would make a longer one stays whole.
-        depth: u32,
-    },
-    /// New chunks against old ones, while they are backed up.
-    Forward {
-        /// The longest chain; what would make a longer one stays whole.
-        depth: u32,
-    },
-    /// The same as MeGA describes it (ATC 2022, section 4.2): each chunk against the first that shares a super-feature,
-    /// which is whole.
-    Paper,
-}
-
-impl Deltas {
-    /// Whether old chunks are encoded against new ones.
-    pub(crate) fn is_reverse(self) -> bool {
-        matches!(self, Self::Reverse { .. })
-    }
-
-    /// Whether a backup uses chunks again that only snapshots before the last one have. MeGA does not: there,
-    /// lifecycles are what is in successive backups.
-    pub(crate) fn reaches_back(self) -> bool {
-        !matches!(self, Self::Paper)
-    }
-
-    /// How a backup encodes new chunks against old ones, if it does.
-    pub(crate) fn forward(self) -> Option<Forward> {
-        match self {
-            Self::Off | Self::Reverse { .. } => None,
-            Self::Forward { depth } => Some(Forward { depth, is_paper: false }),
-            Self::Paper => Some(Forward { depth: 1, is_paper: true }),
-        }
-    }
-}
-
-/// New chunks against old ones.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Forward {
-    /// The longest chain.
-    pub(crate) depth: u32,
-    /// A delta for each chunk, against one base, kept whenever it is smaller than the chunk.
-    pub(crate) is_paper: bool,
-}
-
-impl Default for Deltas {
-    fn default() -> Self {
-        Self::Reverse { depth: DEPTH_DEFAULT }
-    }
-}
-
-/// The numbers and, transitively, the bases that they hang on. Where no container with deltas answers for any, they
-/// have none.
-pub(crate) fn closure(chunks: &ChunkSource<'_>, numbers: &RoaringTreemap) -> Result<RoaringTreemap, StoreError> {
-    let records = chunks.records();
-    let touches = |record: &Arc<ContainerRecord>| record.has_deltas && !numbers_of(record).is_disjoint(numbers);
-    if records.iter().any(touches) { chunks.closure(numbers) } else { Ok(numbers.clone()) }
-}
-
-/// Makes the sketches of chunks.
-pub(crate) fn sketcher() -> Arc<dyn Sketcher> {
-    by_name(METHOD, Shape::DEFAULT).map(Arc::from).expect("a method of this name")
-}
+pub(crate) use encode::encode_region;
+pub(crate) use keep::KeepRule;
+pub(crate) use offers::{CANDIDATES, offer};
+pub(crate) use policy::Forward;
+pub use policy::{DEPTH_DEFAULT, DEPTH_MAX, Deltas, FORWARD_DEPTH_DEFAULT};
+pub(crate) use segment::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET, OpenRegion, SEGMENT_BYTES};
+pub(crate) use similar_index::SimilarIndex;
+pub(crate) use sketch::sketcher;

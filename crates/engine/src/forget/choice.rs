@@ -6,6 +6,7 @@
 
 use super::{ForgetOptions, Marking};
 use crate::EngineError;
+use crate::maintain::dead::take_out;
 use siltstone_store::manifest::{Deleted, Manifest};
 use siltstone_store::{SnapshotId, Time};
 use std::collections::BTreeSet;
@@ -45,11 +46,6 @@ impl Choice {
         Self { removed, ..Self::default() }
     }
 
-    /// The marks that are over by this clock end.
-    pub(super) fn ending(manifest: &Manifest, now: Time) -> Self {
-        Self::new(manifest, &BTreeSet::new(), &Marking { now, ..Marking::default() })
-    }
-
     /// How many snapshots it is about.
     pub(super) fn len(&self) -> u64 {
         (self.removed.len() + self.ended.len() + self.marked.len()) as u64
@@ -62,8 +58,7 @@ impl Choice {
 
     /// Takes snapshots out of a manifest, and marks others.
     pub(super) fn apply(&self, manifest: &mut Manifest) {
-        let gone = &self.removed | &self.ended;
-        manifest.squeeze_due |= !manifest.remove_snapshots(&gone).is_empty();
+        take_out(manifest, &(&self.removed | &self.ended));
         for id in &self.marked {
             if let Some(snapshot) = manifest.snapshot_mut(id) {
                 snapshot.deleted = Some(self.mark);

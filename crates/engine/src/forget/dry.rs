@@ -4,11 +4,13 @@
 //! those that were made is kept in a nameless file ([`Kept`]). A manifest's size is known before it is committed
 //! (docs/FORMAT.md, section 11).
 
+use super::ForgetOptions;
 use super::choice::Choice;
-use super::plan::{Plan, plan};
-use super::{ForgetOptions, Rewritten, object_bytes, replace, rewrite_sound};
+use super::plan::plan;
 use crate::Observer;
-use crate::migrate::ghost_bytes;
+use crate::maintain::dead::{Left, object_bytes};
+use crate::maintain::ghost_bytes;
+use crate::maintain::rewrite::{Rewritten, replace, rewrite_sound};
 use crate::pack::{ContainerSink, DrySink};
 use crate::protect::parity_bytes;
 use siltstone_store::container::{ContainerRecord, SealedContainer};
@@ -64,11 +66,11 @@ impl State {
         observer: &dyn Observer,
     ) -> Result<Outcome, StoreError> {
         let lease = self.manifest.sequence + 1;
-        let Plan { next: first, dead, to_rewrite, live } = plan(&self.manifest, choice, options.rewrite_threshold);
+        let Left { next: first, dead, to_rewrite, live } = plan(&self.manifest, choice, options.rewrite_threshold);
         let (names, rewrites) = (DrySink::new(lease), !to_rewrite.is_empty());
         let sink = Sink { names, kept, series: first.series };
         let Rewritten { old, new, .. } =
-            rewrite_sound(repository, &first, to_rewrite, &live, options, &sink, observer)?;
+            rewrite_sound(repository, &first, to_rewrite, &live, options.rewriting(), &sink, observer)?;
         let mut manifest = first.clone();
         replace(&mut manifest, &old, new.clone());
         (manifest.lease, manifest.sequence) = (None, lease + 1 + u64::from(rewrites));

@@ -2,7 +2,7 @@
 //! whole, rewrite what is dead in part.
 //!
 //! Which containers are dead follows from the bitmaps of necessary chunks alone: no container is read for it. One whose
-//! dead share passes the threshold is rewritten (`rewrite`): its survivors move to a new container, which is durable
+//! dead share passes the threshold is rewritten (`maintain`): its survivors move to a new container, which is durable
 //! and committed before the old one goes. On a full disk the first commit is made from the reserve, whole dead
 //! containers give their space back, and rewriting is put off.
 //!
@@ -17,17 +17,17 @@ mod dry;
 mod held;
 mod plan;
 pub mod policy;
-mod rewrite;
 
 pub use held::{Held, held_by};
 pub(crate) use plan::without_checkpoints;
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
-use crate::migrate::ghost_bytes;
+use crate::maintain::dead::container_ids;
+use crate::maintain::ghost_bytes;
+use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_sound};
 use crate::observer::Notice;
 use crate::pack::ContainerSink;
-use crate::repack::Stopped;
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer};
 use choice::{Choice, marked};
@@ -39,8 +39,8 @@ use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter, StoredManifest, newest_manifest};
-use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError, Time};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The share of a container that may be dead before it is rewritten. Space held after any deletion stays below 1 / (1 -
@@ -65,6 +65,12 @@ pub struct ForgetOptions {
     pub compression_level: i32,
     /// What is marked as deleted rather than removed, and which marks end.
     pub marking: Marking,
+}
+
+impl ForgetOptions {
+    fn rewriting(&self) -> Rewriting {
+        Rewriting { threshold: self.rewrite_threshold, compression_level: self.compression_level }
+    }
 }
 
 /// Marks of deleted snapshots: those that a run makes, and those that end with it. By default it makes none and ends
@@ -303,52 +309,6 @@ fn execute(
     Ok(done)
 }
 
-/// Whether marks of this manifest are over.
-pub(crate) fn has_marks_over(manifest: &Manifest, now: Time) -> bool {
-    !Choice::ending(manifest, now).is_empty()
-}
-
-/// Removes the snapshots whose marks are over, and the containers that only they needed. The lease is kept. Gives how
-/// many snapshots there were, how many containers and their bytes; what is dead in part is left to [`compact`].
-pub(crate) fn end_marks(writer: &mut SeriesWriter<'_>, now: Time) -> Result<(u64, u64, u64), StoreError> {
-    let choice = Choice::ending(writer.manifest(), now);
-    if choice.is_empty() {
-        return Ok((0, 0, 0));
-    }
-    let plan = plan(writer.manifest(), &choice, f64::INFINITY);
-    writer.commit(plan.next, true, now)?;
-    writer.delete(&container_ids(&plan.dead))?;
-    Ok((choice.len(), plan.dead.len() as u64, object_bytes(&plan.dead)))
-}
-
-/// Rewrites containers whose dead share exceeds the threshold, and deletes dead ones, without forgetting anything. The
-/// lease is kept. Gives the bytes written and those deleted; `note` is shown the manifest to be committed, and the
-/// former.
-pub(crate) fn compact(
-    repository: &Repository,
-    writer: &mut SeriesWriter<'_>,
-    options: &ForgetOptions,
-    observer: &dyn Observer,
-    note: impl FnOnce(&mut Manifest, u64),
-) -> Result<(u64, u64), EngineError> {
-    let plan = plan(writer.manifest(), &Choice::default(), options.rewrite_threshold);
-    let Rewritten { old, new, is_whole } =
-        rewrite_sound(repository, &plan.next, plan.to_rewrite, &plan.live, options, writer, observer)?;
-    if plan.dead.is_empty() && old.is_empty() {
-        return if is_whole { Ok((0, 0)) } else { Ok(writer.sweep().map(|()| (0, 0))?) };
-    }
-    let (written, mut next) = (object_bytes(&new), plan.next);
-    replace(&mut next, &old, new);
-    note(&mut next, written);
-    writer.commit(next, true, now())?;
-    let gone: Vec<_> = plan.dead.into_iter().chain(old).collect();
-    writer.delete(&container_ids(&gone))?;
-    if !is_whole {
-        writer.sweep()?;
-    }
-    Ok((written, object_bytes(&gone)))
-}
-
 fn rewrite_and_commit(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
@@ -359,7 +319,7 @@ fn rewrite_and_commit(
 ) -> Result<u64, StoreError> {
     let (manifest, sink): (_, &dyn ContainerSink) = (writer.manifest(), writer);
     let Rewritten { old, new, is_whole } =
-        rewrite_sound(repository, manifest, to_rewrite, live, options, sink, observer)?;
+        rewrite_sound(repository, manifest, to_rewrite, live, options.rewriting(), sink, observer)?;
     let mut next = writer.manifest().clone();
     replace(&mut next, &old, new);
     writer.commit(next, false, now())?;
@@ -368,54 +328,4 @@ fn rewrite_and_commit(
         writer.sweep()?;
     }
     Ok(old.len() as u64)
-}
-
-/// What rewriting did.
-struct Rewritten {
-    old: Vec<ContainerRecord>,
-    new: Vec<ContainerRecord>,
-    /// Whether all could be read. Else something may have been made in vain.
-    is_whole: bool,
-}
-
-/// Rewrites the containers that can be read. A damaged container is told and stays as it is, for
-/// what is sound of it is still needed; what was made of it before the damage was met is left to be swept.
-fn rewrite_sound(
-    repository: &Repository,
-    manifest: &Manifest,
-    mut to_rewrite: Vec<ContainerRecord>,
-    live: &RoaringTreemap,
-    options: &ForgetOptions,
-    sink: &dyn ContainerSink,
-    observer: &dyn Observer,
-) -> Result<Rewritten, StoreError> {
-    let mut is_whole = true;
-    loop {
-        match rewrite::rewrite(repository, manifest, &to_rewrite, live, options, sink) {
-            Ok((old, new)) => return Ok(Rewritten { old, new, is_whole }),
-            Err(Stopped { container, error }) if error.is_damage() => {
-                let id = container.and_then(|at| manifest.containers.get(at)).map(|record| record.id);
-                let Some(at) = to_rewrite.iter().position(|record| Some(record.id) == id) else { return Err(error) };
-                is_whole = false;
-                let name = to_rewrite.remove(at).object_name(manifest.series).to_string();
-                let reason = format!("{error}; it is kept as it is");
-                observer.problem(&Problem::object(name, ProblemKind::Damaged, reason));
-            }
-            Err(Stopped { error, .. }) => return Err(error),
-        }
-    }
-}
-
-fn replace(manifest: &mut Manifest, old: &[ContainerRecord], new: Vec<ContainerRecord>) {
-    let gone: HashSet<_> = old.iter().map(|record| record.id).collect();
-    manifest.containers.retain(|record| !gone.contains(&record.id));
-    manifest.containers.extend(new);
-}
-
-fn container_ids(records: &[ContainerRecord]) -> Vec<ContainerId> {
-    records.iter().map(|record| record.id).collect()
-}
-
-fn object_bytes(records: &[ContainerRecord]) -> u64 {
-    records.iter().map(|record| record.object_bytes).sum()
 }

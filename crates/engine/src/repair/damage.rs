@@ -4,7 +4,7 @@
 use super::look::{Looked, look};
 use super::{Basis, FILES_NAMED_MAX, Hurt, Mending, RepairOptions, SeriesPlan, Step};
 use crate::chunks::ChunkSource;
-use crate::repack::numbers_of;
+use crate::numbers::numbers_of;
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::{CatalogReader, Content};

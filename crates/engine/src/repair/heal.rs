@@ -6,7 +6,8 @@
 
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::repack::{Class, Repacker, keep_numbers, numbers_of};
+use crate::maintain::repack::{Class, Repacker};
+use crate::numbers::{keep_numbers, numbers_of};
 use crate::written::verify_written;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
@@ -59,7 +60,7 @@ fn copy(
     let class = Class { kind: record.kind, is_open: true, rows: 0 };
     let mut made = std::thread::scope(|scope| {
         let mut repacker = Repacker::start(scope, chunks, writer.manifest(), writer, COMPRESSION_LEVEL, false)?;
-        repacker.take_container(container, 1.0, |number| served.contains(number.0).then_some(class))?;
+        repacker.move_container(container, 1.0, |number| served.contains(number.0).then_some(class))?;
         Ok::<_, StoreError>(repacker.finish()?.packed.containers)
     })?;
     for made in &mut made {

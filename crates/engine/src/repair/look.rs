@@ -1,9 +1,9 @@
 //! What is wrong with the containers of a series whose manifest can be read, and what their parity heals of it.
 
 use super::RepairOptions;
+use crate::numbers::numbers_of;
 use crate::parallel::{Pool, cores};
 use crate::protect::{parity_bytes, wanted_bytes};
-use crate::repack::numbers_of;
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};

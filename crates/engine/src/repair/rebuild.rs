@@ -6,7 +6,7 @@ use super::damage::hurt;
 use super::gather::{Holding, Holdings, gather};
 use super::{Basis, Hurt, RepairOptions, SeriesPlan, Step, refuse_at_work};
 use crate::chunks::ChunkSource;
-use crate::repack::numbers_of;
+use crate::numbers::numbers_of;
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::{CatalogReader, MetadataSource};

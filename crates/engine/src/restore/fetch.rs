@@ -1,6 +1,6 @@
-//! Fetching what a batch needs: its placements sorted by region, unfolded with all bases, each container visited once.
+//! Fetching what a batch needs: its placements sorted by region, decoded with all bases, each container visited once.
 //!
-//! What the workers decode comes back as a `unfold::Sink` call per region and is placed at once. Regions whose
+//! What the workers decode comes back as a `decode::DecodeVisitor` call per region and is placed at once. Regions whose
 //! container has vanished (a migration or a `forget` beside us) are gathered, and planned again once the batch is done,
 //! by the newest manifest: chunk numbers do not move.
 
@@ -8,9 +8,9 @@ use super::batch::{Batch, Placement};
 use super::place::Placing;
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource};
+use crate::decode::{DecodeSettings, DecodeVisitor, Decoding, Order, Plan, PlannedRegion, Tally, Worker};
 use crate::fs::{Problem, ProblemKind};
 use crate::parallel::{Pool, Ticket};
-use crate::unfold::{Order, Plan, Sink, Tally, UnfoldSettings, Unfolded, Unfolding, Worker};
 use siltstone_store::region::ChunkEntry;
 use siltstone_store::{ContainerId, StoreError};
 use std::collections::HashSet;
@@ -28,7 +28,7 @@ const READ_BYTES: std::ops::RangeInclusive<u64> = (1 << 20)..=(4 << 20);
 /// How batches are fetched, and what that took.
 pub(super) struct Fetching<'m> {
     pub(super) order: Order<'m>,
-    pub(super) settings: UnfoldSettings,
+    pub(super) settings: DecodeSettings,
     pub(super) workers: usize,
     pub(super) tally: Arc<Tally>,
     needed: Mutex<HashSet<ContainerId>>,
@@ -39,7 +39,7 @@ impl<'m> Fetching<'m> {
     /// reads.
     pub(super) fn new(order: Order<'m>, memory_bytes: u64, gap_bytes: u64, workers: usize, target: &Path) -> Self {
         let read_bytes = memory_bytes / 8 / workers.max(1) as u64;
-        let settings = UnfoldSettings {
+        let settings = DecodeSettings {
             gap_bytes,
             read_bytes_max: read_bytes.clamp(*READ_BYTES.start(), *READ_BYTES.end()),
             waiting_bytes_max: memory_bytes / 4,
@@ -61,12 +61,12 @@ impl<'m> Fetching<'m> {
 
 /// A batch being worked on.
 pub(super) struct Running<'env> {
-    unfolding: Arc<Unfolding<'env, PlacingSink<'env>>>,
+    decoding: Arc<Decoding<'env, PlacingVisitor<'env>>>,
     tickets: Vec<Ticket<()>>,
 }
 
 /// Places what is decoded for a batch.
-pub(super) struct PlacingSink<'env> {
+pub(super) struct PlacingVisitor<'env> {
     placing: &'env Placing<'env>,
     chunks: Arc<ChunkSource<'env>>,
     batch: Arc<Batch>,
@@ -85,10 +85,10 @@ impl<'env> Placing<'env> {
         batch: Batch,
     ) -> Running<'env> {
         self.end_files(&batch);
-        self.unfold(pool, chunks, batch)
+        self.decode(pool, chunks, batch)
     }
 
-    fn unfold(
+    fn decode(
         &'env self,
         pool: &Pool<'env, Worker>,
         chunks: &Arc<ChunkSource<'env>>,
@@ -109,7 +109,7 @@ impl<'env> Placing<'env> {
             let mut needed = self.fetching.needed.lock().unwrap_or_else(PoisonError::into_inner);
             needed.extend(plan.containers().filter_map(|at| records.get(at)).map(|record| record.id));
         }
-        let sink = PlacingSink {
+        let visitor = PlacingVisitor {
             placing: self,
             chunks: chunks.clone(),
             batch: Arc::new(batch),
@@ -117,9 +117,9 @@ impl<'env> Placing<'env> {
             vanished: Mutex::default(),
         };
         let (settings, tally) = (self.fetching.settings.clone(), self.fetching.tally.clone());
-        let unfolding = Arc::new(Unfolding::new(chunks.clone(), plan, settings, tally, sink));
-        let tickets = unfolding.start(pool, self.fetching.workers);
-        Running { unfolding, tickets }
+        let decoding = Arc::new(Decoding::new(chunks.clone(), plan, settings, tally, visitor));
+        let tickets = decoding.start(pool, self.fetching.workers);
+        Running { decoding, tickets }
     }
 
     /// Waits for a batch. What had vanished is planned again with `reload`'s chunks, as long as it has newer ones.
@@ -129,15 +129,15 @@ impl<'env> Placing<'env> {
         pool: &Pool<'env, Worker>,
         reload: &mut dyn FnMut() -> Option<Arc<ChunkSource<'env>>>,
     ) -> Result<Arc<Batch>, EngineError> {
-        let whole = running.unfolding.sink().batch.clone();
+        let whole = running.decoding.visitor().batch.clone();
         let mut sequence = None;
         for attempt in 0.. {
-            running.unfolding.wait(running.tickets)?;
+            running.decoding.wait(running.tickets)?;
             if self.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
-            let sink = running.unfolding.sink();
-            let vanished = std::mem::take(&mut *sink.vanished.lock().unwrap_or_else(PoisonError::into_inner));
+            let visitor = running.decoding.visitor();
+            let vanished = std::mem::take(&mut *visitor.vanished.lock().unwrap_or_else(PoisonError::into_inner));
             if vanished.is_empty() {
                 break;
             }
@@ -146,35 +146,40 @@ impl<'env> Placing<'env> {
             let newer = newer.filter(|newer| sequence.replace(newer.sequence()) != Some(newer.sequence()));
             let Some(chunks) = newer else {
                 for (range, error) in vanished {
-                    self.write_placements(&sink.batch, &sink.batch.placements[range], &sink.chunks, Err(&error));
+                    self.write_placements(
+                        &visitor.batch,
+                        &visitor.batch.placements[range],
+                        &visitor.chunks,
+                        Err(&error),
+                    );
                 }
                 break;
             };
             let mut moved = Vec::new();
-            for placement in vanished.into_iter().flat_map(|(range, _)| &sink.batch.placements[range]) {
+            for placement in vanished.into_iter().flat_map(|(range, _)| &visitor.batch.placements[range]) {
                 match chunks.place_of(placement.number) {
                     Ok((container, place)) => {
                         let container = u32::try_from(container).unwrap_or(u32::MAX);
                         moved.push(Placement { container, place, ..*placement });
                     }
-                    Err(error) => self.write_placements(&sink.batch, &[*placement], &chunks, Err(&error)),
+                    Err(error) => self.write_placements(&visitor.batch, &[*placement], &chunks, Err(&error)),
                 }
             }
-            running = self.unfold(pool, &chunks, sink.batch.with_placements(moved));
+            running = self.decode(pool, &chunks, visitor.batch.with_placements(moved));
         }
         Ok(whole)
     }
 }
 
-impl Sink for PlacingSink<'_> {
-    fn decoded(&self, region: Unfolded, _: &[ChunkEntry], plain: &[u8]) {
+impl DecodeVisitor for PlacingVisitor<'_> {
+    fn decoded(&self, region: PlannedRegion, _: &[ChunkEntry], plain: &[u8]) {
         if let Some(range) = self.ranges.get(region.node) {
             let placements = &self.batch.placements[range.clone()];
             self.placing.write_placements(&self.batch, placements, &self.chunks, Ok(plain));
         }
     }
 
-    fn failed(&self, region: Unfolded, _: Unfolded, error: &Arc<StoreError>) {
+    fn failed(&self, region: PlannedRegion, _: PlannedRegion, error: &Arc<StoreError>) {
         let Some(range) = self.ranges.get(region.node) else { return };
         if error.is_not_found() {
             let mut vanished = self.vanished.lock().unwrap_or_else(PoisonError::into_inner);

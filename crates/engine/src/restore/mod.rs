@@ -2,7 +2,7 @@
 //!
 //! The catalog is walked once. The walk (`walk`) makes directories, links and special files as it meets them, unless
 //! what stands there stays (`fate`), and gathers regular files into batches; a batch's regions are fetched and decoded
-//! with all their bases (`fetch`, by `crate::unfold`) and placed (`place`) while the next is gathered. A directory that
+//! with all their bases (`fetch`, by `crate::decode`) and placed (`place`) while the next is gathered. A directory that
 //! the walk has left (`frames`) is finished (`finish`) with the batch in which its last file is: then nothing below it
 //! changes any more. Memory holds two batches, whatever the snapshot; a batch is as large as memory allows, as each
 //! batch visits the containers it needs once.
@@ -19,10 +19,10 @@ mod verify;
 mod walk;
 
 use crate::chunks::ChunkSource;
+use crate::decode::{self, Order};
 use crate::fs::{Made, Ownership, PathFilter, Problem, ProblemKind, TargetDir};
 use crate::parallel::cores;
 use crate::snapshots::SnapshotView;
-use crate::unfold::{self, Order};
 use crate::{EngineError, Observer};
 use fetch::Fetching;
 use place::{Counts, Drafts, Placing};
@@ -79,7 +79,7 @@ pub struct RestoreOptions {
 }
 
 /// What [`RestoreOptions::gap_bytes`] is unless said otherwise: on a disk, about what could be read while it seeks.
-pub const GAP_BYTES_DEFAULT: u64 = unfold::GAP_BYTES_DEFAULT;
+pub const GAP_BYTES_DEFAULT: u64 = decode::GAP_BYTES_DEFAULT;
 
 /// What a restore did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

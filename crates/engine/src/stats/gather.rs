@@ -7,11 +7,11 @@
 
 use super::{DeltaFigures, Reduction, SnapshotFigures, Stats, view_at};
 use crate::chunks::ChunkSource;
+use crate::decode::GAP_BYTES_DEFAULT;
 use crate::lifecycle::{Lifecycle, stretches};
+use crate::numbers::numbers_of;
 use crate::protect::parity_bytes;
-use crate::repack::numbers_of;
 use crate::snapshots::SnapshotView;
-use crate::unfold::GAP_BYTES_DEFAULT;
 use roaring::RoaringTreemap;
 use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerKind, ContainerRecord, RegionEntry};
@@ -38,7 +38,7 @@ pub(super) fn series(
     stats.parity_bytes += parity_bytes(repository, manifest.series)?.values().sum::<u64>();
     let chunks = ChunkSource::new(repository, manifest);
     let needs =
-        if manifest.has_hulls() { chunks.hangings()?.needs(manifest) } else { manifest.necessary_chunks().clone() };
+        if manifest.has_hulls() { chunks.base_graph()?.needs(manifest) } else { manifest.necessary_chunks().clone() };
     let mut needed = RoaringTreemap::new();
     let mut counted = vec![0];
     needs.for_each(|position, necessary| {

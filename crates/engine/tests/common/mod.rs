@@ -14,7 +14,7 @@ use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData};
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary, Marking};
 use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
-use siltstone_engine::migrate::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, PIECE_BYTES_DEFAULT};
+use siltstone_engine::maintain::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, PIECE_BYTES_DEFAULT};
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotKey, SnapshotView};
 use siltstone_engine::undelete::{self, UndeleteOptions};

@@ -14,7 +14,7 @@ use siltstone_engine::backup::{
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::dump::{Archive, dump};
 use siltstone_engine::fs::ExcludeRules;
-use siltstone_engine::migrate::MIGRATE_THRESHOLD_DEFAULT;
+use siltstone_engine::maintain::MIGRATE_THRESHOLD_DEFAULT;
 use siltstone_engine::snapshots::{SnapshotFilter, list};
 use siltstone_store::Time;
 use siltstone_store::catalog::EntryPath;

@@ -12,7 +12,7 @@ use siltstone_engine::backup::{BackupOptions, DELTA_THRESHOLD_DEFAULT, SEGMENT_B
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas, FORWARD_DEPTH_DEFAULT};
 use siltstone_engine::forget::{ForgetOptions, Marking, REWRITE_THRESHOLD_DEFAULT, forget};
 use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
-use siltstone_engine::migrate::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, PIECE_BYTES_DEFAULT, maintain};
+use siltstone_engine::maintain::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, PIECE_BYTES_DEFAULT, maintain};
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, restore};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_store::SnapshotId;

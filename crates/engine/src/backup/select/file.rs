@@ -26,7 +26,7 @@ const RECORD_BYTES: usize = 60;
 
 /// The state of a series that a file describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::backup) struct LikesIdentity {
+pub(in crate::backup) struct SketchesIdentity {
     pub(in crate::backup) series: SeriesId,
     /// Its last snapshot.
     pub(in crate::backup) snapshot: SnapshotId,
@@ -34,7 +34,7 @@ pub(in crate::backup) struct LikesIdentity {
     pub(in crate::backup) next: (ChunkNumber, ChunkNumber),
 }
 
-impl LikesIdentity {
+impl SketchesIdentity {
     fn header(&self) -> Vec<u8> {
         let numbers = [self.next.0.0.to_le_bytes(), self.next.1.0.to_le_bytes()];
         [MAGIC.as_slice(), &VERSION.to_le_bytes(), &self.series.0, &self.snapshot.0, numbers.as_flattened()].concat()
@@ -81,7 +81,7 @@ impl Records {
     /// [`CacheRefused`]: it is not to be used, nor anything of what was shown.
     pub(super) fn open(
         path: &Path,
-        identity: &LikesIdentity,
+        identity: &SketchesIdentity,
         key: &[u8; 32],
         mut each: impl FnMut(Record),
     ) -> Result<Self, CacheRefused> {
@@ -127,7 +127,7 @@ impl Draft {
 /// Writes those of the records that `keep` asks for, part after part, as a file in place of the one at `path`.
 pub(in crate::backup) fn save(
     path: &Path,
-    identity: &LikesIdentity,
+    identity: &SketchesIdentity,
     key: &[u8; 32],
     parts: &[&Records],
     keep: impl Fn(ChunkNumber) -> bool,
@@ -150,9 +150,9 @@ mod tests {
 
     const KEY: [u8; 32] = [9; 32];
 
-    fn identity() -> LikesIdentity {
+    fn identity() -> SketchesIdentity {
         let next = (ChunkNumber(70), ChunkNumber::METADATA_FIRST);
-        LikesIdentity { series: SeriesId([1; 16]), snapshot: SnapshotId([2; 32]), next }
+        SketchesIdentity { series: SeriesId([1; 16]), snapshot: SnapshotId([2; 32]), next }
     }
 
     fn record(number: u64) -> Record {
@@ -191,10 +191,10 @@ mod tests {
         let path = folder.path().join("likes");
         let part = drafted(&folder, 0..5);
         save(&path, &identity(), &KEY, &[&part], |_| true).expect("saved");
-        let other = LikesIdentity { next: (ChunkNumber(71), ChunkNumber::METADATA_FIRST), ..identity() };
+        let other = SketchesIdentity { next: (ChunkNumber(71), ChunkNumber::METADATA_FIRST), ..identity() };
         let refused = |identity, key| Records::open(&path, identity, key, |_| ()).expect_err("refused");
         assert!(matches!(refused(&other, &KEY), CacheRefused::OtherSnapshot));
-        let other = LikesIdentity { snapshot: SnapshotId([3; 32]), ..identity() };
+        let other = SketchesIdentity { snapshot: SnapshotId([3; 32]), ..identity() };
         assert!(matches!(refused(&other, &KEY), CacheRefused::OtherSnapshot));
         assert!(matches!(refused(&identity(), &[8; 32]), CacheRefused::Damaged));
     }

@@ -3,17 +3,16 @@
 //! They come from the cache file, else from the chunks themselves, which means reading all that the last snapshot
 //! needs.
 
-use super::file::{Draft, LikesIdentity, Record, Records};
+use super::file::{Draft, Record, Records, SketchesIdentity};
+use crate::bases::{depth_of, level_of, raise};
 use crate::chunks::{Address, ChunkSource};
-use crate::delta::{Forward, Likes, sketcher};
-use crate::gather::{Gatherer, Take, lock};
+use crate::decode::{Bytes, Gatherer, Order, RegionVisitor};
+use crate::delta::{Forward, SimilarIndex, sketcher};
+use crate::numbers::numbers_of;
 use crate::observer::Notice;
-use crate::parallel::Pool;
-use crate::repack::numbers_of;
-use crate::unfold::{Bytes, Order};
+use crate::parallel::{Pool, lock};
 use crate::{EngineError, Observer};
 use roaring::RoaringTreemap;
-use siltstone_similar::index::Candidate;
 use siltstone_similar::sketch::{Sketch, Sketcher};
 use siltstone_store::container::{ContainerKind, RegionEntry};
 use siltstone_store::manifest::Manifest;
@@ -26,8 +25,6 @@ use std::sync::{Arc, Mutex};
 
 /// The most an index can take for one chunk, bytes: one of as many chunks as there are is large enough.
 pub(super) const BYTES_PER_CHUNK_MAX: u64 = 256;
-/// The depth of what cannot be decoded.
-const BOTTOMLESS: u32 = u32::MAX;
 
 /// Where the known chunks come from.
 pub(in crate::backup) struct Origin<'o> {
@@ -36,7 +33,7 @@ pub(in crate::backup) struct Origin<'o> {
     pub(in crate::backup) manifest: &'o Manifest,
     pub(in crate::backup) chunks: Arc<ChunkSource<'o>>,
     /// The file, what it must describe, and the key it must carry a MAC of.
-    pub(in crate::backup) cache: Option<(&'o Path, LikesIdentity, [u8; 32])>,
+    pub(in crate::backup) cache: Option<(&'o Path, SketchesIdentity, [u8; 32])>,
     /// The folder for what has to be written meanwhile.
     pub(in crate::backup) spill: &'o Path,
     /// What the index may take.
@@ -62,11 +59,12 @@ struct Noted<'k> {
     result: io::Result<()>,
 }
 
-impl Take for Reading<'_> {
-    fn take(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
+impl RegionVisitor for Reading<'_> {
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
         let mut noted = lock(&self.noted);
         let Some(noted) = noted.as_mut() else { return };
-        let Ok(depth) = depth_of(&self.origin.chunks, address, &mut noted.depths) else { return };
+        let bases_of = |address| bases_of(&self.origin.chunks, address);
+        let Ok(depth) = depth_of(address, &mut noted.depths, bases_of) else { return };
         let members = split_region(chunks, plain);
         for (chunk, bytes) in members.filter(|(chunk, _)| self.origin.needed.contains(chunk.number.0)) {
             if let Some(sketch) = self.sketcher.sketch(bytes) {
@@ -82,8 +80,9 @@ impl Take for Reading<'_> {
 
 /// Chunks by their sketches, and how deep each is.
 pub(in crate::backup) struct Known {
-    likes: Likes,
-    depths: Depths,
+    similar: SimilarIndex,
+    /// The numbers of depth 1, 2, ...
+    depths: Vec<RoaringTreemap>,
     pub(in crate::backup) forward: Forward,
     /// All of them, for the next backup.
     pub(in crate::backup) records: Option<Records>,
@@ -91,8 +90,12 @@ pub(in crate::backup) struct Known {
 
 impl Known {
     fn new(forward: Forward, memory_bytes: u64) -> Self {
-        let likes = if forward.is_paper { Likes::by_super_features(memory_bytes) } else { Likes::within(memory_bytes) };
-        Self { likes, depths: Depths::default(), forward, records: None }
+        let similar = if forward.is_paper {
+            SimilarIndex::by_super_features(memory_bytes)
+        } else {
+            SimilarIndex::within(memory_bytes)
+        };
+        Self { similar, depths: Vec::new(), forward, records: None }
     }
 
     /// What `origin` holds.
@@ -121,8 +124,8 @@ impl Known {
     /// Adds a chunk if it may be a base.
     fn add(&mut self, record: &Record, needed: &RoaringTreemap) {
         if record.depth < self.forward.depth && needed.contains(record.number.0) {
-            self.likes.insert(record.number.0, &record.sketch);
-            self.depths.insert(record.number, record.depth);
+            self.similar.insert(record.number.0, &record.sketch);
+            raise(&mut self.depths, record.number, record.depth);
         }
     }
 
@@ -170,102 +173,27 @@ impl Known {
         Ok(())
     }
 
-    /// The likest chunks of this kind, at most `most`, likest first, none deeper than the first: it would make all
-    /// deeper.
-    pub(super) fn find(&self, kind: ContainerKind, sketch: &Sketch, most: usize) -> Vec<Candidate> {
-        let mut found = self.likes.find(sketch, most);
-        found.retain(|found| ContainerKind::of(ChunkNumber(found.number)) == kind);
-        let depth = |found: &Candidate| self.depths.of(ChunkNumber(found.number));
-        if let Some(deepest) = found.first().map(depth) {
-            found.retain(|found| depth(found) <= deepest);
+    /// The most similar chunks of this kind, each with the features in common, the most similar first, none deeper than
+    /// that one: it would make all deeper.
+    pub(super) fn find(&self, kind: ContainerKind, sketch: Option<&Sketch>) -> Vec<(ChunkNumber, usize)> {
+        let mut found: Vec<_> = self.similar.candidates(kind, sketch, self.forward.candidates()).collect();
+        if let Some(deepest) = found.first().map(|(number, _)| self.depth(*number)) {
+            found.retain(|(number, _)| self.depth(*number) <= deepest);
         }
         found
     }
 
     /// The depth of a chunk that was found.
     pub(in crate::backup) fn depth(&self, number: ChunkNumber) -> u32 {
-        self.depths.of(number)
+        level_of(&self.depths, number)
     }
 }
 
-/// How deep chunks are: the numbers of depth 1, 2, ...
-#[derive(Debug, Default)]
-struct Depths(Vec<RoaringTreemap>);
-
-impl Depths {
-    fn insert(&mut self, number: ChunkNumber, depth: u32) {
-        let Some(at) = depth.checked_sub(1) else { return };
-        let at = at as usize;
-        if self.0.len() <= at {
-            self.0.resize(at + 1, RoaringTreemap::new());
-        }
-        if let Some(numbers) = self.0.get_mut(at) {
-            numbers.insert(number.0);
-        }
-    }
-
-    fn of(&self, number: ChunkNumber) -> u32 {
-        let found = self.0.iter().position(|numbers| numbers.contains(number.0));
-        found.and_then(|at| u32::try_from(at + 1).ok()).unwrap_or(0)
-    }
-}
-
-/// A region on the way down.
-struct Frame {
-    address: Address,
-    bases: Vec<Address>,
-    /// The deepest of the bases looked at.
-    deepest: Option<u32>,
-}
-
-/// The longest chain of deltas that a region hangs on; [`BOTTOMLESS`] if it has no end.
-fn depth_of(chunks: &ChunkSource<'_>, wanted: Address, depths: &mut HashMap<Address, u32>) -> Result<u32, StoreError> {
-    let mut frames = vec![frame(chunks, wanted)?];
-    let mut last = 0;
-    while let Some(top) = frames.last_mut() {
-        let address = top.address;
-        if let Some(known) = depths.get(&address) {
-            last = *known;
-            frames.pop();
-        } else if let Some(base) = top.bases.pop() {
-            let next = match depths.get(&base) {
-                Some(_) => None,
-                None if frames.iter().any(|frame| frame.address == base) => {
-                    depths.insert(base, BOTTOMLESS);
-                    None
-                }
-                None => Some(frame(chunks, base)?),
-            };
-            if let Some(next) = next {
-                // It is asked for again once its depth is known.
-                if let Some(top) = frames.last_mut() {
-                    top.bases.push(base);
-                }
-                frames.push(next);
-            } else {
-                let depth = depths.get(&base).copied();
-                if let Some(top) = frames.last_mut() {
-                    top.deepest = top.deepest.max(depth);
-                }
-            }
-        } else {
-            last = top.deepest.map_or(0, |deepest| deepest.saturating_add(1));
-            depths.insert(address, last);
-            frames.pop();
-        }
-    }
-    Ok(last)
-}
-
-fn frame(chunks: &ChunkSource<'_>, address: Address) -> Result<Frame, StoreError> {
+/// The bases' regions of a region; nothing for one that cannot be looked at.
+fn bases_of(chunks: &ChunkSource<'_>, address: Address) -> Result<Option<Vec<Address>>, StoreError> {
     match chunks.bases_of(address) {
-        Ok(bases) => {
-            let mut bases: Vec<Address> = bases.into_iter().map(|base| base.address).collect();
-            bases.sort_unstable();
-            bases.dedup();
-            Ok(Frame { address, bases, deepest: None })
-        }
-        Err(error) if error.is_damage() => Ok(Frame { address, bases: Vec::new(), deepest: Some(BOTTOMLESS) }),
+        Ok(bases) => Ok(Some(bases.into_iter().map(|base| base.address).collect())),
+        Err(error) if error.is_damage() => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -277,6 +205,7 @@ fn local(source: io::Error) -> EngineError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bases::BOTTOMLESS;
     use crate::chunks::testing::{Bench, noise};
 
     #[test]
@@ -295,19 +224,13 @@ mod tests {
         let container = bench.container(&regions);
         let chunks = ChunkSource::new(&bench.repository, &bench.manifest);
         let mut depths = HashMap::new();
-        let mut depth = |region| depth_of(&chunks, Address { container, region }, &mut depths).expect("indexes");
+        let mut depth = |region| {
+            let bases_of = |address| bases_of(&chunks, address);
+            depth_of(Address { container, region }, &mut depths, bases_of).expect("indexes")
+        };
         assert_eq!([3, 2, 0, 1].map(&mut depth), [3, 2, 0, 1]);
         for region in 4..8 {
             assert!(depth(region) >= BOTTOMLESS - 2, "region {region}");
         }
-    }
-
-    #[test]
-    fn depths_are_kept_by_number() {
-        let mut depths = Depths::default();
-        for (number, depth) in [(1, 0), (2, 3), (3, 1), (4, 3)] {
-            depths.insert(ChunkNumber(number), depth);
-        }
-        assert_eq!([1, 2, 3, 4, 5].map(|number| depths.of(ChunkNumber(number))), [0, 3, 1, 3, 0]);
     }
 }

@@ -10,8 +10,9 @@
 //! deltas save. It counts containers, not regions: what a read costs is above all to find and to open an object; the
 //! regions of one are neighbours, and are kept for the next segment.
 //!
-//! The bases of a segment are read together (`gather`); what has none may have one in the segment itself (`kin`); then
-//! its chunks become regions, none of which is encoded against more than [`BASES_OF_TEXT`] times its text.
+//! The bases of a segment are read together (`decode::gather`); what has none may have one in the segment itself
+//! (`intra_segment`); then its chunks become regions, none of which is encoded against more than [`BASES_OF_TEXT`]
+//! times its text.
 //!
 //! Chunks are laid together by depth: a region is as deep as its deepest base, and so is every chunk in it. Those of
 //! which little is expected stay apart, because a region is kept as a delta or not as a whole.
@@ -20,26 +21,24 @@
 //! thread, and what is encoded is taken in the order in which it was handed out.
 
 mod bases;
-mod encode;
 mod file;
-mod kin;
+mod intra_segment;
 mod known;
 
-pub(super) use file::{Draft, LikesIdentity, Record, Records, save};
+pub(super) use file::{Draft, Record, Records, SketchesIdentity, save};
 pub(super) use known::{Known, Origin};
 
 use super::assemble::{Encoded, Handed};
 use super::checkpoint::Reached;
 use crate::EngineError;
-use crate::gather::Gatherer;
+use crate::decode::Gatherer;
+use crate::delta::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET, OpenRegion, SEGMENT_BYTES, encode_region, offer};
 use crate::observer::{Notice, Observer};
 use crate::parallel::{Pool, Ticket};
-use crate::repack::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET};
 use crossbeam_channel::{Receiver, Sender};
 use roaring::RoaringTreemap;
-use siltstone_similar::benefit::Benefit;
-use siltstone_similar::region::{Offer, choose_bases};
-use siltstone_similar::sketch::{Shape, Sketch, Sketcher};
+use siltstone_similar::region::Offer;
+use siltstone_similar::sketch::{Sketch, Sketcher};
 use siltstone_store::container::ContainerKind;
 use siltstone_store::region::{ChunkEntry, RegionEncoder};
 use siltstone_store::{ChunkNumber, StoreError};
@@ -48,12 +47,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// New data that the selector looks at together unless said otherwise, bytes (MeGA, section 4.2).
-pub const SEGMENT_BYTES_DEFAULT: u64 = 20 << 20;
+pub const SEGMENT_BYTES_DEFAULT: u64 = SEGMENT_BYTES as u64;
 /// References from one segment into a container below which it is not read, unless said otherwise. On local disks even
 /// one is worth it.
 pub const DELTA_THRESHOLD_DEFAULT: u32 = 1;
-/// Bases looked up for each chunk.
-const CANDIDATES: usize = 2;
 /// Chunks sketched together, bytes.
 const SKETCH_BYTES: usize = 1 << 20;
 /// Regions being filled, bytes of text in all.
@@ -124,10 +121,8 @@ type Group = (ContainerKind, u32, bool);
 /// A region being filled.
 #[derive(Default)]
 struct Open {
-    chunks: Vec<ChunkEntry>,
-    plain: Vec<u8>,
+    region: OpenRegion,
     sketches: Vec<Option<Sketch>>,
-    offers: Vec<Vec<Offer<ChunkNumber>>>,
 }
 
 /// Takes segments and hands out regions.
@@ -184,7 +179,7 @@ impl Selector<'_, '_> {
         let sketches = self.sketches(segment)?;
         let mut offers = self.offers(&segment.chunks, &sketches);
         self.read_bases(&offers)?;
-        self.offer_kin(segment, &sketches, &mut offers);
+        self.offer_intra_segment(segment, &sketches, &mut offers);
         let mut rest = segment.plain.as_slice();
         for ((chunk, sketch), offers) in segment.chunks.iter().zip(sketches).zip(offers) {
             let (bytes, after) = rest.split_at(chunk.length as usize);
@@ -228,18 +223,16 @@ impl Selector<'_, '_> {
         Ok(sketches)
     }
 
-    /// What each chunk may be encoded against, likest first, without what the selector leaves alone.
+    /// What each chunk may be encoded against, the most similar first, without what the selector leaves alone.
     fn offers(&mut self, chunks: &[ChunkEntry], sketches: &[Option<Sketch>]) -> Vec<Vec<Offer<ChunkNumber>>> {
-        let most = if self.known.forward.is_paper { 1 } else { CANDIDATES };
         let mut references: HashMap<usize, u32> = HashMap::new();
         let mut found = Vec::with_capacity(chunks.len());
         for (chunk, sketch) in chunks.iter().zip(sketches) {
             let kind = ContainerKind::of(chunk.number);
-            let candidates = sketch.as_ref().map(|sketch| self.known.find(kind, sketch, most)).unwrap_or_default();
-            let candidates = candidates.into_iter().filter_map(|candidate| {
-                let number = ChunkNumber(candidate.number);
+            let candidates = self.known.find(kind, sketch.as_ref()).into_iter();
+            let candidates = candidates.filter_map(|(number, matches)| {
                 let container = self.gatherer.chunks.container_of(number).ok()?;
-                (!self.filling.unreadable.contains(number.0)).then_some((container, number, candidate.matches))
+                (!self.filling.unreadable.contains(number.0)).then_some((container, number, matches))
             });
             let candidates: Vec<_> = candidates.collect();
             for (container, ..) in &candidates {
@@ -251,15 +244,15 @@ impl Selector<'_, '_> {
         let mut skipped = 0;
         let mut unreadable = Vec::new();
         let mut room = BASES_OF_TEXT * chunks.iter().map(|chunk| chunk.length as usize).sum::<usize>();
-        let mut offer = |(container, number, matches): (usize, ChunkNumber, usize)| {
+        let mut offered = |(container, number, matches): (usize, ChunkNumber, usize)| {
             let found = self.gatherer.chunks.reader(container);
             let place = found.and_then(|reader| reader.index().find(number).ok_or(StoreError::MissingChunk { number }));
             match place {
                 Ok(place) => {
-                    let (bytes, weight) = (place.chunk.length as usize, u32::try_from(matches).unwrap_or(u32::MAX));
+                    let bytes = place.chunk.length as usize;
                     // The memory for all bases of a segment is bounded.
                     room = room.checked_sub(bytes)?;
-                    Some(Offer { number, bytes, weight })
+                    Some(offer(number, bytes, matches))
                 }
                 Err(error) => {
                     unreadable.push((number, error));
@@ -271,7 +264,7 @@ impl Selector<'_, '_> {
             let had_any = !candidates.is_empty();
             candidates.retain(|(container, ..)| is_read(container));
             skipped += u64::from(had_any && candidates.is_empty());
-            candidates.into_iter().filter_map(&mut offer).collect()
+            candidates.into_iter().filter_map(&mut offered).collect()
         });
         let offers = offers.collect();
         self.filling.skipped += skipped;
@@ -303,18 +296,16 @@ impl Selector<'_, '_> {
             (_, false) => DELTA_REGION_BYTES_TARGET,
             (_, true) => 0,
         };
-        let is_full = |open: &Open| !open.chunks.is_empty() && open.plain.len() + bytes.len() > target;
+        let is_full = |open: &Open| open.region.is_full_for(&chunk, target);
         if self.filling.open.get(&group).is_some_and(is_full) {
             self.flush(group)?;
         }
         let open = self.filling.open.entry(group).or_default();
-        open.chunks.push(chunk);
-        open.plain.extend_from_slice(bytes);
+        open.region.push(chunk, bytes, offers);
         open.sketches.push(sketch);
-        open.offers.push(offers);
         self.filling.open_bytes += bytes.len();
         while self.filling.open_bytes > OPEN_BYTES_MAX {
-            let largest = self.filling.open.iter().max_by_key(|(_, open)| open.plain.len());
+            let largest = self.filling.open.iter().max_by_key(|(_, open)| open.region.plain.len());
             let Some(group) = largest.map(|(group, _)| *group) else { break };
             self.flush(group)?;
         }
@@ -328,24 +319,23 @@ impl Selector<'_, '_> {
 
     fn is_promising(&self, offers: &[Offer<ChunkNumber>]) -> bool {
         let matches = offers.first().map_or(0, |first| first.weight as usize);
-        self.known.forward.is_paper || Benefit::DEFAULT.expects(matches, Shape::DEFAULT.features())
+        self.known.forward.keep_rule().expects(matches)
     }
 
     /// Hands a region out to be encoded.
     fn flush(&mut self, group: Group) -> Result<(), EngineError> {
-        let Some(Open { chunks, plain, sketches, offers }) = self.filling.open.remove(&group) else {
+        let Some(Open { region, sketches }) = self.filling.open.remove(&group) else {
             return Ok(());
         };
-        self.filling.open_bytes -= plain.len();
-        let offers: Vec<&[Offer<ChunkNumber>]> = offers.iter().map(Vec::as_slice).collect();
+        self.filling.open_bytes -= region.plain.len();
         // A chunk alone may take any base, however long.
-        let room = if self.known.forward.is_paper { usize::MAX } else { BASES_OF_TEXT * plain.len() };
+        let room = if self.known.forward.is_paper { usize::MAX } else { region.bases_room() };
         let bytes = |number| Some((number, self.filling.bases.get(&number)?.clone()));
-        let bases: Vec<_> = choose_bases(&offers, room).into_iter().filter_map(bytes).collect();
-        let was_offered = group.1 > 0;
-        let is_paper = self.known.forward.is_paper;
+        let bases: Vec<_> = region.bases(room).into_iter().filter_map(bytes).collect();
+        let OpenRegion { chunks, plain, .. } = region;
+        let (was_offered, rule) = (group.1 > 0, self.known.forward.keep_rule());
         let ticket = self.encoders.submit(move |encoder| {
-            let region = encode::encode_offered(encoder, &bases, chunks, &plain, is_paper)?;
+            let region = encode_region(encoder, &bases, chunks, &plain, rule)?;
             Ok(Encoded { region, sketches, was_offered })
         });
         // The packer goes away only after an error of its own, which is the one told.

@@ -1,0 +1,143 @@
+//! Reading many regions, or chunks, that hang on others: every region once, bases before what hangs on them.
+//!
+//! One by one, a chunk in a chain of deltas would cost the decoding of all below it, again and again: the bases of one
+//! region lie in many others, theirs in still more.
+
+use super::{
+    Bytes, DecodeSettings, DecodeVisitor, Decoding, GAP_BYTES_DEFAULT, Order, Plan, PlannedRegion, Tally, Worker,
+};
+use crate::chunks::{Address, ChunkSource};
+use crate::observer::Observer;
+use crate::parallel::{Pool, lock};
+use siltstone_store::region::{ChunkEntry, split_region};
+use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// The longest range read.
+const READ_BYTES_MAX: u64 = 4 << 20;
+
+/// Chunks, each verified, and why regions of others cannot be decoded.
+pub(crate) type Gathered = (HashMap<ChunkNumber, Bytes>, Vec<Arc<StoreError>>);
+
+/// Reads regions and chunks.
+pub(crate) struct Gatherer<'env> {
+    pub(crate) chunks: Arc<ChunkSource<'env>>,
+    pub(crate) order: Order<'env>,
+    pub(crate) pool: Pool<'env, Worker>,
+    /// Threads of the pool.
+    pub(crate) workers: usize,
+    /// What may wait for bases in memory; the rest goes to a temporary file in the folder.
+    pub(crate) waiting_bytes: u64,
+    pub(crate) spill_folder: PathBuf,
+    /// Of all that is gathered.
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) observer: &'env dyn Observer,
+}
+
+/// Receives regions that were asked for, from several threads.
+pub(crate) trait RegionVisitor: Send + Sync {
+    /// Sees one region. Its chunks are *not* verified, its bases are.
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]);
+}
+
+struct Gathering<'g, T> {
+    wanted: usize,
+    visitor: Arc<T>,
+    failures: Mutex<BTreeMap<usize, Arc<StoreError>>>,
+    observer: &'g dyn Observer,
+}
+
+impl<T: RegionVisitor> DecodeVisitor for Gathering<'_, T> {
+    fn decoded(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8]) {
+        self.decoded_delta(region, chunks, plain, &[]);
+    }
+
+    fn decoded_delta(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+        if region.node < self.wanted {
+            self.visitor.visit(region.address, chunks, plain, bases);
+        }
+    }
+
+    fn failed(&self, region: PlannedRegion, _: PlannedRegion, error: &Arc<StoreError>) {
+        if region.node < self.wanted {
+            lock(&self.failures).insert(region.node, error.clone());
+        }
+    }
+
+    fn spill_failed(&self, _: &StoreError) {}
+
+    fn is_cancelled(&self) -> bool {
+        self.observer.is_cancelled()
+    }
+}
+
+/// Takes some chunks of regions.
+struct Choice<'r> {
+    source: Arc<ChunkSource<'r>>,
+    wanted: BTreeMap<Address, Vec<ChunkNumber>>,
+    found: Mutex<HashMap<ChunkNumber, Bytes>>,
+}
+
+impl RegionVisitor for Choice<'_> {
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
+        let wanted = self.wanted.get(&address).map_or(&[][..], Vec::as_slice);
+        let keys = self.source.repository().keys();
+        let members = split_region(chunks, plain).filter(|(chunk, _)| wanted.contains(&chunk.number));
+        let genuine = members.filter(|(chunk, bytes)| keys.fingerprint_of(chunk.number, bytes) == chunk.fingerprint);
+        let found: Vec<_> = genuine.map(|(chunk, bytes)| (chunk.number, Arc::from(bytes))).collect();
+        lock(&self.found).extend(found);
+    }
+}
+
+impl<'env> Gatherer<'env> {
+    /// Gives `visitor` the regions at these addresses, each given once, as far as they can be decoded. Gives the
+    /// reasons why others could not be, by their places in the list.
+    ///
+    /// # Errors
+    /// A worker went away.
+    pub(crate) fn regions<T: RegionVisitor + 'env>(
+        &self,
+        wanted: &[Address],
+        visitor: &Arc<T>,
+    ) -> Result<BTreeMap<usize, Arc<StoreError>>, StoreError> {
+        let plan = Plan::new(&self.chunks, wanted, &self.order);
+        let settings = DecodeSettings {
+            gap_bytes: GAP_BYTES_DEFAULT,
+            read_bytes_max: READ_BYTES_MAX,
+            waiting_bytes_max: self.waiting_bytes,
+            spill_folder: self.spill_folder.clone(),
+        };
+        let (visitor, observer) = (visitor.clone(), self.observer);
+        let visitor = Gathering { wanted: wanted.len(), visitor, failures: Mutex::default(), observer };
+        let decoding = Arc::new(Decoding::new(self.chunks.clone(), plan, settings, self.tally.clone(), visitor));
+        decoding.wait(decoding.start(&self.pool, self.workers))?;
+        Ok(std::mem::take(&mut *lock(&decoding.visitor().failures)))
+    }
+
+    /// These chunks, each verified, as far as they can be had, and why regions of others cannot be decoded.
+    ///
+    /// # Errors
+    /// A worker went away.
+    pub(crate) fn chunks(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<Gathered, StoreError> {
+        let mut wanted: BTreeMap<Address, Vec<ChunkNumber>> = BTreeMap::new();
+        let mut failures = Vec::new();
+        for number in numbers {
+            match self.chunks.place_of(*number) {
+                Ok((container, place)) => {
+                    wanted.entry(Address { container, region: place.region }).or_default().push(*number);
+                }
+                Err(error) => failures.push(Arc::new(error)),
+            }
+        }
+        if wanted.is_empty() {
+            return Ok((HashMap::new(), failures));
+        }
+        let addresses: Vec<Address> = wanted.keys().copied().collect();
+        let choice = Arc::new(Choice { source: self.chunks.clone(), wanted, found: Mutex::default() });
+        failures.extend(self.regions(&addresses, &choice)?.into_values());
+        let found = std::mem::take(&mut *lock(&choice.found));
+        Ok((found, failures))
+    }
+}

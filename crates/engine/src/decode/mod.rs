@@ -1,0 +1,403 @@
+//! Decoding: decoding many regions, bases and deltas, with every container visited once. It knows nothing of files.
+//!
+//! ```text
+//! plan       regions wanted, and the closure of their bases                      (`Plan`)
+//! visit      one container: neighbouring regions by one range read each, then of every region
+//! arrive       plain: decode         delta: decode if its bases have come, else it waits
+//! deliver      to the visitor; its chunks that others need, each verified, into their slots
+//!              -> whoever is complete is decoded next
+//! ```
+//! Containers come in always-forward-reference order (module `order`), which lets deltas come before their bases where
+//! the layout allows; a base that comes first waits by the same mechanism. A cascade is a list of ready regions, not a
+//! recursion: chains may be thousands long. All workers take from that list.
+//!
+//! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget; beyond it the
+//! oldest goes to one temporary file and is read back when the last base has come. The paper prewrites a delta at its
+//! target offset; here a delta is of a region, whose chunks may belong to many places of many files, and the versions
+//! between need none at all: hence a file of its own. Not counted are the lists of chunks and bases of a waiting delta,
+//! 1 to 2 KB each.
+//!
+//! **Damage** goes the way of the bytes: what cannot be read, decoded or verified fails, and so do the deltas that need
+//! it, with the same error; everything else goes on. Every node of the plan is told to the visitor exactly once, as
+//! decoded or failed.
+
+mod gather;
+mod order;
+mod plan;
+mod spill;
+#[cfg(test)]
+mod tests;
+mod visit;
+mod waiting;
+
+pub(crate) use gather::{Gatherer, RegionVisitor};
+pub(crate) use order::Order;
+pub(crate) use plan::Plan;
+
+use crate::chunks::{Address, ChunkSource};
+use crate::parallel::{Pool, Ticket, lost_worker};
+use plan::Feed;
+use siltstone_store::StoreError;
+use siltstone_store::container::ContainerReader;
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, split_region};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use waiting::{Delta, Waiting};
+
+/// Gaps between needed regions up to this are read rather than asked around, unless said otherwise.
+pub(crate) const GAP_BYTES_DEFAULT: u64 = 128 << 10;
+/// How often whoever waits for work asks whether to stop.
+const STOP_POLL: Duration = Duration::from_millis(100);
+
+/// Bounds of an decoding.
+#[derive(Clone, Debug)]
+pub(crate) struct DecodeSettings {
+    /// Needed regions with at most this between them are fetched by one range read.
+    pub(crate) gap_bytes: u64,
+    /// The longest range read, unless one region is longer.
+    pub(crate) read_bytes_max: u64,
+    /// How much may wait in memory.
+    pub(crate) waiting_bytes_max: u64,
+    /// Where the temporary file is made.
+    pub(crate) spill_folder: PathBuf,
+}
+
+/// A region of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PlannedRegion {
+    /// Its place among the regions wanted; beyond those if it only holds bases.
+    pub(crate) node: usize,
+    pub(crate) address: Address,
+    /// Whether the plan already said that it cannot be decoded.
+    pub(crate) is_fault: bool,
+}
+
+/// Receives what is decoded. Called from several threads.
+pub(crate) trait DecodeVisitor: Send + Sync {
+    /// A region was decoded. Its chunks are *not* verified.
+    fn decoded(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8]);
+
+    /// The same of a delta, with its bases, which are verified.
+    fn decoded_delta(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+        let _ = bases;
+        self.decoded(region, chunks, plain);
+    }
+
+    /// A region cannot be had, because of damage to `origin`: the region itself, or one that it needs.
+    fn failed(&self, region: PlannedRegion, origin: PlannedRegion, error: &Arc<StoreError>);
+
+    /// A region that had failed because of another is damaged too.
+    fn failed_too(&self, region: PlannedRegion, error: &StoreError) {
+        let _ = (region, error);
+    }
+
+    /// Whether to read a container whole, to look at all of it.
+    fn reads_whole(&self, container: usize) -> bool {
+        let _ = container;
+        false
+    }
+
+    /// A container was read whole, or could not be; then its regions fail too.
+    fn whole(&self, container: usize, reader: &ContainerReader, object: Result<&[u8], &StoreError>) {
+        let _ = (container, reader, object);
+    }
+
+    /// A container was visited.
+    fn visited(&self, container: usize, bytes_read: u64) {
+        let _ = (container, bytes_read);
+    }
+
+    /// The temporary file cannot be written: from now on more memory is used than allowed.
+    fn spill_failed(&self, error: &StoreError);
+
+    /// Whether to stop.
+    fn is_cancelled(&self) -> bool;
+}
+
+/// Bytes that several may need.
+pub(crate) type Bytes = Arc<[u8]>;
+
+/// Work done in decoding, shared by the unfoldings of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Containers visited, each time counted.
+    pub(crate) containers_read: AtomicU64,
+    /// Regions decoded, each time counted.
+    pub(crate) regions_decoded: AtomicU64,
+    /// Bytes read from them, gaps included, indexes not.
+    pub(crate) bytes_read: AtomicU64,
+    /// Bytes written to temporary files.
+    pub(crate) bytes_prewritten: AtomicU64,
+}
+
+/// A region on its way through the workers.
+enum Ready {
+    /// As it was read.
+    Sealed { node: u32, reader: Arc<ContainerReader>, sealed: Vec<u8> },
+    /// A delta with all its bases.
+    Complete { node: u32, delta: Box<Delta> },
+}
+
+/// What the workers share.
+struct Shared {
+    waiting: Waiting,
+    ready: VecDeque<Ready>,
+    /// A worker panicked, or the user asked to stop: nobody waits any longer.
+    is_over: bool,
+}
+
+/// The decoding of one plan.
+pub(crate) struct Decoding<'r, S> {
+    chunks: Arc<ChunkSource<'r>>,
+    plan: Plan,
+    settings: DecodeSettings,
+    tally: Arc<Tally>,
+    visitor: S,
+    shared: Mutex<Shared>,
+    changed: Condvar,
+}
+
+/// A worker of the pool that decodings run on.
+pub(crate) type Worker = RegionDecoder;
+
+impl<'r, S: DecodeVisitor> Decoding<'r, S> {
+    /// Prepares the decoding of a plan of this source.
+    pub(crate) fn new(
+        chunks: Arc<ChunkSource<'r>>,
+        plan: Plan,
+        settings: DecodeSettings,
+        tally: Arc<Tally>,
+        visitor: S,
+    ) -> Self {
+        let waiting = Waiting::new(&plan, settings.waiting_bytes_max, &settings.spill_folder);
+        let shared = Mutex::new(Shared { waiting, ready: VecDeque::new(), is_over: false });
+        Self { chunks, plan, settings, tally, visitor, shared, changed: Condvar::new() }
+    }
+
+    /// Whoever receives what is decoded.
+    pub(crate) fn visitor(&self) -> &S {
+        &self.visitor
+    }
+
+    /// Hands the work to a pool of so many workers, which [`Self::wait`] ends. Of two decodings on one pool the first
+    /// must be done before the second is started.
+    pub(crate) fn start<'env>(self: &Arc<Self>, pool: &Pool<'env, Worker>, workers: usize) -> Vec<Ticket<()>>
+    where
+        S: 'env,
+        'r: 'env,
+    {
+        for (node, error) in &self.plan.faults {
+            self.fail(*node, error);
+        }
+        let mut tickets = Vec::new();
+        for visit in 0..self.plan.visits.len() {
+            let this = self.clone();
+            tickets.push(pool.submit(move |decoder| this.guarded(|| this.visit(visit, decoder))));
+        }
+        // Behind all visits, so that each of those is under way when a worker waits here.
+        for _ in 0..workers {
+            let this = self.clone();
+            tickets.push(pool.submit(move |decoder| this.guarded(|| this.help(decoder))));
+        }
+        tickets
+    }
+
+    /// Waits until all is done, or the user asked to stop.
+    ///
+    /// # Errors
+    /// A worker went away: then the visitor was not told of every region.
+    pub(crate) fn wait(&self, tickets: Vec<Ticket<()>>) -> Result<(), StoreError> {
+        let outcomes: Vec<_> = tickets.into_iter().map(Ticket::wait).collect();
+        outcomes.into_iter().collect::<Result<(), _>>()?;
+        let is_whole = self.lock().waiting.left == 0 || self.visitor.is_cancelled();
+        if is_whole { Ok(()) } else { Err(lost_worker()) }
+    }
+
+    /// Does everything on this thread.
+    #[cfg(test)]
+    pub(crate) fn run(&self) {
+        let mut decoder = RegionDecoder::new().expect("a decoder");
+        for (node, error) in &self.plan.faults {
+            self.fail(*node, error);
+        }
+        (0..self.plan.visits.len()).for_each(|visit| self.visit(visit, &mut decoder));
+    }
+
+    /// Runs a part of the work; a panic in it ends the waiting of the others.
+    fn guarded(&self, work: impl FnOnce()) {
+        struct Guard<'g, 'r, S: DecodeVisitor>(&'g Decoding<'r, S>);
+        impl<S: DecodeVisitor> Drop for Guard<'_, '_, S> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.lock().is_over = true;
+                    self.0.changed.notify_all();
+                }
+            }
+        }
+        let _guard = Guard(self);
+        work();
+    }
+
+    fn planned(&self, node: u32) -> PlannedRegion {
+        let address = self.plan.address(node as usize);
+        let is_fault = self.plan.faults.contains_key(&node);
+        PlannedRegion { node: node as usize, address, is_fault }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decodes what is ready until nothing is.
+    fn drain(&self, decoder: &mut RegionDecoder) {
+        loop {
+            if self.visitor.is_cancelled() {
+                return;
+            }
+            let Some(ready) = self.lock().ready.pop_front() else { return };
+            self.process(ready, decoder);
+        }
+    }
+
+    /// Decodes what becomes ready until all is done.
+    fn help(&self, decoder: &mut RegionDecoder) {
+        loop {
+            self.drain(decoder);
+            let shared = self.lock();
+            if shared.waiting.left == 0 || shared.is_over || self.visitor.is_cancelled() {
+                return;
+            }
+            if shared.ready.is_empty() {
+                drop(self.changed.wait_timeout(shared, STOP_POLL));
+            }
+        }
+    }
+
+    fn process(&self, ready: Ready, decoder: &mut RegionDecoder) {
+        match ready {
+            Ready::Sealed { node, reader, sealed } => {
+                let region = self.plan.address(node as usize).region;
+                match self.chunks.unseal(&reader, region, sealed) {
+                    Ok(encoded) if encoded.bases.is_empty() => self.decode(node, encoded, &[], decoder),
+                    Ok(encoded) => self.add_region(node, encoded),
+                    Err(error) if self.lock().waiting.is_done(node) => {
+                        self.visitor.failed_too(self.planned(node), &error);
+                    }
+                    Err(error) => self.fail(node, &Arc::new(error)),
+                }
+            }
+            Ready::Complete { node, delta } => match self.bring(*delta) {
+                Ok((encoded, bases)) => self.decode(node, encoded, &bases, decoder),
+                Err(error) => self.fail(node, &Arc::new(error)),
+            },
+        }
+    }
+
+    /// A region delta has come: it is ready, or waits.
+    fn add_region(&self, node: u32, encoded: EncodedRegion) {
+        let mut shared = self.lock();
+        match shared.waiting.add_region(node, encoded) {
+            Some(delta) => shared.ready.push_front(Ready::Complete { node, delta }),
+            None => self.keep_within_budget(shared),
+        }
+    }
+
+    fn keep_within_budget(&self, mut shared: MutexGuard<'_, Shared>) {
+        let before = shared.waiting.bytes_spilled();
+        let result = shared.waiting.keep_within_budget(self.chunks.repository());
+        let written = shared.waiting.bytes_spilled() - before;
+        drop(shared);
+        self.tally.bytes_prewritten.fetch_add(written, Ordering::Relaxed);
+        if let Err(error) = result {
+            self.visitor.spill_failed(&error);
+        }
+    }
+
+    /// All of a complete delta, in memory.
+    fn bring(&self, delta: Delta) -> Result<(EncodedRegion, Vec<Bytes>), StoreError> {
+        let incomplete = || StoreError::Refused {
+            what: "a region delta".to_owned(),
+            reason: "it was taken for complete and is not".to_owned(),
+        };
+        let mut shared = self.lock();
+        let (region, payload) = delta.region.zip(delta.payload).ok_or_else(incomplete)?;
+        let payload = shared.waiting.bring(payload)?.to_vec();
+        let bases = delta.bases.into_iter().map(|base| shared.waiting.bring(base.ok_or_else(incomplete)?));
+        Ok((EncodedRegion { payload, ..region }, bases.collect::<Result<_, _>>()?))
+    }
+
+    fn decode(&self, node: u32, mut encoded: EncodedRegion, bases: &[Bytes], decoder: &mut RegionDecoder) {
+        let slices: Vec<&[u8]> = bases.iter().map(AsRef::as_ref).collect();
+        let address = self.plan.address(node as usize);
+        let chunks = std::mem::take(&mut encoded.chunks);
+        let (name, part) = (self.chunks.object_name(address.container), format!("region {}", address.region));
+        match decoder.decode(&name, &part, encoded, &slices) {
+            Ok(plain) => self.deliver(node, &chunks, &plain, bases),
+            Err(error) => self.fail(node, &Arc::new(error)),
+        }
+    }
+
+    /// Gives a decoded region to the visitor and its chunks to whom they are bases of.
+    fn deliver(&self, node: u32, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+        self.tally.regions_decoded.fetch_add(1, Ordering::Relaxed);
+        match bases {
+            [] => self.visitor.decoded(self.planned(node), chunks, plain),
+            bases => self.visitor.decoded_delta(self.planned(node), chunks, plain, bases),
+        }
+        let mut good: Vec<(Feed, Arc<[u8]>)> = Vec::new();
+        let mut failing: Vec<(u32, Arc<StoreError>)> = Vec::new();
+        let mut feeds = self.plan.feeds(node);
+        for (chunk, bytes) in split_region(chunks, plain) {
+            let (of_this, rest) = feeds.split_at(feeds.partition_point(|feed| feed.number <= chunk.number));
+            feeds = rest;
+            if of_this.is_empty() {
+                continue;
+            }
+            if self.chunks.repository().keys().fingerprint_of(chunk.number, bytes) == chunk.fingerprint {
+                let bytes: Arc<[u8]> = Arc::from(bytes);
+                good.extend(of_this.iter().map(|feed| (*feed, bytes.clone())));
+            } else {
+                let address = self.plan.address(node as usize);
+                let part = format!("region {}, chunk {}", address.region, chunk.number);
+                let reason = "its content does not match its fingerprint";
+                let error = StoreError::damaged(&self.chunks.object_name(address.container), part, reason);
+                let error = Arc::new(error);
+                failing.extend(of_this.iter().map(|feed| (feed.to, error.clone())));
+            }
+        }
+        let mut shared = self.lock();
+        for (feed, bytes) in good {
+            if let Some(delta) = shared.waiting.add_base(feed.to, feed.slot, bytes) {
+                shared.ready.push_front(Ready::Complete { node: feed.to, delta });
+            }
+        }
+        shared.waiting.finish(node);
+        self.changed.notify_all();
+        self.keep_within_budget(shared);
+        for (failing, error) in failing {
+            self.fail_from(node, failing, &error);
+        }
+    }
+
+    /// A node cannot be decoded, and with it whatever needs it.
+    fn fail(&self, node: u32, error: &Arc<StoreError>) {
+        self.fail_from(node, node, error);
+    }
+
+    /// The same, because of another.
+    fn fail_from(&self, origin: u32, node: u32, error: &Arc<StoreError>) {
+        let origin = self.planned(origin);
+        let mut failing = vec![node];
+        while let Some(node) = failing.pop() {
+            if !self.lock().waiting.finish(node) {
+                continue;
+            }
+            self.visitor.failed(self.planned(node), origin, error);
+            failing.extend(self.plan.feeds(node).iter().map(|feed| feed.to));
+        }
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,159 @@
+//! Which regions are decoded together: those wanted, and whatever their bases lie in.
+//!
+//! The plan knows, from indexes alone, which chunk of which region goes into which slot of which others ([`Feed`]), so
+//! nothing has to be looked up while the data flows. Regions whose bases lead back to them, or cannot be found, are
+//! faults from the start.
+
+use super::order::Order;
+use crate::bases::{Pending, RegionGraph};
+use crate::chunks::{Address, ChunkSource};
+use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A base chunk on its way into a region delta.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Feed {
+    from: u32,
+    pub(super) number: ChunkNumber,
+    /// The region delta: its place among the nodes.
+    pub(super) to: u32,
+    /// Which of its bases.
+    pub(super) slot: u32,
+}
+
+/// A region of the plan.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) address: Address,
+    /// How many bases it has.
+    pub(super) bases: u32,
+    /// Whom it feeds: a range of the feeds.
+    feeds: Range<usize>,
+}
+
+/// A container to visit, and the nodes to read there by ascending region.
+#[derive(Clone, Debug)]
+pub(super) struct Visit {
+    pub(super) container: usize,
+    pub(super) nodes: Vec<u32>,
+}
+
+/// Regions to decode. Nodes are numbered; the first ones are those wanted, in the order they were given.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(super) nodes: Vec<Node>,
+    feeds: Vec<Feed>,
+    pub(super) visits: Vec<Visit>,
+    /// Whether containers are visited, and regions decoded, in the order they lie: there is no delta.
+    pub(super) is_plain: bool,
+    /// Nodes that cannot be decoded, and why.
+    pub(super) faults: BTreeMap<u32, Arc<StoreError>>,
+}
+
+impl Plan {
+    /// Plans the decoding of these regions, each given once.
+    pub(crate) fn new(chunks: &ChunkSource<'_>, wanted: &[Address], order: &Order<'_>) -> Self {
+        Self::visiting(chunks, wanted, &[], order)
+    }
+
+    /// The same, visiting these containers too if nothing of them is needed.
+    pub(crate) fn visiting(
+        chunks: &ChunkSource<'_>,
+        wanted: &[Address],
+        containers: &[usize],
+        order: &Order<'_>,
+    ) -> Self {
+        let mut plan = Self::default();
+        plan.add_nodes(chunks, wanted);
+        plan.feeds.sort_unstable();
+        plan.is_plain = plan.feeds.is_empty();
+        let mut start = 0;
+        for of_one in plan.feeds.chunk_by(|a, b| a.from == b.from) {
+            if let Some(feed) = of_one.first() {
+                plan.nodes[feed.from as usize].feeds = start..start + of_one.len();
+            }
+            start += of_one.len();
+        }
+        plan.find_cycles(chunks);
+        plan.add_visits(chunks, containers, order);
+        plan
+    }
+
+    /// The containers it visits.
+    pub(crate) fn containers(&self) -> impl Iterator<Item = usize> {
+        self.visits.iter().map(|visit| visit.container)
+    }
+
+    /// Where a node's region lies.
+    pub(crate) fn address(&self, node: usize) -> Address {
+        self.nodes[node].address
+    }
+
+    /// Whom a node feeds, by ascending number.
+    pub(super) fn feeds(&self, node: u32) -> &[Feed] {
+        &self.feeds[self.nodes[node as usize].feeds.clone()]
+    }
+
+    fn add_nodes(&mut self, chunks: &ChunkSource<'_>, wanted: &[Address]) {
+        let mut known: HashMap<Address, u32> = HashMap::new();
+        let mut pending = Pending::new();
+        for address in wanted {
+            self.node(*address, &mut known, &mut pending);
+        }
+        while let Some((_, nodes)) = pending.pop() {
+            for to in nodes {
+                let bases = match chunks.bases_of(self.nodes[to as usize].address) {
+                    Ok(bases) => bases,
+                    Err(error) => {
+                        self.faults.insert(to, Arc::new(error));
+                        continue;
+                    }
+                };
+                self.nodes[to as usize].bases = index(bases.len());
+                for (slot, base) in bases.iter().enumerate() {
+                    let from = self.node(base.address, &mut known, &mut pending);
+                    self.feeds.push(Feed { from, number: base.place.chunk.number, to, slot: index(slot) });
+                }
+            }
+        }
+    }
+
+    fn node(&mut self, address: Address, known: &mut HashMap<Address, u32>, pending: &mut Pending<u32>) -> u32 {
+        *known.entry(address).or_insert_with(|| {
+            let node = index(self.nodes.len());
+            self.nodes.push(Node { address, bases: 0, feeds: 0..0 });
+            pending.push(address.container, node);
+            node
+        })
+    }
+
+    fn find_cycles(&mut self, chunks: &ChunkSource<'_>) {
+        let pairs = self.feeds.iter().map(|feed| (feed.from, feed.to)).collect();
+        for node in RegionGraph::new(self.nodes.len(), pairs).cyclic() {
+            let error = chunks.damaged(self.nodes[node as usize].address, "its bases lead back to it");
+            self.faults.insert(node, Arc::new(error));
+        }
+    }
+
+    fn add_visits(&mut self, chunks: &ChunkSource<'_>, containers: &[usize], order: &Order<'_>) {
+        let mut visits: BTreeMap<usize, Vec<u32>> = containers.iter().map(|at| (*at, Vec::new())).collect();
+        for (node, region) in self.nodes.iter().enumerate() {
+            visits.entry(region.address.container).or_default().push(index(node));
+        }
+        self.visits = visits.into_iter().map(|(container, nodes)| Visit { container, nodes }).collect();
+        for visit in &mut self.visits {
+            visit.nodes.sort_unstable_by_key(|node| self.nodes[*node as usize].address.region);
+        }
+        if !self.is_plain {
+            let records = chunks.records();
+            self.visits.sort_by_cached_key(|visit| order.rank(&records[visit.container]));
+        }
+    }
+}
+
+/// An index as the plan keeps it. A plan of more than 2^32 regions would take terabytes.
+fn index(at: usize) -> u32 {
+    u32::try_from(at).expect("a plan that fits into memory")
+}

@@ -1,0 +1,291 @@
+//! Ghosts: chunks that no live snapshot refers to, but that others hang on as deltas. Forgetting the middle of a chain
+//! makes them.
+//!
+//! Eliminating them: what hangs on a ghost is encoded against what the ghost itself hangs on, and the ghost goes. New
+//! bases of a delta are taken from what it hung on already, through its ghosts, so that no cycle can come about. It is
+//! done only if it frees more than it costs; a ghost that is stored whole stays, there being nothing to put in its
+//! place.
+//!
+//! ```text
+//! a -> G -> b        becomes  a -> b       (-> : is a delta against; G: the ghost)
+//! ```
+//!
+//! Before that, hulls are shrunk (module `hulls`); what nothing needs then goes without being eliminated.
+
+use super::commit::{commit, credit_last};
+use super::hulls::shrink_hulls;
+use super::layout::class;
+use super::options::{MigrateOptions, MigrateSummary};
+use super::repack::{Move, Repacked, Repacker, Standing};
+use crate::EngineError;
+use crate::bases::BaseGraph;
+use crate::chunks::ChunkSource;
+use crate::delta::{CANDIDATES, DEPTH_MAX, SimilarIndex, offer, sketcher};
+use crate::lifecycle::lifecycles;
+use crate::numbers::{keep_numbers, numbers_of};
+use crate::pack::ContainerSink;
+use roaring::RoaringTreemap;
+use siltstone_store::container::{ChunkPlace, ContainerKind, RegionEntry};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::repository::Repository;
+use siltstone_store::series::SeriesWriter;
+use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Deltas are read together up to so much text, bytes, that of what they may hang on included; at least one.
+const READ_BYTES: usize = 64 << 20;
+/// The sketches of what one delta may be encoded against take this much.
+const SIMILAR_BYTES: u64 = 4 << 20;
+
+/// A delta that hangs on ghosts.
+struct Dependent {
+    /// Those of its chunks that are no ghosts.
+    members: Vec<ChunkPlace>,
+    bases: Vec<ChunkNumber>,
+    /// What its members take, about.
+    stored_bytes: u64,
+}
+
+/// Ghosts that can be eliminated, and what hangs on them.
+#[derive(Default)]
+struct Elimination {
+    dependents: Vec<Dependent>,
+    /// The ghosts that are part of a delta, and what they hang on.
+    ghosts: BaseGraph,
+    /// What those ghosts take, about.
+    ghost_bytes: u64,
+}
+
+impl Elimination {
+    /// Reads the indexes of all containers with deltas.
+    fn read(chunks: &ChunkSource<'_>, ghosts: &RoaringTreemap, live: &RoaringTreemap) -> Result<Self, StoreError> {
+        let mut found = Self::default();
+        let mut candidates = Vec::new();
+        for (container, record) in chunks.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
+            let served = numbers_of(record) & live;
+            let reader = chunks.reader(container)?;
+            let places = reader.index().places().iter().filter(|place| served.contains(place.chunk.number.0));
+            let mut by_region: HashMap<usize, Vec<ChunkPlace>> = HashMap::new();
+            places.for_each(|place| by_region.entry(place.region).or_default().push(*place));
+            for (region, entry) in
+                reader.index().regions().iter().enumerate().filter(|(_, entry)| !entry.bases.is_empty())
+            {
+                let Some(places) = by_region.remove(&region) else { continue };
+                let (ghosts_here, members): (Vec<_>, Vec<_>) =
+                    places.into_iter().partition(|place| ghosts.contains(place.chunk.number.0));
+                let bytes = |places: &[ChunkPlace]| {
+                    share(entry, places.iter().map(|place| u64::from(place.chunk.length)).sum())
+                };
+                found.ghost_bytes += bytes(&ghosts_here);
+                found.ghosts.add(ghosts_here.iter().map(|ghost| ghost.chunk.number), &entry.bases);
+                if entry.bases.iter().any(|base| ghosts.contains(base.0)) && !members.is_empty() {
+                    let stored_bytes = bytes(&members);
+                    candidates.push(Dependent { members, bases: entry.bases.clone(), stored_bytes });
+                }
+            }
+        }
+        let in_deltas = found.ghosts.in_deltas();
+        candidates.retain(|dependent| dependent.bases.iter().any(|base| in_deltas.contains(base.0)));
+        found.dependents = candidates;
+        Ok(found)
+    }
+
+    /// What a delta may hang on instead: its bases, each ghost replaced by what it hangs on.
+    fn instead_of(&self, bases: &[ChunkNumber]) -> impl Iterator<Item = ChunkNumber> {
+        self.ghosts.roots(bases).into_iter().map(ChunkNumber)
+    }
+
+    /// How many dependents from this one on are read together, and what is looked at to encode them anew: their
+    /// members, and what those may hang on.
+    fn read_together(
+        &self,
+        chunks: &ChunkSource<'_>,
+        from: usize,
+    ) -> Result<(usize, BTreeSet<ChunkNumber>), StoreError> {
+        let (mut count, mut numbers, mut bytes) = (0, BTreeSet::new(), 0);
+        for dependent in self.dependents.iter().skip(from) {
+            let members = dependent.members.iter().map(|place| place.chunk.number);
+            for number in members.chain(self.instead_of(&dependent.bases)) {
+                if numbers.insert(number) {
+                    bytes += chunks.place_of(number)?.1.chunk.length as usize;
+                }
+            }
+            count += 1;
+            if bytes >= READ_BYTES {
+                break;
+            }
+        }
+        Ok((count, numbers))
+    }
+}
+
+/// About how many bytes are held by ghosts that can be eliminated, and by those that nothing hangs on.
+pub(crate) fn ghost_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
+    let (ghosts, live) = (manifest.ghosts(), manifest.live());
+    if ghosts.is_empty() {
+        return Ok(0);
+    }
+    let chunks = ChunkSource::new(repository, manifest);
+    let needed = chunks.base_graph()?.closure(&(&live - &ghosts));
+    let elimination = Elimination::read(&chunks, &(ghosts & &needed), &needed)?;
+    Ok(elimination.ghost_bytes + stored_bytes(&chunks, &(live - needed))?)
+}
+
+/// About how many bytes these chunks take.
+fn stored_bytes(chunks: &ChunkSource<'_>, numbers: &RoaringTreemap) -> Result<u64, StoreError> {
+    let mut bytes = 0;
+    for (at, record) in chunks.records().iter().enumerate() {
+        let here = numbers_of(record) & numbers;
+        if here.is_empty() {
+            continue;
+        }
+        let reader = chunks.reader(at)?;
+        for entry in reader.index().regions() {
+            let of_region = entry.chunks.iter().filter(|chunk| here.contains(chunk.number.0));
+            bytes += share(entry, of_region.map(|chunk| u64::from(chunk.length)).sum());
+        }
+    }
+    Ok(bytes)
+}
+
+/// What so many plain bytes of a region take, about.
+fn share(entry: &RegionEntry, plain_bytes: u64) -> u64 {
+    u64::from(entry.sealed_bytes) * plain_bytes / u64::from(entry.plain_bytes.max(1))
+}
+
+/// Shrinks the hulls of a series, and eliminates its ghosts if that frees more than it costs. The lease is kept,
+/// and the series is still said to be looked at: what is dead now lies there yet.
+pub(super) fn eliminate(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    options: &MigrateOptions,
+) -> Result<MigrateSummary, EngineError> {
+    let manifest = writer.manifest().clone();
+    let chunks = Arc::new(ChunkSource::new(repository, &manifest));
+    let mut next = manifest.clone();
+    shrink_hulls(&chunks, &mut next)?;
+    let ghosts = next.ghosts();
+    if ghosts.is_empty() {
+        return commit(repository, writer, next, options);
+    }
+    let elimination = Elimination::read(&chunks, &ghosts, &next.live())?;
+    let mut gone = elimination.ghosts.in_deltas().clone();
+    if gone.is_empty() {
+        return commit(repository, writer, next, options);
+    }
+    let repacked = encode_again(&chunks, writer, &next, &elimination, options)?;
+    let written = repacked.packed.object_bytes();
+    let replaced: u64 = elimination.dependents.iter().map(|dependent| dependent.stored_bytes).sum();
+    if written >= replaced + elimination.ghost_bytes {
+        let summary = commit(repository, writer, next, options)?;
+        writer.sweep()?;
+        return Ok(summary);
+    }
+    let mut summary = MigrateSummary {
+        bytes_written: written,
+        containers_written: repacked.packed.containers.len() as u64,
+        ghosts_squeezed: gone.len(),
+        ..MigrateSummary::default()
+    };
+    gone.extend(
+        elimination.dependents.iter().flat_map(|dependent| &dependent.members).map(|place| place.chunk.number.0),
+    );
+    for record in &mut next.containers {
+        if !numbers_of(record).is_disjoint(&gone) {
+            keep_numbers(record, |numbers| numbers - &gone);
+        }
+    }
+    next.containers.retain(|record| !record.chunks.is_empty());
+    let made = repacked.packed.containers.len();
+    next.containers.extend(repacked.packed.containers);
+    // What was just written is read again for what hangs on what now.
+    repository.storage().barrier().map_err(StoreError::from)?;
+    let chunks = ChunkSource::new(repository, &next);
+    next.replace_necessary(chunks.base_graph()?.needs(&next));
+    let whole = whole_chunks(&chunks, next.containers.len() - made)?;
+    bound_dependents(&mut next.heights, &whole);
+    credit_last(&mut next, &summary);
+    summary.add(&commit(repository, writer, next, options)?);
+    Ok(summary)
+}
+
+/// The chunks of plain regions in the containers from this one on.
+fn whole_chunks(chunks: &ChunkSource<'_>, first: usize) -> Result<RoaringTreemap, StoreError> {
+    let mut whole = RoaringTreemap::new();
+    for at in first..chunks.records().len() {
+        let reader = chunks.reader(at)?;
+        let plain = reader.index().regions().iter().filter(|entry| entry.bases.is_empty());
+        whole.extend(plain.flat_map(|entry| &entry.chunks).map(|chunk| chunk.number.0));
+    }
+    Ok(whole)
+}
+
+/// Notes of chunks that were deltas and are whole now that any chain may hang on them: they are made deltas no more.
+fn bound_dependents(heights: &mut Vec<RoaringTreemap>, whole: &RoaringTreemap) {
+    if whole.is_empty() {
+        return;
+    }
+    let highest = DEPTH_MAX as usize;
+    for height in heights.iter_mut() {
+        *height -= whole;
+    }
+    if heights.len() < highest {
+        heights.resize(highest, RoaringTreemap::new());
+    }
+    if let Some(height) = heights.get_mut(highest - 1) {
+        *height |= whole;
+    }
+}
+
+/// Encodes what hangs on ghosts against what those hang on.
+fn encode_again(
+    chunks: &Arc<ChunkSource<'_>>,
+    writer: &SeriesWriter<'_>,
+    manifest: &Manifest,
+    elimination: &Elimination,
+    options: &MigrateOptions,
+) -> Result<Repacked, StoreError> {
+    let (sink, level): (&dyn ContainerSink, _) = (writer, options.compression_level);
+    let is_exact = options.threshold <= 0.0;
+    let sketcher = sketcher();
+    std::thread::scope(|scope| {
+        let mut repacker = Repacker::start(scope, chunks, manifest, sink, level, is_exact)?;
+        let (mut read, mut left) = (HashMap::new(), 0);
+        for (at, Dependent { members, bases, .. }) in elimination.dependents.iter().enumerate() {
+            if left == 0 {
+                let numbers;
+                (left, numbers) = elimination.read_together(chunks, at)?;
+                read = repacker.read(&numbers)?;
+            }
+            left = left.saturating_sub(1);
+            let bytes_of = |number| read.get(&number).ok_or(StoreError::MissingChunk { number });
+            let mut similar = SimilarIndex::within(SIMILAR_BYTES);
+            let mut lengths = HashMap::new();
+            for base in elimination.instead_of(bases) {
+                let bytes = bytes_of(base)?;
+                lengths.insert(base.0, bytes.len());
+                if let Some(sketch) = sketcher.sketch(bytes) {
+                    similar.insert(base.0, &sketch);
+                }
+            }
+            let found = lifecycles(manifest, &members.iter().map(|place| place.chunk.number.0).collect());
+            for place in members {
+                let number = place.chunk.number;
+                let Some(lifecycle) = found.get(&number.0) else { continue };
+                let bytes = bytes_of(number)?;
+                let kind = ContainerKind::of(number);
+                let alike = similar.candidates(kind, sketcher.sketch(bytes).as_ref(), CANDIDATES);
+                let offers = alike
+                    .map(|(base, matches)| offer(base, lengths.get(&base.0).copied().unwrap_or_default(), matches));
+                let last = manifest.snapshots().len().saturating_sub(1);
+                let class = class(kind, *lifecycle, lifecycle.column == last, is_exact);
+                let standing = Standing { row: lifecycle.row, ..Standing::default() };
+                repacker.push(class, place.chunk, bytes, Move::Against(offers.collect()), standing)?;
+            }
+            // Two deltas must not become one: one may hang on the other.
+            repacker.flush_all()?;
+        }
+        Ok(repacker.finish()?)
+    })
+}

@@ -1,0 +1,134 @@
+//! Maintenance: chunks that a backup left behind are encoded against what took their place, and laid where their
+//! lifecycle ends; what forgetting left is compacted.
+//!
+//! ```text
+//! maintain -> marks, settle
+//! settle   -> retired (places), split, ghosts (hulls), compact, merge
+//! split, merge, ghosts, rewrite -> repack (batch, segment, categories)
+//! compact  -> dead, rewrite                 (`forget` starts with these two)
+//! options, commit, layout, sound            serve all of them and know none
+//! ```
+//! Arrows are imports; none leads back.
+//!
+//! A chunk *dies* when the snapshot before the last needs it and the last does not: it is *retired*. Its lifecycle is
+//! then final, but for what is forgotten later. Container by container of those that hold retired chunks:
+//!
+//! 1. Each retired chunk that resembles a new one becomes part of a region delta (policy
+//!    [`Reverse`](crate::delta::Deltas::Reverse)), in a container of its category; here it is superseded.
+//! 2. A container of which more than the threshold is superseded, or dead beside what lives on, is split: survivors go
+//!    on with survivors, dead chunks into their category. Below the threshold it stays as it is, and counts in the
+//!    newer column. With threshold 0 no container ever mixes categories: the layout of MeGA (ATC 2022, section 4.3).
+//!
+//! What all chunks of a container live on, or die with, moves by name alone: where it belongs is known from the
+//! manifest's bitmaps.
+//!
+//! 3. Where snapshots were taken out, hulls shrink (module `hulls`), ghosts are eliminated (module `ghosts`), and
+//!    containers that are dead in part are compacted.
+//! 4. Of small containers that have become many, one is made (module `merge`).
+//!
+//! What cannot be read is passed over and told (module `sound`): it stays as it is, the rest is settled, and it is not
+//! tried again.
+//!
+//! New containers are durable and committed before the old ones go; a stop at any point leaves the last manifest true,
+//! with the snapshot still among those to be settled. Work is done in pieces, each with a commit of its own, so that
+//! little is done again, and little room is needed beside what is there.
+
+mod commit;
+mod compact;
+pub(crate) mod dead;
+mod ghosts;
+mod hulls;
+mod layout;
+mod marks;
+mod merge;
+mod options;
+mod places;
+pub(crate) mod repack;
+mod retired;
+pub(crate) mod rewrite;
+mod settle;
+mod sound;
+mod split;
+
+pub(crate) use ghosts::ghost_bytes;
+pub use options::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, MigrateSummary, PIECE_BYTES_DEFAULT};
+pub(crate) use settle::settle;
+
+use crate::fs::{Problem, ProblemKind};
+use crate::lease::{Purpose, acquire, now};
+use crate::{EngineError, Observer};
+use marks::{end_marks, has_marks_over};
+use siltstone_store::StoreError;
+use siltstone_store::repository::Repository;
+use siltstone_store::series::{ReserveUse, SeriesWriter};
+use std::fmt::Display;
+
+/// Settles all series that have something to settle, and removes snapshots that were marked as deleted until now: what
+/// `silt maintain` does.
+///
+/// # Errors
+/// What stops it as a whole, or the damage of the first series if none can be read; if one series of several fails,
+/// that is reported as a problem. Where another writer has a series, the error says so after the others are done.
+pub fn maintain(
+    repository: &Repository,
+    options: &MigrateOptions,
+    observer: &dyn Observer,
+) -> Result<MigrateSummary, EngineError> {
+    let (mut summary, mut lost) = (MigrateSummary::default(), None);
+    let not_moved = |series: &dyn Display, reason: &dyn Display| {
+        observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
+    };
+    let damage = repository.visit_manifests(repository.series()?, |manifest| {
+        if manifest.unsettled.is_empty() && !manifest.squeeze_due && !has_marks_over(&manifest, now()) {
+            return Ok(());
+        }
+        match maintain_series(repository, &manifest.name, options, observer) {
+            Ok(done) => summary.add(&done),
+            Err(EngineError::Interrupted) => return Err(EngineError::Interrupted),
+            Err(EngineError::Store(error)) if error.is_lost_race() => lost = Some(error),
+            Err(error) => not_moved(&manifest.series, &error),
+        }
+        Ok(())
+    })?;
+    for error in &damage {
+        match error {
+            StoreError::UnreadableSeries { series, source } => not_moved(series, source),
+            other => not_moved(&"", other),
+        }
+    }
+    lost.map_or(Ok(summary), |error| Err(error.into()))
+}
+
+fn maintain_series(
+    repository: &Repository,
+    series_name: &str,
+    options: &MigrateOptions,
+    observer: &dyn Observer,
+) -> Result<MigrateSummary, EngineError> {
+    let (user, take_over) = (options.user.as_str(), options.take_over);
+    let purpose = Purpose { name: "maintain", user, take_over, reserve: ReserveUse::Keep };
+    let mut writer = acquire(repository, series_name, &purpose, observer)?;
+    match end_marks_and_settle(repository, &mut writer, options, observer) {
+        Ok(summary) => {
+            let settled = writer.manifest().clone();
+            writer.commit(settled, false, now())?;
+            Ok(summary)
+        }
+        Err(error) => {
+            let _ = writer.abandon(now());
+            Err(error)
+        }
+    }
+}
+
+fn end_marks_and_settle(
+    repository: &Repository,
+    writer: &mut SeriesWriter<'_>,
+    options: &MigrateOptions,
+    observer: &dyn Observer,
+) -> Result<MigrateSummary, EngineError> {
+    let (ended, containers_deleted, bytes_deleted) = end_marks(writer, now())?;
+    let mut summary = MigrateSummary { ended, bytes_deleted, containers_deleted, ..MigrateSummary::default() };
+    summary.add(&settle(repository, writer, None, options, observer)?);
+    Ok(summary)
+}

@@ -1,0 +1,237 @@
+//! Taking containers apart: what becomes of their regions, and reading those that are decoded.
+//!
+//! Regions are taken in batches, in the order in which they come. Those of a batch that have to be decoded are read
+//! together, with all that they hang on ([`crate::decode`]): a region is decoded once for a batch, however many hang on
+//! it. What is kept of a delta is encoded right where it was decoded, while its bases are at hand; only what comes of
+//! that stays in memory, so that a batch may be of very many deltas.
+
+use super::{Class, Move, Repacker, Standing, Stopped, out_of_memory};
+use crate::chunks::{Address, ChunkSource};
+use crate::decode::{Bytes, RegionVisitor};
+use crate::parallel::lock;
+use siltstone_store::container::RegionEntry;
+use siltstone_store::region::{Base, ChunkEntry, EncodedRegion, RegionEncoder, split_region};
+use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+/// What comes of a batch's regions, bytes, about: the text of plain ones, and what is stored of deltas.
+const BATCH_BYTES: usize = 64 << 20;
+
+/// What becomes of a region of a container that is taken.
+pub(super) enum Fate {
+    /// Nothing of it is kept.
+    Left,
+    /// It goes on as it is; other containers answer for some of its chunks.
+    Copied(Class, Vec<ChunkNumber>),
+    /// Its chunks go on by themselves, each to its class.
+    TakenApart(Vec<Option<Class>>),
+}
+
+impl Fate {
+    /// `keeps_deltas`: whether a delta may hold on to chunks that are not kept.
+    fn of(
+        region: &RegionEntry,
+        tolerated: f64,
+        keeps_deltas: bool,
+        class_of: &impl Fn(ChunkNumber) -> Option<Class>,
+    ) -> Self {
+        let classes: Vec<_> = region.chunks.iter().map(|chunk| class_of(chunk.number)).collect();
+        let Some(class) = classes.iter().copied().flatten().next() else {
+            return Self::Left;
+        };
+        let lost = classes.iter().filter(|found| found.is_none()).count();
+        let is_one = classes.iter().flatten().all(|found| *found == class);
+        // A delta is small, and dear to take apart: all that it hangs on would have to be decoded.
+        let is_kept_together = !region.bases.is_empty() && keeps_deltas && 2 * lost <= classes.len();
+        let class = classes.iter().copied().flatten().find(|class| class.is_open).unwrap_or(class);
+        let tolerated = if class.is_open { tolerated } else { 0.0 };
+        if is_kept_together || (is_one && is_tolerable(lost, classes.len(), tolerated)) {
+            let gone = region.chunks.iter().zip(&classes).filter(|(_, class)| class.is_none());
+            return Self::Copied(class, gone.map(|(chunk, _)| chunk.number).collect());
+        }
+        Self::TakenApart(classes)
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn is_tolerable(lost: usize, of: usize, tolerated: f64) -> bool {
+    lost == 0 || lost as f64 <= tolerated * of as f64
+}
+
+/// Regions that wait to be moved.
+#[derive(Default)]
+pub(super) struct Batch {
+    regions: Vec<(Address, Fate)>,
+    /// Of those that are taken apart.
+    bytes: usize,
+}
+
+/// Chunks of a region that was decoded, verified, on their way to other containers.
+enum MovedChunks {
+    Plain(Vec<u8>),
+    /// The parts of a delta, against the same bases.
+    Delta(Vec<(Class, EncodedRegion)>),
+}
+
+/// Receives the regions of a batch that are taken apart.
+struct BatchVisitor<'r> {
+    chunks: Arc<ChunkSource<'r>>,
+    /// Where the chunks of each go.
+    classes: HashMap<Address, Vec<Option<Class>>>,
+    compression_level: i32,
+    /// Those that nobody encodes with now.
+    encoders: Mutex<Vec<RegionEncoder>>,
+    moved: Mutex<HashMap<Address, Result<MovedChunks, StoreError>>>,
+}
+
+impl BatchVisitor<'_> {
+    fn moved(
+        &self,
+        address: Address,
+        chunks: &[ChunkEntry],
+        plain: &[u8],
+        bases: &[Bytes],
+    ) -> Result<MovedChunks, StoreError> {
+        let reader = self.chunks.reader(address.container)?;
+        reader.verify_region(self.chunks.repository().keys(), address.region, plain)?;
+        let numbers = reader.index().regions().get(address.region).map_or(&[][..], |entry| &entry.bases);
+        if numbers.is_empty() {
+            return Ok(MovedChunks::Plain(plain.to_vec()));
+        }
+        let bases: Vec<_> = numbers.iter().zip(bases).map(|(number, bytes)| Base { number: *number, bytes }).collect();
+        let mut by_class: BTreeMap<Class, (Vec<ChunkEntry>, Vec<u8>)> = BTreeMap::new();
+        let classes = self.classes.get(&address).map_or(&[][..], Vec::as_slice);
+        for ((chunk, bytes), class) in split_region(chunks, plain).zip(classes) {
+            let Some(class) = class else { continue };
+            let (chunks, plain) = by_class.entry(*class).or_default();
+            chunks.push(chunk);
+            plain.extend_from_slice(bytes);
+        }
+        let idle = lock(&self.encoders).pop();
+        let mut encoder = idle.map_or_else(|| RegionEncoder::new(self.compression_level), Ok)?;
+        let parts = by_class.into_iter().map(|(class, (chunks, plain))| {
+            // What is a delta stays one: chains may hang on its chunks, and only of whole chunks is it known how long
+            // they are.
+            Ok((class, encoder.encode_against(&bases, chunks, &plain)?))
+        });
+        let parts = parts.collect::<Result<Vec<_>, StoreError>>()?;
+        lock(&self.encoders).push(encoder);
+        Ok(MovedChunks::Delta(parts))
+    }
+}
+
+impl RegionVisitor for BatchVisitor<'_> {
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+        let moved = self.moved(address, chunks, plain, bases);
+        lock(&self.moved).insert(address, moved);
+    }
+}
+
+impl Repacker<'_> {
+    /// Whether anything of a container would not be copied as it is, if it were taken.
+    pub(crate) fn changes(
+        &self,
+        container: usize,
+        tolerated: f64,
+        class_of: impl Fn(ChunkNumber) -> Option<Class>,
+    ) -> Result<bool, Stopped> {
+        let reader = self.chunks.reader(container).map_err(|error| Stopped::at(container, error))?;
+        let is_copied = |entry| matches!(Fate::of(entry, tolerated, !self.is_exact, &class_of), Fate::Copied(..));
+        Ok(!reader.index().regions().iter().all(is_copied))
+    }
+
+    /// Takes what `class_of` keeps of a container, each chunk to its class. A region of open chunks that loses at most
+    /// `tolerated` of them, and whose others are of one class, is copied as it is; a delta too if it loses at most
+    /// half, unless layout is exact.
+    pub(crate) fn move_container(
+        &mut self,
+        container: usize,
+        tolerated: f64,
+        class_of: impl Fn(ChunkNumber) -> Option<Class>,
+    ) -> Result<(), Stopped> {
+        let reader = self.chunks.reader(container).map_err(|error| Stopped::at(container, error))?;
+        for (region, entry) in reader.index().regions().iter().enumerate() {
+            let fate = Fate::of(entry, tolerated, !self.is_exact, &class_of);
+            match fate {
+                Fate::Left => continue,
+                Fate::Copied(..) => {}
+                Fate::TakenApart(_) => {
+                    let bytes = if entry.bases.is_empty() { entry.plain_bytes } else { entry.sealed_bytes };
+                    self.batch.bytes += bytes as usize;
+                }
+            }
+            self.batch.regions.push((Address { container, region }, fate));
+            if self.batch.bytes >= BATCH_BYTES {
+                self.move_batch()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the regions that wait.
+    pub(super) fn move_batch(&mut self) -> Result<(), Stopped> {
+        let Batch { regions, .. } = std::mem::take(&mut self.batch);
+        let mut moved = self.decode_regions(&regions)?;
+        for (address, fate) in regions {
+            let stopped = |error| Stopped::at(address.container, error);
+            match fate {
+                Fate::Left => {}
+                Fate::Copied(class, gone) => {
+                    let reader = self.chunks.reader(address.container).map_err(stopped)?;
+                    let copy = self.chunks.encoded(&reader, address.region).map_err(stopped)?;
+                    self.categories.push(class, copy, gone)?;
+                }
+                Fate::TakenApart(classes) => match moved.remove(&address) {
+                    None => return Err(stopped(out_of_memory())),
+                    Some(MovedChunks::Plain(plain)) => {
+                        let reader = self.chunks.reader(address.container).map_err(stopped)?;
+                        let chunks =
+                            reader.index().regions().get(address.region).map_or(&[][..], |entry| &entry.chunks);
+                        for ((chunk, bytes), class) in split_region(chunks, &plain).zip(classes) {
+                            let Some(class) = class else { continue };
+                            self.push(class, chunk, bytes, Move::Plain, Standing::default())?;
+                        }
+                    }
+                    Some(MovedChunks::Delta(parts)) => {
+                        for (class, region) in parts {
+                            self.categories.push(class, region, Vec::new())?;
+                        }
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of these regions that are taken apart, all of them.
+    fn decode_regions(&self, regions: &[(Address, Fate)]) -> Result<HashMap<Address, MovedChunks>, Stopped> {
+        let taken_apart = regions.iter().filter_map(|(address, fate)| match fate {
+            Fate::TakenApart(classes) => Some((*address, classes.clone())),
+            Fate::Left | Fate::Copied(..) => None,
+        });
+        let (wanted, classes): (Vec<Address>, HashMap<_, _>) = taken_apart.map(|of| (of.0, of)).unzip();
+        if wanted.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let visitor = Arc::new(BatchVisitor {
+            chunks: self.chunks.clone(),
+            classes,
+            compression_level: self.compression_level,
+            encoders: Mutex::default(),
+            moved: Mutex::default(),
+        });
+        let failures = self.gatherer.regions(&wanted, &visitor)?;
+        let mut found = std::mem::take(&mut *lock(&visitor.moved));
+        let mut moved = HashMap::with_capacity(wanted.len());
+        for (at, address) in wanted.into_iter().enumerate() {
+            let stopped = |error| Stopped::at(address.container, error);
+            if let Some(error) = failures.get(&at) {
+                return Err(stopped(StoreError::Shared(error.clone())));
+            }
+            let of_this = found.remove(&address).ok_or_else(|| stopped(out_of_memory()))?;
+            moved.insert(address, of_this.map_err(stopped)?);
+        }
+        Ok(moved)
+    }
+}

@@ -1,0 +1,310 @@
+//! Moving chunks from container to container, region by region: what is moved whole is sealed anew and not
+//! decompressed, of the rest the chunks that are still needed are gathered and encoded again. Maintenance, `forget`
+//! and repair end here.
+//!
+//! Containers are taken in batches, whose regions are decoded together (module `batch`). Chunks that may become deltas
+//! gather into *segments*, whose bases are read together (module `segment`). Either way each region that is needed is
+//! decoded once, however the bases lie.
+//!
+//! The result depends on what is given and in which order, never on the number of threads: what they encode is taken in
+//! the order in which it was handed to them.
+
+mod batch;
+mod categories;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use categories::Class;
+
+use crate::Silent;
+use crate::chunks::ChunkSource;
+use crate::decode::{Gatherer, Order};
+use crate::delta::{DELTA_REGION_BYTES_TARGET, OpenRegion};
+use crate::pack::{ContainerSink, Packed};
+use crate::parallel::{Pool, Ticket, cores};
+use batch::Batch;
+use categories::Categories;
+use roaring::RoaringTreemap;
+use siltstone_similar::region::Offer;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder};
+use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::thread::Scope;
+
+/// Tasks that may wait for a worker: a segment's regions, so that whoever hands them out need not wait.
+const TASKS_WAITING_MAX: usize = 256;
+/// What may wait for its bases in memory.
+const WAITING_BYTES: u64 = 64 << 20;
+
+/// Encoders of regions, one for each worker.
+pub(crate) type Encoders<'env> = Pool<'env, RegionEncoder>;
+
+/// How a chunk goes on to another container.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    /// As it is.
+    Plain,
+    /// As part of a delta against some of these.
+    Against(Vec<Offer<ChunkNumber>>),
+}
+
+/// A delta that was made: what it hangs on.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    /// The first snapshot that needs any of its chunks.
+    pub(crate) row: usize,
+    /// The longest chain of deltas that depend on its chunks.
+    pub(crate) dependents_depth: u32,
+    /// Its bases.
+    pub(crate) bases: Vec<ChunkNumber>,
+}
+
+/// What is known of a chunk that becomes part of a delta.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) row: usize,
+    pub(crate) dependents_depth: u32,
+    /// Whether its candidates are guesses: it is laid apart, because a region is kept as a delta or not as a whole.
+    pub(crate) is_guess: bool,
+}
+
+impl Standing {
+    /// The standing of a region with chunks of both.
+    fn and(self, other: Self) -> Self {
+        let dependents_depth = self.dependents_depth.max(other.dependents_depth);
+        Self { row: self.row.min(other.row), dependents_depth, is_guess: self.is_guess }
+    }
+}
+
+/// Why repacking stopped.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    /// The container that cannot be taken, if it is because of one: what it holds, or hangs on, cannot be read.
+    pub(crate) container: Option<usize>,
+    pub(crate) error: StoreError,
+}
+
+impl Stopped {
+    fn at(container: usize, error: StoreError) -> Self {
+        Self { container: Some(container), error }
+    }
+}
+
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self { container: None, error }
+    }
+}
+
+impl From<Stopped> for StoreError {
+    fn from(stopped: Stopped) -> Self {
+        stopped.error
+    }
+}
+
+/// What repacking made.
+#[derive(Debug, Default)]
+pub(crate) struct Repacked {
+    /// The new containers.
+    pub(crate) packed: Packed,
+    /// Its deltas.
+    pub(crate) links: Vec<Link>,
+    /// The chunks in them.
+    pub(crate) in_deltas: RoaringTreemap,
+    /// Chunks in deltas.
+    pub(crate) deltas_kept: u64,
+    /// Chunks whose delta was not worth it.
+    pub(crate) deltas_rejected: u64,
+}
+
+/// A region being filled.
+struct Open {
+    region: OpenRegion,
+    /// Of all its chunks: the lowest row, the most dependents.
+    standing: Option<Standing>,
+}
+
+/// A region that is to be encoded.
+struct Region {
+    class: Class,
+    standing: Standing,
+    /// Whether it may become a delta.
+    was_offered: bool,
+    /// Of those that may be its bases, some.
+    bases: Vec<ChunkNumber>,
+    chunks: Vec<ChunkEntry>,
+    plain: Vec<u8>,
+}
+
+/// A region that is being encoded.
+struct Encoding {
+    class: Class,
+    standing: Standing,
+    was_offered: bool,
+    ticket: Ticket<Result<EncodedRegion, StoreError>>,
+}
+
+/// Regions decoded before they are needed, half a mebibyte each: enough that no worker waits.
+pub(crate) fn regions_ahead() -> usize {
+    2 * cores()
+}
+
+/// What is gathered into one region.
+type Key = (Class, Option<(bool, u32)>);
+
+/// Takes chunks and makes containers.
+pub(crate) struct Repacker<'e> {
+    chunks: Arc<ChunkSource<'e>>,
+    gatherer: Gatherer<'e>,
+    encoders: Encoders<'e>,
+    /// Whether no container may hold what another class has.
+    is_exact: bool,
+    compression_level: i32,
+    categories: Categories<'e>,
+    /// By class, and for deltas by whether there are only guesses, and by how high the chains on them are: a delta is
+    /// as high as its highest member.
+    open: BTreeMap<Key, Open>,
+    /// Regions that wait to be moved.
+    batch: Batch,
+    /// The regions of the open segment, and their bytes.
+    segment: Vec<Region>,
+    segment_bytes: usize,
+    /// The regions of the segment before.
+    encoding: VecDeque<Encoding>,
+    repacked: Repacked,
+}
+
+impl<'e> Repacker<'e> {
+    /// Its workers.
+    pub(crate) fn encoders(&self) -> Encoders<'e> {
+        self.encoders.clone()
+    }
+
+    /// A repacker of chunks that `chunks` finds, which is of this manifest. Its threads end with it.
+    ///
+    /// # Errors
+    /// The system gives no threads, or no memory.
+    pub(crate) fn start<'scope>(
+        scope: &'scope Scope<'scope, 'e>,
+        chunks: &Arc<ChunkSource<'e>>,
+        manifest: &'e Manifest,
+        sink: &'e dyn ContainerSink,
+        compression_level: i32,
+        is_exact: bool,
+    ) -> Result<Self, StoreError>
+    where
+        'e: 'scope,
+    {
+        let workers = cores();
+        let encoder = || RegionEncoder::new(compression_level);
+        let gatherer = Gatherer {
+            chunks: chunks.clone(),
+            order: Order::new(manifest),
+            pool: Pool::start(scope, "unfold", workers, workers, RegionDecoder::new)?,
+            workers,
+            waiting_bytes: WAITING_BYTES,
+            spill_folder: std::env::temp_dir(),
+            tally: Arc::default(),
+            observer: &Silent,
+        };
+        Ok(Self {
+            chunks: chunks.clone(),
+            gatherer,
+            encoders: Pool::start(scope, "encode", workers, TASKS_WAITING_MAX, encoder)?,
+            is_exact,
+            compression_level,
+            categories: Categories::new(chunks.repository().keys(), manifest.series, sink, is_exact),
+            open: BTreeMap::new(),
+            batch: Batch::default(),
+            segment: Vec::new(),
+            segment_bytes: 0,
+            encoding: VecDeque::new(),
+            repacked: Repacked::default(),
+        })
+    }
+
+    /// Takes one chunk.
+    pub(crate) fn push(
+        &mut self,
+        class: Class,
+        chunk: ChunkEntry,
+        bytes: &[u8],
+        how: Move,
+        standing: Standing,
+    ) -> Result<(), StoreError> {
+        let (key, offers, target) = match how {
+            Move::Plain => ((class, None), Vec::new(), class.kind.region_bytes_target()),
+            Move::Against(offers) => {
+                let bucket = standing.dependents_depth.checked_ilog2().map_or(0, |log| log + 1);
+                ((class, Some((standing.is_guess, bucket))), offers, DELTA_REGION_BYTES_TARGET)
+            }
+        };
+        // Numbers ascend within a region; what comes need not be in order.
+        let is_full = |open: &Open| {
+            let ascends = open.region.chunks.last().is_none_or(|last| last.number < chunk.number);
+            !ascends || open.region.is_full_for(&chunk, target)
+        };
+        if self.open.get(&key).is_some_and(is_full) {
+            self.flush(key)?;
+        }
+        let empty = || Open { region: OpenRegion::with_room(target), standing: None };
+        let open = self.open.entry(key).or_insert_with(empty);
+        open.region.push(chunk, bytes, offers);
+        open.standing = Some(open.standing.map_or(standing, |before| before.and(standing)));
+        Ok(())
+    }
+
+    fn flush(&mut self, key: Key) -> Result<(), StoreError> {
+        let Some(Open { region, standing: Some(standing) }) = self.open.remove(&key) else {
+            return Ok(());
+        };
+        let bases = region.bases(region.bases_room());
+        let OpenRegion { chunks, plain, .. } = region;
+        self.encode(Region { class: key.0, standing, was_offered: key.1.is_some(), bases, chunks, plain })
+    }
+
+    /// Waits for the region that was handed out first.
+    fn collect_encoded(&mut self) -> Result<(), StoreError> {
+        let Some(Encoding { class, standing, was_offered, ticket }) = self.encoding.pop_front() else {
+            return Ok(());
+        };
+        let region = ticket.wait()??;
+        if was_offered {
+            let count = region.chunks.len() as u64;
+            if region.bases.is_empty() {
+                self.repacked.deltas_rejected += count;
+            } else {
+                self.repacked.deltas_kept += count;
+                let Standing { row, dependents_depth, .. } = standing;
+                self.repacked.in_deltas.extend(region.chunks.iter().map(|chunk| chunk.number.0));
+                self.repacked.links.push(Link { row, dependents_depth, bases: region.bases.clone() });
+            }
+        }
+        self.categories.push(class, region, Vec::new())
+    }
+
+    /// Ends every region that chunks are gathered for.
+    pub(crate) fn flush_all(&mut self) -> Result<(), StoreError> {
+        while let Some((key, _)) = self.open.first_key_value() {
+            let key = *key;
+            self.flush(key)?;
+        }
+        Ok(())
+    }
+
+    /// Encodes what is gathered and hands over what is open.
+    pub(crate) fn finish(mut self) -> Result<Repacked, Stopped> {
+        self.move_batch()?;
+        self.flush_all()?;
+        self.encode_segment()?;
+        self.collect_all_encoded()?;
+        Ok(Repacked { packed: self.categories.finish()?, ..self.repacked })
+    }
+}
+
+pub(crate) fn out_of_memory() -> StoreError {
+    StoreError::Machine { operation: "preparing zstd", reason: "out of memory".to_owned() }
+}

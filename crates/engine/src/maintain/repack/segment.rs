@@ -1,0 +1,65 @@
+//! A segment: regions that are encoded together, so that what their bases lie in is read once. With its bases, and the
+//! segment before, it is what a repacker holds in memory.
+
+use super::{Encoding, Region, Repacker};
+use crate::decode::Bytes;
+use crate::delta::{KeepRule, SEGMENT_BYTES, encode_region};
+use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{BTreeSet, HashMap};
+
+impl Repacker<'_> {
+    /// Takes a region to be encoded, with the others of its segment.
+    pub(super) fn encode(&mut self, region: Region) -> Result<(), StoreError> {
+        self.segment_bytes += region.plain.len();
+        self.segment.push(region);
+        if self.segment_bytes >= SEGMENT_BYTES { self.encode_segment() } else { Ok(()) }
+    }
+
+    /// Hands the open segment to the encoders, once they are done with the one before.
+    pub(super) fn encode_segment(&mut self) -> Result<(), StoreError> {
+        let segment = std::mem::take(&mut self.segment);
+        self.segment_bytes = 0;
+        let bases = self.read_bases(&segment)?;
+        self.collect_all_encoded()?;
+        for region in segment {
+            let Region { class, standing, was_offered, bases: numbers, chunks, plain } = region;
+            let of_region = numbers.iter().filter_map(|number| Some((*number, bases.get(number)?.clone())));
+            let of_region: Vec<_> = of_region.collect();
+            let ticket = self
+                .encoders
+                .submit(move |encoder| encode_region(encoder, &of_region, chunks, &plain, KeepRule::IN_MAINTENANCE));
+            self.encoding.push_back(Encoding { class, standing, was_offered, ticket });
+        }
+        Ok(())
+    }
+
+    /// Waits for all that is being encoded, in order.
+    pub(super) fn collect_all_encoded(&mut self) -> Result<(), StoreError> {
+        while !self.encoding.is_empty() {
+            self.collect_encoded()?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of these chunks, each verified.
+    ///
+    /// # Errors
+    /// The first reason why one cannot be had.
+    pub(crate) fn read(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<HashMap<ChunkNumber, Bytes>, StoreError> {
+        let (found, failures) = self.gatherer.chunks(numbers)?;
+        match failures.into_iter().next() {
+            Some(error) => Err(StoreError::Shared(error)),
+            None => Ok(found),
+        }
+    }
+
+    /// Reads the bases of a segment, as far as they are there.
+    fn read_bases(&self, segment: &[Region]) -> Result<HashMap<ChunkNumber, Bytes>, StoreError> {
+        let numbers: BTreeSet<ChunkNumber> = segment.iter().flat_map(|region| &region.bases).copied().collect();
+        let (found, failures) = self.gatherer.chunks(&numbers)?;
+        match failures.into_iter().find(|error| !error.is_damage() && !error.is_not_found()) {
+            Some(error) => Err(StoreError::Shared(error)),
+            None => Ok(found),
+        }
+    }
+}

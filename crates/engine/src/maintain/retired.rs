@@ -1,0 +1,143 @@
+//! Retired chunks: those that one snapshot was the last to need, and those that took their place.
+
+use super::options::MigrateOptions;
+use super::places::Places;
+use crate::EngineError;
+use crate::chunks::ChunkSource;
+use crate::delta::{SimilarIndex, sketcher};
+use crate::numbers::numbers_of;
+use roaring::RoaringTreemap;
+use siltstone_similar::sketch::Sketcher;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::region::split_region;
+use siltstone_store::repository::Repository;
+use siltstone_store::{ContainerId, SnapshotId};
+use std::sync::Arc;
+
+/// The share of the memory that sketches may take: an eighth.
+const SIMILAR_OF_MEMORY: u64 = 8;
+
+/// The chunks that retired with a snapshot, and what takes their place.
+pub(super) struct RetiredChunks {
+    /// The snapshot's position.
+    pub(super) position: usize,
+    snapshot: SnapshotId,
+    /// The chunks that it was the last to need.
+    pub(super) dying: RoaringTreemap,
+    /// The chunks that the next snapshot took back: it refers to them, this one does not, and yet they count for it.
+    pub(super) returned: RoaringTreemap,
+    /// What may become a base: chunks that the next snapshot needs, but this one does not.
+    pub(super) fresh: RoaringTreemap,
+    /// Those of the latter, by their sketches.
+    pub(super) similar: SimilarIndex,
+    /// What stands where they stood.
+    pub(super) places: Places,
+    pub(super) sketcher: Arc<dyn Sketcher>,
+}
+
+impl RetiredChunks {
+    /// The chunks that retired with the snapshot at `position`, which is not the last.
+    pub(super) fn new(
+        repository: &Repository,
+        manifest: &Manifest,
+        position: usize,
+        similar: Option<SimilarIndex>,
+        options: &MigrateOptions,
+    ) -> Result<Self, EngineError> {
+        let (here, next) = (manifest.necessary(position), manifest.necessary(position + 1));
+        let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
+        let dying = &here - &next;
+        let mut fresh = &next - &here;
+        // Snapshots' records are read when all else is lost, and should hang on nothing.
+        for snapshot in manifest.snapshots() {
+            fresh.remove(snapshot.record.0);
+        }
+        let returned = (manifest.direct(position + 1) - manifest.direct(position)) & &here;
+        // Where chunks that retired with the next snapshot are settled, nothing is known of how long their chains are.
+        let is_open = manifest.snapshots().get(position + 1).is_some_and(|next| manifest.unsettled.contains(&next.id));
+        if !is_open {
+            fresh &= last;
+        }
+        if !options.deltas.is_reverse() {
+            fresh.clear();
+        }
+        let sketcher = sketcher();
+        let similar = match similar {
+            Some(similar) => similar,
+            None => read_similar(repository, manifest, &fresh, &*sketcher, options)?,
+        };
+        let places = match manifest.snapshots().get(position..).unwrap_or_default() {
+            [before, after, ..] if !fresh.is_empty() => {
+                Places::find(&ChunkSource::new(repository, manifest), (before, after), &dying, &(&next - &here), &fresh)
+            }
+            _ => Places::default(),
+        };
+        let snapshot = manifest.snapshots().get(position).map_or(SnapshotId([0; 32]), |snapshot| snapshot.id);
+        Ok(Self { position, snapshot, dying, returned, fresh, similar, places, sketcher })
+    }
+
+    /// The containers that answer for any of its chunks, or for any taken back, in the order in which they were
+    /// written.
+    pub(super) fn containers(&self, manifest: &Manifest) -> Vec<ContainerId> {
+        let concerned = &self.dying | &self.returned;
+        let holds = |record: &&siltstone_store::container::ContainerRecord| {
+            record.chunks.iter().any(|run| concerned.range_cardinality(run.range()) > 0)
+        };
+        let mut ids: Vec<_> = manifest.containers.iter().filter(holds).map(|record| record.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Notes that they are settled. What is whole of them keeps the depth of its dependents, for it may be taken back;
+    /// what is dead needs none.
+    pub(super) fn settle(&self, manifest: &mut Manifest) {
+        manifest.unsettled.remove(&self.snapshot);
+        let live = manifest.live();
+        manifest.heights.iter_mut().for_each(|height| *height &= &live);
+        while manifest.heights.last().is_some_and(RoaringTreemap::is_empty) {
+            manifest.heights.pop();
+        }
+    }
+}
+
+/// Reads chunks for their sketches.
+fn read_similar(
+    repository: &Repository,
+    manifest: &Manifest,
+    numbers: &RoaringTreemap,
+    sketcher: &dyn Sketcher,
+    options: &MigrateOptions,
+) -> Result<SimilarIndex, EngineError> {
+    let mut similar = SimilarIndex::within(options.memory_bytes / SIMILAR_OF_MEMORY);
+    let chunks = ChunkSource::new(repository, manifest);
+    for (at, record) in manifest.containers.iter().enumerate() {
+        let wanted = numbers_of(record) & numbers;
+        if wanted.is_empty() {
+            continue;
+        }
+        let reader = match chunks.reader(at) {
+            Ok(reader) => reader,
+            // Nothing will be encoded against what it holds.
+            Err(error) if error.is_damage() => continue,
+            Err(error) => return Err(error.into()),
+        };
+        for (region, entry) in reader.index().regions().iter().enumerate() {
+            if entry.chunks.iter().all(|chunk| !wanted.contains(chunk.number.0)) {
+                continue;
+            }
+            match chunks.region(at, region) {
+                Ok(plain) => {
+                    let members = split_region(&entry.chunks, &plain);
+                    for (chunk, bytes) in members.filter(|(chunk, _)| wanted.contains(chunk.number.0)) {
+                        if let Some(sketch) = sketcher.sketch(bytes) {
+                            similar.insert(chunk.number.0, &sketch);
+                        }
+                    }
+                }
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(similar)
+}

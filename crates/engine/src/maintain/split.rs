@@ -1,0 +1,262 @@
+//! Splitting containers: what is retired of them becomes deltas or moves, and what the manifest says afterwards.
+
+use super::layout::class;
+use super::options::{MigrateOptions, MigrateSummary};
+use super::repack::{Link, Move, Repacked, Repacker, Standing, regions_ahead};
+use super::retired::RetiredChunks;
+use crate::bases::{level_of, raise};
+use crate::chunks::ChunkSource;
+use crate::delta::{CANDIDATES, Deltas, offer};
+use crate::lifecycle::{Lifecycle, lifecycles};
+use crate::numbers::{keep_numbers, numbers_of};
+use crate::pack::ContainerSink;
+use roaring::RoaringTreemap;
+use siltstone_similar::region::Offer;
+use siltstone_similar::sketch::Sketch;
+use siltstone_store::container::{ChunkPlace, ContainerKind, ContainerRecord};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::repository::Repository;
+use siltstone_store::{ChunkNumber, ContainerId, StoreError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// What came of some containers.
+pub(super) struct Split {
+    repacked: Repacked,
+    /// What each container worked on answers for from now on.
+    left: HashMap<ContainerId, RoaringTreemap>,
+    /// The bases that came to be needed, by the first snapshot that needs them.
+    bases: BTreeMap<usize, RoaringTreemap>,
+}
+
+/// Works through `containers`; the new ones are handed to the sink, nothing is committed.
+pub(super) fn split(
+    repository: &Repository,
+    manifest: &Manifest,
+    sink: &dyn ContainerSink,
+    retired: &RetiredChunks,
+    containers: &[ContainerId],
+    options: &MigrateOptions,
+) -> Result<Split, StoreError> {
+    let chunks = Arc::new(ChunkSource::new(repository, manifest));
+    let (repacked, left) = std::thread::scope(|scope| {
+        let is_exact = options.threshold <= 0.0;
+        let repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, is_exact)?;
+        let mut work = Work { manifest, chunks: &chunks, retired, options, is_exact, repacker, left: HashMap::new() };
+        for id in containers {
+            work.container(*id)?;
+        }
+        let Work { repacker, left, .. } = work;
+        Ok::<_, StoreError>((repacker.finish()?, left))
+    })?;
+    let mut bases: BTreeMap<usize, RoaringTreemap> = BTreeMap::new();
+    for Link { row, bases: of_link, .. } in &repacked.links {
+        bases.entry(*row).or_default().extend(of_link.iter().map(|base| base.0));
+    }
+    for of_row in bases.values_mut() {
+        *of_row = chunks.closure_of_live(of_row)?;
+    }
+    Ok(Split { repacked, left, bases })
+}
+
+/// Working through containers.
+struct Work<'w> {
+    manifest: &'w Manifest,
+    chunks: &'w ChunkSource<'w>,
+    retired: &'w RetiredChunks,
+    options: &'w MigrateOptions,
+    is_exact: bool,
+    repacker: Repacker<'w>,
+    left: HashMap<ContainerId, RoaringTreemap>,
+}
+
+impl Work<'_> {
+    fn container(&mut self, id: ContainerId) -> Result<(), StoreError> {
+        let found = self.manifest.containers.iter().enumerate().find(|(_, record)| record.id == id);
+        let Some((at, record)) = found else {
+            return Ok(());
+        };
+        let served = numbers_of(record);
+        let found = lifecycles(self.manifest, &served);
+        let encoded = match self.options.deltas {
+            Deltas::Off | Deltas::Forward { .. } | Deltas::Paper => RoaringTreemap::new(),
+            Deltas::Reverse { depth } => {
+                self.encode_dying(at, record.kind, &(&served & &self.retired.dying), &found, depth)?
+            }
+        };
+        let left = &served - &encoded;
+        let moved = self.moved(record, &left, &found);
+        if !moved.is_empty() {
+            let (retired, is_exact) = (self.retired, self.is_exact);
+            let class_of = |number: ChunkNumber| {
+                let lifecycle = found.get(&number.0).filter(|_| moved.contains(number.0))?;
+                Some(class(record.kind, *lifecycle, lifecycle.column > retired.position, is_exact))
+            };
+            // What is lost once more in splitting is far less than what was lost before it.
+            let tolerated = self.options.threshold / 4.0;
+            self.repacker.move_container(at, tolerated, class_of)?;
+        }
+        if !(moved.is_empty() && encoded.is_empty()) {
+            self.left.insert(id, left - moved);
+        }
+        Ok(())
+    }
+
+    /// What goes on to other containers of those chunks that one still answers for: all, if it is split, or nothing. A
+    /// container of dead chunks of which few were encoded back is not split: these move out, and the dead stay among
+    /// themselves.
+    fn moved(
+        &self,
+        record: &ContainerRecord,
+        left: &RoaringTreemap,
+        lifecycles: &HashMap<u64, Lifecycle>,
+    ) -> RoaringTreemap {
+        let threshold = self.options.threshold;
+        let mut survivors = left - &self.retired.dying;
+        let has_returned = !survivors.is_disjoint(&self.retired.returned);
+        if has_returned {
+            let lives = |number: &u64| lifecycles.get(number).is_some_and(|of| of.column > self.retired.position);
+            survivors = survivors.into_iter().filter(lives).collect();
+        }
+        let useful = if survivors.is_empty() { left.len() } else { survivors.len() };
+        if !exceeds(record.held - useful, record.held, threshold) {
+            return RoaringTreemap::new();
+        }
+        let stays = left.len() - survivors.len();
+        if has_returned && !exceeds(record.held - stays, record.held, threshold) { survivors } else { left.clone() }
+    }
+
+    /// Hands dying chunks that resemble new ones on to become deltas; gives their numbers.
+    fn encode_dying(
+        &mut self,
+        container: usize,
+        kind: ContainerKind,
+        dying: &RoaringTreemap,
+        lifecycles: &HashMap<u64, Lifecycle>,
+        depth: u32,
+    ) -> Result<RoaringTreemap, StoreError> {
+        let mut encoded = RoaringTreemap::new();
+        let (chunks, sketcher) = (self.chunks, self.retired.sketcher.clone());
+        let reader = chunks.reader(container)?;
+        let may_be_encoded = |place: &ChunkPlace| {
+            let number = place.chunk.number;
+            dying.contains(number.0) && level_of(&self.manifest.heights, number) < depth
+        };
+        let mut by_region: BTreeMap<usize, Vec<ChunkPlace>> = BTreeMap::new();
+        for place in reader.index().places().iter().filter(|place| may_be_encoded(place)) {
+            by_region.entry(place.region).or_default().push(*place);
+        }
+        by_region.retain(|at, _| reader.index().regions().get(*at).is_some_and(|region| region.bases.is_empty()));
+        let looked_at = self.repacker.encoders();
+        let looked_at = looked_at.in_order(by_region, regions_ahead(), move |_, (at, places)| {
+            let plain = chunks.region(container, at)?;
+            let sketch = |place: ChunkPlace| {
+                let bytes = chunks.verified(container, &place, &plain)?;
+                Ok((place, sketcher.sketch(bytes)))
+            };
+            let places = places.into_iter().map(sketch).collect::<Result<Vec<_>, StoreError>>()?;
+            Ok::<_, StoreError>((plain, places))
+        });
+        for region in looked_at {
+            let (plain, places) = region??;
+            for (place, sketch) in places {
+                let number = place.chunk.number;
+                let (Some(lifecycle), Some(bytes)) = (lifecycles.get(&number.0), place.of(&plain)) else {
+                    continue;
+                };
+                let (offers, is_guess) = self.offers(kind, number, sketch.as_ref())?;
+                if offers.is_empty() {
+                    continue;
+                }
+                let class = class(kind, *lifecycle, false, self.is_exact);
+                let standing = Standing {
+                    row: lifecycle.row,
+                    dependents_depth: level_of(&self.manifest.heights, number),
+                    is_guess,
+                };
+                self.repacker.push(class, place.chunk, bytes, Move::Against(offers), standing)?;
+                encoded.insert(number.0);
+            }
+        }
+        Ok(encoded)
+    }
+
+    /// The new chunks that a dying one resembles, the most similar first, then those that stand where it stood; and
+    /// whether there are only those.
+    fn offers(
+        &self,
+        kind: ContainerKind,
+        number: ChunkNumber,
+        sketch: Option<&Sketch>,
+    ) -> Result<(Vec<Offer<ChunkNumber>>, bool), StoreError> {
+        let alike = self.retired.similar.candidates(kind, sketch, CANDIDATES);
+        let mut candidates: Vec<_> = alike.filter(|(found, _)| self.retired.fresh.contains(found.0)).collect();
+        let is_guess = candidates.is_empty();
+        for number in self.retired.places.of(number) {
+            if candidates.iter().all(|(known, _)| known != number) {
+                candidates.push((*number, 0));
+            }
+        }
+        let offered = |(number, matches)| {
+            let (container, place) = self.chunks.place_of(number)?;
+            // What a backup made a delta against older chunks is no base: dependents' depths are known of whole chunks
+            // only.
+            let reader = self.chunks.reader(container)?;
+            let is_whole = reader.index().regions().get(place.region).is_none_or(|region| region.bases.is_empty());
+            Ok(is_whole.then(|| offer(number, place.chunk.length as usize, matches)))
+        };
+        let found = candidates.into_iter().map(offered);
+        // What cannot be found is no candidate.
+        let offers = found.filter(|found| !matches!(found, Err(error) if StoreError::is_damage(error)));
+        let offers = offers.filter_map(Result::transpose);
+        Ok((offers.collect::<Result<_, StoreError>>()?, is_guess))
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn exceeds(part: u64, whole: u64, share: f64) -> bool {
+    part > 0 && part as f64 > share * whole as f64
+}
+
+impl Split {
+    pub(super) fn summary(&self) -> MigrateSummary {
+        let written = &self.repacked.packed.containers;
+        MigrateSummary {
+            bytes_written: self.repacked.packed.object_bytes(),
+            containers_written: written.len() as u64,
+            deltas_kept: self.repacked.deltas_kept,
+            deltas_rejected: self.repacked.deltas_rejected,
+            ..MigrateSummary::default()
+        }
+    }
+
+    /// The manifest after it.
+    pub(super) fn apply(&self, manifest: &Manifest, retired: &RetiredChunks) -> Manifest {
+        let mut next = manifest.clone();
+        for record in &mut next.containers {
+            if let Some(left) = self.left.get(&record.id) {
+                keep_numbers(record, |_| left.clone());
+            }
+        }
+        next.containers.retain(|record: &ContainerRecord| !record.chunks.is_empty());
+        next.containers.extend(self.repacked.packed.containers.iter().cloned());
+        let mut needed = RoaringTreemap::new();
+        next.extend_necessary(|position, _| {
+            if position > retired.position {
+                return RoaringTreemap::new();
+            }
+            if let Some(bases) = self.bases.get(&position) {
+                needed |= bases;
+            }
+            needed.clone()
+        });
+        // One more delta depends on the bases than on the chunks that hang on them.
+        for link in &self.repacked.links {
+            for base in &link.bases {
+                raise(&mut next.heights, *base, link.dependents_depth + 1);
+            }
+        }
+        next.heights.iter_mut().for_each(|height| *height -= &self.repacked.in_deltas);
+        next
+    }
+}
