@@ -11,6 +11,7 @@ use common::{Sandbox, noise};
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData, RecordOutcome};
 use siltstone_engine::delta::Deltas;
+use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::maintain::{self, MigrateOptions};
 use siltstone_engine::{EngineError, Notice, Silent};
 use siltstone_store::container::{ContainerKind, ContainerReader, ContainerRecord};
@@ -323,4 +324,17 @@ fn what_settling_writes_and_reads_back_otherwise_is_not_committed() {
     assert_eq!(scene.assert_sound(&disk, "a faulty disk").len(), 2);
     maintain::maintain(&sandbox.repository(), &options, &Silent).expect("a sound disk");
     assert!(manifest(&sandbox).unsettled.is_empty());
+}
+
+#[test]
+fn what_forgetting_rewrites_and_reads_back_otherwise_takes_nothing_away() {
+    let scene = Scene::unsettled();
+    let disk = copy(&scene.disk);
+    let sandbox = scene.sandbox.at(disk.clone());
+    disk.set_fault(Fault::WrongPuts);
+    let options = ForgetOptions { rewrite_threshold: 0.0, ..sandbox.forget_options(false) };
+    let error = sandbox.try_forget(&[scene.ids[0]], &options).expect_err("a faulty disk");
+    assert!(matches!(error, EngineError::Store(StoreError::WrittenWrong { .. })), "{error}");
+    disk.set_fault(Fault::None);
+    assert_eq!(scene.assert_sound(&disk, "a faulty disk").len(), 1);
 }

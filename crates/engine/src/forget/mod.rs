@@ -29,6 +29,7 @@ use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_sound};
 use crate::observer::Notice;
 use crate::pack::ContainerSink;
 use crate::snapshots::SnapshotKey;
+use crate::written::verify_written;
 use crate::{EngineError, Observer};
 use choice::{Choice, marked};
 use dry::{Kept, State};
@@ -293,7 +294,7 @@ fn execute(
     if rewrites {
         match rewrite_and_commit(repository, writer, plan.to_rewrite, &plan.live, options, observer) {
             Ok(rewritten) => done.containers_rewritten = rewritten,
-            Err(error) if error.is_full() => {
+            Err(EngineError::Store(error)) if error.is_full() => {
                 // The snapshots are gone and whole dead containers have been given back; this part waits for the next
                 // forget.
                 observer.notice(&Notice::RewriteDeferred);
@@ -301,7 +302,7 @@ fn execute(
                 writer.commit(unchanged, false, now())?;
                 writer.sweep()?;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
     repository.storage().barrier().map_err(StoreError::from)?;
@@ -309,6 +310,7 @@ fn execute(
     Ok(done)
 }
 
+/// Rewrites partly dead containers, reads back what was written, and only then commits and deletes the old ones.
 fn rewrite_and_commit(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
@@ -316,10 +318,11 @@ fn rewrite_and_commit(
     live: &RoaringTreemap,
     options: &ForgetOptions,
     observer: &dyn Observer,
-) -> Result<u64, StoreError> {
+) -> Result<u64, EngineError> {
     let (manifest, sink): (_, &dyn ContainerSink) = (writer.manifest(), writer);
     let Rewritten { old, new, is_whole } =
         rewrite_sound(repository, manifest, to_rewrite, live, options.rewriting(), sink, observer)?;
+    verify_written(repository, manifest.series, &new)?;
     let mut next = writer.manifest().clone();
     replace(&mut next, &old, new);
     writer.commit(next, false, now())?;
