@@ -199,11 +199,11 @@ impl<'e> Repacker<'e> {
         'e: 'scope,
     {
         let workers = cores();
-        let encoder = || RegionEncoder::new(compression_level);
+        let encoder = || Ok(RegionEncoder::fast(compression_level));
         let gatherer = Gatherer {
             chunks: chunks.clone(),
             order: Order::new(manifest),
-            pool: Pool::start(scope, "unfold", workers, workers, RegionDecoder::new)?,
+            pool: Pool::start(scope, "unfold", workers, workers, || Ok(RegionDecoder::new()))?,
             workers,
             waiting_bytes: WAITING_BYTES,
             spill_folder: std::env::temp_dir(),
@@ -321,12 +321,12 @@ fn encode_region(
     chunks: Vec<ChunkEntry>,
     plain: &[u8],
 ) -> Result<EncodedRegion, StoreError> {
-    let delta = encoder.encode_against(bases, chunks, plain)?;
+    let delta = EncodedRegion::encode_against(encoder, bases, chunks, plain)?;
     let is_doubtful = delta.codec == Codec::Raw || delta.payload.len() * DOUBTFUL_SHARE > plain.len();
     if bases.is_empty() || !is_doubtful {
         return Ok(delta);
     }
-    let whole = encoder.encode(delta.chunks.clone(), plain)?;
+    let whole = EncodedRegion::encode(encoder, delta.chunks.clone(), plain)?;
     Ok(if whole.payload.len() <= delta.payload.len() { whole } else { delta })
 }
 

@@ -63,7 +63,8 @@ fn unfold(bench: &Bench, wanted: &[Address], settings: UnfoldSettings, workers: 
         unfolding.run();
     } else {
         std::thread::scope(|scope| {
-            let pool: Pool<'_, Worker> = Pool::start(scope, "test", workers, 2, RegionDecoder::new).expect("threads");
+            let pool: Pool<'_, Worker> =
+                Pool::start(scope, "test", workers, 2, || Ok(RegionDecoder::new())).expect("threads");
             unfolding.wait(unfolding.start(&pool, workers)).expect("done");
         });
     }

@@ -24,23 +24,24 @@ pub enum Level {
     Zstd(i32),
 }
 
-/// zstd's level for what [`Level::Fast`] does not search itself.
-const FALLBACK_LEVEL: i32 = 3;
 /// Below this logarithm of prefix and text zstd's own sizes are right.
 const OWN_SIZES_LOG: u32 = 18;
 
 impl Level {
-    /// zstd's number for it.
+    /// zstd's level for what [`Level::Fast`] does not search itself.
+    pub(super) const FALLBACK: i32 = 3;
+
+    /// Returns zstd's number for it.
     pub(super) fn number(self) -> Result<i32, RegionError> {
         match self {
-            Self::Fast => Ok(FALLBACK_LEVEL),
+            Self::Fast => Ok(Self::FALLBACK),
             Self::Zstd(level @ 1..=19) => Ok(level),
             Self::Zstd(level) => Err(RegionError::BadLevel { level }),
         }
     }
 }
 
-/// What is set for a frame; 0 leaves the choice to zstd.
+/// Sizes of zstd's tables for a frame; 0 leaves the choice to zstd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tables {
     /// Logarithm of the entries of its hash table.
@@ -52,7 +53,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// For a region whose prefix and text need a window of this logarithm.
+    /// Chooses the sizes for a region whose prefix and text need a window of this logarithm.
     pub(super) fn of(level: i32, prefix_bytes: usize, text_bytes: usize, window_log: u32) -> Self {
         if window_log < OWN_SIZES_LOG {
             return Self::default();

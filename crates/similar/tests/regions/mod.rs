@@ -6,7 +6,7 @@ pub mod pairs;
 
 use pairs::{any_data, any_edit, edited};
 use proptest::prelude::*;
-use siltstone_similar::region::{Form, Level, RegionDecoder, RegionEncoder, RegionError};
+use siltstone_similar::region::{Codec, Level, RegionDecoder, RegionEncoder, RegionError};
 
 /// Its bases and its members.
 #[derive(Clone, Debug)]
@@ -29,15 +29,15 @@ impl Region {
     }
 
     /// What the encoder makes of it.
-    pub fn encoded(&self, encoder: &mut RegionEncoder) -> (Form, Vec<u8>) {
+    pub fn encoded(&self, encoder: &mut RegionEncoder) -> (Codec, Vec<u8>) {
         let mut payload = vec![1, 2, 3];
-        let form = encoder.encode(&self.bases(), &self.members(), &mut payload);
-        (form, payload)
+        let codec = encoder.encode(&self.bases(), &self.members(), &mut payload);
+        (codec, payload)
     }
 
     /// What a decoder makes of a payload.
-    pub fn decoded(&self, form: Form, payload: &[u8], text_bytes: usize) -> Result<Vec<u8>, RegionError> {
-        RegionDecoder::new().decode(form, &self.bases(), payload, text_bytes).map(<[u8]>::to_vec)
+    pub fn decoded(&self, codec: Codec, payload: &[u8], text_bytes: usize) -> Result<Vec<u8>, RegionError> {
+        RegionDecoder::new().decode(codec, &self.bases(), payload, text_bytes).map(<[u8]>::to_vec)
     }
 }
 
@@ -100,16 +100,16 @@ pub fn region(case: &str) -> Region {
     Region { bases: cut(&base, 3), members: cut(&target, 2) }
 }
 
-/// The line of a case, which it begins with: then form, length of the text, BLAKE3 of the text, and the payload.
+/// The line of a case, which it begins with: then codec, length of the text, BLAKE3 of the text, and the payload.
 pub fn line(case: &str) -> String {
     let level = match case.split(' ').next() {
         Some("fast") => Level::Fast,
         number => Level::Zstd(number.and_then(|number| number.parse().ok()).expect("a level")),
     };
     let region = region(case);
-    let (form, payload) = region.encoded(&mut encoder(level));
+    let (codec, payload) = region.encoded(&mut encoder(level));
     let hexadecimal = payload.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     let shown = if payload.is_empty() { "-" } else { &hexadecimal };
     let text = region.text();
-    format!("{case} {form:?} {} {} {shown}", text.len(), &blake3::hash(&text).to_hex()[..32])
+    format!("{case} {codec:?} {} {} {shown}", text.len(), &blake3::hash(&text).to_hex()[..32])
 }

@@ -202,7 +202,7 @@ impl ContainerReader {
         bases: &[&[u8]],
     ) -> Result<Vec<u8>, StoreError> {
         let encoded = self.unseal_region(region, sealed)?;
-        decoder.decode(self.key.name(), &part(region), encoded, bases)
+        encoded.decode(decoder, self.key.name(), &part(region), bases)
     }
 
     /// A region as it was pushed, still compressed, for sealing it into another container.

@@ -20,6 +20,7 @@ use crate::{
 };
 use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
+use siltstone_similar::region::plain;
 use std::collections::BTreeSet;
 
 /// Greatest size of a lease as written: names of host and user, the identity of the boot, the purpose.
@@ -82,7 +83,7 @@ impl Manifest {
     /// [`StoreError::Limit`] if the lease or the body is too large.
     pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
         let body = self.encode_body()?;
-        let compressed = zstd::bulk::compress(&body, BODY_LEVEL)
+        let compressed = plain::compress(&body, BODY_LEVEL)
             .map_err(|error| StoreError::Machine { operation: "compressing a manifest", reason: error.to_string() })?;
         let mut out = self.encode_head()?;
         out.extend_from_slice(&(body.len() as u64).to_le_bytes());
@@ -194,11 +195,8 @@ fn decode_body(compressed: &[u8], body_bytes: usize, object: &ObjectName, limit:
             limit,
         ));
     }
-    let bytes = zstd::bulk::decompress(compressed, body_bytes)
+    let bytes = plain::decompress(compressed, body_bytes)
         .map_err(|error| damaged(object, &format!("its body does not decompress: {error}")))?;
-    if bytes.len() != body_bytes {
-        return Err(damaged(object, "its body has not the length it states"));
-    }
     encoding::decode(object, "manifest's body", &bytes)
 }
 

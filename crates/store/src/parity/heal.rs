@@ -40,7 +40,7 @@ pub fn heal(
         return Err(another());
     }
     let healed = code::mend(&name, &read_what_is_left(storage, &container, record.object_bytes), &object)?;
-    let damage = ContainerReader::check(keys, series, record, &healed, &mut RegionDecoder::new()?);
+    let damage = ContainerReader::check(keys, series, record, &healed, &mut RegionDecoder::new());
     if damage.is_empty() { Ok(healed) } else { Err(another()) }
 }
 
@@ -60,8 +60,7 @@ pub fn recover(
     let bytes = Layout::find(&name, &object)?.container_bytes;
     let healed = code::mend(&name, &read_what_is_left(storage, &container, bytes), &object)?;
     let reader = ContainerReader::from_object(keys, series, id, &healed)?;
-    match ContainerReader::check(keys, series, reader.record(), &healed, &mut RegionDecoder::new()?).into_iter().next()
-    {
+    match ContainerReader::check(keys, series, reader.record(), &healed, &mut RegionDecoder::new()).into_iter().next() {
         Some(damage) => Err(damage.error),
         None => Ok(reader),
     }

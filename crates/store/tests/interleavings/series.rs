@@ -3,7 +3,7 @@
 use super::{ALIVE, KILLED, assert_under, found, init, open};
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerRecord, SealedContainer};
 use siltstone_store::manifest::{LeaseHolder, Manifest, Snapshot, SnapshotStatistics};
-use siltstone_store::region::{ChunkEntry, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter, newest_manifest};
 use siltstone_store::storage::scheduled::{Bounds, Schedule, explore, explore_at_random};
@@ -27,7 +27,7 @@ fn holder(pid: u32) -> LeaseHolder {
 fn container(repository: &Repository, writer: &SeriesWriter<'_>) -> Result<SealedContainer, StoreError> {
     let number = writer.manifest().next_data;
     let chunk = ChunkEntry { number, fingerprint: repository.keys().fingerprint_of(number, b"a chunk"), length: 7 };
-    let region = RegionEncoder::new(1)?.encode(vec![chunk], b"a chunk")?;
+    let region = EncodedRegion::encode(&mut RegionEncoder::fast(1), vec![chunk], b"a chunk")?;
     let (series, id) = (writer.series(), writer.new_container_id());
     let mut builder = ContainerBuilder::new(repository.keys(), series, id, ContainerKind::Data)?;
     builder.push(&region)?;

@@ -18,15 +18,15 @@ pub(super) fn encode_offered(
     is_paper: bool,
 ) -> Result<EncodedRegion, StoreError> {
     if bases.is_empty() {
-        return encoder.encode(chunks, plain);
+        return EncodedRegion::encode(encoder, chunks, plain);
     }
     let bases: Vec<_> = bases.iter().map(|(number, bytes)| Base { number: *number, bytes }).collect();
-    let delta = encoder.encode_against(&bases, chunks, plain)?;
+    let delta = EncodedRegion::encode_against(encoder, &bases, chunks, plain)?;
     let is_smaller = delta.codec == Codec::Zstd;
     if is_smaller && (is_paper || delta.payload.len() * CLEAR_PART <= plain.len()) {
         return Ok(delta);
     }
-    let whole = encoder.encode(delta.chunks.clone(), plain)?;
+    let whole = EncodedRegion::encode(encoder, delta.chunks.clone(), plain)?;
     let pays = is_smaller && Benefit::DEFAULT.accepts(delta.payload.len() as u64, whole.payload.len() as u64);
     Ok(if pays { delta } else { whole })
 }
