@@ -1,6 +1,6 @@
 //! What trying a password on a new key costs: options of the commands that make keys.
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::parse::{Duration, Size};
 use clap::Args;

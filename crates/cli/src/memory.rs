@@ -1,6 +1,6 @@
 //! What this machine remembers of a repository: tested when it is opened, renewed after something was committed.
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::environment;
 use crate::error::CliError;
 use siltstone_engine::EngineError;

@@ -1,7 +1,7 @@
 //! Where the password comes from: a command, a file, a variable, or the user. Options win over variables; what is asked
 //! for is read from the terminal, or from standard input where there is none.
 
-use crate::args::GlobalArgs;
+use crate::context::GlobalArgs;
 use crate::environment;
 use crate::error::CliError;
 use std::ffi::OsString;

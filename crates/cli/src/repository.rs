@@ -1,7 +1,7 @@
 //! From options to an open repository.
 
-use crate::args::GlobalArgs;
-use crate::commands::Context;
+use crate::context::Context;
+use crate::context::GlobalArgs;
 use crate::environment;
 use crate::error::CliError;
 use crate::key_hint;

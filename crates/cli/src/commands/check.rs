@@ -1,6 +1,6 @@
 //! `silt check`: looks for damage.
 
-use super::Context;
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::{Duration, Subset};
@@ -51,7 +51,7 @@ pub(crate) struct CheckArgs {
     with_cache: bool,
 }
 
-pub(super) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let read_data = match (arguments.read_data, arguments.read_data_subset) {
         (true, _) => ReadData::All,

@@ -1,6 +1,6 @@
 //! `silt init`: makes a repository.
 
-use super::Context;
+use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::kdf::KdfArgs;
 use crate::parse::{Parity, Size};
@@ -60,7 +60,7 @@ struct Initialized {
     repository: String,
 }
 
-pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliError> {
     let path = match &arguments.place {
         Some(given) => folder(given)?,
         None => place(&context.options)?,

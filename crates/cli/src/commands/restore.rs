@@ -1,6 +1,7 @@
 //! `silt restore`: writes what a snapshot holds into a folder.
 
-use super::{Context, find};
+use crate::choose::find;
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::SnapshotReference;
@@ -86,7 +87,7 @@ impl From<OverwriteArg> for Overwrite {
     }
 }
 
-pub(super) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, CliError> {
     let reference = SnapshotReference::from(arguments.snapshot.clone());
     let options = options(arguments, &reference, context)?;
     let repository = open(context)?;

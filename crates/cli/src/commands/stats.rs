@@ -2,11 +2,13 @@
 
 mod messages;
 
-use super::{Context, find_all, forget, without};
+use super::forget;
+use crate::choose::{find_all, keys, without};
+use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::output::Output;
 use crate::patterns::FilterArgs;
-use crate::render::{Table, local, size};
+use crate::render::{Table, exact, local, size};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
 use messages::StatsJson;
@@ -36,7 +38,7 @@ enum Mode {
     RawData,
 }
 
-pub(super) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let (figures, done) = gather(arguments, &repository, context.output)?;
     let deleted = Deleted::find(arguments, &repository, context)?;
@@ -63,7 +65,7 @@ impl Deleted {
     fn find(arguments: &StatsArgs, repository: &Repository, context: &Context) -> Result<Self, CliError> {
         // What cannot be read has been told.
         let (views, _) = list_readable(repository, &SnapshotFilter { deleted: true, ..arguments.filter.filter() })?;
-        let bytes = held_by(repository, &forget::keys(&views), &forget::options(context)?)?;
+        let bytes = held_by(repository, &keys(&views), &forget::options(context)?)?;
         Ok(Self { snapshots: views.len() as u64, bytes })
     }
 }
@@ -134,7 +136,7 @@ fn text(mode: Mode, stats: &Stats, deleted: &Deleted) -> String {
         ("Moved After Backups", size(stats.bytes_migrated)),
     ];
     let older = (stats.older_key_bytes > 0).then(|| ("Under Older Master Keys", size(stats.older_key_bytes)));
-    let held = || format!("{}, which hold {}", deleted.snapshots, forget::exact(deleted.bytes));
+    let held = || format!("{}, which hold {}", deleted.snapshots, exact(deleted.bytes));
     let deleted = (deleted.snapshots > 0).then(|| ("Deleted Snapshots", held()));
     let more: Vec<_> = more.into_iter().chain(older).chain(deleted).collect();
     let lines = |rows: &[(&str, String)]| {

@@ -1,7 +1,7 @@
 //! `silt key export` and `silt key import`: a sheet of paper that opens the repository without a password.
 
 use super::NewKeyArgs;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::key_hint;
