@@ -48,7 +48,7 @@ pub struct GearNc2 {
 }
 
 impl GearNc2 {
-    /// Its name in [`crate::by_name`].
+    /// Name of this chunker in [`crate::by_name`].
     pub const NAME: &'static str = "gear-nc2";
 
     /// A chunker cutting at places that only the holder of `key` can compute.
@@ -96,7 +96,7 @@ impl Chunker for GearNc2 {
 enum Scan {
     /// The hash first fell below the threshold with the byte at this index.
     Below { at: usize },
-    /// It never did; this is the hash after the last byte.
+    /// No hash was below; this is the one after the last byte.
     NoneBelow { hash: u64 },
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A *plain* region is one zstd frame over the concatenation of its chunks, or the bytes themselves where zstd does not
 //! make them smaller. A region *delta* carries a list of base chunks, and its frame has their bytes as its past:
-//! whoever decodes it must bring them. How payloads are made and read, [`siltstone_similar::region`] says; here is which
-//! chunks lie in one, and what is refused. Sealing is the container's work.
+//! whoever decodes it must bring them. How payloads are made and read, [`siltstone_similar::region`] says; here is
+//! which chunks lie in one, and what is refused. Sealing is the container's work.
 //!
 //! [`EncodedRegion::encode`] decodes what it encoded and compares before it returns, always: a bit flipped by memory or
 //! processor between reading a file and sealing a region is found while the source is still there. That takes 15-20 %

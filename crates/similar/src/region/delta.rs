@@ -14,7 +14,7 @@ use siltstone_simd::Isa;
 
 /// A frame must save a text's 64th: less is not worth decoding it.
 const SAVED_SHARE: usize = 64;
-/// From this level on, text that looks like noise is first tried at level 1.
+/// The level from which on text that looks like noise is first tried at level 1.
 const TRIED_LEVEL: i32 = 5;
 
 /// Encodes region deltas, one after another, reusing its memory.
@@ -22,7 +22,7 @@ pub(super) struct DeltaEncoder {
     level: i32,
     compressor: Compressor,
     own: Option<Own>,
-    /// For a first try.
+    /// Compressor for a first try.
     quick: Option<Compressor>,
     /// Prefix and text of the region at work.
     whole: Vec<u8>,

@@ -33,7 +33,7 @@ pub enum RegionError {
     CheckFailed,
     /// The library failed: memory ran out.
     Failed {
-        /// Its complaint.
+        /// The library's complaint.
         reason: &'static str,
     },
 }

@@ -61,8 +61,8 @@ impl Compressor {
         compressor
     }
 
-    /// A compressor for [`write`](Self::write). The strategy decides how blocks are written (tables of its own, the last ones, or
-    /// the format's are compared exactly), no search: tables are as small as can be.
+    /// A compressor for [`write`](Self::write). The strategy decides how blocks are written (tables of its own, the
+    /// last ones, or the format's are compared exactly), no search: tables are as small as can be.
     ///
     /// # Panics
     /// If memory runs out.
@@ -156,8 +156,8 @@ impl Compressor {
         sound(check(code).and_then(|_| self.compress_plain(text, out)));
     }
 
-    /// Writes `text` as these sequences into `out`, whose content is replaced. A block ends with a sequence of length 0.
-    /// Offsets may reach beyond the begin of the text, into a prefix that only the decoder sees.
+    /// Writes `text` as these sequences into `out`, whose content is replaced. A block ends with a sequence of no
+    /// length. Offsets may reach beyond the begin of the text, into a prefix that only the decoder sees.
     ///
     /// # Panics
     /// If memory runs out, or the sequences are not those of a text of that length in blocks of at most the window and
@@ -197,7 +197,7 @@ fn sound<T>(result: Result<T, Complaint>) -> T {
     result.unwrap_or_else(|complaint| panic!("zstd cannot compress: {complaint}"))
 }
 
-/// Whether sequences, each of 4 bytes at least, add up to blocks and blocks to a text.
+/// Tells whether sequences, each of 4 bytes at least, add up to blocks and blocks to a text.
 fn describe(sequences: &[Sequence], block_bytes: usize, text_bytes: usize) -> bool {
     let (mut all, mut block) = (0, 0);
     for sequence in sequences {

@@ -1,4 +1,4 @@
-//! How hard the encoder tries, and the sizes of zstd's tables.
+//! The levels of encoding, and the sizes of zstd's tables.
 //!
 //! zstd's own sizes are made for a text and, beside it, a small dictionary; here the prefix is longer than the text. Of
 //! it the fast levels load only as many bytes as eight times their table's entries: at level 1 regions of 256 KiB were
@@ -14,7 +14,7 @@
 use super::RegionError;
 use super::kernel::usual_tables;
 
-/// How hard the encoder tries.
+/// A level of encoding: the effort that the encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// Siltstone's own search, made for text that is mostly copied from its bases. What has few bases or none is
@@ -73,8 +73,8 @@ impl Tables {
     }
 }
 
-/// Whether bytes look like noise, as compressed or encrypted ones do: whether the values of every eighth KiB come up
-/// nearly equally often. Two equal values are then drawn with a probability near 1/256.
+/// Tells whether bytes look like noise, as compressed or encrypted ones do: whether the values of every eighth KiB come
+/// up nearly equally often. Two equal values are then drawn with a probability near 1/256.
 pub(super) fn looks_random(text: &[u8]) -> bool {
     let mut counts = [0u64; 256];
     for stretch in text.chunks(1 << 10).step_by(8) {

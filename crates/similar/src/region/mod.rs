@@ -1,9 +1,9 @@
 //! Runs of chunks compressed together, alone or against a set of other chunks.
 //!
 //! The unit of compression is the *region*, not the chunk: the members of a region, one after another, are its text. A
-//! *plain* region is compressed alone. A region *delta* is one zstd frame that begins with the region's bases, one after
-//! another, as its past: matches cross the borders of chunks, one base serves many members, one entropy coder serves
-//! all. The definition, which is format:
+//! *plain* region is compressed alone. A region *delta* is one zstd frame that begins with the region's bases, one
+//! after another, as its past: matches cross the borders of chunks, one base serves many members, one entropy coder
+//! serves all. The definition, which is format:
 //!
 //! ```text
 //! prefix         the bases, in the order in which they are listed

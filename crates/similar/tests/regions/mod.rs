@@ -1,4 +1,4 @@
-//! What the tests of region deltas share: regions of every kind, and the lines of the golden file.
+//! Helpers of the tests of regions: regions of every kind, and the lines of the golden file.
 #![allow(dead_code, unreachable_pub)]
 
 #[path = "../pairs/mod.rs"]
@@ -8,7 +8,7 @@ use pairs::{any_data, any_edit, edited};
 use proptest::prelude::*;
 use siltstone_similar::region::{Codec, Level, RegionDecoder, RegionEncoder, RegionError};
 
-/// Its bases and its members.
+/// A region: its bases and its members.
 #[derive(Clone, Debug)]
 pub struct Region {
     pub bases: Vec<Vec<u8>>,
@@ -28,14 +28,14 @@ impl Region {
         self.members.concat()
     }
 
-    /// What the encoder makes of it.
+    /// Encodes the region.
     pub fn encoded(&self, encoder: &mut RegionEncoder) -> (Codec, Vec<u8>) {
         let mut payload = vec![1, 2, 3];
         let codec = encoder.encode(&self.bases(), &self.members(), &mut payload);
         (codec, payload)
     }
 
-    /// What a decoder makes of a payload.
+    /// Decodes a payload with the region's bases.
     pub fn decoded(&self, codec: Codec, payload: &[u8], text_bytes: usize) -> Result<Vec<u8>, RegionError> {
         RegionDecoder::new().decode(codec, &self.bases(), payload, text_bytes).map(<[u8]>::to_vec)
     }
@@ -60,7 +60,7 @@ pub fn any_region() -> impl Strategy<Value = Region> {
     })
 }
 
-/// Where the golden file lies.
+/// Path of the golden file.
 pub fn golden_path() -> String {
     format!("{}/tests/golden/regions.txt", env!("CARGO_MANIFEST_DIR"))
 }

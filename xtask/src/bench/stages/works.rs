@@ -230,7 +230,8 @@ fn entries(chunks: &[&[u8]], first: u64) -> Result<Vec<ChunkEntry>> {
 
 fn encoded(regions: &[Region<'_>], plain: &[Vec<u8>]) -> Result<Vec<EncodedRegion>> {
     let mut encoder = RegionEncoder::fast(ZSTD_LEVEL_DEFAULT);
-    let encode = |(region, plain): (&Region<'_>, &Vec<u8>)| Ok(EncodedRegion::encode(&mut encoder, entries(region, 0)?, plain)?);
+    let encode =
+        |(region, plain): (&Region<'_>, &Vec<u8>)| Ok(EncodedRegion::encode(&mut encoder, entries(region, 0)?, plain)?);
     regions.iter().zip(plain).map(encode).collect()
 }
 
