@@ -31,27 +31,27 @@ pub const DELTA_BYTES_MAX: usize = 64 << 20;
 /// A chunk as a container's index knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ChunkEntry {
-    /// Its number.
+    /// Number of the chunk.
     pub number: ChunkNumber,
     /// The keyed hash of its content.
     pub fingerprint: Fingerprint,
-    /// Its length in bytes, at least 1.
+    /// Length of the chunk in bytes, at least 1.
     pub length: u32,
 }
 
 /// A base chunk with its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Base<'b> {
-    /// Its number.
+    /// Number of the chunk.
     pub number: ChunkNumber,
-    /// Its bytes, verified.
+    /// Bytes of the chunk, verified.
     pub bytes: &'b [u8],
 }
 
 /// A region, compressed and not yet sealed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EncodedRegion {
-    /// How the payload is to be decoded.
+    /// Encoding of the payload.
     pub codec: Codec,
     /// The chunks whose bytes are the frame's past, ascending. Empty: a plain region.
     pub bases: Vec<ChunkNumber>,

@@ -1,5 +1,5 @@
-//! What reading containers and key slots asks of the storage: how many reads, how many bytes, and which error for which
-//! loss.
+//! Tests of what reading containers and key slots asks of the storage: how many reads, how many bytes, and which error
+//! for which loss.
 
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader, SealedContainer};
 use siltstone_store::keys::{Argon2Cost, KeyLabel, KeySlot, OpenOptions, Unlocked, unlock};

@@ -4,7 +4,6 @@
 //! probability that is their resemblance: the windows they share over all they have (Broder's theorem; Odess, TOS,
 //! section 2.3). A *sketch* is some features by as many functions; a *super-feature* is a hash of several features,
 //! equal only where all of them are.
-
 //!
 //! | file | holds |
 //! |---|---|

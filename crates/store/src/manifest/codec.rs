@@ -1,5 +1,5 @@
-//! How a manifest is written: a head of fixed size, the compressed body, the containers' salts, the times of deleted
-//! snapshots.
+//! Writing and reading a manifest: a head of fixed size, the compressed body, the containers' salts, the times of
+//! deleted snapshots.
 //!
 //! Whatever is random or depends on the time stands outside the compressed body and has a fixed size. So the size of a
 //! manifest that is yet to be committed is known to the byte, and `forget --dry-run` can say how much comes back.
@@ -50,7 +50,7 @@ struct BodyRef<'m> {
     listed: bool,
 }
 
-/// As [`BodyRef`], field for field.
+/// The compressed part as it is read: [`BodyRef`], field for field.
 #[derive(Deserialize)]
 struct Body {
     series: SeriesId,
@@ -114,7 +114,8 @@ impl Manifest {
         Self::decode_within(object, bytes, BODY_BYTES_MAX as u64)
     }
 
-    /// As [`Manifest::decode`], refusing a body that takes more bytes once decompressed; nothing is decompressed then.
+    /// Decodes as [`Manifest::decode`] does, refusing a body that takes more bytes once decompressed; nothing is
+    /// decompressed then.
     pub fn decode_within(object: &ObjectName, bytes: &[u8], body_bytes_max: u64) -> Result<Self, StoreError> {
         let mut rest = Rest { bytes, object };
         let head = rest.head()?;
@@ -283,7 +284,7 @@ fn bitmap_bytes(bitmap: &RoaringTreemap) -> Vec<u8> {
     bytes
 }
 
-/// In the one form that is written: in runs wherever that is smaller.
+/// Brings a bitmap into the one form that is written: in runs wherever that is smaller.
 fn optimized(mut bitmap: RoaringTreemap) -> RoaringTreemap {
     bitmap.optimize();
     bitmap
@@ -300,7 +301,7 @@ pub(super) fn read_bitmap(bytes: &[u8], object: &ObjectName) -> Result<RoaringTr
     if bitmap.is_empty() || bitmap_bytes(&bitmap) != bytes { Err(unsound()) } else { Ok(bitmap) }
 }
 
-/// What is left of an object's plain bytes.
+/// The bytes left of an object's plain ones.
 struct Rest<'b> {
     bytes: &'b [u8],
     object: &'b ObjectName,

@@ -1,4 +1,4 @@
-//! What parity heals and what it does not, and every way in which its bytes can be wrong.
+//! Tests of what parity heals and what it does not, and of every way in which its bytes can be wrong.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

@@ -27,7 +27,7 @@ fn reader(sealed: &SealedContainer) -> ContainerReader {
     ContainerReader::from_object(&keys(), SERIES, ID, &sealed.bytes).unwrap()
 }
 
-/// As the manifest would open it.
+/// Opens the container as its manifest would.
 fn from_index(record: &ContainerRecord, sealed: &SealedContainer) -> Result<ContainerReader, StoreError> {
     let start = usize::try_from(sealed.record.index_offset).unwrap();
     let index = sealed.bytes[start..start + sealed.record.index_sealed_bytes as usize].to_vec();
