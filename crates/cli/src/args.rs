@@ -4,7 +4,7 @@ use crate::commands;
 use crate::context::GlobalArgs;
 use clap::{Parser, Subcommand};
 
-/// What stands below every help text.
+/// Text below every help.
 const AFTER_HELP: &str = "\
 Environment (an option given wins; an invalid value is an error):
   SILT_REPOSITORY, SILT_REPOSITORY_FILE                    where the repository is

@@ -66,7 +66,7 @@ pub(crate) struct GlobalArgs {
     /// off, fastest, auto, better, max, or a level of zstd [default: $SILT_COMPRESSION, or auto]
     #[arg(long, global = true, value_name = "MODE", allow_hyphen_values = true)]
     pub(crate) compression: Option<Compression>,
-    /// What reading and moving bytes costs where the repository lies: local, s3-region or s3-internet; it chooses
+    /// Cost of reading and moving bytes where the repository lies: local, s3-region or s3-internet; it chooses
     /// --deltas, --migrate-threshold, --delta-threshold and which gaps are read rather than asked around [default:
     /// $SILT_PRESET, or local]
     #[arg(long, global = true, value_name = "PLACE")]
@@ -76,7 +76,7 @@ pub(crate) struct GlobalArgs {
     pub(crate) no_lock: bool,
 }
 
-/// What every command is given.
+/// Values that every command is given.
 pub(crate) struct Context {
     /// Options that any command takes.
     pub(crate) options: GlobalArgs,
@@ -96,7 +96,7 @@ impl Context {
         if self.options.no_cache { None } else { chosen() }
     }
 
-    /// What reading and moving costs.
+    /// Costs of reading and moving where the repository lies.
     pub(crate) fn preset(&self) -> Result<Place, CliError> {
         let set = || environment::parsed::<Preset>("SILT_PRESET");
         let preset = self.options.preset.map_or_else(set, |preset| Ok(Some(preset)))?;

@@ -17,7 +17,7 @@ pub(crate) type Password = Zeroizing<Vec<u8>>;
 /// Where to get the password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum PasswordSource {
-    /// What a command prints.
+    /// The first line that a command prints.
     Command(String),
     /// The content of a file.
     File(PathBuf),

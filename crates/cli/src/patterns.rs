@@ -54,7 +54,7 @@ fn absolute(path: &Path) -> Vec<u8> {
     OsString::from(clean).into_vec()
 }
 
-/// What a backup leaves out.
+/// Options that say which files a backup leaves out.
 #[derive(Args, Debug, Default)]
 pub(crate) struct ExcludeArgs {
     /// Leave out what matches a pattern, in the language of .gitignore (may be repeated)
@@ -105,7 +105,7 @@ impl ExcludeArgs {
     }
 }
 
-/// What a restore takes.
+/// Options that say which files a restore takes.
 #[derive(Args, Debug, Default)]
 pub(crate) struct SelectArgs {
     /// Restore only what matches a pattern, in the language of .gitignore (may be repeated)

@@ -228,13 +228,13 @@ fn text(dry_run: bool, summary: &BackupSummary) -> String {
     )
 }
 
-/// What was damaged and is whole again; `None` if nothing.
+/// Line about chunks that were damaged and are whole again; `None` if there are none.
 fn healed(summary: &BackupSummary) -> Option<String> {
     let Healed { chunks, plain_bytes } = summary.healed;
     (chunks > 0).then(|| format!("Healed:      {chunks:5} damaged chunks ({})\n", size(plain_bytes)))
 }
 
-/// What became of chunks that resemble others, and what was moved after the backup; `None` if nothing.
+/// Counts of chunks that resemble others, and bytes moved after the backup; `None` if both are 0.
 fn deltas(summary: &BackupSummary) -> Option<String> {
     let [kept, rejected, skipped] = delta_counts(summary);
     let moved = summary.migration.bytes_written;

@@ -212,7 +212,7 @@ fn advice(findings: &[Finding]) -> Vec<String> {
     kinds.iter().map(line).collect()
 }
 
-/// What came of a file that was restored into nothing, in words.
+/// Outcome of a file that was restored into nothing, in words.
 fn sampled(file: &SampledFile) -> String {
     let what = match &file.outcome {
         SampleOutcome::Sound => "sound",
@@ -245,7 +245,7 @@ impl<'a> SampleMessage<'a> {
     }
 }
 
-/// What was recorded of a series' damage, in words.
+/// Record of a series' damage, in words.
 fn recorded(record: &DamageRecord) -> String {
     let DamageRecord { series, damaged, sound, outcome } = record;
     let what = match (damaged, sound) {

@@ -121,7 +121,7 @@ impl ForgetArgs {
     }
 }
 
-/// What a run is about.
+/// Snapshots to remove or to mark, and series whose marks end.
 #[derive(Default)]
 struct Doomed {
     /// To be removed or marked; or marked before and to be removed now.

@@ -28,7 +28,7 @@ pub(crate) struct RestoreArgs {
     /// Folder to restore into; made if there is none
     #[arg(short, long, value_name = "DIR", required = true)]
     target: PathBuf,
-    /// What becomes of files that are already there
+    /// Treatment of files that are already there
     #[arg(long, value_name = "WHEN", default_value = "always")]
     overwrite: OverwriteArg,
     /// Remove from the target what the snapshot does not hold

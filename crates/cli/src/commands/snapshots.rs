@@ -44,7 +44,7 @@ struct GroupJson {
     snapshots: Vec<SnapshotJson>,
 }
 
-/// What the snapshots of a group have in common; fields that were not asked for are empty, as restic has it.
+/// Fields that the snapshots of a group have in common; those that were not asked for are empty, as restic has it.
 #[derive(Serialize)]
 pub(super) struct KeyJson {
     hostname: String,

@@ -23,7 +23,7 @@ pub(crate) struct StatsArgs {
     /// Only these snapshots [default: all; of each series the first, the middle and the last are shown]
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// What the total size counts
+    /// Bytes that the total size counts
     #[arg(long, value_name = "MODE", default_value = "restore-size")]
     mode: Mode,
     #[command(flatten)]
@@ -32,9 +32,9 @@ pub(crate) struct StatsArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Mode {
-    /// What restoring every snapshot would write
+    /// Bytes that restoring every snapshot would write
     RestoreSize,
-    /// What the chunks of the snapshots take in the repository, each once
+    /// Bytes that the chunks of the snapshots take in the repository, each once
     RawData,
 }
 

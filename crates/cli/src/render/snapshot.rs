@@ -36,7 +36,7 @@ pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<Strin
     table
 }
 
-/// What sets a snapshot apart from others.
+/// State of a snapshot that is not whole; `None` for all others.
 fn state(view: &SnapshotView) -> Option<String> {
     view.snapshot.partial.then(|| "partial".to_owned())
 }

@@ -48,7 +48,7 @@ fn came_back(summary: &ForgetSummary, dry_run: bool) -> String {
     format!("{} {returned} ({containers})", exact(summary.bytes_returned()))
 }
 
-/// What deleted snapshots hold, and how to have it now.
+/// Lines about the bytes that deleted snapshots hold, and how to have them now.
 fn held(held: &Held, dry_run: bool) -> Vec<String> {
     let Some((first, last)) = held.first_until.zip(held.last_until) else { return Vec::new() };
     let until = if first == last {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a sheet at most.
 const SHEET_BYTES_MAX: u64 = 64 << 10;
-/// What the lines of a sheet that hold the key begin with.
+/// Beginning of the lines of a sheet that hold the key.
 const KEY_LINE: &str = "key";
 const GROUPS_IN_LINE: usize = 4;
 
