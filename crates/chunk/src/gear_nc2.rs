@@ -26,7 +26,7 @@
 //!    containers).
 //!
 //! Cost: one table lookup, shift and addition per byte past the minimum, no allocation: 3.0 GB/s with the default sizes
-//! on one core of a 2.6 GHz Xeon (2026-11; `examples/speed.rs`). Two bytes per step as in TPDS'20 gave
+//! on one core of a 2.6 GHz Xeon (2026-11; `cargo xtask bench chunk`). Two bytes per step as in TPDS'20 gave
 //! 2.76 there.
 
 use crate::{Chunker, Sizes};

@@ -82,25 +82,31 @@ impl RegionEncoder {
     /// is found while the text is still there.
     ///
     /// # Errors
-    /// [`RegionError::CheckFailed`] if it does not decode to `text`.
+    /// [`RegionError::CheckFailed`] if it does not decode to `text`; [`RegionError::Failed`] if memory runs out.
     pub fn check_plain(&mut self, codec: Codec, payload: &[u8], text: &[u8]) -> Result<(), RegionError> {
-        let same = match codec {
-            Codec::Raw => payload == text,
+        verdict(match codec {
+            Codec::Raw => Ok(payload == text),
             Codec::Zstd => {
-                let decoded = self.decoder.decode_plain(codec, payload, text.len(), &mut self.text);
-                decoded.is_ok() && self.text == text
+                self.decoder.decode_plain(codec, payload, text.len(), &mut self.text).map(|()| self.text == text)
             }
-        };
-        if same { Ok(()) } else { Err(RegionError::CheckFailed) }
+        })
     }
 
     /// Decodes the payload of a region delta again, and compares it with its text.
     ///
     /// # Errors
-    /// [`RegionError::CheckFailed`] if it does not decode to `text`.
+    /// [`RegionError::CheckFailed`] if it does not decode to `text`; [`RegionError::Failed`] if memory runs out.
     pub fn check(&mut self, codec: Codec, bases: &[&[u8]], payload: &[u8], text: &[u8]) -> Result<(), RegionError> {
-        let decoded = self.decoder.decode(codec, bases, payload, text.len());
-        if decoded.is_ok_and(|decoded| decoded == text) { Ok(()) } else { Err(RegionError::CheckFailed) }
+        verdict(self.decoder.decode(codec, bases, payload, text.len()).map(|decoded| decoded == text))
+    }
+}
+
+/// Turns the comparison of a text decoded again into the result of a check.
+fn verdict(is_same: Result<bool, RegionError>) -> Result<(), RegionError> {
+    match is_same {
+        Ok(true) => Ok(()),
+        Err(error @ RegionError::Failed { .. }) => Err(error),
+        Ok(false) | Err(_) => Err(RegionError::CheckFailed),
     }
 }
 
