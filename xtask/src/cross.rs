@@ -60,9 +60,9 @@ pub(crate) const PACKAGES: [&str; 8] = [
 /// Crates that need no `std`: each has a user that cannot have it, `tests/no_std/lib.rs`.
 const NO_STD: [&str; 2] = ["chunk", "similar"];
 
-/// Functions of the example `speed`, and how many of these instructions they hold at least on POWER: about half of what
-/// one step of their inner loops takes, which looks at 64 or 256 bytes, sixteen at once. Each is there twice, for the
-/// maximum and the minimum.
+/// Functions of the example `algorithms`, and how many of these instructions they hold at least on POWER: about half of
+/// what one step of their inner loops takes, which looks at 64 or 256 bytes, sixteen at once. Each is there twice, for
+/// the maximum and the minimum.
 const VECTORISED: [(&str, &[&str], usize); 3] = [
     ("siltstone_chunk::ae::bytes::cut", &["vmaxub", "vminub"], 16),
     ("siltstone_chunk::ae::bytes::cut", &["vcmpgtub"], 2),
@@ -128,8 +128,13 @@ impl Cross {
     /// Looks for vector instructions in the machine code for POWER.
     fn is_vectorised(&self) -> Result<()> {
         let build = ["--quiet", "--target", POWER.triple];
-        program::run(self.cargo("build").args(build).args(["--package", "siltstone-chunk", "--example", "speed"]))?;
-        let code = disassemble(&POWER, &self.built(&POWER).join("examples").join("speed"))?;
+        program::run(self.cargo("build").args(build).args([
+            "--package",
+            "siltstone-chunk",
+            "--example",
+            "algorithms",
+        ]))?;
+        let code = disassemble(&POWER, &self.built(&POWER).join("examples").join("algorithms"))?;
         for (function, instructions, least) in VECTORISED {
             let found = count(&code, function, instructions);
             ensure!(

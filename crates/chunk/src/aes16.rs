@@ -45,7 +45,7 @@ pub struct Aes16 {
 }
 
 impl Aes16 {
-    /// Its name in [`crate::by_name`].
+    /// Name of this chunker in [`crate::by_name`].
     pub const NAME: &'static str = "aes16";
 
     /// A chunker whose cuts only the holder of `key` can tell from random ones, in its form for `isa`.

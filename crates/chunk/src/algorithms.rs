@@ -17,15 +17,15 @@ use siltstone_rolling::{Gear, Rabin};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Algorithm {
-    /// Its name, bound to its cuts for ever.
+    /// Name of the algorithm, bound to its cuts for ever.
     pub name: &'static str,
-    /// What it does, in a few words.
+    /// Summary of the algorithm, in a few words.
     pub summary: &'static str,
-    /// Where it was described first.
+    /// Publication that described it first.
     pub source: &'static str,
-    /// Whether it has forms for the instruction sets of `siltstone-simd`; otherwise its one form is the same on all.
+    /// True if it has forms for the instruction sets of `siltstone-simd`; otherwise its one form is the same on all.
     pub vector: bool,
-    /// Whether the key decides where it cuts; the others ignore it.
+    /// True if the key decides where it cuts; the others ignore it.
     pub keyed: bool,
     limits: Limits,
     make: fn(&'static str, Sizes, &[u8; 32], Isa) -> Box<dyn Chunker>,
@@ -34,7 +34,7 @@ pub struct Algorithm {
 /// The limits an algorithm's paper gives it.
 #[derive(Clone, Copy, Debug)]
 enum Limits {
-    /// None: hashless chunkers need none.
+    /// No limits: hashless chunkers need none.
     Unlimited,
     /// Half of the expected size and four times it.
     Around,

@@ -1,4 +1,4 @@
-//! What makes a real average the expected size: mean chunk lengths on random bytes, and the parameters that give them.
+//! Making the real average the expected size: mean chunk lengths on random bytes, and the parameters that give them.
 //!
 //! Parameters decide cuts, and cuts are format, so every machine must find the same ones. All here is IEEE 754 double
 //! arithmetic with `+ - * /` only, which is exact to the bit everywhere; no function of a mathematics library is used.

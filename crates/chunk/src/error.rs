@@ -1,4 +1,4 @@
-//! Why a chunker could not be made.
+//! The error of asking for a chunker that cannot be made.
 
 use crate::names;
 use alloc::borrow::ToOwned;
@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Why a chunker could not be made.
+/// The error of asking for a chunker that cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChunkerError {

@@ -148,7 +148,7 @@ fn first(sizes: Sizes) -> usize {
     sizes.min().max(1)
 }
 
-/// How many ones the masks have: one position in `2^ones` passes on random bytes.
+/// Numbers of ones in the masks: one position in `2^ones` passes on random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ones {
     strict: u32,
@@ -184,7 +184,7 @@ fn rounded_log2(number: u64) -> u32 {
     if square >> (2 * below + 1) == 0 { below } else { below + 1 }
 }
 
-/// That many ones spread over bits 15 to 62.
+/// Returns a mask of that many ones, spread over bits 15 to 62.
 fn mask(ones: u32) -> u64 {
     const BITS: u32 = 48;
     (0..ones).fold(0, |mask, one| mask | 1 << (62 - one * BITS / ones))

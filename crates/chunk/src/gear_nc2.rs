@@ -26,7 +26,7 @@
 //!    containers).
 //!
 //! Cost: one table lookup, shift and addition per byte past the minimum, no allocation: 3.0 GB/s with the default sizes
-//! on one core of a 2.6 GHz Xeon (2026-11; `examples/speed.rs`). Two bytes per step as in TPDS'20 gave
+//! on one core of a 2.6 GHz Xeon (2026-11; `cargo xtask bench chunk`). Two bytes per step as in TPDS'20 gave
 //! 2.76 there.
 
 use crate::{Chunker, Sizes};
@@ -48,7 +48,7 @@ pub struct GearNc2 {
 }
 
 impl GearNc2 {
-    /// Its name in [`crate::by_name`].
+    /// Name of this chunker in [`crate::by_name`].
     pub const NAME: &'static str = "gear-nc2";
 
     /// A chunker cutting at places that only the holder of `key` can compute.
@@ -96,7 +96,7 @@ impl Chunker for GearNc2 {
 enum Scan {
     /// The hash first fell below the threshold with the byte at this index.
     Below { at: usize },
-    /// It never did; this is the hash after the last byte.
+    /// No hash was below; this is the one after the last byte.
     NoneBelow { hash: u64 },
 }
 

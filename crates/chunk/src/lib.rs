@@ -1,20 +1,4 @@
-//! Content-defined chunking: where a stream of bytes is cut, and nothing else.
-//!
-//! A [`Chunker`] finds the end of the first chunk of a slice. [`SliceChunks`] and `StreamChunker` repeat that over a
-//! whole slice or reader. [`ALGORITHMS`] lists all there are, for command lines and comparisons; [`by_name`] makes one.
-//!
-//! Each algorithm is one file named after it, with the scalar body written from its paper. Where it pays there is a
-//! second, generic body over the vectors of `siltstone-simd`. All forms of one algorithm give the same cuts on every
-//! input and every machine, for ever, because stored data is only found again where it is cut again in the same places.
-//!
-//! ```
-//! use siltstone_chunk::{SliceChunks, Sizes, by_name};
-//! let chunker = by_name("lagged", Sizes::DEFAULT, &[0; 32])?;
-//! let data = vec![7; 100_000];
-//! assert_eq!(SliceChunks::new(&chunker, &data).map(<[u8]>::len).sum::<usize>(), data.len());
-//! # Ok::<(), siltstone_chunk::ChunkerError>(())
-//! ```
-
+#![doc = include_str!("../README.md")]
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;

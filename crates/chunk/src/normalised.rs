@@ -16,7 +16,7 @@ use crate::average::{exp_minus, least_reaching, mean_until};
 /// 2^64.
 const WHOLE: f64 = 18_446_744_073_709_551_616.0;
 
-/// Which hashes end a chunk of which length. Hashes are fractions of 2^64.
+/// Thresholds: the hashes that end a chunk of each length. Hashes are fractions of 2^64.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Normalised {
     /// The shortest chunk that may end by its hash.
@@ -27,7 +27,7 @@ pub(crate) struct Normalised {
 }
 
 impl Normalised {
-    /// For a hash of the last `window` bytes, asked only at one in `2^filter_bits` lengths.
+    /// Creates the thresholds for a hash of the last `window` bytes, asked only at one in `2^filter_bits` lengths.
     ///
     /// `filter_bits` may be at most log2 of `expected / 2^level`: the loose probability must not pass one.
     #[allow(clippy::cast_precision_loss)]

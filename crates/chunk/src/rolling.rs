@@ -36,7 +36,7 @@ pub(crate) trait CutHash: RollingHash {
     /// The largest number of which there is one below it in `positions` positions.
     fn threshold(positions: f64) -> Self::Value;
 
-    /// Whether h lies below `threshold`.
+    /// Tells whether h lies below `threshold`.
     fn is_below(value: Self::Value, threshold: Self::Value) -> bool;
 }
 

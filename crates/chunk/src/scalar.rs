@@ -4,14 +4,14 @@
 //! eight values are a turn of the loop, so that its own counting and the checks of bounds cost little. No value is
 //! looked at twice, and none beside another: nothing here is a vector.
 //!
-//! What is found is a position, never a running extreme. A record kept as `if value > record { record = value }` is
+//! A search finds a position, never a running extreme. A record kept as `if value > record { record = value }` is
 //! made a conditional move by the compiler, and then every comparison waits for the one before it: algorithms 1 and 3
 //! of AE ran at half and at a third of their speed so.
 
 /// Values to a turn.
 const TURN: usize = 8;
 
-/// What is compared: the value at a position.
+/// A value at a position, to be compared.
 pub(crate) trait Number: Copy + PartialOrd {
     /// Bytes of a value.
     const BYTES: usize;

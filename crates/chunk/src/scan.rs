@@ -1,4 +1,4 @@
-//! What the extremal chunkers ask of a stretch of bytes: its largest, where one first reaches a threshold.
+//! Questions that the extremal chunkers ask of a stretch of bytes: its largest, where one first reaches a threshold.
 //!
 //! Each question is answered four vectors at a time, so that the test hides behind the loads, then one at a time, the
 //! last vector overlapping what is done. Stretches shorter than a vector are looked at byte by byte. Loops, no

@@ -74,7 +74,7 @@ impl SeqCdc {
     }
 }
 
-/// What ends a round, and with which byte.
+/// The end of a round, and the byte that ends it.
 enum End {
     Run { at: usize },
     Falls { at: usize },
@@ -122,7 +122,7 @@ fn skip(run: usize, trigger: u32, sizes: Sizes) -> f64 {
     (mean_past_first(first(sizes, run), sizes) * round.cut - round.bytes) / (1.0 - round.cut)
 }
 
-/// What happens on random bytes until the falls make a skip.
+/// The mean course of random bytes until the falls make a skip.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     /// The chance of a cut.

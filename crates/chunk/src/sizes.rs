@@ -18,11 +18,11 @@ impl Sizes {
     /// 90 KB averages lay within 7 %, 2026), and 16 KiB halves the index that 8 KiB needs.
     pub const DEFAULT: Self = Self { min: 8 << 10, expected: 16 << 10, max: 64 << 10 };
 
-    /// No minimum but none at all lies below this: the widest window any chunker looks at, so that a window never
-    /// leaves its chunk.
+    /// Least minimum that can be set, bytes, but for none at all: the widest window any chunker looks at, so that a
+    /// window never leaves its chunk.
     pub const MIN_BYTES_LOWEST: u32 = 64;
 
-    /// No maximum but none at all lies above this: what a stream must buffer.
+    /// Greatest maximum that can be set, bytes, but for none at all: as much as a stream must buffer.
     pub const MAX_BYTES_HIGHEST: u32 = 64 << 20;
 
     /// Checks and keeps the three sizes.
@@ -87,7 +87,7 @@ impl Sizes {
         Ok(Self { min: 0, expected, max: u32::MAX })
     }
 
-    /// The same without a smallest size.
+    /// Returns these sizes without a smallest one.
     #[must_use]
     pub const fn without_min(self) -> Self {
         Self { min: 0, ..self }

@@ -40,7 +40,7 @@ impl<C: Chunker, R: Read> StreamChunker<C, R> {
         Self::with_buffer(chunker, reader, StreamBuffer::default())
     }
 
-    /// The same, using memory got back from an earlier stream by [`into_buffer`](Self::into_buffer).
+    /// Creates a stream that uses memory got back from an earlier one by [`into_buffer`](Self::into_buffer).
     pub fn with_buffer(chunker: C, reader: R, mut buffer: StreamBuffer) -> Self {
         let bytes = (at_hand(chunker.sizes()) * CHUNKS_BUFFERED).max(BUFFER_BYTES_LEAST);
         if buffer.bytes.len() < bytes {
@@ -52,7 +52,7 @@ impl<C: Chunker, R: Read> StreamChunker<C, R> {
     /// The next chunk, never empty; `None` at the end of the stream.
     ///
     /// # Errors
-    /// What the reader reports, but for `Interrupted`, which is tried again. After an error nothing is lost: a further
+    /// Errors of the reader, but for `Interrupted`, which is tried again. After an error nothing is lost: a further
     /// call reads on.
     pub fn next_chunk(&mut self) -> io::Result<Option<&[u8]>> {
         let mut wanted = at_hand(self.chunker.sizes());
@@ -101,7 +101,7 @@ impl<C: Chunker, R: Read> StreamChunker<C, R> {
     }
 }
 
-/// How many bytes are to be at hand before a cut is sought.
+/// Returns the bytes that are to be at hand before a cut is sought.
 fn at_hand(sizes: Sizes) -> usize {
     if sizes.max() == usize::MAX { sizes.expected() * EXPECTED_AT_HAND } else { sizes.max() }
 }

@@ -40,7 +40,7 @@ pub struct Swpr {
 }
 
 impl Swpr {
-    /// Its name in [`crate::by_name`].
+    /// Name of this chunker in [`crate::by_name`].
     pub const NAME: &'static str = "swpr";
 
     /// A chunker whose cuts depend on `key`, in its form for `isa`.
@@ -57,7 +57,7 @@ impl Swpr {
         high_half(self.rule.threshold(length))
     }
 
-    /// Whether a chunk may end after `length` bytes, the hash summed from its terms.
+    /// Tells whether a chunk may end after `length` bytes, the hash summed from its terms.
     #[inline(always)]
     fn ends(&self, data: &[u8], length: usize) -> bool {
         low_half(swpr::hash::<4>(data, length)).wrapping_mul(self.odd) < self.threshold(length)

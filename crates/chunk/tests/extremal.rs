@@ -47,7 +47,7 @@ fn ram(window: usize, data: &[u8]) -> Option<usize> {
     (window..data.len()).find(|at| data[*at] >= *largest).map(|at| at + 1)
 }
 
-/// What the definition of the algorithm of that name says of the first chunk.
+/// Returns the first chunk's length by the definition of the algorithm of that name.
 fn definition(name: &str, sizes: Sizes, data: &[u8]) -> usize {
     let data = &data[..data.len().min(sizes.max())];
     let Some(searched) = data.get(sizes.min()..) else { return data.len() };
@@ -144,7 +144,7 @@ fn maxp_cuts_after_the_peaks_of_the_whole_stream() {
     assert_eq!(found.collect::<Vec<_>>(), ends);
 }
 
-/// So long that the vector form forgets cells more than once within a chunk.
+/// Chunks are so long that the vector form forgets cells more than once within one.
 #[test]
 fn maxp_finds_peaks_that_lie_far_apart() {
     for expected in [600, 1000, 8 << 10] {

@@ -131,7 +131,7 @@ fn made(repository: &Repository, series: SeriesId, record: &ContainerRecord) -> 
     }
     let (keys, name) = (repository.keys(), record.object_name(series));
     let object = repository.storage().read(&name, name.bytes_max())?;
-    let damage = ContainerReader::check(keys, series, record, &object, &mut RegionDecoder::new()?);
+    let damage = ContainerReader::check(keys, series, record, &object, &mut RegionDecoder::new());
     match damage.into_iter().next() {
         Some(damage) => Err(damage.error),
         None => parity::protect(keys, series, record.id, &object, percent),

@@ -9,7 +9,7 @@ use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::restore::{self, RestoreOptions};
 use siltstone_store::container::{ContainerKind, ContainerReader};
-use siltstone_store::storage::{ObjectKind, ObjectName, RESERVE_MANIFESTS, Recorder, SimulatedDisk};
+use siltstone_store::storage::{NameKind, ObjectName, RESERVE_MANIFESTS, Recorder, SimulatedDisk};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -62,8 +62,8 @@ fn a_restore_reads_each_region_and_each_index_once() {
         }
     }
     assert!(regions_of_data >= 5, "{regions_of_data} regions");
-    assert_eq!(calls.of_kind(ObjectKind::Manifest).reads, 1);
-    assert_eq!(calls.of_kind(ObjectKind::Config).reads + calls.of_kind(ObjectKind::Key).reads, 0);
+    assert_eq!(calls.of_kind(NameKind::Manifest).reads, 1);
+    assert_eq!(calls.of_kind(NameKind::Config).reads + calls.of_kind(NameKind::Key).reads, 0);
     let total = calls.total();
     assert_eq!((total.puts, total.creates, total.deletes), (0, 0, 0), "a restore writes nothing");
 }
@@ -84,7 +84,7 @@ fn restoring_one_file_reads_only_the_regions_it_needs() {
     let summary = restore::restore(&repository, &view, &options, &Silent).expect("a restore");
     assert_eq!((summary.problems, summary.files_restored), (0, 1));
     let calls = recorder.reset();
-    assert!(calls.of_kind(ObjectKind::Container).bytes_read < 2_400_000, "{:?}", calls.of_kind(ObjectKind::Container));
+    assert!(calls.of_kind(NameKind::Container).bytes_read < 2_400_000, "{:?}", calls.of_kind(NameKind::Container));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn forgetting_whole_containers_reads_none_of_them() {
     recorder.reset();
     let summary = scene.sandbox.forget(&scene.ids[1..2], false);
     assert_eq!((summary.containers_deleted, summary.containers_rewritten), (2, 0));
-    let containers = recorder.reset().of_kind(ObjectKind::Container);
+    let containers = recorder.reset().of_kind(NameKind::Container);
     assert_eq!((containers.reads, containers.range_reads, containers.deletes), (0, 0, 2));
     assert_eq!(scene.assert_sound(&scene.disk, "forgetting the second").len(), 2);
 }
@@ -112,7 +112,7 @@ fn a_backup_without_changes_reads_no_file_content_and_writes_one_small_container
     recorder.reset();
     let options = BackupOptions { sample_bytes: 0, verify_written: false, ..scene.sandbox.options() };
     scene.sandbox.try_backup(&options).expect("a backup");
-    let containers = recorder.reset().of_kind(ObjectKind::Container);
+    let containers = recorder.reset().of_kind(NameKind::Container);
     assert!(containers.bytes_written < 16 << 10, "{containers:?}");
     assert!(containers.bytes_read < 64 << 10, "{containers:?}");
 }
@@ -128,7 +128,7 @@ fn a_sample_of_old_data_ends_where_it_is_told_to() {
         recorder.reset();
         let options = BackupOptions { sample_bytes, verify_written: false, ..scene.sandbox.options() };
         scene.sandbox.try_backup(&options).expect("a backup");
-        recorder.reset().of_kind(ObjectKind::Container).bytes_read
+        recorder.reset().of_kind(NameKind::Container).bytes_read
     });
     assert!(none < 1 << 20, "{none}");
     assert!(little > none + (1 << 20) && little < none + (3 << 20), "one region: {little}");
@@ -144,6 +144,6 @@ fn the_reserve_has_room_for_all_manifests_of_a_forget_that_rewrites() {
     let summary = sandbox.try_forget(&scene.ids[..1], &options).expect("forgetting");
     assert!(summary.containers_rewritten > 0);
     let calls = recorder.reset();
-    let written = calls.of_kind(ObjectKind::Manifest).creates + calls.of_kind(ObjectKind::Copy).creates;
+    let written = calls.of_kind(NameKind::Manifest).creates + calls.of_kind(NameKind::Copy).creates;
     assert_eq!(written, RESERVE_MANIFESTS);
 }

@@ -32,7 +32,7 @@ pub(crate) fn container(data: &[u8]) -> bool {
 
 /// Decodes all regions; says whether they could be.
 fn decode(reader: &ContainerReader, object: &[u8]) -> bool {
-    let Ok(mut decoder) = RegionDecoder::new() else { return false };
+    let mut decoder = RegionDecoder::new();
     let regions = reader.index().regions();
     if regions.iter().map(|region| u64::from(region.plain_bytes)).sum::<u64>() > PLAIN_BYTES_MAX {
         return false;

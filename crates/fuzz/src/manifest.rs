@@ -2,6 +2,7 @@
 
 use crate::parts;
 use crate::sealing::SERIES;
+use siltstone_similar::region::plain;
 use siltstone_store::SeriesId;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::storage::ObjectName;
@@ -64,7 +65,7 @@ fn assembled(data: &[u8]) -> Option<Vec<u8>> {
     let lease = lease.get(..LEASE_BYTES).unwrap_or(lease);
     content.extend(u16::try_from(lease.len()).ok()?.to_le_bytes());
     content.extend(filled(lease, LEASE_BYTES));
-    let compressed = zstd::bulk::compress(body, 1).ok()?;
+    let compressed = plain::compress(body, 1).ok()?;
     content.extend((body.len() as u64).to_le_bytes());
     content.extend((compressed.len() as u64).to_le_bytes());
     content.extend(compressed);
@@ -84,10 +85,11 @@ pub(crate) fn taken_apart(content: &[u8], series: SeriesId) -> Option<Vec<u8>> {
     let (head, rest) = content.split_at_checked(8 + 44)?;
     let (lease_bytes, rest) = rest.split_first_chunk()?;
     let (lease, rest) = rest.split_at_checked(LEASE_BYTES)?;
-    let (_, rest) = rest.split_first_chunk::<8>()?;
+    let (body_bytes, rest) = rest.split_first_chunk()?;
     let (compressed_bytes, rest) = rest.split_first_chunk()?;
     let (compressed, salts) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*compressed_bytes)).ok()?)?;
-    let mut body = zstd::bulk::decompress(compressed, 1 << 20).ok()?;
+    let body_bytes = u64::from_le_bytes(*body_bytes).min(BODY_BYTES_MAX);
+    let mut body = plain::decompress(compressed, usize::try_from(body_bytes).ok()?).ok()?;
     // It begins with the series.
     body.get_mut(..16).filter(|id| *id == series.0)?.copy_from_slice(&SERIES.0);
     let containers = u16::try_from(salts.len() / 32).ok()?.to_le_bytes();

@@ -3,42 +3,27 @@
 use crate::parts;
 use siltstone_similar::Isa;
 use siltstone_similar::delta::{ChunkDelta, CopyInsert, PoolReader, Prefix};
-use siltstone_similar::region::{Form, Level, RegionDecoder};
+use siltstone_similar::region::{Codec, Level, RegionDecoder};
 
 /// The longest text that a decoder is asked for.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Deltas that are taken off a pool.
 const DELTAS_MAX: usize = 256;
 
-/// A region's payload against bases: form and length of the text (four bytes), the payload, then the bases.
+/// A region's payload, plain or against bases: codec and length of the text (four bytes), the payload, then the bases.
 pub(crate) fn region(data: &[u8]) -> bool {
     let Some((head, rest)) = data.split_first_chunk() else { return false };
     let (text_bytes, flags) = text_bytes(*head);
-    let form = if flags & 1 == 0 { Form::Zstd } else { Form::Raw };
+    let codec = if flags & 1 == 0 { Codec::Zstd } else { Codec::Raw };
     let pieces = parts(rest);
     let Some((payload, bases)) = pieces.split_first() else { return false };
-    if bases.is_empty() {
-        return plain_region(form, payload, text_bytes);
-    }
-    let mut decoder = RegionDecoder::new();
-    let Ok(text) = decoder.decode(form, bases, payload, text_bytes) else { return false };
-    assert_eq!(text.len(), text_bytes);
-    true
-}
-
-/// A region without bases, as the store decodes it.
-fn plain_region(form: Form, payload: &[u8], text_bytes: usize) -> bool {
-    use siltstone_store::region::{Codec, EncodedRegion, RegionDecoder};
-    let Ok(mut decoder) = RegionDecoder::new() else { return false };
-    let region = EncodedRegion {
-        codec: if form == Form::Raw { Codec::Raw } else { Codec::Zstd },
-        bases: Vec::new(),
-        chunks: Vec::new(),
-        plain_bytes: u32::try_from(text_bytes).unwrap_or(u32::MAX),
-        payload: payload.to_vec(),
+    let (mut decoder, mut plain) = (RegionDecoder::new(), Vec::new());
+    let text = match bases {
+        [] => decoder.decode_plain(codec, payload, text_bytes, &mut plain).map(|()| &plain[..]),
+        bases => decoder.decode(codec, bases, payload, text_bytes),
     };
-    let Ok(plain) = decoder.decode(&"a container", "region 0", region, &[]) else { return false };
-    assert_eq!(plain.len(), text_bytes);
+    let Ok(text) = text else { return false };
+    assert_eq!(text.len(), text_bytes);
     true
 }
 

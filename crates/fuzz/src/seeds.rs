@@ -6,11 +6,11 @@ use crate::{catalog, config, join, manifest};
 use anyhow::{Context, Result};
 use siltstone_similar::Isa;
 use siltstone_similar::delta::{ChunkDelta, CopyInsert, PoolWriter, Prefix};
-use siltstone_similar::region::{Level, RegionEncoder as DeltaEncoder};
+use siltstone_similar::region::Level;
 use siltstone_store::config::{ChunkerSettings, Config};
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::{Manifest, SnapshotRecord};
-use siltstone_store::region::{ChunkEntry, RegionDecoder, RegionEncoder, split_region};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder, split_region};
 use siltstone_store::repository::Repository;
 use siltstone_store::sealed::{ObjectKey, ObjectKind, PieceNumber, open_object};
 use siltstone_store::storage::{Disk, Listing, ObjectName, Storage};
@@ -75,7 +75,7 @@ fn container(seeds: &mut Seeds, repository: &Repository, series: SeriesId, recor
     let kind = u8::from(record.kind == ContainerKind::Metadata);
     let pieces = join(payloads.iter().chain([&index]));
     keep(seeds, "container", pieces.map(|pieces| [&[kind], &pieces[..]].concat()));
-    let mut decoder = RegionDecoder::new()?;
+    let mut decoder = RegionDecoder::new();
     for (number, entry) in reader.index().regions().iter().enumerate() {
         let head = entry.plain_bytes.to_le_bytes();
         let bases = entry.bases.iter().map(|_| &b"a base"[..]);
@@ -125,7 +125,7 @@ pub(crate) fn small_container() -> (Vec<u8>, Vec<u8>) {
         let (number, length) = (ChunkNumber(0), u32::try_from(plain.len())?);
         let chunk = ChunkEntry { number, fingerprint: KEYS.fingerprint_of(number, &plain), length };
         let mut builder = ContainerBuilder::new(&KEYS, SERIES, ID, ContainerKind::Data)?;
-        builder.push(&RegionEncoder::new(3)?.encode(vec![chunk], &plain)?)?;
+        builder.push(&EncodedRegion::encode(&mut RegionEncoder::fast(3), vec![chunk], &plain)?)?;
         let sealed = builder.finish()?;
         let reader = ContainerReader::from_object(&KEYS, SERIES, ID, &sealed.bytes)?;
         let (mut payloads, index) = taken_apart(&KEYS, SERIES, &reader, &sealed.bytes)?;
@@ -207,7 +207,7 @@ fn deltas(seeds: &mut Seeds) -> Result<()> {
         keep(seeds, "delta", kept(delta));
     }
     let mut payload = Vec::new();
-    DeltaEncoder::new(Level::Fast)?.encode(&[&base], &[&target], &mut payload);
+    RegionEncoder::fast(3).encode(&[&base], &[&target], &mut payload);
     keep(seeds, "region", join([&payload, &base]).map(|pieces| [&length[..], &pieces].concat()));
     Ok(())
 }

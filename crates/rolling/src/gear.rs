@@ -21,12 +21,12 @@ pub struct Gear {
 }
 
 impl Gear {
-    /// With the table that belongs to the name "siltstone gear table".
+    /// Creates the hash with the table that belongs to the name "siltstone gear table".
     pub fn new() -> Self {
         Self { table: Box::new(table(None, b"siltstone gear table", u32::from_le_bytes)) }
     }
 
-    /// What each byte adds.
+    /// Returns the number that each byte adds.
     pub fn table(&self) -> &[u32; 256] {
         &self.table
     }

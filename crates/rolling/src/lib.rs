@@ -25,7 +25,7 @@ pub trait RollingHash: Send + Sync {
     /// Bytes that decide on a value.
     const WINDOW_BYTES: usize;
 
-    /// What is rolled; of no bytes at all it is the default.
+    /// Value of the hash; of no bytes at all it is the default.
     type Value: Copy + Default + Send + Sync;
 
     /// The value one byte on. Bytes that were never there are left as 0.

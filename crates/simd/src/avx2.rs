@@ -304,7 +304,7 @@ impl<const GFNI: bool> Avx2<GFNI> {
         vectors
     }
 
-    /// The same within each 128-bit lane.
+    /// Transposes 4x4 words within each 128-bit lane.
     #[inline(always)]
     fn quads(self, [a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
         proven!({

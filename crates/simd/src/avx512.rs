@@ -305,7 +305,7 @@ impl<const GFNI: bool> Words for Avx512<GFNI> {
 
 #[allow(clippy::unused_self)] // It is the proof.
 impl<const GFNI: bool> Avx512<GFNI> {
-    /// The same half of two blocks, side by side.
+    /// Loads the same half of two blocks, side by side.
     #[inline(always)]
     fn pair(self, low: &[u8; 64], high: &[u8; 64], half: usize) -> __m512i {
         let (low, high) = (&low[32 * half..][..32], &high[32 * half..][..32]);

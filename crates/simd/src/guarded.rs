@@ -12,7 +12,7 @@ pub struct Guarded {
     /// The inaccessible page, pages that hold the bytes, another inaccessible page.
     mapping: NonNull<u8>,
     mapping_bytes: usize,
-    /// Where the bytes begin in it.
+    /// Begin of the bytes in the mapping.
     first: usize,
     len: usize,
 }

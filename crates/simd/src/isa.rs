@@ -1,4 +1,4 @@
-//! Which instruction set: what this CPU has, what the user allows, and the jump to it.
+//! The choice of an instruction set: those this CPU has, those the user allows, and the jump to it.
 
 use crate::{Kernel, Portable};
 use Level::{Portable as PortableLevel, Scalar};
@@ -83,7 +83,7 @@ impl Isa {
         Self::highest()
     }
 
-    /// Its name.
+    /// Returns the name of the instruction set.
     pub const fn name(self) -> &'static str {
         match self.0 {
             Scalar => "scalar",
@@ -109,7 +109,7 @@ impl fmt::Display for Isa {
 #[cfg(feature = "std")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownIsa {
-    /// What it names.
+    /// The name that is unknown.
     pub name: std::string::String,
 }
 
@@ -200,7 +200,7 @@ levels! {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 levels! {}
 
-/// What a token's `ISA` is.
+/// Returns the `ISA` of a token.
 pub(crate) const fn isa(level: Level) -> Isa {
     Isa(level)
 }

@@ -5,7 +5,7 @@
 pub struct Matrix {
     /// `columns[j]` is where bit j of the input goes.
     columns: [u8; 8],
-    /// What input nibbles give: `low[n]` for `n`, `high[n]` for `n << 4`. For byte shuffles.
+    /// Outputs of input nibbles: `low[n]` for `n`, `high[n]` for `n << 4`. For byte shuffles.
     pub(crate) low: [u8; 16],
     pub(crate) high: [u8; 16],
     /// The rows as `GF2P8AFFINEQB` wants them: byte `7 - i` is the mask of the input bits that bit i of the output
@@ -49,7 +49,7 @@ pub(crate) const fn shifted_up(bits: i32) -> u64 {
     IDENTITY >> (8 * bits)
 }
 
-/// The same down.
+/// The `rows` of the matrix that shifts a byte down by `bits`.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) const fn shifted_down(bits: i32) -> u64 {
     IDENTITY << (8 * bits)

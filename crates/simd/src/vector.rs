@@ -1,4 +1,4 @@
-//! What a vector can do, and what runs on vectors.
+//! Operations on vectors, and kernels that run on them.
 //!
 //! Only what the kernels of this project need. Masks are `u64` with one bit per lane, lane 0 lowest: AVX-512 has 64
 //! lanes, and instruction sets without a mask instruction build the same number. Where only "any?" is asked, the
@@ -11,7 +11,7 @@ use crate::{AesKeys, Isa, Matrix};
 /// Write `#[inline(always)]` on `run` and on the generic functions it calls: only then is all of it compiled with the
 /// instructions of `S`.
 pub trait Kernel {
-    /// What it computes.
+    /// Result of the computation.
     type Output;
 
     /// Computes it with the vectors of `simd`.
@@ -25,9 +25,9 @@ pub trait Simd: Words {
     const ISA: Isa;
     /// Bytes in a vector: 16, 32 or 64.
     const LANES: usize;
-    /// Whether [`apply`](Simd::apply) is a few instructions; otherwise it is a loop over the lanes.
+    /// True if [`apply`](Simd::apply) is a few instructions; otherwise it is a loop over the lanes.
     const MATRICES: bool = true;
-    /// How many windows [`aes_below`](Simd::aes_below) encrypts at once; 0 where it cannot be called.
+    /// Number of windows that [`aes_below`](Simd::aes_below) encrypts at once; 0 where it cannot be called.
     const AES_WINDOWS: usize = 0;
     /// The `LANES` lowest bits.
     const ALL: u64 = u64::MAX >> (64 - Self::LANES);

@@ -6,7 +6,7 @@
 use siltstone_simd::Isa;
 use std::process::Command;
 
-/// What is best and what is chosen where the variable has this value: the parent starts this test again with it.
+/// Tells what is best and what is chosen where the variable has this value: the parent starts this test again with it.
 fn told(value: &str) -> String {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "the_variable_lowers_the_choice", "--nocapture"]).env(Isa::VARIABLE, value).env(CHILD, "1");

@@ -25,12 +25,12 @@ const SLACK_BYTES: u64 = 64 << 10;
 pub struct Place {
     /// Length, bytes.
     pub bytes: u64,
-    /// Where the older version has the same chunk, if it has: its place among the chunks of that version.
+    /// Place of the same chunk among the chunks of the older version, from 0; `None` if that has no such chunk.
     pub old: Option<usize>,
 }
 
-/// For each chunk of a version the range of places in the older one that it lies over; empty for chunks that the older
-/// version has, and where nothing is known. `ends[i]` is where old chunk i ends in the older version's bytes.
+/// Returns for each chunk of a version the range of places in the older one that it lies over; empty for chunks that
+/// the older version has, and where nothing is known. `ends[i]` is where old chunk i ends in the older version's bytes.
 pub fn aligned(new: &[Place], ends: &[u64]) -> Vec<Range<usize>> {
     let mut over = alloc::vec![0..0; new.len()];
     let mut at = 0;

@@ -1,4 +1,5 @@
-//! Whether a delta pays: kept only if it costs less than a share of what the chunk would cost compressed alone.
+//! The rule by which a delta pays: kept only if it costs less than a share of what the chunk would cost compressed
+//! alone.
 //!
 //! A delta that saves little is worse than none: stored whole, the chunk would be the good base of its next versions;
 //! stored as a bad delta it is paid for again in every version. Where chains of deltas are bounded at 4, keeping all
@@ -6,13 +7,13 @@
 //! (`bench/record/similar-policy-*`). So the share is below one. It is asked twice: before the base is read, with the
 //! cost that this many matching features let expect, and with the real one.
 
-/// Where the line is drawn.
+/// The share of a chunk's own cost below which a delta pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Benefit {
     per_mille: u16,
 }
 
-/// What a delta costs against a chunk that shares this many twelfths of the features, in thousandths of the chunk
+/// Cost of a delta against a chunk that shares this many twelfths of the features, in thousandths of the chunk
 /// compressed alone: the means of four corpora at 16 KiB, averaged and rounded (`cargo xtask bench similar --only
 /// policy`, November 2026).
 const EXPECTED_PER_MILLE: [u16; 13] = [1000, 1000, 700, 560, 465, 405, 340, 260, 180, 125, 80, 50, 30];
@@ -33,13 +34,14 @@ impl Benefit {
         f64::from(self.per_mille) / 1000.0
     }
 
-    /// Whether a base with this many of the chunk's features can be expected to pay, so that reading it is worth it.
+    /// Tells whether a base with this many of the chunk's features can be expected to pay, so that reading it is worth
+    /// it.
     pub fn expects(self, matches: usize, features: usize) -> bool {
         let twelfths = (12 * matches.min(features)).checked_div(features).unwrap_or(0);
         EXPECTED_PER_MILLE[twelfths] <= self.per_mille
     }
 
-    /// Whether a delta of so many bytes pays for a chunk that would cost `plain_bytes` alone.
+    /// Tells whether a delta of `delta_bytes` pays for a chunk that would cost `plain_bytes` alone.
     pub fn accepts(self, delta_bytes: u64, plain_bytes: u64) -> bool {
         u128::from(delta_bytes) * 1000 < u128::from(plain_bytes) * u128::from(self.per_mille)
     }

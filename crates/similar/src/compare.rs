@@ -1,4 +1,4 @@
-//! Which of 64 pairs of bytes are equal: the one question for which the searches for copies use vectors. Every
+//! Comparing 64 pairs of bytes for equality: the one question for which the searches for copies use vectors. Every
 //! instruction set gives the same answer, so the same copies are found, and the same deltas written, on every machine.
 
 use siltstone_simd::Simd;
@@ -6,16 +6,16 @@ use siltstone_simd::Simd;
 /// Bytes compared at once.
 pub(crate) const BLOCK_BYTES: usize = 64;
 
-/// What is compared.
+/// A block of bytes to compare.
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
-/// What answers the question.
+/// A comparer of blocks.
 pub(crate) trait Compare: Copy {
     /// A bit for each pair of bytes, set where they are equal, the lowest for the first.
     fn equal(self, one: &Block, other: &Block) -> u64;
 }
 
-/// With the vectors of an instruction set.
+/// A comparer that uses the vectors of an instruction set.
 #[derive(Clone, Copy)]
 pub(crate) struct Vectors<S>(pub(crate) S);
 
@@ -32,7 +32,7 @@ impl<S: Simd> Compare for Vectors<S> {
     }
 }
 
-/// Byte by byte.
+/// A comparer byte by byte.
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
 
@@ -43,7 +43,7 @@ impl Compare for Scalar {
     }
 }
 
-/// The same for up to 64 pairs; bits of pairs that are not there are 0.
+/// Compares up to 64 pairs; bits of pairs that are not there are 0.
 #[inline(always)]
 pub(crate) fn equal_bytes(one: &[u8], other: &[u8]) -> u64 {
     one.iter().zip(other).rev().fold(0, |equal, (one, other)| equal << 1 | u64::from(one == other))

@@ -33,7 +33,7 @@ fn copy_insert_deltas_are_those_of_the_golden_file() {
     }
 }
 
-/// What a compression library writes may change with its version; what it wrote must stay readable.
+/// A compression library may write other bytes with every version; those it wrote must stay readable.
 #[test]
 fn golden_deltas_make_their_targets() {
     for mut codec in codecs() {

@@ -86,7 +86,7 @@ proptest! {
     }
 }
 
-/// What the instructions make of 100 bytes and ten literals.
+/// Follows the instructions with 100 bytes of base and ten literals.
 fn follow(instructions: &[u8], target_bytes: usize) -> Result<usize, DeltaError> {
     let (base, literals) = (random_bytes("base", 100), [5; 10]);
     let mut target = Vec::new();

@@ -9,7 +9,7 @@ use common::pairs::{cases, random_bytes};
 use common::{Region, any_region, encoder};
 use proptest::prelude::*;
 use siltstone_similar::Isa;
-use siltstone_similar::region::{Form, Level, RegionDecoder, RegionEncoder};
+use siltstone_similar::region::{Codec, Level, RegionDecoder, RegionEncoder};
 
 /// Bytes that look random, with a byte changed every so many, which differ from call to call.
 fn changed(data: &[u8], every: usize) -> Vec<u8> {
@@ -26,9 +26,9 @@ proptest! {
     #[test]
     fn a_region_comes_back(region in any_region()) {
         for level in [Level::Fast, Level::Zstd(1), Level::Zstd(3), Level::Zstd(7)] {
-            let (form, payload) = region.encoded(&mut encoder(level));
+            let (codec, payload) = region.encoded(&mut encoder(level));
             let text = region.text();
-            prop_assert_eq!(region.decoded(form, &payload, text.len()), Ok(text), "{:?}", level);
+            prop_assert_eq!(region.decoded(codec, &payload, text.len()), Ok(text), "{:?}", level);
         }
     }
 
@@ -46,10 +46,10 @@ proptest! {
         for level in [Level::Fast, Level::Zstd(1), Level::Zstd(3), Level::Zstd(6), Level::Zstd(13)] {
             let (mut used, mut decoder) = (encoder(level), RegionDecoder::new());
             for region in &regions {
-                let (form, payload) = region.encoded(&mut used);
-                prop_assert_eq!(&(form, payload.clone()), &region.encoded(&mut encoder(level)), "{:?}", level);
+                let (codec, payload) = region.encoded(&mut used);
+                prop_assert_eq!(&(codec, payload.clone()), &region.encoded(&mut encoder(level)), "{:?}", level);
                 let text = region.text();
-                prop_assert_eq!(decoder.decode(form, &region.bases(), &payload, text.len()), Ok(text.as_slice()));
+                prop_assert_eq!(decoder.decode(codec, &region.bases(), &payload, text.len()), Ok(text.as_slice()));
             }
         }
     }
@@ -65,9 +65,9 @@ fn regions_of_several_blocks_come_back() {
                 changed(&base[50_000..50_000 + text_bytes], every).chunks(40_000).map(<[u8]>::to_vec).collect();
             let region = Region { bases: base.chunks(123_456).map(<[u8]>::to_vec).collect(), members };
             for level in [Level::Fast, Level::Zstd(1), Level::Zstd(3)] {
-                let (form, payload) = region.encoded(&mut encoder(level));
+                let (codec, payload) = region.encoded(&mut encoder(level));
                 assert_eq!(
-                    region.decoded(form, &payload, text_bytes),
+                    region.decoded(codec, &payload, text_bytes),
                     Ok(region.text()),
                     "{every} {text_bytes} {level:?}"
                 );
@@ -81,8 +81,8 @@ fn every_level_finds_all_of_a_long_prefix() {
     let base = random_bytes("base", 1 << 20);
     let region = Region { bases: vec![base.clone()], members: vec![changed(&base, 1000)] };
     for level in (1..=19).map(Level::Zstd).chain([Level::Fast]) {
-        let (form, payload) = region.encoded(&mut encoder(level));
-        assert!(form == Form::Zstd && payload.len() < 12_000, "{level:?}: {}", payload.len());
+        let (codec, payload) = region.encoded(&mut encoder(level));
+        assert!(codec == Codec::Zstd && payload.len() < 12_000, "{level:?}: {}", payload.len());
     }
 }
 
@@ -105,10 +105,10 @@ fn noise_is_stored_raw_unless_its_base_is_known() {
     let noise = random_bytes("noise", 100_000);
     for level in [Level::Fast, Level::Zstd(1), Level::Zstd(6), Level::Zstd(19)] {
         let alone = Region { bases: vec![random_bytes("other", 100_000)], members: vec![noise.clone()] };
-        assert_eq!(alone.encoded(&mut encoder(level)), (Form::Raw, noise.clone()), "{level:?}");
+        assert_eq!(alone.encoded(&mut encoder(level)), (Codec::Raw, noise.clone()), "{level:?}");
         let known = Region { bases: vec![noise.clone()], members: vec![noise.clone()] };
-        let (form, payload) = known.encoded(&mut encoder(level));
-        assert!(form == Form::Zstd && payload.len() < 50, "{level:?}: {}", payload.len());
+        let (codec, payload) = known.encoded(&mut encoder(level));
+        assert!(codec == Codec::Zstd && payload.len() < 50, "{level:?}: {}", payload.len());
     }
 }
 
@@ -117,8 +117,8 @@ fn an_empty_region_is_empty() {
     for members in [vec![], vec![vec![]]] {
         let region = Region { bases: vec![vec![7; 1000]], members };
         for level in [Level::Fast, Level::Zstd(3)] {
-            assert_eq!(region.encoded(&mut encoder(level)), (Form::Raw, Vec::new()));
-            assert_eq!(region.decoded(Form::Raw, &[], 0), Ok(Vec::new()));
+            assert_eq!(region.encoded(&mut encoder(level)), (Codec::Raw, Vec::new()));
+            assert_eq!(region.decoded(Codec::Raw, &[], 0), Ok(Vec::new()));
         }
     }
 }

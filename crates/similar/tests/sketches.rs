@@ -28,7 +28,7 @@ fn gear(window: &[u8]) -> u32 {
     window.iter().rev().enumerate().fold(0, |sum: u32, (k, byte)| sum.wrapping_add(entry(*byte) << k))
 }
 
-/// As the last line of the definition has it; the window's 32 bytes are whole.
+/// Follows the last line of the definition; the window's 32 bytes are whole.
 fn swpr(windows: usize, window: &[u8]) -> u128 {
     let bits = 128 / windows;
     let subwindow = |j: usize| {
@@ -57,12 +57,12 @@ fn extremes(hashes: &[u32], features: usize, greatest: bool) -> Option<Vec<u32>>
     functions(features).into_iter().map(of).collect()
 }
 
-/// What ends with byte j of a chunk: so many bytes, zeros before its begin.
+/// Returns the `bytes` bytes that end with byte j of a chunk, zeros before its begin.
 fn window(chunk: &[u8], j: usize, bytes: usize) -> Vec<u8> {
     [vec![0; bytes].as_slice(), &chunk[..=j]].concat()[j + 1..].to_vec()
 }
 
-/// What the definition of the method of that name says.
+/// Sketches by the definition of the method of that name.
 fn definition(name: &str, rate: u32, features: usize, chunk: &[u8]) -> Option<Vec<u32>> {
     let all = |bytes: usize| (0..chunk.len()).map(move |j| window(chunk, j, bytes));
     let odess_plus = |windows: usize| {
@@ -193,7 +193,7 @@ proptest! {
     }
 }
 
-/// Which methods have a sketch of this chunk.
+/// Names the methods that have a sketch of this chunk.
 fn sketched(chunk: &[u8]) -> Vec<&'static str> {
     let has = |method: &&Method| method.make(Shape::DEFAULT, Isa::best()).sketch(chunk).is_some();
     METHODS.iter().filter(has).map(|method| method.name).collect()

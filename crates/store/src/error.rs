@@ -1,4 +1,4 @@
-//! What can go wrong with what lies on disk: one enum at the edge of this crate.
+//! The errors of everything that lies on disk: one enum at the edge of this crate.
 //!
 //! Every message says what happened, to which object, and what to do. Variants carry facts, so that the command above
 //! can choose its exit code and the check can go on past one damaged object; [`StoreError::is_damage`] draws that line.
@@ -20,9 +20,9 @@ pub enum StoreError {
     WrongPassword {
         /// The repository's place.
         location: String,
-        /// How many slots were tried.
+        /// Number of slots that were tried.
         slots: usize,
-        /// How many slots there are beside those.
+        /// Number of slots beside those.
         untried: usize,
     },
 
@@ -34,7 +34,7 @@ pub enum StoreError {
     KeyCost {
         /// The slot's name.
         object: String,
-        /// What it demands.
+        /// Its demand, in words.
         demand: String,
         /// The memory in MiB that would allow it.
         needed_mib: u64,
@@ -82,7 +82,7 @@ pub enum StoreError {
     UnknownFeature {
         /// The object's name.
         object: String,
-        /// What it needs.
+        /// The feature that it needs.
         feature: String,
     },
 
@@ -91,9 +91,9 @@ pub enum StoreError {
     Damaged {
         /// The object's name, or the chunk's.
         object: String,
-        /// Which part: "header", "index", "region 3", ...
+        /// The damaged part: "header", "index", "region 3", ...
         part: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 
@@ -105,7 +105,7 @@ pub enum StoreError {
     BothDamaged {
         /// The object's name.
         object: String,
-        /// What is wrong with the original.
+        /// The fault of the original.
         reason: String,
     },
 
@@ -123,7 +123,7 @@ pub enum StoreError {
     KeyInvalid {
         /// The slot's name.
         object: String,
-        /// Why it does not count.
+        /// The reason why it does not count.
         reason: &'static str,
     },
 
@@ -140,7 +140,7 @@ pub enum StoreError {
     Limit {
         /// The object's name, or what was being made.
         object: String,
-        /// Which number.
+        /// The number that is too great, in words.
         what: &'static str,
         /// Its value.
         found: u64,
@@ -162,7 +162,7 @@ pub enum StoreError {
     LeaseHeld {
         /// The series' name.
         series: String,
-        /// Who holds it.
+        /// The holder.
         holder: String,
         /// Since when, as text.
         since: String,
@@ -180,7 +180,7 @@ pub enum StoreError {
     UnreadableSeries {
         /// The series' name in quotation marks, or its id where the name is not known.
         series: String,
-        /// What is wrong with it.
+        /// The fault.
         source: Box<StoreError>,
     },
 
@@ -243,25 +243,25 @@ pub enum StoreError {
     /// Something was given in the wrong order or shape by the code above.
     #[error("{what}: {reason}")]
     Refused {
-        /// What was being made.
+        /// The thing that was being made.
         what: String,
-        /// Why it cannot be.
+        /// The reason why it cannot be made.
         reason: String,
     },
 
-    /// What was encoded did not decode to the same bytes; nothing of it was written.
+    /// Bytes just encoded did not decode to the same bytes; nothing of them was written.
     #[error("{what} did not decode to what was encoded: the memory or processor of this machine is faulty; test it")]
     SelfCheck {
-        /// What was being made.
+        /// The thing that was being made.
         what: String,
     },
 
     /// A library refused work that cannot fail on sound arguments (out of memory, for one).
     #[error("{operation} failed: {reason}")]
     Machine {
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
-        /// What the library said.
+        /// The complaint of the library.
         reason: String,
     },
 
@@ -297,7 +297,7 @@ impl StoreError {
         Self::BothDamaged { object: original.name().to_string(), reason }
     }
 
-    /// The same damage, of the object that it was found in: a copy is opened under the name of its original.
+    /// Returns this damage as that of the object that it was found in: a copy is opened under the name of its original.
     pub(crate) fn found_in(self, name: &ObjectName) -> Self {
         let object = name.to_string();
         match self {
@@ -312,7 +312,7 @@ impl StoreError {
         Self::Limit { object: object.to_string(), what, found, limit }
     }
 
-    /// Whether the object asked for is not there.
+    /// Tells whether the object asked for is not there.
     pub fn is_not_found(&self) -> bool {
         match self {
             Self::Storage(error) => error.is_not_found(),
@@ -332,7 +332,8 @@ impl StoreError {
         Self::UnreadableSeries { series: series.to_string(), source: Box::new(self) }
     }
 
-    /// What the writer of a series makes of an error: one whose unfinished writes were swept away has been overtaken.
+    /// Returns the error as the writer of a series sees it: one whose unfinished writes were swept away has been
+    /// overtaken.
     pub(crate) fn of_writer(self, series: &str) -> Self {
         match self {
             Self::Storage(StorageError::Swept { .. }) => Self::Fenced { series: series.to_owned() },
@@ -340,7 +341,7 @@ impl StoreError {
         }
     }
 
-    /// Whether another writer has the series: trying again later helps.
+    /// Tells whether another writer has the series: trying again later helps.
     pub fn is_lost_race(&self) -> bool {
         match self {
             Self::LeaseHeld { .. } | Self::Fenced { .. } | Self::Storage(StorageError::Swept { .. }) => true,
@@ -349,7 +350,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the place is full: forgetting snapshots helps.
+    /// Tells whether the place is full: forgetting snapshots helps.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Storage(error) => error.is_full(),
@@ -358,8 +359,8 @@ impl StoreError {
         }
     }
 
-    /// Whether bytes at rest are missing, wrong, or cannot be read: a check records it and goes on, a restore loses
-    /// what lies there only.
+    /// Tells whether bytes at rest are missing, wrong, or cannot be read: a check records it and goes on, a restore
+    /// loses what lies there only.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. }

@@ -20,10 +20,10 @@ const KEY_MODE_DERIVED: u8 = 0;
 
 /// The random bytes that make an object's key its own.
 pub type Salt = [u8; 32];
-/// What shows that a key is the object's own.
+/// Bytes that show that a key is the object's own.
 pub(crate) type Commitment = [u8; 16];
 
-/// What an object is.
+/// The kind of an object, as its header states it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum ObjectKind {
@@ -37,7 +37,7 @@ pub enum ObjectKind {
     DataContainer = 4,
     /// Chunks of catalogs.
     MetadataContainer = 5,
-    /// What heals a container.
+    /// Parity of a container.
     Parity = 6,
 }
 
@@ -52,9 +52,9 @@ impl ObjectKind {
 /// The plain start of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ObjectHeader {
-    /// What the object is.
+    /// Kind of the object.
     pub kind: ObjectKind,
-    /// What its key was derived with.
+    /// Salt that its key was derived with.
     pub salt: Salt,
     pub(crate) commitment: Commitment,
 }
@@ -127,7 +127,7 @@ impl Fields<'_> {
         Some(*field)
     }
 
-    /// What remains after `bytes` more; nothing if there are not so many.
+    /// Returns the fields that remain after `bytes` more; none if there are not so many.
     pub(crate) fn skip(self, bytes: usize) -> Self {
         Self(self.0.get(bytes..).unwrap_or_default())
     }

@@ -14,7 +14,7 @@ impl ChunkNumber {
     /// The first number of a metadata chunk; all below are data chunks.
     pub const METADATA_FIRST: Self = Self(1 << 63);
 
-    /// Whether the number names a piece of a catalog rather than of a file.
+    /// Tells whether the number names a piece of a catalog rather than of a file.
     pub const fn is_metadata(self) -> bool {
         self.0 >= Self::METADATA_FIRST.0
     }
@@ -31,7 +31,7 @@ impl fmt::Display for ChunkNumber {
 pub struct ChunkRun {
     /// The first number of the run.
     pub first: ChunkNumber,
-    /// How many numbers, at least 1.
+    /// Count of the numbers, at least 1.
     pub count: u64,
 }
 

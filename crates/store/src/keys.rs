@@ -28,9 +28,9 @@ use std::fmt;
 use std::time::Duration;
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// How many slots a password is tried on at most: each try costs what its slot demands.
+/// The most slots that a password is tried on: each try costs what its slot demands.
 const TRIES_MAX: usize = 20;
-/// How many passes over the whole of the memory allowed a slot may demand at most: 8 GiB hashed for 512 MiB, a few
+/// The most passes over the whole of the memory allowed that a slot may demand: 8 GiB hashed for 512 MiB, a few
 /// seconds.
 const FULL_PASSES_MAX: u64 = 16;
 /// The least memory that calibration chooses, in KiB: OWASP's recommendation of 2023, 19 MiB, in powers of two.
@@ -41,7 +41,7 @@ const COST_BYTES: usize = 32;
 const SECRET_PLAIN_BYTES: usize = MasterKey::BYTES + 16;
 const SECRET_BYTES: usize = SECRET_PLAIN_BYTES + TAG_BYTES;
 
-/// What guessing a password costs: the parameters of Argon2id (RFC 9106).
+/// The cost of guessing a password: the parameters of Argon2id (RFC 9106).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Argon2Cost {
     /// Memory in KiB.
@@ -53,9 +53,10 @@ pub struct Argon2Cost {
 }
 
 impl Argon2Cost {
-    /// For new slots: RFC 9106's second recommendation, 64 MiB, 3 passes and 4 lanes; about 0.15 s of processor time.
+    /// The cost for new slots: RFC 9106's second recommendation, 64 MiB, 3 passes and 4 lanes; about 0.15 s of
+    /// processor time.
     pub const DEFAULT: Self = Self { memory_kib: 64 << 10, passes: 3, lanes: 4 };
-    /// For tests only: no protection at all.
+    /// The cost for tests only: no protection at all.
     pub const TEST: Self = Self { memory_kib: 8, passes: 1, lanes: 1 };
     /// The most accepted from a slot: a planted slot must not be able to eat the machine.
     pub const MAX: Self = Self { memory_kib: 4 << 20, passes: 64, lanes: 64 };
@@ -159,7 +160,7 @@ impl fmt::Display for Argon2Cost {
     }
 }
 
-/// How a repository is opened.
+/// Options for opening a repository.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OpenOptions {
@@ -168,7 +169,7 @@ pub struct OpenOptions {
     pub memory_bytes: u64,
     /// Ids of the slots to try first, or beginnings of ids, in this order.
     pub key_hints: Vec<String>,
-    /// How leases are held and watched.
+    /// Terms on which leases are held and watched.
     pub lease_terms: LeaseTerms,
 }
 
@@ -179,21 +180,21 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// The same with this much memory.
+    /// Returns these options with this much memory, bytes.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
     }
 
-    /// The same with these slots to try first.
+    /// Returns these options with these slots to try first.
     #[must_use]
     pub fn with_key_hints(mut self, hints: Vec<String>) -> Self {
         self.key_hints = hints;
         self
     }
 
-    /// The same with leases held and watched so.
+    /// Returns these options with leases held and watched on these terms.
     #[must_use]
     pub fn with_lease_terms(mut self, terms: LeaseTerms) -> Self {
         self.lease_terms = terms;
@@ -212,14 +213,14 @@ impl OpenOptions {
     }
 }
 
-/// Who made a slot, when and where.
+/// The label of a slot: by whom it was made, when and where.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KeyLabel {
-    /// When.
+    /// Time at which the slot was made.
     pub created: Time,
-    /// On which host.
+    /// Name of the host.
     pub host: String,
-    /// By which user.
+    /// Name of the user.
     pub user: String,
 }
 
@@ -230,7 +231,7 @@ struct SealedLabel {
     front: [u8; 32],
 }
 
-/// What a slot gives to who knows its password.
+/// An opened slot: the keys it gives to whoever knows its password.
 #[derive(Clone, Debug)]
 pub struct Unlocked {
     /// The slot that opened.
@@ -321,7 +322,7 @@ impl KeySlot {
         self.id
     }
 
-    /// What guessing its password costs.
+    /// Returns the cost of guessing its password.
     pub fn cost(&self) -> Argon2Cost {
         self.cost
     }

@@ -1,9 +1,4 @@
-//! Siltstone's store: everything that lies on disk, and nothing that decides. See `docs/FORMAT.md` for the format
-//! itself.
-//!
-//! From the bottom: [`storage`] holds named objects; [`secrets`], [`sealed`] and [`keys`] make them secret and
-//! authentic; [`region`] and [`container`] hold chunks, and [`parity`] heals them; [`recipe`] and [`catalog`] describe
-//! files; [`manifest`] commits a series; [`repository`] opens it all and [`series`] writes to it under a lease.
+#![doc = include_str!("../README.md")]
 
 pub mod catalog;
 pub mod config;

@@ -22,33 +22,33 @@ const GROUP_SIGNS: usize = 4;
 const BYTES: usize = GROUPS * GROUP_SIGNS * 5 / 8;
 const CHECKSUM_BYTES: usize = 3;
 
-/// What opens a repository without a password.
+/// A key that opens a repository without a password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecoveryKey {
     /// The repository it is of.
     pub repository: RepositoryId,
-    /// Which of its master keys it is.
+    /// Number of the master key that it is.
     pub epoch: Epoch,
     /// The master key.
     pub master: MasterKey,
 }
 
-/// Why a text is no recovery key.
+/// The reason why a text is no recovery key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecoveryKeyError {
-    /// It has too few or too many groups.
+    /// The text has too few or too many groups.
     #[error("the recovery key has {found} groups instead of {GROUPS}")]
     Count {
-        /// How many it has.
+        /// Number of groups that it has.
         found: usize,
     },
     /// A group is mistyped, or not where it belongs.
     #[error("group {place} of the recovery key ('{group}') is mistyped: compare it with the sheet")]
     Group {
-        /// Its place, from 1.
+        /// Place of the group, from 1.
         place: usize,
-        /// Its text.
+        /// Text of the group.
         group: String,
     },
     /// All groups are sound by themselves, but not together.

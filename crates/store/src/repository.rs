@@ -19,7 +19,7 @@ use crate::{Epoch, KeyId, RecoveryKey, RepositoryId, SeriesId, StoreError};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often a change of the record is tried again because others changed it first.
+/// Times that a change of the record is tried again because others changed it first.
 const AMEND_ATTEMPTS_MAX: u32 = 64;
 /// The least bound of a manifest, however little memory there is.
 const MANIFEST_BYTES_LEAST: u64 = 16 << 20;
@@ -40,17 +40,17 @@ pub struct Repository {
 /// A key slot as listed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeySlotView {
-    /// Its id.
+    /// Id of the slot.
     pub id: KeyId,
-    /// When, on which host and by whom it was made.
+    /// Label: when, on which host and by whom it was made.
     pub label: KeyLabel,
-    /// What trying a password on it costs.
+    /// Cost of trying a password on it.
     pub cost: Argon2Cost,
-    /// Whether the repository was opened with it.
+    /// True if the repository was opened with it.
     pub current: bool,
 }
 
-/// What came of a change of the master key.
+/// The outcome of a change of the master key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rotation {
     /// The one slot that counts.
@@ -69,7 +69,7 @@ pub fn find(storage: &dyn Storage) -> Result<(), StoreError> {
     Newest::find(storage).map(drop)
 }
 
-/// Whether this master key is the newest of the repository.
+/// Tells whether this master key is the newest of the repository.
 ///
 /// # Errors
 /// As [`find`], and damage of the record.
@@ -130,7 +130,7 @@ impl Repository {
         Self::open_with(storage, password, &OpenOptions::default())
     }
 
-    /// As [`Repository::open`], with options.
+    /// Opens as [`Repository::open`] does, with options.
     pub fn open_with(storage: Arc<dyn Storage>, password: &[u8], options: &OpenOptions) -> Result<Self, StoreError> {
         let mut newest = Newest::find(storage.as_ref())?;
         loop {
@@ -162,7 +162,7 @@ impl Repository {
         Self { storage, unlocked, keys, record, manifest_bytes_max, lease_terms, healer: Healer::default() }
     }
 
-    /// The same repository, opened over another storage that is made of its own, such as one that holds more.
+    /// Returns this repository over another storage that is made of its own, such as one that holds more.
     #[must_use]
     pub fn over(&self, storage: impl FnOnce(Arc<dyn Storage>) -> Arc<dyn Storage>) -> Self {
         Self {
@@ -181,7 +181,7 @@ impl Repository {
         self.keys.repository()
     }
 
-    /// Where its objects lie.
+    /// Returns the storage of its objects.
     pub fn storage(&self) -> &dyn Storage {
         self.storage.as_ref()
     }
@@ -201,17 +201,17 @@ impl Repository {
         &self.keys
     }
 
-    /// Its record: the newest this process has read.
+    /// Returns its record: the newest this process has read.
     pub fn config(&self) -> Arc<Config> {
         self.record().0
     }
 
-    /// The same with BLAKE3 of its object.
+    /// Returns its record with BLAKE3 of the record's object.
     pub fn record(&self) -> (Arc<Config>, [u8; 32]) {
         self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How much parity new containers get.
+    /// Returns the parity that new containers get.
     pub fn parity(&self) -> ParitySettings {
         self.config().parity
     }
@@ -232,7 +232,7 @@ impl Repository {
         self.manifest_bytes_max
     }
 
-    /// How this process holds leases, and how long it watches those of others.
+    /// Returns the terms on which this process holds leases and watches those of others.
     pub fn lease_terms(&self) -> LeaseTerms {
         self.lease_terms
     }
@@ -247,7 +247,7 @@ impl Repository {
         self.amend_under(&self.keys, change)
     }
 
-    /// As [`Repository::amend`], sealing the next record under these keys.
+    /// Amends as [`Repository::amend`] does, sealing the next record under these keys.
     fn amend_under(
         &self,
         keys: &RepositoryKeys,
@@ -274,7 +274,7 @@ impl Repository {
         chain::keep_copy(self.storage(), &self.keys, self.config().sequence)
     }
 
-    /// What is wrong with the newest record or its copy.
+    /// Lists the faults of the newest record and its copy.
     pub fn record_faults(&self) -> Result<Vec<StoreError>, StoreError> {
         chain::faults(self.storage(), &self.keys)
     }
@@ -439,7 +439,7 @@ impl Repository {
         Ok(Rotation { slot, epoch: self.keys.epoch(), invalidated })
     }
 
-    /// What opens the repository without a password: to be kept on paper.
+    /// Returns the key that opens the repository without a password: to be kept on paper.
     pub fn recovery_key(&self) -> RecoveryKey {
         RecoveryKey { repository: self.id(), epoch: self.keys.epoch(), master: self.unlocked.master.clone() }
     }
@@ -475,7 +475,7 @@ impl Repository {
         }
     }
 
-    /// What to call a series in messages: its name in quotation marks where the record tells it, else its id.
+    /// Returns the words for a series in messages: its name in quotation marks where the record tells it, else its id.
     pub fn series_words(&self, id: SeriesId) -> String {
         self.config().series.get(&id).map_or_else(|| id.to_string(), |name| format!("\"{name}\""))
     }
@@ -532,7 +532,7 @@ impl Repository {
     /// read.
     ///
     /// # Errors
-    /// What concerns the repository as a whole, and whatever `visit` returns. If there are series and none can be read,
+    /// Errors of the repository as a whole, and whatever `visit` returns. If there are series and none can be read,
     /// the damage of the first: nothing can be done then.
     pub fn visit_manifests<E: From<StoreError>>(
         &self,

@@ -1,4 +1,4 @@
-//! What a repair needs of a series that cannot be read: its manifests by number, a commit beyond all of them, and a
+//! Help for the repair of a series that cannot be read: its manifests by number, a commit beyond all of them, and a
 //! place for what it replaces.
 //!
 //! Order, always: what is replaced is durable aside, then the new manifest is committed, then the damaged objects go. A
@@ -68,7 +68,7 @@ pub(crate) fn hash_of(storage: &dyn Storage, manifest: Original) -> Result<[u8; 
     Ok([0; 32])
 }
 
-/// Where the object lies: one that is kept twice at two places.
+/// Returns the places of the object: two for one that is kept twice.
 fn places(what: Replaced) -> Vec<ObjectName> {
     what.name().original().map_or_else(|| vec![what.name()], |original| original.places().to_vec())
 }
@@ -111,7 +111,7 @@ pub(crate) fn keep_bytes(storage: &dyn Storage, what: Replaced, place: &ObjectNa
     }
 }
 
-/// What the disk still gives of an object, with zeros in place of the rest.
+/// Reads what the disk still gives of an object, with zeros in place of the rest.
 fn what_is_left(storage: &dyn Storage, place: &ObjectName) -> Result<Vec<u8>, StoreError> {
     let listed = storage.list(Listing::All)?;
     let bytes = listed.iter().find(|meta| meta.name == *place).map_or(0, |meta| meta.bytes);

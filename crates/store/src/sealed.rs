@@ -28,7 +28,7 @@ pub const TAG_BYTES: usize = 16;
 const LENGTH_BYTES: usize = 8;
 const KEY_CONTEXT: &[u8] = b"siltstone v1 object key\0";
 
-/// Which piece of an object: the nonce of its sealing.
+/// The number of a piece of an object: the nonce of its sealing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PieceNumber(pub u32);
 

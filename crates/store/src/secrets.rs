@@ -25,7 +25,7 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N], StoreError> {
 pub struct MasterKey(Zeroizing<[u8; Self::BYTES]>);
 
 impl MasterKey {
-    /// Its length.
+    /// Bytes of a master key.
     pub const BYTES: usize = 32;
 
     /// A fresh one.
@@ -89,29 +89,29 @@ impl Fingerprint {
     }
 }
 
-/// Which master key, by its number: the first is 1, and each rotation makes the next.
+/// The number of a master key: the first is 1, and each rotation makes the next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Epoch(pub u32);
 
 impl Epoch {
-    /// That of a repository whose master key was never changed.
+    /// The epoch of a repository whose master key was never changed.
     pub const FIRST: Self = Self(1);
 }
 
-/// What objects are sealed with under one master key.
+/// The keys that objects are sealed with under one master key.
 #[derive(Clone)]
 pub(crate) struct SealingKeys {
     pub(crate) data: PurposeKey,
     pub(crate) metadata: PurposeKey,
 }
 
-/// What an open repository is worked with: the derived keys, without the master keys themselves. Objects are sealed
+/// The keys of an open repository: the derived ones, without the master keys themselves. Objects are sealed
 /// under the newest epoch and opened under any; everything else stays that of the first, so that chunks are found again
 /// across rotations.
 #[derive(Clone)]
 pub struct RepositoryKeys {
     repository: RepositoryId,
-    /// Of epochs 1, 2, ...; never empty.
+    /// Keys of epochs 1, 2, ...; never empty.
     sealing: Vec<SealingKeys>,
     fingerprints: PurposeKey,
     metadata_fingerprints: PurposeKey,
@@ -154,7 +154,7 @@ impl RepositoryKeys {
         (1..=self.epoch().0).rev().map(Epoch)
     }
 
-    /// What objects are sealed with in an epoch; `None` if there is none of that number.
+    /// Returns the keys that objects are sealed with in an epoch; `None` if there is none of that number.
     pub(crate) fn sealing(&self, epoch: Epoch) -> Option<&SealingKeys> {
         self.sealing.get(usize::try_from(epoch.0.checked_sub(1)?).ok()?)
     }

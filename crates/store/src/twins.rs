@@ -25,15 +25,15 @@ use crate::{KeyId, SeriesId};
 pub struct Twins {
     /// The object.
     pub original: Original,
-    /// Whether it is what counts: a slot, or the newest of its chain. Nothing hangs on the one before.
+    /// True if it is what counts: a slot, or the newest of its chain. Nothing hangs on the one before.
     pub is_newest: bool,
-    /// What tells a sound one.
+    /// Mark by which a sound one is told.
     mark: Mark,
     /// The places that are not sound, and why.
     pub faults: Vec<(ObjectName, StoreError)>,
 }
 
-/// What tells whether bytes are those of an object.
+/// A mark by which an object's bytes are told.
 #[derive(Clone, Copy, Debug)]
 enum Mark {
     /// BLAKE3 of them.
@@ -43,7 +43,7 @@ enum Mark {
 }
 
 impl Twins {
-    /// Whether one of the two places is sound.
+    /// Tells whether one of the two places is sound.
     pub fn is_mendable(&self) -> bool {
         self.faults.len() == 1
     }
@@ -52,7 +52,7 @@ impl Twins {
 /// The record of the repository and the key slots of which a place is not sound.
 ///
 /// # Errors
-/// What keeps the repository from being looked at; the damage of the newest record if it can be read from neither
+/// The storage's, if the repository cannot be looked at; the damage of the newest record if it can be read from neither
 /// place.
 pub fn of_repository(repository: &Repository) -> Result<Vec<Twins>, StoreError> {
     let records = chain::last_two(repository.storage(), repository.keys())?;
@@ -64,7 +64,7 @@ pub fn of_repository(repository: &Repository) -> Result<Vec<Twins>, StoreError> 
 /// The manifests of a series of which a place is not sound; none if the series cannot be read, for that takes more.
 ///
 /// # Errors
-/// What keeps the repository from being looked at.
+/// The storage's, if the repository cannot be looked at.
 pub fn of_series(repository: &Repository, series: SeriesId) -> Result<Vec<Twins>, StoreError> {
     let stored = match newest_manifest(repository, series) {
         Ok(Some(stored)) => stored,

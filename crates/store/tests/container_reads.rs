@@ -1,5 +1,5 @@
-//! What reading containers and key slots asks of the storage: how many reads, how many bytes, and which error for which
-//! loss.
+//! Tests of what reading containers and key slots asks of the storage: how many reads, how many bytes, and which error
+//! for which loss.
 
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader, SealedContainer};
 use siltstone_store::keys::{Argon2Cost, KeyLabel, KeySlot, OpenOptions, Unlocked, unlock};
@@ -22,7 +22,7 @@ fn region(number: u64) -> (EncodedRegion, Vec<u8>) {
     blake3::Hasher::new().update(&number.to_le_bytes()).finalize_xof().fill(&mut bytes);
     let number = ChunkNumber(number);
     let chunk = ChunkEntry { number, fingerprint: keys().fingerprint_of(number, &bytes), length: 100_000 };
-    (RegionEncoder::new(ZSTD_LEVEL_DEFAULT).unwrap().encode(vec![chunk], &bytes).unwrap(), bytes)
+    (EncodedRegion::encode(&mut RegionEncoder::fast(ZSTD_LEVEL_DEFAULT), vec![chunk], &bytes).unwrap(), bytes)
 }
 
 fn stored() -> (Recorder<SimulatedDisk>, SealedContainer) {
@@ -46,7 +46,7 @@ fn an_index_and_each_region_cost_one_range_read_and_no_padding() {
     assert_eq!((calls.range_reads, calls.bytes_read), (1, record.index_sealed_bytes.into()));
     assert_eq!((calls.reads, *reader.record() == record), (0, true));
 
-    let plain = reader.read_region(&storage, 3, &mut RegionDecoder::new().unwrap(), &[]).unwrap();
+    let plain = reader.read_region(&storage, 3, &mut RegionDecoder::new(), &[]).unwrap();
     assert_eq!(plain, region(3).1);
     reader.verify_region(&keys(), 3, &plain).unwrap();
     let calls = storage.reset().total();
@@ -61,7 +61,7 @@ fn neighbouring_regions_come_by_one_read() {
     let sealed = reader.read_sealed_run(&storage, 2..5).unwrap();
     assert_eq!(storage.reset().total().range_reads, 1);
     for (at, sealed) in (2..5).zip(sealed) {
-        let plain = reader.open_region(at, sealed, &mut RegionDecoder::new().unwrap(), &[]).unwrap();
+        let plain = reader.open_region(at, sealed, &mut RegionDecoder::new(), &[]).unwrap();
         assert_eq!(plain, region(at as u64).1);
     }
     assert!(reader.read_sealed_run(&storage, 4..4).unwrap().is_empty());
@@ -89,7 +89,7 @@ fn a_missing_or_cut_container_is_damage_that_names_it() {
     storage.put(&name, &bytes[..1000]).unwrap();
     storage.barrier().unwrap();
     let cut = ContainerReader::open(&storage, &keys(), SERIES, &record).unwrap_err();
-    let region = reader.read_region(&storage, 0, &mut RegionDecoder::new().unwrap(), &[]).unwrap_err();
+    let region = reader.read_region(&storage, 0, &mut RegionDecoder::new(), &[]).unwrap_err();
     for error in [missing, cut, region] {
         assert!(error.is_damage() && error.to_string().contains(&name.to_string()), "{error}");
     }

@@ -22,7 +22,7 @@ impl Interposed {
         Arc::new(Self { disk: disk.clone(), deed: Mutex::new((nth, Some(Box::new(deed)))) })
     }
 
-    /// Whether there were enough calls for the deed to be done.
+    /// Tells whether there were enough calls for the deed to be done.
     fn was_done(&self) -> bool {
         self.deed.lock().expect("sound").1.is_none()
     }

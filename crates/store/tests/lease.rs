@@ -3,7 +3,7 @@
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::manifest::LeaseHolder;
-use siltstone_store::region::{ChunkEntry, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter};
 use siltstone_store::storage::{Disk, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
@@ -66,7 +66,7 @@ fn acquire(repository: &Repository, pid: u32) -> Result<SeriesWriter<'_>, StoreE
 fn put_container(repository: &Repository, writer: &SeriesWriter<'_>) {
     let (bytes, number) = (b"a chunk", writer.manifest().next_data);
     let chunk = ChunkEntry { number, fingerprint: repository.keys().fingerprint(bytes), length: 7 };
-    let region = RegionEncoder::new(1).expect("an encoder").encode(vec![chunk], bytes).expect("a region");
+    let region = EncodedRegion::encode(&mut RegionEncoder::fast(1), vec![chunk], bytes).expect("a region");
     let kind = container::ContainerKind::Data;
     let id = writer.new_container_id();
     let mut builder =

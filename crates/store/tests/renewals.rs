@@ -5,7 +5,7 @@ use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::manifest::LeaseHolder;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter, Watch};
-use siltstone_store::storage::{Disk, Listing, ObjectKind, ObjectName, Recorder, SimulatedDisk, Storage};
+use siltstone_store::storage::{Disk, Listing, NameKind, ObjectName, Recorder, SimulatedDisk, Storage};
 use siltstone_store::{RenewalId, StoreError, Time};
 use std::sync::Arc;
 use std::thread::sleep;
@@ -80,7 +80,7 @@ fn a_short_run_makes_no_renewal() {
     let recorder = Arc::new(Recorder::new(SimulatedDisk::new()));
     let repository = init(recorder.clone());
     acquire(&repository, Duration::from_hours(1)).abandon(Time::default()).expect("an end");
-    assert_eq!(recorder.calls().of_kind(ObjectKind::Renewal).creates, 0);
+    assert_eq!(recorder.calls().of_kind(NameKind::Renewal).creates, 0);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn next_record<S: Simd, O: Order>(
     None
 }
 
-/// The same for data shorter than a vector.
+/// Finds the next record in data shorter than a vector.
 #[inline(always)]
 fn next_record_scalar<O: Order>(data: &[u8], from: usize, record: u8) -> Option<(Record, usize)> {
     let at = (from..data.len()).find(|at| O::beyond(data[*at], record))?;

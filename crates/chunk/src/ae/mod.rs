@@ -43,7 +43,7 @@ use crate::scalar::{Number, first};
 use crate::{Chunker, Isa, Sizes};
 use siltstone_simd::Simd;
 
-/// Which extreme is looked for.
+/// The extreme that is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extreme {
     /// AE-Max.
@@ -52,7 +52,7 @@ pub enum Extreme {
     Min,
 }
 
-/// What the value at a position is.
+/// The value at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// The byte there.
@@ -137,7 +137,7 @@ trait Order {
     }
 }
 
-/// Whether some lane is beyond the same lane of `record`.
+/// Tells whether some lane is beyond the same lane of `record`.
 #[inline(always)]
 fn any_beyond<S: Simd, O: Order>(s: S, bytes: S::Bytes, record: S::Bytes) -> bool {
     if O::MAX { s.any_gt(bytes, record) } else { s.any_gt(record, bytes) }

@@ -39,7 +39,7 @@ impl AeOpt2 {
         self.lest
     }
 
-    /// Whether the first LEST values are equal.
+    /// Tells whether the first LEST values are equal.
     fn begins_with_run(&self, isa: Isa, searched: &[u8]) -> bool {
         let run_bytes = match self.ae.value {
             Value::Byte => self.lest,

@@ -105,8 +105,8 @@ fn next_of_block<S: Simd, O: Order, const VECTORS: usize>(s: S, data: &[u8], at:
     record
 }
 
-/// Whether the first two bytes of some value do not rule out that it is beyond the record. A record of eight equal
-/// bytes, as in a run of zeros, is exceeded only where a byte is beyond those.
+/// Tells whether the first two bytes of some value do not rule out that it is beyond the record. A record of eight
+/// equal bytes, as in a run of zeros, is exceeded only where a byte is beyond those.
 #[inline(always)]
 fn perhaps_beyond<S: Simd, O: Order, const VECTORS: usize>(s: S, block: &[u8], record: u64) -> bool {
     let bytes = record.to_be_bytes();

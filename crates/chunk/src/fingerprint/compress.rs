@@ -22,17 +22,17 @@ const INITIAL: [u32; 4] = [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A];
 /// The flag that every block of a keyed hash has.
 const KEYED: u32 = 1 << 4;
 
-/// What one lane works on: a leaf or a parent.
+/// A lane's work: a leaf or a parent.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'d> {
-    /// At most a leaf, perhaps empty.
+    /// Bytes to hash: at most a leaf, perhaps empty.
     pub(super) input: &'d [u8],
     pub(super) counter: u32,
     /// Flags of the first block.
     pub(super) first: u32,
     /// Flags of the last block.
     pub(super) last: u32,
-    /// Which value it computes.
+    /// Place of the value that it computes.
     pub(super) place: u32,
 }
 
@@ -125,7 +125,7 @@ fn compress_group<S: Simd>(
     }
 }
 
-/// What each lane reads; lanes without a node read anything.
+/// Returns the bytes that each lane reads; lanes without a node read anything.
 #[inline(always)]
 fn inputs<'d>(group: &[Node<'d>], padded: &'d mut Padded) -> [&'d [u8; LEAF_BYTES]; LANES_MAX] {
     for (node, padded) in group.iter().zip(padded.iter_mut()).filter(|(node, _)| node.input.len() < LEAF_BYTES) {

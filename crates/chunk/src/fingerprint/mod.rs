@@ -74,7 +74,8 @@ pub struct Fingerprinter {
 }
 
 impl Fingerprinter {
-    /// With this key, on the vectors of `isa`; `scalar` leaves all to the crate `blake3`, which chooses for itself.
+    /// Creates one with this key, on the vectors of `isa`; `scalar` leaves all to the crate `blake3`, which chooses for
+    /// itself.
     pub fn new(key: &[u8; 32], isa: Isa) -> Self {
         let mut key_words = [0; 8];
         for (word, bytes) in key_words.iter_mut().zip(key.chunks_exact(4)) {
@@ -83,7 +84,7 @@ impl Fingerprinter {
         Self { key: *key, key_words, isa }
     }
 
-    /// With the fastest on this CPU, or what `SILT_ISA` lowers it to.
+    /// Creates one with the fastest instruction set of this CPU, or the one that `SILT_ISA` lowers it to.
     pub fn best(key: &[u8; 32]) -> Self {
         let isa = Isa::best();
         Self::new(key, if isa.name() == "portable" { Isa::SCALAR } else { isa })
@@ -113,7 +114,7 @@ impl Fingerprinter {
     }
 }
 
-/// How many of the first chunks make a batch: one at least.
+/// Counts the first chunks that make a batch: one at least.
 fn batch_length(chunks: &[&[u8]]) -> usize {
     let mut leaves = 0;
     let fits = |chunk: &&&[u8]| {

@@ -25,7 +25,7 @@ impl Reference {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Sha1, Self::Sha256, Self::Xxh3, Self::Blake3];
 
-    /// Its name.
+    /// Returns the name of the hash.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sha1 => "sha1",

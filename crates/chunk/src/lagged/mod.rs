@@ -67,14 +67,14 @@ pub struct Lagged {
 /// A place inside a chunk that its content chose: the same in every chunk that holds the 32 bytes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Where the 32 bytes end, counted from the begin of the chunk.
+    /// End of the 32 bytes, counted from the begin of the chunk.
     pub end: usize,
     /// A hash of them.
     pub hash: u64,
 }
 
 impl Lagged {
-    /// Its name in [`crate::by_name`].
+    /// Name of this chunker in [`crate::by_name`].
     pub const NAME: &'static str = "lagged";
 
     /// A chunker cutting at places that only the holder of `key` can compute, in its form for `isa`.

@@ -8,7 +8,7 @@ use siltstone_simd::{Kernel, Simd};
 /// stops the CPU's own foresight. 8.8 GB/s without, 12.1 with it (AVX-512 with GFNI, 8 KiB expected, 2026-11).
 const AHEAD_BYTES: usize = 2 << 10;
 
-/// What is done with candidates.
+/// A receiver of candidates.
 pub(super) trait Candidates {
     /// Takes `first` and those after it whose bits are set; gives the one that ends the search.
     fn take(&mut self, hash: &Hash, data: &[u8], first: usize, mask: u64) -> Option<usize>;
@@ -156,7 +156,7 @@ struct Lags<S: Simd> {
 }
 
 impl<S: Simd> Lags<S> {
-    /// Of no vector.
+    /// Creates the state before the first vector.
     #[inline(always)]
     fn new(s: S, hash: &Hash) -> Self {
         let (target, filter) = (s.splat(hash.target & hash.filter), s.splat(hash.filter));

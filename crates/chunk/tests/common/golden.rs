@@ -3,7 +3,7 @@
 use super::{algorithm, lengths, random_bytes, sizes};
 use siltstone_chunk::{Sizes, by_name};
 
-/// Where the golden file of an algorithm lies.
+/// Path of the golden file of an algorithm.
 pub fn path(name: &str) -> String {
     format!("{}/tests/golden/{name}.txt", env!("CARGO_MANIFEST_DIR"))
 }

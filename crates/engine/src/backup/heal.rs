@@ -16,7 +16,7 @@ use roaring::RoaringTreemap;
 use siltstone_store::ChunkNumber;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::{ChunkEntry, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use std::collections::BTreeMap;
 
 /// Chunks of one kind gathered until they fill a region, by number.
@@ -86,9 +86,9 @@ impl Healer {
         let chunks = chunks.collect();
         let encoder = match &mut self.encoder {
             Some(encoder) => encoder,
-            none => none.insert(RegionEncoder::new(self.level)?),
+            none => none.insert(RegionEncoder::fast(self.level)),
         };
-        let region = encoder.encode(chunks, &plain)?;
+        let region = EncodedRegion::encode(encoder, chunks, &plain)?;
         let encoded = Encoded { region, sketches: Vec::new(), was_offered: false };
         // The packer goes away only after an error of its own, which is the one told.
         self.packer.send(Handed::Region(kind, Ticket::ready(Ok(encoded)))).map_err(|_| EngineError::Interrupted)

@@ -7,7 +7,7 @@ use crate::parallel::Pool;
 use crossbeam_channel::Sender;
 use siltstone_similar::sketch::Sketcher;
 use siltstone_store::container::ContainerKind;
-use siltstone_store::region::{ChunkEntry, RegionEncoder, split_region};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder, split_region};
 use std::sync::Arc;
 
 /// What sketches the new chunks, if it is of use.
@@ -68,7 +68,7 @@ impl<'env> Regions<'env> {
                 split_region(&chunks, &plain).map(|(_, bytes)| sketcher.sketch(bytes)).collect()
             };
             let sketches = sketcher.as_ref().map(sketch).unwrap_or_default();
-            Ok(Encoded { region: encoder.encode(chunks, &plain)?, sketches, was_offered: false })
+            Ok(Encoded { region: EncodedRegion::encode(encoder, chunks, &plain)?, sketches, was_offered: false })
         });
         // The packer goes away only after an error of its own, which is the one told.
         self.packer.send(Handed::Region(kind, ticket)).map_err(|_| EngineError::Interrupted)

@@ -109,7 +109,7 @@ impl Stages<'_, '_, '_> {
             let similar = self.similar_bytes.map(SimilarIndex::within);
             let notes = Notes::new(similar, selection.map(|selection| &selection.known), draft, self.task.observer);
             let packer = spawn_named(scope, "pack", move || self.pack(&packer_out, notes))?;
-            let encoders = Pool::start(scope, "encode", workers, workers, || RegionEncoder::new(level))?;
+            let encoders = Pool::start(scope, "encode", workers, workers, || Ok(RegionEncoder::fast(level)))?;
             let hashers =
                 Pool::start(scope, "hash", workers, workers, || Ok(Fingerprinter::best(&keys.fingerprint_key())))?;
             let (steps_in, steps_out) = bounded(STEPS_AHEAD_MAX);
@@ -209,7 +209,7 @@ impl Stages<'_, '_, '_> {
         let gatherer = Gatherer {
             chunks: selection.chunks.clone(),
             order: Order::new(self.manifest),
-            pool: Pool::start(scope, "unfold", workers, workers, RegionDecoder::new)?,
+            pool: Pool::start(scope, "unfold", workers, workers, || Ok(RegionDecoder::new()))?,
             workers,
             waiting_bytes: selection.waiting_bytes,
             spill_folder: selection.spill_folder.clone(),

@@ -59,7 +59,7 @@ impl SeriesCheck<'_> {
         let mut left = self.due(whole, chunks, &order, &log, report);
         let (mut damage, mut read) = (Vec::new(), Vec::new());
         std::thread::scope(|scope| {
-            let pool: Pool<'_, Worker> = Pool::start(scope, "check", cores(), cores(), RegionDecoder::new)?;
+            let pool: Pool<'_, Worker> = Pool::start(scope, "check", cores(), cores(), || Ok(RegionDecoder::new()))?;
             while !left.is_empty() && self.has_time(!read.is_empty()) {
                 let rest = left.split_off(left.len().min(self.group_containers()));
                 let group = std::mem::replace(&mut left, rest);
@@ -203,9 +203,9 @@ impl CheckVisitor<'_> {
             Err(error) if error.is_not_found() => return,
             read => read.and_then(|parity| parity::check(keys, series, record.id, object, &parity)),
         };
-        let is_sound = |mut decoder| ContainerReader::check(keys, series, record, object, &mut decoder).is_empty();
+        let decoder = &mut RegionDecoder::new();
         if let Err(error) = held
-            && RegionDecoder::new().is_ok_and(is_sound)
+            && ContainerReader::check(keys, series, record, object, decoder).is_empty()
         {
             let damage = self.check.damaged(record, error.to_string(), Vec::new());
             self.push(ContainerDamage { object: name.to_string(), ..damage });
@@ -278,19 +278,12 @@ impl DecodeVisitor for CheckVisitor<'_> {
             self.push_unless_healed(&record, &error, Cost::Lost);
         }
         self.check_parity(&record, object);
-        let mut decoder = None;
+        let mut decoder = RegionDecoder::new();
         for (region, entry) in reader.index().regions().iter().enumerate() {
             if !answered(&record, entry.chunks.iter().map(|chunk| chunk.number)).is_empty() {
                 continue;
             }
-            let decoder = match &mut decoder {
-                Some(decoder) => decoder,
-                none => match RegionDecoder::new() {
-                    Ok(new) => none.insert(new),
-                    Err(_) => return,
-                },
-            };
-            if let Err(error) = reader.check_region(self.chunks.repository().keys(), region, object, decoder) {
+            if let Err(error) = reader.check_region(self.chunks.repository().keys(), region, object, &mut decoder) {
                 self.push_unless_healed(&record, &error, Cost::Nothing);
             }
         }

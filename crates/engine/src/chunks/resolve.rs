@@ -74,7 +74,7 @@ impl ChunkSource<'_> {
             keep(&mut kept, *address, plain)?;
         }
         drop(plan.at_hand);
-        let mut decoder = RegionDecoder::new()?;
+        let mut decoder = RegionDecoder::new();
         let mut last = None;
         for (address, bases) in &plan.steps {
             let missing = |number| self.damaged(*address, format!("its base, chunk {number}, was not decoded"));
@@ -87,7 +87,7 @@ impl ChunkSource<'_> {
             let reader = self.reader(address.container)?;
             let encoded = self.encoded(&reader, address.region)?;
             let part = format!("region {}", address.region);
-            let plain = Arc::new(decoder.decode(reader.object_name(), &part, encoded, &slices)?);
+            let plain = Arc::new(encoded.decode(&mut decoder, reader.object_name(), &part, &slices)?);
             for base in bases {
                 let number = base.place.chunk.number;
                 if let Some(count) = uses.get_mut(&number) {

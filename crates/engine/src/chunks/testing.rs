@@ -29,7 +29,7 @@ impl Bench {
         let repository =
             Repository::init(disk.clone(), b"password", &label, Argon2Cost::TEST, chunker).expect("a repository");
         let manifest = Manifest::new(SeriesId([7; 16]), "test");
-        let encoder = RegionEncoder::new(1).expect("an encoder");
+        let encoder = RegionEncoder::fast(1);
         Self { repository, disk, manifest, contents: contents.into_iter().collect(), encoder }
     }
 
@@ -68,7 +68,7 @@ impl Bench {
         let base = |number: &u64| Base { number: ChunkNumber(*number), bytes: &self.contents[number] };
         let plain: Vec<u8> = chunks.iter().flat_map(|number| self.contents[number].clone()).collect();
         let (chunks, bases): (Vec<_>, Vec<_>) = (chunks.iter().map(entry).collect(), bases.iter().map(base).collect());
-        self.encoder.encode_against(&bases, chunks, &plain).expect("a region")
+        EncodedRegion::encode_against(&mut self.encoder, &bases, chunks, &plain).expect("a region")
     }
 
     /// Stores a container; gives its place in the manifest.

@@ -219,7 +219,7 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
     /// Does everything on this thread.
     #[cfg(test)]
     pub(crate) fn run(&self) {
-        let mut decoder = RegionDecoder::new().expect("a decoder");
+        let mut decoder = RegionDecoder::new();
         for (node, error) in &self.plan.faults {
             self.fail(*node, error);
         }
@@ -334,7 +334,7 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         let address = self.plan.address(node as usize);
         let chunks = std::mem::take(&mut encoded.chunks);
         let (name, part) = (self.chunks.object_name(address.container), format!("region {}", address.region));
-        match decoder.decode(&name, &part, encoded, &slices) {
+        match encoded.decode(decoder, &name, &part, &slices) {
             Ok(plain) => self.deliver(node, &chunks, &plain, bases),
             Err(error) => self.fail(node, &Arc::new(error)),
         }

@@ -63,7 +63,8 @@ fn decode(bench: &Bench, wanted: &[Address], settings: DecodeSettings, workers: 
         decoding.run();
     } else {
         std::thread::scope(|scope| {
-            let pool: Pool<'_, Worker> = Pool::start(scope, "test", workers, 2, RegionDecoder::new).expect("threads");
+            let pool: Pool<'_, Worker> =
+                Pool::start(scope, "test", workers, 2, || Ok(RegionDecoder::new())).expect("threads");
             decoding.wait(decoding.start(&pool, workers)).expect("done");
         });
     }

@@ -14,15 +14,15 @@ pub(crate) fn encode_region(
     rule: KeepRule,
 ) -> Result<EncodedRegion, StoreError> {
     if bases.is_empty() {
-        return encoder.encode(chunks, plain);
+        return EncodedRegion::encode(encoder, chunks, plain);
     }
     let bases: Vec<_> = bases.iter().map(|(number, bytes)| Base { number: *number, bytes }).collect();
-    let delta = encoder.encode_against(&bases, chunks, plain)?;
+    let delta = EncodedRegion::encode_against(encoder, &bases, chunks, plain)?;
     let is_smaller = delta.codec == Codec::Zstd;
     if is_smaller && rule.is_clear(delta.payload.len(), plain.len()) {
         return Ok(delta);
     }
-    let whole = encoder.encode(delta.chunks.clone(), plain)?;
+    let whole = EncodedRegion::encode(encoder, delta.chunks.clone(), plain)?;
     let is_kept = is_smaller && rule.accepts(delta.payload.len(), whole.payload.len());
     Ok(if is_kept { delta } else { whole })
 }

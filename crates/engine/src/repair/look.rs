@@ -53,7 +53,7 @@ pub(super) fn look(
     let sizes: HashMap<ContainerId, u64> = sizes.collect();
     let parity = parity_bytes(repository, manifest.series)?;
     let seen: Vec<Seen> = std::thread::scope(|scope| {
-        let pool = Pool::start(scope, "repair", cores(), cores(), RegionDecoder::new)?;
+        let pool = Pool::start(scope, "repair", cores(), cores(), || Ok(RegionDecoder::new()))?;
         let submit = |record: &ContainerRecord| {
             let (record, size) = (record.clone(), sizes.get(&record.id).copied());
             pool.submit(move |decoder| {

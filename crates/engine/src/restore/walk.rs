@@ -75,7 +75,7 @@ pub(super) fn place_all<'a>(
         let mut walk = Walk {
             task,
             placing,
-            pool: Pool::start(scope, "place", workers, 2 * workers, RegionDecoder::new)?,
+            pool: Pool::start(scope, "place", workers, 2 * workers, || Ok(RegionDecoder::new()))?,
             chunks,
             summary,
             frames: Frames::new(task, made),

@@ -4,7 +4,7 @@ use super::Sandbox;
 use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerBuilder, ContainerKind, SealedContainer};
 use siltstone_store::manifest::LeaseHolder;
-use siltstone_store::region::{ChunkEntry, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter};
 use siltstone_store::storage::{Fault, SimulatedDisk};
@@ -50,7 +50,7 @@ pub fn container(repository: &Repository, writer: &SeriesWriter<'_>) -> SealedCo
     let (bytes, number) = (super::noise(9, 10_000), writer.manifest().next_data);
     let fingerprint = repository.keys().fingerprint_of(number, &bytes);
     let chunks = vec![ChunkEntry { number, fingerprint, length: 10_000 }];
-    let region = RegionEncoder::new(1).expect("an encoder").encode(chunks, &bytes).expect("a region");
+    let region = EncodedRegion::encode(&mut RegionEncoder::fast(1), chunks, &bytes).expect("a region");
     let (keys, id) = (repository.keys(), writer.new_container_id());
     let mut builder = ContainerBuilder::new(keys, writer.series(), id, ContainerKind::Data).expect("a builder");
     builder.push(&region).expect("a region that fits");

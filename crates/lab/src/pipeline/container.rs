@@ -14,7 +14,7 @@
 use super::fingerprint::Name;
 use super::region::{Region, Stored};
 use anyhow::{Context, Result, anyhow};
-use siltstone_similar::region::Form;
+use siltstone_similar::region::Codec;
 use siltstone_store::container::CONTAINER_BYTES_TARGET;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -90,7 +90,7 @@ impl<'f> ContainerWriter<'f> {
         }
         let (form, payload_bytes) = match &region.compressed {
             Some((form, payload)) => (*form, payload.len()),
-            None => (Form::Raw, region.text_bytes()),
+            None => (Codec::Raw, region.text_bytes()),
         };
         let numbers = [region.members.len(), form_number(form), region.text_bytes(), payload_bytes];
         for number in numbers {
@@ -131,10 +131,10 @@ impl<'f> ContainerWriter<'f> {
     }
 }
 
-fn form_number(form: Form) -> usize {
+fn form_number(form: Codec) -> usize {
     match form {
-        Form::Raw => 0,
-        Form::Zstd => 1,
+        Codec::Raw => 0,
+        Codec::Zstd => 1,
     }
 }
 
@@ -145,7 +145,7 @@ fn small(number: usize) -> Result<u32> {
 /// A region as it lies in a container.
 pub(super) struct StoredRegion<'c> {
     pub(super) members: Vec<StoredMember>,
-    pub(super) form: Form,
+    pub(super) form: Codec,
     pub(super) text_bytes: usize,
     pub(super) payload: &'c [u8],
 }
@@ -167,8 +167,8 @@ pub(super) fn next_region<'c>(container: &mut &'c [u8]) -> Result<Option<StoredR
     }
     let members = next_number(container)?;
     let form = match next_number(container)? {
-        0 => Form::Raw,
-        1 => Form::Zstd,
+        0 => Codec::Raw,
+        1 => Codec::Zstd,
         other => return Err(anyhow!("a region has form {other}, which there is not")),
     };
     let (text_bytes, payload_bytes) = (next_size(container)?, next_size(container)?);

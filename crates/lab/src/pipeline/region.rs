@@ -6,7 +6,7 @@ use super::fingerprint::{Name, New};
 use super::stages::{Ordered, send};
 use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender};
-use siltstone_similar::region::{Form, Level, RegionEncoder};
+use siltstone_similar::region::{Codec, Level, RegionEncoder};
 use siltstone_store::region::{DATA_REGION_BYTES_TARGET, ZSTD_LEVEL_DEFAULT};
 
 /// Chunks that are stored together.
@@ -14,7 +14,7 @@ use siltstone_store::region::{DATA_REGION_BYTES_TARGET, ZSTD_LEVEL_DEFAULT};
 pub(super) struct Region {
     pub(super) members: Vec<Member>,
     /// What is written instead of what is stored of the members.
-    pub(super) compressed: Option<(Form, Vec<u8>)>,
+    pub(super) compressed: Option<(Codec, Vec<u8>)>,
 }
 
 /// A chunk of a region.

@@ -18,7 +18,7 @@ use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_store::SnapshotId;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{ObjectKind, ObjectName, Recorder, Storage};
+use siltstone_store::storage::{NameKind, ObjectName, Recorder, Storage};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
@@ -137,7 +137,7 @@ impl Engine {
 
     fn upkeep(&self, begin: Instant, before: &BTreeMap<ObjectName, u64>) -> Result<Upkeep> {
         let seconds = begin.elapsed().as_secs_f64();
-        let calls = self.storage.calls().of_kind(ObjectKind::Container);
+        let calls = self.storage.calls().of_kind(NameKind::Container);
         let after = self.data_containers()?;
         Ok(Upkeep {
             seconds,

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use siltstone_engine::backup::chunker_sized;
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
-use siltstone_store::region::{ChunkEntry, RegionDecoder, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{ObjectName, Storage};
 use siltstone_store::{ChunkNumber, ContainerId, Fingerprint, SeriesId, Time};
@@ -170,7 +170,7 @@ impl Shelf {
         let object = self.repository.storage().read(&name, name.bytes_max())?;
         let id = ContainerId { lease: 1, serial: container };
         let reader = ContainerReader::from_object(self.repository.keys(), self.series, id, &object)?;
-        let mut decoder = RegionDecoder::new()?;
+        let mut decoder = RegionDecoder::new();
         let (mut plain, mut chunks, mut by_number) = (Vec::new(), Vec::new(), HashMap::new());
         for (region, entry) in reader.index().regions().iter().enumerate() {
             let sealed = reader.sealed_in(&object, region)?.to_vec();
@@ -191,12 +191,12 @@ impl Shelf {
     /// Writes metadata as a container of its own.
     pub(super) fn write_metadata(&self, bytes: &[u8]) -> Result<Written> {
         let (container, mut builder) = self.builder(ContainerKind::Metadata)?;
-        let mut encoder = RegionEncoder::new(self.level)?;
+        let mut encoder = RegionEncoder::fast(self.level);
         for (piece, serial) in bytes.chunks(METADATA_PIECE_BYTES).zip(0..) {
             let number = ChunkNumber(ChunkNumber::METADATA_FIRST.0 + serial);
             let fingerprint = self.repository.keys().metadata_fingerprint(piece);
             let entry = ChunkEntry { number, fingerprint, length: u32::try_from(piece.len())? };
-            builder.push(&encoder.encode(vec![entry], piece)?)?;
+            builder.push(&EncodedRegion::encode(&mut encoder, vec![entry], piece)?)?;
         }
         let object_bytes = self.put(container, builder)?;
         Ok(Written { container, members: Vec::new(), plain_bytes: bytes.len(), object_bytes })
@@ -259,8 +259,8 @@ impl Writer {
         let encoded = super::parallel::each(
             shelf.threads,
             &regions,
-            || Ok(RegionEncoder::new(level)?),
-            |encoder, region| Ok(encoder.encode(region.chunks.clone(), &region.plain)?),
+            || Ok(RegionEncoder::fast(level)),
+            |encoder, region| Ok(EncodedRegion::encode(encoder, region.chunks.clone(), &region.plain)?),
         )?;
         let mut written = Vec::new();
         for (region, encoded) in regions.into_iter().zip(encoded) {

@@ -49,7 +49,7 @@ pub fn hash<const WINDOWS: usize>(data: &[u8], end: usize) -> u64 {
     }
 }
 
-/// Of four numbers of 16 bits two.
+/// Mask of the first and third of four numbers of 16 bits.
 const EVERY_OTHER: u64 = 0x0000_FFFF_0000_FFFF;
 
 /// Four subwindows of two bytes, the last one lowest, each four bits higher than the next.
@@ -64,7 +64,7 @@ fn four_terms(subwindows: u64) -> u64 {
 pub struct Rolled<const WINDOWS: usize> {
     /// The last value of each window.
     values: [u64; WINDOWS],
-    /// Whose turn it is.
+    /// Number of the window whose turn it is.
     turn: usize,
     /// The bytes before, the last one lowest.
     bytes: u64,
@@ -74,7 +74,7 @@ impl<const WINDOWS: usize> Rolled<WINDOWS> {
     /// Bits of a value.
     pub const BITS: u32 = 128 >> WINDOWS.ilog2();
 
-    /// With no bytes before.
+    /// Creates the hash with no bytes before.
     pub fn new() -> Self {
         Self { values: [0; WINDOWS], turn: 0, bytes: 0 }
     }
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// None above a boundary missed by bytes.
+    /// Checks that no value above a boundary is missed by bytes.
     struct Missed<'d, const WINDOWS: usize>(&'d [u8]);
 
     impl<const WINDOWS: usize> Kernel for Missed<'_, WINDOWS> {

@@ -1,4 +1,4 @@
-//! Where SWPR may reach a boundary: a filter by bytes, before the values are computed at all.
+//! A filter by bytes of the places at which SWPR may reach a boundary, before the values are computed at all.
 //!
 //! Siltstone's own. Sampling asks of few places in a hundred whether their value is large, that is, of its highest
 //! byte. With `b_t` the byte t places before, each byte of the window (t below 32) has one power of two in the sum, so
@@ -23,7 +23,8 @@
 //! T(L)   = 16 U(L-W) + U(L) + floor(d R(L) / 8)                    T <= h / 2^(B-8) < T + 1.875
 //! ```
 //!
-//! so a value of `boundary` or more has a T above `boundary / 2^(B-8) - 1.875`: three of 256 for a sample of one in 128.
+//! so a value of `boundary` or more has a T above `boundary / 2^(B-8) - 1.875`: three of 256 for a sample of one in
+//! 128.
 //!
 //! Cost: eight to twelve loads and some twenty operations for a whole vector of places.
 
@@ -60,9 +61,9 @@ impl<S: Simd, const WINDOWS: usize> Tops<S, WINDOWS> {
         Self { sums: zero, means: zero, least: s.splat(least) }
     }
 
-    /// Which of the next `LANES` places may reach the boundary, one bit each. `block` holds `BEFORE` bytes and those at
-    /// which the places lie. The `WINDOWS` places before must have been in the vector before, or be no places of a
-    /// chunk: else the first `WINDOWS` bits are nonsense.
+    /// Tells which of the next `LANES` places may reach the boundary, one bit each. `block` holds `BEFORE` bytes and
+    /// those at which the places lie. The `WINDOWS` places before must have been in the vector before, or be no places
+    /// of a chunk: else the first `WINDOWS` bits are nonsense.
     #[inline(always)]
     pub fn next(&mut self, s: S, block: &[u8]) -> u64 {
         let block = &block[..Self::BEFORE + S::LANES];

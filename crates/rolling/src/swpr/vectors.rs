@@ -26,7 +26,7 @@ pub struct Roll<S: Simd> {
 }
 
 impl<S: Simd> Roll<S> {
-    /// With no bytes before.
+    /// Creates the hash with no bytes before.
     #[inline(always)]
     pub fn new(s: S) -> Self {
         let zero = [s.words_splat(0); 4];

@@ -1,14 +1,14 @@
-//! Why a delta was not made, or cannot be applied.
+//! The errors of making and of applying deltas.
 
 use core::fmt;
 
-/// Why there is no delta.
+/// The reason why there is no delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// The delta would take more bytes than the caller allowed.
     NotWorthIt {
-        /// What was allowed.
+        /// The bytes that were allowed.
         bytes_max: usize,
     },
     /// Base or target is longer than what is encoded.
@@ -34,31 +34,31 @@ impl fmt::Display for EncodeError {
 
 impl core::error::Error for EncodeError {}
 
-/// What is wrong with a delta.
+/// A fault of a delta.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeltaError {
-    /// Its first byte names a version that this program does not know.
+    /// The delta's first byte names a version that this program does not know.
     UnknownVersion {
         /// The byte.
         version: u8,
     },
-    /// It ends too early.
+    /// The delta ends too early.
     Truncated,
-    /// It goes on after the target is complete.
+    /// The delta goes on after the target is complete.
     TrailingBytes,
     /// A number in it takes more bytes than any that is written.
     NumberTooLong,
-    /// It copies bytes that the base does not have.
+    /// The delta copies bytes that the base does not have.
     OutsideBase,
-    /// It makes more bytes than it should, or fewer.
+    /// The delta makes more bytes than it should, or fewer.
     WrongLength,
     /// The streams of the pool are longer than was allowed.
     PoolTooLong {
-        /// What was allowed for the stream at hand.
+        /// The bytes that were allowed for the stream at hand.
         bytes_max: usize,
     },
-    /// What was compressed in it is damaged.
+    /// The compressed part of the delta is damaged.
     #[cfg(feature = "zstd")]
     Payload(crate::region::RegionError),
 }

@@ -34,7 +34,7 @@ pub const INPUT_BYTES_MAX: usize = 16 << 20;
 
 /// Makes deltas, and targets of deltas. It holds memory that is used again, so it is kept for many.
 pub trait ChunkDelta: Send {
-    /// Its name, for command lines and tables.
+    /// Returns the codec's name, for command lines and tables.
     fn name(&self) -> &'static str;
 
     /// Appends to `delta` what makes `target` of `base`, in at most `bytes_max` bytes. It gives up as soon as it sees

@@ -7,7 +7,7 @@
 //! ```text
 //! pool     = version (1 byte, 1), stream of instructions, stream of literals
 //! stream   = varint (bytes), varint (bytes of the payload), payload
-//! payload  = a region's in the form `Zstd`, without bases; or, where it is as long, the bytes as they are
+//! payload  = a region's in the codec `Zstd`, without bases; or, where it is as long, the bytes as they are
 //! ```
 //!
 //! Where a delta ends in its streams follows from the length of its target, which is known from elsewhere: instructions
@@ -18,7 +18,7 @@
 
 use super::copy_insert::{CopyInsert, Parts, Slices};
 use super::{DeltaError, EncodeError, varint};
-use crate::region::{Form, Level, RegionDecoder, RegionEncoder, RegionError};
+use crate::region::{Codec, Level, RegionDecoder, RegionEncoder, RegionError};
 use alloc::vec::Vec;
 use siltstone_simd::Isa;
 
@@ -139,7 +139,7 @@ fn open_stream(
     if bytes > bytes_max {
         return Err(DeltaError::PoolTooLong { bytes_max });
     }
-    let form = if payload_bytes == bytes { Form::Raw } else { Form::Zstd };
-    stream.extend_from_slice(decoder.decode(form, &[], payload, bytes).map_err(DeltaError::Payload)?);
+    let codec = if payload_bytes == bytes { Codec::Raw } else { Codec::Zstd };
+    stream.extend_from_slice(decoder.decode(codec, &[], payload, bytes).map_err(DeltaError::Payload)?);
     Ok(())
 }

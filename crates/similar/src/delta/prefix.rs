@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! delta = version (1 byte), payload
-//! 2       the payload is a region's in the form `Zstd`, of one base and one member
-//! 3       the same in the form `Raw`: the target as it is
+//! 2       the payload is a region's in the codec `Zstd`, of one base and one member
+//! 3       the same in the codec `Raw`: the target as it is
 //! ```
 //!
 //! Cost: the library enters every position, or every second, of the base into its tables before it looks at the target.
@@ -15,7 +15,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use super::{ChunkDelta, DeltaError, EncodeError, check_lengths};
-use crate::region::{Form, Level, RegionDecoder, RegionEncoder, RegionError};
+use crate::region::{Codec, Level, RegionDecoder, RegionEncoder, RegionError};
 use alloc::vec::Vec;
 
 const ZSTD: u8 = 2;
@@ -49,8 +49,8 @@ impl ChunkDelta for Prefix {
     fn encode(&mut self, base: &[u8], target: &[u8], bytes_max: usize, delta: &mut Vec<u8>) -> Result<(), EncodeError> {
         check_lengths(base, target)?;
         let version = match self.encoder.encode(&[base], &[target], &mut self.payload) {
-            Form::Zstd => ZSTD,
-            Form::Raw => RAW,
+            Codec::Zstd => ZSTD,
+            Codec::Raw => RAW,
         };
         if self.payload.len() >= bytes_max {
             return Err(EncodeError::NotWorthIt { bytes_max });
@@ -68,12 +68,12 @@ impl ChunkDelta for Prefix {
         target: &mut Vec<u8>,
     ) -> Result<(), DeltaError> {
         let (&version, payload) = delta.split_first().ok_or(DeltaError::Truncated)?;
-        let form = match version {
-            ZSTD => Form::Zstd,
-            RAW => Form::Raw,
+        let codec = match version {
+            ZSTD => Codec::Zstd,
+            RAW => Codec::Raw,
             _ => return Err(DeltaError::UnknownVersion { version }),
         };
-        let text = self.decoder.decode(form, &[base], payload, target_bytes).map_err(DeltaError::Payload)?;
+        let text = self.decoder.decode(codec, &[base], payload, target_bytes).map_err(DeltaError::Payload)?;
         target.extend_from_slice(text);
         Ok(())
     }

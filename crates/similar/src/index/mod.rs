@@ -1,4 +1,4 @@
-//! From a sketch to the stored chunks that are likest.
+//! An index from sketches to the stored chunks that are likest.
 //!
 //! Two ways to choose, [`Fit`]. By *super-features*, the first that any stored chunk shares decides (`FirstFit`:
 //! Finesse, section 5; Odess, section 4.3). By single *features*, the chunk that shares the most wins (`BestFit`),
@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use entries::Entries;
 use postings::Postings;
 
-/// How a base is chosen.
+/// The rule by which a base is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// The first super-feature that a stored chunk has too, the newest of those that do.
@@ -44,9 +44,9 @@ pub enum Fit {
 /// A stored chunk that resembles a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its number.
+    /// The chunk's number.
     pub number: u64,
-    /// How many keys it shares with the new one: features with [`Fit::Best`], super-features with [`Fit::First`].
+    /// Number of keys that it shares with the new one: features with [`Fit::Best`], super-features with [`Fit::First`].
     pub matches: usize,
 }
 

@@ -1,13 +1,13 @@
-//! From keys to serials: a table of buckets, each a cache line, in which the newest posting takes the place of the
-//! oldest.
+//! A map from keys to serials: a table of buckets, each a cache line, in which the newest posting takes the place of
+//! the oldest.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Postings in a bucket: what 64 bytes hold.
 const PLACES: usize = 10;
-/// Of these, how many are taken when all that was promised is there: with keys spread at random few buckets overflow
-/// then.
+/// Places of a bucket that are taken when all that was promised is there: with keys spread at random few buckets
+/// overflow then.
 const PLACES_TAKEN: usize = 6;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,9 +15,9 @@ const PLACES_TAKEN: usize = 6;
 struct Bucket {
     serials: [u32; PLACES],
     tags: [u16; PLACES],
-    /// How many places hold a posting.
+    /// Number of places that hold a posting.
     taken: u8,
-    /// Where the next goes.
+    /// Place of the next posting.
     next: u8,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Postings {
 }
 
 impl Postings {
-    /// With room for `count` postings.
+    /// Creates a table with room for `count` postings.
     pub(super) fn new(count: usize) -> Self {
         Self { buckets: vec![Bucket::default(); count.div_ceil(PLACES_TAKEN).max(1)] }
     }

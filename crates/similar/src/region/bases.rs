@@ -1,4 +1,4 @@
-//! Which chunks a region is encoded against.
+//! Choosing the chunks that a region is encoded against.
 //!
 //! Every member brings its candidates, best first. What is taken: of all members the first candidates, then the second
 //! ones, ...; within a rank those with the most weight first, where a candidate of several members has the sum of its
@@ -21,15 +21,15 @@ use alloc::vec::Vec;
 /// A chunk that resembles a member, or lies where its older version lay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer<N> {
-    /// Its number: whatever names a stored chunk.
+    /// Number of the chunk: whatever names a stored one.
     pub number: N,
-    /// Its length, bytes.
+    /// Length of the chunk, bytes.
     pub bytes: usize,
-    /// How much is expected of it, in any unit that is the same for all offers: features in common, bytes in common.
+    /// Gain expected of the chunk, in any unit that is the same for all offers: features in common, bytes in common.
     pub weight: u32,
 }
 
-/// The bases for members with these candidates, at most `bytes_max` bytes of them, ascending: the order for
+/// Chooses the bases for members with these candidates, at most `bytes_max` bytes of them, ascending: the order for
 /// [`RegionEncoder::encode`](super::RegionEncoder::encode). None twice; without candidates none.
 ///
 /// # Complexity

@@ -2,42 +2,70 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-use super::kernel::{Decompressor, window_bytes};
-use super::{Form, REGION_BYTES_MAX, RegionError, concatenate, grow, length, window_log};
+use super::kernel::{Complaint, Decompressor, window_bytes};
+use super::plain::{decompress_into, failed};
+use super::{Codec, REGION_BYTES_MAX, RegionError, concatenate, grow, length, window_log};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Decodes regions, one after another, reusing its memory: as much as the longest region had with its bases.
+/// Decodes regions, one after another, reusing its memory: as much as the longest delta had with its bases. Nothing is
+/// allocated before the first.
+#[derive(Default)]
 pub struct RegionDecoder {
-    decompressor: Decompressor,
-    /// Prefix and text of the region at work.
+    plain: Option<Decompressor>,
+    prefixed: Option<Decompressor>,
+    /// Prefix and text of the delta at work.
     whole: Vec<u8>,
 }
 
 impl RegionDecoder {
-    /// A decoder.
-    ///
-    /// # Panics
-    /// If memory runs out.
+    /// Creates a decoder.
     pub fn new() -> Self {
-        Self { decompressor: Decompressor::new(), whole: Vec::new() }
+        Self::default()
     }
 
-    /// The text of a region: its members, one after another, `text_bytes` in all.
+    /// Decodes a plain region into `text`, whose content is replaced by its members, one after another, `text_bytes` in
+    /// all. A payload that lies about its text cannot make it write or allocate more.
+    ///
+    /// # Errors
+    /// [`RegionError::TooLong`] if the text is longer than [`REGION_BYTES_MAX`]; [`RegionError::BadFrame`] and
+    /// [`RegionError::WrongLength`] if the payload is not one of such a text; [`RegionError::Failed`] if memory runs
+    /// out.
+    pub fn decode_plain(
+        &mut self,
+        codec: Codec,
+        payload: &[u8],
+        text_bytes: usize,
+        text: &mut Vec<u8>,
+    ) -> Result<(), RegionError> {
+        if text_bytes > REGION_BYTES_MAX {
+            return Err(RegionError::TooLong { bytes: text_bytes });
+        }
+        match codec {
+            Codec::Zstd => decompress_into(ready(&mut self.plain, Decompressor::plain)?, payload, text_bytes, text),
+            Codec::Raw if payload.len() == text_bytes => {
+                text.clear();
+                text.extend_from_slice(payload);
+                Ok(())
+            }
+            Codec::Raw => Err(RegionError::WrongLength { expected: text_bytes, found: payload.len() }),
+        }
+    }
+
+    /// Decodes a region delta with the bytes of its bases, and returns its text: its members, one after another,
+    /// `text_bytes` in all.
     ///
     /// A payload that lies about its text cannot make it write more than `text_bytes`, or allocate more than these and
     /// the bases' bytes. A damaged payload, or other bases than it was encoded with, can give a wrong text: who stores
     /// chunks knows their fingerprints.
     ///
     /// # Errors
-    /// [`RegionError::TooLong`] if bases and text are more than [`REGION_BYTES_MAX`] together;
-    /// [`RegionError::BadFrame`] and [`RegionError::WrongLength`] if the payload is not one of such a text.
-    ///
-    /// # Panics
-    /// If memory runs out.
+    /// [`RegionError::TooLong`] if bases and text have more than [`REGION_BYTES_MAX`] together;
+    /// [`RegionError::BadFrame`] and [`RegionError::WrongLength`] if the payload is not one of such a text;
+    /// [`RegionError::Failed`] if memory runs out.
     pub fn decode(
         &mut self,
-        form: Form,
+        codec: Codec,
         bases: &[&[u8]],
         payload: &[u8],
         text_bytes: usize,
@@ -49,15 +77,16 @@ impl RegionDecoder {
         }
         grow(&mut self.whole, bytes);
         let whole = self.whole.get_mut(..bytes).unwrap_or_default();
-        let found = match form {
-            Form::Raw => copy(payload, whole.get_mut(prefix_bytes..).unwrap_or_default()),
-            Form::Zstd => {
+        let found = match codec {
+            Codec::Raw => copy(payload, whole.get_mut(prefix_bytes..).unwrap_or_default()),
+            Codec::Zstd => {
                 let bad = |reason| RegionError::BadFrame { reason };
                 if window_bytes(payload).map_err(bad)? > 1 << window_log(bytes) {
                     return Err(bad("its window is larger than bases and text"));
                 }
                 concatenate(whole, bases);
-                self.decompressor.decompress(whole, prefix_bytes, payload).map_err(bad)?
+                let decompressor = ready(&mut self.prefixed, Decompressor::prefixed)?;
+                decompressor.decompress(whole, prefix_bytes, payload).map_err(bad)?
             }
         };
         if found != text_bytes {
@@ -73,13 +102,18 @@ impl fmt::Debug for RegionDecoder {
     }
 }
 
-impl Default for RegionDecoder {
-    fn default() -> Self {
-        Self::new()
+/// The decompressor, made when it is first asked for.
+fn ready(
+    decompressor: &mut Option<Decompressor>,
+    make: fn() -> Result<Decompressor, Complaint>,
+) -> Result<&mut Decompressor, RegionError> {
+    match decompressor {
+        Some(decompressor) => Ok(decompressor),
+        none => Ok(none.insert(make().map_err(failed)?)),
     }
 }
 
-/// Copies the payload over the text if they are equally long; gives the bytes that the payload has.
+/// Copies the payload over the text if they are equally long, and returns the bytes that the payload has.
 fn copy(payload: &[u8], text: &mut [u8]) -> usize {
     if payload.len() == text.len() {
         text.copy_from_slice(payload);

@@ -1,9 +1,9 @@
-//! Why a region cannot be encoded or decoded.
+//! The error of regions.
 
 use super::REGION_BYTES_MAX;
 use core::fmt;
 
-/// Why a region cannot be encoded or decoded.
+/// The reason why a region cannot be encoded or decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegionError {
@@ -12,14 +12,14 @@ pub enum RegionError {
         /// The level asked for.
         level: i32,
     },
-    /// Bases and members are more than [`REGION_BYTES_MAX`] together.
+    /// Bases and members have more than [`REGION_BYTES_MAX`] together.
     TooLong {
-        /// How many bytes they are.
+        /// The bytes they have.
         bytes: usize,
     },
     /// The payload is no frame of this text: damaged, of another text or other bases, or made to mislead.
     BadFrame {
-        /// What is wrong.
+        /// The fault, in the library's words.
         reason: &'static str,
     },
     /// The text ends elsewhere.
@@ -28,6 +28,13 @@ pub enum RegionError {
         expected: usize,
         /// The bytes it has.
         found: usize,
+    },
+    /// A payload just made does not decode to its text: a fault of memory, processor or library.
+    CheckFailed,
+    /// The library failed: memory ran out.
+    Failed {
+        /// The library's complaint.
+        reason: &'static str,
     },
 }
 
@@ -41,10 +48,12 @@ impl fmt::Display for RegionError {
                     "a region of {bytes} bytes with its bases is longer than {REGION_BYTES_MAX}: make it of fewer chunks"
                 )
             }
-            Self::BadFrame { reason } => write!(f, "the payload is no frame of this region: {reason}"),
+            Self::BadFrame { reason } => write!(f, "the payload is no frame of this text: {reason}"),
             Self::WrongLength { expected, found } => {
-                write!(f, "the region decodes to {found} bytes instead of {expected}")
+                write!(f, "the payload decodes to {found} bytes instead of {expected}")
             }
+            Self::CheckFailed => f.write_str("a region just encoded does not decode to its text"),
+            Self::Failed { reason } => write!(f, "zstd failed: {reason}"),
         }
     }
 }

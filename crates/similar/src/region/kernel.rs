@@ -1,8 +1,8 @@
-//! The calls to the zstd library, made safe: compressing and decompressing the end of a slice with its begin as prefix,
-//! and writing sequences that were found elsewhere.
+//! The calls to the zstd library, made safe: plain frames of a text alone, frames of the end of a slice with its begin
+//! as prefix, and frames written from sequences that were found elsewhere.
 //!
 //! Prefix and text lie in one slice because zstd then treats them as one: its loops for a past that lies elsewhere are
-//! slower (see `encoder.rs`). Contexts are reused; a prefix is referred to for one call only.
+//! slower (see `delta.rs`). Contexts are reused; a prefix is referred to for one call only.
 
 #![allow(unsafe_code)]
 
@@ -21,13 +21,20 @@ const REPEATED_OFFSETS: Parameter = Parameter::ZSTD_c_experimentalParam19;
 const C_FORMAT: Parameter = Parameter::ZSTD_c_experimentalParam2;
 const D_FORMAT: zstd_sys::ZSTD_dParameter = zstd_sys::ZSTD_dParameter::ZSTD_d_experimentalParam1;
 
+/// `ZSTD_CONTENTSIZE_UNKNOWN` and `ZSTD_CONTENTSIZE_ERROR`, which the bindings have as negative numbers.
+const UNKNOWN_CONTENT: u64 = u64::MAX;
+const BAD_HEADER: u64 = u64::MAX - 1;
+
 /// The most bytes that a block of a frame can hold.
 pub(super) const BLOCK_BYTES_MAX: usize = 128 << 10;
 
-/// What the library complains about.
+/// A complaint of the library, in its words.
 pub(super) type Complaint = &'static str;
 
-/// A compressor that writes frames without magic number, content size and checksum.
+/// The complaint about a context that was not made.
+const NO_MEMORY: Complaint = "not enough memory";
+
+/// A compressor of one kind of frames: plain ones, or prefixed ones without magic number, content size and checksum.
 pub(super) struct Compressor(NonNull<ZSTD_CCtx>);
 
 // SAFETY: a context is memory of its own without ties to a thread; `&mut self` is needed for all that changes it.
@@ -36,23 +43,31 @@ unsafe impl Send for Compressor {}
 unsafe impl Sync for Compressor {}
 
 impl Compressor {
-    /// For [`compress`](Self::compress) at one of zstd's levels.
+    /// A compressor for [`compress_plain`](Self::compress_plain) at one of zstd's levels; it takes the nearest for one
+    /// beyond them, and its own default for 0.
+    pub(super) fn plain(level: i32) -> Result<Self, Complaint> {
+        let mut compressor = Self::allocate()?;
+        compressor.set(Parameter::ZSTD_c_compressionLevel, level);
+        Ok(compressor)
+    }
+
+    /// A compressor for [`compress`](Self::compress) at one of zstd's levels.
     ///
     /// # Panics
     /// If memory runs out.
-    pub(super) fn new(level: i32) -> Self {
-        let mut compressor = Self::create();
-        compressor.set(Parameter::ZSTD_c_compressionLevel, level.unsigned_abs());
+    pub(super) fn prefixed(level: i32) -> Self {
+        let mut compressor = Self::magicless();
+        compressor.set(Parameter::ZSTD_c_compressionLevel, level);
         compressor
     }
 
-    /// For [`write`](Self::write). The strategy decides how blocks are written (tables of its own, the last ones, or
-    /// the format's are compared exactly), no search: tables are as small as can be.
+    /// A compressor for [`write`](Self::write). The strategy decides how blocks are written (tables of its own, the
+    /// last ones, or the format's are compared exactly), no search: tables are as small as can be.
     ///
     /// # Panics
     /// If memory runs out.
     pub(super) fn writer() -> Self {
-        let mut compressor = Self::create();
+        let mut compressor = Self::magicless();
         compressor.set(Parameter::ZSTD_c_strategy, ZSTD_strategy::ZSTD_lazy as u32);
         compressor.set_tables(Tables { hash_log: 6, chain_log: 6, word_bytes: 4 });
         compressor.set(BLOCK_DELIMITERS, 1);
@@ -60,18 +75,21 @@ impl Compressor {
         compressor
     }
 
-    fn create() -> Self {
+    fn allocate() -> Result<Self, Complaint> {
         // SAFETY: no conditions; null is given where memory ran out.
-        let raw = NonNull::new(unsafe { zstd_sys::ZSTD_createCCtx() });
-        let mut compressor = Self(raw.expect("memory for a zstd context"));
+        NonNull::new(unsafe { zstd_sys::ZSTD_createCCtx() }).map(Self).ok_or(NO_MEMORY)
+    }
+
+    fn magicless() -> Self {
+        let mut compressor = Self::allocate().expect("memory for a zstd context");
         compressor.set(C_FORMAT, ZSTD_format_e::ZSTD_f_zstd1_magicless as u32);
         compressor.set(Parameter::ZSTD_c_contentSizeFlag, 0);
         compressor.set(Parameter::ZSTD_c_checksumFlag, 0);
         compressor
     }
 
-    fn set(&mut self, parameter: Parameter, value: u32) {
-        let value = i32::try_from(value).expect("a small number");
+    fn set(&mut self, parameter: Parameter, value: impl TryInto<i32>) {
+        let value = value.try_into().ok().expect("a small number");
         // SAFETY: the context lives; unknown values give an error.
         let code = unsafe { zstd_sys::ZSTD_CCtx_setParameter(self.0.as_ptr(), parameter, value) };
         check(code).expect("values of ours");
@@ -86,10 +104,15 @@ impl Compressor {
         self.set(Parameter::ZSTD_c_minMatch, word_bytes);
     }
 
+    /// Chooses a window of this logarithm for the frames to come.
+    pub(super) fn set_window(&mut self, window_log: u32) {
+        self.set(Parameter::ZSTD_c_windowLog, window_log);
+    }
+
     /// Begins a frame with a window of this logarithm.
     fn begin(&mut self, window_log: u32) {
         self.reset();
-        self.set(Parameter::ZSTD_c_windowLog, window_log);
+        self.set_window(window_log);
     }
 
     /// Ends the frame before, so that parameters can be set.
@@ -99,6 +122,27 @@ impl Compressor {
         check(code).expect("sessions can always be reset");
     }
 
+    /// Compresses `text` alone into `out`, whose content is replaced.
+    pub(super) fn compress_plain(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<(), Complaint> {
+        out.clear();
+        // SAFETY: no conditions.
+        out.reserve(unsafe { zstd_sys::ZSTD_compressBound(text.len()) });
+        // SAFETY: the context lives, the text is readable and `out` writable for the lengths given.
+        let code = unsafe {
+            zstd_sys::ZSTD_compress2(
+                self.0.as_ptr(),
+                out.as_mut_ptr().cast(),
+                out.capacity(),
+                text.as_ptr().cast(),
+                text.len(),
+            )
+        };
+        let bytes = check(code)?;
+        // SAFETY: so many bytes were written.
+        unsafe { out.set_len(bytes) };
+        Ok(())
+    }
+
     /// Compresses `whole[prefix_bytes..]`, with what lies before as prefix, into `out`, whose content is replaced.
     ///
     /// # Panics
@@ -106,32 +150,14 @@ impl Compressor {
     pub(super) fn compress(&mut self, window_log: u32, whole: &[u8], prefix_bytes: usize, out: &mut Vec<u8>) {
         self.begin(window_log);
         let (prefix, text) = whole.split_at(prefix_bytes);
-        out.clear();
-        // SAFETY: no conditions.
-        out.reserve(unsafe { zstd_sys::ZSTD_compressBound(text.len()) });
-        // SAFETY: the context lives, prefix and text are readable and `out` writable for the lengths given; the prefix
-        // is referred to by the next frame only, which is finished, or given up, before this function returns.
-        let code = unsafe {
-            let context = self.0.as_ptr();
-            let code = zstd_sys::ZSTD_CCtx_refPrefix(context, prefix.as_ptr().cast(), prefix.len());
-            if zstd_sys::ZSTD_isError(code) == 0 {
-                zstd_sys::ZSTD_compress2(
-                    context,
-                    out.as_mut_ptr().cast(),
-                    out.capacity(),
-                    text.as_ptr().cast(),
-                    text.len(),
-                )
-            } else {
-                code
-            }
-        };
-        // SAFETY: `out` is what was compressed into.
-        unsafe { finish(code, out) };
+        // SAFETY: the context lives, the prefix is readable for the length given; it is referred to by the next frame
+        // only, which is finished, or given up, before this function returns.
+        let code = unsafe { zstd_sys::ZSTD_CCtx_refPrefix(self.0.as_ptr(), prefix.as_ptr().cast(), prefix.len()) };
+        sound(check(code).and_then(|_| self.compress_plain(text, out)));
     }
 
-    /// Writes `text` as these sequences into `out`, whose content is replaced. A block ends with a sequence of length 0. Offsets may
-    /// reach beyond the begin of the text, into a prefix that only the decoder sees.
+    /// Writes `text` as these sequences into `out`, whose content is replaced. A block ends with a sequence of no
+    /// length. Offsets may reach beyond the begin of the text, into a prefix that only the decoder sees.
     ///
     /// # Panics
     /// If memory runs out, or the sequences are not those of a text of that length in blocks of at most the window and
@@ -157,27 +183,21 @@ impl Compressor {
                 text.len(),
             )
         };
-        // SAFETY: `out` is what was written into.
-        unsafe { finish(code, out) };
+        let bytes = sound(check(code));
+        // SAFETY: so many bytes were written.
+        unsafe { out.set_len(bytes) };
     }
 }
 
-/// Takes over what the library wrote.
+/// Unwraps the result of compressing with a prefix.
 ///
 /// # Panics
-/// If it complains: there was room for the worst case and parameters are sound, so memory ran out.
-///
-/// # Safety
-/// `code` is what a function returned that writes into the capacity of `out`.
-unsafe fn finish(code: usize, out: &mut Vec<u8>) {
-    match check(code) {
-        // SAFETY: so many bytes were written.
-        Ok(bytes) => unsafe { out.set_len(bytes) },
-        Err(complaint) => panic!("zstd cannot compress: {complaint}"),
-    }
+/// If the library complains: there was room for the worst case and parameters are sound, so memory ran out.
+fn sound<T>(result: Result<T, Complaint>) -> T {
+    result.unwrap_or_else(|complaint| panic!("zstd cannot compress: {complaint}"))
 }
 
-/// Whether sequences, each of 4 bytes at least, add up to blocks and blocks to a text.
+/// Tells whether sequences, each of 4 bytes at least, add up to blocks and blocks to a text.
 fn describe(sequences: &[Sequence], block_bytes: usize, text_bytes: usize) -> bool {
     let (mut all, mut block) = (0, 0);
     for sequence in sequences {
@@ -203,7 +223,7 @@ impl Drop for Compressor {
     }
 }
 
-/// A decompressor of such frames.
+/// A decompressor of one kind of frames.
 pub(super) struct Decompressor(NonNull<ZSTD_DCtx>);
 
 // SAFETY: as for `Compressor`.
@@ -212,12 +232,15 @@ unsafe impl Send for Decompressor {}
 unsafe impl Sync for Decompressor {}
 
 impl Decompressor {
-    /// # Panics
-    /// If memory runs out.
-    pub(super) fn new() -> Self {
+    /// A decompressor for [`decompress_plain`](Self::decompress_plain).
+    pub(super) fn plain() -> Result<Self, Complaint> {
         // SAFETY: no conditions; null is given where memory ran out.
-        let raw = NonNull::new(unsafe { zstd_sys::ZSTD_createDCtx() });
-        let decompressor = Self(raw.expect("memory for a zstd context"));
+        NonNull::new(unsafe { zstd_sys::ZSTD_createDCtx() }).map(Self).ok_or(NO_MEMORY)
+    }
+
+    /// A decompressor for [`decompress`](Self::decompress).
+    pub(super) fn prefixed() -> Result<Self, Complaint> {
+        let decompressor = Self::plain()?;
         // SAFETY: the context lives; unknown values give an error.
         let code = unsafe {
             zstd_sys::ZSTD_DCtx_setParameter(
@@ -226,8 +249,32 @@ impl Decompressor {
                 ZSTD_format_e::ZSTD_f_zstd1_magicless as i32,
             )
         };
-        check(code).expect("a known format");
-        decompressor
+        check(code).map(|_| decompressor)
+    }
+
+    /// Decompresses a plain frame of at most `text_bytes` into `text`, whose content is replaced.
+    pub(super) fn decompress_plain(
+        &mut self,
+        payload: &[u8],
+        text_bytes: usize,
+        text: &mut Vec<u8>,
+    ) -> Result<(), Complaint> {
+        text.clear();
+        text.reserve_exact(text_bytes);
+        // SAFETY: the context lives, the payload is readable and the text writable for the lengths given.
+        let code = unsafe {
+            zstd_sys::ZSTD_decompressDCtx(
+                self.0.as_ptr(),
+                text.as_mut_ptr().cast(),
+                text_bytes,
+                payload.as_ptr().cast(),
+                payload.len(),
+            )
+        };
+        let bytes = check(code)?;
+        // SAFETY: so many bytes were written.
+        unsafe { text.set_len(bytes) };
+        Ok(())
     }
 
     /// Decompresses `payload` over `whole[prefix_bytes..]`, with what lies before as prefix; gives how many bytes it
@@ -273,6 +320,16 @@ pub(super) fn usual_tables(level: i32, prefix_bytes: usize, text_bytes: usize) -
     let usual = unsafe { zstd_sys::ZSTD_getCParams(level, text_bytes as u64, prefix_bytes) };
     let is_tree = usual.strategy as u32 >= ZSTD_strategy::ZSTD_btlazy2 as u32;
     (!is_tree).then_some(Tables { hash_log: usual.hashLog, chain_log: usual.chainLog, word_bytes: usual.minMatch })
+}
+
+/// The length of its text that a plain frame's header states, bytes; `None` if it states none.
+pub(super) fn content_bytes(payload: &[u8]) -> Result<Option<u64>, Complaint> {
+    // SAFETY: the payload is readable for its length.
+    match unsafe { zstd_sys::ZSTD_getFrameContentSize(payload.as_ptr().cast(), payload.len()) } {
+        UNKNOWN_CONTENT => Ok(None),
+        BAD_HEADER => Err("it does not begin with the header of a frame"),
+        bytes => Ok(Some(bytes)),
+    }
 }
 
 /// The window that a payload's header asks for, bytes.

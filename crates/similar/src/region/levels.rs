@@ -1,4 +1,4 @@
-//! How hard the encoder tries, and the sizes of zstd's tables.
+//! The levels of encoding, and the sizes of zstd's tables.
 //!
 //! zstd's own sizes are made for a text and, beside it, a small dictionary; here the prefix is longer than the text. Of
 //! it the fast levels load only as many bytes as eight times their table's entries: at level 1 regions of 256 KiB were
@@ -14,7 +14,7 @@
 use super::RegionError;
 use super::kernel::usual_tables;
 
-/// How hard the encoder tries.
+/// A level of encoding: the effort that the encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// Siltstone's own search, made for text that is mostly copied from its bases. What has few bases or none is
@@ -24,23 +24,24 @@ pub enum Level {
     Zstd(i32),
 }
 
-/// zstd's level for what [`Level::Fast`] does not search itself.
-const FALLBACK_LEVEL: i32 = 3;
 /// Below this logarithm of prefix and text zstd's own sizes are right.
 const OWN_SIZES_LOG: u32 = 18;
 
 impl Level {
-    /// zstd's number for it.
+    /// zstd's level for what [`Level::Fast`] does not search itself.
+    pub(super) const FALLBACK: i32 = 3;
+
+    /// Returns zstd's number for it.
     pub(super) fn number(self) -> Result<i32, RegionError> {
         match self {
-            Self::Fast => Ok(FALLBACK_LEVEL),
+            Self::Fast => Ok(Self::FALLBACK),
             Self::Zstd(level @ 1..=19) => Ok(level),
             Self::Zstd(level) => Err(RegionError::BadLevel { level }),
         }
     }
 }
 
-/// What is set for a frame; 0 leaves the choice to zstd.
+/// Sizes of zstd's tables for a frame; 0 leaves the choice to zstd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tables {
     /// Logarithm of the entries of its hash table.
@@ -52,7 +53,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// For a region whose prefix and text need a window of this logarithm.
+    /// Chooses the sizes for a region whose prefix and text need a window of this logarithm.
     pub(super) fn of(level: i32, prefix_bytes: usize, text_bytes: usize, window_log: u32) -> Self {
         if window_log < OWN_SIZES_LOG {
             return Self::default();
@@ -72,8 +73,8 @@ impl Tables {
     }
 }
 
-/// Whether bytes look like noise, as compressed or encrypted ones do: whether the values of every eighth KiB come up
-/// nearly equally often. Two equal values are then drawn with a probability near 1/256.
+/// Tells whether bytes look like noise, as compressed or encrypted ones do: whether the values of every eighth KiB come
+/// up nearly equally often. Two equal values are then drawn with a probability near 1/256.
 pub(super) fn looks_random(text: &[u8]) -> bool {
     let mut counts = [0u64; 256];
     for stretch in text.chunks(1 << 10).step_by(8) {

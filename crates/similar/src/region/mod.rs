@@ -1,23 +1,24 @@
-//! A run of chunks against a set of others.
+//! Runs of chunks compressed together, alone or against a set of other chunks.
 //!
-//! The unit of delta is the *region*, not the chunk: the members of a region, one after another, are its text; the text
-//! is one zstd frame that begins with the region's bases, one after another, as its past. Matches cross the borders of
-//! chunks, one base serves many members, one entropy coder serves all; and a region without bases is an ordinary
-//! compressed region. The definition, which is format:
+//! The unit of compression is the *region*, not the chunk: the members of a region, one after another, are its text. A
+//! *plain* region is compressed alone. A region *delta* is one zstd frame that begins with the region's bases, one
+//! after another, as its past: matches cross the borders of chunks, one base serves many members, one entropy coder
+//! serves all. The definition, which is format:
 //!
 //! ```text
-//! prefix    the bases, in the order in which they are listed
-//! text      the members, in theirs
-//! Raw       payload = text
-//! Zstd      payload = one frame as RFC 8878 has it, without the magic number, without content size, dictionary identifier and
-//!           checksum; its matches may reach back into the prefix, which lies before the text; its window is at most the power
-//!           of two that is not less than the bytes of prefix and text, and 1024
+//! prefix         the bases, in the order in which they are listed
+//! text           the members, in theirs
+//! Raw            payload = text
+//! Zstd, plain    payload = one frame as RFC 8878 has it
+//! Zstd, delta    payload = one frame as RFC 8878 has it, without the magic number, without content size, dictionary
+//!                identifier and checksum; its matches may reach back into the prefix, which lies before the text; its
+//!                window is at most the power of two that is not less than the bytes of prefix and text, and 1024
 //! ```
 //!
-//! How long the text is, and which chunks are bases, the holder of the region knows: the payload does not say. Encoders
-//! may change, decoding may not.
+//! Whether a region is plain, how long the text is, and which chunks are bases, the holder of the region knows: the
+//! payload does not say. Encoders may change, decoding may not.
 //!
-//! What is said of speed and size here was measured on the new chunks, 16 KiB on average, of successive versions of
+//! Speeds and sizes here were measured on the new chunks, 16 KiB on average, of successive versions of
 //! sources (OpenSSL), dumps (Redis), binaries (the packages of numpy) and a database (pages of sqlite), named in this
 //! order: 44, 17, 13 and 17 MB of text. Beside zstd's level 3 with the prefix as an application would give it, in
 //! regions of 256 KiB, one core's time, copying bases and members counted (November 2026; `cargo xtask bench similar
@@ -37,10 +38,12 @@
 
 mod bases;
 mod decoder;
+mod delta;
 mod encoder;
 mod error;
 mod kernel;
 mod levels;
+pub mod plain;
 mod search;
 
 pub use bases::{Offer, choose_bases};
@@ -48,27 +51,30 @@ pub use decoder::RegionDecoder;
 pub use encoder::RegionEncoder;
 pub use error::RegionError;
 pub use levels::Level;
+pub use plain::ZSTD_LEVEL_DEFAULT;
 
 use alloc::vec::Vec;
 
-/// The most bytes that the bases and members of a region can have together: what a zstd decoder takes by default.
+/// The most bytes that the bases and members of a region can have together: the largest window that a zstd decoder
+/// takes by default.
 pub const REGION_BYTES_MAX: usize = 128 << 20;
 
-/// How a region's payload is to be decoded.
+/// The encoding of a region's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Codec {
     /// The payload is the text.
     Raw,
-    /// The payload is a zstd frame.
+    /// The payload is one zstd frame: of a plain region an ordinary one, of a delta one without its magic number.
     Zstd,
 }
 
-/// The base-two logarithm of the window for so many bytes.
+/// Returns the base-two logarithm of the window for `bytes`.
 fn window_log(bytes: usize) -> u32 {
     bytes.max(1 << 10).next_power_of_two().ilog2()
 }
 
-/// Puts the parts one after another into the front of `whole`, which grows if it must; gives how many bytes they are.
+/// Puts the parts one after another into the front of `whole`, and returns how many bytes they have.
 fn concatenate(whole: &mut [u8], parts: &[&[u8]]) -> usize {
     let mut rest = whole;
     let mut bytes = 0;
@@ -86,7 +92,7 @@ fn length(parts: &[&[u8]]) -> usize {
     parts.iter().fold(0, |sum, part| sum.saturating_add(part.len()))
 }
 
-/// Makes room for so many bytes. What lies there stays: only what is new is written to.
+/// Makes room for `bytes`. The bytes that lie there stay: only new ones are written to.
 fn grow(whole: &mut Vec<u8>, bytes: usize) {
     if whole.len() < bytes {
         whole.resize(bytes, 0);

@@ -1,4 +1,4 @@
-//! What can be wrong with what is asked of a sketch.
+//! The error of asking for a sketcher that there is not.
 
 use super::names;
 use alloc::borrow::ToOwned;
@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Why there is no such sketcher.
+/// The reason why there is no such sketcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SketchError {
@@ -15,7 +15,7 @@ pub enum SketchError {
         /// The name asked for.
         name: String,
     },
-    /// These numbers make no groups.
+    /// The numbers asked for make no groups.
     BadShape {
         /// Features asked for.
         features: usize,

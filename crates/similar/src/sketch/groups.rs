@@ -19,12 +19,12 @@
 use super::{FEATURES_MAX, Sketch};
 use core::ops::Deref;
 
-/// Which features make a super-feature.
+/// The rule by which features make super-features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grouping {
     /// Neighbours: the first super-feature is of the first features.
     Consecutive,
-    /// Of contiguous sets, as many as a super-feature has features, the greatest of each, then the second of each, ...
+    /// Contiguous sets, as many as a super-feature has features: the greatest of each, then the second of each, ...
     /// (Finesse, section 4.2).
     ByRank,
 }
@@ -71,7 +71,7 @@ fn low_half(number: u128) -> u64 {
 /// The super-features of one sketch, at most [`FEATURES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuperFeatures {
-    /// Those beyond the count are 0.
+    /// Hashes of the super-features; those beyond the count are 0.
     hashes: [u64; FEATURES_MAX],
     count: usize,
 }

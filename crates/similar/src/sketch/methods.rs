@@ -8,13 +8,13 @@ use siltstone_simd::Isa;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Method {
-    /// Its name, bound to its features for ever.
+    /// Name of the method, bound to its features for ever.
     pub name: &'static str,
-    /// What it does, in a few words.
+    /// Summary of the method, in a few words.
     pub summary: &'static str,
-    /// Where it was described first.
+    /// Publication that described it first.
     pub source: &'static str,
-    /// Whether it has forms for the instruction sets of `siltstone-simd`; otherwise its one form is the same on all.
+    /// True if it has forms for the instruction sets of `siltstone-simd`; otherwise its one form is the same on all.
     pub vector: bool,
     make: fn(&'static str, Shape, Isa) -> Box<dyn Sketcher>,
 }

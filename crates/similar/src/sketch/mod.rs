@@ -1,10 +1,9 @@
-//! From bytes to features.
+//! Sketches: from bytes to features.
 //!
 //! A *feature* is the extreme of one function over all windows of a chunk. Two chunks have the same feature with the
 //! probability that is their resemblance: the windows they share over all they have (Broder's theorem; Odess, TOS,
 //! section 2.3). A *sketch* is some features by as many functions; a *super-feature* is a hash of several features,
 //! equal only where all of them are.
-
 //!
 //! | file | holds |
 //! |---|---|
@@ -54,7 +53,7 @@ pub use transforms::Extreme;
 /// The most features a sketch can hold.
 pub const FEATURES_MAX: usize = 32;
 
-/// How many features a sketch has, and how many super-features they are grouped into.
+/// The shape of a sketch: its number of features, and the number of super-features they are grouped into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     features: u8,
@@ -65,7 +64,7 @@ impl Shape {
     /// 12 features, 3 super-features of 4: what Finesse (section 5) and Odess (section 4.3) take.
     pub const DEFAULT: Self = Self { features: 12, super_features: 3 };
 
-    /// So many features in so many groups of equal size.
+    /// Creates the shape of `features` features in `super_features` groups of equal size.
     ///
     /// # Errors
     /// [`SketchError::BadShape`] if there is no feature, more than [`FEATURES_MAX`], or the groups do not divide them.
@@ -80,12 +79,12 @@ impl Shape {
         }
     }
 
-    /// How many features.
+    /// Returns the number of features.
     pub fn features(self) -> usize {
         usize::from(self.features)
     }
 
-    /// How many super-features.
+    /// Returns the number of super-features.
     pub fn super_features(self) -> usize {
         usize::from(self.super_features)
     }
@@ -94,13 +93,13 @@ impl Shape {
 /// The features of one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sketch {
-    /// Those beyond the shape are 0.
+    /// Features; those beyond the shape are 0.
     features: [u32; FEATURES_MAX],
     shape: Shape,
 }
 
 impl Sketch {
-    /// With this feature in each place, asked for in their order.
+    /// Creates a sketch with this feature in each place, asked for in their order.
     fn new(shape: Shape, mut feature: impl FnMut(usize) -> u32) -> Self {
         let mut features = [0; FEATURES_MAX];
         features.iter_mut().take(shape.features()).enumerate().for_each(|(i, place)| *place = feature(i));
@@ -117,13 +116,13 @@ impl Sketch {
         &self.features[..self.shape.features()]
     }
 
-    /// How many features, how many groups.
+    /// Returns the number of features and of groups.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// How many features are the same in the same place. Over the number of features this estimates the resemblance of
-    /// two chunks; sketches by [`Finesse`] are [grouped](Self::grouped) first.
+    /// Counts the features that are the same in the same place. Over the number of features this estimates the
+    /// resemblance of two chunks; sketches by [`Finesse`] are [grouped](Self::grouped) first.
     pub fn matches(&self, other: &Self) -> usize {
         self.features().iter().zip(other.features()).filter(|(one, other)| one == other).count()
     }
@@ -134,10 +133,10 @@ pub trait Sketcher: Send + Sync {
     /// The name under which [`by_name`] makes it.
     fn name(&self) -> &'static str;
 
-    /// How many features and super-features.
+    /// Returns the number of features and super-features.
     fn shape(&self) -> Shape;
 
-    /// Which features make a super-feature.
+    /// Returns the rule by which features make super-features.
     fn grouping(&self) -> Grouping {
         Grouping::Consecutive
     }

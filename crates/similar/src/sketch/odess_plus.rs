@@ -40,7 +40,7 @@ use siltstone_simd::{Isa, Kernel, Simd};
 /// Places are taken in so many at once.
 const STEP: usize = 16;
 
-/// How many windows roll side by side.
+/// Number of windows that roll side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
     /// Hashes of 64 bits.
@@ -83,7 +83,7 @@ impl OdessPlus {
         is_sampled.then(|| self.transforms.sketch(&features))
     }
 
-    /// The same by vectors, where there are some and the chunk is long enough.
+    /// Sketches by vectors, where there are some and the chunk is long enough.
     fn best<const WINDOWS: usize>(&self, chunk: &[u8]) -> Option<Sketch> {
         if places(chunk) < LEAST_PLACES {
             return self.scalar::<WINDOWS>(chunk);
@@ -124,7 +124,7 @@ fn boundary(bits: u32, rate: Rate) -> u64 {
 
 /// Places looked at together.
 const BLOCK: usize = 64;
-/// With fewer there is no whole block after the first.
+/// Fewest places of a chunk that vectors sketch: with fewer there is no whole block after the first.
 const LEAST_PLACES: usize = 2 * BLOCK;
 
 /// Memory is asked for this far ahead.
@@ -170,7 +170,7 @@ impl<const WINDOWS: usize> Kernel for Vectors<'_, WINDOWS> {
     }
 }
 
-/// Which of the `BLOCK` places from `at` on may be sampled.
+/// Tells which of the `BLOCK` places from `at` on may be sampled.
 #[inline(always)]
 fn block<S: Simd, const WINDOWS: usize>(s: S, tops: &mut Tops<S, WINDOWS>, data: &[u8], at: usize) -> u64 {
     let before = Tops::<S, WINDOWS>::BEFORE;
@@ -223,7 +223,7 @@ impl Named {
     }
 }
 
-/// What of the sample was seen.
+/// The part of the sample that was seen.
 struct Sample<const WINDOWS: usize> {
     boundary: u64,
     is_empty: bool,

@@ -1,4 +1,4 @@
-//! How many windows are sampled.
+//! The share of windows that are sampled.
 
 /// One window in so many is sampled, on random bytes: the rates of Odess, TOS, section 4.2.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

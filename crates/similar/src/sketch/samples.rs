@@ -31,12 +31,12 @@ pub struct SampleSketch {
 }
 
 impl SampleSketch {
-    /// Of no hashes yet, in the form for [`Isa::best`].
+    /// Creates the sketch of no hashes yet, in the form for [`Isa::best`].
     pub fn new(shape: Shape) -> Self {
         Self::with_isa(shape, Isa::best())
     }
 
-    /// Of no hashes yet, in the form for `isa`.
+    /// Creates the sketch of no hashes yet, in the form for `isa`.
     pub fn with_isa(shape: Shape, isa: Isa) -> Self {
         let transforms = Transforms::new(shape);
         Self { transforms, isa, kept: [0; KEPT], count: 0, is_empty: true, features: Extremes::none(Extreme::Min) }

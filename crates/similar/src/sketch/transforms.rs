@@ -22,7 +22,7 @@ use siltstone_simd::Simd;
 /// Functions there are: as many as whole vectors may look at.
 const ROOM: usize = FEATURES_MAX + 12;
 
-/// As many functions as a sketch has features.
+/// Functions, as many as a sketch has features.
 #[derive(Clone, Debug)]
 pub(super) struct Transforms {
     multipliers: [u32; ROOM],
@@ -30,7 +30,7 @@ pub(super) struct Transforms {
     shape: Shape,
 }
 
-/// Which value of a function is the feature.
+/// The value of a function that is the feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extreme {
     /// The greatest: N-Transform and Finesse as Finesse's authors have them.
@@ -44,7 +44,7 @@ pub enum Extreme {
 pub(super) struct Extremes([u32; ROOM]);
 
 impl Extremes {
-    /// Of nothing.
+    /// Creates the extremes of no values.
     pub(super) fn none(extreme: Extreme) -> Self {
         Self([if extreme == Extreme::Max { 0 } else { u32::MAX }; ROOM])
     }

@@ -12,7 +12,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     METHODS.iter().map(|method| method.name).chain([SAMPLES])
 }
 
-/// Where the golden file of a method lies.
+/// Path of the golden file of a method.
 pub fn path(name: &str) -> String {
     format!("{}/tests/golden/{name}.txt", env!("CARGO_MANIFEST_DIR"))
 }

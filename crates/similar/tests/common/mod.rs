@@ -1,4 +1,4 @@
-//! What the tests of sketches share: data of every kind.
+//! Helpers of the tests of sketches: data of every kind.
 #![allow(dead_code, unreachable_pub, clippy::cast_possible_truncation)]
 
 pub mod golden;
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use siltstone_similar::Isa;
 use siltstone_similar::sketch::Method;
 
-/// How many random cases a property is tried on: `usual`, fewer where processors are emulated, or what the environment
-/// variable `PROPTEST_CASES` says, for long runs.
+/// Number of random cases that a property is tried on: `usual`, fewer where processors are emulated, or what the
+/// environment variable `PROPTEST_CASES` says, for long runs.
 pub fn cases(usual: u32) -> ProptestConfig {
     let here = if cfg!(target_arch = "x86_64") { usual } else { usual.div_ceil(8) };
     if std::env::var_os("PROPTEST_CASES").is_some() {

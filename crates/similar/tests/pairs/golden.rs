@@ -6,7 +6,7 @@ use siltstone_similar::delta::ChunkDelta;
 /// Deltas up to this length stand in the file as they are.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// Where the golden file of a codec lies.
+/// Path of the golden file of a codec.
 pub fn path(name: &str) -> String {
     format!("{}/tests/golden/delta-{name}.txt", env!("CARGO_MANIFEST_DIR"))
 }

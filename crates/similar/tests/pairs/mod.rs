@@ -1,4 +1,4 @@
-//! What the tests of chunk deltas share: pairs of chunks of every kind, and the lines of the golden files.
+//! Helpers of the tests of chunk deltas: pairs of chunks of every kind, and the lines of the golden files.
 #![allow(dead_code, unreachable_pub, unused_imports)]
 
 #[path = "../common/mod.rs"]
@@ -27,7 +27,7 @@ pub fn delta(codec: &mut dyn ChunkDelta, (base, target): &Pair) -> Vec<u8> {
     delta
 }
 
-/// What a delta makes of a base.
+/// Returns the target that a delta makes of a base.
 pub fn target(codec: &mut dyn ChunkDelta, base: &[u8], delta: &[u8], bytes: usize) -> Result<Vec<u8>, DeltaError> {
     let mut target = vec![7];
     let result = codec.decode(base, delta, bytes, &mut target);

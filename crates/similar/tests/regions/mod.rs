@@ -1,4 +1,4 @@
-//! What the tests of region deltas share: regions of every kind, and the lines of the golden file.
+//! Helpers of the tests of regions: regions of every kind, and the lines of the golden file.
 #![allow(dead_code, unreachable_pub)]
 
 #[path = "../pairs/mod.rs"]
@@ -6,9 +6,9 @@ pub mod pairs;
 
 use pairs::{any_data, any_edit, edited};
 use proptest::prelude::*;
-use siltstone_similar::region::{Form, Level, RegionDecoder, RegionEncoder, RegionError};
+use siltstone_similar::region::{Codec, Level, RegionDecoder, RegionEncoder, RegionError};
 
-/// Its bases and its members.
+/// A region: its bases and its members.
 #[derive(Clone, Debug)]
 pub struct Region {
     pub bases: Vec<Vec<u8>>,
@@ -28,16 +28,16 @@ impl Region {
         self.members.concat()
     }
 
-    /// What the encoder makes of it.
-    pub fn encoded(&self, encoder: &mut RegionEncoder) -> (Form, Vec<u8>) {
+    /// Encodes the region.
+    pub fn encoded(&self, encoder: &mut RegionEncoder) -> (Codec, Vec<u8>) {
         let mut payload = vec![1, 2, 3];
-        let form = encoder.encode(&self.bases(), &self.members(), &mut payload);
-        (form, payload)
+        let codec = encoder.encode(&self.bases(), &self.members(), &mut payload);
+        (codec, payload)
     }
 
-    /// What a decoder makes of a payload.
-    pub fn decoded(&self, form: Form, payload: &[u8], text_bytes: usize) -> Result<Vec<u8>, RegionError> {
-        RegionDecoder::new().decode(form, &self.bases(), payload, text_bytes).map(<[u8]>::to_vec)
+    /// Decodes a payload with the region's bases.
+    pub fn decoded(&self, codec: Codec, payload: &[u8], text_bytes: usize) -> Result<Vec<u8>, RegionError> {
+        RegionDecoder::new().decode(codec, &self.bases(), payload, text_bytes).map(<[u8]>::to_vec)
     }
 }
 
@@ -60,7 +60,7 @@ pub fn any_region() -> impl Strategy<Value = Region> {
     })
 }
 
-/// Where the golden file lies.
+/// Path of the golden file.
 pub fn golden_path() -> String {
     format!("{}/tests/golden/regions.txt", env!("CARGO_MANIFEST_DIR"))
 }
@@ -100,16 +100,16 @@ pub fn region(case: &str) -> Region {
     Region { bases: cut(&base, 3), members: cut(&target, 2) }
 }
 
-/// The line of a case, which it begins with: then form, length of the text, BLAKE3 of the text, and the payload.
+/// The line of a case, which it begins with: then codec, length of the text, BLAKE3 of the text, and the payload.
 pub fn line(case: &str) -> String {
     let level = match case.split(' ').next() {
         Some("fast") => Level::Fast,
         number => Level::Zstd(number.and_then(|number| number.parse().ok()).expect("a level")),
     };
     let region = region(case);
-    let (form, payload) = region.encoded(&mut encoder(level));
+    let (codec, payload) = region.encoded(&mut encoder(level));
     let hexadecimal = payload.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     let shown = if payload.is_empty() { "-" } else { &hexadecimal };
     let text = region.text();
-    format!("{case} {form:?} {} {} {shown}", text.len(), &blake3::hash(&text).to_hex()[..32])
+    format!("{case} {codec:?} {} {} {shown}", text.len(), &blake3::hash(&text).to_hex()[..32])
 }

@@ -1,4 +1,4 @@
-//! What a catalog says of one file: where it is, what its inode carries, and what it holds.
+//! The entry of one file in a catalog: its path, its inode's metadata, and its content.
 
 use super::EntryPath;
 use crate::{ids::Time, recipe::Recipe};
@@ -7,16 +7,16 @@ use std::{fmt, sync::Arc};
 /// One file, directory or special file of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Where it lies below the catalog's root.
+    /// Path of the file below the catalog's root.
     pub path: EntryPath,
-    /// What its inode carries.
+    /// Metadata of the file's inode.
     pub metadata: Metadata,
-    /// What kind of file it is, with what that kind holds.
+    /// Kind of the file, with the content of that kind.
     pub content: Content,
 }
 
 impl Entry {
-    /// Whether other entries may lie beneath this one.
+    /// Tells whether other entries may lie beneath this one.
     pub fn is_directory(&self) -> bool {
         matches!(self.content, Content::Directory)
     }
@@ -60,7 +60,7 @@ impl fmt::Debug for Name {
 /// An extended attribute: name and value.
 pub type Xattr = (Vec<u8>, Vec<u8>);
 
-/// What an inode carries beside its content.
+/// Metadata of an inode, beside its content.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Metadata {
     /// Permission, set-id and sticky bits: the lower twelve bits of `st_mode`.
@@ -73,21 +73,22 @@ pub struct Metadata {
     pub user: Option<Name>,
     /// Name of the group, where the machine knew one.
     pub group: Option<Name>,
-    /// When the content last changed (`mtime`).
+    /// Time of the last change of the content (`mtime`).
     pub modified: Time,
-    /// When the inode last changed (`ctime`); it cannot be restored, but tells an unchanged file.
+    /// Time of the last change of the inode (`ctime`); it cannot be restored, but tells an unchanged file.
     pub changed: Time,
     /// Number of the inode on its device.
     pub inode: u64,
     /// Number of the device that holds it.
     pub device: u64,
-    /// How many names the inode has; entries of one device and inode with more than one are hard links of each other.
+    /// Number of names that the inode has; entries of one device and inode with more than one are hard links of each
+    /// other.
     pub links: u64,
     /// Extended attributes, access control lists included, in the order of the names.
     pub xattrs: Vec<Xattr>,
 }
 
-/// What kind of file an entry is. Sockets are never stored: they mean nothing without their process.
+/// The kind of a file, with its content. Sockets are never stored: they mean nothing without their process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
     /// A directory; what it holds are the entries beneath its path.
@@ -96,12 +97,12 @@ pub enum Content {
     File {
         /// Length in bytes, holes included.
         size: u64,
-        /// Where the bytes are.
+        /// Recipe of the bytes.
         recipe: Recipe,
     },
     /// A symbolic link.
     Symlink {
-        /// What it points to, as bytes; never followed.
+        /// Target of the link, as bytes; never followed.
         target: Vec<u8>,
     },
     /// A named pipe.

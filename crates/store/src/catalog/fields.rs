@@ -1,4 +1,4 @@
-//! How one entry is written in a leaf, but for its path: what differs from the entry before.
+//! Writing one entry in a leaf, but for its path: the fields that differ from the entry before.
 //!
 //! A flag byte tells the kind and which fields are left out because they are those of the entry before, or of an entry
 //! full of zeros at the start of a leaf. Times, inodes and chunk numbers are written as differences. `docs/FORMAT.md`
@@ -34,7 +34,7 @@ mod kinds {
     pub(super) const BLOCK_DEVICE: u8 = 5;
 }
 
-/// What an entry inherits from the one before it in the same leaf, beside the path.
+/// Fields that an entry inherits from the one before it in the same leaf, beside the path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inherited {
     owner: Owner,
@@ -54,8 +54,9 @@ struct Owner {
     group: Option<Name>,
 }
 
-/// That an entry can be written, and more bytes than it takes in a leaf: what is in it of variable length, 20 for each
-/// piece of its recipe or pair of its attributes, and 200 for the rest (13 numbers of at most 10 bytes, times, flags).
+/// Checks that an entry can be written, and returns more bytes than it takes in a leaf: what is in it of variable
+/// length, 20 for each piece of its recipe or pair of its attributes, and 200 for the rest (13 numbers of at most 10
+/// bytes, times, flags).
 pub(super) fn check_entry(entry: &Entry) -> Result<usize, Fault> {
     let metadata = &entry.metadata;
     check_metadata(metadata)?;

@@ -22,8 +22,8 @@ pub use writer::{CatalogWriter, ENTRY_BYTES_MAX};
 use crate::{error::StoreError, ids::ChunkNumber};
 use std::sync::Arc;
 
-/// Where new metadata chunks go. An implementation finds out whether it holds the same bytes already and then returns
-/// the number they have: that is what lets snapshots share the unchanged parts of their catalogs.
+/// A receiver of new metadata chunks. An implementation finds out whether it holds the same bytes already and then
+/// returns the number they have: that is what lets snapshots share the unchanged parts of their catalogs.
 pub trait MetadataSink {
     /// Keeps a metadata chunk and returns its number.
     fn store(&mut self, bytes: &[u8]) -> Result<ChunkNumber, StoreError>;
@@ -35,7 +35,7 @@ impl<S: MetadataSink + ?Sized> MetadataSink for &mut S {
     }
 }
 
-/// Where metadata chunks come from.
+/// A source of metadata chunks.
 pub trait MetadataSource {
     /// The bytes of a metadata chunk, verified.
     fn load(&self, number: ChunkNumber) -> Result<Arc<[u8]>, StoreError>;

@@ -78,12 +78,12 @@ impl EntryPath {
         Self::new([self.as_bytes(), b"/", name].concat())
     }
 
-    /// Whether the entry lies below `directory`, at any depth; not so for the directory itself.
+    /// Tells whether the entry lies below `directory`, at any depth; not so for the directory itself.
     pub fn is_beneath(&self, directory: &Self) -> bool {
         self.0.strip_prefix(directory.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'))
     }
 
-    /// What makes these bytes no path, if anything does.
+    /// Returns the fault that makes these bytes no path, if there is one.
     fn fault(bytes: &[u8]) -> Option<PathFault> {
         if bytes.len() > PATH_BYTES_MAX {
             return Some(PathFault::TooLong);
@@ -130,7 +130,7 @@ pub(super) fn compare_paths(left: &[u8], right: &[u8]) -> Ordering {
     rank(left.get(shared)).cmp(&rank(right.get(shared)))
 }
 
-/// How many leading bytes two byte strings have in common.
+/// Counts the leading bytes that two byte strings have in common.
 pub(super) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }

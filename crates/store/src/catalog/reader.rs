@@ -28,7 +28,7 @@ impl<S: MetadataSource + Clone> CatalogReader<S> {
         Self { source, root }
     }
 
-    /// Where its chunks come from, for the recipes of its files.
+    /// Returns the source of its chunks, for the recipes of its files.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -53,8 +53,8 @@ impl<S: MetadataSource + Clone> CatalogReader<S> {
         entries
     }
 
-    /// What a directory holds, `None` being the root; not what lies deeper. Subtrees are passed over without being
-    /// read.
+    /// Lists the entries of a directory, `None` being the root; not what lies deeper. Subtrees are passed over without
+    /// being read.
     ///
     /// A directory that has no entry of its own is not listed, nor what is in it.
     pub fn children(&self, directory: Option<&EntryPath>) -> Children<S> {

@@ -1,4 +1,4 @@
-//! What the tests of catalogs and recipes share: metadata chunks in memory, and trees that look like trees.
+//! Helpers of the tests of catalogs and recipes: metadata chunks in memory, and trees that look like trees.
 
 use super::{Content, Entry, EntryPath, Metadata, MetadataSink, MetadataSource};
 use crate::{
@@ -31,7 +31,7 @@ impl Memory {
         self.chunks[index(number)].clone()
     }
 
-    /// How many chunks have been asked for since the last question.
+    /// Counts the chunks that have been asked for since the last question.
     pub(crate) fn take_loads(&self) -> usize {
         std::mem::take(&mut *self.loaded.borrow_mut()).len()
     }

@@ -15,7 +15,7 @@ use crate::{error::StoreError, ids::ChunkNumber};
 use roaring::RoaringTreemap;
 use std::{iter::Peekable, vec::IntoIter};
 
-/// What a walk comes to.
+/// A place that a walk comes to.
 #[derive(Debug)]
 pub(super) enum Step {
     /// A node was loaded and its head is sound.
@@ -23,10 +23,10 @@ pub(super) enum Step {
     Entry(Entry),
 }
 
-/// Where the interesting part of a catalog begins.
+/// The begin of the part of a catalog that is walked.
 #[derive(Clone, Debug)]
 pub(super) enum Bound {
-    /// At this path.
+    /// The entry of this path.
     From(EntryPath),
     /// Behind this path and everything beneath it.
     Behind(EntryPath),
@@ -77,7 +77,7 @@ struct Last {
     is_directory: bool,
 }
 
-/// What the node above says of a node to be loaded.
+/// Facts that the node above states of a node to be loaded.
 struct Expected {
     number: ChunkNumber,
     /// Path and level; nothing is known of the root.
@@ -177,7 +177,7 @@ impl<S: MetadataSource> Walk<S> {
         None
     }
 
-    /// Whether the subtree to stay in ends before this path.
+    /// Tells whether the subtree to stay in ends before this path.
     fn is_over(&self, path: &EntryPath) -> bool {
         self.within.as_ref().is_some_and(|within| path > within && !path.is_beneath(within))
     }

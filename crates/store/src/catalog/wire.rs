@@ -6,7 +6,7 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-/// Why bytes do not decode; the caller adds which chunk they are from.
+/// The reason why bytes do not decode; the caller adds which chunk they are from.
 pub(crate) type Fault = &'static str;
 
 /// Appends an unsigned number.
@@ -52,7 +52,7 @@ impl<'b> WireReader<'b> {
         self.rest.is_empty()
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     pub(crate) fn left(&self) -> usize {
         self.rest.len()
     }
@@ -108,7 +108,7 @@ impl<'b> WireReader<'b> {
         Ok(bytes)
     }
 
-    /// That nothing follows.
+    /// Checks that nothing follows.
     pub(crate) fn end(&self) -> Result<(), Fault> {
         if self.is_empty() { Ok(()) } else { Err("bytes follow its end") }
     }

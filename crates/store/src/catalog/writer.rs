@@ -23,7 +23,7 @@ pub(super) const NODE_BYTES_CUT_MIN: usize = 4 << 10;
 /// stands before).
 pub(super) const NODE_BYTES_CUT_MAX: usize = 64 << 10;
 
-/// As [`NODE_BYTES_CUT_MAX`], for the sum of the paths in a node before front coding.
+/// The most bytes of the paths in a node before front coding, as [`NODE_BYTES_CUT_MAX`] is of the node.
 const NODE_PATHS_BYTES_CUT_MAX: usize = 4 << 20;
 
 /// A node is cut after one path in 2^7, so that at 25 to 90 bytes an entry leaves come out at 7 to 15 KiB: large enough
@@ -124,9 +124,9 @@ impl<S: MetadataSink> CatalogWriter<S> {
         }
     }
 
-    /// That the entry follows the last one and lies in a directory, as far as the catalog has its directory at all: an
-    /// entry beneath another one can only be refused right after it, since nothing else stands between the two in the
-    /// order.
+    /// Checks that the entry follows the last one and lies in a directory, as far as the catalog has its directory at
+    /// all: an entry beneath another one can only be refused right after it, since nothing else stands between the two
+    /// in the order.
     fn check_place(&self, entry: &Entry) -> Result<(), StoreError> {
         match &self.last {
             Some(last) if entry.path <= last.path => Err(refused(entry, "its path does not follow the one before")),
@@ -188,13 +188,13 @@ fn level(index: usize) -> Result<u8, StoreError> {
     level.ok_or_else(|| StoreError::limit("catalog", "height", index as u64 + 1, LEVELS_MAX.into()))
 }
 
-/// Whether a node must be cut before it grows to so many bytes.
+/// Tells whether a node must be cut before it grows to so many bytes.
 fn is_full(bytes: usize, paths_bytes: usize) -> bool {
     bytes > NODE_BYTES_CUT_MAX || paths_bytes > NODE_PATHS_BYTES_CUT_MAX
 }
 
-/// Whether nodes of this level may end at this path: FNV-1a over the path, begun with the level so that each level
-/// decides anew.
+/// Tells whether nodes of this level may end at this path: FNV-1a over the path, begun with the level so that each
+/// level decides anew.
 fn is_cut_at(level: u8, path: &EntryPath) -> bool {
     let begin = 0xcbf2_9ce4_8422_2325 ^ u64::from(level);
     let hash =

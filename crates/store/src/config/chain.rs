@@ -14,7 +14,7 @@ use crate::secrets::RepositoryKeys;
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage, StorageError};
 use std::collections::BTreeSet;
 
-/// How often a reader looks again when the newest record vanishes between listing and reading.
+/// Times that a reader looks again when the newest record vanishes between listing and reading.
 const READ_ATTEMPTS_MAX: u32 = 16;
 
 /// A record as read, with what the next one must say of it.
@@ -104,7 +104,7 @@ pub(crate) fn newest(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Sto
     Newest::find(storage)?.open(storage, keys)
 }
 
-/// What is wrong with the newest record: its original or its copy cannot be opened, or it does not follow from its
+/// Lists the faults of the newest record: its original or its copy cannot be opened, or it does not follow from its
 /// predecessor.
 pub(crate) fn faults(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec<StoreError>, StoreError> {
     let mut faults = Vec::new();
@@ -151,7 +151,7 @@ pub(crate) fn keep_copy(storage: &dyn Storage, keys: &RepositoryKeys, known: u64
     }
 }
 
-/// Whether what lies there as predecessor, by original or copy, is another one.
+/// Tells whether what lies there as predecessor, by original or copy, is another one.
 fn fault_before(storage: &dyn Storage, stored: &StoredConfig) -> Option<StoreError> {
     let before = Original::Config(stored.config.sequence.checked_sub(1)?);
     let hashes: Vec<[u8; 32]> = [before.name(), before.copy()]
@@ -249,7 +249,7 @@ fn read(storage: &dyn Storage, name: ObjectName) -> Result<Vec<u8>, StoreError> 
     Ok(object)
 }
 
-/// No record: either no repository at all, or one that lost it.
+/// The error of having no record: either there is no repository at all, or one that lost it.
 pub(crate) fn none(storage: &dyn Storage) -> StoreError {
     match storage.list(Listing::AllManifests) {
         Ok(manifests) if !manifests.is_empty() => StoreError::RecordLost { location: storage.location() },

@@ -26,7 +26,7 @@ pub const FEATURES_KNOWN: [&str; 0] = [];
 /// The most parity there can be, in percent of what it protects.
 pub const PARITY_PERCENT_MAX: u8 = 100;
 
-/// How chunks are cut. The name says which chunker; whether it is known is for the engine to say.
+/// Settings of the chunker. The name says which one; whether it is known is for the engine to say.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ChunkerSettings {
     /// The chunker's name, for ever bound to its cuts.
@@ -39,25 +39,25 @@ pub struct ChunkerSettings {
     pub max_bytes: u32,
 }
 
-/// How much parity new containers get, in percent of their size; 0 for none.
+/// Parity that new containers get, in percent of their size; 0 for none.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct ParitySettings {
-    /// Of containers of data.
+    /// Percent for containers of data.
     pub data_percent: u8,
-    /// Of containers of metadata.
+    /// Percent for containers of metadata.
     pub metadata_percent: u8,
 }
 
 /// The record of a repository as one commit leaves it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// What a program must know to touch the repository at all.
+    /// Features that a program must know to touch the repository at all.
     pub features: Vec<String>,
     /// The repository's identity.
     pub repository: RepositoryId,
-    /// How chunks are cut.
+    /// Settings of the chunker.
     pub chunker: ChunkerSettings,
-    /// When the repository was made.
+    /// Time at which the repository was made.
     pub created: Time,
     /// Number of the commit, from 1; also in the object's name.
     pub sequence: u64,
@@ -69,13 +69,13 @@ pub struct Config {
     pub key_slots: BTreeSet<KeyId>,
     /// The series, by their names. One that is here and has no manifest is lost.
     pub series: BTreeMap<SeriesId, String>,
-    /// How much parity new containers get.
+    /// Parity that new containers get.
     pub parity: ParitySettings,
     /// Further settings by name. Those that a program does not know it keeps as they are.
     pub settings: BTreeMap<String, Vec<u8>>,
 }
 
-/// What follows the features on disk.
+/// The part of the record that follows the features on disk.
 #[derive(Serialize, Deserialize)]
 struct Body {
     repository: RepositoryId,

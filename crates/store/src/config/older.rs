@@ -97,7 +97,7 @@ impl OlderRecord {
     }
 }
 
-/// Whether the error is damage of this record.
+/// Tells whether the error is damage of this record.
 fn is_of(error: &StoreError, sequence: u64) -> bool {
     let name = Original::Config(sequence).name().to_string();
     error.is_not_found() || matches!(error, StoreError::BothDamaged { object, .. } if *object == name)

@@ -38,7 +38,7 @@ pub struct ContainerBuilder {
 pub struct SealedContainer {
     /// The object's bytes.
     pub bytes: Vec<u8>,
-    /// What the manifest keeps of it.
+    /// Record that the manifest keeps of it.
     pub record: ContainerRecord,
 }
 
@@ -65,7 +65,7 @@ impl ContainerBuilder {
         })
     }
 
-    /// Whether no region has been pushed.
+    /// Tells whether no region has been pushed.
     pub fn is_empty(&self) -> bool {
         self.regions == 0
     }
@@ -75,7 +75,7 @@ impl ContainerBuilder {
         padded(self.least_bytes(0, 0))
     }
 
-    /// Whether the container stays within its target size with this region; an empty one takes any.
+    /// Tells whether the container stays within its target size with this region; an empty one takes any.
     pub fn fits(&self, region: &EncodedRegion) -> bool {
         // Numbers and gaps take at most 20 bytes per run, lengths 5, fingerprints 16, the rest of an entry 50.
         let index_bytes_most = 50 + region.chunks.len() * (20 + 5 + 16) + region.bases.len() * 20;

@@ -23,26 +23,26 @@ pub const BASES_MAX: usize = 1 << 16;
 /// A region as the index knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RegionEntry {
-    /// Where the sealed region begins in the object.
+    /// Begin of the sealed region in the object, bytes.
     pub offset: u64,
-    /// Its sealed length.
+    /// Length of the sealed region, bytes.
     pub sealed_bytes: u32,
-    /// Its plain length: the sum of its chunks'.
+    /// Plain length, bytes: the sum of its chunks'.
     pub plain_bytes: u32,
-    /// How it is compressed.
+    /// Encoding of the payload.
     pub codec: Codec,
-    /// Its base chunks, ascending; none of a plain region.
+    /// Base chunks, ascending; none of a plain region.
     pub bases: Vec<ChunkNumber>,
-    /// Its chunks in the order of their bytes; numbers ascending.
+    /// Chunks in the order of their bytes; numbers ascending.
     pub chunks: Vec<ChunkEntry>,
 }
 
-/// Where in a container a chunk lies.
+/// The place of a chunk in a container.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChunkPlace {
-    /// Which region, from 0.
+    /// Number of the region, from 0.
     pub region: usize,
-    /// Where in the region's plain bytes.
+    /// Offset in the region's plain bytes.
     pub offset: usize,
     /// The chunk.
     pub chunk: ChunkEntry,
@@ -75,7 +75,7 @@ impl ContainerIndex {
         &self.places
     }
 
-    /// Where the chunk lies, if it is in this container.
+    /// Returns the place of the chunk, if it is in this container.
     pub fn find(&self, number: ChunkNumber) -> Option<ChunkPlace> {
         let at = self.places.binary_search_by_key(&number, |place| place.chunk.number).ok()?;
         self.places.get(at).copied()
@@ -86,12 +86,12 @@ impl ContainerIndex {
         runs(self.places.iter().map(|place| place.chunk.number))
     }
 
-    /// Whether any region has bases.
+    /// Tells whether any region has bases.
     pub(super) fn has_deltas(&self) -> bool {
         self.regions.iter().any(|region| !region.bases.is_empty())
     }
 
-    /// Whether it lists every number of these runs, which ascend.
+    /// Tells whether it lists every number of these runs, which ascend.
     pub(super) fn holds_all(&self, wanted: &[ChunkRun]) -> bool {
         let held = self.runs();
         wanted.iter().all(|run| {

@@ -28,8 +28,8 @@ use crate::secrets::Epoch;
 use crate::storage::ObjectName;
 use serde::{Deserialize, Serialize};
 
-/// What a container is filled to: a Padmé size, large enough that a disk streams it, small enough to be rewritten at
-/// ease.
+/// Bytes that a container is filled to: a Padmé size, large enough that a disk streams it, small enough to be rewritten
+/// at ease.
 pub const CONTAINER_BYTES_TARGET: u64 = 16 << 20;
 /// The largest container read: one region of the largest chunk fits into an otherwise empty container with room to
 /// spare.
@@ -45,7 +45,7 @@ const CONTAINER_BYTES_MIN: u64 = (HEADER_BYTES + TAG_BYTES + TAG_BYTES + TRAILER
 /// can stand for.
 const CHUNK_INDEX_BYTES_MIN: u64 = 1 + 16;
 
-/// Whose chunks a container holds; the two never share one.
+/// The kind of chunks that a container holds; the two never share one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum ContainerKind {
     /// Chunks of files.
@@ -60,7 +60,7 @@ impl ContainerKind {
         if number.is_metadata() { Self::Metadata } else { Self::Data }
     }
 
-    /// What its regions are filled to, in plain bytes.
+    /// Returns the plain bytes that its regions are filled to.
     pub const fn region_bytes_target(self) -> usize {
         match self {
             Self::Data => DATA_REGION_BYTES_TARGET,
@@ -77,12 +77,12 @@ impl ContainerKind {
     }
 }
 
-/// What a manifest knows of a container: enough to plan with, and to read its index at once.
+/// The manifest's record of a container: enough to plan with, and to read its index at once.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ContainerRecord {
     /// The container's identity within its series.
     pub id: ContainerId,
-    /// Whose chunks it holds.
+    /// Kind of chunks that it holds.
     pub kind: ContainerKind,
     /// The salt in its header; it also pins the container, so that one of the same name from a diverged copy of the
     /// repository is refused. The manifest keeps it apart from the compressed rest.
@@ -92,13 +92,13 @@ pub struct ContainerRecord {
     pub epoch: Epoch,
     /// Length of the object.
     pub object_bytes: u64,
-    /// Where the sealed index begins.
+    /// Begin of the sealed index in the object, bytes.
     pub index_offset: u64,
     /// Length of the sealed index.
     pub index_sealed_bytes: u32,
-    /// How many chunks it holds.
+    /// Number of chunks that it holds.
     pub held: u64,
-    /// Whether any of its regions has bases.
+    /// True if any of its regions has bases.
     pub has_deltas: bool,
     /// The chunks it answers for: ascending runs that neither overlap nor touch. What it holds besides is superseded:
     /// another container answers for it, or nothing needs it any more.
@@ -111,7 +111,7 @@ impl ContainerRecord {
         ObjectName::Container(series, self.id)
     }
 
-    /// How many chunks it answers for.
+    /// Returns the number of chunks that it answers for.
     pub fn chunk_count(&self) -> u64 {
         self.chunks.iter().fold(0, |sum, run| sum.saturating_add(run.count))
     }

@@ -27,7 +27,7 @@ pub struct ContainerReader {
 /// Something wrong with a container, and what it costs.
 #[derive(Debug)]
 pub struct ContainerDamage {
-    /// What is wrong.
+    /// The fault.
     pub error: StoreError,
     /// The chunks that cannot be had because of it; none if only padding, header or trailer are hurt.
     pub chunks: Vec<ChunkRun>,
@@ -136,18 +136,18 @@ impl ContainerReader {
         Ok(Self { key, record, index })
     }
 
-    /// What a manifest keeps of this container.
+    /// Returns the record that a manifest keeps of this container.
     pub fn record(&self) -> &ContainerRecord {
         &self.record
     }
 
-    /// Whether the record is of this container: all but which of its chunks it answers for agrees.
+    /// Tells whether the record is of this container: all but which of its chunks it answers for agrees.
     pub(super) fn holds(&self, record: &ContainerRecord) -> bool {
         let own = ContainerRecord { chunks: record.chunks.clone(), ..self.record.clone() };
         own == *record && self.index.holds_all(&record.chunks)
     }
 
-    /// Its regions and chunks.
+    /// Returns its regions and chunks.
     pub fn index(&self) -> &ContainerIndex {
         &self.index
     }
@@ -202,7 +202,7 @@ impl ContainerReader {
         bases: &[&[u8]],
     ) -> Result<Vec<u8>, StoreError> {
         let encoded = self.unseal_region(region, sealed)?;
-        decoder.decode(self.key.name(), &part(region), encoded, bases)
+        encoded.decode(decoder, self.key.name(), &part(region), bases)
     }
 
     /// A region as it was pushed, still compressed, for sealing it into another container.
@@ -210,7 +210,7 @@ impl ContainerReader {
         self.unseal_region(region, self.read_sealed(storage, region)?)
     }
 
-    /// As [`Self::copy_region`], from the region's sealed bytes.
+    /// Opens a region as [`Self::copy_region`] does, from its sealed bytes.
     pub fn unseal_region(&self, region: usize, mut sealed: Vec<u8>) -> Result<EncodedRegion, StoreError> {
         let entry = self.entry(region)?;
         let piece = PieceNumber(u32::try_from(region).map_err(|_| self.no_region(region))?);

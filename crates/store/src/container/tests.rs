@@ -32,7 +32,8 @@ fn region(chunks: &[(u64, Vec<u8>)]) -> EncodedRegion {
         length: u32::try_from(bytes.len()).unwrap(),
     };
     let plain: Vec<u8> = chunks.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-    RegionEncoder::new(ZSTD_LEVEL_DEFAULT).unwrap().encode(chunks.iter().map(entry).collect(), &plain).unwrap()
+    EncodedRegion::encode(&mut RegionEncoder::fast(ZSTD_LEVEL_DEFAULT), chunks.iter().map(entry).collect(), &plain)
+        .unwrap()
 }
 
 fn container(id: ContainerId, kind: ContainerKind, regions: &[EncodedRegion]) -> SealedContainer {
@@ -57,13 +58,13 @@ fn small() -> SealedContainer {
 }
 
 fn check(record: &ContainerRecord, object: &[u8]) -> Vec<ContainerDamage> {
-    ContainerReader::check(&keys(), SERIES, record, object, &mut RegionDecoder::new().unwrap())
+    ContainerReader::check(&keys(), SERIES, record, object, &mut RegionDecoder::new())
 }
 
 /// All plain regions, read as recovery would.
 fn recover(object: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
     let reader = ContainerReader::from_object(&keys(), SERIES, ID, object)?;
-    let mut decoder = RegionDecoder::new()?;
+    let mut decoder = RegionDecoder::new();
     let read = |(at, entry): (usize, &RegionEntry)| {
         let start = usize::try_from(entry.offset).unwrap();
         let plain =

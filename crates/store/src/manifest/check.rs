@@ -1,4 +1,4 @@
-//! Whether the parts of a manifest agree with each other: what `check` asks first, and what a writer asks before it
+//! Checks that the parts of a manifest agree with each other: `check` asks it first, and a writer before it
 //! commits.
 
 use super::Manifest;
@@ -32,7 +32,7 @@ impl Manifest {
         faults
     }
 
-    /// Whether each number lives in one stretch of the series.
+    /// Checks that each number lives in one stretch of the series.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first number that does not.

@@ -1,5 +1,5 @@
-//! How a manifest is written: a head of fixed size, the compressed body, the containers' salts, the times of deleted
-//! snapshots.
+//! Writing and reading a manifest: a head of fixed size, the compressed body, the containers' salts, the times of
+//! deleted snapshots.
 //!
 //! Whatever is random or depends on the time stands outside the compressed body and has a fixed size. So the size of a
 //! manifest that is yet to be committed is known to the byte, and `forget --dry-run` can say how much comes back.
@@ -20,6 +20,7 @@ use crate::{
 };
 use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
+use siltstone_similar::region::plain;
 use std::collections::BTreeSet;
 
 /// Greatest size of a lease as written: names of host and user, the identity of the boot, the purpose.
@@ -49,7 +50,7 @@ struct BodyRef<'m> {
     listed: bool,
 }
 
-/// As [`BodyRef`], field for field.
+/// The compressed part as it is read: [`BodyRef`], field for field.
 #[derive(Deserialize)]
 struct Body {
     series: SeriesId,
@@ -82,7 +83,7 @@ impl Manifest {
     /// [`StoreError::Limit`] if the lease or the body is too large.
     pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
         let body = self.encode_body()?;
-        let compressed = zstd::bulk::compress(&body, BODY_LEVEL)
+        let compressed = plain::compress(&body, BODY_LEVEL)
             .map_err(|error| StoreError::Machine { operation: "compressing a manifest", reason: error.to_string() })?;
         let mut out = self.encode_head()?;
         out.extend_from_slice(&(body.len() as u64).to_le_bytes());
@@ -113,7 +114,8 @@ impl Manifest {
         Self::decode_within(object, bytes, BODY_BYTES_MAX as u64)
     }
 
-    /// As [`Manifest::decode`], refusing a body that takes more bytes once decompressed; nothing is decompressed then.
+    /// Decodes as [`Manifest::decode`] does, refusing a body that takes more bytes once decompressed; nothing is
+    /// decompressed then.
     pub fn decode_within(object: &ObjectName, bytes: &[u8], body_bytes_max: u64) -> Result<Self, StoreError> {
         let mut rest = Rest { bytes, object };
         let head = rest.head()?;
@@ -194,11 +196,8 @@ fn decode_body(compressed: &[u8], body_bytes: usize, object: &ObjectName, limit:
             limit,
         ));
     }
-    let bytes = zstd::bulk::decompress(compressed, body_bytes)
+    let bytes = plain::decompress(compressed, body_bytes)
         .map_err(|error| damaged(object, &format!("its body does not decompress: {error}")))?;
-    if bytes.len() != body_bytes {
-        return Err(damaged(object, "its body has not the length it states"));
-    }
     encoding::decode(object, "manifest's body", &bytes)
 }
 
@@ -285,7 +284,7 @@ fn bitmap_bytes(bitmap: &RoaringTreemap) -> Vec<u8> {
     bytes
 }
 
-/// In the one form that is written: in runs wherever that is smaller.
+/// Brings a bitmap into the one form that is written: in runs wherever that is smaller.
 fn optimized(mut bitmap: RoaringTreemap) -> RoaringTreemap {
     bitmap.optimize();
     bitmap
@@ -302,7 +301,7 @@ pub(super) fn read_bitmap(bytes: &[u8], object: &ObjectName) -> Result<RoaringTr
     if bitmap.is_empty() || bitmap_bytes(&bitmap) != bytes { Err(unsound()) } else { Ok(bitmap) }
 }
 
-/// What is left of an object's plain bytes.
+/// The bytes left of an object's plain ones.
 struct Rest<'b> {
     bytes: &'b [u8],
     object: &'b ObjectName,

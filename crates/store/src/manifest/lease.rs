@@ -4,14 +4,14 @@ use crate::ids::Time;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Who may write to the series, since when and for what.
+/// A lease: who may write to the series, since when and for what.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lease {
     /// The process that holds it.
     pub holder: LeaseHolder,
-    /// When it was taken, by the holder's clock; for messages only, age never decides anything.
+    /// Time at which it was taken, by the holder's clock; for messages only, age never decides anything.
     pub since: Time,
-    /// What for: "backup", "forget".
+    /// Purpose of the holder: "backup", "forget".
     pub purpose: String,
     /// Sequence number of the manifest that granted it: what is written under the lease bears this number.
     pub number: u64,
@@ -30,7 +30,7 @@ pub struct LeaseHolder {
     pub pid: u32,
     /// Identity of the machine's boot: a process number means nothing after the next one.
     pub boot: String,
-    /// When the process started, in clock ticks since boot: tells it from a later process with the same number.
+    /// Start of the process, in clock ticks since boot: tells it from a later process with the same number.
     pub started_ticks: u64,
 }
 

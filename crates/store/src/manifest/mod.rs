@@ -40,9 +40,9 @@ pub struct Manifest {
     /// BLAKE3 of the whole object of the manifest before; zeros in the first. A store that was rolled back breaks this
     /// chain.
     pub previous: [u8; 32],
-    /// When it was committed, by the writer's clock.
+    /// Time at which it was committed, by the writer's clock.
     pub committed: Time,
-    /// Who may write now; `None` between runs.
+    /// Lease of the one who may write now; `None` between runs.
     pub lease: Option<Lease>,
     /// The number the next new data chunk gets. It never falls, so that numbers are never reused.
     pub next_data: ChunkNumber,
@@ -52,18 +52,20 @@ pub struct Manifest {
     pub containers: Vec<ContainerRecord>,
     /// Snapshots whose chunks that the next snapshot no longer needs have yet to be migrated.
     pub unsettled: BTreeSet<SnapshotId>,
-    /// How long chains of deltas hang on whole chunks that live snapshots need: the chunks on which one of length `i +
+    /// Lengths of the chains of deltas that hang on whole chunks that live snapshots need: the chunks on which one of
+    /// length `i +
     /// 1` hangs, at most. A number is in at most one of them.
     pub heights: Vec<RoaringTreemap>,
-    /// Whether snapshots were forgotten since ghosts were last squeezed out.
+    /// True if snapshots were forgotten since ghosts were last squeezed out.
     pub squeeze_due: bool,
     /// Chunks that a check found unreadable where they lie. A backup that meets their content stores it again.
     pub damaged: RoaringTreemap,
-    /// Whether the repository's list of series is known to name this one.
+    /// True if the repository's list of series is known to name this one.
     pub listed: bool,
     snapshots: Vec<Snapshot>,
     necessary: NecessaryChunks,
-    /// What each snapshot's catalog refers to, without the bases. It has gaps where a chunk was away for a while.
+    /// Chunks that each snapshot's catalog refers to, without the bases. It has gaps where a chunk was away for a
+    /// while.
     direct: NecessaryChunks,
 }
 
@@ -156,13 +158,13 @@ impl Manifest {
         self.necessary = self.necessary.extended(more);
     }
 
-    /// How the snapshot at each position differs from the one before: the chunks that only it needs, and those that
-    /// only the one before needs.
+    /// Returns the difference of the snapshot at each position from the one before: the chunks that only it needs, and
+    /// those that only the one before needs.
     pub fn differences(&self) -> impl ExactSizeIterator<Item = (&RoaringTreemap, &RoaringTreemap)> {
         self.necessary.steps()
     }
 
-    /// The same of the chunks that the catalogs refer to. One may be added a second time.
+    /// Returns these differences of the chunks that the catalogs refer to. One may be added a second time.
     pub fn direct_differences(&self) -> impl ExactSizeIterator<Item = (&RoaringTreemap, &RoaringTreemap)> {
         self.direct.steps()
     }
@@ -172,7 +174,7 @@ impl Manifest {
         self.direct.for_each(visit);
     }
 
-    /// Whether a snapshot may be said to need what it does not need itself: chunks that were away for a while are
+    /// Tells whether a snapshot may be said to need what it does not need itself: chunks that were away for a while are
     /// counted in between, and longer than that from when a snapshot that had them was forgotten until ghosts are
     /// looked for.
     pub fn has_hulls(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Which chunks each live snapshot needs, kept as differences along the series.
+//! The chunks that each live snapshot needs, kept as differences along the series.
 //!
 //! NC(i), the necessary chunks of the i-th live snapshot, is NC(i-1) less `removed(i)`, with `added(i)`; NC(-1) is
 //! empty. A difference is minimal: `added(i)` shares nothing with NC(i-1), `removed(i)` lies within it. So the union of
@@ -67,7 +67,7 @@ impl NecessaryChunks {
         necessary
     }
 
-    /// How the set of each snapshot differs from the one before: what was added, and what was removed.
+    /// Returns the difference of each snapshot's set from the one before: the numbers added, and those removed.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = (&RoaringTreemap, &RoaringTreemap)> {
         self.differences.iter().map(|difference| (&difference.added, &difference.removed))
     }
@@ -94,7 +94,7 @@ impl NecessaryChunks {
         extended
     }
 
-    /// The same with each number in all snapshots between the first and the last that hold it.
+    /// Returns these sets with each number in all snapshots between the first and the last that hold it.
     #[must_use]
     pub fn hull(mut self) -> Self {
         if self.returning().is_empty() {
@@ -123,7 +123,7 @@ impl NecessaryChunks {
         returning
     }
 
-    /// What any snapshot holds.
+    /// Returns the numbers that any snapshot holds.
     pub(super) fn live(&self) -> RoaringTreemap {
         self.differences.iter().fold(RoaringTreemap::new(), |live, difference| live | &difference.added)
     }
@@ -299,7 +299,7 @@ mod tests {
             prop_assert_eq!(found.clone().hull(), found);
         }
 
-        /// What differences cannot say in intervals they say nevertheless: taking out and spelling out are as before.
+        /// Differences say exactly what they cannot say in intervals: taking out and spelling out are as before.
         #[test]
         fn sets_with_gaps_are_kept_exactly(series in any_series(), picked: u16) {
             let removed: BTreeSet<usize> = (0..series.len()).filter(|position| picked >> position & 1 == 1).collect();

@@ -42,7 +42,7 @@ impl SnapshotRecord {
         if bytes.len() <= RECORD_BYTES_MAX { Ok(bytes) } else { Err(too_large()) }
     }
 
-    /// Whether a metadata chunk is a snapshot record, by its first byte.
+    /// Tells whether a metadata chunk is a snapshot record, by its first byte.
     pub fn is_record(bytes: &[u8]) -> bool {
         bytes.first() == Some(&TAG_SNAPSHOT)
     }

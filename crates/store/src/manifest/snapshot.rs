@@ -3,24 +3,24 @@
 use crate::ids::{ChunkNumber, SnapshotId, Time};
 use serde::{Deserialize, Serialize};
 
-/// What a snapshot is and where its catalog begins. Which chunks it needs is kept by the manifest beside it.
+/// A snapshot: what it is of, and where its catalog begins. The chunks it needs are kept by the manifest beside it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Its identity, random.
+    /// Identity, random.
     pub id: SnapshotId,
-    /// When the backup was taken, or the moment the user gave it.
+    /// Time at which the backup was taken, or the moment the user gave it.
     pub time: Time,
-    /// When it was committed, by the writer's clock, whatever time the user gave.
+    /// Time at which it was committed, by the writer's clock, whatever time the user gave.
     pub made: Time,
     /// The machine it was taken on.
     pub host: String,
-    /// Who took it.
+    /// Name of the user who took it.
     pub user: String,
-    /// What was backed up, as given: absolute paths, bytes.
+    /// Paths that were backed up, as given: absolute, bytes.
     pub paths: Vec<Vec<u8>>,
     /// Words by which to find it again.
     pub tags: Vec<String>,
-    /// What the user said about it.
+    /// Description by the user.
     pub description: Option<String>,
     /// The program and version that wrote it.
     pub program: String,
@@ -28,9 +28,9 @@ pub struct Snapshot {
     pub root: ChunkNumber,
     /// The metadata chunk that says all this once more, for a series that lost its manifests.
     pub record: ChunkNumber,
-    /// What the backup met and did.
+    /// Counts of what the backup met and did.
     pub statistics: SnapshotStatistics,
-    /// Whether it is a checkpoint of a backup that has not ended: what was done by then, whole in itself.
+    /// True if it is a checkpoint of a backup that has not ended: what was done by then, whole in itself.
     pub partial: bool,
     /// Set while the snapshot is deleted for its users, but kept for some time so that it can be brought back. The body
     /// says only that it is: the times stand behind the salts.
@@ -41,14 +41,15 @@ pub struct Snapshot {
 /// The mark of a snapshot that was deleted and is still there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Deleted {
-    /// When it was marked, by the writer's clock.
+    /// Time at which it was marked, by the writer's clock.
     pub at: Time,
-    /// From when on a writer may remove it; not before `at`.
+    /// Time from which on a writer may remove it; not before `at`.
     pub until: Time,
 }
 
 impl Deleted {
-    /// Whether the time that the snapshot was to be kept is over. By a clock that stands before the mark it is not.
+    /// Tells whether the time that the snapshot was to be kept is over. By a clock that stands before the mark it is
+    /// not.
     pub fn is_over(&self, now: Time) -> bool {
         now >= self.until && now >= self.at
     }
@@ -69,7 +70,8 @@ mod is_deleted {
     }
 }
 
-/// What a backup met and did. The deltas and what was moved grow when migration settles what the backup left behind.
+/// Counts of what a backup met and did. The deltas and what was moved grow when migration settles what the backup left
+/// behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SnapshotStatistics {
     /// Regular files in the snapshot.
@@ -98,7 +100,7 @@ pub struct SnapshotStatistics {
     pub chunks_new: u64,
     /// Files and directories that could not be read whole.
     pub problems: u64,
-    /// How long the backup took, in milliseconds.
+    /// Duration of the backup, in milliseconds.
     pub duration_ms: u64,
     /// Chunks that became part of a delta: new ones in the backup, old ones when what it left behind was settled.
     pub deltas_kept: u64,

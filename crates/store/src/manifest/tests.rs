@@ -147,7 +147,7 @@ fn a_mark_ends_with_its_time_and_never_by_a_clock_before_it() {
     assert!(mark.is_over(at(200, 999_999_999)) && mark.is_over(at(i64::MAX, 0)));
 }
 
-/// As docs/FORMAT.md lists them.
+/// Statistics are the numbers that docs/FORMAT.md lists.
 #[test]
 fn statistics_are_eighteen_numbers_in_their_order() {
     let statistics = SnapshotStatistics {

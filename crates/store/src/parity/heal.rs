@@ -11,7 +11,7 @@ use crate::{ContainerId, SeriesId};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is read at once of a container that cannot be read whole: a disk's page. What fails is taken for lost.
+/// Bytes read at once of a container that cannot be read whole: a disk's page. Those that fail are taken for lost.
 const PIECE_BYTES: usize = 4096;
 
 /// The bytes of a container that is damaged, cut short, or not readable everywhere, as its parity object restores them.
@@ -40,7 +40,7 @@ pub fn heal(
         return Err(another());
     }
     let healed = code::mend(&name, &read_what_is_left(storage, &container, record.object_bytes), &object)?;
-    let damage = ContainerReader::check(keys, series, record, &healed, &mut RegionDecoder::new()?);
+    let damage = ContainerReader::check(keys, series, record, &healed, &mut RegionDecoder::new());
     if damage.is_empty() { Ok(healed) } else { Err(another()) }
 }
 
@@ -60,14 +60,13 @@ pub fn recover(
     let bytes = Layout::find(&name, &object)?.container_bytes;
     let healed = code::mend(&name, &read_what_is_left(storage, &container, bytes), &object)?;
     let reader = ContainerReader::from_object(keys, series, id, &healed)?;
-    match ContainerReader::check(keys, series, reader.record(), &healed, &mut RegionDecoder::new()?).into_iter().next()
-    {
+    match ContainerReader::check(keys, series, reader.record(), &healed, &mut RegionDecoder::new()).into_iter().next() {
         Some(damage) => Err(damage.error),
         None => Ok(reader),
     }
 }
 
-/// As many bytes of an object as there are, at most so many, with zeros where they cannot be read.
+/// Reads as many bytes of an object as there are, up to a bound, with zeros where they cannot be read.
 pub(crate) fn read_what_is_left(storage: &dyn Storage, name: &ObjectName, bytes: u64) -> Vec<u8> {
     let length = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     match storage.read_range(name, 0, length(bytes)) {

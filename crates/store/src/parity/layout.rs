@@ -1,4 +1,4 @@
-//! How a container is cut into shards, and how much parity it gets: a pure function of its size and of the share asked
+//! Cutting a container into shards, and the parity it gets: a pure function of its size and of the share asked
 //! for.
 
 use crate::config::PARITY_PERCENT_MAX;
@@ -30,7 +30,7 @@ pub struct Layout {
     pub container_bytes: u64,
     /// Bytes of a shard; the container's last one is filled up with zeros.
     pub shard_bytes: u32,
-    /// How many parity shards there are: so many lost shards are healed.
+    /// Number of parity shards: so many lost shards are healed.
     pub parity_shards: u32,
 }
 
@@ -85,12 +85,12 @@ impl Layout {
         is_sound.then_some(layout)
     }
 
-    /// How many shards the container has.
+    /// Returns the number of shards of the container.
     pub(super) fn shards(self) -> usize {
         usize::try_from(self.container_bytes.div_ceil(self.shard_bytes.max(1).into())).unwrap_or(usize::MAX)
     }
 
-    /// How many parity shards there are.
+    /// Returns the number of parity shards.
     pub(super) fn parity(self) -> usize {
         usize::try_from(self.parity_shards).unwrap_or(usize::MAX)
     }
@@ -105,13 +105,13 @@ impl Layout {
         (self.parity_at(self.parity()).start + LAYOUT_BYTES) as u64
     }
 
-    /// Where the checksum of a shard lies in the object; those of parity shards follow the container's.
+    /// Returns the place of a shard's checksum in the object; those of parity shards follow the container's.
     pub(super) fn sum_at(shard: usize) -> Range<usize> {
         let start = HEADER_BYTES + LAYOUT_BYTES + shard * SUM_BYTES;
         start..start + SUM_BYTES
     }
 
-    /// Where a parity shard lies in the object.
+    /// Returns the place of a parity shard in the object.
     pub(super) fn parity_at(self, shard: usize) -> Range<usize> {
         let start = Self::sum_at(self.shards() + self.parity()).start + shard * self.shard();
         start..start + self.shard()

@@ -73,7 +73,7 @@ pub fn protect(
     Ok(Some([key.header().to_bytes().to_vec(), code::encode(layout, container)?].concat()))
 }
 
-/// Whether this is a parity object of these container bytes, whole and without a flipped bit.
+/// Checks that this is a parity object of these container bytes, whole and without a flipped bit.
 ///
 /// # Errors
 /// [`StoreError::Damaged`] of the parity object, or the library's.

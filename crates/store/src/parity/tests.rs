@@ -1,4 +1,4 @@
-//! What parity heals and what it does not, and every way in which its bytes can be wrong.
+//! Tests of what parity heals and what it does not, and of every way in which its bytes can be wrong.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::container::{CONTAINER_BYTES_MAX, ContainerBuilder, SealedContainer};
 use crate::header::HEADER_BYTES;
 use crate::ids::{ChunkNumber, RepositoryId};
-use crate::region::{ChunkEntry, RegionEncoder, ZSTD_LEVEL_DEFAULT};
+use crate::region::{ChunkEntry, EncodedRegion, RegionEncoder, ZSTD_LEVEL_DEFAULT};
 use crate::secrets::MasterKey;
 use crate::storage::{Damage, SimulatedDisk, Storage};
 use proptest::prelude::*;
@@ -177,7 +177,9 @@ fn sealed(seed: u64) -> SealedContainer {
         let (number, plain) = (ChunkNumber(region), noise(seed + region, 9000));
         let fingerprint = keys().fingerprint_of(number, &plain);
         let chunk = ChunkEntry { number, fingerprint, length: 9000 };
-        builder.push(&RegionEncoder::new(ZSTD_LEVEL_DEFAULT).unwrap().encode(vec![chunk], &plain).unwrap()).unwrap();
+        builder
+            .push(&EncodedRegion::encode(&mut RegionEncoder::fast(ZSTD_LEVEL_DEFAULT), vec![chunk], &plain).unwrap())
+            .unwrap();
     }
     builder.finish().unwrap()
 }

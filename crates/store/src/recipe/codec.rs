@@ -1,5 +1,5 @@
-//! How recipes and their parts are written. A run is stored as its length and its distance from where the run before it
-//! ended, so that the chunks of files stored one after another cost two bytes a file.
+//! Writing and reading recipes and their parts. A run is stored as its length and its distance from where the run
+//! before it ended, so that the chunks of files stored one after another cost two bytes a file.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -14,7 +14,7 @@ const TAG_PIECES: u8 = 3;
 /// First byte of a metadata chunk that lists parts.
 const TAG_PARTS: u8 = 4;
 
-/// What a metadata chunk of a recipe holds.
+/// The content of a metadata chunk of a recipe.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PartChunk {
     /// Level 1: the pieces themselves.
@@ -67,7 +67,7 @@ impl PartChunk {
     }
 }
 
-/// That a recipe can be written to a catalog entry, and how many items it lists there.
+/// Checks that a recipe can be written to a catalog entry, and returns the number of items it lists there.
 pub(crate) fn check_recipe(recipe: &Recipe) -> Result<usize, Fault> {
     let count = match recipe {
         Recipe::Inline(pieces) => {
@@ -106,7 +106,7 @@ pub(crate) fn read_recipe(reader: &mut WireReader<'_>, expected: &mut u64) -> Re
     }
 }
 
-/// That a piece is one a file can have: a run of data chunks, not empty, or a hole that is not empty.
+/// Checks that a piece is one a file can have: a run of data chunks, not empty, or a hole that is not empty.
 pub(super) fn check(piece: Piece) -> Result<(), Fault> {
     match piece {
         Piece::Hole(0) => Err("a hole is empty"),

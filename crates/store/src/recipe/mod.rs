@@ -1,4 +1,4 @@
-//! What a file holds: its content as runs of chunk numbers and holes.
+//! The recipe of a file: its content as runs of chunk numbers and holes.
 //!
 //! A file stored in one go is one run, whatever its size: its chunks are numbered in order. Edits break runs, so a
 //! recipe grows with the history of its file and not with its length. Up to [`PIECES_INLINE_MAX`] pieces stand in the
@@ -39,7 +39,7 @@ const PART_LEVELS_MAX: u8 = 8;
 pub enum Piece {
     /// The content of consecutive data chunks.
     Run(ChunkRun),
-    /// So many bytes that were never written and read as zero; at least 1.
+    /// Bytes that were never written and read as zero, by their number; at least 1.
     Hole(u64),
 }
 
@@ -57,7 +57,7 @@ pub enum Recipe {
 pub struct RecipePart {
     /// The metadata chunk.
     pub chunk: ChunkNumber,
-    /// How many bytes of the file the pieces in it cover, holes included.
+    /// Bytes of the file that the pieces in it cover, holes included.
     pub bytes: u64,
 }
 
@@ -68,7 +68,7 @@ impl Default for Recipe {
 }
 
 impl Recipe {
-    /// Whether the file has no content at all.
+    /// Tells whether the file has no content at all.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Inline(pieces) => pieces.is_empty(),

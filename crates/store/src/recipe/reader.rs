@@ -23,7 +23,7 @@ pub struct RecipeReader<S> {
     opened: Option<BTreeSet<(ChunkNumber, Option<u8>)>>,
 }
 
-/// What a reader reaches next.
+/// The item that a reader reaches next.
 enum Step {
     Part(ChunkNumber),
     Piece(Piece),

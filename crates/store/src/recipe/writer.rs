@@ -20,7 +20,7 @@ pub struct RecipeWriter {
     pending: Option<(Piece, u64)>,
     /// Pieces not yet cut off, each with the bytes of the file it covers.
     pieces: Vec<(Piece, u64)>,
-    /// Whether the recipe has outgrown its entry, so that lists are cut.
+    /// True if the recipe has outgrown its entry, so that lists are cut.
     indirect: bool,
     /// Lists of parts not yet cut, level 1 first.
     parts: Vec<Vec<RecipePart>>,
@@ -158,7 +158,7 @@ fn merge(before: Piece, piece: Piece) -> Option<Piece> {
     }
 }
 
-/// Whether a list ends after its latest item.
+/// Tells whether a list ends after its latest item.
 fn is_cut(hash: u64, items: usize) -> bool {
     items >= PART_ITEMS_MAX || (items >= PART_ITEMS_MIN && hash >> (64 - PART_CUT_BITS) == 0)
 }

@@ -8,13 +8,13 @@ use crate::sealed::{ObjectKind, seal_object};
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, StorageError};
 use crate::{StoreError, Time};
 
-/// What a commit made, and what is left to do now that it stands.
+/// A commit that stands, and the work that it leaves to do.
 pub(crate) struct Committed {
     pub(crate) stored: StoredManifest,
     /// The size of the reserve, if it was used up.
     pub(crate) reserve_spent: Option<u64>,
     object: Vec<u8>,
-    /// What lies there of manifests before the predecessor.
+    /// Objects of manifests before the predecessor.
     older: Vec<ObjectName>,
 }
 
@@ -60,13 +60,13 @@ pub(crate) fn commit_after(
     Ok(Committed { stored, reserve_spent, object, older })
 }
 
-/// Whether there is a manifest beyond this one, or a copy of another one of its number: its own has none yet.
+/// Tells whether there is a manifest beyond this one, or a copy of another one of its number: its own has none yet.
 fn is_overtaken(manifest: &Manifest, listed: &[ObjectMeta]) -> bool {
     let copy = Original::Manifest(manifest.series, manifest.sequence).copy();
     listed.iter().any(|meta| meta.name == copy || meta.name.sequence() > Some(manifest.sequence))
 }
 
-/// What lies there of manifests before the predecessor; copies first, so that none is ever left without its original.
+/// Lists the objects of manifests before the predecessor; copies first, so that none is ever left without its original.
 fn before_predecessor(sequence: u64, listed: &[ObjectMeta]) -> Vec<ObjectName> {
     let is_older = |name: &ObjectName| name.sequence().is_some_and(|older| older + 1 < sequence);
     let mut older: Vec<_> = listed.iter().map(|meta| meta.name).filter(is_older).collect();

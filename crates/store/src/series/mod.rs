@@ -47,8 +47,8 @@ pub struct SeriesWriter<'r> {
     reserve_spent: Option<u64>,
     /// Renews the lease as long as it is held.
     renewals: Option<Renewals>,
-    /// Why the manifest found was read from its copy, if it was. The commits of this writer have two sound copies
-    /// again.
+    /// The reason why the manifest found was read from its copy, if it was. The commits of this writer have two sound
+    /// copies again.
     pub read_from_copy: Option<String>,
     /// The lease that was taken over, if one was.
     pub taken_over: Option<Lease>,

@@ -12,9 +12,9 @@ use crate::storage::{Listing, ObjectMeta, ObjectName, Original};
 use crate::{ContainerId, SeriesId, StoreError};
 use std::collections::HashMap;
 
-/// How often a reader looks again when the newest manifest vanishes between listing and reading.
+/// Times that a reader looks again when the newest manifest vanishes between listing and reading.
 const READ_ATTEMPTS_MAX: u32 = 16;
-/// How often a series that must be there is looked for: a listing beside a busy writer may miss both the old and the
+/// Times that a series that must be there is looked for: a listing beside a busy writer may miss both the old and the
 /// new manifest.
 const LOST_ATTEMPTS: u32 = 3;
 
@@ -27,7 +27,7 @@ pub struct StoredManifest {
     pub object_bytes: u64,
     /// BLAKE3 of the whole object.
     pub hash: [u8; 32],
-    /// Why the original could not be read, if it was read from its copy.
+    /// The reason why the original could not be read, if it was read from its copy.
     pub from_copy: Option<String>,
 }
 
@@ -121,12 +121,12 @@ pub fn verify_history(repository: &Repository, newest: &Manifest) -> Result<(), 
     }
 }
 
-/// What is wrong with the newest manifest and the one before, of which both copies must lie there. A copy that is
+/// Lists the faults of the newest manifest and the one before, of which both copies must lie there. A copy that is
 /// missing is no fault while its original is sound: the run that made it was cut short, and the next one goes on from
 /// the original. Nor is one before that is at neither place: a repair goes on from what was lost.
 ///
 /// # Errors
-/// What keeps them from being looked at.
+/// The storage's, if they cannot be looked at.
 pub fn manifest_faults(repository: &Repository, newest: &StoredManifest) -> Result<Vec<StoreError>, StoreError> {
     let (series, sequence) = (newest.manifest.series, newest.manifest.sequence);
     let mut faults = faults_of(repository, Original::Manifest(series, sequence), newest.hash)?;
@@ -137,7 +137,7 @@ pub fn manifest_faults(repository: &Repository, newest: &StoredManifest) -> Resu
     Ok(faults)
 }
 
-/// Whether an object or its copy is there.
+/// Tells whether an object or its copy is there.
 fn is_anywhere(repository: &Repository, original: Original) -> bool {
     for place in original.places() {
         match repository.storage().read_range(&place, 0, 1) {

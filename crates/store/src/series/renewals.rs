@@ -21,22 +21,23 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How often a lease is renewed unless told otherwise: rare enough to cost nothing, often enough for one who waits.
+/// Time between two renewals of a lease unless told otherwise: rare enough to cost nothing, often enough for one who
+/// waits.
 pub const RENEWED_EVERY_DEFAULT: Duration = Duration::from_secs(30);
-/// How long a lease is watched unless told otherwise: ten renewals that do not come.
+/// Time for which a lease is watched unless told otherwise: ten renewals that do not come.
 pub const PATIENCE_DEFAULT: Duration = Duration::from_mins(5);
 /// Renewals that fail to come before a lease may be taken over, at least: one may be late for a slow or busy storage,
 /// and then another.
 pub const RENEWALS_MISSED_MIN: u32 = 4;
 
-/// How this process shows that it holds a lease, and how long it watches the leases of others.
+/// The terms of leases: how this process shows that it holds one, and how long it watches those of others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LeaseTerms {
     /// Time between two renewals; `None` for a lease that is not renewed: nobody takes it over without being told to.
     pub renewed_every: Option<Duration>,
-    /// How long a lease is watched before it is taken over, but never less than [`RENEWALS_MISSED_MIN`] times what its
-    /// holder says.
+    /// Time for which a lease is watched before it is taken over, but never less than [`RENEWALS_MISSED_MIN`] times
+    /// what its holder says.
     pub patience: Duration,
 }
 
@@ -47,14 +48,14 @@ impl Default for LeaseTerms {
 }
 
 impl LeaseTerms {
-    /// The same with this time between two renewals.
+    /// Returns these terms with this time between two renewals.
     #[must_use]
     pub fn with_renewed_every(mut self, every: Option<Duration>) -> Self {
         self.renewed_every = every;
         self
     }
 
-    /// The same with this patience.
+    /// Returns these terms with this patience.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -152,8 +153,8 @@ impl Watch {
         Ok(Some(Self { series: manifest.series, lease, sequence: manifest.sequence, renewals }))
     }
 
-    /// Whether there was a sign of life since: the lease was renewed, or a newer manifest is there, by which the lease
-    /// may be over.
+    /// Tells whether there was a sign of life since: the lease was renewed, or a newer manifest is there, by which the
+    /// lease may be over.
     ///
     /// # Errors
     /// Those of the storage.
@@ -175,7 +176,7 @@ impl Watch {
         self.sequence
     }
 
-    /// How long to watch, for one who would wait so long.
+    /// Returns the time to watch, for one who would wait for `wanted`.
     pub fn patience(&self, wanted: Duration) -> Duration {
         wanted.max(Duration::from_millis(self.lease.renewed_every_ms.into()) * RENEWALS_MISSED_MIN)
     }

@@ -5,16 +5,16 @@ use crate::Time;
 use crate::manifest::{Lease, LeaseHolder};
 use std::time::Duration;
 
-/// What a writer does when the disk has no room for its manifest.
+/// The conduct of a writer when the disk has no room for its manifest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReserveUse {
-    /// It fails: a run that only adds would fill the reserve's room and leave none for forgetting.
+    /// Fail: a run that only adds would fill the reserve's room and leave none for forgetting.
     Keep,
-    /// It gives the reserve up: what it does next makes room.
+    /// Give the reserve up: what comes next makes room.
     Spend,
 }
 
-/// Who wants to write, and how to tell whether another writer is gone.
+/// The request for a lease: who wants to write, and how to tell whether another writer is gone.
 pub struct LeaseRequest<'a> {
     /// The series' name; the series is made if there is none.
     pub series_name: &'a str,
@@ -24,7 +24,7 @@ pub struct LeaseRequest<'a> {
     pub purpose: &'a str,
     /// Now.
     pub now: Time,
-    /// Whether a holder is known to be dead, so that its lease may be taken over.
+    /// Tells whether a holder is known to be dead, so that its lease may be taken over.
     pub is_dead: &'a dyn Fn(&LeaseHolder) -> bool,
     /// Take the lease over whoever holds it.
     pub take_over: bool,
@@ -33,7 +33,7 @@ pub struct LeaseRequest<'a> {
     pub outlasted: Option<u64>,
     /// Time between two renewals of the lease, if it is to be renewed.
     pub renewed_every: Option<Duration>,
-    /// What to do on a full disk.
+    /// Conduct on a full disk.
     pub reserve: ReserveUse,
 }
 
@@ -53,7 +53,7 @@ impl<'a> LeaseRequest<'a> {
         }
     }
 
-    /// Whether a lease that the manifest of this number records may be taken over.
+    /// Tells whether a lease that the manifest of this number records may be taken over.
     pub(super) fn may_take_over(&self, lease: &Lease, sequence: u64) -> bool {
         self.take_over || self.outlasted == Some(sequence) || (self.is_dead)(&lease.holder)
     }

@@ -57,8 +57,8 @@ impl Disk {
         Self::open(path)
     }
 
-    /// Whether the folder holds nothing, or nothing but what an interrupted first use leaves: folders of a repository
-    /// without objects, and temporary files. The `lost+found` of a fresh file system does not count.
+    /// Tells whether the folder holds nothing, or nothing but what an interrupted first use leaves: folders of a
+    /// repository without objects, and temporary files. The `lost+found` of a fresh file system does not count.
     pub fn is_empty(&self) -> Result<bool, StorageError> {
         self.root.is_empty()
     }
@@ -79,7 +79,7 @@ impl Disk {
     }
 }
 
-/// Whether after this failure it is known what reached the disk: nothing.
+/// Tells whether after this failure it is known what reached the disk: nothing.
 fn changed_nothing(error: &StorageError) -> bool {
     matches!(
         error,

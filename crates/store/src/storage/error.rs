@@ -1,4 +1,4 @@
-//! What can go wrong between Siltstone and the place its objects lie in.
+//! The errors between Siltstone and the place its objects lie in.
 //!
 //! Variants carry the object's name, so a message always says which one. The operating system's own words are the
 //! error's source: a caller that prints errors prints the chain.
@@ -7,7 +7,7 @@ use super::{ObjectName, Original};
 use rustix::io::Errno;
 use std::io;
 
-/// Why a call on a [`Storage`](super::Storage) failed.
+/// The reason why a call on a [`Storage`](super::Storage) failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
@@ -28,7 +28,7 @@ pub enum StorageError {
     TooShort {
         /// The object read.
         name: ObjectName,
-        /// Where the range asked for ends, in bytes from the object's start.
+        /// End of the range asked for, in bytes from the object's start.
         expected: u64,
         /// The object's length in bytes.
         found: u64,
@@ -38,7 +38,7 @@ pub enum StorageError {
     TooLarge {
         /// The object asked for.
         name: ObjectName,
-        /// Its length in bytes.
+        /// Length of the object in bytes.
         bytes: u64,
         /// The greatest length that is read, in bytes.
         limit: u64,
@@ -48,7 +48,7 @@ pub enum StorageError {
     Unreadable {
         /// The object asked for.
         name: ObjectName,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The disk, or the quota on it, has no room. A failed `put` or `create` left nothing behind and the storage stays
@@ -57,7 +57,7 @@ pub enum StorageError {
     Full {
         /// The object (or folder) being written.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The repository cannot be written by this user, or lies on a read-only file system.
@@ -65,17 +65,17 @@ pub enum StorageError {
     ReadOnly {
         /// The object (or folder) being written.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Anything else the system reports.
     #[error("cannot {operation} {name}")]
     Io {
-        /// What was tried: a verb.
+        /// The operation that was tried: a verb.
         operation: &'static str,
         /// The object or folder it was tried on.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// An earlier write failed in a way that leaves unknown what reached the disk; this storage writes no more.
@@ -93,12 +93,12 @@ pub enum StorageError {
     Unreachable {
         /// The path or address.
         location: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Whether a failed read concerns what lies there, and not this program, its rights or its machine.
+/// Tells whether a failed read concerns what lies there, and not this program, its rights or its machine.
 fn is_of_medium(error: &io::Error) -> bool {
     let of_medium =
         [Errno::IO, Errno::NODATA, Errno::BADMSG, Errno::UCLEAN, Errno::REMOTEIO, Errno::ILSEQ, Errno::ISDIR];
@@ -107,7 +107,7 @@ fn is_of_medium(error: &io::Error) -> bool {
         || Errno::from_io_error(error).is_some_and(|errno| of_medium.contains(&errno))
 }
 
-/// What to do about an object that is too long to be read.
+/// Returns the advice about an object that is too long to be read.
 fn too_large(name: &ObjectName) -> &'static str {
     match name {
         ObjectName::Manifest(..) | ObjectName::Copy(Original::Manifest(..)) => {
@@ -119,17 +119,17 @@ fn too_large(name: &ObjectName) -> &'static str {
 }
 
 impl StorageError {
-    /// Whether the object asked for does not exist.
+    /// Tells whether the object asked for does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }
 
-    /// Whether the name to be written is taken.
+    /// Tells whether the name to be written is taken.
     pub fn is_already_exists(&self) -> bool {
         matches!(self, Self::AlreadyExists { .. })
     }
 
-    /// Whether the disk or its quota is full.
+    /// Tells whether the disk or its quota is full.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Full { .. })
     }

@@ -1,5 +1,5 @@
-//! Where objects lie: one trait, whatever holds them. Everything Siltstone reads or writes in a repository goes through
-//! [`Storage`].
+//! Storage of objects: one trait, whatever holds them. Everything Siltstone reads or writes in a repository goes
+//! through [`Storage`].
 //!
 //! The contract is that of the weakest place we support, so that the layers above cannot rely on more:
 //! - an object put is visible to others at some moment between `put` and the end of the next successful `barrier`, and
@@ -23,7 +23,7 @@ pub use name::{
     CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original,
     RESERVE_MANIFESTS, Replaced,
 };
-pub use recorder::{ObjectCalls, ObjectKind, Recorder, StorageCalls};
+pub use recorder::{NameKind, ObjectCalls, Recorder, StorageCalls};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
 
 use crate::ids::SeriesId;
@@ -76,7 +76,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
         let _ = name;
     }
 
-    /// Where this is, for messages: a path or an address.
+    /// Returns the place of the storage, for messages: a path or an address.
     fn location(&self) -> String;
 
     /// The folder of this machine that holds the objects, by its canonical path, if there is one: nothing else is to be

@@ -49,7 +49,7 @@ pub enum ObjectName {
     Renewal(SeriesId, RenewalId),
 }
 
-/// What a repair may replace.
+/// An object that a repair may replace.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Replaced {
     /// A record of the repository.
@@ -202,7 +202,7 @@ impl ObjectName {
         }
     }
 
-    /// Whether it belongs to this series and to a lease up to this one.
+    /// Tells whether it belongs to this series and to a lease up to this one.
     pub(super) fn is_of(&self, series: SeriesId, lease_last: u64) -> bool {
         self.series() == Some(series) && self.sequence().is_some_and(|sequence| sequence <= lease_last)
     }
@@ -250,7 +250,7 @@ impl ObjectName {
     }
 }
 
-/// What to list.
+/// A listing: the objects to list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listing {
     /// Every object of the repository, whatever its kind.
@@ -273,7 +273,7 @@ pub enum Listing {
     ManifestCopies(SeriesId),
     /// The containers of one series.
     Containers(SeriesId),
-    /// What repairs have replaced.
+    /// Objects that repairs have replaced.
     Aside,
     /// The parity objects of one series.
     Parity(SeriesId),
@@ -282,7 +282,7 @@ pub enum Listing {
 }
 
 impl Listing {
-    /// Whether the listing includes this object.
+    /// Tells whether the listing includes this object.
     pub fn holds(&self, name: &ObjectName) -> bool {
         match (self, name) {
             (Self::All, _)
@@ -306,9 +306,9 @@ impl Listing {
 /// An object that was listed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ObjectMeta {
-    /// Its name.
+    /// Name of the object.
     pub name: ObjectName,
-    /// Its length in bytes.
+    /// Length of the object in bytes.
     pub bytes: u64,
 }
 

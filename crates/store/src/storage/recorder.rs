@@ -11,9 +11,9 @@ use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What an object is, as far as its name tells.
+/// The kind of an object's name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum ObjectKind {
+pub enum NameKind {
     /// The record of the repository.
     Config,
     /// Bytes kept to be given up on a full disk.
@@ -24,9 +24,9 @@ pub enum ObjectKind {
     Manifest,
     /// Chunks, of files or of catalogs.
     Container,
-    /// What a repair replaced.
+    /// An object that a repair replaced.
     Aside,
-    /// What heals a container.
+    /// Parity of a container.
     Parity,
     /// The copy of an object that is kept twice.
     Copy,
@@ -34,7 +34,7 @@ pub enum ObjectKind {
     Renewal,
 }
 
-impl From<&ObjectName> for ObjectKind {
+impl From<&ObjectName> for NameKind {
     fn from(name: &ObjectName) -> Self {
         match name {
             ObjectName::Config(_) => Self::Config,
@@ -99,8 +99,8 @@ impl StorageCalls {
     }
 
     /// The sum over the objects of one kind.
-    pub fn of_kind(&self, kind: ObjectKind) -> ObjectCalls {
-        self.sum(|name| ObjectKind::from(name) == kind)
+    pub fn of_kind(&self, kind: NameKind) -> ObjectCalls {
+        self.sum(|name| NameKind::from(name) == kind)
     }
 
     /// The sum over all objects.

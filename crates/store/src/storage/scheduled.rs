@@ -21,10 +21,10 @@ use crate::ids::SeriesId;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What an actor does.
+/// The deeds of an actor.
 pub type Deeds<'a> = Box<dyn FnOnce() + Send + 'a>;
 
-/// How far schedules are varied.
+/// Bounds within which schedules are varied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// Changes from an actor that could have gone on to another one.
@@ -44,7 +44,7 @@ pub struct Schedule {
     stage: Arc<Stage>,
 }
 
-/// What was chosen, and among how many.
+/// A choice, and the number of options it was made among.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
     chosen: usize,
@@ -82,7 +82,7 @@ enum Actor {
     Ended,
 }
 
-/// What may happen next.
+/// A step that may happen next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     GoOn(usize),
@@ -193,7 +193,7 @@ impl Schedule {
     }
 }
 
-/// What may happen next; first of all that the current actor goes on.
+/// Lists the steps that may happen next; first of all that the current actor goes on.
 fn options(actors: &[Actor], current: Option<usize>, left: Bounds) -> Vec<Step> {
     let mut waiting: Vec<usize> = (0..actors.len()).filter(|actor| actors[*actor] == Actor::Waiting).collect();
     if let Some(current) = current.filter(|current| waiting.contains(current)) {

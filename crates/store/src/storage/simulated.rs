@@ -32,7 +32,7 @@ use platter::{Bytes, Change, Creating, Pending, Platter};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What goes wrong, and when. Changing calls (`put`, `create`, `delete`, `barrier`, `remove_unfinished`) are counted
+/// A fault, and when it comes. Changing calls (`put`, `create`, `delete`, `barrier`, `remove_unfinished`) are counted
 /// from 0, from the moment the fault is set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Fault {
@@ -41,26 +41,26 @@ pub enum Fault {
     None,
     /// The `nth` changing call fails; the process goes on.
     FailWrite {
-        /// Which call.
+        /// Number of the call.
         nth: u64,
-        /// How it fails.
+        /// Way in which it fails.
         failure: Failure,
     },
     /// The power goes during the `nth` changing call: it may have had its effect, or a part of it.
     Torn {
-        /// Which call.
+        /// Number of the call.
         nth: u64,
     },
     /// `writes` changing calls succeed; then the power is gone.
     PowerLossAfter {
-        /// How many calls succeed.
+        /// Number of calls that succeed.
         writes: u64,
     },
     /// Every put succeeds and stores another byte in the middle.
     WrongPuts,
 }
 
-/// How a failing write fails.
+/// The way in which a write fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
     /// No space: without effect. The storage stays usable, except after a barrier.
@@ -103,7 +103,7 @@ pub struct SimulatedDisk {
     process: u32,
 }
 
-/// How far a changing call gets.
+/// The extent to which a changing call is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reach {
     /// It does what it promises.
@@ -131,21 +131,21 @@ impl SimulatedDisk {
         Self::of(Platter::default())
     }
 
-    /// The same disk, with this fault ahead.
+    /// Returns this disk with this fault ahead.
     #[must_use]
     pub fn with_fault(self, fault: Fault) -> Self {
         self.set_fault(fault);
         self
     }
 
-    /// The same disk, holding at most this many bytes.
+    /// Returns this disk, holding at most this many bytes.
     #[must_use]
     pub fn with_capacity(self, bytes: u64) -> Self {
         self.set_capacity(Some(bytes));
         self
     }
 
-    /// The same disk as seen by another process: with pending changes and a poisoning of its own.
+    /// Returns this disk as seen by another process: with pending changes and a poisoning of its own.
     #[must_use]
     pub fn another_process(&self) -> Self {
         let mut platter = self.lock();

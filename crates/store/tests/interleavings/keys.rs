@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const PASSWORDS: [&[u8]; 2] = [PASSWORD, b"another password"];
 
-/// Whether one of these passwords opens the repository.
+/// Tells whether one of these passwords opens the repository.
 fn opens(disk: &SimulatedDisk, passwords: &[&[u8]]) -> bool {
     passwords.iter().any(|password| Repository::open(Arc::new(disk.clone()), password).is_ok())
 }

@@ -17,7 +17,7 @@ const PASSWORD: &[u8] = b"password";
 
 /// All orders with at most two changes from a program that could have gone on.
 const ALIVE: Bounds = Bounds { preemptions: 2, stops: 0 };
-/// The same with one change, and one of the programs killed.
+/// Bounds with one change, and one of the programs killed.
 const KILLED: Bounds = Bounds { preemptions: 1, stops: 1 };
 
 fn label() -> KeyLabel {

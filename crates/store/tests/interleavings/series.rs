@@ -3,7 +3,7 @@
 use super::{ALIVE, KILLED, assert_under, found, init, open};
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerRecord, SealedContainer};
 use siltstone_store::manifest::{LeaseHolder, Manifest, Snapshot, SnapshotStatistics};
-use siltstone_store::region::{ChunkEntry, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter, newest_manifest};
 use siltstone_store::storage::scheduled::{Bounds, Schedule, explore, explore_at_random};
@@ -27,7 +27,7 @@ fn holder(pid: u32) -> LeaseHolder {
 fn container(repository: &Repository, writer: &SeriesWriter<'_>) -> Result<SealedContainer, StoreError> {
     let number = writer.manifest().next_data;
     let chunk = ChunkEntry { number, fingerprint: repository.keys().fingerprint_of(number, b"a chunk"), length: 7 };
-    let region = RegionEncoder::new(1)?.encode(vec![chunk], b"a chunk")?;
+    let region = EncodedRegion::encode(&mut RegionEncoder::fast(1), vec![chunk], b"a chunk")?;
     let (series, id) = (writer.series(), writer.new_container_id());
     let mut builder = ContainerBuilder::new(repository.keys(), series, id, ContainerKind::Data)?;
     builder.push(&region)?;
@@ -66,7 +66,7 @@ fn back_up(repository: &Repository, pid: u8, take_over: bool) -> Result<(), Stor
     back_up_under(repository, acquire(repository, pid.into(), take_over)?, pid)
 }
 
-/// The same by one who takes the newest manifest's holder for dead, whether it is or not.
+/// Backs up as one who takes the newest manifest's holder for dead, whether it is or not.
 fn back_up_impatiently(repository: &Repository, pid: u8) -> Result<(), StoreError> {
     let stored = newest_manifest(repository, repository.keys().series_id(SERIES))?;
     let outlasted = stored.map(|stored| stored.manifest.sequence);
@@ -98,7 +98,7 @@ fn forget(repository: &Repository, snapshot: SnapshotId) -> Result<(), StoreErro
 /// The snapshots of the newest manifest, all of whose containers are there.
 ///
 /// # Errors
-/// What is missing or cannot be read.
+/// Lists what is missing or cannot be read.
 fn read_all(repository: &Repository) -> Result<BTreeSet<SnapshotId>, StoreError> {
     let series = repository.keys().series_id(SERIES);
     let Some(stored) = newest_manifest(repository, series)? else {
@@ -117,7 +117,7 @@ fn read_all(repository: &Repository) -> Result<BTreeSet<SnapshotId>, StoreError>
     Ok(stored.manifest.snapshots().iter().map(|snapshot| snapshot.id).collect())
 }
 
-/// What a reader sees: it reads again if what it looked for has gone and the manifest has changed.
+/// Reads as a reader does: it reads again if what it looked for has gone and the manifest has changed.
 fn read_beside_writers(repository: &Repository) -> Result<(), StoreError> {
     let sequence =
         || newest_manifest(repository, repository.keys().series_id(SERIES)).map(|s| s.map(|s| s.manifest.sequence));

@@ -2,7 +2,7 @@
 
 use super::regions::Region;
 use anyhow::{Context, Result, anyhow};
-use siltstone_similar::region::{Form, Level, RegionDecoder, RegionEncoder};
+use siltstone_similar::region::{self, Level, RegionDecoder, RegionEncoder};
 use std::hint::black_box;
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, FrameFormat};
 
@@ -33,7 +33,7 @@ impl Codec for OwnRegions {
 
     fn decode(&mut self, _: usize, region: &Region, written: &[u8]) -> Result<&[u8]> {
         // Only what does not shrink is stored raw.
-        let form = if written.len() == region.text_bytes() { Form::Raw } else { Form::Zstd };
+        let form = if written.len() == region.text_bytes() { region::Codec::Raw } else { region::Codec::Zstd };
         Ok(self.decoder.decode(form, &region.bases, written, region.text_bytes())?)
     }
 }
@@ -48,7 +48,7 @@ pub(super) struct PerChunk<'r> {
     /// Of each region its members' bases.
     bases: Vec<Vec<Option<&'r [u8]>>>,
     /// And how each part was written, the last being the members without base.
-    parts: Vec<Vec<(Form, usize)>>,
+    parts: Vec<Vec<(region::Codec, usize)>>,
     text: Vec<u8>,
 }
 

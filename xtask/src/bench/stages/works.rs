@@ -148,14 +148,14 @@ pub(super) fn of_new(regions: &[Region<'_>], folder: &Path) -> Result<Vec<Alone>
 pub(super) fn of_dying(pairs: &[Pair<'_>], folder: &Path) -> Result<Vec<Alone>> {
     let plain: Vec<Vec<u8>> = pairs.iter().map(|pair| pair.region.concat()).collect();
     let bytes = plain.iter().map(|plain| plain.len() as u64).sum();
-    let mut encoder = RegionEncoder::new(ZSTD_LEVEL_DEFAULT)?;
+    let mut encoder = RegionEncoder::fast(ZSTD_LEVEL_DEFAULT);
     let mut deltas = Vec::new();
     let encoding = least(on_core, || {
         deltas.clear();
         for (pair, plain) in pairs.iter().zip(&plain) {
             let bases: Vec<Base<'_>> =
                 (0..).zip(&pair.bases).map(|(number, bytes)| Base { number: ChunkNumber(number), bytes }).collect();
-            deltas.push(encoder.encode_against(&bases, entries(&pair.region, 1 << 32)?, plain)?);
+            deltas.push(EncodedRegion::encode_against(&mut encoder, &bases, entries(&pair.region, 1 << 32)?, plain)?);
         }
         Ok(())
     })?;
@@ -229,8 +229,9 @@ fn entries(chunks: &[&[u8]], first: u64) -> Result<Vec<ChunkEntry>> {
 }
 
 fn encoded(regions: &[Region<'_>], plain: &[Vec<u8>]) -> Result<Vec<EncodedRegion>> {
-    let mut encoder = RegionEncoder::new(ZSTD_LEVEL_DEFAULT)?;
-    let encode = |(region, plain): (&Region<'_>, &Vec<u8>)| Ok(encoder.encode(entries(region, 0)?, plain)?);
+    let mut encoder = RegionEncoder::fast(ZSTD_LEVEL_DEFAULT);
+    let encode =
+        |(region, plain): (&Region<'_>, &Vec<u8>)| Ok(EncodedRegion::encode(&mut encoder, entries(region, 0)?, plain)?);
     regions.iter().zip(plain).map(encode).collect()
 }
 
@@ -260,10 +261,10 @@ fn compressing(plain: &[Vec<u8>], encoded: &[EncodedRegion]) -> Result<Duration>
 }
 
 fn checking(plain: &[Vec<u8>], encoded: &[EncodedRegion]) -> Result<Duration> {
-    let mut decoder = RegionDecoder::new()?;
+    let mut decoder = RegionDecoder::new();
     least(on_core, || {
         for (plain, encoded) in plain.iter().zip(encoded) {
-            if decoder.decode(&"a region", "all of it", encoded.clone(), &[])? != *plain {
+            if encoded.clone().decode(&mut decoder, &"a region", "all of it", &[])? != *plain {
                 bail!("a region decodes to something else");
             }
         }

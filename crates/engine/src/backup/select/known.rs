@@ -153,7 +153,7 @@ impl Known {
                 chunks: chunks.clone(),
                 order: Order::new(origin.manifest),
                 // One, so that chunks come in the same order each time: of those as like as others the last is found.
-                pool: Pool::start(scope, "unfold", 1, 1, RegionDecoder::new)?,
+                pool: Pool::start(scope, "unfold", 1, 1, || Ok(RegionDecoder::new()))?,
                 workers: 1,
                 waiting_bytes: origin.waiting_bytes,
                 spill_folder: origin.spill.to_owned(),

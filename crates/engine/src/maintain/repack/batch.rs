@@ -109,11 +109,11 @@ impl BatchVisitor<'_> {
             plain.extend_from_slice(bytes);
         }
         let idle = lock(&self.encoders).pop();
-        let mut encoder = idle.map_or_else(|| RegionEncoder::new(self.compression_level), Ok)?;
+        let mut encoder = idle.unwrap_or_else(|| RegionEncoder::fast(self.compression_level));
         let parts = by_class.into_iter().map(|(class, (chunks, plain))| {
             // What is a delta stays one: chains may hang on its chunks, and only of whole chunks is it known how long
             // they are.
-            Ok((class, encoder.encode_against(&bases, chunks, &plain)?))
+            Ok((class, EncodedRegion::encode_against(&mut encoder, &bases, chunks, &plain)?))
         });
         let parts = parts.collect::<Result<Vec<_>, StoreError>>()?;
         lock(&self.encoders).push(encoder);

@@ -199,11 +199,11 @@ impl<'e> Repacker<'e> {
         'e: 'scope,
     {
         let workers = cores();
-        let encoder = || RegionEncoder::new(compression_level);
+        let encoder = || Ok(RegionEncoder::fast(compression_level));
         let gatherer = Gatherer {
             chunks: chunks.clone(),
             order: Order::new(manifest),
-            pool: Pool::start(scope, "unfold", workers, workers, RegionDecoder::new)?,
+            pool: Pool::start(scope, "unfold", workers, workers, || Ok(RegionDecoder::new()))?,
             workers,
             waiting_bytes: WAITING_BYTES,
             spill_folder: std::env::temp_dir(),

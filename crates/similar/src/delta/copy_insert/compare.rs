@@ -1,10 +1,10 @@
-//! Where two chunks begin and end alike.
+//! Finding how far two chunks begin and end alike.
 
 use crate::compare::{BLOCK_BYTES, Compare, equal_bytes};
 
 const WORD_BYTES: usize = 8;
 
-/// Which of the first 64 bytes of both are equal.
+/// Returns a bit for each of the first 64 bytes that is equal in both.
 #[inline(always)]
 pub(super) fn equal_mask(compare: impl Compare, one: &[u8], other: &[u8]) -> u64 {
     match (one.first_chunk(), other.first_chunk()) {
@@ -16,7 +16,7 @@ pub(super) fn equal_mask(compare: impl Compare, one: &[u8], other: &[u8]) -> u64
     }
 }
 
-/// How many bytes at the begin of both are equal, at most `bytes_max`. What lies behind these is read too: whole blocks
+/// Counts the equal bytes at the begin of both, at most `bytes_max`. Bytes behind these is read too: whole blocks
 /// are faster.
 #[inline(always)]
 pub(super) fn common_prefix(compare: impl Compare, mut one: &[u8], mut other: &[u8], bytes_max: usize) -> usize {
@@ -39,7 +39,7 @@ pub(super) fn common_prefix(compare: impl Compare, mut one: &[u8], mut other: &[
     bytes.min(bytes_max)
 }
 
-/// How many bytes at the end of both are equal, at most `bytes_max`. What lies before these is read too.
+/// Counts the equal bytes at the end of both, at most `bytes_max`. Bytes before these are read too.
 #[inline(always)]
 pub(super) fn common_suffix(compare: impl Compare, mut one: &[u8], mut other: &[u8], bytes_max: usize) -> usize {
     let mut bytes = 0;
@@ -73,7 +73,7 @@ mod tests {
     use alloc::vec;
     use siltstone_simd::{Isa, Kernel, Simd};
 
-    /// What both begin and end with, and what is equal of the first 64 bytes.
+    /// A comparison of two chunks: their common begin and end, and the equal bytes among the first 64.
     struct Compared<'a>(&'a [u8], &'a [u8], usize);
 
     impl Compared<'_> {

@@ -29,7 +29,7 @@ pub(super) fn decode(base: &[u8], streams: &mut Slices<'_>, target: &mut [u8]) -
     Ok(())
 }
 
-/// Where a copy begins in the base.
+/// Returns the place in the base at which a copy begins.
 #[inline(always)]
 fn begin(next: usize, inserted: usize, jump: i64) -> Option<usize> {
     let expected = i64::try_from(next.checked_add(inserted)?).ok()?;

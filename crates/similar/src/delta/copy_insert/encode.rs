@@ -30,14 +30,14 @@ const NEAR_BYTES_MIN: usize = 4;
 const SOON: u64 = 0xFF;
 /// Bytes that are copied from elsewhere.
 const FAR_BYTES_MIN: usize = 24;
-/// Where the base goes on for so long as expected, nothing else is looked for.
+/// Bytes for which the base must go on as expected, so that nothing else is looked for.
 const SURE_BYTES: usize = 16;
 /// The base-two logarithm of the literals after which some words are left out.
 const PATIENCE_BITS: u32 = 7;
 /// Places that one look tells about: the last of a block begin what it does not show whole.
 const STEP_BYTES: usize = BLOCK_BYTES + 1 - NEAR_BYTES_MIN;
 
-/// What is encoded. Gives whether it took at most `bytes_max` bytes; if not, only some are written.
+/// An encoding to be run. It tells whether it took at most `bytes_max` bytes; if not, only some are written.
 pub(super) struct Encode<'a> {
     pub(super) base: &'a [u8],
     pub(super) target: &'a [u8],
@@ -82,9 +82,9 @@ impl Encode<'_> {
 /// Bytes of the target that are in the base too.
 #[derive(Clone, Copy)]
 struct Match {
-    /// Where in the target.
+    /// Begin in the target.
     at: usize,
-    /// Where in the base.
+    /// Begin in the base.
     from: usize,
     bytes: usize,
 }
@@ -93,15 +93,15 @@ struct Search<'a, C> {
     compare: C,
     base: &'a [u8],
     target: &'a [u8],
-    /// Where what both end with begins, in the base.
+    /// Begin of the common end, in the base.
     base_end: usize,
-    /// The same in the target.
+    /// Begin of the common end, in the target.
     end: usize,
     index: &'a mut Index,
     is_indexed: bool,
     /// Bytes of the target that records have been written for.
     done: usize,
-    /// Where in the base the last copy ended.
+    /// End of the last copy, in the base.
     next: usize,
     parts: &'a mut Parts,
 }
@@ -130,7 +130,7 @@ impl<C: Compare> Search<'_, C> {
         self.parts.bytes() <= bytes_max
     }
 
-    /// What is to be copied of the next bytes.
+    /// Finds a copy among the next bytes.
     #[inline(always)]
     fn find(&mut self, at: usize, until: usize) -> Option<Match> {
         let near = self.near(at).filter(|near| near.at < until);
@@ -209,10 +209,10 @@ impl<C: Compare> Search<'_, C> {
         (found.bytes >= FAR_BYTES_MIN).then_some(found)
     }
 
-    /// Whether enough may be equal around two places; one comparison sorts most out.
+    /// Tells whether enough may be equal around two places; one comparison sorts most out.
     #[inline(always)]
     fn may_do(&self, at: usize, from: usize) -> bool {
-        /// Of the block; more lies behind the word than before it, because what lies before was looked up before.
+        /// Bytes of the block before the word; more lie behind it, because those before were looked up before.
         const BEFORE: usize = 28;
         let (Some(first), Some(first_from)) = (at.checked_sub(BEFORE), from.checked_sub(BEFORE)) else { return true };
         let (target, base) = (self.target[first..].first_chunk(), self.base[first_from..].first_chunk());
@@ -223,7 +223,7 @@ impl<C: Compare> Search<'_, C> {
         (before + after) as usize >= FAR_BYTES_MIN
     }
 
-    /// How many bytes are equal from here on; what both end with is not looked at again.
+    /// Counts the bytes that are equal from here on; the common end is not looked at again.
     #[inline(always)]
     fn extend(&self, at: usize, from: usize) -> usize {
         let bytes = common_prefix(self.compare, &self.target[at..], &self.base[from..], self.end - at);

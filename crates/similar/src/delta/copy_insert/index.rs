@@ -1,4 +1,4 @@
-//! Where words of the base lie.
+//! The places of the base's words.
 //!
 //! Every 12 bytes the eight bytes of the base that begin there are entered under a hash of them. A place holds one
 //! word, that of the lowest offset; so entering is a store, without looking at what is there. Looking up what is not
@@ -16,7 +16,7 @@
 use super::compare::word;
 use alloc::vec::Vec;
 
-/// From one word to the next, unless the base is too long.
+/// Distance from one word to the next, unless the base is too long.
 const STRIDE_BYTES: usize = 12;
 /// Words entered at most: their numbers have 16 bits.
 const ENTRIES_MAX: usize = 1 << 15;
@@ -32,7 +32,7 @@ pub(super) struct Index {
     /// Under a hash: 16 other bits of it, then the number of the word from 1 on; 0 is none.
     places: Vec<u32>,
     stride: usize,
-    /// By how much a hash is shifted down to be a place.
+    /// Bits by which a hash is shifted down to be a place.
     shift: u32,
 }
 
@@ -56,7 +56,7 @@ impl Index {
         }
     }
 
-    /// Which of the words that begin at the first of these bytes may be entered: a bit for each.
+    /// Tells which of the words that begin at the first of these bytes may be entered: a bit for each.
     #[inline(always)]
     pub(super) fn known(&self, bytes: &[u8; WORDS + WORD_BYTES - 1]) -> u64 {
         let mut known = 0;
@@ -67,7 +67,7 @@ impl Index {
         known
     }
 
-    /// Where `word` may lie in the base.
+    /// Returns the place at which `word` may lie in the base.
     #[inline(always)]
     pub(super) fn find(&self, word: u64) -> Option<usize> {
         Some((self.number(word) as usize).checked_sub(1)? * self.stride)

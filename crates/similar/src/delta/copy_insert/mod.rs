@@ -1,8 +1,8 @@
 //! Copy and insert: deltas of chunks made fast, and made to be compressed many together.
 //!
 //! A delta says how the target is made: bytes that are inserted, then bytes that are copied from the base, and so on.
-//! What to insert (*literals*) and where to copy from (*instructions*) stand apart, because they compress apart: those
-//! of many deltas together (`PoolWriter`), where an edit made in many chunks costs little after the first. The
+//! Bytes to insert (*literals*) and places to copy from (*instructions*) stand apart, because they compress apart:
+//! those of many deltas together (`PoolWriter`), where an edit made in many chunks costs little after the first. The
 //! definition, which is format:
 //!
 //! ```text
@@ -17,7 +17,7 @@
 //! varint       = seven bits in each byte, the lowest first, the highest bit set if more follow; at most 5 bytes
 //! ```
 //!
-//! What is written for a base and a target is the same on every machine and with every instruction set.
+//! The delta of a base and a target is the same on every machine and with every instruction set.
 //!
 //! Reasons:
 //! 1. **The base is expected to go on after as many bytes as were inserted**, which is what a replacement leaves: in
@@ -58,9 +58,9 @@ pub struct CopyInsert {
 /// The two streams of one delta, or of many one after another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// What to do.
+    /// Instructions: where to copy from, how much to insert.
     pub instructions: Vec<u8>,
-    /// What to insert.
+    /// Literals: the bytes to insert.
     pub literals: Vec<u8>,
 }
 
@@ -70,7 +70,8 @@ impl CopyInsert {
         Self { isa, index: Index::default(), parts: Parts::default() }
     }
 
-    /// Like [`ChunkDelta::encode`], with instructions and literals apart. If there is no delta, `parts` is as before.
+    /// Encodes as [`ChunkDelta::encode`] does, with instructions and literals apart. If there is no delta, `parts` is
+    /// as before.
     ///
     /// # Errors
     /// [`EncodeError::NotWorthIt`] and [`EncodeError::TooLong`].
@@ -100,9 +101,9 @@ impl CopyInsert {
 /// The two streams of one delta, or of many one after another, where they lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slices<'a> {
-    /// What to do.
+    /// Instructions: where to copy from, how much to insert.
     pub instructions: &'a [u8],
-    /// What to insert.
+    /// Literals: the bytes to insert.
     pub literals: &'a [u8],
 }
 
@@ -176,7 +177,7 @@ impl ChunkDelta for CopyInsert {
 }
 
 impl Parts {
-    /// Of both together.
+    /// Returns the bytes of both together.
     pub fn bytes(&self) -> usize {
         self.instructions.len() + self.literals.len()
     }

@@ -5,12 +5,12 @@
 use super::super::{DeltaError, varint};
 use alloc::vec::Vec;
 
-/// As it is read.
+/// A record as it is read.
 #[derive(Clone, Copy)]
 pub(super) struct Record {
     /// Literals to insert, bytes.
     pub(super) inserted: usize,
-    /// From where the base goes on to where it is copied from, bytes.
+    /// Distance from where the base goes on to where it is copied from, bytes.
     pub(super) jump: i64,
     /// Bytes to copy then.
     pub(super) copied: usize,

@@ -1,4 +1,4 @@
-//! Where two stretches of the same slice are equal.
+//! Finding how far two stretches of the same slice are equal.
 
 use crate::compare::{BLOCK_BYTES, Block, Compare};
 
@@ -31,7 +31,7 @@ pub(super) fn forward(compare: impl Compare, data: &[u8], mut a: usize, mut b: u
     end
 }
 
-/// How many bytes before `a` and `b` are equal, at most `most`.
+/// Counts the equal bytes before `a` and `b`, at most `most`.
 #[inline(always)]
 pub(super) fn backward(data: &[u8], a: usize, b: usize, most: usize) -> usize {
     let mut equal = 0;

@@ -34,7 +34,8 @@
 //!    tenth to a quarter of the speed. Five bytes instead of six: no smaller, since a copy from far away costs three
 //!    bytes.
 //!
-//! The same on every instruction set: vectors only compare. Memory: 640 KiB of tables, 16 bytes for each copy.
+//! Results are the same on every instruction set: vectors only compare. Memory: 640 KiB of tables, 16 bytes for each
+//! copy.
 
 mod compare;
 mod tables;
@@ -60,7 +61,7 @@ const NEXT_PLACES: usize = 2;
 /// The first place before the end of a copy from which a better one is looked for, and how many are.
 const END_BYTES: usize = 7;
 const END_PLACES: usize = 4;
-/// How much better a copy must be.
+/// Gain by which a copy must be better.
 const GAIN_MIN: i64 = 4;
 /// Every so many bytes without a copy, one more place is left out between two that are looked at.
 const SKIP_BYTES: usize = 128;
@@ -146,27 +147,27 @@ impl Copied {
         self.stop - self.start
     }
 
-    /// Whether a run is taken from `at` without looking for more.
+    /// Tells whether a run is taken from `at` without looking for more.
     #[inline(always)]
     fn is_sure_from(self, at: usize) -> bool {
         let ahead = self.start - at;
         ahead <= RUN_NEAR_BYTES || (ahead <= RUN_FAR_BYTES && self.length() >= RUN_LONG_BYTES)
     }
 
-    /// What its distance costs, in quarters of a byte; `free` if it is the last one.
+    /// Returns the cost of its distance, in quarters of a byte; `free` if it is the last one.
     #[inline(always)]
     fn cost(self, free: bool) -> i64 {
         if free { 1 } else { i64::from(usize::BITS - self.distance().leading_zeros()) }
     }
 
-    /// What it saves, in quarters of a byte, beside another one that begins elsewhere.
+    /// Returns what it saves, in quarters of a byte, beside another one that begins elsewhere.
     #[inline(always)]
     #[allow(clippy::cast_possible_wrap)]
     fn gain(self, free: bool, other: Self) -> i64 {
         4 * self.length() as i64 - 4 * (self.start as i64 - other.start as i64) - self.cost(free)
     }
 
-    /// Whether what it copies before a later one begins is not worth its distance.
+    /// Tells whether the bytes it copies before a later one begins are not worth its distance.
     #[inline(always)]
     #[allow(clippy::cast_possible_wrap)]
     fn is_poor_before(self, later: Self) -> bool {
@@ -174,15 +175,15 @@ impl Copied {
     }
 }
 
-/// On its way through a block.
+/// A search on its way through a block.
 struct Walk<'r, C> {
     compare: C,
     whole: &'r [u8],
     tables: &'r mut Tables,
     sequences: &'r mut Vec<Sequence>,
-    /// Where the last copy ended.
+    /// End of the last copy.
     anchor: usize,
-    /// Where the block ends.
+    /// End of the block.
     end: usize,
     /// The last distance and the one before, as the decoder remembers them.
     distances: [usize; 2],
@@ -340,7 +341,7 @@ impl<C: Compare> Walk<'_, C> {
         self.anchor
     }
 
-    /// Whether four bytes are those at the distance before the last.
+    /// Tells whether four bytes are those at the distance before the last.
     #[inline(always)]
     fn repeats_before(&self, at: usize) -> bool {
         let equal = |source| (word(self.whole, at) ^ word(self.whole, source)) << (64 - 8 * RUN_BYTES_MIN) == 0;

@@ -1,4 +1,4 @@
-//! Where bytes were seen before: two tables from a hash of a place's next bytes to the last such place.
+//! Tables of where bytes were seen before: two from a hash of a place's next bytes to the last such place.
 //!
 //! Tables are not cleared between regions: entries count from an origin that moves on, so that older ones lie before
 //! it.
@@ -20,7 +20,7 @@ pub(super) const SHORT_BYTES: usize = 6;
 const SPARSE_STEP: usize = 16;
 /// ... and around copies.
 const DENSE_STEP: usize = 4;
-/// What is made dense at once, bytes. 256 and 1024 were no better.
+/// Bytes that are made dense at once. 256 and 1024 were no better.
 const BLOCK_BYTES: usize = 512;
 
 /// 64-bit golden-ratio prime, as zstd takes it for words of eight bytes.
@@ -30,26 +30,26 @@ const FACTOR: u64 = 0xCF1B_BCDC_B7A5_6463;
 pub(super) struct Tables {
     long: Box<[u32; 1 << LONG_LOG]>,
     short: Box<[u32; 1 << SHORT_LOG]>,
-    /// What place 0 has in the tables.
+    /// The number that place 0 has in the tables.
     origin: u32,
-    /// Which blocks of the prefix are dense.
+    /// Marks of the prefix's blocks that are dense.
     dense: Vec<bool>,
     prefix_bytes: usize,
     bytes: u32,
 }
 
-/// What the tables know of a place's next bytes.
+/// Earlier places of a place's next bytes, as the tables know them.
 pub(super) struct Seen {
-    /// The place has these.
+    /// The place's next eight bytes.
     pub(super) word: u64,
-    /// Where the same eight bytes may have been; any number if nowhere.
+    /// Place at which the same eight bytes may have been; any number if nowhere.
     pub(super) long: usize,
-    /// Where the same six may have been.
+    /// Place at which the same six bytes may have been; any number if nowhere.
     pub(super) short: usize,
 }
 
 impl Seen {
-    /// Whether the first bytes of another word are those of a short word.
+    /// Tells whether the first bytes of another word are those of a short word.
     #[inline(always)]
     pub(super) fn short_equals(&self, other: u64) -> bool {
         (self.word ^ other) << (64 - 8 * SHORT_BYTES) == 0

@@ -9,7 +9,7 @@ fn delta(bases: &[(u64, Vec<u8>)], chunks: &[(u64, Vec<u8>)]) -> EncodedRegion {
     let plain = region(chunks);
     let bytes: Vec<u8> = chunks.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
     let bases: Vec<_> = bases.iter().map(|(number, bytes)| Base { number: ChunkNumber(*number), bytes }).collect();
-    RegionEncoder::new(ZSTD_LEVEL_DEFAULT).unwrap().encode_against(&bases, plain.chunks, &bytes).unwrap()
+    EncodedRegion::encode_against(&mut RegionEncoder::fast(ZSTD_LEVEL_DEFAULT), &bases, plain.chunks, &bytes).unwrap()
 }
 
 /// A plain region, and two deltas against chunks inside and outside of the container.
@@ -27,7 +27,7 @@ fn reader(sealed: &SealedContainer) -> ContainerReader {
     ContainerReader::from_object(&keys(), SERIES, ID, &sealed.bytes).unwrap()
 }
 
-/// As the manifest would open it.
+/// Opens the container as its manifest would.
 fn from_index(record: &ContainerRecord, sealed: &SealedContainer) -> Result<ContainerReader, StoreError> {
     let start = usize::try_from(sealed.record.index_offset).unwrap();
     let index = sealed.bytes[start..start + sealed.record.index_sealed_bytes as usize].to_vec();
@@ -43,7 +43,7 @@ fn bases_come_back_from_the_index_and_deltas_with_them() {
         reader.index().regions().iter().map(|region| region.bases.iter().map(|base| base.0).collect()).collect();
     assert_eq!(bases, [vec![], vec![10, 40], vec![12]]);
     assert_eq!(reader.index().places().len(), 5, "bases are no chunks of the container");
-    let mut decoder = RegionDecoder::new().unwrap();
+    let mut decoder = RegionDecoder::new();
     let read = |at: usize, decoder: &mut RegionDecoder, bases: &[&[u8]]| {
         reader.open_region(at, reader.sealed_in(&sealed.bytes, at).unwrap().to_vec(), decoder, bases)
     };

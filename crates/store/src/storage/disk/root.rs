@@ -87,7 +87,7 @@ impl Root {
         &self.location
     }
 
-    /// Where the open folder lies now, whatever path it was opened by.
+    /// Returns the path of the open folder now, whatever path it was opened by.
     pub(super) fn canonical(&self) -> Option<PathBuf> {
         let open = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
         std::fs::canonicalize(open).or_else(|_| std::fs::canonicalize(&self.location)).ok()
@@ -264,7 +264,7 @@ impl Root {
         Ok(true)
     }
 
-    /// Whether these entries of a folder are folders of ours that hold nothing.
+    /// Tells whether these entries of a folder are folders of ours that hold nothing.
     fn are_vacant(&self, entries: &[String], below: &str) -> Result<bool, StorageError> {
         for entry in entries {
             if !FOLDERS.contains(&entry.as_str()) || !self.entries(&format!("{below}/{entry}"))?.is_empty() {

@@ -86,7 +86,7 @@ impl Temporary {
         }
     }
 
-    /// Whether someone else removed the file: no name is left.
+    /// Tells whether someone else removed the file: no name is left.
     fn is_gone(&self) -> bool {
         rustix::fs::fstat(&self.file).is_ok_and(|own| own.st_nlink == 0)
     }

@@ -1,4 +1,4 @@
-//! What a power loss leaves of a simulated disk: each pending change meets a fate drawn by a seed.
+//! The loss of power on a simulated disk: each pending change meets a fate drawn by a seed.
 
 use super::SimulatedDisk;
 use super::platter::{Bytes, Change, Platter};
@@ -25,7 +25,7 @@ pub(super) fn after_power_loss(before: &Platter, seed: u64) -> Platter {
     after
 }
 
-/// What became of a pending put.
+/// The fate of a pending put.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     Whole,

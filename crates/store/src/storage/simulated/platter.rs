@@ -1,4 +1,4 @@
-//! What lies on a simulated disk: the durable objects, the pending changes of every process, and what each process
+//! The content of a simulated disk: the durable objects, the pending changes of every process, and what each process
 //! knows of them.
 
 use super::{Failure, Fault, power_lost};
@@ -14,7 +14,7 @@ pub(super) struct Platter {
     pub(super) durable: BTreeMap<ObjectName, Bytes>,
     /// Contents that the disk cannot read; others written in their place it can.
     pub(super) unreadable: BTreeMap<ObjectName, Bytes>,
-    /// In the order of the calls.
+    /// Pending changes, in the order of the calls.
     pub(super) pending: Vec<Pending>,
     /// Lengths of the temporary files that crashes left behind.
     pub(super) unfinished: Vec<(ObjectName, u64)>,
@@ -23,7 +23,7 @@ pub(super) struct Platter {
     pub(super) poisoned: BTreeSet<u32>,
     /// Processes whose unfinished puts another one removed, with one of these.
     pub(super) robbed: BTreeMap<u32, ObjectName>,
-    /// What processes have begun to create, for those that do it in two steps.
+    /// Objects that processes have begun to create, for those that do it in two steps.
     pub(super) creating: BTreeMap<u32, Creating>,
     pub(super) fault: Fault,
     pub(super) writes: u64,
@@ -42,7 +42,7 @@ pub(super) struct Pending {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Creating {
     pub(super) name: ObjectName,
-    /// Whether another process has removed its temporary file.
+    /// True if another process has removed its temporary file.
     pub(super) is_swept: bool,
 }
 
@@ -74,7 +74,7 @@ impl Platter {
         }
     }
 
-    /// What readers see: durable objects with the pending deletes and creates applied.
+    /// Returns the objects that readers see: durable objects with the pending deletes and creates applied.
     pub(super) fn visible(&self) -> BTreeMap<ObjectName, Bytes> {
         let mut objects = self.durable.clone();
         for pending in &self.pending {
@@ -115,7 +115,7 @@ impl Platter {
         visible + puts.sum::<u64>() + self.unfinished.iter().map(|(_, bytes)| bytes).sum::<u64>()
     }
 
-    /// Whether an object has the name, or will have it after a barrier.
+    /// Tells whether an object has the name, or will have it after a barrier.
     fn is_taken(&self, name: &ObjectName) -> bool {
         match self.pending.iter().rfind(|pending| pending.name == *name) {
             Some(pending) => !matches!(pending.change, Change::Delete),

@@ -1,7 +1,7 @@
 //! The contract of [`Storage`], held against every implementation.
 
 use super::*;
-use crate::storage::{Disk, Listing, ObjectKind, ObjectMeta, Original, Recorder, StorageError};
+use crate::storage::{Disk, Listing, NameKind, ObjectMeta, Original, Recorder, StorageError};
 use crate::{KeyId, RenewalId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -249,7 +249,7 @@ fn a_recorder_counts_calls_and_bytes() {
     storage.list(Listing::All).unwrap();
 
     let calls = storage.reset();
-    let containers = calls.of_kind(ObjectKind::Container);
+    let containers = calls.of_kind(NameKind::Container);
     assert_eq!((containers.puts, containers.bytes_written, containers.deletes), (2, 150, 1));
     assert_eq!((containers.reads, containers.range_reads, containers.bytes_read), (2, 1, 70));
     assert_eq!((calls.of(&manifest(1)).creates, calls.of(&manifest(1)).bytes_written), (2, 7));

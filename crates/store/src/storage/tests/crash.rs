@@ -1,4 +1,5 @@
-//! What the simulated disk keeps, loses and tears: the crash tests of the layers above are worth as much as these.
+//! Tests of what the simulated disk keeps, loses and tears: the crash tests of the layers above are worth as much as
+//! these.
 
 use super::*;
 use crate::storage::{Damage, Failure, Fault, Listing, StorageError};

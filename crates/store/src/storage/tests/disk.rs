@@ -1,4 +1,4 @@
-//! What only a real folder shows: files, modes, leftovers, foreign things, and a file system that is full.
+//! Tests of what only a real folder shows: files, modes, leftovers, foreign things, and a file system that is full.
 
 use super::*;
 use crate::RenewalId;
