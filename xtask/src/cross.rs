@@ -5,10 +5,10 @@
 
 mod toolchain;
 
-use crate::workspace;
 use anyhow::{Result, ensure};
-use siltstone_lab::install::{self, Needed};
-use siltstone_lab::program;
+use siltstone_testbed::install::{self, Needed};
+use siltstone_testbed::program;
+use siltstone_testbed::workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolchain::Toolchain;

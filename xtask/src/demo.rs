@@ -1,13 +1,13 @@
 //! The first thing a newcomer runs: the whole job on this very checkout (a copy of it, build results left out), in a
 //! temporary folder that is removed at the end.
 
-use crate::edit;
-use crate::tool::{Reading, Repository, Tool};
-use crate::workspace::{self, Build};
 use anyhow::{Context, Result};
-use siltstone_lab::program::{self, Cost};
-use siltstone_lab::table::{self, Table};
-use siltstone_lab::tree::{self, Listing};
+use siltstone_testbed::edit;
+use siltstone_testbed::program::{self, Cost};
+use siltstone_testbed::table::{self, Table};
+use siltstone_testbed::tool::{Reading, Repository, Tool};
+use siltstone_testbed::tree::{self, Listing};
+use siltstone_testbed::workspace::{self, Build};
 use std::fs;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! Holds the map of crates in `docs/ARCHITECTURE.md` against what cargo says: the same crates, needing the same ones of
 //! ours.
 
-use crate::workspace;
 use serde_json::Value;
+use siltstone_testbed::workspace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 

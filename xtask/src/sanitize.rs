@@ -2,10 +2,11 @@
 //! cases than usual: for an evening, not for every change. With the address sanitizer where a nightly compiler is
 //! installed; else in valgrind, which has no AVX-512, so that level is not covered then.
 
-use crate::{cross, workspace};
+use crate::cross;
 use anyhow::Result;
-use siltstone_lab::install::{self, Needed};
-use siltstone_lab::program;
+use siltstone_testbed::install::{self, Needed};
+use siltstone_testbed::program;
+use siltstone_testbed::workspace;
 use std::process::Command;
 
 /// How long it takes.
