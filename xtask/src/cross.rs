@@ -91,7 +91,8 @@ impl Cross {
     fn cargo(&self, word: &str) -> Command {
         let mut command = workspace::cargo();
         command.args([word, "--release", "--locked"]);
-        command.env("CARGO_TARGET_DIR", &self.folder).env("CARGO_PROFILE_RELEASE_DEBUG", "false");
+        // The machine code is looked through by the names of functions.
+        command.env("CARGO_TARGET_DIR", &self.folder).env("CARGO_PROFILE_RELEASE_STRIP", "none");
         command.env("RUSTC", self.toolchain.rustc()).envs(self.toolchain.variables());
         for target in [ARM, POWER] {
             let compiler = format!("{}-gcc", target.tools);

@@ -68,4 +68,6 @@ fn tests(command: &mut Command, cases: u32) {
     ]);
     command.args(cross::PACKAGES);
     command.env("PROPTEST_CASES", cases.to_string());
+    // What is found is told with names and lines.
+    command.env("CARGO_PROFILE_RELEASE_STRIP", "none").env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
 }

@@ -10,7 +10,10 @@ use siltstone_testbed::workspace;
 /// second reader, and some seconds of fuzzing.
 pub(crate) fn run() -> Result<()> {
     install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
-    program::run(workspace::cargo().args(["test", "--workspace", "--features", "xtask/power"]))?;
+    let workspace_tests = ["test", "--workspace", "--features", "xtask/power"];
+    // Building tells its progress; so many tests would bury what they say.
+    program::run(workspace::cargo().args(workspace_tests).arg("--no-run"))?;
+    program::run(workspace::cargo().args(workspace_tests).arg("--quiet"))?;
     kill_loop::run(&kill_loop::Options::short())?;
     damage::run(&damage::Options::short())?;
     faults::run(&faults::Options::short())?;

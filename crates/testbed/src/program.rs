@@ -5,13 +5,17 @@
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{IsTerminal, Read, Seek, SeekFrom};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use wait4::{ResUse, Wait4};
+
+/// Longest silence of a program that takes long.
+const TELL_EVERY: Duration = Duration::from_secs(4);
 
 /// What one run of a program cost.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +56,26 @@ pub fn run(command: &mut Command) -> Result<()> {
         bail!("`{line}` failed: {status}");
     }
     Ok(())
+}
+
+/// Runs `command` like [`run`]. A program that draws its progress on a terminal is silent for long where there is none:
+/// then every few seconds a line says what is being done.
+pub fn run_telling(command: &mut Command, what: &str) -> Result<()> {
+    if std::io::stderr().is_terminal() {
+        return run(command);
+    }
+    let (ended, waiting) = mpsc::channel::<()>();
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while waiting.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{what}: {} s", begin.elapsed().as_secs());
+            }
+        });
+        let result = run(command);
+        drop(ended);
+        result
+    })
 }
 
 /// Runs `command` and returns all it said and its exit status, whatever that is.
@@ -208,6 +232,14 @@ mod tests {
         assert!(error.contains("sh -c") && error.contains("no such luck") && error.contains('3'), "{error}");
         let error = measured(Command::new("sh").args(["-c", "echo nor now; exit 4"])).unwrap_err().to_string();
         assert!(error.contains("nor now"), "{error}");
+    }
+
+    #[test]
+    fn a_failure_is_told_where_progress_is_told_too() {
+        let begin = Instant::now();
+        run_telling(Command::new("sh").args(["-c", "exit 0"]), "nothing").unwrap();
+        let error = run_telling(Command::new("sh").args(["-c", "exit 5"]), "nothing").unwrap_err().to_string();
+        assert!(error.contains("exit 5") && begin.elapsed() < TELL_EVERY, "{error}");
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub fn build_silt(build: Build) -> Result<PathBuf> {
             "release"
         }
     };
-    program::run(&mut command)?;
+    program::run_telling(&mut command, "building silt")?;
     Ok(target()?.join(folder).join("silt"))
 }
 

@@ -8,19 +8,16 @@ use siltstone_chunk::Isa;
 use siltstone_lab::chunk::cuts::{Cuts, Digest};
 use siltstone_lab::chunk::fingerprints::{CHUNK_BYTES, Fingerprint};
 use siltstone_lab::chunk::floor::Floor;
+use siltstone_lab::chunk::forms::{gb_per_s, timed};
 use siltstone_lab::chunk::method::Method;
 use siltstone_testbed::bench::publish::{Row, shown, table_of};
 use siltstone_testbed::data::Data;
 use siltstone_testbed::statistics::{Spread, rounded};
-use siltstone_testbed::table::{Table, as_float};
+use siltstone_testbed::table::Table;
 use std::fmt::Write as _;
-use std::hint::black_box;
-use std::time::Instant;
 
 /// Expected size of a chunk, bytes.
 const EXPECTED_BYTES: u32 = 8 << 10;
-/// Data smaller than this is gone through again and again until a run has seen so much.
-const RUN_BYTES_MIN: usize = 64 << 20;
 /// The row that the column `share_of_read` divides by.
 const READ: &str = Floor::Read.name();
 /// The row that the column `ratio_to_fastcdc` divides by.
@@ -69,16 +66,15 @@ pub(super) fn measure(data: &Data, methods: &[Method], rounds: u64) -> Result<(V
         runners.extend(chunkers(*method, bytes)?);
     }
     runners.extend(Fingerprint::all().map(|fingerprint| hasher(fingerprint, bytes)));
-    let repeats = RUN_BYTES_MIN.div_ceil(bytes.len().max(1));
     for round in 0..rounds {
         eprintln!("{}: round {} of {rounds}, {} rows", data.name, round + 1, runners.len());
         for runner in &mut runners {
-            runner.run(bytes, &mut scratch, repeats);
+            runner.run(bytes, &mut scratch);
         }
     }
     let wrong = runners.iter().filter(|runner| runner.is_wrong);
     let wrong = wrong.map(|runner| format!("{} on {}, {}", runner.algorithm, runner.isa, data.name)).collect();
-    Ok((rows(&data.name, bytes.len() * repeats, &runners), wrong))
+    Ok((rows(&data.name, bytes.len(), &runners), wrong))
 }
 
 /// Reading and copying.
@@ -114,37 +110,28 @@ impl Runner {
         Self { algorithm, isa, work, truth, cuts, expected_bytes, seconds, is_wrong }
     }
 
-    /// One measurement. What is repeated is in the cache from a run before that does not count.
-    fn run(&mut self, data: &[u8], scratch: &mut [u8], repeats: usize) {
+    /// Adds one measurement, taken as the lab takes it.
+    fn run(&mut self, data: &[u8], scratch: &mut [u8]) {
         if self.is_wrong {
             return;
         }
-        if repeats > 1 {
-            self.check(data, scratch);
-        }
-        let begin = Instant::now();
-        for _ in 0..repeats {
-            self.check(black_box(data), scratch);
-        }
-        self.seconds.push(begin.elapsed().as_secs_f64());
+        let (seconds, found) = timed(data, |data| (self.work)(data, scratch));
+        self.is_wrong = found != self.truth;
+        self.seconds.push(seconds);
     }
 
-    fn check(&mut self, data: &[u8], scratch: &mut [u8]) {
-        self.is_wrong |= (self.work)(data, scratch) != self.truth;
-    }
-
-    /// Median speed over a run of so many bytes; `None` if what it found was wrong.
-    fn gb_per_s(&self, run_bytes: usize) -> Option<f64> {
+    /// Median speed over so many bytes of data; `None` if what it found was wrong.
+    fn gb_per_s(&self, data_bytes: usize) -> Option<f64> {
         let seconds = Spread::of(self.seconds.iter().copied());
-        (!self.is_wrong).then(|| as_float(run_bytes as u64) / 1e9 / seconds.median)
+        (!self.is_wrong).then(|| gb_per_s(data_bytes, seconds.median))
     }
 }
 
-fn rows(data: &str, run_bytes: usize, runners: &[Runner]) -> Vec<Row> {
-    let speed_of = |name: &str| runners.iter().find(|runner| runner.algorithm == name)?.gb_per_s(run_bytes);
+fn rows(data: &str, data_bytes: usize, runners: &[Runner]) -> Vec<Row> {
+    let speed_of = |name: &str| runners.iter().find(|runner| runner.algorithm == name)?.gb_per_s(data_bytes);
     let (read, fastcdc) = (speed_of(READ), speed_of(FASTCDC.name()));
     let row = |runner: &Runner| {
-        let speed = runner.gb_per_s(run_bytes);
+        let speed = runner.gb_per_s(data_bytes);
         let against = |other: Option<f64>| number(speed.zip(other).map(|(speed, other)| speed / other), 3);
         let cut = |value: fn(&Cuts) -> f64, digits| number(runner.cuts.as_ref().map(value), digits);
         let mut row = Row::new();
@@ -219,7 +206,7 @@ mod tests {
     fn runner(algorithm: &'static str, seconds: f64, finds: u64) -> Runner {
         let work: Work = Box::new(move |_, _| Digest::of_number(finds));
         let mut runner = Runner::new(algorithm, "scalar", work, Digest::of_number(7));
-        runner.run(&[1, 2], &mut [0, 0], 1);
+        runner.run(&[1, 2], &mut [0, 0]);
         runner.seconds = vec![seconds];
         runner
     }
