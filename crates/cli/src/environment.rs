@@ -46,7 +46,7 @@ pub(crate) fn host() -> String {
     variable("SILT_HOST").map_or_else(machine_name, |host| host.to_string_lossy().into_owned())
 }
 
-/// What the system calls this machine.
+/// Name of this machine, from the system.
 pub(crate) fn machine_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -26,7 +26,7 @@ pub(crate) fn listen() {
     let _ = listen_for_status();
 }
 
-/// What the handlers do comes in the order in which they are registered.
+/// Handlers run in the order in which they are registered.
 fn listen_to_end(signal: i32) -> io::Result<()> {
     register_conditional_shutdown(signal, i32::from(EXIT_INTERRUPTED), Arc::clone(&ENDS_AT_ONCE))?;
     register(signal, Arc::clone(&ENDS_AT_ONCE))?;

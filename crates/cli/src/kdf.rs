@@ -1,13 +1,13 @@
 //! What trying a password on a new key costs: options of the commands that make keys.
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::parse::{Duration, Size};
 use clap::Args;
 use siltstone_store::keys::Argon2Cost;
 use std::time::Instant;
 
-/// What trying a password on the new key costs (Argon2id)
+/// Cost of trying a password on the new key (Argon2id)
 #[derive(Args, Debug)]
 #[allow(clippy::struct_field_names, reason = "the names of fields are those of the options")]
 pub(crate) struct KdfArgs {

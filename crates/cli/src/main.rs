@@ -3,7 +3,9 @@
 #![allow(clippy::doc_markdown, reason = "the documentation of an option is its help text")]
 
 mod args;
+mod choose;
 mod commands;
+mod context;
 mod environment;
 mod error;
 mod interrupt;
@@ -19,8 +21,86 @@ mod render;
 mod repository;
 mod retry;
 
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use commands::{
+    backup, check, dump, forget, generate, init, key, ls, maintain, prune, repair, restore, snapshots, stats, undelete,
+    unlock, version,
+};
+use context::Context;
+use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
+use output::error_line;
+use render::visible;
+use serde::Serialize;
+use siltstone_engine::fs::raise_open_file_limit;
 use std::process::ExitCode;
 
+/// The program: parses, runs, tells how it went.
 fn main() -> ExitCode {
-    commands::main()
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_understood(&error),
+    };
+    interrupt::listen();
+    raise_open_file_limit();
+    let context = Context::new(cli.global);
+    match environment::check().and_then(|()| run(&cli.command, &context)) {
+        Ok(Done::Whole) => ExitCode::SUCCESS,
+        Ok(Done::InPart) => ExitCode::from(EXIT_INCOMPLETE),
+        Err(error) => {
+            // Whatever a run that was asked to stop fell over, it ended because of that.
+            let code = if interrupt::is_asked() { EXIT_INTERRUPTED } else { error.exit_status() };
+            if !error.is_closed_pipe() {
+                print_error(context.output.json, code, &error.message());
+            }
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
+    match command {
+        Command::Init(arguments) => init::run(arguments, context),
+        Command::Backup(arguments) => backup::run(arguments, context),
+        Command::Snapshots(arguments) => snapshots::run(arguments, context),
+        Command::Ls(arguments) => ls::run(arguments, context),
+        Command::Restore(arguments) => restore::run(arguments, context),
+        Command::Dump(arguments) => dump::run(arguments, context),
+        Command::Forget(arguments) => forget::run(arguments, context),
+        Command::Undelete(arguments) => undelete::run(arguments, context),
+        Command::Maintain(arguments) => maintain::run(arguments, context),
+        Command::Prune(arguments) => prune::run(arguments, context),
+        Command::Check(arguments) => check::run(arguments, context),
+        Command::Repair(arguments) => repair::run(arguments, context),
+        Command::Stats(arguments) => stats::run(arguments, context),
+        Command::Key(arguments) => key::run(arguments, context),
+        Command::Unlock(arguments) => unlock::run(arguments, context),
+        Command::Version(arguments) => version::run(arguments, context),
+        Command::Generate(arguments) => generate::run(arguments, Cli::command()),
+    }
+}
+
+/// Help and version are answers; anything else is an error of the caller.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    if error.use_stderr() && wants_json {
+        print_error(true, EXIT_FAILED, error.to_string().trim_end());
+    } else {
+        let _ = error.print();
+    }
+    if error.use_stderr() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS }
+}
+
+/// `message_type` `exit_error`.
+#[derive(Serialize)]
+struct ExitError<'a> {
+    message_type: &'static str,
+    code: u8,
+    message: &'a str,
+}
+
+fn print_error(json: bool, code: u8, message: &str) {
+    let message_type = "exit_error";
+    let document = serde_json::to_string(&ExitError { message_type, code, message }).unwrap_or_default();
+    error_line(&if json { document } else { format!("silt: {}", visible(message.as_bytes())) });
 }

@@ -1,6 +1,6 @@
 //! What this machine remembers of a repository: tested when it is opened, renewed after something was committed.
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::environment;
 use crate::error::CliError;
 use siltstone_engine::EngineError;
@@ -55,7 +55,7 @@ pub(crate) fn accept_repaired(repository: &Repository, rebuilt: &[Subject], cont
     Ok(())
 }
 
-/// What the record lists and is not there is listed no more.
+/// Takes lost series off the list, and names them.
 fn accept_lost_series(repository: &Repository, context: &Context) -> Result<(), CliError> {
     for (name, is_unlisted) in seen::accept_lost_series(repository)? {
         let listed = if is_unlisted { "" } else { "; the repository is read-only here and still lists it" };

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
-/// What the user wants to see.
+/// Form and amount of what is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     /// JSON instead of text.

@@ -1,7 +1,7 @@
 //! Where the password comes from: a command, a file, a variable, or the user. Options win over variables; what is asked
 //! for is read from the terminal, or from standard input where there is none.
 
-use crate::args::GlobalArgs;
+use crate::context::GlobalArgs;
 use crate::environment;
 use crate::error::CliError;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ pub(crate) type Password = Zeroizing<Vec<u8>>;
 /// Where to get the password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum PasswordSource {
-    /// What a command prints.
+    /// The first line that a command prints.
     Command(String),
     /// The content of a file.
     File(PathBuf),

@@ -54,7 +54,7 @@ fn absolute(path: &Path) -> Vec<u8> {
     OsString::from(clean).into_vec()
 }
 
-/// What a backup leaves out.
+/// Options that say which files a backup leaves out.
 #[derive(Args, Debug, Default)]
 pub(crate) struct ExcludeArgs {
     /// Leave out what matches a pattern, in the language of .gitignore (may be repeated)
@@ -88,11 +88,11 @@ impl ExcludeArgs {
 
     fn build(&self) -> Result<ExcludeRules, PatternError> {
         let mut rules = ExcludeRules::builder();
-        for (patterns, case) in [(&self.exclude, Case::Sensitive), (&self.iexclude, Case::Insensitive)] {
-            patterns.iter().try_for_each(|pattern| rules.pattern(pattern, case).map(drop))?;
+        for (pattern, case) in with_case(&self.exclude, &self.iexclude) {
+            rules.pattern(pattern, case)?;
         }
-        for (files, case) in [(&self.exclude_file, Case::Sensitive), (&self.iexclude_file, Case::Insensitive)] {
-            files.iter().try_for_each(|file| rules.pattern_file(file, case).map(drop))?;
+        for (file, case) in with_case(&self.exclude_file, &self.iexclude_file) {
+            rules.pattern_file(file, case)?;
         }
         self.exclude_if_present.iter().try_for_each(|mark| rules.if_present(mark).map(drop))?;
         if self.exclude_caches {
@@ -105,7 +105,7 @@ impl ExcludeArgs {
     }
 }
 
-/// What a restore takes.
+/// Options that say which files a restore takes.
 #[derive(Args, Debug, Default)]
 pub(crate) struct SelectArgs {
     /// Restore only what matches a pattern, in the language of .gitignore (may be repeated)
@@ -142,18 +142,24 @@ impl SelectArgs {
 
     fn build(&self) -> Result<PathFilter, PatternError> {
         let mut filter = PathFilter::builder();
-        for (patterns, case) in [(&self.include, Case::Sensitive), (&self.iinclude, Case::Insensitive)] {
-            patterns.iter().try_for_each(|pattern| filter.include(pattern, case).map(drop))?;
+        for (pattern, case) in with_case(&self.include, &self.iinclude) {
+            filter.include(pattern, case)?;
         }
-        for (files, case) in [(&self.include_file, Case::Sensitive), (&self.iinclude_file, Case::Insensitive)] {
-            files.iter().try_for_each(|file| filter.include_file(file, case).map(drop))?;
+        for (file, case) in with_case(&self.include_file, &self.iinclude_file) {
+            filter.include_file(file, case)?;
         }
-        for (patterns, case) in [(&self.exclude, Case::Sensitive), (&self.iexclude, Case::Insensitive)] {
-            patterns.iter().try_for_each(|pattern| filter.exclude(pattern, case).map(drop))?;
+        for (pattern, case) in with_case(&self.exclude, &self.iexclude) {
+            filter.exclude(pattern, case)?;
         }
-        for (files, case) in [(&self.exclude_file, Case::Sensitive), (&self.iexclude_file, Case::Insensitive)] {
-            files.iter().try_for_each(|file| filter.exclude_file(file, case).map(drop))?;
+        for (file, case) in with_case(&self.exclude_file, &self.iexclude_file) {
+            filter.exclude_file(file, case)?;
         }
         filter.build()
     }
+}
+
+/// Both kinds of patterns, or of files of patterns, each with what it makes of the case of letters.
+fn with_case<'a, T>(sensitive: &'a [T], insensitive: &'a [T]) -> impl Iterator<Item = (&'a T, Case)> {
+    let with = |case| move |one: &'a T| (one, case);
+    sensitive.iter().map(with(Case::Sensitive)).chain(insensitive.iter().map(with(Case::Insensitive)))
 }

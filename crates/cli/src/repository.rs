@@ -1,7 +1,7 @@
 //! From options to an open repository.
 
-use crate::args::GlobalArgs;
-use crate::commands::Context;
+use crate::context::Context;
+use crate::context::GlobalArgs;
 use crate::environment;
 use crate::error::CliError;
 use crate::key_hint;
@@ -135,7 +135,7 @@ pub(crate) fn open_by_older_config(context: &Context) -> Result<Option<OlderReco
     Ok(OlderRecord::open(&disk, &password, &open_options(context)?)?)
 }
 
-/// What bounds the opening of a repository, and which keys are tried first.
+/// Bounds of opening a repository, and the keys that are tried first.
 fn open_options(context: &Context) -> Result<OpenOptions, CliError> {
     let named = context.options.key_hint.clone().or_else(|| environment::parsed("SILT_KEY_HINT").ok().flatten());
     let hints = named.into_iter().chain(key_hint::kept()).collect();

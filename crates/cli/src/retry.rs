@@ -1,8 +1,8 @@
 //! What to do while another process writes to the series: trying again (`--retry-lock`), and how long to watch one that
 //! cannot be seen from here (`--lease-timeout`).
 
-use crate::args::GlobalArgs;
-use crate::commands::Context;
+use crate::context::Context;
+use crate::context::GlobalArgs;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::render::clock;

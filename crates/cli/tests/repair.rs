@@ -123,6 +123,20 @@ fn check_names_the_command_that_helps_and_it_does() {
 }
 
 #[test]
+fn a_bit_flipped_in_a_new_repository_costs_nothing_and_is_told() {
+    let sandbox = Sandbox::bare();
+    sandbox.run(&["init"]).ok();
+    let content = common::noise(7, 300_000);
+    sandbox.write("file", &content);
+    sandbox.backup(&[]);
+    flip(&sandbox.largest_container(), 150_000);
+    let target = sandbox.path("restored").display().to_string();
+    let told = sandbox.run(&["restore", &format!("latest:{}", sandbox.source()), "--target", &target]).ok();
+    assert!(told.stderr.contains("was read with its parity"), "{}", told.stderr);
+    assert_eq!(std::fs::read(sandbox.path("restored/file")).expect("restored"), content);
+}
+
+#[test]
 fn what_parity_heals_is_named_by_check_and_healed_by_repair() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "1");

@@ -32,7 +32,7 @@ pub(super) struct Scene {
 impl Scene {
     pub(super) fn make(folder: &Path, release: bool, parity: Option<u32>) -> Result<Self> {
         let init: &'static [&'static str] = match parity {
-            None | Some(0) => &[],
+            None | Some(0) => &["--parity", "off"],
             Some(2) => &["--parity", "2%"],
             Some(5) => &["--parity", "5%"],
             Some(10) => &["--parity", "10%"],

@@ -1,16 +1,16 @@
 //! `silt backup`: makes a snapshot of files, folders, or a stream.
 
-use super::Context;
 use super::changes::ChangeArgs;
 use super::layout::LayoutArgs;
 use super::sources::{ListArgs, StreamArgs, source_paths, stream};
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
 use crate::parse::{Checkpointing, Moment, ShrinkGuard, Size, TagList};
 use crate::patterns::ExcludeArgs;
 use crate::progress::{Progress, Work};
-use crate::render::{clock, rfc3339, seconds, size};
+use crate::render::{StatisticsJson, clock, rfc3339, size};
 use crate::repository::{open, open_keeping_stdin};
 use crate::retry::while_locked;
 use clap::Args;
@@ -20,6 +20,7 @@ use siltstone_engine::backup::{
 };
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_store::Time;
+use siltstone_store::manifest::SnapshotStatistics;
 use siltstone_store::repository::Repository;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -106,7 +107,7 @@ pub(crate) struct BackupArgs {
     stream: StreamArgs,
 }
 
-pub(super) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, CliError> {
     let mut options = options(arguments, context, arguments.exclude.rules()?)?;
     let takes_stdin = arguments.stream.takes_stdin() || arguments.lists.take_stdin() || arguments.changes.take_stdin();
     let paths =
@@ -227,13 +228,13 @@ fn text(dry_run: bool, summary: &BackupSummary) -> String {
     )
 }
 
-/// What was damaged and is whole again; `None` if nothing.
+/// Line about chunks that were damaged and are whole again; `None` if there are none.
 fn healed(summary: &BackupSummary) -> Option<String> {
     let Healed { chunks, plain_bytes } = summary.healed;
     (chunks > 0).then(|| format!("Healed:      {chunks:5} damaged chunks ({})\n", size(plain_bytes)))
 }
 
-/// What became of chunks that resemble others, and what was moved after the backup; `None` if nothing.
+/// Counts of chunks that resemble others, and bytes moved after the backup; `None` if both are 0.
 fn deltas(summary: &BackupSummary) -> Option<String> {
     let [kept, rejected, skipped] = delta_counts(summary);
     let moved = summary.migration.bytes_written;
@@ -257,26 +258,13 @@ fn delta_counts(summary: &BackupSummary) -> [u64; 3] {
 struct SummaryMessage<'a> {
     message_type: &'static str,
     dry_run: bool,
-    files_new: u64,
-    files_changed: u64,
-    files_unmodified: u64,
-    data_blobs: u64,
-    data_added: u64,
-    data_added_packed: u64,
-    total_files_processed: u64,
-    total_dirs_processed: u64,
-    total_bytes_processed: u64,
+    #[serde(flatten)]
+    statistics: StatisticsJson,
     bytes_read: u64,
-    bytes_migrated: u64,
     bytes_superseded: u64,
-    deltas_kept: u64,
-    deltas_rejected: u64,
-    deltas_skipped: u64,
     chunks_healed: u64,
     bytes_healed: u64,
-    total_duration: f64,
     backup_end: String,
-    problems: u64,
     missing_sources: u64,
     series: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -293,29 +281,17 @@ impl<'a> SummaryMessage<'a> {
     fn ended(dry_run: bool, summary: &'a BackupSummary, end: Time) -> Self {
         let all = &summary.statistics;
         let [deltas_kept, deltas_rejected, deltas_skipped] = delta_counts(summary);
+        let bytes_migrated = summary.migration.bytes_written;
+        let counted = SnapshotStatistics { deltas_kept, deltas_rejected, deltas_skipped, bytes_migrated, ..*all };
         Self {
             message_type: "summary",
             dry_run,
-            files_new: all.files_new,
-            files_changed: all.files_changed,
-            files_unmodified: all.files_unchanged,
-            data_blobs: all.chunks_new,
-            data_added: all.added_plain_bytes + all.metadata_bytes,
-            data_added_packed: all.added_stored_bytes,
-            total_files_processed: all.files,
-            total_dirs_processed: all.directories,
-            total_bytes_processed: all.logical_bytes,
+            statistics: StatisticsJson::from(&counted),
             bytes_read: all.read_bytes,
-            bytes_migrated: summary.migration.bytes_written,
             bytes_superseded: summary.migration.bytes_deleted,
-            deltas_kept,
-            deltas_rejected,
-            deltas_skipped,
             chunks_healed: summary.healed.chunks,
             bytes_healed: summary.healed.plain_bytes,
-            total_duration: seconds(all.duration_ms),
             backup_end: rfc3339(end),
-            problems: all.problems,
             missing_sources: summary.missing_sources,
             series: &summary.series,
             parent: summary.parent.map(|parent| parent.to_string()),
@@ -330,7 +306,6 @@ mod tests {
     use siltstone_engine::backup::{DeltaCounts, TakenBack};
     use siltstone_engine::migrate::MigrateSummary;
     use siltstone_store::SnapshotId;
-    use siltstone_store::manifest::SnapshotStatistics;
 
     fn summary() -> BackupSummary {
         let statistics = SnapshotStatistics {

@@ -7,7 +7,7 @@ use siltstone_engine::backup::ChangedList;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What changed since the series' last snapshot.
+/// Options that list what changed since the series' last snapshot.
 #[derive(Args, Debug, Default)]
 #[allow(clippy::struct_field_names, reason = "they are the names of the options")]
 pub(super) struct ChangeArgs {
@@ -25,7 +25,7 @@ pub(super) struct ChangeArgs {
     /// `-` is standard input; may be repeated.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["stdin", "stdin_from_command"])]
     changed_list: Vec<PathBuf>,
-    /// The same from a file of paths, each ended by a NUL byte, for names of any bytes
+    /// Take the changed entries from a file of paths, each ended by a NUL byte, for names of any bytes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["stdin", "stdin_from_command"])]
     changed_list_raw: Vec<PathBuf>,
 }

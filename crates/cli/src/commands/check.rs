@@ -1,6 +1,6 @@
 //! `silt check`: looks for damage.
 
-use super::Context;
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::{Duration, Subset};
@@ -51,7 +51,7 @@ pub(crate) struct CheckArgs {
     with_cache: bool,
 }
 
-pub(super) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let read_data = match (arguments.read_data, arguments.read_data_subset) {
         (true, _) => ReadData::All,
@@ -212,7 +212,7 @@ fn advice(findings: &[Finding]) -> Vec<String> {
     kinds.iter().map(line).collect()
 }
 
-/// What came of a file that was restored into nothing, in words.
+/// Outcome of a file that was restored into nothing, in words.
 fn sampled(file: &SampledFile) -> String {
     let what = match &file.outcome {
         SampleOutcome::Sound => "sound",
@@ -245,7 +245,7 @@ impl<'a> SampleMessage<'a> {
     }
 }
 
-/// What was recorded of a series' damage, in words.
+/// Record of a series' damage, in words.
 fn recorded(record: &DamageRecord) -> String {
     let DamageRecord { series, damaged, sound, outcome } = record;
     let what = match (damaged, sound) {

@@ -1,6 +1,7 @@
 //! `silt dump`: writes a file of a snapshot to standard output, or a folder as an archive.
 
-use super::{Context, find};
+use crate::choose::find;
+use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::parse::{SnapshotReference, entry_path};
 use crate::patterns::FilterArgs;
@@ -55,7 +56,7 @@ impl From<ArchiveArg> for dump::Archive {
     }
 }
 
-pub(super) fn run(arguments: &DumpArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &DumpArgs, context: &Context) -> Result<Done, CliError> {
     let reference = SnapshotReference::from(arguments.snapshot.clone());
     let path = path(arguments, &reference)?;
     let repository = open(context)?;

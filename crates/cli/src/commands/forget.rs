@@ -5,7 +5,8 @@ mod messages;
 mod report;
 mod rules;
 
-use super::{Context, find_all, without};
+use crate::choose::{find_all, keys, without};
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
@@ -17,12 +18,11 @@ use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
 use messages::{GroupJson, SummaryMessage};
-pub(super) use report::exact;
 use report::text;
 use rules::RuleArgs;
 use siltstone_engine::forget::policy::{self, AHEAD, Decision, PARTIAL};
 use siltstone_engine::forget::{ForgetOptions, Marking, REWRITE_THRESHOLD_DEFAULT, forget};
-use siltstone_engine::snapshots::{Group, SnapshotFilter, SnapshotKey, SnapshotView, group, list_readable};
+use siltstone_engine::snapshots::{Group, SnapshotFilter, SnapshotView, group, list_readable};
 use siltstone_store::SeriesId;
 use siltstone_store::repository::Repository;
 use std::collections::HashSet;
@@ -91,7 +91,7 @@ impl Decided {
     }
 }
 
-pub(super) fn run(arguments: &ForgetArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &ForgetArgs, context: &Context) -> Result<Done, CliError> {
     if !arguments.ids.is_empty() && !arguments.rules.policy().is_empty() {
         return Err(CliError::Conflict { first: "snapshot ids", second: "--keep-* options" });
     }
@@ -121,7 +121,7 @@ impl ForgetArgs {
     }
 }
 
-/// What a run is about.
+/// Snapshots to remove or to mark, and series whose marks end.
 #[derive(Default)]
 struct Doomed {
     /// To be removed or marked; or marked before and to be removed now.
@@ -249,10 +249,6 @@ fn print_group(decided: &Decided, arguments: &ForgetArgs, context: &Context) -> 
         }
     }
     Ok(())
-}
-
-pub(super) fn keys(views: &[SnapshotView]) -> Vec<SnapshotKey> {
-    views.iter().map(|view| (view.series, view.snapshot.id)).collect()
 }
 
 /// Options of an ordinary run, without marks.

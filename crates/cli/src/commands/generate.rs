@@ -1,17 +1,14 @@
-//! `silt generate`: completion scripts for shells.
+//! `silt generate`: completion scripts for shells, and manual pages.
 
-use super::Context;
-use crate::args::Cli;
 use crate::error::{CliError, Done};
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Write completion scripts for shells (- for standard output)
+/// Write completion scripts for shells (- for standard output) and manual pages
 #[derive(Args, Debug)]
 #[group(required = true, multiple = true)]
-#[allow(clippy::struct_field_names, reason = "they are the names of the options")]
 pub(crate) struct GenerateArgs {
     /// For bash
     #[arg(long, value_name = "FILE")]
@@ -22,9 +19,12 @@ pub(crate) struct GenerateArgs {
     /// For fish
     #[arg(long, value_name = "FILE")]
     fish_completion: Option<PathBuf>,
+    /// Manual pages, one for each command, into this folder
+    #[arg(long, value_name = "FOLDER")]
+    man: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &GenerateArgs, _: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &GenerateArgs, mut program: Command) -> Result<Done, CliError> {
     let scripts = [
         (&arguments.bash_completion, Shell::Bash),
         (&arguments.zsh_completion, Shell::Zsh),
@@ -32,15 +32,19 @@ pub(super) fn run(arguments: &GenerateArgs, _: &Context) -> Result<Done, CliErro
     ];
     for (file, shell) in scripts {
         if let Some(file) = file {
-            write(file, &script(shell))?;
+            write(file, &script(shell, &mut program))?;
         }
+    }
+    if let Some(folder) = &arguments.man {
+        clap_mangen::generate_to(program, folder)
+            .map_err(|source| CliError::OutputFile { path: folder.clone(), source })?;
     }
     Ok(Done::Whole)
 }
 
-fn script(shell: Shell) -> Vec<u8> {
+fn script(shell: Shell, program: &mut Command) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "silt", &mut script);
+    clap_complete::generate(shell, program, "silt", &mut script);
     script
 }
 
@@ -54,12 +58,26 @@ fn write(file: &Path, script: &[u8]) -> Result<(), CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Cli;
+    use clap::CommandFactory;
 
     #[test]
     fn scripts_know_the_commands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let text = String::from_utf8(script(shell)).expect("text");
+            let text = String::from_utf8(script(shell, &mut Cli::command())).expect("text");
             assert!(text.contains("backup") && text.contains("restore"), "{shell}");
         }
+    }
+
+    #[test]
+    fn each_command_has_a_manual_page() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let none = GenerateArgs { bash_completion: None, zsh_completion: None, fish_completion: None, man: None };
+        let arguments = GenerateArgs { man: Some(folder.path().to_owned()), ..none };
+        run(&arguments, Cli::command()).expect("pages");
+        let page = std::fs::read_to_string(folder.path().join("silt-backup.1")).expect("a page");
+        assert!(page.contains(".TH silt\\-backup") || page.contains(".TH silt-backup"), "{page}");
+        assert!(page.contains("checkpoint"), "its options are in it");
+        assert!(folder.path().join("silt.1").exists());
     }
 }

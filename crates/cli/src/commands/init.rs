@@ -1,6 +1,6 @@
 //! `silt init`: makes a repository.
 
-use super::Context;
+use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::kdf::KdfArgs;
 use crate::parse::{Parity, Size};
@@ -37,9 +37,9 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "SIZE", default_value = "16K", value_parser = parse_chunk_size)]
     chunk_size: u64,
 
-    /// Parity of files' data, such as 5%, from which flipped bits and lost pages of a disk are healed; catalogs have it
+    /// Parity of files' data, or `off`, from which flipped bits and lost pages of a disk are healed; catalogs have it
     /// in any case. `silt maintain --parity` changes it
-    #[arg(long, value_name = "SHARE", default_value = "off")]
+    #[arg(long, value_name = "SHARE", default_value = "2%")]
     parity: Parity,
 
     #[command(flatten)]
@@ -60,7 +60,7 @@ struct Initialized {
     repository: String,
 }
 
-pub(super) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliError> {
     let path = match &arguments.place {
         Some(given) => folder(given)?,
         None => place(&context.options)?,

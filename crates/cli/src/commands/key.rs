@@ -3,7 +3,7 @@
 mod recovery;
 mod rotate;
 
-use super::Context;
+use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::kdf::KdfArgs;
 use crate::key_hint;
@@ -107,7 +107,7 @@ struct KeyMessage {
     id: String,
 }
 
-pub(super) fn run(arguments: &KeyArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &KeyArgs, context: &Context) -> Result<Done, CliError> {
     match &arguments.command {
         KeyCommand::List => list(&*open(context)?, context),
         KeyCommand::Add(new) => {

@@ -1,6 +1,7 @@
 //! `silt ls`: lists what a snapshot holds.
 
-use super::{Context, find};
+use crate::choose::find;
+use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::output::buffered;
 use crate::parse::{SnapshotReference, entry_path};
@@ -43,7 +44,7 @@ struct SnapshotLine {
     struct_type: &'static str,
 }
 
-pub(super) fn run(arguments: &LsArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &LsArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let reference = SnapshotReference::from(arguments.snapshot.clone());
     let (view, found) = find(&repository, &reference.snapshot, &arguments.filter.filter(), context.output)?;

@@ -1,7 +1,7 @@
 //! `silt maintain`: settles what backups left behind, where a backup was told not to or could not.
 
-use super::Context;
 use super::layout::LayoutArgs;
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
@@ -47,7 +47,7 @@ struct SummaryMessage {
     parity_bytes_deleted: u64,
 }
 
-pub(super) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let options = MigrateOptions {
         deltas: arguments.layout.deltas(context.preset()?)?,

@@ -1,6 +1,6 @@
 //! `silt prune`: nothing is ever left to do, since `forget` gives the space back itself.
 
-use super::Context;
+use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::repository::open;
 use clap::Args;
@@ -20,7 +20,7 @@ struct Nothing {
     bytes_returned: u64,
 }
 
-pub(super) fn run(_: &PruneArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(_: &PruneArgs, context: &Context) -> Result<Done, CliError> {
     open(context)?;
     if context.output.json {
         context.output.json(&Nothing { message_type: "summary", bytes_returned: 0 })?;

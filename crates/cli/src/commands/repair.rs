@@ -2,7 +2,7 @@
 
 mod messages;
 
-use super::Context;
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
@@ -53,7 +53,7 @@ pub(crate) struct RepairArgs {
     take_over: bool,
 }
 
-pub(super) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, CliError> {
     let older = if arguments.from_older_config { open_by_older_config(context)? } else { None };
     let repository = match older {
         None => open_to_repair(context)?,

@@ -1,6 +1,7 @@
 //! `silt restore`: writes what a snapshot holds into a folder.
 
-use super::{Context, find};
+use crate::choose::find;
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::SnapshotReference;
@@ -27,7 +28,7 @@ pub(crate) struct RestoreArgs {
     /// Folder to restore into; made if there is none
     #[arg(short, long, value_name = "DIR", required = true)]
     target: PathBuf,
-    /// What becomes of files that are already there
+    /// Treatment of files that are already there
     #[arg(long, value_name = "WHEN", default_value = "always")]
     overwrite: OverwriteArg,
     /// Remove from the target what the snapshot does not hold
@@ -86,7 +87,7 @@ impl From<OverwriteArg> for Overwrite {
     }
 }
 
-pub(super) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, CliError> {
     let reference = SnapshotReference::from(arguments.snapshot.clone());
     let options = options(arguments, &reference, context)?;
     let repository = open(context)?;

@@ -2,7 +2,8 @@
 
 mod deleted;
 
-use super::{Context, find_all, without};
+use crate::choose::{find_all, without};
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::Groups;
@@ -43,7 +44,7 @@ struct GroupJson {
     snapshots: Vec<SnapshotJson>,
 }
 
-/// What the snapshots of a group have in common; fields that were not asked for are empty, as restic has it.
+/// Fields that the snapshots of a group have in common; those that were not asked for are empty, as restic has it.
 #[derive(Serialize)]
 pub(super) struct KeyJson {
     hostname: String,
@@ -64,7 +65,7 @@ impl From<&Group> for KeyJson {
     }
 }
 
-pub(super) fn run(arguments: &SnapshotsArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &SnapshotsArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let (mut views, done) = wanted(arguments, &repository, context)?;
     if let Some(number) = arguments.latest {

@@ -117,7 +117,7 @@ fn text_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"))
 }
 
-/// What a glob matches; the line itself where it matches nothing, so that the backup reports it as missing.
+/// Paths that a glob matches; the line itself where it matches nothing, so that the backup reports it as missing.
 fn expand(line: &[u8]) -> Vec<PathBuf> {
     let itself = || vec![PathBuf::from(OsString::from_vec(line.to_vec()))];
     let Ok(pattern) = std::str::from_utf8(line) else {
@@ -209,7 +209,7 @@ impl Read for StreamReader {
 }
 
 impl Running {
-    /// What reading its end gives: 0 bytes, or its failure.
+    /// Result of reading past its end: 0 bytes, or its failure.
     fn end(&mut self) -> io::Result<usize> {
         let status = self.child.wait()?;
         self.is_over = true;

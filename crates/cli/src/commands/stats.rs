@@ -2,11 +2,13 @@
 
 mod messages;
 
-use super::{Context, find_all, forget, without};
+use super::forget;
+use crate::choose::{find_all, keys, without};
+use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::output::Output;
 use crate::patterns::FilterArgs;
-use crate::render::{Table, local, size};
+use crate::render::{Table, exact, local, size};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
 use messages::StatsJson;
@@ -21,7 +23,7 @@ pub(crate) struct StatsArgs {
     /// Only these snapshots [default: all; of each series the first, the middle and the last are shown]
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// What the total size counts
+    /// Bytes that the total size counts
     #[arg(long, value_name = "MODE", default_value = "restore-size")]
     mode: Mode,
     #[command(flatten)]
@@ -30,13 +32,13 @@ pub(crate) struct StatsArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Mode {
-    /// What restoring every snapshot would write
+    /// Bytes that restoring every snapshot would write
     RestoreSize,
-    /// What the chunks of the snapshots take in the repository, each once
+    /// Bytes that the chunks of the snapshots take in the repository, each once
     RawData,
 }
 
-pub(super) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let (figures, done) = gather(arguments, &repository, context.output)?;
     let deleted = Deleted::find(arguments, &repository, context)?;
@@ -63,7 +65,7 @@ impl Deleted {
     fn find(arguments: &StatsArgs, repository: &Repository, context: &Context) -> Result<Self, CliError> {
         // What cannot be read has been told.
         let (views, _) = list_readable(repository, &SnapshotFilter { deleted: true, ..arguments.filter.filter() })?;
-        let bytes = held_by(repository, &forget::keys(&views), &forget::options(context)?)?;
+        let bytes = held_by(repository, &keys(&views), &forget::options(context)?)?;
         Ok(Self { snapshots: views.len() as u64, bytes })
     }
 }
@@ -134,7 +136,7 @@ fn text(mode: Mode, stats: &Stats, deleted: &Deleted) -> String {
         ("Moved After Backups", size(stats.bytes_migrated)),
     ];
     let older = (stats.older_key_bytes > 0).then(|| ("Under Older Master Keys", size(stats.older_key_bytes)));
-    let held = || format!("{}, which hold {}", deleted.snapshots, forget::exact(deleted.bytes));
+    let held = || format!("{}, which hold {}", deleted.snapshots, exact(deleted.bytes));
     let deleted = (deleted.snapshots > 0).then(|| ("Deleted Snapshots", held()));
     let more: Vec<_> = more.into_iter().chain(older).chain(deleted).collect();
     let lines = |rows: &[(&str, String)]| {

@@ -1,6 +1,7 @@
 //! `silt undelete`: brings snapshots back that are marked as deleted.
 
-use super::{Context, find_all, forget};
+use crate::choose::{find_all, keys};
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
@@ -30,13 +31,13 @@ struct SummaryMessage {
     snapshots_undeleted: u64,
 }
 
-pub(super) fn run(arguments: &UndeleteArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &UndeleteArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let filter = SnapshotFilter { deleted: true, ..arguments.filter.filter() };
     let (views, found) = find_all(&repository, &arguments.ids, &filter, context.output)?;
     let options = UndeleteOptions { take_over: false, user: environment::user() };
     let progress = Progress::begin(Work::Undelete, context.output)?;
-    let keys = forget::keys(&views);
+    let keys = keys(&views);
     let count = while_locked(context, || Ok(undelete(&repository, &keys, &options, &progress)?))?;
     progress.end();
     memory::renew(&repository, context);

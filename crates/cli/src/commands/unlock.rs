@@ -1,6 +1,7 @@
 //! `silt unlock`: ends leases whose holders are dead.
 
-use super::{Context, without};
+use crate::choose::without;
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::progress::{Progress, Work};
@@ -50,7 +51,7 @@ impl From<&HeldLease> for Held {
     }
 }
 
-pub(super) fn run(arguments: &UnlockArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &UnlockArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let options =
         UnlockOptions { series: arguments.series.clone(), take_over: arguments.remove_all, user: environment::user() };

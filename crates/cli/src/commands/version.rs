@@ -1,6 +1,6 @@
 //! `silt version`.
 
-use super::Context;
+use crate::context::Context;
 use crate::error::{CliError, Done};
 use clap::Args;
 use serde::Serialize;
@@ -18,7 +18,7 @@ struct VersionJson {
     arch: &'static str,
 }
 
-pub(super) fn run(_: &VersionArgs, context: &Context) -> Result<Done, CliError> {
+pub(crate) fn run(_: &VersionArgs, context: &Context) -> Result<Done, CliError> {
     let version = env!("CARGO_PKG_VERSION");
     if context.output.json {
         context.output.json(&VersionJson { message_type: "version", version, os: OS, arch: ARCH })?;

@@ -10,23 +10,8 @@ impl FromStr for Duration {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected a duration such as 500ms, 90s, 5m, 1h30m or 30d";
-        if text == "0" {
-            return Ok(Self::default());
-        }
-        let mut millis = 0u64;
-        let mut rest = text;
-        while !rest.is_empty() {
-            let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|&at| at > 0).ok_or(EXPECTED)?;
-            let (number, tail) = rest.split_at(digits);
-            let units = [("ms", 1), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
-            let unit = units.into_iter().find_map(|(name, unit)| Some((tail.strip_prefix(name)?, unit)));
-            let (tail, unit) = unit.ok_or(EXPECTED)?;
-            let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or(EXPECTED)?;
-            millis = millis.checked_add(part).ok_or(EXPECTED)?;
-            rest = tail;
-        }
-        if text.is_empty() { Err(EXPECTED) } else { Ok(Self(std::time::Duration::from_millis(millis))) }
+        let parsed = if text == "0" { Ok(std::time::Duration::ZERO) } else { humantime::parse_duration(text) };
+        parsed.map(Self).map_err(|_| "expected a duration such as 500ms, 90s, 5m, 1h30m or 30d")
     }
 }
 

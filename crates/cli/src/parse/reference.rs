@@ -5,7 +5,7 @@ use siltstone_store::catalog::EntryPath;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// What `SNAP[:path]` says.
+/// Snapshot and path of `SNAP[:path]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SnapshotReference {
     /// Id, or `latest`, or `latest~N`.

@@ -8,7 +8,7 @@ use siltstone_engine::fs::{Problem, Subject};
 use siltstone_store::catalog::EntryPath;
 use std::time::Duration;
 
-/// What is being done.
+/// Kinds of work that show progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
     Backup,

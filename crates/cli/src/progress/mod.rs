@@ -82,7 +82,7 @@ impl Progress {
         Ok(Self { state, ticker, _working: Working::begin(move || asked.status()) })
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     pub(crate) fn counts(&self) -> Counts {
         self.state.counters.read()
     }

@@ -4,9 +4,9 @@ mod duration;
 mod entry;
 mod group;
 mod name;
-
 mod size;
 mod snapshot;
+mod statistics;
 mod table;
 mod time;
 
@@ -14,9 +14,10 @@ pub(crate) use duration::{clock, seconds};
 pub(crate) use entry::{EntryJson, long_line};
 pub(crate) use group::GroupHeader;
 pub(crate) use name::{Path, visible, visible_lines};
-pub(crate) use size::size;
+pub(crate) use size::{exact, size};
 #[cfg(test)]
 pub(crate) use snapshot::tests as snapshot_tests;
 pub(crate) use snapshot::{SnapshotJson, describe, snapshot_table};
+pub(crate) use statistics::StatisticsJson;
 pub(crate) use table::Table;
 pub(crate) use time::{local, rfc3339};

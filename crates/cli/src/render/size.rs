@@ -10,6 +10,12 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
+/// Bytes gained or lost: `3.023 KiB (3096 bytes)`.
+pub(crate) fn exact(bytes: i64) -> String {
+    let sign = if bytes < 0 { "-" } else { "" };
+    format!("{sign}{} ({bytes} bytes)", size(bytes.unsigned_abs()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

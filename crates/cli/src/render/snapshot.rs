@@ -1,6 +1,6 @@
 //! Snapshots: the table of `snapshots` and `forget`, one line of description, and JSON in restic's field names.
 
-use super::{Path, Table, local, rfc3339, seconds, size, visible};
+use super::{Path, StatisticsJson, Table, local, rfc3339, size, visible};
 use serde::Serialize;
 use siltstone_engine::backup::default_series_name;
 use siltstone_engine::snapshots::SnapshotView;
@@ -36,7 +36,7 @@ pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<Strin
     table
 }
 
-/// What sets a snapshot apart from others.
+/// State of a snapshot that is not whole; `None` for all others.
 fn state(view: &SnapshotView) -> Option<String> {
     view.snapshot.partial.then(|| "partial".to_owned())
 }
@@ -74,34 +74,14 @@ pub(crate) struct SnapshotJson {
     series: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
-    summary: SummaryJson,
+    summary: StatisticsJson,
     id: String,
     short_id: String,
-}
-
-#[derive(Serialize)]
-struct SummaryJson {
-    files_new: u64,
-    files_changed: u64,
-    files_unmodified: u64,
-    data_blobs: u64,
-    data_added: u64,
-    data_added_packed: u64,
-    total_files_processed: u64,
-    total_dirs_processed: u64,
-    total_bytes_processed: u64,
-    total_duration: f64,
-    problems: u64,
-    deltas_kept: u64,
-    deltas_rejected: u64,
-    deltas_skipped: u64,
-    bytes_migrated: u64,
 }
 
 impl From<&SnapshotView> for SnapshotJson {
     fn from(view: &SnapshotView) -> Self {
         let snapshot = &view.snapshot;
-        let statistics = &snapshot.statistics;
         let paths: Vec<Path> = snapshot.paths.iter().map(|path| Path::from_bytes(path)).collect();
         let raw: Vec<Option<String>> = paths.iter().map(Path::raw).collect();
         Self {
@@ -117,23 +97,7 @@ impl From<&SnapshotView> for SnapshotJson {
             program_version: snapshot.program.clone(),
             series: view.series_name.clone(),
             partial: snapshot.partial,
-            summary: SummaryJson {
-                files_new: statistics.files_new,
-                files_changed: statistics.files_changed,
-                files_unmodified: statistics.files_unchanged,
-                data_blobs: statistics.chunks_new,
-                data_added: statistics.added_plain_bytes + statistics.metadata_bytes,
-                data_added_packed: statistics.added_stored_bytes,
-                total_files_processed: statistics.files,
-                total_dirs_processed: statistics.directories,
-                total_bytes_processed: statistics.logical_bytes,
-                total_duration: seconds(statistics.duration_ms),
-                problems: statistics.problems,
-                deltas_kept: statistics.deltas_kept,
-                deltas_rejected: statistics.deltas_rejected,
-                deltas_skipped: statistics.deltas_skipped,
-                bytes_migrated: statistics.bytes_migrated,
-            },
+            summary: StatisticsJson::from(&snapshot.statistics),
             id: snapshot.id.to_string(),
             short_id: snapshot.id.short(),
         }

@@ -22,10 +22,10 @@ impl Sandbox {
         Self { folder }
     }
 
-    /// With a repository of password `secret`.
+    /// With a repository of password `secret`, whose data has no parity, so that damage shows.
     pub(crate) fn new() -> Self {
         let sandbox = Self::bare();
-        sandbox.run(&["init"]).ok();
+        sandbox.run(&["init", "--parity", "off"]).ok();
         sandbox
     }
 

@@ -284,22 +284,32 @@ class Repository:
                 self.master, self.id, self.slot = secret[:32], secret[32:], name
         require(self.master is not None, "the password opens no key slot")
         self.purposes = {}
+        # Until the config is read, the only epoch known is the newest.
+        self.masters = [self.master]
 
-    def purpose(self, name):
-        if name not in self.purposes:
-            material = self.master + self.id
-            self.purposes[name] = blake3(material, derive_key_context=f"siltstone v1 {name}").digest()
-        return self.purposes[name]
+    def purpose(self, name, epoch=1):
+        """A purpose key; those of data and metadata are made once for each epoch, all others for the first alone."""
+        if (name, epoch) not in self.purposes:
+            material = self.masters[epoch - 1] + self.id
+            self.purposes[name, epoch] = blake3(material, derive_key_context=f"siltstone v1 {name}").digest()
+        return self.purposes[name, epoch]
 
-    def object_key(self, name, kind, salt):
-        return ObjectKey(self.purpose("data" if kind == DATA else "metadata"), self.id, salt, name)
+    def object_key(self, name, kind, salt, epoch):
+        return ObjectKey(self.purpose("data" if kind == DATA else "metadata", epoch), self.id, salt, name)
+
+    def key_of(self, name, header):
+        """The key of the epoch, newest first, whose commitment is the header's."""
+        for epoch in range(len(self.masters), 0, -1):
+            key = self.object_key(name, header.kind, header.salt, epoch)
+            if key.commitment == header.commitment:
+                return key
+        raise Damaged(f"{name}: sealed under another key")
 
     def open_whole(self, name, kind):
         data = self.read(name)
         header = Header(name, data)
         require(header.kind == kind, f"{name}: kind")
-        key = self.object_key(name, kind, header.salt)
-        require(key.commitment == header.commitment, f"{name}: sealed under another key")
+        key = self.key_of(name, header)
         require(len(data) == padded(len(data)), f"{name}: not a Padme size")
         return data, without_padding(key.open(header.raw, 0, data[HEADER:]), name)
 
@@ -314,7 +324,8 @@ class Repository:
         self.created = config.time()
         require(f"config/{config.number():016x}" == name, f"{name}: sequence")
         self.follows(name, config.take(32))
-        self.older_masters = config.list(lambda: config.take(32))
+        self.masters = config.list(lambda: config.take(32)) + [self.master]
+        self.purposes = {}
         slots = config.list(lambda: config.take(16).hex())
         require(self.slot.removeprefix("keys/") in slots, f"{self.slot}: the config does not list it")
         self.names_of_series = dict(config.list(lambda: (config.take(16).hex(), config.text())))
@@ -337,7 +348,7 @@ class Repository:
     def verify_slots(self):
         """The label of each slot, which holds a hash of what stands before it."""
         for name, (header, data) in self.slots.items():
-            key = ObjectKey(self.purpose("metadata"), self.id, header.salt, name)
+            key = ObjectKey(self.purpose("metadata", len(self.masters)), self.id, header.salt, name)
             header_of_label = data[:44] + key.commitment
             header_of_label += blake3(header_of_label).digest(4)
             label = Postcard(without_padding(key.open(header_of_label, 1, data[160:]), name))
@@ -417,7 +428,7 @@ class Series:
         """The regions of a container, opened by its index."""
         name = f"containers/{self.id}/{record['id']}"
         if name not in self.containers:
-            key = self.repository.object_key(name, record["kind"], record["salt"])
+            key = self.repository.object_key(name, record["kind"], record["salt"], record["epoch"])
             with open(self.repository.place / name, "rb") as file:
                 header = Header(name, file.read(HEADER))
                 require(header.salt == record["salt"] and header.kind == record["kind"], f"{name}: header")

@@ -64,7 +64,7 @@ pub(super) struct SummaryMessage {
     deleted: HeldJson,
 }
 
-/// What is marked as deleted once all is done. `bytes` is null if it could not be found out.
+/// Snapshots marked as deleted once all is done. `bytes` is null if it could not be found out.
 #[derive(Serialize)]
 struct HeldJson {
     snapshots: u64,

@@ -1,6 +1,6 @@
 //! What `forget` says when it is done: what went, what is marked as deleted, and what that holds.
 
-use crate::render::{local, size};
+use crate::render::{exact, local, size};
 use siltstone_engine::forget::{ForgetSummary, Held};
 use siltstone_store::Time;
 
@@ -48,13 +48,7 @@ fn came_back(summary: &ForgetSummary, dry_run: bool) -> String {
     format!("{} {returned} ({containers})", exact(summary.bytes_returned()))
 }
 
-/// `3.023 KiB (3096 bytes)`.
-pub(in crate::commands) fn exact(bytes: i64) -> String {
-    let sign = if bytes < 0 { "-" } else { "" };
-    format!("{sign}{} ({bytes} bytes)", size(bytes.unsigned_abs()))
-}
-
-/// What deleted snapshots hold, and how to have it now.
+/// Lines about the bytes that deleted snapshots hold, and how to have them now.
 fn held(held: &Held, dry_run: bool) -> Vec<String> {
     let Some((first, last)) = held.first_until.zip(held.last_until) else { return Vec::new() };
     let until = if first == last {

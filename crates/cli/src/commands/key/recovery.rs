@@ -1,7 +1,7 @@
 //! `silt key export` and `silt key import`: a sheet of paper that opens the repository without a password.
 
 use super::NewKeyArgs;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::key_hint;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a sheet at most.
 const SHEET_BYTES_MAX: u64 = 64 << 10;
-/// What the lines of a sheet that hold the key begin with.
+/// Beginning of the lines of a sheet that hold the key.
 const KEY_LINE: &str = "key";
 const GROUPS_IN_LINE: usize = 4;
 

@@ -1,6 +1,6 @@
 //! `silt key rotate`: a new master key.
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::kdf::KdfArgs;
 use crate::key_hint;

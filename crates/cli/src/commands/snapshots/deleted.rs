@@ -1,8 +1,10 @@
 //! `silt snapshots --deleted`: what is marked as deleted, until when, and what comes back then.
 
-use super::super::{Context, forget};
+use crate::choose::keys;
+use crate::commands::forget;
+use crate::context::Context;
 use crate::error::CliError;
-use crate::render::{SnapshotJson, Table, local, rfc3339, size, visible};
+use crate::render::{SnapshotJson, Table, exact, local, rfc3339, size, visible};
 use serde::Serialize;
 use siltstone_engine::forget::held_by;
 use siltstone_engine::snapshots::SnapshotView;
@@ -33,7 +35,7 @@ pub(super) fn show(
     context: &Context,
 ) -> Result<(), CliError> {
     let options = forget::options(context)?;
-    let freed = |views: &[SnapshotView]| held_by(repository, &forget::keys(views), &options);
+    let freed = |views: &[SnapshotView]| held_by(repository, &keys(views), &options);
     let rows = views.iter().filter_map(|view| Some((view, view.snapshot.deleted?)));
     let rows = rows.map(|(view, mark)| Ok(Row { view, mark, bytes: freed(std::slice::from_ref(view))? }));
     let rows = rows.collect::<Result<Vec<_>, CliError>>()?;
@@ -44,7 +46,7 @@ pub(super) fn show(
         return context.output.line("0 deleted snapshots");
     }
     let mut table = table(&rows, compact);
-    table.footer(format!("{} deleted snapshots, which hold {} in all", rows.len(), forget::exact(freed(views)?)));
+    table.footer(format!("{} deleted snapshots, which hold {} in all", rows.len(), exact(freed(views)?)));
     context.output.line(table)
 }
 

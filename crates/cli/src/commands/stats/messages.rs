@@ -31,7 +31,7 @@ pub(super) struct StatsJson {
     snapshots: Vec<SnapshotJson>,
 }
 
-/// What is left of the chunks that are needed, step by step. Fields without `metadata` are of file content, those of
+/// Bytes left of the chunks that are needed, step by step. Fields without `metadata` are of file content, those of
 /// deltas and bases of both.
 #[derive(Serialize)]
 struct LayersJson {
@@ -69,7 +69,7 @@ impl LayersJson {
     }
 }
 
-/// What backups did, and the migration after them.
+/// Deltas that backups made, and the migrations after them.
 #[derive(Serialize)]
 struct DoneJson {
     deltas_kept: u64,

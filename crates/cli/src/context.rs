@@ -1,0 +1,112 @@
+//! What every command is given: the options that any command takes, and where to print.
+
+use crate::environment;
+use crate::error::CliError;
+use crate::output::Output;
+use crate::parse::{Compression, Duration, Preset, Size};
+use clap::{ArgAction, Args};
+use siltstone_engine::cost::Preset as Place;
+use std::path::PathBuf;
+
+/// Options of every command.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Global options")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct GlobalArgs {
+    /// Folder of the repository [default: $SILT_REPOSITORY]
+    #[arg(short, long, global = true, value_name = "REPOSITORY")]
+    pub(crate) repo: Option<PathBuf>,
+    /// File that holds the place of the repository [default: $SILT_REPOSITORY_FILE]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) repository_file: Option<PathBuf>,
+    /// File that holds the password [default: $SILT_PASSWORD_FILE]
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// Command that prints the password [default: $SILT_PASSWORD_COMMAND]
+    #[arg(long, global = true, value_name = "COMMAND")]
+    pub(crate) password_command: Option<String>,
+    /// Use an empty password; it must then be given with every command (insecure)
+    #[arg(long, global = true)]
+    pub(crate) insecure_no_password: bool,
+    /// Key to try the password on first: its id, or the beginning of that [default: $SILT_KEY_HINT]
+    #[arg(long, global = true, value_name = "ID")]
+    pub(crate) key_hint: Option<String>,
+    /// Print JSON: one document for lists, a message per line for long work
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print no progress and no report
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Print a line for every file
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    pub(crate) verbose: u8,
+    /// Keep no local index; it is rebuilt from the repository each time
+    #[arg(long, global = true)]
+    pub(crate) no_cache: bool,
+    /// Folder of the local index [default: $SILT_CACHE_DIR, or siltstone in the user's cache folder]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// Go on although history is lost or rolled back (exit status 13): what is there counts as what was seen from now
+    /// on
+    #[arg(long, global = true)]
+    pub(crate) accept_rollback: bool,
+    /// Keep trying for this long (as 5m or 1h30m) while another process writes to the series
+    #[arg(long, global = true, value_name = "DURATION")]
+    pub(crate) retry_lock: Option<Duration>,
+    /// Watch the lease of a writer that cannot be seen from here, as in another container, for this long before it is
+    /// taken over
+    #[arg(long, global = true, value_name = "DURATION", default_value = "5m")]
+    pub(crate) lease_timeout: Duration,
+    /// Time between two renewals of an own lease; 0 for none
+    #[arg(long, global = true, value_name = "DURATION", default_value = "30s", hide = true)]
+    pub(crate) lease_renewal: Duration,
+    /// Memory to stay below
+    #[arg(long, global = true, value_name = "SIZE", default_value = "512M")]
+    pub(crate) memory: Size,
+    /// off, fastest, auto, better, max, or a level of zstd [default: $SILT_COMPRESSION, or auto]
+    #[arg(long, global = true, value_name = "MODE", allow_hyphen_values = true)]
+    pub(crate) compression: Option<Compression>,
+    /// Cost of reading and moving bytes where the repository lies: local, s3-region or s3-internet; it chooses
+    /// --deltas, --migrate-threshold, --delta-threshold and which gaps are read rather than asked around [default:
+    /// $SILT_PRESET, or local]
+    #[arg(long, global = true, value_name = "PLACE")]
+    pub(crate) preset: Option<Preset>,
+    /// Accepted for the sake of scripts: reading takes no lock
+    #[arg(long, global = true, hide = true)]
+    pub(crate) no_lock: bool,
+}
+
+/// Values that every command is given.
+pub(crate) struct Context {
+    /// Options that any command takes.
+    pub(crate) options: GlobalArgs,
+    /// Where to print.
+    pub(crate) output: Output,
+}
+
+impl Context {
+    pub(crate) fn new(options: GlobalArgs) -> Self {
+        let output = Output { json: options.json, quiet: options.quiet, verbosity: options.verbose };
+        Self { options, output }
+    }
+
+    /// Folder of the local index, unless none is wanted.
+    pub(crate) fn cache_folder(&self) -> Option<PathBuf> {
+        let chosen = || self.options.cache_dir.clone().or_else(environment::cache_folder);
+        if self.options.no_cache { None } else { chosen() }
+    }
+
+    /// Costs of reading and moving where the repository lies.
+    pub(crate) fn preset(&self) -> Result<Place, CliError> {
+        let set = || environment::parsed::<Preset>("SILT_PRESET");
+        let preset = self.options.preset.map_or_else(set, |preset| Ok(Some(preset)))?;
+        Ok(preset.unwrap_or_default().0)
+    }
+
+    /// Level of zstd.
+    pub(crate) fn compression_level(&self) -> Result<i32, CliError> {
+        let set = || environment::parsed::<Compression>("SILT_COMPRESSION");
+        let mode = self.options.compression.map_or_else(set, |mode| Ok(Some(mode)))?;
+        Ok(mode.unwrap_or_default().level())
+    }
+}
