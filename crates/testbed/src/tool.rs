@@ -112,6 +112,7 @@ impl Tool {
     }
 
     /// The same program with these settings.
+    #[must_use]
     pub fn with(&self, settings: Settings) -> Self {
         Self { settings, ..self.clone() }
     }
@@ -163,6 +164,7 @@ impl Repository {
     }
 
     /// The copy of it that was made below `folder`.
+    #[must_use]
     pub fn at(&self, folder: &Path) -> Self {
         Self { tool: self.tool.clone(), folder: folder.to_path_buf() }
     }

@@ -18,6 +18,9 @@ struct State<T> {
 /// Runs `trial` with each number below `count`, as many at once as there are cores, and returns the results in order.
 ///
 /// After the first error no trial begins; of the errors there are, that of the lowest number is returned.
+///
+/// # Panics
+/// If a trial does.
 pub fn run<T: Send>(name: &str, count: u64, trial: impl Fn(u64) -> Result<T> + Sync) -> Result<Vec<T>> {
     let state = Mutex::new(State { left: 0..count, done: Vec::new(), told: Instant::now() });
     let lock = || state.lock().expect("no trial panics with the lock");
