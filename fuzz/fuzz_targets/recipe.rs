@@ -1,5 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+libfuzzer_sys::fuzz_target!(init: siltstone_fuzz::begin(), |data: &[u8]| {
     siltstone_fuzz::run("recipe", data);
 });

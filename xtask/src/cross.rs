@@ -5,10 +5,10 @@
 
 mod toolchain;
 
-use crate::workspace;
 use anyhow::{Result, ensure};
-use siltstone_lab::install::{self, Needed};
-use siltstone_lab::program;
+use siltstone_testbed::install::{self, Needed};
+use siltstone_testbed::program;
+use siltstone_testbed::workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolchain::Toolchain;
@@ -91,7 +91,8 @@ impl Cross {
     fn cargo(&self, word: &str) -> Command {
         let mut command = workspace::cargo();
         command.args([word, "--release", "--locked"]);
-        command.env("CARGO_TARGET_DIR", &self.folder).env("CARGO_PROFILE_RELEASE_DEBUG", "false");
+        // The machine code is looked through by the names of functions.
+        command.env("CARGO_TARGET_DIR", &self.folder).env("CARGO_PROFILE_RELEASE_STRIP", "none");
         command.env("RUSTC", self.toolchain.rustc()).envs(self.toolchain.variables());
         for target in [ARM, POWER] {
             let compiler = format!("{}-gcc", target.tools);

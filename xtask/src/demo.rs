@@ -1,15 +1,15 @@
 //! The first thing a newcomer runs: the whole job on this very checkout (a copy of it, build results left out), in a
 //! temporary folder that is removed at the end.
 
-use crate::edit;
-use crate::tool::{Reading, Repository, Tool};
-use crate::workspace::{self, Build};
 use anyhow::{Context, Result};
-use siltstone_lab::program::{self, Cost};
-use siltstone_lab::table::{self, Table};
-use siltstone_lab::tree::{self, Listing};
+use siltstone_testbed::edit;
+use siltstone_testbed::program::{self, Cost};
+use siltstone_testbed::table::{self, Table};
+use siltstone_testbed::tool::{Reading, Repository, Tool};
+use siltstone_testbed::tree::{self, Listing};
+use siltstone_testbed::workspace::{self, Build};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Runs the demonstration; fails if anything is not as it should be.
 pub(crate) fn run() -> Result<()> {
@@ -38,15 +38,17 @@ fn new_table() -> Table {
     Table::new(["step", "source", "seconds", "MB/s", "repository afterwards"])
 }
 
-/// Copies everything of the checkout but what can be built again.
+/// Copies everything of the checkout but what can be built again and what fuzzing found.
 fn copy_checkout(to: &Path) -> Result<()> {
+    let fuzz = workspace::root().join("fuzz");
+    copy_without(&workspace::root(), &["target", "fuzz"], to)?;
+    copy_without(&fuzz, &["target", "artifacts"], &to.join("fuzz"))
+}
+
+fn copy_without(folder: &Path, left_out: &[&str], to: &Path) -> Result<()> {
     fs::create_dir(to)?;
-    for entry in tree::entries(&workspace::root())? {
-        if entry.file_name().is_none_or(|name| name != "target") {
-            tree::copy(&entry, to)?;
-        }
-    }
-    Ok(())
+    let is_kept = |entry: &&PathBuf| entry.file_name().is_none_or(|name| left_out.iter().all(|other| name != *other));
+    tree::entries(folder)?.iter().filter(is_kept).try_for_each(|entry| tree::copy(entry, to))
 }
 
 /// What a day's work does: some files edited, one new, one renamed, one gone.

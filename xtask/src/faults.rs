@@ -7,17 +7,17 @@
 
 use crate::damage::edit;
 use crate::kill_loop::generate;
-use crate::record;
-use crate::tool::{Reading, Repository, Tool, restored_place};
-use crate::trials;
-use crate::workspace::Build;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use siltstone_lab::deterministic::Sequence;
-use siltstone_lab::install::{self, Needed};
-use siltstone_lab::machine;
-use siltstone_lab::program;
-use siltstone_lab::tree::Listing;
+use siltstone_testbed::deterministic::Sequence;
+use siltstone_testbed::install::{self, Needed};
+use siltstone_testbed::machine;
+use siltstone_testbed::program;
+use siltstone_testbed::record;
+use siltstone_testbed::tool::{Reading, Repository, Tool, restored_place};
+use siltstone_testbed::tree::Listing;
+use siltstone_testbed::trials;
+use siltstone_testbed::workspace::Build;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;

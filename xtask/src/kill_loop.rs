@@ -2,13 +2,13 @@
 //! changed, a snapshot that was being forgotten is either still whole or gone, `check --read-data` is clean, and every
 //! snapshot listed comes back as its source was. What the program has to be told after being killed: nothing.
 
-use crate::tool::{Name, Reading, Repository, Tool};
-use crate::workspace::Build;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use siltstone_lab::deterministic::Sequence;
-use siltstone_lab::program::{self, Ending};
-use siltstone_lab::tree::{self, Listing};
+use siltstone_testbed::deterministic::Sequence;
+use siltstone_testbed::program::{self, Ending};
+use siltstone_testbed::tool::{Name, Reading, Repository, Tool};
+use siltstone_testbed::tree::{self, Listing};
+use siltstone_testbed::workspace::Build;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

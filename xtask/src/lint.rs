@@ -1,17 +1,26 @@
 //! The lint gate: everything that a reviewer should not have to look for.
 
-use crate::workspace;
 use anyhow::Result;
-use siltstone_lab::install;
-use siltstone_lab::program;
+use siltstone_testbed::install;
+use siltstone_testbed::program;
+use siltstone_testbed::workspace;
 
 /// Formatting, clippy, documentation, licences.
 pub(crate) fn run() -> Result<()> {
     install::ensure(&[install::COMPILER])?;
     program::run(workspace::cargo().args(["fmt", "--all", "--check"]))?;
-    program::run(workspace::cargo().args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
+    program::run(workspace::cargo().args([
+        "clippy",
+        "--workspace",
+        "--features",
+        "xtask/power",
+        "--all-targets",
+        "--",
+        "--deny",
+        "warnings",
+    ]))?;
     let mut documentation = workspace::cargo();
-    documentation.args(["doc", "--workspace", "--no-deps", "--document-private-items"]);
+    documentation.args(["doc", "--workspace", "--features", "xtask/power", "--no-deps", "--document-private-items"]);
     program::run(documentation.env("RUSTDOCFLAGS", "--deny warnings"))?;
     licences_and_sources()
 }

@@ -1,15 +1,13 @@
 //! The one door to every task of the project: `cargo xtask <task>`. Each task is one file; what several of them need
-//! (running and measuring programs, comparing trees, making test data) lies beside them. Nothing here is part of what
-//! users install.
+//! (running and measuring programs, comparing trees, making test data) is in `siltstone-testbed`. Nothing here is part
+//! of what users install, and none of its crates is needed here: what a task needs of them it starts as a program.
 
 mod bench;
 mod cross;
 mod damage;
 mod demo;
-mod edit;
 mod faults;
 mod fuzz;
-mod json;
 mod kill_loop;
 mod lab_report;
 mod lint;
@@ -18,12 +16,8 @@ mod map;
 mod power;
 mod reader;
 mod real;
-mod record;
 mod sanitize;
 mod test;
-mod tool;
-mod trials;
-mod workspace;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};

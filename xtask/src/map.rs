@@ -1,18 +1,19 @@
 //! Holds the map of crates in `docs/ARCHITECTURE.md` against what cargo says: the same crates, needing the same ones of
 //! ours.
 
-use crate::workspace;
 use serde_json::Value;
+use siltstone_testbed::workspace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 type Map = BTreeMap<String, BTreeSet<String>>;
 
-/// Lines `crate -> needed, needed : sentence` of the block marked as `crates`.
+/// Lines `crate -> needed, needed : sentence` of the block marked as `crates`; one that begins with a blank goes on
+/// with the line before.
 fn drawn() -> Map {
     let text = fs::read_to_string(workspace::root().join("docs/ARCHITECTURE.md")).unwrap();
     let block = text.split("```crates\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of crates");
-    block.lines().map(entry).collect()
+    block.replace("\n ", " ").lines().map(entry).collect()
 }
 
 fn entry(line: &str) -> (String, BTreeSet<String>) {

@@ -3,13 +3,13 @@
 
 use crate::damage::edit;
 use crate::kill_loop::generate;
-use crate::tool::{Reading, Tool};
-use crate::workspace::{self, Build};
 use anyhow::{Context, Result, ensure};
-use siltstone_lab::deterministic::Sequence;
-use siltstone_lab::install::{self, Needed};
-use siltstone_lab::program;
-use siltstone_lab::tree::Listing;
+use siltstone_testbed::deterministic::Sequence;
+use siltstone_testbed::install::{self, Needed};
+use siltstone_testbed::program;
+use siltstone_testbed::tool::{Reading, Tool};
+use siltstone_testbed::tree::Listing;
+use siltstone_testbed::workspace::{self, Build};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,13 +93,13 @@ impl Reader {
         repository.forget(&["v1".to_owned()])?;
         listings.remove(1);
         let password = folder.path().join("password");
-        fs::write(&password, crate::tool::PASSWORD)?;
+        fs::write(&password, siltstone_testbed::tool::PASSWORD)?;
         program::run(&mut self.command("verify", &repository.path(), &password))?;
         let target = folder.path().join("restored");
         program::run(self.command("restore", &repository.path(), &password).arg(&target))?;
         let series = fs::read_dir(&target)?.next().context("a series")??.path();
         for (at, listing) in listings.iter().enumerate() {
-            let place = crate::tool::restored_place(&source, &series.join(at.to_string()))?;
+            let place = siltstone_testbed::tool::restored_place(&source, &series.join(at.to_string()))?;
             listing.expect_same(&Listing::of(&place)?).with_context(|| format!("snapshot {at}"))?;
         }
         println!("reader: golden and fresh repositories are as docs/FORMAT.md says");

@@ -2,14 +2,14 @@
 //! All restore identically; half are forgotten; the space that comes back is what `forget --dry-run` said, to the byte;
 //! what is kept still restores identically.
 
-use crate::tool::{Reading, Repository, Tool};
-use crate::workspace::{self, Build};
 use anyhow::{Context, Result};
 use clap::Args;
-use siltstone_lab::corpus::{self, Amount, Corpus};
-use siltstone_lab::program::{self, Cost};
-use siltstone_lab::table::{self, Table};
-use siltstone_lab::tree::{self, Listing};
+use siltstone_testbed::corpus::{self, Amount, Corpus};
+use siltstone_testbed::program::{self, Cost};
+use siltstone_testbed::table::{self, Table};
+use siltstone_testbed::tool::{Reading, Repository, Tool};
+use siltstone_testbed::tree::{self, Listing};
+use siltstone_testbed::workspace::{self, Build};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,10 +2,11 @@
 //! cases than usual: for an evening, not for every change. With the address sanitizer where a nightly compiler is
 //! installed; else in valgrind, which has no AVX-512, so that level is not covered then.
 
-use crate::{cross, workspace};
+use crate::cross;
 use anyhow::Result;
-use siltstone_lab::install::{self, Needed};
-use siltstone_lab::program;
+use siltstone_testbed::install::{self, Needed};
+use siltstone_testbed::program;
+use siltstone_testbed::workspace;
 use std::process::Command;
 
 /// How long it takes.
@@ -67,4 +68,6 @@ fn tests(command: &mut Command, cases: u32) {
     ]);
     command.args(cross::PACKAGES);
     command.env("PROPTEST_CASES", cases.to_string());
+    // What is found is told with names and lines.
+    command.env("CARGO_PROFILE_RELEASE_STRIP", "none").env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
 }

@@ -61,6 +61,24 @@ pub fn run(name: &str, input: &[u8]) -> bool {
     (target.run)(input)
 }
 
+/// Word of the command line of each program of the fuzzer that makes it write the seeds of all targets instead.
+const PLANT: &str = "--plant";
+
+/// Begins a program of the fuzzer. If its command line is `--plant REPOSITORY CORPUS`, it writes the seeds of all
+/// targets below the folder `CORPUS`, with those from the golden repository in the folder `REPOSITORY`, and ends.
+pub fn begin() {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if let [first, repository, corpus] = &words[..]
+        && first == PLANT
+    {
+        let planted = seeds::plant(repository.as_ref(), corpus.as_ref());
+        if let Err(error) = &planted {
+            eprintln!("no seeds: {error:#}");
+        }
+        std::process::exit(i32::from(planted.is_err()));
+    }
+}
+
 /// Parts of an input: each has its length, two bytes, in front; the last one takes what is left.
 fn parts(mut data: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();

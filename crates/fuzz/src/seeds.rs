@@ -16,6 +16,7 @@ use siltstone_store::sealed::{ObjectKey, ObjectKind, PieceNumber, open_object};
 use siltstone_store::storage::{Disk, Listing, ObjectName, Storage};
 use siltstone_store::{ChunkNumber, RepositoryKeys, SeriesId, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,6 +45,25 @@ pub fn all(folder: &Path, password: &[u8]) -> Result<Seeds> {
     }
     fresh(&mut seeds)?;
     Ok(seeds)
+}
+
+/// The password of the golden repository.
+pub const GOLDEN_PASSWORD: &[u8] = b"a password";
+
+/// Writes the seeds of all targets below `corpus`, each under the hash of its content, with those from the golden
+/// repository in the folder `golden`.
+///
+/// # Errors
+/// The repository cannot be read, or a seed cannot be written.
+pub fn plant(golden: &Path, corpus: &Path) -> Result<()> {
+    for (target, inputs) in all(golden, GOLDEN_PASSWORD)? {
+        let folder = corpus.join(target);
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        for input in inputs {
+            fs::write(folder.join(&blake3::hash(&input).to_hex()[..16]), input)?;
+        }
+    }
+    Ok(())
 }
 
 fn keep(seeds: &mut Seeds, target: &'static str, seed: impl Into<Option<Vec<u8>>>) {

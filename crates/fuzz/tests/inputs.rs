@@ -11,7 +11,7 @@ fn root() -> PathBuf {
 
 fn all_seeds() -> seeds::Seeds {
     let golden = root().join("crates/engine/tests/golden/v1/repository");
-    seeds::all(&golden, b"a password").expect("seeds of the golden repository")
+    seeds::all(&golden, seeds::GOLDEN_PASSWORD).expect("seeds of the golden repository")
 }
 
 /// A target whose seals no longer fit the format would refuse everything, and find nothing.

@@ -9,29 +9,21 @@
 //! claims                      what the papers say, held against what was found
 //! ```
 //!
-//! The library below the program `silt-lab`; the project's own benchmarks use corpora, data and statistics from here
-//! too.
+//! The library below the program `silt-lab`. Corpora, data, statistics and programs are those of `siltstone-testbed`;
+//! the project's own benchmarks use methods from here too.
 
-pub mod archive;
 pub mod chunk;
 pub mod claims;
-pub mod corpus;
-pub mod data;
-pub mod deterministic;
 pub mod experiment;
-pub mod install;
-pub mod machine;
 pub mod memory;
 pub mod pipeline;
-pub mod program;
 pub mod report;
 pub mod run;
 pub mod settings;
 pub mod sketch;
-pub mod statistics;
 pub mod store;
-pub mod table;
-pub mod tree;
+
+use siltstone_testbed::{archive, corpus, data, deterministic, statistics, table, tree};
 
 /// Every experiment there is.
 pub fn experiments() -> Vec<Box<dyn experiment::Experiment>> {

@@ -9,16 +9,16 @@
 //! The source is in the page cache, dirty pages are flushed before each measurement. Restored trees are compared with
 //! the source in content and metadata before anything is printed.
 
-use super::publish::Output;
 use super::report::{Report, Sample};
-use super::rounds::{self, Pile, copied, flush, restored_and_compared, turns};
-use crate::tool::{Name, Reading, Repository, Tool};
-use crate::{edit, workspace};
 use anyhow::{Context, Result};
 use clap::Args;
-use siltstone_lab::corpus::{self, Amount, Corpus};
-use siltstone_lab::program::Cost;
-use siltstone_lab::tree::{self, Listing};
+use siltstone_testbed::bench::publish::Output;
+use siltstone_testbed::bench::rounds::{self, Pile, copied, flush, restored_and_compared, turns};
+use siltstone_testbed::corpus::{self, Amount, Corpus};
+use siltstone_testbed::program::Cost;
+use siltstone_testbed::tool::{Name, Reading, Repository, Tool};
+use siltstone_testbed::tree::{self, Listing};
+use siltstone_testbed::{edit, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;

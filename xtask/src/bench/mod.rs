@@ -3,19 +3,18 @@
 
 mod ageing;
 mod backup;
-mod chunk;
 mod history;
 mod parity;
-mod patch_chain;
-mod publish;
 mod report;
 mod restore_order;
-mod rounds;
-mod similar;
-mod stages;
 
 use anyhow::Result;
 use clap::Subcommand;
+use siltstone_testbed::bench::options::{ChunkOptions, SimilarOptions, StagesOptions};
+use siltstone_testbed::{program, workspace};
+
+/// Words of the command line before those of a benchmark: the program and `bench`.
+const WORDS_BEFORE: usize = 2;
 
 /// Which benchmark.
 #[derive(Subcommand)]
@@ -26,7 +25,7 @@ pub(crate) enum Bench {
     /// Whole histories in every configuration of `silt`, beside restic, borg and zstd against the version before.
     History(history::Options),
     /// Where the time of a backup goes, stage by stage, beside what each stage's work takes alone.
-    Stages(stages::Options),
+    Stages(StagesOptions),
     /// A hundred snapshots of one source: whether restoring, backing up and forgetting get slower.
     Ageing(ageing::Options),
     /// What parity costs in bytes and seconds, and how many files one flipped byte in each container costs without and
@@ -35,9 +34,9 @@ pub(crate) enum Bench {
     /// What a restore reads: containers needed and read, for the first, the middle and the last snapshot of a history.
     RestoreOrder(restore_order::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
-    Chunk(chunk::Options),
+    Chunk(ChunkOptions),
     /// Deltas of chunks and of regions: speed, size, and what they come to on real versions.
-    Similar(similar::Options),
+    Similar(SimilarOptions),
 }
 
 /// Runs one benchmark.
@@ -45,11 +44,16 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Backup(options) => backup::run(options),
         Bench::History(options) => history::run(options),
-        Bench::Stages(options) => stages::run(options),
         Bench::Ageing(options) => ageing::run(options),
         Bench::Parity(options) => parity::run(options),
         Bench::RestoreOrder(options) => restore_order::run(options),
-        Bench::Chunk(options) => chunk::run(options),
-        Bench::Similar(options) => similar::run(options),
+        Bench::Stages(_) | Bench::Chunk(_) | Bench::Similar(_) => by_siltstone_bench(),
     }
+}
+
+/// Hands this task's words to the program that has the crates to be measured in it, built as users get them.
+fn by_siltstone_bench() -> Result<()> {
+    let mut command = workspace::cargo();
+    command.args(["run", "--release", "--package", "siltstone-bench", "--"]);
+    program::run(command.args(std::env::args_os().skip(WORDS_BEFORE)))
 }

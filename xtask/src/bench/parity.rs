@@ -2,20 +2,20 @@
 //! percent are made of the same source, taking turns. Then one byte of every container of data is flipped, and the
 //! newest snapshot is restored again: the files that do not come back stand beside the bytes and seconds.
 
-use super::history::DataOptions;
-use super::publish::{Output, Row, table_of};
-use super::rounds::{Pile, flush, restored_and_compared, turns};
-use crate::edit;
-use crate::tool::{Name, Reading, Repository, Settings, Tool, restored_place};
-use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
-use siltstone_lab::corpus::{Corpus, History};
-use siltstone_lab::program;
-use siltstone_lab::statistics::{Spread, rounded};
-use siltstone_lab::table::as_float;
-use siltstone_lab::tree::{self, Listing};
+use siltstone_testbed::bench::DataOptions;
+use siltstone_testbed::bench::publish::{Output, Row, table_of};
+use siltstone_testbed::bench::rounds::{Pile, flush, restored_and_compared, turns};
+use siltstone_testbed::corpus::{Corpus, History};
+use siltstone_testbed::edit;
+use siltstone_testbed::program;
+use siltstone_testbed::statistics::{Spread, rounded};
+use siltstone_testbed::table::as_float;
+use siltstone_testbed::tool::{Name, Reading, Repository, Settings, Tool, restored_place};
+use siltstone_testbed::tree::{self, Listing};
+use siltstone_testbed::workspace;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

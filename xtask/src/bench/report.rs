@@ -1,12 +1,12 @@
 //! From samples to rows: the median over the rounds with its spread, rates, and `silt` against the best of the others.
 //! The printed columns are the keys of the JSON rows.
 
-use super::publish::{Row, table_of};
-use crate::tool::Name;
 use serde_json::{Value, json};
-use siltstone_lab::program::Cost;
-use siltstone_lab::statistics::{Spread, rounded};
-use siltstone_lab::table::{as_float, mb_per_s};
+use siltstone_testbed::bench::publish::{Row, table_of};
+use siltstone_testbed::program::Cost;
+use siltstone_testbed::statistics::{Spread, rounded};
+use siltstone_testbed::table::{as_float, mb_per_s};
+use siltstone_testbed::tool::Name;
 use std::fmt::Write as _;
 
 /// One measurement of one round.

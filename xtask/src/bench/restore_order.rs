@@ -2,20 +2,20 @@
 //! container at most once. After a whole history the first, the middle and the last snapshot are restored and compared;
 //! a container read twice, or read without need, is an error.
 
-use super::history::DataOptions;
 use super::history::configuration::{self, Prepared};
 use super::history::versions::{RESTORED, Taken, Versions};
-use super::publish::{Output, Row, table_of};
-use super::rounds::{Pile, restored_and_compared};
-use crate::json::number_of;
-use crate::tool::{Name, Reading, Repository};
-use crate::workspace;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
-use siltstone_lab::corpus::{Corpus, History};
-use siltstone_lab::statistics::rounded;
-use siltstone_lab::table::mb_per_s;
+use siltstone_testbed::bench::DataOptions;
+use siltstone_testbed::bench::publish::{Output, Row, table_of};
+use siltstone_testbed::bench::rounds::{Pile, restored_and_compared};
+use siltstone_testbed::corpus::{Corpus, History};
+use siltstone_testbed::json::number_of;
+use siltstone_testbed::statistics::rounded;
+use siltstone_testbed::table::mb_per_s;
+use siltstone_testbed::tool::{Name, Reading, Repository};
+use siltstone_testbed::workspace;
 use std::path::Path;
 
 /// What is restored.

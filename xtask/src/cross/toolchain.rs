@@ -3,9 +3,9 @@
 //! unpacked into a folder of our own, found through lists of our own: they could not be installed side by side, nor
 //! beside another Rust.
 
-use crate::workspace;
 use anyhow::{Context, Result, bail};
-use siltstone_lab::{install, program};
+use siltstone_testbed::workspace;
+use siltstone_testbed::{install, program};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

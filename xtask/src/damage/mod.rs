@@ -12,15 +12,15 @@ mod mutation;
 mod scene;
 mod trial;
 
-use crate::record;
-use crate::trials;
 use anyhow::{Context, Result};
 use clap::Args;
 use mutation::Mutation;
 use scene::Scene;
 pub(crate) use scene::edit;
-use siltstone_lab::deterministic::Sequence;
-use siltstone_lab::machine;
+use siltstone_testbed::deterministic::Sequence;
+use siltstone_testbed::machine;
+use siltstone_testbed::record;
+use siltstone_testbed::trials;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -2,7 +2,7 @@
 //! as containers.
 
 use anyhow::Result;
-use siltstone_lab::deterministic::Sequence;
+use siltstone_testbed::deterministic::Sequence;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;

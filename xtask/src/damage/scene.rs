@@ -2,12 +2,12 @@
 //! on one another.
 
 use crate::kill_loop::generate;
-use crate::tool::{Reading, Repository, Tool};
-use crate::workspace::Build;
 use anyhow::{Result, bail};
-use siltstone_lab::deterministic::Sequence;
-use siltstone_lab::program;
-use siltstone_lab::tree::{self, Listing};
+use siltstone_testbed::deterministic::Sequence;
+use siltstone_testbed::program;
+use siltstone_testbed::tool::{Reading, Repository, Tool};
+use siltstone_testbed::tree::{self, Listing};
+use siltstone_testbed::workspace::Build;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,11 +2,11 @@
 
 use super::mutation::Mutation;
 use super::scene::{Scene, Version};
-use crate::tool::{Repository, restored_place};
 use anyhow::{Context, Result, bail, ensure};
-use siltstone_lab::deterministic::Sequence;
-use siltstone_lab::program::{self, Ended};
-use siltstone_lab::tree::Listing;
+use siltstone_testbed::deterministic::Sequence;
+use siltstone_testbed::program::{self, Ended};
+use siltstone_testbed::tool::{Repository, restored_place};
+use siltstone_testbed::tree::Listing;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;

@@ -7,14 +7,13 @@
 
 mod outcome;
 
-use crate::record;
-use crate::workspace;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use outcome::{Outcome, table};
-use siltstone_fuzz::{TARGETS, seeds};
-use siltstone_lab::install::{self, Needed};
-use siltstone_lab::{machine, program};
+use siltstone_testbed::install::{self, Needed};
+use siltstone_testbed::record;
+use siltstone_testbed::workspace;
+use siltstone_testbed::{machine, program, tree};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,8 +33,6 @@ const ALLOCATION_MIB: u32 = 256;
 const SECONDS_PER_INPUT: u32 = 25;
 /// Longer inputs reach nothing that shorter ones do not, and take longer.
 const INPUT_BYTES_MAX: u32 = 64 << 10;
-/// The password of the golden repository.
-const PASSWORD: &[u8] = b"a password";
 
 /// What to fuzz, and for how long.
 #[derive(Args)]
@@ -69,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let programs = build(&cargo_fuzz()?)?;
     let built_seconds = begin.elapsed().as_secs();
     let corpus = options.corpus.clone().map_or_else(|| Ok(workspace::target()?.join("fuzz-corpus")), anyhow::Ok)?;
-    plant(&corpus)?;
+    plant(&programs, &corpus)?;
     let campaign = Campaign { programs, corpus, seconds: options.seconds, scratch: scratch()? };
     let mut outcomes = campaign.run(&names)?;
     outcomes.sort_by(|a, b| a.target.cmp(&b.target));
@@ -87,13 +84,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The names of all targets, or those asked for.
-fn names(asked: &[String]) -> Result<Vec<&'static str>> {
-    let all: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
-    if let Some(unknown) = asked.iter().find(|asked| !all.contains(&asked.as_str())) {
+/// The names of all targets, or those asked for. Each target is a program of this name; that these are the targets of
+/// `crates/fuzz` is held by a test there.
+fn names(asked: &[String]) -> Result<Vec<String>> {
+    let programs = tree::files(&folder().join("fuzz_targets"))?;
+    let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let all: Vec<String> = programs.iter().filter_map(stem).collect();
+    if let Some(unknown) = asked.iter().find(|asked| !all.contains(asked)) {
         bail!("there is no target {unknown}; there are {}", all.join(", "));
     }
-    Ok(all.into_iter().filter(|name| asked.is_empty() || asked.iter().any(|asked| asked == name)).collect())
+    Ok(all.into_iter().filter(|name| asked.is_empty() || asked.contains(name)).collect())
 }
 
 /// The program `cargo-fuzz`, installed if it is not there.
@@ -122,17 +122,11 @@ fn build(cargo_fuzz: &Path) -> Result<PathBuf> {
     Ok(target.join(triple).join("release"))
 }
 
-/// Writes the seeds of all targets, each under the hash of its content.
-fn plant(corpus: &Path) -> Result<()> {
+/// Writes the seeds of all targets, which each of the programs can do.
+fn plant(programs: &Path, corpus: &Path) -> Result<()> {
     let golden = workspace::root().join("crates/engine/tests/golden/v1/repository");
-    for (target, inputs) in seeds::all(&golden, PASSWORD)? {
-        let folder = corpus.join(target);
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-        for input in inputs {
-            fs::write(folder.join(&blake3::hash(&input).to_hex()[..16]), input)?;
-        }
-    }
-    Ok(())
+    let any = names(&[])?.into_iter().next().context("there is no target")?;
+    program::quietly(Command::new(programs.join(any)).arg("--plant").arg(golden).arg(corpus)).map(drop)
 }
 
 /// A folder in memory, if there is one: some targets write a file for every input.
@@ -155,7 +149,7 @@ struct Campaign {
 }
 
 impl Campaign {
-    fn run(&self, names: &[&str]) -> Result<Vec<Outcome>> {
+    fn run(&self, names: &[String]) -> Result<Vec<Outcome>> {
         let (left, outcomes) = (Mutex::new(names.iter()), Mutex::new(Vec::new()));
         let next = || left.lock().expect("no worker panics").next();
         std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! What came of fuzzing a target, read from what libFuzzer says.
 
 use serde_json::{Value, json};
-use siltstone_lab::table::Table;
+use siltstone_testbed::table::Table;
 use std::fmt;
 use std::time::Duration;
 

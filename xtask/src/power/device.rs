@@ -7,8 +7,8 @@ use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, LockOwner,
     OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyWrite, Request, WriteFlags,
 };
-use siltstone_lab::deterministic::Sequence;
-use siltstone_lab::program;
+use siltstone_testbed::deterministic::Sequence;
+use siltstone_testbed::program;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};

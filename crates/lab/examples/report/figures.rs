@@ -2,7 +2,7 @@
 
 use super::Chance;
 use siltstone_lab::report::{Axis, Bars, Figure, Line, Plot, Point};
-use siltstone_lab::statistics::Spread;
+use siltstone_testbed::statistics::Spread;
 
 pub(super) const STORES: [&str; 9] = [
     "Greedy",

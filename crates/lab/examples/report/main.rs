@@ -4,11 +4,11 @@
 mod figures;
 
 use anyhow::{Context, Result};
-use siltstone_lab::deterministic::Sequence;
 use siltstone_lab::experiment::{Finding, Needs, Row};
 use siltstone_lab::report::html::page;
 use siltstone_lab::report::{ExperimentSummary, InputSummary, Report};
 use siltstone_lab::settings::Settings;
+use siltstone_testbed::deterministic::Sequence;
 
 const DATA: [&str; 3] =
     ["redis-history", "openssl-releases", "</title><script>alert(1)</script> “photos” & more/ﾌｧｲﾙ.img"];
@@ -29,7 +29,7 @@ struct Chance(Sequence);
 impl Chance {
     /// Between 0 and 1.
     fn share(&mut self) -> f64 {
-        siltstone_lab::table::as_float(self.0.below(1 << 20)) / f64::from(1 << 20)
+        siltstone_testbed::table::as_float(self.0.below(1 << 20)) / f64::from(1 << 20)
     }
 
     /// Five rounds around a number.

@@ -20,7 +20,7 @@ const RUN_BYTES_MIN: usize = 32 << 20;
 
 /// Seconds for each time the data is gone through, and what came of it. Little data is gone through several times,
 /// after one time that does not count.
-pub(super) fn timed(data: &[u8], mut work: impl FnMut(&[u8]) -> Digest) -> (f64, Digest) {
+pub fn timed(data: &[u8], mut work: impl FnMut(&[u8]) -> Digest) -> (f64, Digest) {
     let repeats = if cfg!(test) { 1 } else { RUN_BYTES_MIN.div_ceil(data.len().max(1)).min(1 << 16) };
     let mut digest = Digest::default();
     if repeats > 1 {
@@ -34,7 +34,7 @@ pub(super) fn timed(data: &[u8], mut work: impl FnMut(&[u8]) -> Digest) -> (f64,
 }
 
 /// A rate in bytes of 10^9.
-pub(super) fn gb_per_s(bytes: usize, seconds: f64) -> f64 {
+pub fn gb_per_s(bytes: usize, seconds: f64) -> f64 {
     as_float(bytes as u64) / 1e9 / seconds.max(1e-9)
 }
 

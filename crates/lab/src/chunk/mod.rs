@@ -22,7 +22,7 @@ pub mod equal;
 mod equal_savings;
 pub mod fingerprints;
 pub mod floor;
-mod forms;
+pub mod forms;
 mod long_chunks;
 mod low_entropy;
 pub mod method;

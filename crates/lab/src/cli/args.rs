@@ -2,8 +2,8 @@
 
 use super::size::{chunk_size, mebibytes};
 use clap::{Args, Parser, Subcommand};
-use siltstone_lab::corpus;
 use siltstone_lab::settings::Settings;
+use siltstone_testbed::corpus;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\

@@ -3,7 +3,7 @@
 //! The journal is whole either way.
 
 use super::EXIT_INTERRUPTED;
-use siltstone_lab::corpus;
+use siltstone_testbed::corpus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static ASKED: AtomicBool = AtomicBool::new(false);

@@ -1,7 +1,7 @@
 //! What can be measured.
 
-use siltstone_lab::corpus::KINDS;
 use siltstone_lab::experiment::{Experiment, Needs};
+use siltstone_testbed::corpus::KINDS;
 use std::fmt::Write as _;
 
 pub(super) fn text(experiments: &[Box<dyn Experiment>]) -> String {

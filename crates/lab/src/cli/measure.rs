@@ -4,11 +4,11 @@ use super::args::{Measure, Places, RunFile};
 use super::progress::Progress;
 use super::{Failure, interrupt};
 use anyhow::{Context, Result, anyhow};
-use siltstone_lab::corpus::{self, Corpora};
 use siltstone_lab::experiments;
-use siltstone_lab::machine;
 use siltstone_lab::run::{self, Ending, Header, Order, SETTINGS_FILE};
 use siltstone_lab::settings::Settings;
+use siltstone_testbed::corpus::{self, Corpora};
+use siltstone_testbed::machine;
 use std::fs;
 use std::path::{Path, PathBuf};
 

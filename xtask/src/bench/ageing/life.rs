@@ -2,12 +2,12 @@
 //! together in the end.
 
 use super::subject::Subject;
-use crate::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
-use crate::json::number_of;
-use crate::tool::{Reading, Repository, Tool};
 use anyhow::{Context, Result};
-use siltstone_lab::program::{self, Cost};
-use siltstone_lab::tree::{self, Listing};
+use siltstone_testbed::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
+use siltstone_testbed::json::number_of;
+use siltstone_testbed::program::{self, Cost};
+use siltstone_testbed::tool::{Reading, Repository, Tool};
+use siltstone_testbed::tree::{self, Listing};
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;

@@ -12,11 +12,11 @@ mod life;
 mod subject;
 mod table;
 
-use super::publish::Output;
-use crate::tool::{Name, Settings, Tool};
-use crate::workspace;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use siltstone_testbed::bench::publish::Output;
+use siltstone_testbed::tool::{Name, Settings, Tool};
+use siltstone_testbed::workspace;
 use std::path::PathBuf;
 use subject::{Kind, Subject};
 

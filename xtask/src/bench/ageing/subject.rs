@@ -1,11 +1,11 @@
 //! A source that keeps its size while a few percent of it change from version to version, always the same way.
 
-use crate::workspace;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use siltstone_lab::corpus::{Amount, History};
-use siltstone_lab::deterministic::Sequence;
-use siltstone_lab::tree;
+use siltstone_testbed::corpus::{Amount, History};
+use siltstone_testbed::deterministic::Sequence;
+use siltstone_testbed::tree;
+use siltstone_testbed::workspace;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -162,7 +162,7 @@ fn edit_blocks(path: &Path, sequence: &mut Sequence) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use siltstone_lab::tree::Listing;
+    use siltstone_testbed::tree::Listing;
 
     fn tree_of(folder: &Path) -> PathBuf {
         let original = folder.join("original");

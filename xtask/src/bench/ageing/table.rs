@@ -1,11 +1,11 @@
 //! What a life becomes: rows, and three tables of them.
 
 use super::life::{Forgotten, Life, Restored};
-use crate::bench::publish::{Row, table_of};
 use serde_json::{Value, json};
-use siltstone_lab::program::Cost;
-use siltstone_lab::statistics::{Spread, rounded};
-use siltstone_lab::table::mb_per_s;
+use siltstone_testbed::bench::publish::{Row, table_of};
+use siltstone_testbed::program::Cost;
+use siltstone_testbed::statistics::{Spread, rounded};
+use siltstone_testbed::table::mb_per_s;
 
 /// Columns of the table of ages.
 const AGES: [&str; 11] = [

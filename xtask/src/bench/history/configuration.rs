@@ -1,7 +1,7 @@
 //! What is compared: one row each. The only place that knows which words of `silt` make which configuration.
 
-use crate::tool::{Name, Reading, Settings, Tool};
 use anyhow::{Context, Result, bail};
+use siltstone_testbed::tool::{Name, Reading, Settings, Tool};
 use std::fs;
 use std::path::Path;
 

@@ -5,12 +5,12 @@
 use super::configuration::Prepared;
 use super::outcome::{Backup, Forgotten, Outcome, Restores};
 use super::versions::{RESTORED, Taken, Versions};
-use crate::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
-use crate::tool::{Name, Reading, Repository};
 use anyhow::Result;
-use siltstone_lab::corpus::Corpus;
-use siltstone_lab::program::{self, Cost};
-use siltstone_lab::tree;
+use siltstone_testbed::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
+use siltstone_testbed::corpus::Corpus;
+use siltstone_testbed::program::{self, Cost};
+use siltstone_testbed::tool::{Name, Reading, Repository};
+use siltstone_testbed::tree;
 use std::path::Path;
 
 /// What a round found.

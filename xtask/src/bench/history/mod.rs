@@ -17,19 +17,20 @@ mod outcome;
 mod table;
 pub(super) mod versions;
 
-use super::patch_chain::PatchChain;
-use super::publish::{Output, Row};
-use crate::workspace;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use configuration::{Configuration, Prepared};
 use outcome::{Outcome, Restores, head, row_of};
 use serde_json::json;
-use siltstone_lab::corpus::{self, Amount, Corpus, History};
-use siltstone_lab::statistics::{Spread, rounded};
-use siltstone_lab::table::{as_float, mb_per_s};
-use siltstone_lab::tree;
-use std::path::{Path, PathBuf};
+use siltstone_testbed::bench::DataOptions;
+use siltstone_testbed::bench::patch_chain::PatchChain;
+use siltstone_testbed::bench::publish::{Output, Row};
+use siltstone_testbed::corpus::{Corpus, History};
+use siltstone_testbed::statistics::{Spread, rounded};
+use siltstone_testbed::table::{as_float, mb_per_s};
+use siltstone_testbed::tree;
+use siltstone_testbed::workspace;
+use std::path::Path;
 
 /// What is measured, and on what.
 #[derive(Args)]
@@ -60,34 +61,6 @@ impl Options {
 
     fn restore_rounds(&self) -> u64 {
         self.restore_rounds.unwrap_or(if self.output.quick { 1 } else { 3 })
-    }
-}
-
-/// Which histories.
-#[derive(Args)]
-pub(super) struct DataOptions {
-    /// Only these histories; all by default.
-    #[arg(long, value_delimiter = ',', value_name = "HISTORIES")]
-    only: Vec<History>,
-    /// Your own versions: a folder with one file or folder per version, in the order of their names.
-    #[arg(long, value_name = "DIR", conflicts_with = "only")]
-    data: Option<PathBuf>,
-}
-
-impl DataOptions {
-    /// Whether nothing was asked for.
-    pub(super) fn is_default(&self) -> bool {
-        self.only.is_empty() && self.data.is_none()
-    }
-
-    /// The histories asked for, or else `usual`; made if need be.
-    pub(super) fn corpora(&self, quick: bool, usual: &[History]) -> Result<Vec<Corpus>> {
-        let amount = if quick { Amount::Little } else { Amount::Full };
-        let kinds = if self.only.is_empty() { usual } else { &self.only };
-        match &self.data {
-            Some(folder) => Ok(vec![corpus::given(folder)?]),
-            None => kinds.iter().map(|&kind| workspace::corpora()?.history(kind, amount)).collect(),
-        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! What one configuration came to on one history in one round, and the rows that rounds become.
 
-use crate::bench::publish::Row;
-use crate::json::number_of;
 use serde_json::{Value, json};
-use siltstone_lab::program::Cost;
-use siltstone_lab::statistics::{Spread, rounded};
-use siltstone_lab::table::{as_float, mb_per_s};
+use siltstone_testbed::bench::publish::Row;
+use siltstone_testbed::json::number_of;
+use siltstone_testbed::program::Cost;
+use siltstone_testbed::statistics::{Spread, rounded};
+use siltstone_testbed::table::{as_float, mb_per_s};
 
 /// One snapshot made.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! The tables of a history: what was measured, and how it stands against the others.
 
-use crate::bench::publish::{Row, table_of};
 use serde_json::{Value, json};
-use siltstone_lab::statistics::rounded;
+use siltstone_testbed::bench::publish::{Row, table_of};
+use siltstone_testbed::statistics::rounded;
 use std::fmt;
 
 /// Columns of the table of measurements, in the order of the question: how small, how fast in, how fast out, how fast

@@ -1,8 +1,8 @@
 //! One place that becomes each version of a corpus in turn, as a user's folder or file does.
 
 use anyhow::{Context, Result};
-use siltstone_lab::corpus::Corpus;
-use siltstone_lab::tree::{self, Listing};
+use siltstone_testbed::corpus::Corpus;
+use siltstone_testbed::tree::{self, Listing};
 use std::path::{Path, PathBuf};
 
 /// The place, and what stood there at each snapshot.

@@ -1,0 +1,150 @@
+//! Options of the benchmarks that run in a program of their own, `siltstone-bench`: the task parses them, so that help
+//! and mistakes are told without building that program, and hands the words on.
+
+use super::publish::Output;
+use crate::corpus::{self, Amount, Corpora, Corpus, History};
+use crate::data::{Data, Source};
+use crate::workspace;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Which histories.
+#[derive(Args, Debug)]
+pub struct DataOptions {
+    /// Only these histories; all by default.
+    #[arg(long, value_delimiter = ',', value_name = "HISTORIES")]
+    only: Vec<History>,
+    /// Your own versions: a folder with one file or folder per version, in the order of their names.
+    #[arg(long, value_name = "DIR", conflicts_with = "only")]
+    data: Option<PathBuf>,
+}
+
+impl DataOptions {
+    /// Whether nothing was asked for.
+    pub fn is_default(&self) -> bool {
+        self.only.is_empty() && self.data.is_none()
+    }
+
+    /// The histories asked for, or else `usual`; made if need be.
+    pub fn corpora(&self, quick: bool, usual: &[History]) -> Result<Vec<Corpus>> {
+        let amount = if quick { Amount::Little } else { Amount::Full };
+        let kinds = if self.only.is_empty() { usual } else { &self.only };
+        match &self.data {
+            Some(folder) => Ok(vec![corpus::given(folder)?]),
+            None => kinds.iter().map(|&kind| workspace::corpora()?.history(kind, amount)).collect(),
+        }
+    }
+}
+
+/// Options of the benchmark of chunkers.
+#[derive(Args, Debug)]
+pub struct ChunkOptions {
+    /// Where results go.
+    #[command(flatten)]
+    pub output: Output,
+    /// Your own data: a file, or a folder with one file or folder per version, in the order of their names; several
+    /// times for several.
+    #[arg(long, value_name = "DIR_OR_FILE")]
+    data: Vec<PathBuf>,
+    /// Only the table of speeds.
+    #[arg(long, conflicts_with = "savings")]
+    pub speed: bool,
+    /// Only the tables of savings.
+    #[arg(long)]
+    pub savings: bool,
+    /// Only these algorithms, beside what they are held against.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub only: Vec<String>,
+    /// How often speeds are measured; 5 by default, 3 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
+}
+
+impl ChunkOptions {
+    /// How often speeds are measured.
+    pub fn rounds(&self) -> u64 {
+        rounds(self.rounds, &self.output)
+    }
+
+    /// The user's data, or else the usual.
+    pub fn sources(&self, usual: fn(&Corpora, Amount) -> Result<Vec<Source>>) -> Result<Vec<Source>> {
+        if self.data.is_empty() { usual(&workspace::corpora()?, amount(&self.output)) } else { given(&self.data) }
+    }
+}
+
+/// Options of the benchmark of deltas.
+#[derive(Args, Debug)]
+pub struct SimilarOptions {
+    /// Where results go.
+    #[command(flatten)]
+    pub output: Output,
+    /// Your own data: a file, or a folder with one file or folder per version, in the order of their names; several
+    /// times for several.
+    #[arg(long, value_name = "DIR_OR_FILE")]
+    data: Vec<PathBuf>,
+    /// Only these parts; all by default.
+    #[arg(long, value_delimiter = ',', value_name = "PARTS")]
+    pub only: Vec<Part>,
+    /// How often speeds are measured; 5 by default, 3 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
+}
+
+/// Parts of the benchmark of deltas, each measured on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "sentences here would be printed as help of each value")]
+pub enum Part {
+    Policy,
+    Codecs,
+    Regions,
+    Layouts,
+}
+
+impl SimilarOptions {
+    /// How often speeds are measured.
+    pub fn rounds(&self) -> u64 {
+        rounds(self.rounds, &self.output)
+    }
+
+    /// The parts asked for.
+    pub fn parts(&self) -> Vec<Part> {
+        if self.only.is_empty() { Part::value_variants().to_vec() } else { self.only.clone() }
+    }
+
+    /// The user's data, or else versions of different kinds; each brought into memory when its turn comes.
+    pub fn sources(&self) -> Result<impl Iterator<Item = Result<Data>> + use<>> {
+        let sources = if self.data.is_empty() {
+            Source::for_resemblance(&workspace::corpora()?, amount(&self.output))?
+        } else {
+            given(&self.data)?
+        };
+        Ok(sources.into_iter().map(|source| source.load()))
+    }
+}
+
+/// Options of the profile of the write path.
+#[derive(Args, Debug)]
+pub struct StagesOptions {
+    /// Where results go.
+    #[command(flatten)]
+    pub output: Output,
+    /// What is backed up.
+    #[command(flatten)]
+    pub data: DataOptions,
+    /// How often everything is run; 3 by default, 1 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rounds: Option<u64>,
+}
+
+fn rounds(asked: Option<u64>, output: &Output) -> u64 {
+    asked.unwrap_or(if output.quick { 3 } else { 5 })
+}
+
+fn amount(output: &Output) -> Amount {
+    if output.quick { Amount::Little } else { Amount::Memory }
+}
+
+fn given(data: &[PathBuf]) -> Result<Vec<Source>> {
+    data.iter().map(|path| Source::given(path)).collect()
+}

@@ -1,0 +1,297 @@
+//! Running other programs: aloud (their output is the user's), quietly (their output is ours), or measured (wall time,
+//! processor time and peak memory of that one child, from `wait4`). A failure always names the whole command line and
+//! shows what it said.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{IsTerminal, Read, Seek, SeekFrom};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use wait4::{ResUse, Wait4};
+
+/// Longest silence of a program that takes long.
+const TELL_EVERY: Duration = Duration::from_secs(4);
+
+/// What one run of a program cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    /// Wall time.
+    pub wall: Duration,
+    /// Processor time, user and system.
+    pub processor: Duration,
+    /// Largest resident set of the program, in bytes.
+    pub peak_bytes: u64,
+}
+
+impl Cost {
+    /// The cost of one program after another: times add up, the peak is the larger.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        Self {
+            wall: self.wall + next.wall,
+            processor: self.processor + next.processor,
+            peak_bytes: self.peak_bytes.max(next.peak_bytes),
+        }
+    }
+}
+
+/// The command line as one would type it, for messages.
+pub fn command_line(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let words = std::iter::once(program.file_name().unwrap_or(program.as_os_str())).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs `command` with our own input and output, after printing it.
+pub fn run(command: &mut Command) -> Result<()> {
+    let line = command_line(command);
+    eprintln!("$ {line}");
+    let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
+    if !status.success() {
+        bail!("`{line}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Runs `command` like [`run`]. A program that draws its progress on a terminal is silent for long where there is none:
+/// then every few seconds a line says what is being done.
+pub fn run_telling(command: &mut Command, what: &str) -> Result<()> {
+    if std::io::stderr().is_terminal() {
+        return run(command);
+    }
+    let (ended, waiting) = mpsc::channel::<()>();
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while waiting.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{what}: {} s", begin.elapsed().as_secs());
+            }
+        });
+        let result = run(command);
+        drop(ended);
+        result
+    })
+}
+
+/// Runs `command` and returns all it said and its exit status, whatever that is.
+pub fn try_quietly(command: &mut Command) -> Result<Output> {
+    let line = command_line(command);
+    command.stdin(Stdio::null()).output().with_context(|| format!("`{line}` could not be started"))
+}
+
+/// Runs `command` and returns its standard output; fails if it does.
+pub fn quietly(command: &mut Command) -> Result<String> {
+    let output = try_quietly(command)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` failed: {}\n{}", command_line(command), output.status, said.trim_end());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs `command` and measures it; its output goes to a file and is shown only if it fails.
+pub fn measured(command: &mut Command) -> Result<Cost> {
+    measured_saying(command).map(|(cost, _)| cost)
+}
+
+/// Like [`measured`], and returns its standard output too.
+pub fn measured_saying(command: &mut Command) -> Result<(Cost, String)> {
+    measured_by(command, |child| Ok((child.wait4()?, ()))).map(|(cost, said, ())| (cost, said))
+}
+
+/// Like [`measured_saying`]; meanwhile `watch`, on a thread of its own, is given the process and whether it has ended.
+pub fn measured_watched<W: Send>(
+    command: &mut Command,
+    watch: impl FnOnce(u32, &AtomicBool) -> W + Send,
+) -> Result<(Cost, String, W)> {
+    measured_by(command, |child| {
+        let (process, has_ended) = (child.id(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let watching = scope.spawn(|| watch(process, &has_ended));
+            let used = child.wait4();
+            has_ended.store(true, Ordering::Release);
+            let watched = watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((used?, watched))
+        })
+    })
+}
+
+/// Starts `command` and measures it until `wait` is back, which has to wait for its end.
+fn measured_by<W>(command: &mut Command, wait: impl FnOnce(Child) -> Result<(ResUse, W)>) -> Result<(Cost, String, W)> {
+    let line = command_line(command);
+    let (mut said, mut complained) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(complained.try_clone()?);
+    forget_own_peak();
+    let begin = Instant::now();
+    let child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;
+    let (used, watched) = wait(child)?;
+    let wall = begin.elapsed();
+    let said = text_of(&mut said)?;
+    if !used.status.success() {
+        let complained = text_of(&mut complained)?;
+        bail!("`{line}` failed: {}\n{}", used.status, format!("{said}{complained}").trim_end());
+    }
+    let processor = used.rusage.utime + used.rusage.stime;
+    Ok((Cost { wall, processor, peak_bytes: used.rusage.maxrss }, said, watched))
+}
+
+/// Linux counts the peak of whoever starts a program as that program's own (`setmax_mm_hiwater_rss` in its `exec`). So
+/// ours is set back to what we hold now, a few MiB, below which no peak is told apart. Where that cannot be done, peaks
+/// may be ours.
+fn forget_own_peak() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+fn text_of(file: &mut File) -> Result<String> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// How a run that was to be killed ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// It was done before its time came.
+    Finished,
+    /// It was killed.
+    Killed,
+}
+
+/// How a program ended that may fail.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its exit status; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// Whether it was killed because its time was over.
+    pub overdue: bool,
+    /// Standard output, then standard error.
+    pub said: String,
+    /// Time and memory it took.
+    pub cost: Cost,
+}
+
+/// Runs `command` to its end, whatever that is, but for at most `limit`.
+pub fn ended_within(command: &mut Command, limit: Duration) -> Result<Ended> {
+    const PAUSE: Duration = Duration::from_millis(2);
+    let line = command_line(command);
+    let (mut said, mut complained) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(complained.try_clone()?);
+    forget_own_peak();
+    let begin = Instant::now();
+    let mut child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;
+    let mut overdue = false;
+    let used = loop {
+        if let Some(used) = child.try_wait4()? {
+            break used;
+        }
+        if !overdue && begin.elapsed() > limit {
+            overdue = true;
+            child.kill()?;
+        }
+        std::thread::sleep(PAUSE);
+    };
+    let cost = Cost {
+        wall: begin.elapsed(),
+        processor: used.rusage.utime + used.rusage.stime,
+        peak_bytes: used.rusage.maxrss,
+    };
+    let said = text_of(&mut said)? + &text_of(&mut complained)?;
+    Ok(Ended { code: used.status.code(), overdue, said, cost })
+}
+
+/// Starts `command` and kills it (SIGKILL) after `delay`, unless it is done by then. Ending with an error of its own is
+/// an error.
+pub fn killed_after(command: &mut Command, delay: Duration) -> Result<Ending> {
+    let line = command_line(command);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;
+    std::thread::sleep(delay);
+    // A child that has already ended is still ours to wait for, so the signal cannot reach a stranger.
+    child.kill()?;
+    let output = child.wait_with_output()?;
+    match output.status.signal() {
+        Some(9) => Ok(Ending::Killed),
+        _ if output.status.success() => Ok(Ending::Finished),
+        _ => bail!("`{line}` failed: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_command_and_what_it_said() {
+        let error = quietly(Command::new("sh").args(["-c", "echo no such luck >&2; exit 3"])).unwrap_err().to_string();
+        assert!(error.contains("sh -c") && error.contains("no such luck") && error.contains('3'), "{error}");
+        let error = measured(Command::new("sh").args(["-c", "echo nor now; exit 4"])).unwrap_err().to_string();
+        assert!(error.contains("nor now"), "{error}");
+    }
+
+    #[test]
+    fn a_failure_is_told_where_progress_is_told_too() {
+        let begin = Instant::now();
+        run_telling(Command::new("sh").args(["-c", "exit 0"]), "nothing").unwrap();
+        let error = run_telling(Command::new("sh").args(["-c", "exit 5"]), "nothing").unwrap_err().to_string();
+        assert!(error.contains("exit 5") && begin.elapsed() < TELL_EVERY, "{error}");
+    }
+
+    #[test]
+    fn measures_time_and_memory_of_the_child() {
+        let cost = measured(Command::new("sleep").arg("0.05")).unwrap();
+        assert!(cost.wall >= Duration::from_millis(50));
+        assert!(cost.peak_bytes > 0);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_that_we_held_before_is_not_the_childs() {
+        const HELD: usize = 256 << 20;
+        drop(std::hint::black_box(vec![1_u8; HELD]));
+        let cost = measured(&mut Command::new("true")).unwrap();
+        assert!(cost.peak_bytes < HELD as u64, "{} bytes", cost.peak_bytes);
+    }
+
+    #[test]
+    fn a_measured_program_is_heard() {
+        let (_, said) = measured_saying(Command::new("sh").args(["-c", "echo this; echo not this >&2"])).unwrap();
+        assert_eq!(said, "this\n");
+    }
+
+    #[test]
+    fn a_watcher_sees_the_process_and_its_end() {
+        let watch = |process: u32, has_ended: &AtomicBool| {
+            let was_there = Path::new(&format!("/proc/{process}")).exists() || cfg!(not(target_os = "linux"));
+            while !has_ended.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            was_there
+        };
+        let (_, said, was_there) =
+            measured_watched(Command::new("sh").args(["-c", "sleep 0.05; echo x"]), watch).unwrap();
+        assert!(was_there && said == "x\n");
+    }
+
+    #[test]
+    fn a_program_that_may_fail_is_told_apart_from_one_that_does_not_end() {
+        let failed = ended_within(Command::new("sh").args(["-c", "echo why >&2; exit 4"]), Duration::from_mins(1));
+        let failed = failed.unwrap();
+        assert!(failed.code == Some(4) && !failed.overdue && failed.said == "why\n", "{failed:?}");
+        let overdue = ended_within(Command::new("sleep").arg("60"), Duration::from_millis(20)).unwrap();
+        assert!(overdue.overdue && overdue.code.is_none());
+    }
+
+    #[test]
+    fn tells_a_killed_program_from_a_finished_one() {
+        let long = killed_after(Command::new("sleep").arg("60"), Duration::from_millis(20)).unwrap();
+        assert_eq!(long, Ending::Killed);
+        let short = killed_after(&mut Command::new("true"), Duration::from_millis(300)).unwrap();
+        assert_eq!(short, Ending::Finished);
+    }
+}
