@@ -46,7 +46,7 @@ pub(crate) struct Options {
     /// Folder of the inputs that reach code, one for each target: a run goes on where the one before ended.
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
-    /// Keeps the result under bench/record, as a table and as JSON.
+    /// Keeps the result under bench/record.
     #[arg(long)]
     record: bool,
 }
@@ -197,7 +197,5 @@ fn keep(outcomes: &[Outcome], seconds: u32) -> Result<()> {
         format!("limits: {MEMORY_MIB} MiB, {ALLOCATION_MIB} MiB at once, {SECONDS_PER_INPUT} s for an input"),
     ];
     let name = format!("fuzz-{}", machine::today());
-    let rows: Vec<_> = outcomes.iter().map(Outcome::row).collect();
-    fs::write(record::folder()?.join(format!("{name}.json")), serde_json::to_string_pretty(&rows)? + "\n")?;
     record::keep("fuzz", &name, &table(outcomes).to_string(), &notes, &workspace::root())
 }

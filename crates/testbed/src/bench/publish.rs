@@ -21,8 +21,7 @@ pub struct Output {
     /// Also writes the rows as JSON: an array of flat objects, keyed by the printed columns.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Keeps table and rows under bench/record, with machine, versions and commit; a run of a part under a name of its
-    /// own.
+    /// Keeps the tables under bench/record, with machine, versions and commit; a run of a part under a name of its own.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     record: Option<String>,
 }
@@ -32,14 +31,13 @@ impl Output {
     /// where.
     pub fn publish(&self, bench: &str, tables: &str, rows: &[Row], notes: &[String], work: &Path) -> Result<()> {
         println!("{tables}");
-        let json = serde_json::to_string_pretty(rows)? + "\n";
         if let Some(file) = &self.json {
-            fs::write(file, &json).with_context(|| format!("{} cannot be written", file.display()))?;
+            fs::write(file, serde_json::to_string_pretty(rows)? + "\n")
+                .with_context(|| format!("{} cannot be written", file.display()))?;
         }
         if let Some(part) = &self.record {
             let part = if part.is_empty() { String::new() } else { format!("-{part}") };
             let name = format!("{bench}{part}-{}{}", machine::today(), if self.quick { "-quick" } else { "" });
-            fs::write(record::folder()?.join(format!("{name}.json")), &json)?;
             record::keep(&format!("bench {bench}"), &name, tables, notes, work)?;
         }
         Ok(())
