@@ -77,7 +77,8 @@ impl Reader {
         Ok(())
     }
 
-    /// A repository just made, with versions as deltas and one forgotten, restores to what was backed up.
+    /// A repository just made, with versions as deltas, one forgotten, and objects of two master keys, restores to what
+    /// was backed up.
     fn fresh(&self) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let (source, place) = (folder.path().join("source"), folder.path().join("silt"));
@@ -89,6 +90,9 @@ impl Reader {
             edit(&source, &mut sequence)?;
             repository.backup(&source, &format!("v{version}"), Reading::Changed)?;
             listings.push(Listing::of(&source)?);
+            if version == 1 {
+                program::quietly(repository.command().args(["key", "rotate"]))?;
+            }
         }
         repository.forget(&["v1".to_owned()])?;
         listings.remove(1);

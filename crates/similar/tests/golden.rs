@@ -29,7 +29,7 @@ fn features_are_those_of_the_golden_files() {
     assert!(
         missing.is_empty(),
         "no golden file for {}; if their features are right, freeze them: cargo run --release -p siltstone-similar \
-         --example golden -- {}",
+         --example golden_sketches -- {}",
         missing.join(", "),
         missing.join(" "),
     );

@@ -38,7 +38,8 @@ pub(super) struct Point {
 /// All methods at all targets, on as many threads as there are cores: nothing is timed.
 pub(super) fn measure(data: &Data, methods: &[Method]) -> Result<Vec<Point>> {
     let points = trials::run("chunk savings", methods.len() as u64, |index| {
-        let points = of_method(methods[index as usize], &data.bytes)?;
+        let method = methods[usize::try_from(index).expect("it is below their number")];
+        let points = of_method(method, &data.bytes)?;
         say(data, &points);
         Ok(points)
     })?;

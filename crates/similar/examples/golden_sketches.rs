@@ -1,5 +1,6 @@
 //! Freezes the features of new methods: writes `tests/golden/NAME.txt` for each name given that has none yet. Files
-//! that are there stay as they are, for ever. `cargo run --release -p siltstone-similar --example golden -- NAME...`
+//! that are there stay as they are, for ever. `cargo run --release -p siltstone-similar --example golden_sketches --
+//! NAME...`
 
 #[path = "../tests/common/mod.rs"]
 mod common;
