@@ -186,7 +186,8 @@ fn a_backup_that_takes_chunks_back_hit_at_any_write_costs_no_committed_snapshot(
     };
     for threshold in [0.0, 0.25, 1.0] {
         let (_, migrated) = try_backup(&copy(&scene.disk), threshold).expect("a backup");
-        assert_eq!(migrated.bytes_written > 0, threshold < 1.0, "half of a container came back: {migrated:?}");
+        // Half of a container came back. Whether a chunk of noise resembles another hangs on the key.
+        assert_eq!(migrated.bytes_written > 20_000, threshold < 1.0, "{migrated:?}");
         let run = |disk: &SimulatedDisk| try_backup(disk, threshold).map(|(id, _)| id);
         at_every_write(&scene.disk, run, |found| examine_backup(&scene, found));
     }
