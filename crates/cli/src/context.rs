@@ -1,4 +1,4 @@
-//! What every command is given: the options that any command takes, and where to print.
+//! Values that every command is given: the options that any command takes, and where to print.
 
 use crate::environment;
 use crate::error::CliError;

@@ -124,7 +124,7 @@ fn what_a_mark_holds_comes_back_to_the_byte_when_it_ends() {
     }
 }
 
-/// Each of the marks made on two days ends by itself; the day on which the first ends, new ones are made. Cuts are drawn
+/// Marks made on two days each end by themselves; the day on which the first ends, new ones are made. Cuts are drawn
 /// by each repository's key, and so is whether a container is worth rewriting: a few histories meet one that is.
 #[test]
 fn runs_that_end_some_marks_and_make_others_state_both_to_the_byte() {

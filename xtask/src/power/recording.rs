@@ -56,7 +56,7 @@ fn keep(report: &str, seed: u64, work: &Path) -> Result<()> {
     record::keep("power", &format!("power-{}", machine::today()), &format!("{report}.\n"), &notes, work)
 }
 
-/// What must hold from some place of the log on.
+/// Expectations that hold from some place of the log on.
 struct Mark {
     position: usize,
     /// The snapshots that had been made, and not been told to be forgotten.

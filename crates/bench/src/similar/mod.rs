@@ -26,14 +26,14 @@ use siltstone_testbed::bench::options::{Part, SimilarOptions};
 use siltstone_testbed::bench::publish::Row;
 use siltstone_testbed::workspace;
 
-/// What a part found.
+/// Findings of one part.
 #[derive(Default)]
 pub(super) struct Findings {
     /// For people.
     pub(super) tables: String,
     /// Flat, for programs.
     pub(super) rows: Vec<Row>,
-    /// What explains the numbers, a line each.
+    /// Notes that explain the numbers, a line each.
     pub(super) notes: Vec<String>,
     /// Names of rows whose results were not what they should be.
     pub(super) wrong: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a backup counted, as JSON in restic's field names.
+//! Counts of a backup, as JSON in restic's field names.
 
 use super::seconds;
 use serde::Serialize;

@@ -17,7 +17,7 @@ pub(crate) enum Step<N> {
 
 /// Whatever is walked down.
 pub(crate) trait Descent {
-    /// What hangs on others.
+    /// Chunks or regions that hang on others.
     type Node: Copy + Eq + Hash;
     /// A base as it is met.
     type Base;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub(crate) struct BaseGraph {
     /// Which delta a chunk is part of.
     delta_of: HashMap<u64, u32>,
-    /// The same chunks.
+    /// Numbers of all chunks in `delta_of`.
     in_deltas: RoaringTreemap,
     /// The bases of each delta.
     bases: Vec<Box<[ChunkNumber]>>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What is yet to be looked at, by container.
+/// Chunks yet to be looked at, by container.
 #[derive(Debug)]
 pub(crate) struct Pending<N> {
     by_container: BTreeMap<usize, Vec<N>>,

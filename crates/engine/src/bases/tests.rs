@@ -75,7 +75,7 @@ fn levels_only_rise_and_hold_each_number_once() {
     assert_eq!(levels.iter().map(RoaringTreemap::len).sum::<u64>(), 3);
 }
 
-/// What a descent is told.
+/// Calls that a descent made.
 #[derive(Default)]
 struct Heard {
     bases: BTreeMap<u32, Vec<u32>>,

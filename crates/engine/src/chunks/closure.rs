@@ -1,4 +1,4 @@
-//! What containers' indexes say of bases: which chunks are needed for these, and the graph of all.
+//! Bases as containers' indexes give them: which chunks are needed for these, and the graph of all.
 
 use super::{Address, ChunkSource};
 use crate::bases::{BaseGraph, Pending};

@@ -40,7 +40,7 @@ impl DecodeVisitor for Heard {
     }
 }
 
-/// What an decoding gave.
+/// Results of one decoding.
 struct Outcome {
     decoded: BTreeMap<usize, Vec<u8>>,
     failed: BTreeMap<usize, (usize, String)>,

@@ -30,7 +30,7 @@ pub enum Deltas {
         /// The longest chain; what would make a longer one stays whole.
         depth: u32,
     },
-    /// The same as MeGA describes it (ATC 2022, section 4.2): each chunk against the first that shares a super-feature,
+    /// Deltas as MeGA describes them (ATC 2022, section 4.2): each chunk against the first that shares a super-feature,
     /// which is whole.
     Paper,
 }

@@ -1,4 +1,4 @@
-//! What taking snapshots out does to a series; pure.
+//! Effects of taking snapshots out of a series; pure.
 
 use super::choice::Choice;
 use crate::maintain::dead::{Left, container_ids, left, without};

@@ -25,14 +25,14 @@ pub(crate) fn take_out(manifest: &mut Manifest, snapshots: &BTreeSet<SnapshotId>
     manifest.squeeze_due |= !manifest.remove_snapshots(snapshots).is_empty();
 }
 
-/// What is left of a series without these snapshots.
+/// Returns a series without these snapshots.
 pub(crate) fn without(manifest: &Manifest, snapshots: &BTreeSet<SnapshotId>, threshold: f64) -> Left {
     let mut next = manifest.clone();
     take_out(&mut next, snapshots);
     left(next, threshold)
 }
 
-/// What is left of a series whose snapshots are those of `next`: containers that none of them needs go, and those of
+/// Returns a series whose snapshots are those of `next`: containers that none of them needs go, and those of
 /// which more than the threshold is dead are to be rewritten.
 pub(crate) fn left(mut next: Manifest, threshold: f64) -> Left {
     let live = next.live();

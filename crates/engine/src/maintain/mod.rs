@@ -67,7 +67,8 @@ use std::fmt::Display;
 /// `silt maintain` does.
 ///
 /// # Errors
-/// What stops it as a whole, or the damage of the first series if none can be read; if one series of several fails,
+/// Fails with what stops it as a whole, or with the damage of the first series if none can be read; if one series of
+/// several fails,
 /// that is reported as a problem. Where another writer has a series, the error says so after the others are done.
 pub fn maintain(
     repository: &Repository,

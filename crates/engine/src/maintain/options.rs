@@ -29,7 +29,7 @@ pub struct MigrateOptions {
     pub user: String,
 }
 
-/// What migration did.
+/// Figures of a migration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MigrateSummary {
     /// Snapshots whose chunks were settled, all of them.

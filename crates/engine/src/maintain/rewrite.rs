@@ -24,7 +24,7 @@ pub(crate) struct Rewriting {
     pub(crate) compression_level: i32,
 }
 
-/// What rewriting did.
+/// Containers taken and made by rewriting.
 pub(crate) struct Rewritten {
     /// Containers that were replaced.
     pub(crate) old: Vec<ContainerRecord>,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! one of an object's two copies damaged -> it is written anew from the other
-//! newest manifest unreadable or lost    -> the newest one that can be read, and the snapshots that it does not name and
+//! newest manifest unreadable or lost    -> the newest one that can be read, and snapshots that it does not name and
 //!                                          containers hold; where none can be read, all that containers hold
 //! newest commit lost without a trace    -> likewise, where this machine saw it and containers hold snapshots of it
 //! a container that its parity heals     -> it is written anew under a new name; parity that is missing is made

@@ -129,7 +129,7 @@ pub struct StagesOptions {
     /// Where results go.
     #[command(flatten)]
     pub output: Output,
-    /// What is backed up.
+    /// Folder that is backed up.
     #[command(flatten)]
     pub data: DataOptions,
     /// How often everything is run; 3 by default, 1 with --quick.

@@ -223,7 +223,7 @@ impl Selector<'_, '_> {
         Ok(sketches)
     }
 
-    /// What each chunk may be encoded against, the most similar first, without what the selector leaves alone.
+    /// Chunks that each may be encoded against, the most similar first, without those that the selector leaves alone.
     fn offers(&mut self, chunks: &[ChunkEntry], sketches: &[Option<Sketch>]) -> Vec<Vec<Offer<ChunkNumber>>> {
         let mut references: HashMap<usize, u32> = HashMap::new();
         let mut found = Vec::with_capacity(chunks.len());

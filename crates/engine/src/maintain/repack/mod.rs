@@ -123,7 +123,7 @@ pub(crate) struct Repacked {
 /// A region being filled.
 struct Open {
     region: OpenRegion,
-    /// Of all its chunks: the lowest row, the most dependents.
+    /// Lowest row and most dependents of all its chunks.
     standing: Option<Standing>,
 }
 
