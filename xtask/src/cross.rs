@@ -154,7 +154,7 @@ fn disassemble(target: &Target, file: &Path) -> Result<String> {
     program::quietly(command.args(["--disassemble", "--demangle", "--no-show-raw-insn"]).arg(file))
 }
 
-/// How often any of the instructions occurs in the functions of this name. Functions are parted by empty lines.
+/// Counts any of the instructions in the functions of this name. Functions are parted by empty lines.
 fn count(code: &str, function: &str, instructions: &[&str]) -> usize {
     let heading = format!("<{function}>:");
     let bodies = code.split("\n\n").filter(|body| body.lines().next().is_some_and(|line| line.ends_with(&heading)));

@@ -51,7 +51,7 @@ fn copy_without(folder: &Path, left_out: &[&str], to: &Path) -> Result<()> {
     tree::entries(folder)?.iter().filter(is_kept).try_for_each(|entry| tree::copy(entry, to))
 }
 
-/// What a day's work does: some files edited, one new, one renamed, one gone.
+/// Changes the source as a day's work does: some files edited, one new, one renamed, one gone.
 fn change(source: &Path) -> Result<()> {
     edit::one_percent(source, 1)?;
     fs::write(source.join("NOTES.txt"), "written between the two backups\n")?;

@@ -42,7 +42,7 @@ const OTHER_PASSWORD: &str = "another horse";
 /// A writer whose reads failed may be unable to say who it is: then its lease is watched before it is taken over.
 const SHORT_LEASES: [&str; 4] = ["--lease-renewal", "250ms", "--lease-timeout", "1s"];
 
-/// How many faults.
+/// Options: how many faults.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Faults of each kind in each command, evenly spread over its calls; 0: every call.
@@ -126,7 +126,7 @@ struct Scene {
     source: PathBuf,
     other_password: PathBuf,
     repository: Repository,
-    /// What each snapshot restores to.
+    /// Content that each snapshot restores to.
     committed: BTreeMap<String, Listing>,
     /// The label of the snapshot that is forgotten.
     old: String,
@@ -175,8 +175,8 @@ impl Scene {
         Ok(command)
     }
 
-    /// How often the busiest thread of an undisturbed run makes the calls of this fault: strace counts each thread's by
-    /// themselves, so the n-th of every thread is hit.
+    /// Counts how often the busiest thread of an undisturbed run makes the calls of this fault: strace counts each
+    /// thread's by themselves, so the n-th of every thread is hit.
     fn count(&self, operation: Operation, fault: Fault) -> Result<u64> {
         let copy = tempfile::tempdir_in(&self.folder)?;
         let repository = self.repository.copied_to(&copy.path().join("copy"))?;
@@ -273,7 +273,7 @@ impl Scene {
     }
 }
 
-/// The same command, run by strace.
+/// Returns the command, run by strace.
 fn under_strace(command: &Command, options: &[OsString]) -> Command {
     let mut strace = Command::new("strace");
     strace.args(options).arg("--").arg(command.get_program()).args(command.get_args());

@@ -14,13 +14,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long to go on.
+/// Options of the kill loop.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Programs to kill.
     #[arg(long, default_value_t = 200)]
     rounds: u64,
-    /// What the moments and the edits are drawn from.
+    /// Seed that the moments and the edits are drawn from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Size of the source in MB.

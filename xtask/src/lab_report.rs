@@ -30,7 +30,7 @@ pub(crate) struct Options {
     pictures: Option<PathBuf>,
 }
 
-/// How the page is looked at.
+/// View of the page: a window, and the reader's choice of colours.
 struct View {
     name: &'static str,
     width: u32,

@@ -8,6 +8,10 @@ mod damage;
 mod demo;
 mod faults;
 mod fuzz;
+#[cfg(test)]
+mod glossary;
+#[cfg(test)]
+mod imports;
 mod kill_loop;
 mod lab_report;
 mod lint;
@@ -44,7 +48,7 @@ enum Task {
     Sanitize(sanitize::Options),
     /// Formatting, clippy, documentation and licences, each with warnings denied.
     Lint,
-    /// What the continuous integration runs: test, cross, then lint.
+    /// All that continuous integration runs: test, cross, then lint.
     Ci,
     /// Kill the real program at random moments and see that nothing committed is lost.
     KillLoop(kill_loop::Options),

@@ -13,7 +13,7 @@ use siltstone_testbed::workspace::{self, Build};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How much.
+/// Options: how much is done.
 #[derive(Args)]
 pub(crate) struct Options {
     /// A few small versions only.
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What was backed up under a label.
+/// Version that was backed up under a label.
 struct Version {
     label: String,
     listing: Listing,

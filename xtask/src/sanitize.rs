@@ -9,7 +9,7 @@ use siltstone_testbed::program;
 use siltstone_testbed::workspace;
 use std::process::Command;
 
-/// How long it takes.
+/// Options: how long it takes.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Random cases of each property; in valgrind a fiftieth of that.

@@ -83,7 +83,7 @@ impl Chunker for Aes16 {
     }
 
     fn cut(&self, data: &[u8]) -> usize {
-        let data = &data[..data.len().min(self.sizes.max())];
+        let data = self.sizes.limit(data);
         if data.len() < self.rule.min {
             return data.len();
         }

@@ -76,7 +76,7 @@ impl Chunker for Maxp {
     }
 
     fn cut(&self, data: &[u8]) -> usize {
-        let data = &data[..data.len().min(self.sizes.max())];
+        let data = self.sizes.limit(data);
         let (window, from) = (self.window, self.window.max(self.sizes.min().saturating_sub(1)));
         let peak = self.isa.run(Peak { data, window, from }).unwrap_or_else(|| peak_scalar(data, window, from));
         peak.map_or(data.len(), |peak| peak + 1)

@@ -58,13 +58,11 @@ impl Chunker for Ram {
     }
 
     fn cut(&self, data: &[u8]) -> usize {
-        let data = &data[..data.len().min(self.sizes.max())];
-        let Some((window, rest)) = data.get(self.sizes.min()..).and_then(|data| data.split_at_checked(self.window))
-        else {
-            return data.len();
-        };
-        let found = self.isa.run(Search { window, rest }).unwrap_or_else(|| search_scalar(window, rest));
-        found.map_or(data.len(), |at| self.sizes.min() + self.window + at + 1)
+        self.sizes.cut(data, |searched| {
+            let (window, rest) = searched.split_at_checked(self.window)?;
+            let found = self.isa.run(Search { window, rest }).unwrap_or_else(|| search_scalar(window, rest));
+            found.map(|at| self.window + at + 1)
+        })
     }
 }
 

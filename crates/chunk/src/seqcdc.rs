@@ -91,7 +91,7 @@ impl Chunker for SeqCdc {
     }
 
     fn cut(&self, data: &[u8]) -> usize {
-        let data = &data[..data.len().min(self.sizes.max())];
+        let data = self.sizes.limit(data);
         let mut start = first(self.sizes, self.run) - 1;
         while let Some(bytes) = data.get(start..) {
             match self.round(bytes) {

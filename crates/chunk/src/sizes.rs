@@ -103,6 +103,19 @@ impl Sizes {
         self.expected as usize
     }
 
+    /// Returns the part of `data` that a chunk may take.
+    pub(crate) fn limit(self, data: &[u8]) -> &[u8] {
+        &data[..data.len().min(self.max())]
+    }
+
+    /// Cuts where `search` finds a cut in what follows the smallest chunk, or else at the limit or the end of `data`.
+    #[inline(always)]
+    pub(crate) fn cut(self, data: &[u8], search: impl FnOnce(&[u8]) -> Option<usize>) -> usize {
+        let data = self.limit(data);
+        let found = data.get(self.min()..).and_then(search);
+        found.map_or(data.len(), |cut| self.min() + cut)
+    }
+
     /// Bytes of an average chunk beyond the smallest.
     pub(crate) const fn searched(self) -> u32 {
         self.expected - self.min

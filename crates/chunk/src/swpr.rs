@@ -96,7 +96,7 @@ impl Chunker for Swpr {
     }
 
     fn cut(&self, data: &[u8]) -> usize {
-        let data = &data[..data.len().min(self.sizes.max())];
+        let data = self.sizes.limit(data);
         if data.len() < self.rule.min {
             return data.len();
         }

@@ -1,6 +1,7 @@
 //! Which snapshots a command is about, and what is told where series that might hold them cannot be read.
 
 use crate::error::{CliError, Done};
+use crate::hint;
 use crate::output::Output;
 use siltstone_engine::snapshots::{SnapshotFilter, SnapshotKey, SnapshotView, resolve};
 use siltstone_store::StoreError;
@@ -9,7 +10,7 @@ use siltstone_store::repository::Repository;
 /// Tells what is wrong with the series that could not be read: what was done is done without them.
 pub(crate) fn without(damaged: &[StoreError], output: Output) -> Done {
     for error in damaged {
-        output.error(error);
+        output.error(hint::added_to(error.to_string(), hint::of_store(error)));
     }
     if damaged.is_empty() { Done::Whole } else { Done::InPart }
 }

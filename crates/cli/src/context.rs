@@ -4,8 +4,11 @@ use crate::environment;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::parse::{Compression, Duration, Preset, Size};
+use crate::progress::Progress;
 use clap::{ArgAction, Args};
-use siltstone_engine::cost::Preset as Place;
+use siltstone_engine::cost::LocationProfile;
+use siltstone_engine::{Resources, Session};
+use siltstone_store::repository::Repository;
 use std::path::PathBuf;
 
 /// Options of every command.
@@ -37,7 +40,7 @@ pub(crate) struct GlobalArgs {
     /// Print no progress and no report
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Print a line for every file
+    /// Print a line for every file that changed; twice, for unchanged ones too, and log what is done to the repository
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
     /// Keep no local index; it is rebuilt from the repository each time
@@ -96,8 +99,18 @@ impl Context {
         if self.options.no_cache { None } else { chosen() }
     }
 
+    /// Resources of the command: memory, cache, and the system's folder for temporary files, which `TMPDIR` names.
+    pub(crate) fn resources(&self) -> Resources {
+        Resources::default().with_memory_bytes(self.options.memory.0).with_cache(self.cache_folder())
+    }
+
+    /// A session whose work is shown.
+    pub(crate) fn session<'r>(&self, repository: &'r Repository, progress: &Progress) -> Session<&'r Repository> {
+        Session::new(repository, self.resources().with_observer(progress.observer()))
+    }
+
     /// Costs of reading and moving where the repository lies.
-    pub(crate) fn preset(&self) -> Result<Place, CliError> {
+    pub(crate) fn preset(&self) -> Result<LocationProfile, CliError> {
         let set = || environment::parsed::<Preset>("SILT_PRESET");
         let preset = self.options.preset.map_or_else(set, |preset| Ok(Some(preset)))?;
         Ok(preset.unwrap_or_default().0)

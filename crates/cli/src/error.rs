@@ -1,9 +1,11 @@
 //! Why the program ends without having done its work, and with which exit status.
 
+use crate::hint;
 use siltstone_engine::EngineError;
 use siltstone_engine::fs::PatternError;
 use siltstone_store::storage::StorageError;
 use siltstone_store::{RecoveryKeyError, StoreError};
+use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
@@ -84,12 +86,6 @@ pub(crate) enum CliError {
     StreamCommand { command: String, source: io::Error },
     #[error("cannot write {path}: {source}")]
     OutputFile { path: PathBuf, source: io::Error },
-    #[error("no policy was specified, no snapshots will be removed: give ids, or --keep-* options")]
-    EmptyPolicy,
-    #[error(
-        "--unsafe-allow-remove-all without a policy is only allowed together with --host, --tag, --path or --series"
-    )]
-    RemoveAllUnfiltered,
     #[error(
         "refusing to remove all snapshots of the group {group}: the policy keeps none; --unsafe-allow-remove-all allows it"
     )]
@@ -130,10 +126,13 @@ impl CliError {
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
-            Self::RemoveAllUnfiltered
-            | Self::GroupEmptied { .. }
+            Self::GroupEmptied { .. }
             | Self::Engine(
-                EngineError::DangerousTarget { .. } | EngineError::SourceShrunk { .. } | EngineError::RemovesAll { .. },
+                EngineError::DangerousTarget { .. }
+                | EngineError::SourceShrunk { .. }
+                | EngineError::RemovesAllUnfiltered
+                | EngineError::GroupEmptied { .. }
+                | EngineError::RemovesAll { .. },
             ) => EXIT_REFUSED,
             _ => EXIT_FAILED,
         }
@@ -161,27 +160,14 @@ impl CliError {
             }
             cause = error.source();
         }
-        if let Some(hint) = self.hint() {
-            message.push_str("; ");
-            message.push_str(hint);
-        }
-        message
+        hint::added_to(message, self.hint())
     }
 
-    fn hint(&self) -> Option<&'static str> {
+    fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Engine(EngineError::Store(StoreError::LeaseHeld { .. }))
-            | Self::Store(StoreError::LeaseHeld { .. }) => {
-                Some("--retry-lock waits for it, 'silt unlock' takes over from a dead process")
-            }
-            Self::Engine(EngineError::Store(StoreError::Damaged { .. } | StoreError::MissingChunk { .. }))
-            | Self::Store(StoreError::Damaged { .. } | StoreError::MissingChunk { .. }) => {
-                Some("'silt check' says what that affects and what helps")
-            }
-            Self::Engine(EngineError::SourceShrunk { .. }) => Some(
-                "is a disk not mounted? --allow-shrink takes the source as it is, --shrink-guard sets how much may go",
-            ),
-            Self::Engine(EngineError::RemovesAll { .. }) => Some("--unsafe-allow-remove-all allows it"),
+            Self::Engine(error) => hint::of_engine(error),
+            Self::Store(error) => hint::of_store(error),
+            Self::Storage(error) => hint::of_storage(error),
             _ => None,
         }
     }
@@ -211,6 +197,7 @@ fn storage_status(error: &StorageError) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use siltstone_engine::Danger;
 
     fn unreachable(kind: io::ErrorKind) -> CliError {
         CliError::Storage(StorageError::Unreachable { location: "/repo".into(), source: kind.into() })
@@ -221,7 +208,7 @@ mod tests {
         let location = || "/repo".to_owned();
         let held = || StoreError::LeaseHeld { series: "s".into(), holder: "h".into(), since: "now".into() };
         let cases = [
-            (CliError::EmptyPolicy, 1),
+            (CliError::Engine(EngineError::EmptyPolicy), 1),
             (CliError::Store(StoreError::NotARepository { location: location() }), 10),
             (unreachable(io::ErrorKind::NotFound), 10),
             (unreachable(io::ErrorKind::PermissionDenied), 1),
@@ -230,9 +217,9 @@ mod tests {
             (CliError::Store(StoreError::WrongPassword { location: location(), slots: 1, untried: 0 }), 12),
             (CliError::Store(StoreError::LostManifest { container: "c".into(), sequence: 1 }), 13),
             (CliError::GroupEmptied { group: "g".into() }, 14),
-            (CliError::RemoveAllUnfiltered, 14),
+            (CliError::Engine(EngineError::RemovesAllUnfiltered), 14),
             (CliError::Engine(EngineError::RemovesAll { series: "s".into() }), 14),
-            (CliError::Engine(EngineError::DangerousTarget { path: "/".into(), reason: "r".into() }), 14),
+            (CliError::Engine(EngineError::DangerousTarget { path: "/".into(), reason: Danger::InRepository }), 14),
             (CliError::Engine(EngineError::Interrupted), 130),
             (CliError::PasswordPrompt(io::ErrorKind::Interrupted.into()), 130),
         ];

@@ -8,9 +8,11 @@ mod commands;
 mod context;
 mod environment;
 mod error;
+mod hint;
 mod interrupt;
 mod kdf;
 mod key_hint;
+mod log;
 mod memory;
 mod output;
 mod parse;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     interrupt::listen();
     raise_open_file_limit();
     let context = Context::new(cli.global);
+    log::listen(context.output);
     match environment::check().and_then(|()| run(&cli.command, &context)) {
         Ok(Done::Whole) => ExitCode::SUCCESS,
         Ok(Done::InPart) => ExitCode::from(EXIT_INCOMPLETE),

@@ -7,6 +7,9 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
+/// How often `-v` is given for a log of what is done.
+pub(crate) const VERBOSITY_OF_LOG: u8 = 2;
+
 /// Form and amount of what is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
@@ -62,7 +65,7 @@ impl Output {
 
     /// Whether a progress line can be drawn and is wanted.
     pub(crate) fn draws_progress(self) -> bool {
-        !self.quiet && !self.json && io::stderr().is_terminal()
+        !self.quiet && !self.json && self.verbosity < VERBOSITY_OF_LOG && io::stderr().is_terminal()
     }
 }
 

@@ -27,11 +27,6 @@ pub(crate) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// Whether any snapshot passes.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.filter().hosts.is_empty() && self.tags.is_empty() && self.paths.is_empty() && self.series.is_empty()
-    }
-
     /// The filter; `$SILT_HOST` stands in where no host is given, and an empty host switches it off.
     pub(crate) fn filter(&self) -> SnapshotFilter {
         let variable = || crate::environment::variable("SILT_HOST").map(|host| host.to_string_lossy().into_owned());

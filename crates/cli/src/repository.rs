@@ -13,7 +13,7 @@ use siltstone_store::StoreError;
 use siltstone_store::config::older::OlderRecord;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
-use siltstone_store::storage::{Disk, Storage};
+use siltstone_store::storage::{Disk, Storage, Traced};
 use std::ffi::OsString;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -130,7 +130,7 @@ pub(crate) fn open_to_repair(context: &Context) -> Result<Opened, CliError> {
 
 /// A repository by an older config, where the newest cannot be read; `None` where it can.
 pub(crate) fn open_by_older_config(context: &Context) -> Result<Option<OlderRecord>, CliError> {
-    let disk: Arc<dyn Storage> = Arc::new(Disk::open(&place(&context.options)?)?);
+    let disk: Arc<dyn Storage> = Arc::new(Traced::new(Disk::open(&place(&context.options)?)?));
     let password = PasswordSource::choose(&context.options)?.read("enter password for repository: ")?;
     Ok(OlderRecord::open(&disk, &password, &open_options(context)?)?)
 }
@@ -161,7 +161,7 @@ pub(crate) fn open_and_tell(context: &Context) -> Result<(Opened, Password), Cli
 /// # Errors
 /// No password opens what is not there: that is told before one is asked for.
 pub(crate) fn disk(context: &Context) -> Result<Arc<dyn Storage>, CliError> {
-    let disk: Arc<dyn Storage> = Arc::new(Disk::open(&place(&context.options)?)?);
+    let disk: Arc<dyn Storage> = Arc::new(Traced::new(Disk::open(&place(&context.options)?)?));
     find(disk.as_ref())?;
     Ok(disk)
 }

@@ -176,10 +176,10 @@ fn what_deltas_hold_back_is_told_and_comes_back_later() {
     assert!(before > 0);
 
     let maintained = history.sandbox.run(&["maintain", "--migrate-threshold", "0", "--json"]).ok().message("summary");
-    let squeezed = whole(&maintained, "ghosts_squeezed");
-    assert!(squeezed > 0, "{maintained}");
+    let eliminated = whole(&maintained, "ghosts_eliminated");
+    assert!(eliminated > 0, "{maintained}");
     // What is stored whole stays a base.
-    assert_eq!(whole(&history.stats(&[]), "base_chunks"), before - squeezed);
+    assert_eq!(whole(&history.stats(&[]), "base_chunks"), before - eliminated);
     assert!(history.sandbox.run(&["maintain"]).ok().stdout.contains("nothing is left to do"));
     let last = history.sandbox.run(&["forget", "latest"]).ok().stdout;
     assert_eq!(line(&last, "about "), None, "{last}");

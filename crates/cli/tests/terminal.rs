@@ -27,6 +27,23 @@ fn names_it(ran: &Ran) {
 }
 
 #[test]
+fn the_log_tells_what_is_done_to_the_repository_and_drives_no_terminal() {
+    let sandbox = Sandbox::new();
+    sandbox.write(HOSTILE, "content");
+    let source = sandbox.source();
+    let quiet = sandbox.run(&["-v", "backup", &source, "--series", HOSTILE]).ok();
+    assert!(!quiet.stderr.contains("DEBUG"), "{}", quiet.stderr);
+    let logged = sandbox.run(&["-vv", "backup", "--force", &source, "--series", HOSTILE]).ok();
+    names_it(&logged);
+    for told in ["read object=config/", "hashed a password", "opened the local index", "committed series="] {
+        assert!(logged.stderr.contains(told), "{told}: {}", logged.stderr);
+    }
+    let documents = sandbox.run(&["-vv", "--json", "snapshots"]).ok();
+    let mut lines = documents.stderr.lines().map(serde_json::from_str::<serde_json::Value>);
+    assert!(lines.any(|line| line.expect("a document")["message"] == "hashed a password"), "{}", documents.stderr);
+}
+
+#[test]
 fn no_name_drives_the_terminal_wherever_it_is_printed() {
     let sandbox = Sandbox::new();
     sandbox.write(HOSTILE, "content");

@@ -21,9 +21,9 @@ use crate::delta::{Deltas, FORWARD_DEPTH_DEFAULT};
 use crate::maintain::MIGRATE_THRESHOLD_DEFAULT;
 use crate::restore::GAP_BYTES_DEFAULT;
 
-/// Where a repository lies.
+/// Location profile: where a repository lies, and what reading, moving and keeping bytes costs there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Preset {
+pub enum LocationProfile {
     /// On a disk of this machine, or of one near by.
     #[default]
     Local,
@@ -33,7 +33,7 @@ pub enum Preset {
     S3Internet,
 }
 
-impl Preset {
+impl LocationProfile {
     /// The names users give them by.
     pub const NAMES: [(&'static str, Self); 3] =
         [("local", Self::Local), ("s3-region", Self::S3Region), ("s3-internet", Self::S3Internet)];
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn what_is_dear_to_move_is_moved_later() {
-        let [local, region, internet] = Preset::NAMES.map(|(_, preset)| preset);
-        assert_eq!(local, Preset::default());
+        let [local, region, internet] = LocationProfile::NAMES.map(|(_, profile)| profile);
+        assert_eq!(local, LocationProfile::default());
         assert!(local.migrate_threshold() <= region.migrate_threshold());
         assert!(region.migrate_threshold() < internet.migrate_threshold());
         assert!(local.gap_bytes() < region.gap_bytes());

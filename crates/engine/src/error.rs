@@ -1,8 +1,9 @@
 //! Why a command as a whole could not be done. What concerns one entry only is a [`crate::fs::Problem`] and does not
 //! stop a run.
 
-use crate::seen::Loss;
+use crate::history::Loss;
 use siltstone_store::StoreError;
+use std::fmt;
 use std::path::PathBuf;
 
 /// A command failed.
@@ -33,7 +34,7 @@ pub enum EngineError {
         snapshot: String,
     },
     /// The snapshot is not marked as deleted.
-    #[error("snapshot {snapshot} is not deleted; 'silt snapshots --deleted' lists those that are")]
+    #[error("snapshot {snapshot} is not deleted; it is there already")]
     NotDeleted {
         /// Short id.
         snapshot: String,
@@ -57,6 +58,14 @@ pub enum EngineError {
     /// `dump` of something without content.
     #[error("'{path}' in snapshot {snapshot} is neither a file nor a directory")]
     NotDumpable {
+        /// Short id.
+        snapshot: String,
+        /// The path.
+        path: String,
+    },
+    /// Reading the bytes of something that has none.
+    #[error("'{path}' in snapshot {snapshot} is not a regular file")]
+    NotAFile {
         /// Short id.
         snapshot: String,
         /// The path.
@@ -91,8 +100,8 @@ pub enum EngineError {
     DangerousTarget {
         /// The target.
         path: PathBuf,
-        /// Why, and what to do instead.
-        reason: String,
+        /// Why.
+        reason: Danger,
     },
     /// A local file the engine needs for itself (spilled index, cache) failed.
     #[error("local work file: {source}")]
@@ -109,7 +118,7 @@ pub enum EngineError {
         reason: String,
     },
     /// The memory option is below what any run needs.
-    #[error("--memory {given_mib} MiB is too little; at least {least_mib} MiB are needed")]
+    #[error("{given_mib} MiB of memory are too little; at least {least_mib} MiB are needed")]
     MemoryTooSmall {
         /// What was given.
         given_mib: u64,
@@ -146,8 +155,8 @@ pub enum EngineError {
     },
     /// A list of changes would take more memory than it may.
     #[error(
-        "{list}: {entries} entries are more than fit into the {most_mib} MiB that a list of changes may take; raise --memory to some \
-         {needed_mib} MiB, split the list over several backups, or back up without it"
+        "{list}: {entries} entries are more than fit into the {most_mib} MiB that a list of changes may take; allow \
+         some {needed_mib} MiB of memory, split the list over several backups, or back up without it"
     )]
     ChangedListTooLarge {
         /// Which list.
@@ -229,10 +238,22 @@ pub enum EngineError {
         /// The series' name.
         series: String,
     },
+    /// No rule says which snapshots to keep. None was removed.
+    #[error("no policy was specified, no snapshots will be removed")]
+    EmptyPolicy,
+    /// All snapshots of all series would go. None was removed.
+    #[error("removing every snapshot without a rule is only allowed of those that a filter chooses")]
+    RemovesAllUnfiltered,
+    /// The rules keep no snapshot of a group. None was removed.
+    #[error("refusing to remove all {snapshots} snapshots of a group: the policy keeps none")]
+    GroupEmptied {
+        /// Number of snapshots in it.
+        snapshots: usize,
+    },
     /// What is there contradicts what this machine saw of the repository.
     #[error(
         "{}: an older copy of the repository was brought back, or part of it was deleted; bring the newer one back, see \
-         what 'silt repair' finds of it, or go on with what is there by --accept-rollback",
+         what 'silt repair' finds of it, or accept the loss and go on with what is there",
         .losses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     )]
     HistoryLost {
@@ -242,4 +263,59 @@ pub enum EngineError {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// The danger of a restore into a folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Danger {
+    /// It would write into the repository.
+    InRepository,
+    /// It would remove the repository.
+    HoldsRepository,
+    /// It would remove what the snapshot does not hold from this folder, such as "a home folder".
+    Empties(&'static str),
+}
+
+impl fmt::Display for Danger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InRepository => f.write_str("it is, or lies in, the folder of the repository; choose another target"),
+            Self::HoldsRepository => f.write_str(
+                "it holds the folder of the repository, which would be removed too; choose another target, or let \
+                 nothing be removed",
+            ),
+            Self::Empties(folder) => write!(
+                f,
+                "it is {folder}, and everything in it that the snapshot does not hold would be removed; choose what is \
+                 restored, or allow it"
+            ),
+        }
+    }
+}
+
+impl EngineError {
+    /// Whether bytes in the repository are not those that were written.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_damage())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Sources that hold the messages of errors, this crate's and the store's.
+    const SOURCES: [&str; 3] = [
+        include_str!("error.rs"),
+        include_str!("../../store/src/error.rs"),
+        include_str!("../../store/src/storage/error.rs"),
+    ];
+
+    #[test]
+    fn no_message_names_an_option_of_a_program() {
+        let option = "-".repeat(2);
+        let is_text = |line: &&str| !line.trim_start().starts_with("//");
+        for line in SOURCES.iter().flat_map(|source| source.lines()).filter(is_text) {
+            assert!(!line.contains(&option), "what to type is for the program to say: {line}");
+        }
+    }
 }

@@ -7,7 +7,7 @@
 
 use crate::observer::Notice;
 use crate::watch::outlast;
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use siltstone_store::manifest::{LeaseHolder, Manifest};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, ReserveUse, SeriesWriter, Watch, newest_manifest};
@@ -37,23 +37,23 @@ pub(crate) fn acquire<'r>(
     repository: &'r Repository,
     series_name: &str,
     purpose: &Purpose<'_>,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<SeriesWriter<'r>, EngineError> {
     let writer = match try_acquire(repository, series_name, purpose, None) {
         Err(held @ StoreError::LeaseHeld { .. }) => {
             let stored = newest_manifest(repository, repository.keys().series_id(series_name))?;
             let watch = stored.map_or(Ok(None), |stored| watched(repository, &stored.manifest))?.ok_or(held)?;
-            let silent = outlast(repository, vec![watch], observer)?;
+            let silent = outlast(repository, vec![watch], resources)?;
             try_acquire(repository, series_name, purpose, silent.first().map(Watch::sequence))?
         }
         other => other?,
     };
     if let Some(reason) = &writer.read_from_copy {
-        observer.notice(&Notice::ReadFromCopy { reason: reason.clone() });
+        resources.observer.notice(&Notice::ReadFromCopy { reason: reason.clone() });
     }
     if let Some(lease) = &writer.taken_over {
         let holder = lease.holder.to_string();
-        observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });
+        resources.observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });
     }
     Ok(writer)
 }
@@ -131,7 +131,7 @@ fn is_gone(holder: &LeaseHolder) -> bool {
     }
 }
 
-fn machine_name() -> String {
+pub(crate) fn machine_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 

@@ -1,6 +1,4 @@
-//! Siltstone's engine: the flow of data between a source, a repository and a target. One folder or file per command;
-//! inside [`backup`] and [`restore`] one file per stage. The engine decides and moves; it never formats text for
-//! people.
+#![doc = include_str!("../README.md")]
 
 #[cfg(test)]
 extern crate self as siltstone_engine;
@@ -16,10 +14,12 @@ mod decode;
 pub mod delta;
 pub mod dump;
 mod error;
+pub mod file_reader;
 pub mod forget;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
+mod history;
 pub mod index;
 mod lease;
 mod lifecycle;
@@ -33,8 +33,11 @@ pub mod protect;
 #[cfg(test)]
 mod refused;
 pub mod repair;
+mod resources;
 pub mod restore;
 pub mod seen;
+mod session;
+mod setters;
 pub mod snapshots;
 pub mod stats;
 pub mod undelete;
@@ -42,6 +45,8 @@ pub mod unlock;
 mod watch;
 mod written;
 
-pub use error::EngineError;
+pub use error::{Danger, EngineError};
 pub use observer::{EntryAction, Notice, Observer, Silent};
+pub use resources::{Command, MEMORY_BYTES_DEFAULT, Resources};
+pub use session::Session;
 pub use siltstone_chunk::Isa;

@@ -153,11 +153,6 @@ pub(crate) fn spawn_named<'scope, R: Send + 'scope>(
     Builder::new().name(name.to_owned()).spawn_scoped(scope, body).map_err(|error| no_thread(&error))
 }
 
-/// How many threads a stage that computes should have: the cores this process may use.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// Locks a mutex whose data stays sound if a holder panics.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

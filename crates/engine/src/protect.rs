@@ -7,7 +7,7 @@
 
 use crate::lease::{Purpose, acquire, now};
 use crate::observer::Notice;
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::parity;
@@ -57,7 +57,7 @@ pub(crate) fn wanted_bytes(repository: &Repository, record: &ContainerRecord) ->
 ///
 /// # Errors
 /// The storage's, or because the user asked to stop: what was made by then stays.
-pub fn protect(repository: &Repository, user: &str, observer: &dyn Observer) -> Result<ProtectSummary, EngineError> {
+pub fn protect(repository: &Repository, user: &str, resources: &Resources) -> Result<ProtectSummary, EngineError> {
     let mut summary = ProtectSummary::default();
     for series in repository.series()? {
         // A series that cannot be read is told by what else the command does.
@@ -66,10 +66,10 @@ pub fn protect(repository: &Repository, user: &str, observer: &dyn Observer) -> 
             continue;
         }
         let purpose = Purpose { name: "maintain", user, take_over: false, reserve: ReserveUse::Keep };
-        let mut writer = acquire(repository, &stored.manifest.name, &purpose, observer)?;
+        let mut writer = acquire(repository, &stored.manifest.name, &purpose, resources)?;
         let result = unprotected(repository, writer.manifest())
             .map_err(EngineError::from)
-            .and_then(|todo| protect_series(repository, &writer, todo, observer, &mut summary));
+            .and_then(|todo| protect_series(repository, &writer, todo, resources, &mut summary));
         let unchanged = writer.manifest().clone();
         writer.commit(unchanged, false, now())?;
         result?;
@@ -82,11 +82,11 @@ pub(crate) fn protect_these(
     repository: &Repository,
     writer: &SeriesWriter<'_>,
     containers: &[ContainerId],
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<u64, EngineError> {
     let records = writer.manifest().containers.iter().filter(|record| containers.contains(&record.id));
     let (todo, mut summary) = (records.map(|record| (record.clone(), 0)).collect(), ProtectSummary::default());
-    protect_series(repository, writer, todo, observer, &mut summary)?;
+    protect_series(repository, writer, todo, resources, &mut summary)?;
     Ok(summary.protected)
 }
 
@@ -94,19 +94,19 @@ fn protect_series(
     repository: &Repository,
     writer: &SeriesWriter<'_>,
     todo: Vec<(ContainerRecord, u64)>,
-    observer: &dyn Observer,
+    resources: &Resources,
     summary: &mut ProtectSummary,
 ) -> Result<(), EngineError> {
-    observer.estimate(todo.len() as u64, todo.iter().map(|(record, _)| record.object_bytes).sum(), true);
+    resources.observer.estimate(todo.len() as u64, todo.iter().map(|(record, _)| record.object_bytes).sum(), true);
     for (record, there) in todo {
-        if observer.is_cancelled() {
+        if resources.observer.is_cancelled() {
             return Err(EngineError::Interrupted);
         }
         let object = match made(repository, writer.series(), &record) {
             Err(error) if error.is_damage() => {
                 summary.passed_over += 1;
                 let (object, reason) = (record.object_name(writer.series()).to_string(), error.to_string());
-                observer.notice(&Notice::PassedOver { object, reason });
+                resources.observer.notice(&Notice::PassedOver { object, reason });
                 continue;
             }
             object => object?,
@@ -115,7 +115,7 @@ fn protect_series(
         summary.bytes_deleted += there;
         summary.bytes_written += object.as_ref().map_or(0, |object| object.len() as u64);
         summary.protected += u64::from(object.is_some());
-        observer.advance(1, record.object_bytes);
+        resources.observer.advance(1, record.object_bytes);
     }
     Ok(())
 }

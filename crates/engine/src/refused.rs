@@ -4,12 +4,10 @@
 mod common;
 
 use crate::EngineError;
-use crate::backup::BackupOptions;
 use crate::check::{CheckOptions, ReadData, check};
 use crate::delta::Deltas;
-use crate::observer::Silent;
 use crate::parallel::tests::with_threads;
-use common::{Sandbox, noise};
+use common::{Sandbox, noise, resources};
 use siltstone_store::StoreError;
 
 /// No command starts more threads than this.
@@ -39,7 +37,7 @@ fn until_enough<R>(run: impl Fn() -> Result<R, EngineError>, after_failure: impl
 fn a_backup_with_too_few_threads_fails_and_leaves_no_snapshot_nor_lease() {
     for deltas in [Deltas::Reverse { depth: 16 }, Deltas::Forward { depth: 16 }] {
         let sandbox = Sandbox::new();
-        let options = BackupOptions { deltas, force: true, ..sandbox.options() };
+        let options = sandbox.options().with_deltas(deltas).with_force(true);
         for generation in 0..3 {
             write(&sandbox, generation);
             let before = sandbox.snapshots().len();
@@ -58,7 +56,8 @@ fn a_check_with_too_few_threads_never_says_that_all_is_sound() {
     write(&sandbox, 0);
     sandbox.backup();
     let repository = sandbox.repository();
-    let (failures, report) = until_enough(|| check(&repository, &CheckOptions::reading(ReadData::All), &Silent), || {});
+    let (failures, report) =
+        until_enough(|| check(&repository, &CheckOptions::reading(ReadData::All), &resources()), || {});
     assert!(failures > 0);
     assert!(report.findings.is_empty() && report.containers > 0);
     assert_eq!(report.containers_read, report.containers);

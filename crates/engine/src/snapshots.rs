@@ -35,6 +35,11 @@ impl SnapshotView {
         self.snapshot.time.min(self.snapshot.made)
     }
 
+    /// Returns its identity within the repository.
+    pub fn key(&self) -> SnapshotKey {
+        (self.series, self.snapshot.id)
+    }
+
     /// Whether it is dated further ahead of `now` than honest clocks differ.
     pub fn is_ahead(&self, now: Time) -> bool {
         self.dated().seconds > now.seconds.saturating_add(CLOCKS_DIFFER_SECONDS_MAX)
@@ -57,6 +62,11 @@ pub struct SnapshotFilter {
 }
 
 impl SnapshotFilter {
+    /// Whether every snapshot passes that is live, or deleted.
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty() && self.tags.is_empty() && self.paths.is_empty() && self.series.is_empty()
+    }
+
     /// Whether a snapshot passes.
     pub fn matches(&self, view: &SnapshotView) -> bool {
         let snapshot = &view.snapshot;

@@ -4,22 +4,29 @@
 //! reads nothing for it.
 
 use crate::lease::{Purpose, acquire, now};
+use crate::setters::setters;
 use crate::snapshots::SnapshotKey;
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, newest_manifest};
 use siltstone_store::{SeriesId, SnapshotId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How to bring snapshots back.
-#[derive(Clone, Debug)]
+/// Options of bringing snapshots back.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct UndeleteOptions {
     /// Take over a lease whose holder cannot be seen from here.
     pub take_over: bool,
     /// Who does it, recorded in the lease.
     pub user: String,
 }
+
+setters!(UndeleteOptions {
+    with_take_over(take_over: bool),
+    with_user(user: String),
+});
 
 /// Takes the marks off these snapshots; those that have none are live already. Gives how many had one.
 ///
@@ -30,7 +37,7 @@ pub fn undelete(
     repository: &Repository,
     snapshots: &[SnapshotKey],
     options: &UndeleteOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<u64, EngineError> {
     let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = BTreeMap::new();
     for (series, id) in snapshots {
@@ -46,7 +53,7 @@ pub fn undelete(
     let mut done = 0;
     for (series, ids) in &by_series {
         let name = names.get(series).map_or("", String::as_str);
-        done += undelete_in_series(repository, name, ids, options, observer)?;
+        done += undelete_in_series(repository, name, ids, options, resources)?;
     }
     Ok(done)
 }
@@ -56,12 +63,12 @@ fn undelete_in_series(
     series_name: &str,
     ids: &BTreeSet<SnapshotId>,
     options: &UndeleteOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<u64, EngineError> {
     let (user, take_over) = (options.user.as_str(), options.take_over);
     // On a full disk the reserve stands in; it is put back at once, as far as there is room.
     let purpose = Purpose { name: "undelete", user, take_over, reserve: ReserveUse::Spend };
-    let mut writer = acquire(repository, series_name, &purpose, observer)?;
+    let mut writer = acquire(repository, series_name, &purpose, resources)?;
     // Another may have removed some since.
     let done = without_marks(writer.manifest(), ids).and_then(|(next, count)| {
         writer.commit(next, false, now())?;

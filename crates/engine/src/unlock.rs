@@ -2,15 +2,17 @@
 //! serves the user who wants a clean repository now, and the holder of whose death nothing can be known.
 
 use crate::lease::{Purpose, is_running_here, now, try_acquire, watched};
+use crate::setters::setters;
 use crate::watch::outlast;
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use siltstone_store::StoreError;
 use siltstone_store::manifest::Lease;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, Watch};
 
-/// How to unlock.
-#[derive(Clone, Debug)]
+/// Options of unlocking.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct UnlockOptions {
     /// Only the series of this name.
     pub series: Option<String>,
@@ -19,6 +21,12 @@ pub struct UnlockOptions {
     /// Who does it, recorded in the lease that ends the other.
     pub user: String,
 }
+
+setters!(UnlockOptions {
+    with_series(series: Option<String>),
+    with_take_over(take_over: bool),
+    with_user(user: String),
+});
 
 /// Leases that were ended, and those that stay.
 #[derive(Debug, Default)]
@@ -62,7 +70,7 @@ pub enum Life {
 pub fn unlock(
     repository: &Repository,
     options: &UnlockOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<UnlockSummary, EngineError> {
     let asked = options.series.as_ref().map(|name| repository.keys().series_id(name));
     let series = repository.series()?.into_iter().filter(|series| asked.is_none_or(|asked| asked == *series));
@@ -78,7 +86,7 @@ pub fn unlock(
         }
         Ok::<_, EngineError>(())
     })?;
-    let silent = outlast(repository, found.iter().filter_map(|(_, watch)| watch.clone()).collect(), observer)?;
+    let silent = outlast(repository, found.iter().filter_map(|(_, watch)| watch.clone()).collect(), resources)?;
     for (held, watch) in found {
         let outlasted = watch.as_ref().filter(|watch| silent.contains(watch)).map(Watch::sequence);
         if outlasted.is_some() && end_lease(repository, &held.series, options, outlasted)? {

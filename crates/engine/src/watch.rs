@@ -6,7 +6,7 @@
 //! There is a last look after the time.
 
 use crate::observer::Notice;
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::Watch;
 use std::thread;
@@ -26,17 +26,17 @@ const STEP: Duration = Duration::from_millis(100);
 pub(crate) fn outlast(
     repository: &Repository,
     mut watches: Vec<Watch>,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<Vec<Watch>, EngineError> {
     let wanted = repository.lease_terms().patience;
     let mut left = watches.iter().map(|watch| watch.patience(wanted)).max().unwrap_or_default();
     for watch in &watches {
         let holder = watch.lease().holder.to_string();
-        observer.notice(&Notice::LeaseWatched { holder, at_most: left });
+        resources.observer.notice(&Notice::LeaseWatched { holder, at_most: left });
     }
     let pause = (left / LOOKS_MIN).min(LOOK_EVERY_MAX);
     while !left.is_zero() && !watches.is_empty() {
-        wait(pause.min(left), observer)?;
+        wait(pause.min(left), resources)?;
         left = left.saturating_sub(pause);
         watches = silent(repository, watches)?;
     }
@@ -54,9 +54,9 @@ fn silent(repository: &Repository, watches: Vec<Watch>) -> Result<Vec<Watch>, En
 }
 
 /// Sleeps, unless the user asks to stop.
-fn wait(mut pause: Duration, observer: &dyn Observer) -> Result<(), EngineError> {
+fn wait(mut pause: Duration, resources: &Resources) -> Result<(), EngineError> {
     loop {
-        if observer.is_cancelled() {
+        if resources.observer.is_cancelled() {
             return Err(EngineError::Interrupted);
         }
         if pause.is_zero() {

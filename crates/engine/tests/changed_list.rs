@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, ChangedList, Source};
 use siltstone_engine::browse;
 use siltstone_engine::fs::{Case, ExcludeRules};
-use siltstone_engine::{EngineError, Notice, Observer, Silent};
+use siltstone_engine::{EngineError, Notice, Resources};
 use siltstone_store::ChunkNumber;
 use siltstone_store::catalog::Entry;
 use siltstone_store::storage::{Listing, SimulatedDisk, Storage};
@@ -44,10 +44,10 @@ fn try_listed(
     sandbox: &Sandbox,
     list: ChangedList,
     options: &BackupOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<BackupSummary, EngineError> {
     let source = Source::Changes { paths: vec![sandbox.source()], list: Arc::new(list) };
-    backup::backup(&sandbox.repository(), source, options, observer)
+    backup::backup(&sandbox.repository(), source, options, resources)
 }
 
 fn list(text: impl AsRef<[u8]>) -> ChangedList {
@@ -64,14 +64,15 @@ fn lines(sandbox: &Sandbox, entries: &[&str]) -> ChangedList {
 
 fn listed(sandbox: &Sandbox, entries: &[&str]) -> BackupSummary {
     let_a_tick_pass();
-    let summary = try_listed(sandbox, lines(sandbox, entries), &sandbox.options(), &Silent).expect("a backup");
+    let summary =
+        try_listed(sandbox, lines(sandbox, entries), &sandbox.options(), &sandbox.resources()).expect("a backup");
     assert_eq!(summary.statistics.problems, 0);
     summary
 }
 
 fn full(sandbox: &Sandbox) -> BackupSummary {
     let_a_tick_pass();
-    let options = BackupOptions { force: true, ..sandbox.options() };
+    let options = sandbox.options().with_force(true);
     sandbox.try_backup(&options).expect("a backup")
 }
 
@@ -254,8 +255,8 @@ fn an_empty_list_makes_the_same_snapshot_and_looks_at_nothing() {
     let restored = sandbox.restored(second.snapshot.expect("a snapshot"));
     assert_eq!(tree::differences(&restored, &before), [""; 0]);
     fs::remove_dir_all(sandbox.source()).expect("removed");
-    let options = BackupOptions { skip_if_unchanged: true, ..sandbox.options() };
-    let third = try_listed(&sandbox, list(""), &options, &Silent).expect("a backup");
+    let options = sandbox.options().with_skip_if_unchanged(true);
+    let third = try_listed(&sandbox, list(""), &options, &sandbox.resources()).expect("a backup");
     assert!(third.snapshot.is_none());
 }
 
@@ -311,15 +312,15 @@ fn what_is_left_out_of_a_full_backup_is_left_out_of_lists() {
     rules.pattern("*.tmp", Case::Sensitive).expect("a pattern");
     rules.pattern("cache/", Case::Sensitive).expect("a pattern");
     rules.if_present(".mark").expect("a mark");
-    let options = BackupOptions { exclude: rules.build().expect("rules"), ..sandbox.options() };
+    let options = sandbox.options().with_exclude(rules.build().expect("rules"));
     let_a_tick_pass();
     sandbox.try_backup(&options).expect("a backup");
     sandbox.write("marked/.mark", b"");
     sandbox.write("marked/y", b"y");
     let_a_tick_pass();
     let entries = lines(&sandbox, &["cache/x", "kept/a.tmp", "kept/b.tmp", "marked/y", "marked/.mark"]);
-    let listed = try_listed(&sandbox, entries, &options, &Silent).expect("a backup");
-    let again = sandbox.try_backup(&BackupOptions { force: true, ..options }).expect("a backup");
+    let listed = try_listed(&sandbox, entries, &options, &sandbox.resources()).expect("a backup");
+    let again = sandbox.try_backup(&options.with_force(true)).expect("a backup");
     assert_same_entries(&sandbox, &listed, &again, "exclusions");
     assert_eq!(listed.statistics.files, 2);
 }
@@ -335,7 +336,8 @@ fn all_names_of_a_file_hold_its_new_content_or_it_is_an_error() {
     fs::write(sandbox.source().join("b"), b"changed!").expect("written");
     let_a_tick_pass();
     // "c" comes behind: it is another name of what was read. "a" came before, with the content of then.
-    let error = try_listed(&sandbox, lines(&sandbox, &["b"]), &sandbox.options(), &Silent).expect_err("half a list");
+    let error = try_listed(&sandbox, lines(&sandbox, &["b"]), &sandbox.options(), &sandbox.resources())
+        .expect_err("half a list");
     let text = error.to_string();
     assert!(matches!(error, EngineError::UnlistedName { .. }), "{text}");
     assert!(text.contains("/b'") && text.contains("/a'"), "{text}");
@@ -358,12 +360,12 @@ fn lists_that_cannot_be_built_on_are_refused_before_anything_is_written() {
     let (before, options) = (objects(), sandbox.options());
     let refused = |list, options: &BackupOptions| {
         let before = objects();
-        let error = try_listed(&sandbox, list, options, &Silent).expect_err("refused");
+        let error = try_listed(&sandbox, list, options, &sandbox.resources()).expect_err("refused");
         assert_eq!(objects(), before, "{error}");
         error
     };
     for dry_run in [false, true] {
-        let options = BackupOptions { dry_run, ..options.clone() };
+        let options = options.clone().with_dry_run(dry_run);
         let error = refused(list(""), &options);
         assert!(matches!(&error, EngineError::NoPreviousSnapshot { .. }), "{error}");
         assert!(error.to_string().contains("make a full backup first"), "{error}");
@@ -374,7 +376,8 @@ fn lists_that_cannot_be_built_on_are_refused_before_anything_is_written() {
     assert!(error.to_string().contains("/etc/passwd") && error.to_string().contains("line 1"), "{error}");
     let other: PathBuf = sandbox.folder.path().join("other");
     let source = Source::Changes { paths: vec![other], list: Arc::new(list("")) };
-    let error = backup::backup(&sandbox.repository(), source, &options, &Silent).expect_err("other sources");
+    let error =
+        backup::backup(&sandbox.repository(), source, &options, &sandbox.resources()).expect_err("other sources");
     assert!(matches!(&error, EngineError::OtherSources { .. }), "{error}");
 }
 
@@ -385,7 +388,8 @@ fn a_source_that_is_gone_is_no_deletion() {
     full(&sandbox);
     fs::rename(sandbox.source(), sandbox.folder.path().join("unmounted")).expect("renamed");
     for entries in [&["a"][..], &[""]] {
-        let error = try_listed(&sandbox, lines(&sandbox, entries), &sandbox.options(), &Silent).expect_err("gone");
+        let error =
+            try_listed(&sandbox, lines(&sandbox, entries), &sandbox.options(), &sandbox.resources()).expect_err("gone");
         assert!(matches!(&error, EngineError::SourceGone { .. }), "{error}");
         assert!(error.to_string().contains("/source"), "{error}");
     }
@@ -398,7 +402,8 @@ fn what_was_never_there_is_told() {
     sandbox.write("a", b"a");
     full(&sandbox);
     let log = Log::default();
-    try_listed(&sandbox, lines(&sandbox, &["a\r", "a"]), &sandbox.options(), &log).expect("a backup");
+    try_listed(&sandbox, lines(&sandbox, &["a\r", "a"]), &sandbox.options(), &sandbox.heard_by(&log))
+        .expect("a backup");
     let unknown: Vec<_> = log.notices().into_iter().filter(|it| matches!(it, Notice::ListedUnknown { .. })).collect();
     assert_eq!(unknown.len(), 1, "{unknown:?}");
 }
@@ -415,7 +420,8 @@ fn lost_content_is_not_copied() {
     for container in common::ruin::containers_of(&sandbox.repository(), series, kind) {
         disk.delete(&container.object_name(series)).expect("deleted");
     }
-    let error = try_listed(&sandbox, lines(&sandbox, &["b"]), &sandbox.options(), &Silent).expect_err("lost");
+    let error =
+        try_listed(&sandbox, lines(&sandbox, &["b"]), &sandbox.options(), &sandbox.resources()).expect_err("lost");
     assert!(matches!(&error, EngineError::PreviousUnusable { .. }), "{error}");
     assert!(error.to_string().contains("source/a") && error.to_string().contains("full backup"), "{error}");
     // What is listed is read, ranges or not.
@@ -482,7 +488,8 @@ proptest! {
             let journal = before.changes(&now, *ranges);
             let_a_tick_pass();
             let summary =
-                try_listed(&sandbox, journal_list(&journal), &sandbox.options(), &Silent).expect("a backup");
+                try_listed(&sandbox, journal_list(&journal), &sandbox.options(), &sandbox.resources());
+            let summary = summary.expect("a backup");
             prop_assert_eq!(summary.statistics.problems, 0);
             assert_as_full(&sandbox, &summary, &String::from_utf8_lossy(&journal.lines));
             before = now;

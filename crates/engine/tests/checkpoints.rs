@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::policy::CHUNK_BY_CHUNK;
 use common::scene::assert_part;
 use common::{Sandbox, noise, tree};
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, CheckpointRule, Source};
@@ -10,10 +11,10 @@ use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::policy::{KeepPolicy, apply};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
-use siltstone_engine::{EngineError, Notice, Observer, Silent};
+use siltstone_engine::{EngineError, Notice, Observer};
 use siltstone_store::SnapshotId;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Enough for what these tests keep: no time, some bytes.
@@ -62,16 +63,18 @@ fn sandbox_with(files: usize) -> Sandbox {
 }
 
 fn options(sandbox: &Sandbox) -> BackupOptions {
-    BackupOptions { checkpoint: Some(RULE), ..sandbox.options() }
+    sandbox.options().with_checkpoint(Some(RULE))
 }
 
 /// A backup that is interrupted after so many bytes; gives the partial snapshot it left.
 fn interrupted(sandbox: &Sandbox, options: &BackupOptions, bytes: usize) -> SnapshotView {
-    let observer = StopsAfter::bytes(bytes);
+    let observer = Arc::new(StopsAfter::bytes(bytes));
     let source = Source::Paths(vec![sandbox.source()]);
-    let error = backup::backup(&sandbox.repository(), source, options, &observer).expect_err("interrupted");
+    let error =
+        backup::backup(&sandbox.repository(), source, options, &sandbox.resources().with_observer(observer.clone()))
+            .expect_err("interrupted");
     assert!(matches!(error, EngineError::Interrupted), "{error}");
-    let made = observer.checkpoints.into_inner().expect("a lock");
+    let made = observer.checkpoints.lock().expect("a lock");
     let (id, is_last) = *made.last().expect("a checkpoint");
     assert!(is_last);
     let view = sandbox.view(id);
@@ -122,9 +125,8 @@ fn a_large_file_is_kept_as_far_as_it_came_under_another_name() {
 #[test]
 fn what_a_later_interrupted_backup_had_not_reached_is_taken_from_the_whole_one_before() {
     for cached in [true, false] {
-        let sandbox = sandbox_with(30);
-        let cache = cached.then(|| sandbox.folder.path().join("cache"));
-        let options = BackupOptions { cache, ..options(&sandbox) };
+        let sandbox = Sandbox { has_cache: cached, ..sandbox_with(30) };
+        let options = options(&sandbox);
         let first = whole(&sandbox, &options).snapshot.expect("a snapshot");
         for number in 0..10 {
             sandbox.write(&format!("folder/{number:03}"), &noise(100 + number, FILE_BYTES));
@@ -155,10 +157,10 @@ fn a_run_that_is_interrupted_earlier_than_the_one_before_costs_nothing_of_it() {
 
 #[test]
 fn checkpoints_at_every_piece_leave_what_none_would_leave() {
-    let all = [Deltas::default(), Deltas::Forward { depth: 4 }, Deltas::Paper, Deltas::Off];
+    let all = [Deltas::default(), Deltas::Forward { depth: 4 }, CHUNK_BY_CHUNK, Deltas::Off];
     for deltas in all {
         let sandbox = sandbox_with(12);
-        let options = BackupOptions { deltas, checkpoint: Some(EVERY_PIECE), ..sandbox.options() };
+        let options = sandbox.options().with_deltas(deltas).with_checkpoint(Some(EVERY_PIECE));
         whole(&sandbox, &options);
         for number in 0..6 {
             let mut edited = noise(number, FILE_BYTES);
@@ -178,7 +180,7 @@ fn checkpoints_at_every_piece_leave_what_none_would_leave() {
 #[test]
 fn a_run_replaces_its_own_checkpoints() {
     let sandbox = sandbox_with(12);
-    let options = BackupOptions { checkpoint: Some(EVERY_PIECE), ..sandbox.options() };
+    let options = sandbox.options().with_checkpoint(Some(EVERY_PIECE));
     interrupted(&sandbox, &options, 8 * FILE_BYTES);
     assert_eq!(sandbox.snapshots().len(), 1);
 }
@@ -188,10 +190,11 @@ fn a_stream_that_is_interrupted_is_known_as_far_as_it_came() {
     let sandbox = Sandbox::new();
     let bytes = noise(5, 12 << 20);
     let stream = || Source::Stream { name: "/dump".into(), reader: Box::new(std::io::Cursor::new(bytes.clone())) };
-    let observer = StopsAfter::bytes(6 << 20);
+    let observer = Arc::new(StopsAfter::bytes(6 << 20));
     let repository = sandbox.repository();
-    backup::backup(&repository, stream(), &options(&sandbox), &observer).expect_err("interrupted");
-    let summary = backup::backup(&repository, stream(), &options(&sandbox), &Silent).expect("a backup");
+    backup::backup(&repository, stream(), &options(&sandbox), &sandbox.resources().with_observer(observer))
+        .expect_err("interrupted");
+    let summary = backup::backup(&repository, stream(), &options(&sandbox), &sandbox.resources()).expect("a backup");
     assert!(summary.statistics.added_plain_bytes < 8 << 20, "{:?}", summary.statistics);
     assert_eq!(sandbox.snapshots().len(), 1);
 }
@@ -220,10 +223,11 @@ fn too_little_is_not_worth_a_checkpoint() {
     let sandbox = sandbox_with(4);
     let rule = CheckpointRule { bytes_least: 1 << 30, ..EVERY_PIECE };
     for checkpoint in [Some(rule), None] {
-        let options = BackupOptions { checkpoint, ..sandbox.options() };
-        let observer = StopsAfter::bytes(2 * FILE_BYTES);
+        let options = sandbox.options().with_checkpoint(checkpoint);
+        let observer = Arc::new(StopsAfter::bytes(2 * FILE_BYTES));
         let source = Source::Paths(vec![sandbox.source()]);
-        backup::backup(&sandbox.repository(), source, &options, &observer).expect_err("interrupted");
+        backup::backup(&sandbox.repository(), source, &options, &sandbox.resources().with_observer(observer))
+            .expect_err("interrupted");
         assert_eq!(sandbox.snapshots().len(), 0);
     }
 }

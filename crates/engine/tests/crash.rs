@@ -11,14 +11,14 @@ mod common;
 
 use common::faults::{Found, at_every_write, copy, writes_of};
 use common::scene::Scene;
-use common::{PASSWORD, writer};
+use common::{PASSWORD, resources, writer};
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, ChangedList, CheckpointRule, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::fs::Problem;
-use siltstone_engine::maintain::{self, MigrateOptions};
-use siltstone_engine::{EngineError, Observer, Silent, snapshots};
+use siltstone_engine::maintain::{self};
+use siltstone_engine::{EngineError, Observer, snapshots};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::SimulatedDisk;
@@ -32,14 +32,14 @@ use std::time::Duration;
 /// Options of a run whose predecessor may not have ended peacefully; it was this very process, so it does not count as
 /// dead.
 fn backup_options(scene: &Scene) -> BackupOptions {
-    BackupOptions { force: true, take_over: true, ..scene.sandbox.options() }
+    scene.sandbox.options().with_force(true).with_take_over(true)
 }
 
 /// A checkpoint wherever there can be one.
 const EVERY_PIECE: CheckpointRule = CheckpointRule { every: Duration::ZERO, bytes: 0, bytes_least: 1 };
 
 fn forget_options(scene: &Scene) -> ForgetOptions {
-    ForgetOptions { take_over: true, rewrite_threshold: 0.0, ..scene.sandbox.forget_options(false) }
+    scene.sandbox.forget_options(false).with_take_over(true).with_rewrite_threshold(0.0)
 }
 
 fn try_backup(scene: &Scene, disk: &SimulatedDisk) -> Result<SnapshotId, EngineError> {
@@ -99,7 +99,7 @@ fn a_backup_hit_at_any_write_costs_no_committed_snapshot() {
 fn a_backup_with_checkpoints_hit_at_any_write_costs_no_committed_snapshot() {
     for deltas in [Deltas::default(), Deltas::Forward { depth: 4 }] {
         let scene = Scene::with_two_snapshots();
-        let options = BackupOptions { deltas, checkpoint: Some(EVERY_PIECE), ..backup_options(&scene) };
+        let options = backup_options(&scene).with_deltas(deltas).with_checkpoint(Some(EVERY_PIECE));
         let try_backup = |disk: &SimulatedDisk| {
             let summary = scene.sandbox.at(disk.clone()).try_backup(&options)?;
             Ok(summary.snapshot.expect("a backup that ends well makes a snapshot"))
@@ -113,7 +113,7 @@ fn a_backup_with_checkpoints_hit_at_any_write_costs_no_committed_snapshot() {
 #[test]
 fn a_backup_against_old_chunks_hit_at_any_write_costs_no_committed_snapshot() {
     let scene = Scene::with_two_snapshots();
-    let options = BackupOptions { deltas: Deltas::Forward { depth: 4 }, ..backup_options(&scene) };
+    let options = backup_options(&scene).with_deltas(Deltas::Forward { depth: 4 });
     let try_backup = |disk: &SimulatedDisk| {
         let summary = scene.sandbox.at(disk.clone()).try_backup(&options)?;
         assert!(summary.deltas.kept > 0);
@@ -124,14 +124,14 @@ fn a_backup_against_old_chunks_hit_at_any_write_costs_no_committed_snapshot() {
 
 /// A backup of what is listed; entries are paths in the source, with what follows them.
 fn try_listed(scene: &Scene, disk: &SimulatedDisk, entries: &[&str]) -> Result<BackupSummary, EngineError> {
-    let options = BackupOptions { take_over: true, ..scene.sandbox.options() };
-    let mut list = ChangedList::new(options.memory_bytes);
+    let options = scene.sandbox.options().with_take_over(true);
+    let mut list = ChangedList::new(scene.sandbox.resources().memory_bytes);
     for entry in entries {
         list.add_lines("the list", scene.sandbox.source().join(entry).as_os_str().as_bytes())?;
     }
     let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
     let source = Source::Changes { paths: vec![scene.sandbox.source()], list: Arc::new(list) };
-    backup::backup(&repository, source, &options, &Silent)
+    backup::backup(&repository, source, &options, &scene.sandbox.resources())
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn there_and_away() -> Scene {
 fn a_backup_that_takes_chunks_back_hit_at_any_write_costs_no_committed_snapshot() {
     let scene = there_and_away();
     let try_backup = |disk: &SimulatedDisk, migrate_threshold: f64| {
-        let options = BackupOptions { migrate_threshold, ..backup_options(&scene) };
+        let options = backup_options(&scene).with_migrate_threshold(migrate_threshold);
         let summary = scene.sandbox.at(disk.clone()).try_backup(&options)?;
         assert!(summary.taken_back.chunks > 0);
         Ok((summary.snapshot.expect("a backup that ends well makes a snapshot"), summary.migration))
@@ -201,10 +201,10 @@ fn drawing_hulls_in_hit_at_any_write_costs_no_snapshot() {
     let gone = [scene.ids.remove(0), scene.ids.remove(1)];
     scene.sandbox.forget(&gone, false);
     scene.trees.retain(|id, _| !gone.contains(id));
-    let options = MigrateOptions { take_over: true, ..scene.sandbox.migrate_options() };
+    let options = scene.sandbox.migrate_options().with_take_over(true);
     let settle = |disk: &SimulatedDisk| {
         let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-        maintain::maintain(&repository, &options, &Silent)
+        maintain::maintain(&repository, &options, &resources())
     };
     let done = settle(&copy(&scene.disk)).expect("maintenance");
     assert!(done.bytes_deleted > 60_000, "{done:?}");
@@ -248,7 +248,7 @@ fn forgetting_on_a_disk_full_to_the_last_byte_hit_at_any_write_costs_no_other_sn
 
 /// Marks the older snapshot as deleted for a day, or ends its mark on the next.
 fn try_marking(scene: &Scene, disk: &SimulatedDisk, at: i64, ids: &[SnapshotId]) -> Result<(), EngineError> {
-    let options = ForgetOptions { take_over: true, rewrite_threshold: 0.0, ..scene.sandbox.marking(at, 24 * 60 * 60) };
+    let options = scene.sandbox.marking(at, 24 * 60 * 60).with_take_over(true).with_rewrite_threshold(0.0);
     scene.sandbox.at(disk.clone()).try_forget(ids, &options).map(|_| ())
 }
 
@@ -325,8 +325,12 @@ fn ending_a_mark_hit_at_any_write_costs_no_other_snapshot() {
     let forget = |disk: &SimulatedDisk| try_marking(&scene, disk, end, &[]);
     let maintain = |disk: &SimulatedDisk| {
         let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-        let problems = Problems::default();
-        maintain::maintain(&repository, &MigrateOptions { take_over: true, ..options.clone() }, &problems)?;
+        let problems = Arc::new(Problems::default());
+        maintain::maintain(
+            &repository,
+            &options.clone().with_take_over(true),
+            &resources().with_observer(problems.clone()),
+        )?;
         // A series that fails is told, and does not keep the others from being maintained.
         if problems.0.load(Ordering::Relaxed) == 0 { Ok(()) } else { Err(EngineError::Interrupted) }
     };
@@ -353,10 +357,11 @@ fn ending_a_mark_hit_at_any_write_costs_no_other_snapshot() {
 fn settling_in_pieces_hit_at_any_write_costs_no_snapshot() {
     let scene = Scene::unsettled();
     for threshold in [0.0, 1.0] {
-        let options = MigrateOptions { threshold, piece_bytes: 1, take_over: true, ..scene.sandbox.migrate_options() };
+        let options =
+            scene.sandbox.migrate_options().with_threshold(threshold).with_piece_bytes(1).with_take_over(true);
         let settle = |disk: &SimulatedDisk| {
             let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-            maintain::maintain(&repository, &options, &Silent)
+            maintain::maintain(&repository, &options, &resources())
         };
         let sound = copy(&scene.disk);
         let done = settle(&sound).expect("settling");
@@ -377,7 +382,7 @@ fn settling_in_pieces_hit_at_any_write_costs_no_snapshot() {
 }
 
 #[test]
-fn squeezing_ghosts_out_hit_at_any_write_costs_no_snapshot() {
+fn eliminating_ghosts_hit_at_any_write_costs_no_snapshot() {
     let mut scene = Scene::new();
     let mut edited = common::noise(5, 60_000);
     for version in 0..5 {
@@ -388,18 +393,18 @@ fn squeezing_ghosts_out_hit_at_any_write_costs_no_snapshot() {
     let gone: Vec<_> = scene.ids.drain(1..4).collect();
     scene.sandbox.forget(&gone, false);
     scene.trees.retain(|id, _| !gone.contains(id));
-    let options = MigrateOptions { threshold: 0.0, take_over: true, ..scene.sandbox.migrate_options() };
-    let squeeze = |disk: &SimulatedDisk| {
+    let options = scene.sandbox.migrate_options().with_threshold(0.0).with_take_over(true);
+    let eliminate = |disk: &SimulatedDisk| {
         let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-        maintain::maintain(&repository, &options, &Silent)
+        maintain::maintain(&repository, &options, &resources())
     };
-    let done = squeeze(&copy(&scene.disk)).expect("maintenance");
-    assert!(done.ghosts_squeezed > 0, "{done:?}");
-    at_every_write(&scene.disk, squeeze, |found| {
+    let done = eliminate(&copy(&scene.disk)).expect("maintenance");
+    assert!(done.ghosts_eliminated > 0, "{done:?}");
+    at_every_write(&scene.disk, eliminate, |found| {
         let ids = scene.assert_sound(&found.disk, &found.story);
         assert_eq!(ids, scene.ids.iter().copied().collect(), "{}", found.story);
         if found.recover {
-            squeeze(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+            eliminate(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
             assert_eq!(scene.assert_sound(&found.disk, &found.story), ids);
             assert_recovers(&scene, &found.disk, &found.story);
         }
@@ -426,7 +431,7 @@ fn leave_lease_and_orphans(repository: &Repository) {
 fn a_dead_writers_lease_is_taken_over_without_being_told_to() {
     let scene = Scene::with_two_snapshots();
     leave_lease_and_orphans(&scene.sandbox.repository());
-    let options = BackupOptions { take_over: false, ..backup_options(&scene) };
+    let options = backup_options(&scene).with_take_over(false);
     let summary = scene.sandbox.try_backup(&options).expect("the holder is known to be dead");
     assert!(scene.assert_sound(&scene.disk, "taking over").contains(&summary.snapshot.expect("a snapshot")));
     assert_eq!(scene.sandbox.check(ReadData::All).orphans, 0);

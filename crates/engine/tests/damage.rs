@@ -12,7 +12,6 @@ use common::faults::{copy, without_parity};
 use common::log::Log;
 use common::ruin::{Ruin, Shows, Trial, config_of, containers_of, manifest_of, ruins_of, ruins_of_container};
 use common::scene::Scene;
-use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::check::ReadData;
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::container::ContainerKind;
@@ -34,7 +33,7 @@ struct Matrix {
 impl Matrix {
     fn new() -> Self {
         let mut scene = Scene::with_two_snapshots();
-        let options = BackupOptions { series: Some("other".into()), ..scene.sandbox.options() };
+        let options = scene.sandbox.options().with_series(Some("other".into()));
         let other = scene.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
         scene.trees.insert(other, scene.source());
         let good = without_parity(&scene.disk);
@@ -401,7 +400,7 @@ fn a_catalog_found_damaged_by_a_backup_is_stored_anew() {
     let ruin = ruins.iter().find(|ruin| ruin.part == "region").expect("a flip in a region");
     let sandbox = scene.sandbox.at(ruin.done_to(&bare));
     for force in [false, true] {
-        let options = BackupOptions { force, ..sandbox.options() };
+        let options = sandbox.options().with_force(force);
         let id = sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
         assert_eq!(sandbox.restored(id), scene.source());
     }
@@ -469,7 +468,7 @@ fn a_container_of_a_diverged_copy_is_refused() {
     scene.backup();
     let diverged = copy(&scene.disk);
     scene.sandbox.write("file", &common::noise(2, 50_000));
-    let options = BackupOptions { force: true, migrate: false, ..scene.sandbox.options() };
+    let options = scene.sandbox.options().with_force(true).with_migrate(false);
     scene.sandbox.at(diverged.clone()).try_backup(&options).expect("a backup");
     let id = scene.backup();
     let newest = |disk: &SimulatedDisk| -> Vec<(ObjectName, ContainerId)> {

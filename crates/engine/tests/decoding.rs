@@ -5,11 +5,10 @@ mod common;
 
 use common::log::Log;
 use common::scene::Scene;
-use common::{noise, tree, writer};
-use siltstone_engine::Silent;
+use common::{heard_by, noise, resources, tree, writer};
 use siltstone_engine::check::{CheckReport, ReadData};
 use siltstone_engine::dump::{self, Archive};
-use siltstone_engine::restore::{self, RestoreOptions, RestoreSummary};
+use siltstone_engine::restore::{self, RestoreSummary};
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::EncodedRegion;
@@ -60,19 +59,17 @@ fn restored(scene: &Scene, id: SnapshotId, memory_bytes: u64) -> (tree::Tree, Re
     let (target, log) = (TempDir::new().expect("a folder"), Log::default());
     let below = Some(common::entry_path(&scene.sandbox.source()));
     let options = scene.sandbox.restore_options(&target.path().join("new"));
-    let options = RestoreOptions { below, memory_bytes, ..options };
+    let options = options.with_below(below);
+    let resources = heard_by(&log).with_memory_bytes(memory_bytes);
     let (repository, view) = (scene.sandbox.repository(), scene.sandbox.view(id));
-    let summary = restore::restore(&repository, &view, &options, &log).expect("a restore");
+    let summary = restore::restore(&repository, &view, &options, &resources).expect("a restore");
     (tree::read(&target.path().join("new")), summary, log)
 }
 
 #[test]
 fn every_snapshot_restores_in_any_memory() {
     let scene = versions();
-    assert!(
-        data(&manifest(&scene.sandbox.repository())).any(|record| record.has_deltas),
-        "there is something to unfold"
-    );
+    assert!(data(&manifest(&scene.sandbox.repository())).any(|record| record.has_deltas), "there are deltas to decode");
     let mut prewritten = 0;
     for (age, id) in scene.ids.iter().rev().enumerate() {
         let mut read = Vec::new();
@@ -100,7 +97,7 @@ fn every_version_can_be_dumped() {
     let path = common::entry_path(&scene.sandbox.source().join("file1"));
     for id in &scene.ids {
         let mut out = Vec::new();
-        dump::dump(&repository, &scene.sandbox.view(*id), Some(&path), Archive::Tar, &mut out, &Silent)
+        dump::dump(&repository, &scene.sandbox.view(*id), Some(&path), Archive::Tar, &mut out, &resources())
             .expect("a dump");
         assert!(out == scene.trees[id][&b"file1"[..]].content);
     }
@@ -114,9 +111,9 @@ fn the_oldest_snapshot_costs_each_container_one_visit_and_each_byte_one_read() {
     let (repository, view) = (scene.sandbox.repository(), scene.sandbox.view(scene.ids[0]));
     let target = TempDir::new().expect("a folder");
     // Gaps are read over, so that a visit is one read.
-    let options = RestoreOptions { gap_bytes: u64::MAX, ..scene.sandbox.restore_options(target.path()) };
+    let options = scene.sandbox.restore_options(target.path()).with_gap_bytes(u64::MAX);
     recorder.reset();
-    let summary = restore::restore(&repository, &view, &options, &Silent).expect("a restore");
+    let summary = restore::restore(&repository, &view, &options, &resources()).expect("a restore");
     assert_eq!(summary.problems, 0);
     let calls = recorder.reset();
     let (mut visited, mut bytes) = (0, 0);
@@ -143,9 +140,9 @@ fn one_file_costs_only_what_it_and_its_bases_lie_in() {
     scene.backup();
     let below = Some(common::entry_path(&scene.sandbox.source().join("file1")));
     let target = TempDir::new().expect("a folder");
-    let options = RestoreOptions { below, ..scene.sandbox.restore_options(target.path()) };
+    let options = scene.sandbox.restore_options(target.path()).with_below(below);
     let (repository, view) = (scene.sandbox.repository(), scene.sandbox.view(id));
-    let part = restore::restore(&repository, &view, &options, &Silent).expect("a restore");
+    let part = restore::restore(&repository, &view, &options, &resources()).expect("a restore");
     let all = restored(&scene, id, 256 << 20).1;
     assert_eq!((part.problems, part.files_restored), (0, 1));
     assert!(part.bytes_read < all.bytes_read / 2, "{} of {}", part.bytes_read, all.bytes_read);

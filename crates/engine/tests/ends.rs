@@ -61,7 +61,13 @@ fn an_interrupt_while_large_files_are_read_ends_the_backup() {
         let result = in_time(move || {
             let source = Source::Paths(vec![sandbox.source()]);
             let observer = StopsAfter(bytes, AtomicU64::new(0));
-            backup::backup(&sandbox.repository(), source, &sandbox.options(), &observer).map(drop)
+            backup::backup(
+                &sandbox.repository(),
+                source,
+                &sandbox.options(),
+                &sandbox.resources().with_observer(Arc::new(observer)),
+            )
+            .map(drop)
         });
         assert!(matches!(result, Err(EngineError::Interrupted)), "after {bytes} bytes: {result:?}");
     }

@@ -1,16 +1,17 @@
-//! New chunks against old ones (policies `forward` and `paper`): that deltas are made and pay, that chains stay as
-//! short as was asked for, and that whatever happens to what is known on this machine, or in the repository, every
+//! New chunks against old ones (policy `forward`, and chunk by chunk): that deltas are made and pay, that chains stay
+//! as short as was asked for, and that whatever happens to what is known on this machine, or in the repository, every
 //! snapshot restores.
 
 mod common;
 
 use common::faults::forget_parity;
 use common::log::Log;
+use common::policy::CHUNK_BY_CHUNK;
 use common::{Sandbox, noise, tree};
+use siltstone_engine::Notice;
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source, TakenBack};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
-use siltstone_engine::{Notice, Observer, Silent};
 use siltstone_store::container::ContainerReader;
 use siltstone_store::storage::{Damage, SimulatedDisk};
 use siltstone_store::{ChunkNumber, SnapshotId};
@@ -52,12 +53,13 @@ impl History {
     }
 
     fn options(&self, deltas: Deltas) -> BackupOptions {
-        BackupOptions { force: true, deltas, ..self.sandbox.options() }
+        self.sandbox.options().with_force(true).with_deltas(deltas)
     }
 
-    fn back_up_with(&mut self, options: &BackupOptions, observer: &dyn Observer) -> BackupSummary {
+    fn back_up_with(&mut self, options: &BackupOptions, log: &Log) -> BackupSummary {
         let source = Source::Paths(vec![self.sandbox.source()]);
-        let summary = backup::backup(&self.sandbox.repository(), source, options, observer).expect("a backup");
+        let summary =
+            backup::backup(&self.sandbox.repository(), source, options, &self.sandbox.heard_by(log)).expect("a backup");
         let id = summary.snapshot.expect("a snapshot");
         self.trees.insert(id, tree::read(&self.sandbox.source()));
         self.ids.push(id);
@@ -65,7 +67,7 @@ impl History {
     }
 
     fn back_up(&mut self, deltas: Deltas) -> BackupSummary {
-        self.back_up_with(&self.options(deltas), &Silent)
+        self.back_up_with(&self.options(deltas), &Log::default())
     }
 
     /// Six versions under one policy.
@@ -138,7 +140,7 @@ fn six_versions_cost_little_and_chains_stay_as_short_as_asked_for() {
         (Deltas::Forward { depth: 1 }, 1),
         (Deltas::Forward { depth: 4 }, 4),
         (Deltas::Forward { depth: 16 }, 5),
-        (Deltas::Paper, 1),
+        (CHUNK_BY_CHUNK, 1),
     ] {
         let history = History::of_six(deltas);
         assert_eq!(history.longest_chain(), depth, "{deltas:?}");
@@ -149,7 +151,7 @@ fn six_versions_cost_little_and_chains_stay_as_short_as_asked_for() {
 
 #[test]
 fn snapshots_are_forgotten_in_any_position() {
-    for deltas in [Deltas::Forward { depth: 3 }, Deltas::Paper] {
+    for deltas in [Deltas::Forward { depth: 3 }, CHUNK_BY_CHUNK] {
         let mut history = History::of_six(deltas);
         history.forget(&[1, 2, 4]);
         history.assert_sound();
@@ -173,7 +175,7 @@ fn what_is_not_known_on_this_machine_is_read_again() {
     for (loss, is_told) in [("none", false), ("all", true), ("a byte", true), ("none", false), ("kept nowhere", false)]
     {
         history.edit(EDITS);
-        let mut options = history.options(deltas);
+        let options = history.options(deltas);
         match loss {
             "all" => std::fs::remove_dir_all(&cache).expect("removed"),
             "a byte" => {
@@ -185,7 +187,7 @@ fn what_is_not_known_on_this_machine_is_read_again() {
                 bytes[100] ^= 1;
                 std::fs::write(&file, bytes).expect("written");
             }
-            "kept nowhere" => options.cache = None,
+            "kept nowhere" => history.sandbox.has_cache = false,
             _ => {}
         }
         let log = Log::default();
@@ -203,14 +205,14 @@ fn the_policy_may_change_from_one_backup_to_the_next() {
     let policies = [
         Deltas::Forward { depth: 3 },
         Deltas::default(),
-        Deltas::Paper,
+        CHUNK_BY_CHUNK,
         Deltas::Forward { depth: 2 },
         Deltas::Off,
         Deltas::Forward { depth: 3 },
         Deltas::Forward { depth: 1 },
         Deltas::default(),
         Deltas::default(),
-        Deltas::Paper,
+        CHUNK_BY_CHUNK,
     ];
     for deltas in policies {
         history.edit(EDITS);
@@ -227,11 +229,11 @@ fn the_policy_may_change_from_one_backup_to_the_next() {
     history.assert_sound();
 }
 
-/// Content that comes back after a while, with an edit: under the papers' policy it is like what the last snapshot
-/// needs, no more.
+/// Content that comes back after a while, with an edit: a policy that looks at the last
+/// snapshot only finds it to be like what that needs, no more.
 #[test]
 fn what_comes_back_is_used_again_and_what_resembles_it_is_a_delta() {
-    for deltas in [Deltas::Forward { depth: 2 }, Deltas::Paper] {
+    for deltas in [Deltas::Forward { depth: 2 }, CHUNK_BY_CHUNK] {
         let mut history = History::new();
         history.edit(EDITS);
         history.back_up(deltas);
@@ -242,7 +244,7 @@ fn what_comes_back_is_used_again_and_what_resembles_it_is_a_delta() {
         history.edit(2);
         let summary = history.back_up(deltas);
         assert!(summary.deltas.kept > 0, "{deltas:?}");
-        assert_eq!(summary.taken_back.chunks > 0, deltas != Deltas::Paper, "{deltas:?}: {:?}", summary.taken_back);
+        assert_eq!(summary.taken_back.chunks > 0, deltas != CHUNK_BY_CHUNK, "{deltas:?}: {:?}", summary.taken_back);
         history.assert_sound();
     }
 }
@@ -265,7 +267,7 @@ fn a_damaged_base_is_not_used() {
     history.edit(FILE_BYTES / 4096);
     let log = Log::default();
     // A sample would meet the damage before; here it is met when a base is read.
-    let summary = history.back_up_with(&BackupOptions { sample_bytes: 0, ..history.options(deltas) }, &log);
+    let summary = history.back_up_with(&history.options(deltas).with_sample_bytes(0), &log);
     assert!(summary.deltas.rejected > 0 && summary.deltas.kept == 0, "{:?}", summary.deltas);
     assert!(log.notices().iter().any(|notice| matches!(notice, Notice::BaseUnreadable { .. })));
     history.assert_restores(history.ids[1]);
@@ -280,14 +282,12 @@ fn what_hangs_on_a_lost_container_is_stored_again() {
         let manifest = repository.manifests().expect("manifests").remove(0);
         let first = manifest.containers.iter().find(|record| !record.has_deltas).expect("the first version");
         assert!(history.disk.damage(&first.object_name(manifest.series), Damage::Delete));
-        let mut options = history.options(deltas);
-        if !cache {
-            options.cache = None;
-        }
-        history.back_up_with(&options, &Silent);
+        let options = history.options(deltas);
+        history.sandbox.has_cache = cache;
+        history.back_up_with(&options, &Log::default());
         history.assert_restores(history.ids[6]);
         history.edit(EDITS);
-        assert!(history.back_up_with(&options, &Silent).deltas.kept > 0);
+        assert!(history.back_up_with(&options, &Log::default()).deltas.kept > 0);
         history.assert_restores(history.ids[7]);
     }
 }
@@ -299,16 +299,16 @@ fn bases_that_lie_alone_are_left_alone() {
     history.edit(EDITS);
     history.back_up(deltas);
     history.edit(EDITS);
-    let options = BackupOptions { delta_threshold: 10_000, ..history.options(deltas) };
-    let summary = history.back_up_with(&options, &Silent);
+    let options = history.options(deltas).with_delta_threshold(10_000);
+    let summary = history.back_up_with(&options, &Log::default());
     assert!(summary.deltas.skipped > 0 && summary.deltas.kept == 0, "{:?}", summary.deltas);
     history.edit(EDITS);
-    let options = BackupOptions { delta_threshold: 5, segment_bytes: 1, ..history.options(deltas) };
-    let summary = history.back_up_with(&options, &Silent);
+    let options = history.options(deltas).with_delta_threshold(5).with_segment_bytes(1);
+    let summary = history.back_up_with(&options, &Log::default());
     assert!(summary.deltas.skipped > 0 && summary.deltas.kept == 0, "a segment for each chunk: {:?}", summary.deltas);
     history.edit(EDITS);
-    let options = BackupOptions { delta_threshold: 5, ..history.options(deltas) };
-    assert!(history.back_up_with(&options, &Silent).deltas.kept > 0);
+    let options = history.options(deltas).with_delta_threshold(5);
+    assert!(history.back_up_with(&options, &Log::default()).deltas.kept > 0);
     history.assert_sound();
 }
 
@@ -320,7 +320,7 @@ fn a_dry_run_counts_the_same_and_changes_nothing() {
     // What changed just now is recorded otherwise than what has aged a little.
     std::thread::sleep(std::time::Duration::from_millis(60));
     let before = history.bytes();
-    let options = BackupOptions { dry_run: true, ..history.options(deltas) };
+    let options = history.options(deltas).with_dry_run(true);
     let dry = history.sandbox.try_backup(&options).expect("a dry run");
     assert_eq!(history.bytes(), before);
     let log = Log::default();

@@ -6,15 +6,15 @@
 
 mod common;
 
-use common::{Sandbox, entry_path, log::Log, tree};
+use common::{Sandbox, entry_path, heard_by, log::Log, resources, tree};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
-use siltstone_engine::backup::{self, BackupOptions, Source};
+use siltstone_engine::backup::{self, Source};
+use siltstone_engine::browse;
 use siltstone_engine::check::{self, CheckOptions, ReadData};
 use siltstone_engine::dump::{self, Archive};
 use siltstone_engine::fs::Ownership;
-use siltstone_engine::restore::{self, RestoreOptions};
+use siltstone_engine::restore::{self};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
-use siltstone_engine::{Silent, browse};
 use siltstone_store::catalog::{Content, Entry, EntryPath, Name};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::recipe::Recipe;
@@ -78,7 +78,7 @@ fn golden_repositories_hold_what_they_always_held() {
         }
         let wanted = fs::read_to_string(golden(version).join("listing.txt")).expect("a listing");
         assert_eq!(listing, wanted, "version {version}");
-        let report = check::check(&repository, &CheckOptions::reading(ReadData::All), &Silent).expect("a check");
+        let report = check::check(&repository, &CheckOptions::reading(ReadData::All), &resources()).expect("a check");
         assert_eq!((report.findings, report.orphans), (Vec::new(), 0), "version {version}");
         let calls = recorder.calls().total();
         assert_eq!((calls.puts, calls.creates, calls.deletes), (0, 0, 0), "reading writes nothing");
@@ -101,7 +101,8 @@ fn list_snapshot(repository: &Repository, view: &SnapshotView, listing: &mut Str
         let mut device = 0;
         match &entry.content {
             Content::File { .. } => {
-                dump::dump(repository, view, Some(&entry.path), Archive::Tar, &mut content, &Silent).expect("content");
+                dump::dump(repository, view, Some(&entry.path), Archive::Tar, &mut content, &resources())
+                    .expect("content");
             }
             Content::Symlink { target } => content.clone_from(target),
             Content::CharDevice { major, minor } => device = rustix::fs::makedev(*major, *minor),
@@ -140,9 +141,9 @@ fn restore_and_compare(repository: &Repository, view: &SnapshotView) {
     let target = tempfile::tempdir().expect("a temporary folder");
     let below = EntryPath::new(&view.snapshot.paths[0][1..]).expect("a path");
     let sandbox_options = Sandbox::new().restore_options(&target.path().join("new"));
-    let options = RestoreOptions { ownership: Ownership::None, below: Some(below), ..sandbox_options };
+    let options = sandbox_options.with_ownership(Ownership::None).with_below(Some(below));
     let log = Log::default();
-    restore::restore(repository, view, &options, &log).expect("a restore");
+    restore::restore(repository, view, &options, &heard_by(&log)).expect("a restore");
     let is_about_rights = |problem: &String| problem.contains("zero") || problem.contains("trusted.");
     let problems: Vec<_> = log.problems().into_iter().filter(|problem| !is_about_rights(problem)).collect();
     assert_eq!(problems, [""; 0]);
@@ -159,7 +160,7 @@ fn restore_and_compare(repository: &Repository, view: &SnapshotView) {
         assert_eq!(node.modified, (modified.seconds, modified.nanoseconds.into()), "{}", name.escape_ascii());
         if let Content::File { .. } = entry.content {
             let mut content = Vec::new();
-            dump::dump(repository, view, Some(&entry.path), Archive::Tar, &mut content, &Silent).expect("content");
+            dump::dump(repository, view, Some(&entry.path), Archive::Tar, &mut content, &resources()).expect("content");
             assert!(node.content == content, "{}", name.escape_ascii());
         }
         Ok(())
@@ -244,19 +245,17 @@ impl Maker {
         set_times(&self.source());
         let time = Time { seconds: BEGINNING + days * 86_400, nanoseconds: 0 };
         let sandbox = Sandbox::new();
-        let options = BackupOptions {
-            migrate_threshold: 1.0,
-            series: Some(series.to_owned()),
-            tags: tags.iter().map(ToString::to_string).collect(),
-            description: Some("a golden snapshot".to_owned()),
-            time: Some(time),
-            cache: None,
-            compression_level: 19,
-            force: true,
-            ..sandbox.options()
-        };
+        let options = sandbox
+            .options()
+            .with_migrate_threshold(1.0)
+            .with_series(Some(series.to_owned()))
+            .with_tags(tags.iter().map(ToString::to_string).collect())
+            .with_description(Some("a golden snapshot".to_owned()))
+            .with_time(Some(time))
+            .with_compression_level(19)
+            .with_force(true);
         let source = Source::Paths(vec![self.source()]);
-        let summary = backup::backup(&self.repository(), source, &options, &Silent).expect("a backup");
+        let summary = backup::backup(&self.repository(), source, &options, &resources()).expect("a backup");
         let id = summary.snapshot.expect("a snapshot");
         let mut listing = String::new();
         heading(time, series, &options.tags, &mut listing);
@@ -373,12 +372,12 @@ fn makes_the_golden_repository() {
 }
 
 fn forget(maker: &Maker, id: SnapshotId) {
-    let sandbox = Sandbox { folder: Arc::new(tempfile::tempdir().expect("a folder")), storage: maker.storage.clone() };
-    let options = siltstone_engine::forget::ForgetOptions {
-        rewrite_threshold: 0.0,
-        compression_level: 19,
-        ..sandbox.forget_options(false)
+    let sandbox = Sandbox {
+        folder: Arc::new(tempfile::tempdir().expect("a folder")),
+        storage: maker.storage.clone(),
+        has_cache: true,
     };
+    let options = sandbox.forget_options(false).with_rewrite_threshold(0.0).with_compression_level(19);
     let summary = sandbox.try_forget(&[id], &options).expect("forgetting");
     assert!(summary.containers_rewritten + summary.containers_deleted > 0);
 }

@@ -3,13 +3,12 @@
 mod common;
 
 use common::{Sandbox, noise};
+use siltstone_engine::EngineError;
 use siltstone_engine::backup::{self, BackupOptions, SHRINK_SHARE_DEFAULT, Source};
-use siltstone_engine::forget::ForgetOptions;
-use siltstone_engine::{EngineError, Silent};
 use siltstone_store::SnapshotId;
 
 fn guarded(sandbox: &Sandbox) -> BackupOptions {
-    BackupOptions { shrink_share: Some(SHRINK_SHARE_DEFAULT), ..sandbox.options() }
+    sandbox.options().with_shrink_share(Some(SHRINK_SHARE_DEFAULT))
 }
 
 fn with_files(count: u64) -> Sandbox {
@@ -22,7 +21,7 @@ fn with_files(count: u64) -> Sandbox {
 fn assert_refused(sandbox: &Sandbox, options: &BackupOptions) {
     let snapshots = sandbox.snapshots().len();
     for dry_run in [true, false] {
-        let error = sandbox.try_backup(&BackupOptions { dry_run, ..options.clone() }).expect_err("it shrunk");
+        let error = sandbox.try_backup(&options.clone().with_dry_run(dry_run)).expect_err("it shrunk");
         assert!(matches!(error, EngineError::SourceShrunk { .. }), "{error}");
     }
     assert_eq!(sandbox.snapshots().len(), snapshots);
@@ -45,7 +44,7 @@ fn bytes_count_as_well_as_files() {
     let sandbox = with_files(10);
     (0..10).for_each(|number| sandbox.write(&format!("{number}"), b"little"));
     assert_refused(&sandbox, &guarded(&sandbox));
-    let lenient = BackupOptions { shrink_share: Some(1.0), ..sandbox.options() };
+    let lenient = sandbox.options().with_shrink_share(Some(1.0));
     sandbox.try_backup(&lenient).expect("all but all may go");
 }
 
@@ -55,7 +54,7 @@ fn a_stream_is_refused_only_when_it_is_empty() {
     let take = |bytes: usize| {
         let reader = Box::new(std::io::Cursor::new(noise(1, bytes)));
         let source = Source::Stream { name: "/dump".into(), reader };
-        backup::backup(&sandbox.repository(), source, &guarded(&sandbox), &Silent)
+        backup::backup(&sandbox.repository(), source, &guarded(&sandbox), &sandbox.resources())
     };
     take(100_000).expect("a backup");
     take(10).expect("streams differ in length");
@@ -67,7 +66,8 @@ fn other_paths_in_the_same_series_are_not_compared() {
     let sandbox = with_files(10);
     sandbox.write("folder/one", b"one");
     let source = Source::Paths(vec![sandbox.source().join("folder")]);
-    backup::backup(&sandbox.repository(), source, &guarded(&sandbox), &Silent).expect("a backup of something else");
+    backup::backup(&sandbox.repository(), source, &guarded(&sandbox), &sandbox.resources())
+        .expect("a backup of something else");
 }
 
 #[test]
@@ -75,11 +75,11 @@ fn the_last_snapshots_of_a_series_go_only_when_that_is_allowed() {
     let sandbox = Sandbox::new();
     let ids: Vec<SnapshotId> = (0..3).map(|_| sandbox.backup()).collect();
     for dry_run in [true, false] {
-        let options = ForgetOptions { allow_remove_all: false, ..sandbox.forget_options(dry_run) };
+        let options = sandbox.forget_options(dry_run).with_allow_remove_all(false);
         let error = sandbox.try_forget(&ids, &options).expect_err("nothing would be left");
         assert!(matches!(&error, EngineError::RemovesAll { series } if series == "test"), "{error}");
         assert_eq!(sandbox.snapshots().len(), 3);
-        sandbox.try_forget(&ids[..2], &ForgetOptions { dry_run: true, ..options }).expect("one is left");
+        sandbox.try_forget(&ids[..2], &options.with_dry_run(true)).expect("one is left");
     }
     assert_eq!(sandbox.forget(&ids, false).snapshots_removed, 3);
 }
@@ -88,9 +88,9 @@ fn the_last_snapshots_of_a_series_go_only_when_that_is_allowed() {
 fn nothing_is_removed_when_one_series_of_several_would_be_emptied() {
     let sandbox = Sandbox::new();
     let mut ids = vec![sandbox.backup(), sandbox.backup()];
-    let other = BackupOptions { series: Some("other".into()), ..sandbox.options() };
+    let other = sandbox.options().with_series(Some("other".into()));
     ids.extend(sandbox.try_backup(&other).expect("a backup").snapshot);
-    let options = ForgetOptions { allow_remove_all: false, ..sandbox.forget_options(false) };
+    let options = sandbox.forget_options(false).with_allow_remove_all(false);
     sandbox.try_forget(&ids[1..], &options).expect_err("the other series would be empty");
     assert_eq!(sandbox.snapshots().len(), 3);
 }

@@ -7,13 +7,12 @@ use common::faults::{copy, without_parity};
 use common::log::Log;
 use common::scene::Scene;
 use common::writer::{acquire, distant_holder};
-use common::{Sandbox, noise};
+use common::{Sandbox, heard_by, noise, resources};
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData, RecordOutcome};
 use siltstone_engine::delta::Deltas;
-use siltstone_engine::forget::ForgetOptions;
-use siltstone_engine::maintain::{self, MigrateOptions};
-use siltstone_engine::{EngineError, Notice, Silent};
+use siltstone_engine::maintain::{self};
+use siltstone_engine::{EngineError, Notice};
 use siltstone_store::container::{ContainerKind, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::storage::{Damage, Fault, SimulatedDisk, Storage};
@@ -30,7 +29,7 @@ fn scene(deltas: Deltas) -> Scene {
     for round in 0..3usize {
         edited[round * 100_000..][..4].copy_from_slice(b"edit");
         scene.sandbox.write("edited", &edited);
-        let options = BackupOptions { force: true, deltas, ..scene.sandbox.options() };
+        let options = scene.sandbox.options().with_force(true).with_deltas(deltas);
         // What changed just before a backup is taken for changed by the next.
         std::thread::sleep(std::time::Duration::from_millis(60));
         let id = scene.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
@@ -42,7 +41,7 @@ fn scene(deltas: Deltas) -> Scene {
 
 /// The options of a backup that looks at nothing old by itself, so that only what is recorded counts.
 fn unsuspecting(sandbox: &Sandbox) -> BackupOptions {
-    BackupOptions { force: true, sample_bytes: 0, ..sandbox.options() }
+    sandbox.options().with_force(true).with_sample_bytes(0)
 }
 
 fn manifest(sandbox: &Sandbox) -> Manifest {
@@ -52,8 +51,8 @@ fn manifest(sandbox: &Sandbox) -> Manifest {
 }
 
 fn recording(sandbox: &Sandbox, read_data: ReadData) -> CheckReport {
-    let options = CheckOptions { record: Some("user".into()), ..CheckOptions::reading(read_data) };
-    check::check(&sandbox.repository(), &options, &Silent).expect("a check")
+    let options = CheckOptions::reading(read_data).with_record(Some("user".into()));
+    check::check(&sandbox.repository(), &options, &resources()).expect("a check")
 }
 
 /// Every region of the series' containers, with the numbers it answers for.
@@ -83,8 +82,12 @@ fn restores(sandbox: &Sandbox, scene: &Scene, id: SnapshotId) -> bool {
     let target = tempfile::TempDir::new().expect("a temporary folder");
     let log = Log::default();
     let view = sandbox.view(id);
-    let result =
-        siltstone_engine::restore::restore(&sandbox.repository(), &view, &sandbox.restore_options(target.path()), &log);
+    let result = siltstone_engine::restore::restore(
+        &sandbox.repository(),
+        &view,
+        &sandbox.restore_options(target.path()),
+        &heard_by(&log),
+    );
     let below = target.path().join(sandbox.source().strip_prefix("/").expect("an absolute path"));
     result.is_ok()
         && log.problems().is_empty()
@@ -110,9 +113,10 @@ fn heal_every_region(deltas: Deltas, has_cache: bool) {
         assert_eq!(report.harmless.is_empty(), is_needed, "{story}");
         assert_eq!(manifest(&sandbox).damaged.iter().collect::<Vec<_>>(), numbers, "{story}");
 
-        let cache = if has_cache { sandbox.options().cache } else { None };
-        let options = BackupOptions { deltas, cache, ..unsuspecting(&sandbox) };
-        let summary = sandbox.try_backup(&options).unwrap_or_else(|error| panic!("{error}: {story}"));
+        let resources = if has_cache { sandbox.resources() } else { resources() };
+        let options = unsuspecting(&sandbox).with_deltas(deltas);
+        let summary =
+            sandbox.try_backup_within(&options, &resources).unwrap_or_else(|error| panic!("{error}: {story}"));
         let id = summary.snapshot.expect("a snapshot");
         assert!(restores(&sandbox, &scene, id), "the new snapshot is whole: {story}");
         assert_eq!(manifest(&sandbox).faults().len(), 0, "{story}");
@@ -161,7 +165,7 @@ fn files_that_seem_unchanged_are_read_again_where_their_chunks_are_damaged() {
     let (series, record, offset) = some_region(&scene);
     let sandbox = scene.sandbox.at(flipped(&scene.disk, series, &record, offset));
     recording(&sandbox, ReadData::All);
-    let id = snapshot(sandbox.try_backup(&BackupOptions { force: false, ..unsuspecting(&sandbox) }));
+    let id = snapshot(sandbox.try_backup(&unsuspecting(&sandbox).with_force(false)));
     assert!(restores(&sandbox, &scene, id));
     assert!(scene.ids.iter().all(|id| restores(&sandbox, &scene, *id)));
 }
@@ -170,8 +174,8 @@ fn files_that_seem_unchanged_are_read_again_where_their_chunks_are_damaged() {
 fn stream(sandbox: &Sandbox, skip_if_unchanged: bool) -> BackupSummary {
     let reader = Box::new(std::io::Cursor::new(noise(1, 3_000_000)));
     let source = Source::Stream { name: "stream".into(), reader };
-    let options = BackupOptions { skip_if_unchanged, time: Some(Time::default()), ..unsuspecting(sandbox) };
-    backup::backup(&sandbox.repository(), source, &options, &Silent).expect("a backup")
+    let options = unsuspecting(sandbox).with_skip_if_unchanged(skip_if_unchanged).with_time(Some(Time::default()));
+    backup::backup(&sandbox.repository(), source, &options, &sandbox.resources()).expect("a backup")
 }
 
 #[test]
@@ -207,7 +211,7 @@ fn damage_that_no_check_has_seen_is_met_by_the_sample_and_healed() {
     let sandbox = scene.sandbox.at(flipped(&scene.disk, series, &record, offset));
     let (options, log) = (sandbox.options(), Log::default());
     let source = Source::Paths(vec![sandbox.source()]);
-    let summary = backup::backup(&sandbox.repository(), source, &options, &log).expect("a backup");
+    let summary = backup::backup(&sandbox.repository(), source, &options, &sandbox.heard_by(&log)).expect("a backup");
     assert!(log.notices().iter().any(|notice| matches!(notice, Notice::DamageMet { .. })), "{:?}", log.notices());
     assert!(summary.healed.chunks > 0);
     assert!(scene.ids.iter().chain(&summary.snapshot).all(|id| restores(&sandbox, &scene, *id)));
@@ -223,7 +227,7 @@ fn what_the_sample_met_and_the_source_lacks_is_recorded() {
     std::fs::rename(&held, &aside).expect("moved aside");
     let (options, log) = (sandbox.options(), Log::default());
     let source = Source::Paths(vec![sandbox.source()]);
-    let summary = backup::backup(&sandbox.repository(), source, &options, &log).expect("a backup");
+    let summary = backup::backup(&sandbox.repository(), source, &options, &sandbox.heard_by(&log)).expect("a backup");
     assert!(restores(&sandbox, &scene, summary.snapshot.expect("a snapshot")));
     assert!(!manifest(&sandbox).damaged.is_empty());
     assert!(log.notices().iter().any(|notice| matches!(notice, Notice::DamageLeft { .. })), "{:?}", log.notices());
@@ -304,7 +308,7 @@ fn what_reads_back_otherwise_than_it_was_written_is_not_committed() {
     disk.set_fault(Fault::None);
     assert_eq!(scene.assert_sound(&disk, "a faulty disk").len(), 2);
     disk.set_fault(Fault::WrongPuts);
-    let options = BackupOptions { verify_written: false, migrate: false, ..sandbox.options() };
+    let options = sandbox.options().with_verify_written(false).with_migrate(false);
     let id = snapshot(sandbox.try_backup(&options));
     assert!(!restores(&sandbox, &scene, id), "without reading back nobody notices");
 }
@@ -315,14 +319,14 @@ fn what_settling_writes_and_reads_back_otherwise_is_not_committed() {
     let disk = copy(&scene.disk);
     let sandbox = scene.sandbox.at(disk.clone());
     disk.set_fault(Fault::WrongPuts);
-    let options = MigrateOptions { threshold: 0.0, ..sandbox.migrate_options() };
+    let options = sandbox.migrate_options().with_threshold(0.0);
     let log = Log::default();
-    maintain::maintain(&sandbox.repository(), &options, &log).expect("what cannot be settled is told");
+    maintain::maintain(&sandbox.repository(), &options, &heard_by(&log)).expect("what cannot be settled is told");
     disk.set_fault(Fault::None);
     assert!(log.tells_of("does not read back"), "{:?}", log.problems());
     assert!(!manifest(&sandbox).unsettled.is_empty(), "it is left to the next run");
     assert_eq!(scene.assert_sound(&disk, "a faulty disk").len(), 2);
-    maintain::maintain(&sandbox.repository(), &options, &Silent).expect("a sound disk");
+    maintain::maintain(&sandbox.repository(), &options, &resources()).expect("a sound disk");
     assert!(manifest(&sandbox).unsettled.is_empty());
 }
 
@@ -332,7 +336,7 @@ fn what_forgetting_rewrites_and_reads_back_otherwise_takes_nothing_away() {
     let disk = copy(&scene.disk);
     let sandbox = scene.sandbox.at(disk.clone());
     disk.set_fault(Fault::WrongPuts);
-    let options = ForgetOptions { rewrite_threshold: 0.0, ..sandbox.forget_options(false) };
+    let options = sandbox.forget_options(false).with_rewrite_threshold(0.0);
     let error = sandbox.try_forget(&[scene.ids[0]], &options).expect_err("a faulty disk");
     assert!(matches!(error, EngineError::Store(StoreError::WrittenWrong { .. })), "{error}");
     disk.set_fault(Fault::None);

@@ -4,8 +4,7 @@
 mod common;
 
 use common::{Sandbox, noise, tree};
-use siltstone_engine::Silent;
-use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
+use siltstone_engine::backup::{self, BackupSummary, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 
@@ -13,9 +12,9 @@ const FILE_BYTES: usize = 2 << 20;
 const EDITS: usize = 60;
 
 fn back_up(sandbox: &Sandbox, deltas: Deltas) -> BackupSummary {
-    let options = BackupOptions { force: true, deltas, ..sandbox.options() };
+    let options = sandbox.options().with_force(true).with_deltas(deltas);
     let source = Source::Paths(vec![sandbox.source()]);
-    backup::backup(&sandbox.repository(), source, &options, &Silent).expect("a backup")
+    backup::backup(&sandbox.repository(), source, &options, &sandbox.resources()).expect("a backup")
 }
 
 /// Two files that differ in little, in a repository of their own.

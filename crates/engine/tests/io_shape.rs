@@ -3,11 +3,9 @@
 
 mod common;
 
+use common::resources;
 use common::scene::Scene;
-use siltstone_engine::Silent;
-use siltstone_engine::backup::BackupOptions;
-use siltstone_engine::forget::ForgetOptions;
-use siltstone_engine::restore::{self, RestoreOptions};
+use siltstone_engine::restore::{self};
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::storage::{NameKind, ObjectName, RESERVE_MANIFESTS, Recorder, SimulatedDisk};
 use std::sync::Arc;
@@ -38,9 +36,9 @@ fn a_restore_reads_each_region_and_each_index_once() {
 
     let target = TempDir::new().expect("a temporary folder");
     let (repository, view) = (scene.sandbox.repository(), scene.sandbox.view(id));
-    let options = RestoreOptions { verify: false, ..scene.sandbox.restore_options(target.path()) };
+    let options = scene.sandbox.restore_options(target.path()).with_verify(false);
     recorder.reset();
-    let summary = restore::restore(&repository, &view, &options, &Silent).expect("a restore");
+    let summary = restore::restore(&repository, &view, &options, &resources()).expect("a restore");
     assert_eq!((summary.problems, summary.files_restored), (0, 4));
     let calls = recorder.reset();
 
@@ -79,9 +77,9 @@ fn restoring_one_file_reads_only_the_regions_it_needs() {
     let path = scene.sandbox.source().join("small");
     let path = path.strip_prefix("/").expect("an absolute path").to_string_lossy().into_owned();
     let below = siltstone_store::catalog::EntryPath::new(path.into_bytes()).expect("a path");
-    let options = RestoreOptions { below: Some(below), ..scene.sandbox.restore_options(target.path()) };
+    let options = scene.sandbox.restore_options(target.path()).with_below(Some(below));
     recorder.reset();
-    let summary = restore::restore(&repository, &view, &options, &Silent).expect("a restore");
+    let summary = restore::restore(&repository, &view, &options, &resources()).expect("a restore");
     assert_eq!((summary.problems, summary.files_restored), (0, 1));
     let calls = recorder.reset();
     assert!(calls.of_kind(NameKind::Container).bytes_read < 2_400_000, "{:?}", calls.of_kind(NameKind::Container));
@@ -110,7 +108,7 @@ fn a_backup_without_changes_reads_no_file_content_and_writes_one_small_container
     scene.sandbox.write("file", &common::noise(1, 900_000));
     scene.backup();
     recorder.reset();
-    let options = BackupOptions { sample_bytes: 0, verify_written: false, ..scene.sandbox.options() };
+    let options = scene.sandbox.options().with_sample_bytes(0).with_verify_written(false);
     scene.sandbox.try_backup(&options).expect("a backup");
     let containers = recorder.reset().of_kind(NameKind::Container);
     assert!(containers.bytes_written < 16 << 10, "{containers:?}");
@@ -126,7 +124,7 @@ fn a_sample_of_old_data_ends_where_it_is_told_to() {
     scene.backup();
     let [none, little, more] = [0, 1, 5 << 20].map(|sample_bytes| {
         recorder.reset();
-        let options = BackupOptions { sample_bytes, verify_written: false, ..scene.sandbox.options() };
+        let options = scene.sandbox.options().with_sample_bytes(sample_bytes).with_verify_written(false);
         scene.sandbox.try_backup(&options).expect("a backup");
         recorder.reset().of_kind(NameKind::Container).bytes_read
     });
@@ -140,7 +138,7 @@ fn the_reserve_has_room_for_all_manifests_of_a_forget_that_rewrites() {
     let scene = Scene::unsettled();
     let recorder = Arc::new(Recorder::new(scene.disk.clone()));
     let sandbox = scene.sandbox.at(recorder.clone());
-    let options = ForgetOptions { rewrite_threshold: 0.0, ..sandbox.forget_options(false) };
+    let options = sandbox.forget_options(false).with_rewrite_threshold(0.0);
     let summary = sandbox.try_forget(&scene.ids[..1], &options).expect("forgetting");
     assert!(summary.containers_rewritten > 0);
     let calls = recorder.reset();

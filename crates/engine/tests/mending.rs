@@ -6,11 +6,10 @@ mod common;
 use common::faults::{at_every_write, copy};
 use common::ruin::{Ruin, Shows, containers_of, ruins_of_container};
 use common::scene::Scene;
-use common::{PASSWORD, noise};
-use siltstone_engine::backup::BackupOptions;
+use common::{PASSWORD, noise, resources};
+use siltstone_engine::EngineError;
 use siltstone_engine::check::ReadData;
 use siltstone_engine::repair::{self, Remedy, RepairOptions, RepairSummary};
-use siltstone_engine::{EngineError, Silent};
 use siltstone_store::config::older::OlderRecord;
 use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::keys::{Argon2Cost, OpenOptions};
@@ -21,14 +20,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn options() -> RepairOptions {
-    RepairOptions {
-        series: None,
-        read_data: true,
-        drop_damaged: false,
-        take_over: true,
-        user: "user".into(),
-        seen: BTreeMap::new(),
-    }
+    RepairOptions::default()
+        .with_series(None)
+        .with_read_data(true)
+        .with_drop_damaged(false)
+        .with_take_over(true)
+        .with_user("user".into())
+        .with_seen(BTreeMap::new())
 }
 
 fn open(disk: &SimulatedDisk) -> Repository {
@@ -37,8 +35,8 @@ fn open(disk: &SimulatedDisk) -> Repository {
 
 fn try_repair(disk: &SimulatedDisk) -> Result<RepairSummary, EngineError> {
     let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-    let plan = repair::plan(&repository, &options(), &Silent)?;
-    let (summary, mut errors) = repair::execute(&repository, plan, &options(), &Silent)?;
+    let plan = repair::plan(&repository, &options(), &resources())?;
+    let (summary, mut errors) = repair::execute(&repository, plan, &options(), &resources())?;
     errors.pop().map_or(Ok(summary), Err)
 }
 
@@ -74,14 +72,14 @@ fn whatever_is_kept_twice_is_written_anew_from_its_other_place() {
             let (disk, story) = (copy(&scene.disk), format!("{damage:?} of {place}"));
             assert!(disk.damage(place, damage.clone()), "{story}");
             let hurt = disk.read(place, u64::MAX).ok();
-            let plan = repair::plan(&open(&disk), &options(), &Silent).expect("a plan");
+            let plan = repair::plan(&open(&disk), &options(), &resources()).expect("a plan");
             let [object] = plan.objects.as_slice() else { panic!("one object: {plan:?} after {story}") };
             assert!(matches!(object.remedy, Remedy::From(other) if other != *place), "{story}");
             assert_eq!(try_repair(&disk).expect("a repair").objects_mended, 1, "{story}");
             assert_eq!(bytes(&disk, place), bytes(&scene.disk, place), "{story}");
             assert!(hurt.is_none_or(|hurt| aside(&disk).contains(&hurt)), "what was damaged is kept: {story}");
             assert_eq!(scene.assert_sound(&disk, &story).len(), 2);
-            let again = repair::plan(&open(&disk), &options(), &Silent).expect("a plan");
+            let again = repair::plan(&open(&disk), &options(), &resources()).expect("a plan");
             assert!(again.objects.is_empty() && again.series.is_empty(), "{story}");
         }
     }
@@ -111,7 +109,7 @@ fn a_key_slot_lost_in_both_places_is_told_and_the_other_keys_open() {
     for place in siltstone_store::storage::Original::Key(id).places() {
         scene.disk.damage(&place, Damage::Flip { offset: 90, mask: 1 });
     }
-    let plan = repair::plan(&open(&scene.disk), &options(), &Silent).expect("a plan");
+    let plan = repair::plan(&open(&scene.disk), &options(), &resources()).expect("a plan");
     assert_eq!(plan.objects[0].remedy, Remedy::Nothing);
     assert!(plan.objects[0].faults[0].contains(&id.to_string()) && plan.has_losses() && !plan.has_steps());
 }
@@ -146,7 +144,7 @@ fn protected() -> (Scene, SeriesId) {
         Ok(())
     };
     repository.amend(wanted).expect("a record");
-    siltstone_engine::protect::protect(&repository, "user", &Silent).expect("parity is made");
+    siltstone_engine::protect::protect(&repository, "user", &resources()).expect("parity is made");
     let series = series_of(&scene.disk);
     (scene, series)
 }
@@ -168,7 +166,7 @@ fn assert_mended(scene: &Scene, disk: &SimulatedDisk, ids: &[SnapshotId], story:
     let sandbox = scene.sandbox.at(disk.clone());
     let report = sandbox.check(ReadData::All);
     assert_eq!((report.orphans, report.unprotected), (0, 0), "{story}");
-    let again = repair::plan(&open(disk), &options(), &Silent).expect("a plan");
+    let again = repair::plan(&open(disk), &options(), &resources()).expect("a plan");
     assert!(again.objects.is_empty() && again.series.is_empty(), "{story}: {again:?}");
 }
 
@@ -197,8 +195,8 @@ fn without_reading_data_only_what_indexes_show_is_healed() {
     let (scene, series) = protected();
     let record = &containers(&scene.disk, series)[0];
     for ruin in flips(&scene, series, record) {
-        let quick = RepairOptions { read_data: false, ..options() };
-        let plan = repair::plan(&open(&ruin.done_to(&scene.disk)), &quick, &Silent).expect("a plan");
+        let quick = options().with_read_data(false);
+        let plan = repair::plan(&open(&ruin.done_to(&scene.disk)), &quick, &resources()).expect("a plan");
         assert_eq!(plan.has_steps(), ruin.shows == Shows::WhenOpened, "{}", ruin.story());
     }
 }
@@ -214,7 +212,7 @@ fn healing_hit_at_any_write_can_be_done_again() {
         assert_eq!(scene.assert_sound(&found.disk, &found.story).len(), 2);
         if found.recover {
             let sandbox = scene.sandbox.at(found.disk.clone());
-            let backup = BackupOptions { take_over: true, force: true, ..sandbox.options() };
+            let backup = sandbox.options().with_take_over(true).with_force(true);
             sandbox.try_backup(&backup).expect("a backup");
             assert_eq!(scene.assert_sound(&found.disk, &format!("{}, and a backup", found.story)).len(), 3);
         }
@@ -263,7 +261,7 @@ fn damage_that_only_reading_finds_is_noted_for_the_next_backup() {
     let summary = try_repair(&disk).expect("a repair");
     assert_eq!((summary.series_repaired, summary.snapshots_hurt), (1, 1));
     let sandbox = scene.sandbox.at(disk.clone());
-    sandbox.try_backup(&BackupOptions { take_over: true, ..sandbox.options() }).expect("a backup");
+    sandbox.try_backup(&sandbox.options().with_take_over(true)).expect("a backup");
     assert_eq!(scene.assert_sound(&disk, "a repair and a backup").len(), 2);
 }
 
@@ -300,14 +298,14 @@ fn an_older_config_stands_in_for_one_that_is_lost_only_if_that_is_asked_for() {
     assert!(config.key_slots.contains(&added) && !config.key_slots.contains(&removed), "its file is gone");
     assert_eq!(aside(&scene.disk).len(), 1, "the same bytes are kept once");
     assert_eq!(scene.assert_sound(&scene.disk, "an older config").len(), 2);
-    assert!(repair::plan(&open(&scene.disk), &options(), &Silent).expect("a plan").objects.is_empty());
+    assert!(repair::plan(&open(&scene.disk), &options(), &resources()).expect("a plan").objects.is_empty());
     assert!(Repository::open(Arc::new(scene.disk.clone()), b"removed").is_err());
 }
 
 #[test]
 fn a_series_begun_since_the_older_config_is_listed_again() {
     let scene = Scene::with_two_snapshots();
-    let other = BackupOptions { series: Some("other".into()), ..scene.sandbox.options() };
+    let other = scene.sandbox.options().with_series(Some("other".into()));
     scene.sandbox.try_backup(&other).expect("a backup");
     without_newest_config(&scene.disk);
     let config = older(&scene.disk, PASSWORD).expect("it opens").expect("one").restore().expect("a record").config();

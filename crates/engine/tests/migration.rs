@@ -2,12 +2,10 @@
 
 mod common;
 
-use common::{Sandbox, noise, tree};
-use siltstone_engine::Silent;
-use siltstone_engine::backup::BackupOptions;
+use common::{Sandbox, noise, resources, tree};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
-use siltstone_engine::maintain::{self, MigrateOptions, MigrateSummary};
+use siltstone_engine::maintain::{self, MaintainSummary};
 use siltstone_store::SnapshotId;
 use siltstone_store::manifest::Manifest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,9 +27,9 @@ impl History {
     }
 
     /// The next version, backed up.
-    fn next(&mut self, deltas: Deltas, threshold: f64) -> MigrateSummary {
+    fn next(&mut self, deltas: Deltas, threshold: f64) -> MaintainSummary {
         self.edit();
-        let options = BackupOptions { force: true, deltas, migrate_threshold: threshold, ..self.sandbox.options() };
+        let options = self.sandbox.options().with_force(true).with_deltas(deltas).with_migrate_threshold(threshold);
         let summary = self.sandbox.try_backup(&options).expect("a backup");
         let id = summary.snapshot.expect("a snapshot");
         self.versions.push((id, tree::read(&self.sandbox.source())));
@@ -69,8 +67,12 @@ impl History {
 }
 
 /// Data chunks on which a chain of deltas of each length hangs, at most.
-fn heights(manifest: &Manifest) -> Vec<u64> {
-    manifest.heights.iter().map(|height| height.iter().filter(|number| number >> 63 == 0).count() as u64).collect()
+fn dependents_depths(manifest: &Manifest) -> Vec<u64> {
+    manifest
+        .dependents_depths
+        .iter()
+        .map(|of_depth| of_depth.iter().filter(|number| number >> 63 == 0).count() as u64)
+        .collect()
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn what_is_left_behind_becomes_deltas_and_the_newest_snapshot_stays_whole() {
     let last = manifest.snapshots().len() - 1;
     assert_eq!(manifest.necessary(last), manifest.direct(last), "nothing that the newest needs hangs on anything");
     assert!(manifest.necessary(0).len() > manifest.direct(0).len());
-    assert_eq!(heights(&manifest).len(), 5, "the same chunk changed each time");
+    assert_eq!(dependents_depths(&manifest).len(), 5, "the same chunk changed each time");
     assert!(manifest.unsettled.is_empty());
 }
 
@@ -100,12 +102,12 @@ fn chains_end_at_their_depth() {
         history.next(Deltas::Reverse { depth: 2 }, 0.25);
     }
     history.assert_sound();
-    assert!(heights(&history.manifest()).len() <= 2, "{:?}", heights(&history.manifest()));
+    assert!(dependents_depths(&history.manifest()).len() <= 2, "{:?}", dependents_depths(&history.manifest()));
     let mut unbounded = History::new();
     for _ in 0..7 {
         unbounded.next(Deltas::Reverse { depth: 100 }, 0.25);
     }
-    assert!(heights(&unbounded.manifest()).len() > 2, "longer ones would come about");
+    assert!(dependents_depths(&unbounded.manifest()).len() > 2, "longer ones would come about");
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn with_threshold_zero_no_container_mixes_lifecycles() {
 }
 
 #[test]
-fn forgetting_the_middle_of_a_chain_leaves_ghosts_and_settling_squeezes_them_out() {
+fn forgetting_the_middle_of_a_chain_leaves_ghosts_and_settling_eliminates_them() {
     let mut history = History::new();
     for _ in 0..8 {
         history.next(Deltas::Reverse { depth: 100 }, 0.25);
@@ -144,14 +146,14 @@ fn forgetting_the_middle_of_a_chain_leaves_ghosts_and_settling_squeezes_them_out
     assert!(ghosts > 0, "what was forgotten is needed by what was before it");
     history.assert_sound();
     let before = history.bytes();
-    let options = MigrateOptions { threshold: 0.0, ..history.sandbox.migrate_options() };
-    let squeezed = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
-    assert!(squeezed.ghosts_squeezed > 0, "{squeezed:?}");
+    let options = history.sandbox.migrate_options().with_threshold(0.0);
+    let eliminated = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
+    assert!(eliminated.ghosts_eliminated > 0, "{eliminated:?}");
     assert!(history.manifest().ghosts().len() < ghosts);
     assert!(history.bytes() < before, "{} of {before}", history.bytes());
     history.assert_sound();
-    let again = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
-    assert_eq!(again, MigrateSummary::default());
+    let again = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
+    assert_eq!(again, MaintainSummary::default());
 }
 
 #[test]
@@ -172,17 +174,17 @@ fn a_series_settled_late_is_as_small_and_as_sound() {
     for _ in 0..5 {
         history.sandbox.write("other", &noise(history.versions.len() as u64 + 50, 50_000));
         history.edit();
-        let options = BackupOptions { force: true, migrate: false, ..history.sandbox.options() };
+        let options = history.sandbox.options().with_force(true).with_migrate(false);
         let id = history.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
         history.versions.push((id, tree::read(&history.sandbox.source())));
     }
     assert_eq!(history.manifest().unsettled.len(), 4);
     let before = history.bytes();
-    let options = MigrateOptions { threshold: 0.0, ..history.sandbox.migrate_options() };
-    let settled = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let options = history.sandbox.migrate_options().with_threshold(0.0);
+    let settled = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
     assert_eq!(settled.settled, 4);
     assert!(settled.deltas_kept >= 4 && history.bytes() < before, "{settled:?}, {} of {before}", history.bytes());
-    let data_heights = heights(&history.manifest());
-    assert_eq!(data_heights.len(), 4, "{data_heights:?}");
+    let data_depths = dependents_depths(&history.manifest());
+    assert_eq!(data_depths.len(), 4, "{data_depths:?}");
     history.assert_sound();
 }

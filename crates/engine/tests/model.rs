@@ -12,7 +12,8 @@ mod common;
 #[path = "model/edit.rs"]
 mod edit;
 
-use common::{Sandbox, tree};
+use common::policy::CHUNK_BY_CHUNK;
+use common::{Sandbox, resources, tree};
 use edit::{Edit, any_edits};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -21,9 +22,9 @@ use siltstone_engine::backup::{self, BackupOptions, Source, TakenBack};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
 use siltstone_engine::forget::{ForgetOptions, ForgetSummary, Marking};
-use siltstone_engine::maintain::{self, MIGRATE_THRESHOLD_DEFAULT, MigrateOptions};
-use siltstone_engine::restore::{self, RestoreOptions};
-use siltstone_engine::{EntryAction, Notice, Observer};
+use siltstone_engine::maintain::{self, MIGRATE_THRESHOLD_DEFAULT};
+use siltstone_engine::restore::{self};
+use siltstone_engine::{EntryAction, Notice, Observer, Resources};
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::storage::SimulatedDisk;
 use siltstone_store::{SnapshotId, Time};
@@ -44,7 +45,7 @@ const LAYOUTS: [(Deltas, f64); 8] = [
     (Deltas::Off, 0.5),
     (Deltas::Forward { depth: 1 }, 0.0),
     (Deltas::Forward { depth: 3 }, MIGRATE_THRESHOLD_DEFAULT),
-    (Deltas::Paper, 0.5),
+    (CHUNK_BY_CHUNK, 0.5),
 ];
 const SERIES: [&str; 2] = ["one", "two"];
 
@@ -166,37 +167,40 @@ impl Model {
                     edit.apply(&source);
                 }
                 let (deltas, migrate_threshold) = LAYOUTS[*layout];
-                let options = BackupOptions {
-                    series: Some(SERIES[*series].into()),
-                    force: *force,
-                    memory_bytes: memory_mib << 20,
-                    cache: has_cache.then(|| self.cache()),
-                    deltas,
-                    migrate: *migrate,
-                    migrate_threshold,
-                    ..self.sandbox.options()
-                };
-                self.back_up(*series, &options);
+                let options = self
+                    .sandbox
+                    .options()
+                    .with_series(Some(SERIES[*series].into()))
+                    .with_force(*force)
+                    .with_deltas(deltas)
+                    .with_migrate(*migrate)
+                    .with_migrate_threshold(migrate_threshold);
+                let resources = resources().with_memory_bytes(memory_mib << 20);
+                self.back_up(*series, &options, resources.with_cache(has_cache.then(|| self.cache())));
                 self.verify();
             }
             Step::ComeOrGo { series, has_cache, layout, migrate } => {
                 come_or_go(&self.source(*series));
                 let (deltas, migrate_threshold) = LAYOUTS[*layout];
-                let options = BackupOptions {
-                    series: Some(SERIES[*series].into()),
-                    cache: has_cache.then(|| self.cache()),
-                    deltas,
-                    migrate: *migrate,
-                    migrate_threshold,
-                    ..self.sandbox.options()
-                };
-                self.back_up(*series, &options);
+                let options = self
+                    .sandbox
+                    .options()
+                    .with_series(Some(SERIES[*series].into()))
+                    .with_deltas(deltas)
+                    .with_migrate(*migrate)
+                    .with_migrate_threshold(migrate_threshold);
+                self.back_up(*series, &options, resources().with_cache(has_cache.then(|| self.cache())));
                 self.verify();
             }
             Step::Maintain { layout } => {
                 let (deltas, threshold) = LAYOUTS[*layout];
-                let options = MigrateOptions { deltas, threshold, ..self.sandbox.migrate_options() };
-                maintain::maintain(&self.sandbox.repository(), &options, &Complain).expect("maintenance");
+                let options = self.sandbox.migrate_options().with_deltas(deltas).with_threshold(threshold);
+                maintain::maintain(
+                    &self.sandbox.repository(),
+                    &options,
+                    &resources().with_observer(Arc::new(Complain)),
+                )
+                .expect("maintenance");
                 for manifest in self.sandbox.repository().manifests().expect("manifests") {
                     assert_eq!(manifest.unsettled.len(), 0);
                 }
@@ -233,14 +237,15 @@ impl Model {
         self.sandbox.folder.path().join("cache")
     }
 
-    fn back_up(&mut self, series: usize, options: &BackupOptions) {
+    fn back_up(&mut self, series: usize, options: &BackupOptions, resources: Resources) {
+        let resources = resources.with_observer(Arc::new(NoNotSettled));
         let source = self.source(series);
         let summary =
-            backup::backup(&self.sandbox.repository(), Source::Paths(vec![source.clone()]), options, &NoNotSettled)
+            backup::backup(&self.sandbox.repository(), Source::Paths(vec![source.clone()]), options, &resources)
                 .expect("a backup");
         assert_eq!(summary.statistics.problems, 0);
         TAKEN_BACK.fetch_add(summary.taken_back.chunks, Ordering::Relaxed);
-        assert!(options.deltas != Deltas::Paper || summary.taken_back == TakenBack::default());
+        assert!(options.deltas != CHUNK_BY_CHUNK || summary.taken_back == TakenBack::default());
         let id = summary.snapshot.expect("a snapshot");
         self.live.push(Live { id, series, tree: tree::read(&source) });
     }
@@ -256,7 +261,7 @@ impl Model {
             self.deleted.extend(gone.into_iter().map(|(_, live)| (live, self.today + days)));
         }
         let marking = self.sandbox.marking(self.today * DAY, days.unsigned_abs() * DAY.unsigned_abs());
-        let options = |dry_run, threshold| ForgetOptions { rewrite_threshold: threshold, dry_run, ..marking.clone() };
+        let options = |dry_run, threshold| marking.clone().with_rewrite_threshold(threshold).with_dry_run(dry_run);
         let before = self.sandbox.repository().bytes().expect("bytes");
         let (removed, marked) = if days > 0 { (0, ids.len() as u64) } else { (ids.len() as u64, 0) };
         for other in THRESHOLDS {
@@ -281,7 +286,7 @@ impl Model {
         let later = self.sandbox.at(common::faults::copy(&self.disk));
         let now = Time { seconds: i64::MAX, nanoseconds: 0 };
         let marking = Marking { now, ..options.marking.clone() };
-        let ended = later.try_forget(&[], &ForgetOptions { marking, ..options.clone() }).expect("ending all");
+        let ended = later.try_forget(&[], &options.clone().with_marking(marking)).expect("ending all");
         assert_eq!((ended.snapshots_ended, ended.held.snapshots), (done.held.snapshots, 0));
         assert_eq!(Some(ended.bytes_returned()), done.held.bytes);
         HELD.fetch_add(done.held.snapshots, Ordering::Relaxed);
@@ -321,9 +326,15 @@ impl Model {
     /// Restores what lies below the source's folder, that folder becoming the target.
     fn restored(&self, live: &Live, target: &Path, delete: bool) -> tree::Tree {
         let below = common::entry_path(&self.source(live.series));
-        let options = RestoreOptions { below: Some(below), delete, ..self.sandbox.restore_options(target) };
+        let options = self.sandbox.restore_options(target).with_below(Some(below)).with_delete(delete);
         let view = self.sandbox.view(live.id);
-        let summary = restore::restore(&self.sandbox.repository(), &view, &options, &Complain).expect("a restore");
+        let summary = restore::restore(
+            &self.sandbox.repository(),
+            &view,
+            &options,
+            &resources().with_observer(Arc::new(Complain)),
+        )
+        .expect("a restore");
         assert_eq!(summary.problems, 0);
         tree::read(target)
     }

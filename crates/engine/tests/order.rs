@@ -3,7 +3,6 @@ mod common;
 
 use common::Sandbox;
 use siltstone_engine::EngineError;
-use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::forget::policy::{KeepPolicy, apply};
 use siltstone_engine::snapshots::{self, SnapshotFilter};
 use siltstone_store::{SnapshotId, Time};
@@ -15,7 +14,7 @@ fn backup_dated(sandbox: &Sandbox, days: i64) -> SnapshotId {
     let now = jiff::Timestamp::now().as_second();
     let time = Time { seconds: now + days * DAY, nanoseconds: 0 };
     sandbox.write("file", format!("as of {days}").as_bytes());
-    let options = BackupOptions { time: Some(time), ..sandbox.options() };
+    let options = sandbox.options().with_time(Some(time));
     sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot")
 }
 

@@ -2,17 +2,17 @@
 
 mod common;
 
-use common::PASSWORD;
 use common::faults::copy;
 use common::log::Log;
 use common::ruin::{Ruin, Shows, Trial, containers_of, ruins_of_container};
 use common::scene::Scene;
-use siltstone_engine::backup::{self, BackupOptions, Source};
+use common::{PASSWORD, heard_by, resources};
+use siltstone_engine::backup::{self, Source};
 use siltstone_engine::check::{CheckOptions, ReadData};
-use siltstone_engine::forget::{self, ForgetOptions};
+use siltstone_engine::forget::{self};
 use siltstone_engine::maintain;
 use siltstone_engine::protect::{ProtectSummary, protect};
-use siltstone_engine::{EngineError, Notice, Observer, Silent};
+use siltstone_engine::{EngineError, Notice, Observer};
 use siltstone_store::config::Config;
 use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::parity::Layout;
@@ -48,7 +48,7 @@ impl Protected {
     fn new(percent: u8) -> Self {
         let scene = Scene::with_two_snapshots();
         let repository = open(&scene.disk, percent);
-        protect(&repository, "user", &Silent).expect("parity is made");
+        protect(&repository, "user", &resources()).expect("parity is made");
         let series = repository.keys().series_id("test");
         Self { scene, series }
     }
@@ -143,7 +143,7 @@ fn a_repository_tells_which_containers_were_read_with_their_parity() {
     let disk = ruin.done_to(&protected.scene.disk);
     let repository = open(&disk, 5);
     assert!(repository.healed().is_empty());
-    siltstone_engine::check::check(&repository, &CheckOptions::reading(ReadData::All), &Silent).expect("a check");
+    siltstone_engine::check::check(&repository, &CheckOptions::reading(ReadData::All), &resources()).expect("a check");
     assert_eq!(repository.healed(), [ruin.name]);
 }
 
@@ -195,18 +195,18 @@ fn parity_is_made_for_what_lacks_it_changed_with_the_share_and_removed_when_unwa
     let (disk, all) = (copy(&protected.scene.disk), protected.containers());
     let ids: BTreeSet<_> = all.iter().map(|record| record.id).collect();
     assert_eq!(protected.parity(&disk), ids);
-    let again = protect(&open(&disk, 5), "user", &Silent).expect("nothing to do");
+    let again = protect(&open(&disk, 5), "user", &resources()).expect("nothing to do");
     assert_eq!(again, ProtectSummary::default());
 
     let more = open(&disk, 100);
-    let changed = protect(&more, "user", &Silent).expect("parity is made");
+    let changed = protect(&more, "user", &resources()).expect("parity is made");
     let data = all.iter().filter(|record| record.kind == ContainerKind::Data).count() as u64;
     assert_eq!(changed.protected, data);
     for record in &all {
         let bytes = read(&disk, &ObjectName::Parity(protected.series, record.id)).expect("parity").len() as u64;
         assert_eq!(bytes, more.parity().object_bytes(record.kind, record.object_bytes));
     }
-    protect(&open(&disk, 0), "user", &Silent).expect("parity is removed");
+    protect(&open(&disk, 0), "user", &resources()).expect("parity is removed");
     assert_eq!(protected.parity(&disk).len() as u64, all.len() as u64 - data);
     protected.scene.assert_sound(&disk, "changing parity");
 }
@@ -227,9 +227,10 @@ impl Observer for StopsAfter {
 #[test]
 fn making_parity_goes_on_where_it_was_stopped() {
     let scene = Scene::with_two_snapshots();
-    let stopped = protect(&open(&scene.disk, 5), "user", &StopsAfter(AtomicU32::new(1)));
+    let stopped =
+        protect(&open(&scene.disk, 5), "user", &resources().with_observer(Arc::new(StopsAfter(AtomicU32::new(1)))));
     assert!(matches!(stopped, Err(EngineError::Interrupted)), "{stopped:?}");
-    let left = protect(&open(&scene.disk, 5), "user", &Silent).expect("the rest");
+    let left = protect(&open(&scene.disk, 5), "user", &resources()).expect("the rest");
     let manifest = open(&scene.disk, 5).manifests().expect("manifests").pop().expect("one");
     let data = manifest.containers.iter().filter(|record| record.kind == ContainerKind::Data).count() as u64;
     assert_eq!(left.protected, data - 1);
@@ -246,7 +247,7 @@ fn no_parity_is_made_of_a_damaged_container() {
     let ruins = ruins_of_container(&scene.disk, &repository, series, &record);
     let disk = ruins.iter().find(|ruin| ruin.part == "region").expect("a flip").done_to(&scene.disk);
     let log = Log::default();
-    let summary = protect(&open(&disk, 5), "user", &log).expect("the others are protected");
+    let summary = protect(&open(&disk, 5), "user", &heard_by(&log)).expect("the others are protected");
     assert_eq!(summary.passed_over, 1);
     let named = |notice: &Notice| matches!(notice, Notice::PassedOver { object, .. } if *object == record.object_name(series).to_string());
     assert!(log.notices().iter().any(named), "{:?}", log.notices());
@@ -262,12 +263,11 @@ fn forgetting_returns_the_bytes_of_parity_and_says_so_beforehand() {
         let key = [(protected.series, protected.scene.ids[0])];
         for threshold in [0.2, 0.0] {
             let disk = copy(disk);
-            let options =
-                ForgetOptions { rewrite_threshold: threshold, ..protected.scene.sandbox.forget_options(true) };
-            let said = forget::forget(&open(&disk, now), &key, &options, &Silent).expect("a dry run");
+            let options = protected.scene.sandbox.forget_options(true).with_rewrite_threshold(threshold);
+            let said = forget::forget(&open(&disk, now), &key, &options, &resources()).expect("a dry run");
             let before = disk.used_bytes();
-            let options = ForgetOptions { dry_run: false, ..options };
-            let done = forget::forget(&open(&disk, now), &key, &options, &Silent).expect("forgetting");
+            let options = options.with_dry_run(false);
+            let done = forget::forget(&open(&disk, now), &key, &options, &resources()).expect("forgetting");
             assert_eq!(said.bytes_after, done.bytes_after, "made with {made_with} %, now {now} %, {threshold}");
             assert_eq!(before - done.bytes_after, said.bytes_before - said.bytes_after);
             let named: BTreeSet<_> =
@@ -287,18 +287,20 @@ fn whatever_writes_containers_writes_their_parity() {
         bytes[40_000] = version;
         scene.sandbox.write("file", &bytes);
         scene.sandbox.write(&format!("only{version}"), &common::noise(100 + u64::from(version), 9000));
-        let options = BackupOptions { force: true, migrate: version % 2 == 1, ..scene.sandbox.options() };
+        let options = scene.sandbox.options().with_force(true).with_migrate(version % 2 == 1);
         let sources = Source::Paths(vec![scene.sandbox.source()]);
-        let id =
-            backup::backup(&open(&scene.disk, 3), sources, &options, &Silent).expect("a backup").snapshot.expect("one");
+        let id = backup::backup(&open(&scene.disk, 3), sources, &options, &scene.sandbox.resources())
+            .expect("a backup")
+            .snapshot
+            .expect("one");
         scene.ids.push(id);
         scene.trees.insert(id, scene.source());
         assert_all_protected(&scene, &open(&scene.disk, 3), series);
     }
-    maintain::maintain(&open(&scene.disk, 3), &scene.sandbox.migrate_options(), &Silent).expect("settled");
+    maintain::maintain(&open(&scene.disk, 3), &scene.sandbox.migrate_options(), &resources()).expect("settled");
     assert_all_protected(&scene, &open(&scene.disk, 3), series);
-    let options = ForgetOptions { rewrite_threshold: 0.0, ..scene.sandbox.forget_options(false) };
-    forget::forget(&open(&scene.disk, 3), &[(series, scene.ids[1])], &options, &Silent).expect("forgetting");
+    let options = scene.sandbox.forget_options(false).with_rewrite_threshold(0.0);
+    forget::forget(&open(&scene.disk, 3), &[(series, scene.ids[1])], &options, &resources()).expect("forgetting");
     assert_all_protected(&scene, &open(&scene.disk, 3), series);
 }
 
@@ -307,7 +309,7 @@ fn assert_all_protected(scene: &Scene, repository: &Repository, series: SeriesId
     let parity = |name: &ObjectName| matches!(name, ObjectName::Parity(..)).then(|| name.container()).flatten();
     let there: BTreeSet<ContainerId> = scene.disk.names().iter().filter_map(parity).collect();
     assert_eq!(there, manifest.containers.iter().map(|record| record.id).collect());
-    let report =
-        siltstone_engine::check::check(repository, &CheckOptions::reading(ReadData::All), &Silent).expect("a check");
+    let report = siltstone_engine::check::check(repository, &CheckOptions::reading(ReadData::All), &resources())
+        .expect("a check");
     assert_eq!((report.findings, report.unprotected), (Vec::new(), 0));
 }

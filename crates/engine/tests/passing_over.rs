@@ -7,10 +7,10 @@ use common::faults::copy;
 use common::log::Log;
 use common::ruin::{Ruin, Shows, containers_of};
 use common::scene::Scene;
-use common::{PASSWORD, noise};
-use siltstone_engine::backup::{self, BackupOptions, Source};
+use common::{PASSWORD, heard_by, noise};
+use siltstone_engine::backup::{self, Source};
 use siltstone_engine::check::ReadData;
-use siltstone_engine::maintain::{self, MigrateOptions, MigrateSummary};
+use siltstone_engine::maintain::{self, MaintainSummary};
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::manifest::Manifest;
@@ -54,9 +54,9 @@ impl Unsettled {
         self.scene.sandbox.at(disk.clone()).repository().manifests().expect("manifests").pop().expect("one series")
     }
 
-    fn maintain(&self, disk: &SimulatedDisk, threshold: f64, log: &Log) -> Result<MigrateSummary, EngineError> {
-        let options = MigrateOptions { threshold, ..self.scene.sandbox.migrate_options() };
-        maintain::maintain(&Repository::open(Arc::new(disk.clone()), PASSWORD)?, &options, log)
+    fn maintain(&self, disk: &SimulatedDisk, threshold: f64, log: &Log) -> Result<MaintainSummary, EngineError> {
+        let options = self.scene.sandbox.migrate_options().with_threshold(threshold);
+        maintain::maintain(&Repository::open(Arc::new(disk.clone()), PASSWORD)?, &options, &heard_by(log))
     }
 
     /// That nothing is left to do or to be swept, and that with the container back all is as it was.
@@ -64,7 +64,7 @@ impl Unsettled {
         let story = ruin.story();
         assert!(self.manifest(disk).unsettled.is_empty(), "{story}");
         let again = self.maintain(disk, 0.25, &Log::default()).expect("nothing to do");
-        assert_eq!(again, MigrateSummary::default(), "{story}");
+        assert_eq!(again, MaintainSummary::default(), "{story}");
         ruin.mend(disk, &self.scene.disk);
         self.scene.assert_sound(disk, &story);
         assert_eq!(self.scene.sandbox.at(disk.clone()).check(ReadData::None).orphans, 0, "{story}");
@@ -152,10 +152,10 @@ fn of_many_small_containers_those_that_can_be_read_become_one() {
         assert_eq!(left, 2, "all but one became one: {}", ruin.story());
         for backups in 1..=2 {
             let later = Log::default();
-            let options = BackupOptions { take_over: true, ..versions.scene.sandbox.options() };
+            let options = versions.scene.sandbox.options().with_take_over(true);
             let repository = Repository::open(Arc::new(disk.clone()), PASSWORD).expect("it opens");
             let source = Source::Paths(vec![versions.scene.sandbox.source()]);
-            backup::backup(&repository, source, &options, &later).expect("a backup");
+            backup::backup(&repository, source, &options, &versions.scene.sandbox.heard_by(&later)).expect("a backup");
             let is_stuck = later.notices().iter().any(|notice| matches!(notice, Notice::NotSettled { .. }));
             assert!(!is_stuck, "{:?} after {}", later.notices(), ruin.story());
             // The first may have stored anew what is missing, and so left it behind.

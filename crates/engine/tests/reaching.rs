@@ -4,13 +4,13 @@
 mod common;
 
 use common::faults::copy;
-use common::{Sandbox, noise, tree};
-use siltstone_engine::Silent;
+use common::policy::CHUNK_BY_CHUNK;
+use common::{Sandbox, noise, resources, tree};
 use siltstone_engine::backup::{BackupOptions, BackupSummary, TakenBack};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex};
-use siltstone_engine::maintain::{self, MigrateOptions, MigrateSummary};
+use siltstone_engine::maintain::{self, MaintainSummary};
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::storage::{Damage, SimulatedDisk};
@@ -52,7 +52,7 @@ impl History {
 
     fn options(&self) -> BackupOptions {
         let (deltas, migrate_threshold) = (self.deltas, self.threshold);
-        BackupOptions { force: true, deltas, migrate_threshold, ..self.sandbox.options() }
+        self.sandbox.options().with_force(true).with_deltas(deltas).with_migrate_threshold(migrate_threshold)
     }
 
     fn back_up_with(&mut self, options: &BackupOptions) -> BackupSummary {
@@ -90,10 +90,10 @@ impl History {
         }
     }
 
-    fn maintain(&self) -> MigrateSummary {
+    fn maintain(&self) -> MaintainSummary {
         let (deltas, threshold) = (self.deltas, self.threshold);
-        let options = MigrateOptions { deltas, threshold, ..self.sandbox.migrate_options() };
-        maintain::maintain(&self.sandbox.repository(), &options, &Silent).expect("maintenance")
+        let options = self.sandbox.migrate_options().with_deltas(deltas).with_threshold(threshold);
+        maintain::maintain(&self.sandbox.repository(), &options, &resources()).expect("maintenance")
     }
 
     /// Where the chunks are kept that only older snapshots have.
@@ -109,11 +109,11 @@ const POLICIES: [(Deltas, f64); 6] = [
     (Deltas::Reverse { depth: 100 }, 0.25),
     (Deltas::Reverse { depth: 100 }, 0.0),
     (Deltas::Forward { depth: 4 }, 0.25),
-    (Deltas::Paper, 0.25),
+    (CHUNK_BY_CHUNK, 0.25),
 ];
 
 #[test]
-fn what_was_away_for_one_backup_is_stored_once_but_under_the_papers_policy() {
+fn what_was_away_for_one_backup_is_stored_once_but_where_a_policy_does_not_reach_back() {
     for (deltas, threshold) in POLICIES {
         let mut history = History::new(deltas, threshold);
         history.back_up();
@@ -124,7 +124,7 @@ fn what_was_away_for_one_backup_is_stored_once_but_under_the_papers_policy() {
         let summary = history.back_up();
         let (grown, stored) = (history.bytes().saturating_sub(before), summary.statistics.added_plain_bytes);
         history.assert_sound();
-        if deltas == Deltas::Paper {
+        if deltas == CHUNK_BY_CHUNK {
             assert_eq!(summary.taken_back, TakenBack::default());
             assert!(stored >= AWAY_BYTES && grown > AWAY_BYTES / 2, "{grown} bytes more");
             continue;
@@ -151,8 +151,8 @@ fn a_lost_cache_or_none_finds_the_same() {
         history.back_up();
         std::fs::remove_dir_all(history.sandbox.folder.path().join("cache")).expect("removed");
         history.bring();
-        let cache = history.options().cache.filter(|_| has_cache);
-        let summary = history.back_up_with(&BackupOptions { cache, ..history.options() });
+        history.sandbox.has_cache = has_cache;
+        let summary = history.back_up_with(&history.options());
         assert_eq!(summary.statistics.added_plain_bytes, 0);
         history.assert_sound();
     }
@@ -191,10 +191,7 @@ fn forgetting_gives_back_what_was_stated_and_settling_the_rest() {
             let gone: Vec<_> = (0..4).filter(|at| is_gone(*at)).map(|at| history.versions[at].0).collect();
             let versions = (0..4).filter(|at| !is_gone(*at)).map(|at| history.versions[at].clone()).collect();
             let left = History { sandbox, disk, versions, deltas, threshold };
-            let options = |dry_run| siltstone_engine::forget::ForgetOptions {
-                rewrite_threshold: threshold,
-                ..left.sandbox.forget_options(dry_run)
-            };
+            let options = |dry_run| left.sandbox.forget_options(dry_run).with_rewrite_threshold(threshold);
             let before = left.bytes();
             let stated = left.sandbox.try_forget(&gone, &options(true)).expect("a dry run");
             let done = left.sandbox.try_forget(&gone, &options(false)).expect("forgetting");
@@ -205,7 +202,7 @@ fn forgetting_gives_back_what_was_stated_and_settling_the_rest() {
             left.assert_sound();
             let manifest = left.manifest();
             assert!(deltas != Deltas::Off || manifest.ghosts().is_empty(), "{chosen:b}");
-            assert!(!manifest.squeeze_due);
+            assert!(!manifest.ghosts_due);
             // Where only the second is left, nothing of what it lacks may be held.
             let nobody_has_it = (0..4).all(|at| is_gone(at) || at == 1);
             let room = left.bytes();
@@ -213,7 +210,7 @@ fn forgetting_gives_back_what_was_stated_and_settling_the_rest() {
             // Catalogs and indexes shrink too, and what is partly dead below the threshold stays.
             let (later, stated) = (held.saturating_sub(room), stated.ghost_bytes);
             assert!(later <= stated + held / 16 && stated <= later + held / 8, "{chosen:b}: {later}, {stated} stated");
-            assert_eq!(left.maintain(), MigrateSummary::default());
+            assert_eq!(left.maintain(), MaintainSummary::default());
         }
     }
 }
@@ -343,9 +340,8 @@ fn an_unreadable_older_container_costs_room_and_nothing_else() {
             }
             assert!(hit > 0);
             history.bring();
-            let sandbox = history.sandbox.at(disk);
-            let cache = has_cache.then(|| sandbox.folder.path().join("cache"));
-            let options = BackupOptions { cache, migrate: false, ..history.options() };
+            let sandbox = Sandbox { has_cache, ..history.sandbox.at(disk) };
+            let options = history.options().with_migrate(false);
             let summary = sandbox.try_backup(&options).expect("a backup");
             assert!(summary.statistics.added_plain_bytes >= AWAY_BYTES, "{:?}", summary.statistics);
             let id = summary.snapshot.expect("a snapshot");
@@ -417,8 +413,7 @@ fn what_is_dead_is_not_taken_back() {
     history.sandbox.remove("mounted");
     history.back_up();
     let gone = history.versions.remove(0).0;
-    let options =
-        siltstone_engine::forget::ForgetOptions { rewrite_threshold: 1.0, ..history.sandbox.forget_options(false) };
+    let options = history.sandbox.forget_options(false).with_rewrite_threshold(1.0);
     history.sandbox.try_forget(&[gone], &options).expect("forgetting");
     history.back_up();
     history.bring();

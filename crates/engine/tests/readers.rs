@@ -4,13 +4,11 @@
 mod common;
 
 use common::log::Log;
-use common::{Sandbox, noise, tree};
-use siltstone_engine::backup::BackupOptions;
+use common::{Sandbox, heard_by, noise, resources, tree};
 use siltstone_engine::check::{self, CheckOptions, ReadData};
 use siltstone_engine::dump::{self, Archive};
-use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::snapshots::SnapshotFilter;
-use siltstone_engine::{Silent, browse, maintain, restore, stats};
+use siltstone_engine::{browse, maintain, restore, stats};
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
@@ -88,7 +86,7 @@ fn three_snapshots() -> (Sandbox, SimulatedDisk, Vec<SnapshotId>) {
         sandbox.write(&format!("kept/{number}"), &noise(number, 30_000));
         sandbox.write(&format!("gone/{number}"), &noise(1000 + number, 30_000));
     }
-    let options = BackupOptions { force: true, migrate: false, ..sandbox.options() };
+    let options = sandbox.options().with_force(true).with_migrate(false);
     let backup = || sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
     let mut ids = vec![backup()];
     sandbox.remove("gone");
@@ -111,7 +109,7 @@ fn beside_a_forget(reader: impl Fn(&Repository, &Sandbox, SnapshotId)) {
         &|disk| {
             let (forgetful, gone) = (sandbox.at(disk), gone.clone());
             Box::new(move || {
-                let options = ForgetOptions { rewrite_threshold: 0.0, ..forgetful.forget_options(false) };
+                let options = forgetful.forget_options(false).with_rewrite_threshold(0.0);
                 assert!(forgetful.try_forget(&gone, &options).expect("forgetting").containers_rewritten > 0);
             })
         },
@@ -140,7 +138,7 @@ fn beside(sound: &SimulatedDisk, deed_on: &dyn Fn(SimulatedDisk) -> Deed, reader
 fn readers_beside_a_migration_see_everything() {
     let sound = SimulatedDisk::new();
     let sandbox = Sandbox::on(Arc::new(sound.clone()));
-    let options = BackupOptions { force: true, migrate: false, ..sandbox.options() };
+    let options = sandbox.options().with_force(true).with_migrate(false);
     let (mut ids, mut trees) = (Vec::new(), Vec::new());
     for version in 0..3 {
         for number in 0..6 {
@@ -154,8 +152,8 @@ fn readers_beside_a_migration_see_everything() {
     let migrated = |disk: SimulatedDisk| -> Deed {
         let settling = sandbox.at(disk);
         Box::new(move || {
-            let options = maintain::MigrateOptions { threshold: 0.0, ..settling.migrate_options() };
-            let summary = maintain::maintain(&settling.repository(), &options, &Silent).expect("a migration");
+            let options = settling.migrate_options().with_threshold(0.0);
+            let summary = maintain::maintain(&settling.repository(), &options, &resources()).expect("a migration");
             assert!(summary.settled > 0);
         })
     };
@@ -163,16 +161,17 @@ fn readers_beside_a_migration_see_everything() {
         for (id, tree) in ids.iter().zip(&trees) {
             let target = tempfile::tempdir().expect("a folder");
             // Little memory: several batches, each planned before or after the migration.
-            let options = restore::RestoreOptions { memory_bytes: 10_000, ..sandbox.restore_options(target.path()) };
+            let options = sandbox.restore_options(target.path());
             let log = Log::default();
-            restore::restore(repository, &view(repository, *id), &options, &log).expect("a restore");
+            let resources = heard_by(&log).with_memory_bytes(10_000);
+            restore::restore(repository, &view(repository, *id), &options, &resources).expect("a restore");
             assert_eq!(log.problems(), [""; 0]);
             let root = target.path().join(sandbox.source().strip_prefix("/").expect("absolute"));
             assert!(tree::read(&root) == *tree, "snapshot {} differs", id.short());
         }
     });
     beside(&sound, &migrated, |repository| {
-        let report = check::check(repository, &CheckOptions::reading(ReadData::All), &Silent).expect("a check");
+        let report = check::check(repository, &CheckOptions::reading(ReadData::All), &resources()).expect("a check");
         assert_eq!(report.findings, []);
     });
 }
@@ -187,7 +186,7 @@ fn a_restore_beside_a_forget_gives_everything() {
     beside_a_forget(|repository, sandbox, id| {
         let target = tempfile::tempdir().expect("a folder");
         let options = sandbox.restore_options(target.path());
-        let summary = restore::restore(repository, &view(repository, id), &options, &Silent).expect("a restore");
+        let summary = restore::restore(repository, &view(repository, id), &options, &resources()).expect("a restore");
         assert_eq!(summary.problems, 0);
         let root = target.path().join(sandbox.source().strip_prefix("/").expect("absolute"));
         assert_eq!(tree::read(&root), tree::read(&sandbox.source()));
@@ -212,7 +211,7 @@ fn a_restore_of_a_snapshot_being_removed_is_right_or_says_so() {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o711 + u32::try_from(number % 7).expect("small"));
         std::fs::set_permissions(sandbox.source().join(format!("folder {number}")), mode).expect("a mode");
     }
-    let options = BackupOptions { force: true, migrate: false, ..sandbox.options() };
+    let options = sandbox.options().with_force(true).with_migrate(false);
     let backup = || sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
     let id = backup();
     let wanted = tree::read(&sandbox.source());
@@ -222,7 +221,7 @@ fn a_restore_of_a_snapshot_being_removed_is_right_or_says_so() {
     let removed = |disk: SimulatedDisk| -> Deed {
         let forgetful = sandbox.at(disk);
         Box::new(move || {
-            let options = ForgetOptions { rewrite_threshold: 0.0, ..forgetful.forget_options(false) };
+            let options = forgetful.forget_options(false).with_rewrite_threshold(0.0);
             forgetful.try_forget(&[id], &options).expect("forgetting");
         })
     };
@@ -231,11 +230,12 @@ fn a_restore_of_a_snapshot_being_removed_is_right_or_says_so() {
         let target = tempfile::tempdir().expect("a folder");
         let root = target.path().join("restored");
         let below = Some(common::entry_path(&sandbox.source()));
-        let options = restore::RestoreOptions { below, memory_bytes: 100_000, ..sandbox.restore_options(&root) };
+        let options = sandbox.restore_options(&root).with_below(below);
         let log = Log::default();
+        let resources = heard_by(&log).with_memory_bytes(100_000);
         let found = siltstone_engine::snapshots::list(repository, &SnapshotFilter::default()).expect("a list");
         let Some(view) = found.into_iter().find(|view| view.snapshot.id == id) else { return };
-        let outcome = restore::restore(repository, &view, &options, &log);
+        let outcome = restore::restore(repository, &view, &options, &resources);
         if outcome.is_ok_and(|summary| summary.problems == 0) {
             assert!(tree::differences(&tree::read(&root), &wanted).is_empty(), "it said nothing");
             right.fetch_add(1, Ordering::Relaxed);
@@ -260,7 +260,7 @@ fn looking_and_dumping_beside_a_forget_sees_everything() {
         let file = sandbox.source().join("kept/7");
         let path = EntryPath::new(file.to_str().expect("text").trim_start_matches('/')).expect("a path");
         let mut out = Vec::new();
-        dump::dump(repository, &view, Some(&path), Archive::Tar, &mut out, &Silent).expect("a dump");
+        dump::dump(repository, &view, Some(&path), Archive::Tar, &mut out, &resources()).expect("a dump");
         assert_eq!(out, noise(7, 30_000));
     });
 }
@@ -268,7 +268,7 @@ fn looking_and_dumping_beside_a_forget_sees_everything() {
 #[test]
 fn a_check_beside_a_forget_raises_no_alarm() {
     beside_a_forget(|repository, _, _| {
-        let report = check::check(repository, &CheckOptions::reading(ReadData::All), &Silent).expect("a check");
+        let report = check::check(repository, &CheckOptions::reading(ReadData::All), &resources()).expect("a check");
         assert_eq!(report.findings, []);
     });
 }
@@ -305,9 +305,9 @@ fn deleting_extra_files_stops_where_the_catalog_is_damaged() {
     assert_eq!(containers.len(), 1, "only the catalog is stored");
     let bare = common::faults::without_parity(&disk);
     assert!(bare.damage(&containers[0].name, Damage::Flip { offset: 1000, mask: 1 }));
-    let options = restore::RestoreOptions { delete: true, ..sandbox.restore_options(target.path()) };
+    let options = sandbox.restore_options(target.path()).with_delete(true);
     let repository = sandbox.at(bare).repository();
-    let summary = restore::restore(&repository, &view(&repository, id), &options, &Silent).expect("a restore");
+    let summary = restore::restore(&repository, &view(&repository, id), &options, &resources()).expect("a restore");
     assert!(summary.problems >= 1);
     assert_eq!(summary.deleted, 0);
     assert_eq!(tree::read(&root).keys().collect::<Vec<_>>(), whole.keys().collect::<Vec<_>>());

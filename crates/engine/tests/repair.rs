@@ -6,11 +6,10 @@ mod common;
 use common::faults::{at_every_write, copy, forget_parity};
 use common::ruin::{containers_of, manifest_of, ruins_of};
 use common::scene::Scene;
-use common::{PASSWORD, noise};
-use siltstone_engine::backup::BackupOptions;
+use common::{PASSWORD, noise, resources};
+use siltstone_engine::EngineError;
 use siltstone_engine::check::ReadData;
 use siltstone_engine::repair::{self, Basis, RepairOptions, RepairPlan, RepairSummary};
-use siltstone_engine::{EngineError, Silent};
 use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
@@ -24,14 +23,13 @@ fn copy_of(manifest: &ObjectName) -> ObjectName {
 }
 
 fn options() -> RepairOptions {
-    RepairOptions {
-        series: None,
-        read_data: false,
-        drop_damaged: false,
-        take_over: true,
-        user: "user".into(),
-        seen: BTreeMap::new(),
-    }
+    RepairOptions::default()
+        .with_series(None)
+        .with_read_data(false)
+        .with_drop_damaged(false)
+        .with_take_over(true)
+        .with_user("user".into())
+        .with_seen(BTreeMap::new())
 }
 
 fn open(disk: &SimulatedDisk) -> Repository {
@@ -39,13 +37,13 @@ fn open(disk: &SimulatedDisk) -> Repository {
 }
 
 fn planned(disk: &SimulatedDisk, options: &RepairOptions) -> RepairPlan {
-    repair::plan(&open(disk), options, &Silent).expect("a plan")
+    repair::plan(&open(disk), options, &resources()).expect("a plan")
 }
 
 fn try_repair(disk: &SimulatedDisk, options: &RepairOptions) -> Result<RepairSummary, EngineError> {
     let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-    let plan = repair::plan(&repository, options, &Silent)?;
-    repair::execute(&repository, plan, options, &Silent).map(|(summary, errors)| {
+    let plan = repair::plan(&repository, options, &resources())?;
+    repair::execute(&repository, plan, options, &resources()).map(|(summary, errors)| {
         assert!(errors.is_empty(), "{errors:?}");
         summary
     })
@@ -71,7 +69,7 @@ fn assert_back(scene: &Scene, disk: &SimulatedDisk, ids: &[SnapshotId], story: &
     let sandbox = scene.sandbox.at(disk.clone());
     let views = sandbox.snapshots();
     assert!(views.iter().all(|view| view.series_name == "test" && view.snapshot.host == "host"), "{story}");
-    let backup = BackupOptions { take_over: true, force: true, ..sandbox.options() };
+    let backup = sandbox.options().with_take_over(true).with_force(true);
     let new = sandbox.try_backup(&backup).expect("a backup").snapshot.expect("a snapshot");
     let found = scene.assert_sound(disk, &format!("{story}, and a backup"));
     assert!(found.len() == ids.len() + 1 && found.contains(&new), "{story}");
@@ -119,7 +117,7 @@ fn a_newest_commit_that_was_seen_and_is_lost_in_both_places_comes_back_from_its_
     disk.damage(&newest, Damage::Delete);
     disk.damage(&copy_of(&newest), Damage::Delete);
     assert!(planned(&disk, &options()).series.is_empty(), "who did not see it misses nothing");
-    let knowing = || RepairOptions { seen: BTreeMap::from([(series, seen)]), ..options() };
+    let knowing = || options().with_seen(BTreeMap::from([(series, seen)]));
     let plan = planned(&disk, &knowing());
     let found: Vec<_> = plan.series[0].found.iter().map(|snapshot| snapshot.id).collect();
     assert_eq!((found, plan.series[0].basis), (vec![scene.ids[1]], Basis::Older(seen - 1)));
@@ -139,7 +137,7 @@ fn an_older_copy_of_the_repository_is_not_for_repair() {
     scene.sandbox.write("file", &noise(2, 10_000));
     scene.backup();
     let seen = open(&scene.disk).manifest(series).expect("a manifest").expect("a manifest").sequence;
-    let knowing = RepairOptions { seen: BTreeMap::from([(series, seen)]), ..options() };
+    let knowing = options().with_seen(BTreeMap::from([(series, seen)]));
     assert!(planned(&old, &knowing).series.is_empty());
 }
 
@@ -147,11 +145,8 @@ fn an_older_copy_of_the_repository_is_not_for_repair() {
 fn tags_times_and_descriptions_come_back() {
     let scene = Scene::new();
     scene.sandbox.write("file", &noise(1, 10_000));
-    let described = BackupOptions {
-        tags: vec!["weekly".into()],
-        description: Some("before the move".into()),
-        ..scene.sandbox.options()
-    };
+    let described =
+        scene.sandbox.options().with_tags(vec!["weekly".into()]).with_description(Some("before the move".into()));
     scene.sandbox.try_backup(&described).expect("a backup");
     let before = scene.sandbox.snapshots().remove(0).snapshot;
     damage_manifests(&scene.disk, &Damage::Delete);
@@ -203,7 +198,7 @@ fn an_older_manifest_is_built_on_and_newer_snapshots_are_found() {
 #[test]
 fn other_series_are_not_touched() {
     let scene = Scene::with_two_snapshots();
-    let other = BackupOptions { series: Some("other".into()), ..scene.sandbox.options() };
+    let other = scene.sandbox.options().with_series(Some("other".into()));
     scene.sandbox.try_backup(&other).expect("a backup");
     let series = series_of(&scene.disk);
     let damaged = manifest_of(&scene.disk, series);
@@ -261,7 +256,7 @@ fn a_lost_container_is_noted_and_who_needs_it_is_named() {
     assert!(!manifest.damaged.is_empty());
     assert!(!planned(&disk, &options()).has_steps(), "it is noted once");
 
-    let dropping = RepairOptions { drop_damaged: true, ..options() };
+    let dropping = options().with_drop_damaged(true);
     assert_eq!(try_repair(&disk, &dropping).expect("a repair").snapshots_dropped, 1);
     let kept: Vec<_> = scene.sandbox.at(disk.clone()).snapshots().iter().map(|view| view.snapshot.id).collect();
     assert_eq!(kept, [scene.ids[0]]);
@@ -286,8 +281,8 @@ fn without_manifests_and_a_container_the_rest_comes_back_and_the_loss_is_named()
         assert!(!sandbox.check(ReadData::None).findings.is_empty(), "the loss is not forgotten");
         let is_kept = disk.list(Listing::Aside).expect("a list").len() == 1;
         assert_eq!(is_kept, damage != Damage::Delete, "what cannot be opened is kept aside");
-        let backup = BackupOptions { take_over: true, force: true, cache: None, ..sandbox.options() };
-        let new = sandbox.try_backup(&backup).expect("a backup").snapshot.expect("a snapshot");
+        let backup = sandbox.options().with_take_over(true).with_force(true);
+        let new = sandbox.try_backup_within(&backup, &resources()).expect("a backup").snapshot.expect("a snapshot");
         assert!(sandbox.restored(new) == scene.source());
     }
 }
@@ -301,7 +296,7 @@ fn a_writer_at_work_is_not_disturbed() {
     common::writer::acquire(&repository, common::writer::distant_holder(), true).expect("the lease");
     let record = containers_of(&open(&scene.disk), series_of(&scene.disk), ContainerKind::Data)[0].clone();
     scene.disk.damage(&record.object_name(series_of(&scene.disk)), Damage::Delete);
-    let careful = RepairOptions { take_over: false, ..options() };
+    let careful = options().with_take_over(false);
     let error = try_repair(&scene.disk, &careful).expect_err("the holder lives");
     assert!(matches!(error, EngineError::Store(StoreError::LeaseHeld { .. })), "{error}");
 }

@@ -3,18 +3,20 @@
 
 mod common;
 
-use common::{Sandbox, entry_path, noise};
+use common::policy::CHUNK_BY_CHUNK;
+use common::{Sandbox, entry_path, noise, resources};
 use siltstone_engine::backup::{BackupOptions, BackupSummary};
 use siltstone_engine::delta::Deltas;
-use siltstone_engine::maintain::{self, MigrateOptions};
-use siltstone_engine::restore::{self, RestoreOptions, RestoreSummary};
+use siltstone_engine::maintain::{self};
+use siltstone_engine::restore::{self, RestoreSummary};
 use siltstone_engine::stats::{DeltaFigures, Reduction, SnapshotFigures, Stats, stats};
-use siltstone_engine::{EngineError, Observer, Silent};
+use siltstone_engine::{EngineError, Observer};
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Storage};
 use siltstone_store::{ContainerId, SnapshotId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 const FILE_BYTES: usize = 200_000;
 
@@ -46,7 +48,7 @@ impl History {
 
     fn of(versions: usize, deltas: Deltas, threshold: f64) -> (Self, Vec<BackupSummary>) {
         let mut history = Self::new();
-        let options = BackupOptions { force: true, deltas, migrate_threshold: threshold, ..history.sandbox.options() };
+        let options = history.sandbox.options().with_force(true).with_deltas(deltas).with_migrate_threshold(threshold);
         let summaries = (0..versions).map(|_| history.next(&options)).collect();
         (history, summaries)
     }
@@ -66,8 +68,8 @@ impl History {
     fn restored(&self, id: SnapshotId) -> RestoreSummary {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let below = Some(entry_path(&self.sandbox.source()));
-        let options = RestoreOptions { below, ..self.sandbox.restore_options(&folder.path().join("restored")) };
-        restore::restore(&self.sandbox.repository(), &self.sandbox.view(id), &options, &Silent).expect("a restore")
+        let options = self.sandbox.restore_options(&folder.path().join("restored")).with_below(below);
+        restore::restore(&self.sandbox.repository(), &self.sandbox.view(id), &options, &resources()).expect("a restore")
     }
 
     fn forget(&self, positions: &[usize]) {
@@ -192,7 +194,7 @@ fn figures_are_those_of_the_indexes_and_of_restores() {
         (Deltas::Reverse { depth: 100 }, 0.0),
         (Deltas::Reverse { depth: 2 }, 0.25),
         (Deltas::Forward { depth: 3 }, 1.0),
-        (Deltas::Paper, 0.25),
+        (CHUNK_BY_CHUNK, 0.25),
     ];
     for (deltas, threshold) in policies {
         let (history, _) = History::of(6, deltas, threshold);
@@ -300,9 +302,9 @@ fn what_backups_and_migration_did_stands_with_the_snapshots() {
 #[test]
 fn a_dry_run_tells_of_deltas_too() {
     let mut history = History::new();
-    let options = BackupOptions { force: true, deltas: Deltas::Forward { depth: 3 }, ..history.sandbox.options() };
+    let options = history.sandbox.options().with_force(true).with_deltas(Deltas::Forward { depth: 3 });
     history.next(&options);
-    let dry = history.next(&BackupOptions { dry_run: true, ..options.clone() });
+    let dry = history.next(&options.clone().with_dry_run(true));
     let done = history.sandbox.try_backup(&options).expect("a backup");
     assert!(dry.statistics.deltas_kept > 0);
     assert_eq!(dry.statistics.deltas_kept, done.deltas.kept);
@@ -311,12 +313,12 @@ fn a_dry_run_tells_of_deltas_too() {
 #[test]
 fn settling_late_counts_for_the_backups_that_left_it_to_be_done() {
     let mut history = History::new();
-    let options = BackupOptions { force: true, migrate: false, ..history.sandbox.options() };
+    let options = history.sandbox.options().with_force(true).with_migrate(false);
     (0..4).for_each(|_| drop(history.next(&options)));
     let before = history.stored();
     assert!(before.iter().all(|stored| stored.deltas_kept == 0 && stored.bytes_migrated == 0));
     let options = history.sandbox.migrate_options();
-    let settled = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let settled = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
     let after = history.stored();
     let moved: Vec<u64> = after.iter().map(|stored| stored.bytes_migrated).collect();
     assert_eq!(moved[0], 0, "nothing was before it");
@@ -330,26 +332,27 @@ fn settling_late_counts_for_the_backups_that_left_it_to_be_done() {
 }
 
 #[test]
-fn squeezing_ghosts_out_counts_for_the_last_snapshot() {
+fn eliminating_ghosts_counts_for_the_last_snapshot() {
     let (history, _) = History::of(10, Deltas::Reverse { depth: 100 }, 0.25);
     history.forget(&[1, 2, 3, 4, 5, 6, 7, 8]);
     let before = history.stored();
     let options = history.sandbox.migrate_options();
-    let squeezed = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
-    assert!(squeezed.ghosts_squeezed > 0 && squeezed.bytes_written > 0, "{squeezed:?}");
+    let eliminated = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
+    assert!(eliminated.ghosts_eliminated > 0 && eliminated.bytes_written > 0, "{eliminated:?}");
     let after = history.stored();
     assert_eq!(after[0], before[0]);
-    assert_eq!(after[1].bytes_migrated, before[1].bytes_migrated + squeezed.bytes_written);
+    assert_eq!(after[1].bytes_migrated, before[1].bytes_migrated + eliminated.bytes_written);
 }
 
 #[test]
 fn a_migration_that_is_interrupted_counts_what_it_committed() {
     let mut history = History::new();
-    let options = BackupOptions { force: true, migrate: false, ..history.sandbox.options() };
+    let options = history.sandbox.options().with_force(true).with_migrate(false);
     (0..4).for_each(|_| drop(history.next(&options)));
-    let options = MigrateOptions { piece_bytes: 1, ..history.sandbox.migrate_options() };
-    let impatient = Impatient { pieces: AtomicU64::new(2) };
-    let error = maintain::maintain(&history.sandbox.repository(), &options, &impatient).expect_err("interrupted");
+    let options = history.sandbox.migrate_options().with_piece_bytes(1);
+    let impatient = Arc::new(Impatient::after(3, history.sandbox.storage.clone()));
+    let error = maintain::maintain(&history.sandbox.repository(), &options, &resources().with_observer(impatient))
+        .expect_err("interrupted");
     assert!(matches!(error, EngineError::Interrupted), "{error}");
     let manifest = history.manifest();
     let lease = manifest.containers.iter().map(|record| record.id.lease).max().expect("containers");
@@ -359,26 +362,42 @@ fn a_migration_that_is_interrupted_counts_what_it_committed() {
     assert!(moved > 0);
     assert_eq!(moved, written);
     // The rest in pieces too.
-    let settled = maintain::maintain(&history.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let settled = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
     let all: u64 = history.stored().iter().map(|stored| stored.bytes_migrated).sum();
     assert_eq!(all, moved + settled.bytes_written);
 }
 
-/// Asks to stop after some pieces.
+/// Asks to stop once so many manifests were committed.
 struct Impatient {
-    pieces: AtomicU64,
+    storage: Arc<dyn Storage>,
+    last: u64,
+}
+
+impl Impatient {
+    fn after(manifests: u64, storage: Arc<dyn Storage>) -> Self {
+        Self { last: newest(&*storage) + manifests, storage }
+    }
+}
+
+/// The number of the newest manifest.
+fn newest(storage: &dyn Storage) -> u64 {
+    let number = |meta: ObjectMeta| match meta.name {
+        ObjectName::Manifest(_, sequence) => Some(sequence),
+        _ => None,
+    };
+    storage.list(Listing::All).expect("a list").into_iter().filter_map(number).max().expect("a manifest")
 }
 
 impl Observer for Impatient {
     fn is_cancelled(&self) -> bool {
-        self.pieces.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+        newest(&*self.storage) >= self.last
     }
 }
 
 #[test]
 fn gaps_that_are_worth_a_second_read_are_not_counted() {
     let mut history = History::new();
-    let options = BackupOptions { deltas: Deltas::Off, migrate_threshold: 1.0, ..history.sandbox.options() };
+    let options = history.sandbox.options().with_deltas(Deltas::Off).with_migrate_threshold(1.0);
     let mut large = noise(5, 12 << 20);
     for version in 0..3 {
         large[3 << 20..][..5 << 20].copy_from_slice(&noise(6 + version, 5 << 20));

@@ -4,14 +4,14 @@
 mod common;
 
 use common::scene::Scene;
-use common::{Sandbox, noise};
-use siltstone_engine::backup::{BackupOptions, SHRINK_SHARE_DEFAULT};
+use common::{Sandbox, noise, resources};
+use siltstone_engine::EngineError;
+use siltstone_engine::backup::SHRINK_SHARE_DEFAULT;
 use siltstone_engine::check::ReadData;
 use siltstone_engine::forget::{ForgetOptions, ForgetSummary, Marking, held_by};
-use siltstone_engine::maintain::{MigrateOptions, maintain};
+use siltstone_engine::maintain::maintain;
 use siltstone_engine::snapshots::{SnapshotFilter, resolve};
 use siltstone_engine::stats::stats;
-use siltstone_engine::{EngineError, Silent};
 use siltstone_store::{SnapshotId, Time};
 
 /// When snapshots are marked, and for how long they are kept.
@@ -35,7 +35,7 @@ fn history() -> Scene {
 
 /// The options of a dry run, and of the run.
 fn both(options: &ForgetOptions) -> [ForgetOptions; 2] {
-    [true, false].map(|dry_run| ForgetOptions { dry_run, ..options.clone() })
+    [true, false].map(|dry_run| options.clone().with_dry_run(dry_run))
 }
 
 /// Runs it dry and in earnest, and holds what they say against each other and against what lies there.
@@ -62,13 +62,13 @@ fn a_snapshot_brought_back_is_as_it_was_whatever_happened_meanwhile() {
         scene.backup();
     }
     let gone = [scene.ids[2], scene.ids[5]];
-    let options = ForgetOptions { rewrite_threshold: 0.0, ..scene.sandbox.marking(AT, 0) };
+    let options = scene.sandbox.marking(AT, 0).with_rewrite_threshold(0.0);
     assert_eq!(scene.sandbox.try_forget(&gone, &options).expect("forgetting").snapshots_removed, 2);
-    let options = MigrateOptions { threshold: 0.0, ..scene.sandbox.migrate_options() };
+    let options = scene.sandbox.migrate_options().with_threshold(0.0);
     let scene_is_sound = |scene: &Scene| scene.assert_sound(&scene.disk, "what happened meanwhile").len();
     assert_eq!(scene_is_sound(&scene), 3);
     assert_eq!(scene.sandbox.try_undelete(&marked).expect("undeleting"), 2);
-    maintain(&scene.sandbox.repository(), &options, &Silent).expect("maintenance");
+    maintain(&scene.sandbox.repository(), &options, &resources()).expect("maintenance");
     assert_eq!(scene_is_sound(&scene), 5);
     assert_eq!(scene.sandbox.deleted().len(), 0);
     let manifest = scene.sandbox.repository().manifests().expect("manifests").remove(0);
@@ -103,8 +103,7 @@ fn nobody_who_asks_for_snapshots_finds_a_deleted_one() {
 fn what_a_mark_holds_comes_back_to_the_byte_when_it_ends() {
     for threshold in [0.0, 0.2, 1.0] {
         let scene = history();
-        let options =
-            |at, seconds| ForgetOptions { rewrite_threshold: threshold, ..scene.sandbox.marking(at, seconds) };
+        let options = |at, seconds| scene.sandbox.marking(at, seconds).with_rewrite_threshold(threshold);
         // What containers hold that is dead already would come back as well.
         scene.sandbox.try_forget(&[scene.ids[0]], &options(AT, 0)).expect("forgetting");
         let marked = [scene.ids[1], scene.ids[3]];
@@ -116,7 +115,7 @@ fn what_a_mark_holds_comes_back_to_the_byte_when_it_ends() {
         assert!(done.bytes_returned().abs() < 1000, "marks take little room: {done:?}");
         let repository = scene.sandbox.repository();
         let keys: Vec<_> = scene.sandbox.deleted().iter().map(|view| (view.series, view.snapshot.id)).collect();
-        assert_eq!(held_by(&repository, &keys, &options(AT, 0)).expect("known"), held);
+        assert_eq!(held_by(&repository, &keys, &options(AT, 0), &resources()).expect("known"), held);
         let ended = forgotten_as_stated(&scene.sandbox, &[], &options(OVER, WEEK));
         assert_eq!((ended.snapshots_ended, ended.held.snapshots), (2, 0));
         assert_eq!(ended.bytes_returned(), held, "threshold {threshold}");
@@ -134,7 +133,7 @@ fn runs_that_end_some_marks_and_make_others_state_both_to_the_byte() {
 
 fn rewritten_while_marks_end_and_others_are_made() -> u64 {
     let scene = history();
-    let day = |at, seconds| ForgetOptions { rewrite_threshold: 0.0, ..scene.sandbox.marking(at, seconds) };
+    let day = |at, seconds| scene.sandbox.marking(at, seconds).with_rewrite_threshold(0.0);
     let first = forgotten_as_stated(&scene.sandbox, &[scene.ids[1]], &day(AT, WEEK));
     let second = forgotten_as_stated(&scene.sandbox, &[scene.ids[3]], &day(AT + 100, WEEK));
     assert_eq!((second.held.first_until, second.held.snapshots), (first.held.first_until, 2));
@@ -162,7 +161,7 @@ fn marks_can_be_ended_before_their_time() {
     let scene = history();
     let stated = scene.sandbox.mark(&scene.ids[..2], AT, WEEK);
     let marking = Marking { ends_given: true, now: Time { seconds: AT, nanoseconds: 0 }, ..Marking::default() };
-    let options = ForgetOptions { marking, ..scene.sandbox.forget_options(false) };
+    let options = scene.sandbox.forget_options(false).with_marking(marking);
     let ended = forgotten_as_stated(&scene.sandbox, &scene.ids[..2], &options);
     assert_eq!((ended.snapshots_ended, ended.snapshots_removed), (2, 0));
     assert_eq!(Some(ended.bytes_returned()), stated.held.bytes);
@@ -194,12 +193,12 @@ fn maintenance_ends_marks_that_are_over_and_no_others() {
     scene.sandbox.mark(&scene.ids[2..3], AT, u64::MAX);
     let before = scene.sandbox.repository().bytes().expect("bytes");
     let options = scene.sandbox.migrate_options();
-    let done = maintain(&scene.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let done = maintain(&scene.sandbox.repository(), &options, &resources()).expect("maintenance");
     assert_eq!((done.ended, scene.sandbox.deleted().len()), (2, 1));
     let returned = before - scene.sandbox.repository().bytes().expect("bytes");
     assert!(returned > 20_000 && stated.held.bytes.is_some_and(|held| held > 0), "{returned}");
     assert_eq!(scene.assert_sound(&scene.disk, "maintenance").len(), 2);
-    let again = maintain(&scene.sandbox.repository(), &options, &Silent).expect("maintenance");
+    let again = maintain(&scene.sandbox.repository(), &options, &resources()).expect("maintenance");
     assert_eq!(again.ended, 0);
 }
 
@@ -208,7 +207,7 @@ fn a_backup_builds_on_a_deleted_snapshot_and_is_the_latest() {
     let mut scene = history();
     let newest = scene.ids[4];
     scene.sandbox.mark(&[newest], AT, WEEK);
-    let options = BackupOptions { skip_if_unchanged: true, ..scene.sandbox.options() };
+    let options = scene.sandbox.options().with_skip_if_unchanged(true);
     let made = scene.sandbox.try_backup(&options).expect("a backup");
     assert_eq!(made.statistics.chunks_new, 0, "what is stored of it is used");
     let made = made.snapshot.expect("no live snapshot has this content");
@@ -228,7 +227,7 @@ fn a_source_is_not_held_against_a_deleted_snapshot() {
     (0..10).for_each(|number| sandbox.write(&format!("mistaken/{number}"), &noise(number, 1000)));
     let mistaken = sandbox.backup();
     sandbox.remove("mistaken");
-    let guarded = BackupOptions { shrink_share: Some(SHRINK_SHARE_DEFAULT), ..sandbox.options() };
+    let guarded = sandbox.options().with_shrink_share(Some(SHRINK_SHARE_DEFAULT));
     assert!(matches!(sandbox.try_backup(&guarded), Err(EngineError::SourceShrunk { .. })));
     sandbox.mark(&[mistaken], AT, WEEK);
     sandbox.try_backup(&guarded).expect("it is as large as the last that counts");
@@ -237,7 +236,7 @@ fn a_source_is_not_held_against_a_deleted_snapshot() {
 #[test]
 fn the_last_live_snapshots_are_marked_only_when_that_is_allowed() {
     let scene = history();
-    let guarded = |options: ForgetOptions| ForgetOptions { allow_remove_all: false, ..options };
+    let guarded = |options: ForgetOptions| options.with_allow_remove_all(false);
     scene.sandbox.try_forget(&scene.ids[..3], &guarded(scene.sandbox.marking(AT, WEEK))).expect("two are left");
     for options in [scene.sandbox.marking(AT, WEEK), scene.sandbox.marking(AT, 0)] {
         for options in both(&guarded(options)) {
@@ -258,10 +257,11 @@ fn what_is_gone_for_good_is_told_and_nothing_else_is_brought_back() {
     let repository = scene.sandbox.repository();
     let series = scene.sandbox.snapshots()[0].series;
     let keys = [(series, scene.ids[0]), (series, SnapshotId([7; 32]))];
-    let options = siltstone_engine::undelete::UndeleteOptions { take_over: false, user: "user".into() };
+    let options = siltstone_engine::undelete::UndeleteOptions::default().with_take_over(false).with_user("user".into());
     let sequence = || scene.sandbox.repository().manifests().expect("manifests")[0].sequence;
     let before = sequence();
-    let error = siltstone_engine::undelete::undelete(&repository, &keys, &options, &Silent).expect_err("one is gone");
+    let error =
+        siltstone_engine::undelete::undelete(&repository, &keys, &options, &resources()).expect_err("one is gone");
     assert!(matches!(&error, EngineError::DeletedForGood { series, .. } if series == "test"), "{error}");
     assert_eq!((scene.sandbox.deleted().len(), sequence()), (2, before));
     assert_eq!(scene.sandbox.try_undelete(&scene.ids[..3]).expect("one of them is live"), 2);

@@ -4,13 +4,14 @@
 mod common;
 
 use common::scene::Scene;
-use common::{Sandbox, noise};
+use common::{Sandbox, noise, resources};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData, RestoreSample, SampleOutcome};
-use siltstone_engine::{EngineError, Observer, Silent};
+use siltstone_engine::{EngineError, Observer};
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::storage::Damage;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -31,11 +32,11 @@ fn state(scene: &Scene) -> PathBuf {
 }
 
 fn remembering(scene: &Scene) -> CheckOptions {
-    CheckOptions { state: Some(state(scene)), ..CheckOptions::reading(ReadData::All) }
+    CheckOptions::reading(ReadData::All).with_state(Some(state(scene)))
 }
 
 fn run(sandbox: &Sandbox, options: &CheckOptions) -> CheckReport {
-    check::check(&sandbox.repository(), options, &Silent).expect("a check")
+    check::check(&sandbox.repository(), options, &resources()).expect("a check")
 }
 
 fn manifest(sandbox: &Sandbox) -> Manifest {
@@ -46,7 +47,7 @@ fn manifest(sandbox: &Sandbox) -> Manifest {
 fn what_was_read_of_late_is_not_read_again() {
     let mut scene = scene(3);
     let all = manifest(&scene.sandbox).containers.len() as u64;
-    let options = CheckOptions { max_age: Some(DAY), ..remembering(&scene) };
+    let options = remembering(&scene).with_max_age(Some(DAY));
     let first = run(&scene.sandbox, &options);
     assert_eq!((first.containers_read, first.containers_fresh), (all, 0));
     let second = run(&scene.sandbox, &options);
@@ -56,14 +57,14 @@ fn what_was_read_of_late_is_not_read_again() {
     let third = run(&scene.sandbox, &options);
     assert!(third.containers_read > 0 && third.containers_fresh == all);
     assert_eq!(run(&scene.sandbox, &remembering(&scene)).containers_fresh, 0, "only with an age");
-    let elsewhere = CheckOptions { state: Some(state(&scene).join("another")), ..options };
+    let elsewhere = options.with_state(Some(state(&scene).join("another")));
     assert_eq!(run(&scene.sandbox, &elsewhere).containers_fresh, 0, "another machine remembers nothing");
 }
 
 #[test]
 fn damage_is_never_remembered_as_sound_and_a_forged_memory_is_not_believed() {
     let scene = scene(2);
-    let options = CheckOptions { max_age: Some(DAY), ..remembering(&scene) };
+    let options = remembering(&scene).with_max_age(Some(DAY));
     let manifest = manifest(&scene.sandbox);
     let name = manifest.containers[0].object_name(manifest.series);
     let flip = Damage::Flip { offset: 90, mask: 1 };
@@ -88,14 +89,14 @@ fn damage_is_never_remembered_as_sound_and_a_forged_memory_is_not_believed() {
 fn a_check_that_ends_early_says_what_is_left_and_others_read_the_rest() {
     let scene = scene(20);
     let all = manifest(&scene.sandbox).containers.len() as u64;
-    let options = CheckOptions { max_duration: Some(Duration::ZERO), ..remembering(&scene) };
+    let options = remembering(&scene).with_max_duration(Some(Duration::ZERO));
     let first = run(&scene.sandbox, &options);
     assert_eq!(first.findings, []);
     assert!(first.containers_read > 0 && first.containers_left > 0 && first.bytes_left > 0);
     assert_eq!(first.containers_read + first.containers_left, all);
     let mut rounds = 1;
     loop {
-        let next = run(&scene.sandbox, &CheckOptions { max_age: Some(DAY), ..options.clone() });
+        let next = run(&scene.sandbox, &options.clone().with_max_age(Some(DAY)));
         assert!(next.containers_read > 0, "every check comes further");
         rounds += 1;
         if next.containers_left == 0 {
@@ -103,7 +104,7 @@ fn a_check_that_ends_early_says_what_is_left_and_others_read_the_rest() {
         }
     }
     assert_eq!(rounds, all.div_ceil(16));
-    assert_eq!(run(&scene.sandbox, &CheckOptions { max_age: Some(DAY), ..options }).containers_fresh, all);
+    assert_eq!(run(&scene.sandbox, &options.with_max_age(Some(DAY))).containers_fresh, all);
 }
 
 /// Asks to stop once so many containers were read.
@@ -125,16 +126,17 @@ impl Observer for Impatient {
 #[test]
 fn what_was_read_before_an_interrupt_counts() {
     let scene = scene(20);
-    let options = CheckOptions { max_age: Some(DAY), max_duration: Some(DAY), ..remembering(&scene) };
-    let impatient = Impatient(AtomicU64::new(20));
-    let error = check::check(&scene.sandbox.repository(), &options, &impatient).expect_err("interrupted");
+    let options = remembering(&scene).with_max_age(Some(DAY)).with_max_duration(Some(DAY));
+    let impatient = Arc::new(Impatient(AtomicU64::new(20)));
+    let error = check::check(&scene.sandbox.repository(), &options, &resources().with_observer(impatient))
+        .expect_err("interrupted");
     assert!(matches!(error, EngineError::Interrupted));
     assert_eq!(run(&scene.sandbox, &options).containers_fresh, 16, "the group that was read whole");
 }
 
 fn sampling(files: usize, seed: u64) -> CheckOptions {
     let sample = RestoreSample { files, seed, host: "host".into(), snapshots: Vec::new() };
-    CheckOptions { restore_sample: Some(sample), record: Some("user".into()), ..CheckOptions::reading(ReadData::None) }
+    CheckOptions::reading(ReadData::None).with_restore_sample(Some(sample)).with_record(Some("user".into()))
 }
 
 #[test]

@@ -5,10 +5,10 @@ mod common;
 
 use common::guarded::Unrenewed;
 use common::scene::Scene;
-use common::{PASSWORD, writer};
-use siltstone_engine::backup::{self, BackupOptions, Source};
+use common::{PASSWORD, resources, writer};
+use siltstone_engine::backup::{self, Source};
 use siltstone_engine::unlock::{Life, UnlockOptions, unlock};
-use siltstone_engine::{EngineError, Notice, Observer, Silent};
+use siltstone_engine::{EngineError, Notice, Observer, Resources};
 use siltstone_store::repository::{OpenOptions, Repository};
 use siltstone_store::series::{LeaseTerms, SeriesWriter};
 use siltstone_store::storage::{Listing, SimulatedDisk, Storage};
@@ -48,13 +48,18 @@ fn silent_disk(disk: &SimulatedDisk, renewals: u32) -> Repository {
 /// Backs the source up without being told to take over, and returns the snapshot with what was noticed.
 fn back_up(scene: &Scene, patience: Duration) -> (Result<SnapshotId, EngineError>, Vec<Notice>) {
     let (repository, log) = (opened(scene.disk.another_process(), patience), common::log::Log::default());
-    let options = BackupOptions { force: true, ..scene.sandbox.options() };
-    let summary = backup::backup(&repository, Source::Paths(vec![scene.sandbox.source()]), &options, &log);
+    let options = scene.sandbox.options().with_force(true);
+    let summary = backup::backup(
+        &repository,
+        Source::Paths(vec![scene.sandbox.source()]),
+        &options,
+        &scene.sandbox.heard_by(&log),
+    );
     (summary.map(|summary| summary.snapshot.expect("a snapshot")), log.notices())
 }
 
 fn unlock_options() -> UnlockOptions {
-    UnlockOptions { series: None, take_over: false, user: "user".into() }
+    UnlockOptions::default().with_series(None).with_take_over(false).with_user("user".into())
 }
 
 #[test]
@@ -129,6 +134,10 @@ impl Observer for Impatient {
     }
 }
 
+fn impatient() -> Resources {
+    resources().with_observer(Arc::new(Impatient::default()))
+}
+
 #[test]
 fn watching_ends_when_the_user_asks_and_leaves_the_lease_to_its_holder() {
     let scene = Scene::with_two_snapshots();
@@ -137,9 +146,9 @@ fn watching_ends_when_the_user_asks_and_leaves_the_lease_to_its_holder() {
     let repository = opened(scene.disk.another_process(), LONG);
     let began = Instant::now();
     let source = Source::Paths(vec![scene.sandbox.source()]);
-    let error = backup::backup(&repository, source, &scene.sandbox.options(), &Impatient::default());
+    let error = backup::backup(&repository, source, &scene.sandbox.options(), &impatient());
     assert!(matches!(error, Err(EngineError::Interrupted)), "{error:?}");
-    let error = unlock(&repository, &unlock_options(), &Impatient::default());
+    let error = unlock(&repository, &unlock_options(), &impatient());
     assert!(matches!(error, Err(EngineError::Interrupted)), "{error:?}");
     assert!(began.elapsed() < LONG / 2);
     let next = holder.manifest().clone();
@@ -152,7 +161,7 @@ fn unlock_ends_the_lease_of_the_silent_and_tells_what_is_known_of_the_others() {
     let repository = opened(scene.disk.another_process(), Duration::from_secs(2));
     let life = |holding: Repository, hold: fn(&Repository) -> SeriesWriter<'_>| {
         let holder = hold(&holding);
-        let summary = unlock(&repository, &unlock_options(), &Silent).expect("looked at");
+        let summary = unlock(&repository, &unlock_options(), &resources()).expect("looked at");
         let mut known: Vec<Life> = summary.held.iter().map(|held| held.life).collect();
         let _ = holder.abandon(Time::default());
         (summary.ended, known.pop())

@@ -7,12 +7,11 @@ use common::faults::copy;
 use common::guarded::ReadOnlyDisk;
 use common::log::Log;
 use common::scene::Scene;
-use common::{PASSWORD, writer};
+use common::{PASSWORD, resources, writer};
 use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::ReadData;
-use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::snapshots::{self, SnapshotFilter};
-use siltstone_engine::{EngineError, Notice, Silent, maintain};
+use siltstone_engine::{EngineError, Notice, maintain};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
 use siltstone_store::{SnapshotId, StoreError, Time};
@@ -23,7 +22,7 @@ fn another(disk: &SimulatedDisk) -> Repository {
 }
 
 fn taking_over(scene: &Scene) -> BackupOptions {
-    BackupOptions { force: true, take_over: true, ..scene.sandbox.options() }
+    scene.sandbox.options().with_force(true).with_take_over(true)
 }
 
 /// Makes a snapshot one of a clock that stood elsewhere.
@@ -41,7 +40,7 @@ fn a_lease_of_a_holder_that_may_live_is_respected() {
     let scene = Scene::with_two_snapshots();
     let holding = another(&scene.disk);
     let _held = writer::acquire(&holding, writer::distant_holder(), false).expect("the lease");
-    let options = BackupOptions { take_over: false, ..taking_over(&scene) };
+    let options = taking_over(&scene).with_take_over(false);
     let backup = scene.sandbox.try_backup(&options).map(drop);
     let forget = scene.sandbox.try_forget(&scene.ids[..1], &scene.sandbox.forget_options(false)).map(drop);
     for result in [backup, forget] {
@@ -51,7 +50,7 @@ fn a_lease_of_a_holder_that_may_live_is_respected() {
         assert!(text.contains("\"test\"") && text.contains("process 17 of user on elsewhere"), "{text}");
     }
     assert_eq!(scene.assert_sound(&scene.disk, "two refusals").len(), 2);
-    let other = BackupOptions { series: Some("other".into()), ..options };
+    let other = options.with_series(Some("other".into()));
     scene.sandbox.try_backup(&other).expect("another series is not concerned");
 }
 
@@ -61,7 +60,7 @@ fn maintenance_that_meets_another_writer_says_so() {
     let holding = another(&scene.disk);
     let _held = writer::acquire(&holding, writer::distant_holder(), false).expect("the lease");
     let (repository, options) = (scene.sandbox.repository(), scene.sandbox.migrate_options());
-    let error = maintain::maintain(&repository, &options, &Silent).expect_err("the series is being written");
+    let error = maintain::maintain(&repository, &options, &resources()).expect_err("the series is being written");
     assert!(matches!(error, EngineError::Store(StoreError::LeaseHeld { .. })), "{error:?}");
 }
 
@@ -191,7 +190,9 @@ fn a_clock_set_back_is_told_and_the_last_backup_stays_the_latest() {
     scene.sandbox.write("file", b"of the present");
     let log = Log::default();
     let source = Source::Paths(vec![scene.sandbox.source()]);
-    let second = backup::backup(&scene.sandbox.repository(), source, &taking_over(&scene), &log).expect("a backup");
+    let second =
+        backup::backup(&scene.sandbox.repository(), source, &taking_over(&scene), &scene.sandbox.heard_by(&log))
+            .expect("a backup");
     assert!(
         matches!(log.notices().as_slice(), [Notice::ClockBehind { seconds }] if *seconds > 0),
         "{:?}",
@@ -215,10 +216,10 @@ fn a_read_only_repository_can_be_read_and_says_so_when_written() {
     }
     assert_eq!(sandbox.check(ReadData::All).findings, []);
     sandbox.forget(&scene.ids[..1], true);
-    let dry = BackupOptions { dry_run: true, ..taking_over(&scene) };
+    let dry = taking_over(&scene).with_dry_run(true);
     sandbox.try_backup(&dry).expect("a dry run writes nothing");
 
-    let options = ForgetOptions { take_over: true, ..sandbox.forget_options(false) };
+    let options = sandbox.forget_options(false).with_take_over(true);
     let results =
         [sandbox.try_backup(&taking_over(&scene)).map(drop), sandbox.try_forget(&scene.ids[..1], &options).map(drop)];
     for result in results {

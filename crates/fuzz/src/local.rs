@@ -1,4 +1,4 @@
-//! What lies on this machine: lists of changes, patterns, cache files, access control lists out of catalogs.
+//! Inputs from this machine: lists of changes, patterns, cache files, access control lists out of catalogs.
 
 use crate::sealing::{KEYS, REPOSITORY, SERIES};
 use siltstone_engine::backup::ChangedList;

@@ -72,7 +72,7 @@ fn keep(seeds: &mut Seeds, target: &'static str, seed: impl Into<Option<Vec<u8>>
     }
 }
 
-/// What the manifests of a series say, and what lies in its containers.
+/// Seeds from the manifests of a series and from its containers.
 fn manifests(seeds: &mut Seeds, repository: &Repository, series: SeriesId) -> Result<()> {
     let keys = repository.keys();
     for meta in repository.storage().list(Listing::Manifests(series))? {

@@ -1,4 +1,4 @@
-//! What an experiment is: subjects that are measured on the same input, in turns, each result checked in the run that
+//! Experiments: subjects that are measured on the same input, in turns, each result checked in the run that
 //! times it.
 //!
 //! The room `run` turns the handle: it asks an experiment for its subjects, runs all of them once a round and keeps
@@ -35,32 +35,16 @@ pub fn row_text(row: &Row) -> String {
 
 /// Something of the papers, measured.
 pub trait Experiment: Sync {
-    /// Its name on the command line and in files: lower case, `command-what`, as `chunk-throughput`.
-    fn name(&self) -> &'static str;
+    /// Its row in the table of experiments.
+    fn head(&self) -> Head;
 
-    /// What it asks, in a sentence without a full stop.
-    fn title(&self) -> &'static str;
-
-    /// Which tables and figures of which papers it repeats, as `AE (TC'17), Table 5`; empty for what is our own.
-    fn reproduces(&self) -> &'static [&'static str];
-
-    /// What it is measured on.
-    fn needs(&self) -> Needs;
-
-    /// The names by which its subjects are chosen on the command line, where that asks for methods; empty if there is
-    /// nothing to choose.
-    fn methods(&self) -> Vec<&'static str>;
-
-    /// How often every subject is run, where the user asked for `rounds`. What is the same each time is run once.
-    fn rounds(&self, rounds: u64) -> u64 {
-        rounds
+    /// Its name on the command line and in files.
+    fn name(&self) -> &'static str {
+        self.head().name
     }
 
-    /// The columns of its table: parameters, then measures with their unit, as `gb_per_s`.
-    fn columns(&self) -> &'static [&'static str];
-
-    /// What is measured on this input. What all of them share (cuts, truths to compare with) is made here, outside
-    /// every time.
+    /// Returns the subjects to measure on this input. What all of them share (cuts, truths to compare with) is made
+    /// here, outside every time.
     ///
     /// # Errors
     /// If the input cannot be read, or the settings ask for what is not there.
@@ -69,14 +53,63 @@ pub trait Experiment: Sync {
     /// Its plots, from what was found on all inputs.
     fn figures(&self, findings: &[Finding]) -> Vec<Figure>;
 
-    /// What follows from it for the user's data, in sentences; nothing by default.
+    /// Returns advice for the user's data, in sentences; none by default.
     fn advice(&self, findings: &[Finding]) -> Vec<String> {
         let _ = findings;
         Vec::new()
     }
 }
 
-/// What an experiment is measured on.
+/// Experiment as it stands in lists and tables, before anything is measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// Name on the command line and in files: lower case, `command-what`, as `chunk-throughput`.
+    pub name: &'static str,
+    /// The question, in a sentence without a full stop.
+    pub title: &'static str,
+    /// Tables and figures of the papers that it repeats, as `AE (TC'17), Table 5`; empty for what is our own.
+    pub reproduces: &'static [&'static str],
+    /// Data that it is measured on.
+    pub needs: Needs,
+    /// Names by which its subjects are chosen on the command line, where that asks for methods; empty if there is
+    /// nothing to choose.
+    pub methods: Vec<&'static str>,
+    /// Runs of every subject.
+    pub rounds: Rounds,
+    /// Columns of its table, separated by blanks: parameters, then measures with their unit, as `gb_per_s`.
+    pub columns: &'static str,
+}
+
+/// Runs of every subject, by the rounds that the user asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounds {
+    /// As many.
+    All,
+    /// One for every so many, rounded up: where a run is long.
+    OneFor(u64),
+    /// One: what is the same each time.
+    One,
+}
+
+impl Head {
+    /// The names of its columns.
+    pub fn columns(&self) -> impl Iterator<Item = &'static str> + Clone {
+        self.columns.split(' ')
+    }
+}
+
+impl Rounds {
+    /// Runs for so many rounds, at least 1.
+    pub fn of(self, asked: u64) -> u64 {
+        match self {
+            Self::All => asked.max(1),
+            Self::OneFor(rounds) => asked.div_ceil(rounds).max(1),
+            Self::One => 1,
+        }
+    }
+}
+
+/// Data that an experiment is measured on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Needs {
     /// Nothing: it makes what it needs from the seed. It runs once, whatever the user gives.
@@ -89,7 +122,7 @@ pub enum Needs {
 
 /// A method with its parameters, on one input.
 pub trait Subject {
-    /// What tells it from the others: method, instruction set, expected size and so on.
+    /// Returns its parameters, by which it differs from the others: method, instruction set, expected size and so on.
     fn parameters(&self) -> Row;
 
     /// One run. Times are of the work alone; the check of its result is not in them.
@@ -99,7 +132,7 @@ pub trait Subject {
     fn run(&mut self) -> Result<Outcome>;
 }
 
-/// What came of one run.
+/// Outcome of one run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     /// The result is what it should be.
@@ -108,13 +141,13 @@ pub enum Outcome {
     Wrong(String),
 }
 
-/// What one run found at one point.
+/// Measures that one run found at one point.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
     /// Further parameters: of a run over versions, which version.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub at: Row,
-    /// What was measured; keys end in their unit.
+    /// Measures by name; names end in their unit.
     pub values: Vec<(String, f64)>,
 }
 
@@ -124,7 +157,7 @@ impl Sample {
         Self { at: Row::new(), values: values.map(|(name, value)| (name.to_owned(), value)).into() }
     }
 
-    /// The same at this point.
+    /// Returns this sample at another point.
     #[must_use]
     pub fn at(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.at.insert(key.to_owned(), value.into());
@@ -189,7 +222,7 @@ impl Input {
         &self.corpus
     }
 
-    /// What is not among the bytes in memory though it belongs to the versions, in words; `None` if they were never
+    /// Returns what of the versions is not among the bytes in memory, in words; `None` if they were never
     /// brought there.
     pub fn left_out(&self) -> Option<&str> {
         self.data.get().map(|data| data.left_out.as_str())

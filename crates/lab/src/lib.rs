@@ -18,6 +18,7 @@ pub mod experiment;
 pub mod memory;
 pub mod pipeline;
 pub mod report;
+mod repository;
 pub mod run;
 pub mod settings;
 pub mod sketch;

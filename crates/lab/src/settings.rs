@@ -1,4 +1,4 @@
-//! What a run is made with. All of it stands in a small TOML file, from which the run can be repeated.
+//! Settings of a run. All of it stands in a small TOML file, from which the run can be repeated.
 
 use crate::experiment::Experiment;
 use anyhow::{Context, Result, bail};
@@ -31,11 +31,11 @@ pub struct Settings {
     pub corpora: Vec<String>,
     /// Little data, few rounds, few points.
     pub quick: bool,
-    /// How often what is timed is run.
+    /// Rounds of what is timed.
     pub rounds: u64,
     /// Seed of everything that is made.
     pub seed: u64,
-    /// What may be held in memory, MiB.
+    /// Memory that may be used, MiB.
     pub memory_mib: u64,
     /// Threads of what runs on several.
     pub threads: usize,
@@ -120,7 +120,7 @@ impl Settings {
         if chosen.is_empty() {
             bail!("there are no experiments for {}", self.experiments.join(", "));
         }
-        known("method", &self.methods, chosen.iter().flat_map(|experiment| experiment.methods()))
+        known("method", &self.methods, chosen.iter().flat_map(|experiment| experiment.head().methods))
     }
 
     /// Whether this experiment is to be run.
@@ -216,9 +216,9 @@ mod tests {
                 settings.check(&all, &[])
             };
             assert!(check("no such method").is_err(), "{name}");
-            assert!(experiment.methods().iter().all(|method| check(method).is_ok()), "{name}");
+            assert!(experiment.head().methods.iter().all(|method| check(method).is_ok()), "{name}");
             // Its subject is data, not a method.
-            assert!(name == "sketch-pairs" || !experiment.methods().is_empty(), "{name}");
+            assert!(name == "sketch-pairs" || !experiment.head().methods.is_empty(), "{name}");
         }
     }
 

@@ -28,8 +28,8 @@ pub enum StoreError {
 
     /// Trying a password on a key slot demands more than is allowed; nothing of it was paid.
     #[error(
-        "{object} demands {demand} to try a password, more than --memory allows ({allowed_mib} MiB): \
-         raise --memory to {needed_mib} MiB, or name another key by --key-hint"
+        "{object} demands {demand} to try a password, more than the memory allowed ({allowed_mib} MiB): \
+         allow {needed_mib} MiB, or name another key"
     )]
     KeyCost {
         /// The slot's name.
@@ -99,7 +99,7 @@ pub enum StoreError {
 
     /// An object that is kept twice can be read from neither copy.
     #[error(
-        "{object} and its copy are both unreadable ({reason}): run `{}`, or bring back either file",
+        "{object} and its copy are both unreadable ({reason}): run {}, or bring back either file",
         repair_of(object)
     )]
     BothDamaged {
@@ -187,7 +187,7 @@ pub enum StoreError {
     /// The record lists a series of which no manifest is there: it existed, and is lost.
     #[error(
         "the series '{series}' is lost: the repository lists it, and no manifest of it is there; bring series/ and containers/ back from \
-         a copy, or go on without it by --accept-rollback"
+         a copy, or accept the loss"
     )]
     LostSeries {
         /// The series' name.
@@ -270,15 +270,15 @@ pub enum StoreError {
     Shared(Arc<StoreError>),
 }
 
-/// The command that mends an object lost in both places.
+/// The advice about an object lost in both places.
 fn repair_of(object: &str) -> &'static str {
-    if object.starts_with("config/") { "silt repair --from-older-config" } else { "silt repair" }
+    if object.starts_with("config/") { "'silt repair', which can go on from an older config" } else { "'silt repair'" }
 }
 
 fn told_untried(untried: usize) -> String {
     match untried {
         0 => String::new(),
-        untried => format!("; {untried} more were not tried: name the right one by --key-hint"),
+        untried => format!("; {untried} more were not tried: name the right one"),
     }
 }
 

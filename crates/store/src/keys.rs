@@ -25,7 +25,7 @@ use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use zeroize::{Zeroize as _, Zeroizing};
 
 /// The most slots that a password is tried on: each try costs what its slot demands.
@@ -130,7 +130,10 @@ impl Argon2Cost {
         let argon2 = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, parameters);
         let mut key = Zeroizing::new([0; 32]);
         let hash = || argon2.hash_password_into(password, salt, key.as_mut_slice());
+        let began = Instant::now();
         in_threads(self.lanes, hash).map_err(machine)?;
+        let (Self { memory_kib, passes, lanes }, milliseconds) = (self, began.elapsed().as_secs_f64() * 1e3);
+        tracing::debug!(memory_kib, passes, lanes, milliseconds = milliseconds.round(), "hashed a password");
         Ok(PurposeKey::from_bytes(key))
     }
 }
@@ -550,7 +553,7 @@ mod tests {
         assert!(afford(Argon2Cost::DEFAULT, 64).is_ok() && afford(Argon2Cost::DEFAULT, 63).is_err());
         assert!(afford(cost(512, 16), 512).is_ok() && afford(cost(512, 17), 512).is_err());
         let error = afford(cost(4096, 64), 512).unwrap_err().to_string();
-        for part in ["keys/0909", "4096 MiB x 64", "--memory", "16384 MiB", "--key-hint"] {
+        for part in ["keys/0909", "4096 MiB x 64", "512 MiB", "16384 MiB", "another key"] {
             assert!(error.contains(part), "{error}");
         }
     }

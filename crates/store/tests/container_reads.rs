@@ -140,7 +140,7 @@ fn slots_are_tried_in_the_order_of_the_hints_and_not_for_ever() {
     assert_eq!((unlock(1, &[]).1, unlock(20, &[]).1), (1, 20));
     let (refused, reads) = unlock(21, &[]);
     assert!(matches!(refused, Err(StoreError::WrongPassword { slots: 20, untried: 5, .. })), "{refused:?}");
-    assert!(reads == 20 && refused.unwrap_err().to_string().contains("--key-hint"));
+    assert!(reads == 20 && refused.unwrap_err().to_string().contains("name the right one"));
     for (number, hints, tried) in [(21, ["foreign", "1515"], 1), (22, ["15", "16"], 2)] {
         let (unlocked, reads) = unlock(number, &hints);
         assert_eq!((unlocked.unwrap(), reads), (KeyId([number; 16]), tried));

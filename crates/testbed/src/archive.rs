@@ -27,7 +27,7 @@ pub fn append(archive: &mut Vec<u8>, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What became of data that nobody prepared.
+/// Counts of what was taken from data that nobody prepared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
     /// Files whose bytes are there.

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use std::ops::Range;
 use std::path::Path;
 
-/// Of a data set; what lies beyond is left out, by whole versions.
+/// Bytes of a data set at most; what lies beyond is left out, by whole versions.
 const BYTES_MAX: u64 = 1_600_000_000;
 
 /// Bytes to cut.
@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 1_600_000_000;
 pub struct Data {
     /// Short name, for tables.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub description: String,
     /// All versions, one after another.
     pub bytes: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct Data {
     pub ends: Vec<usize>,
     /// Files that they are of.
     pub files: usize,
-    /// What is not in the bytes though it belongs there, in words; empty if nothing.
+    /// Parts that belong to the data and are not in the bytes, in words; empty if there are none.
     pub left_out: String,
 }
 
@@ -101,12 +101,12 @@ pub enum Source {
     Random {
         /// Short name, for tables.
         name: &'static str,
-        /// How many.
+        /// Length.
         bytes: usize,
     },
     /// See [`low_entropy`].
     LowEntropy {
-        /// How many.
+        /// Length.
         bytes: usize,
     },
     /// Versions of something, one after another: a folder as the archive `tar` makes of it, a file as it is.
@@ -114,7 +114,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// What the table of speeds is measured on: in memory, real, of low entropy, in the cache. A cache holds the last,
+    /// Returns the data for the table of speeds: in memory, real, of low entropy, in the cache. A cache holds the last,
     /// the others are much larger than any.
     pub fn for_speed(corpora: &Corpora, amount: Amount) -> Result<Vec<Self>> {
         let (random, low_entropy) = match amount {
@@ -129,12 +129,12 @@ impl Source {
         ])
     }
 
-    /// What the table of savings is measured on.
+    /// Returns the data for the table of savings.
     pub fn for_savings(corpora: &Corpora, amount: Amount) -> Result<Vec<Self>> {
         Ok(corpora.for_savings(amount)?.into_iter().map(Self::Versions).collect())
     }
 
-    /// What resemblance is looked for in.
+    /// Returns the data in which resemblance is looked for.
     pub fn for_resemblance(corpora: &Corpora, amount: Amount) -> Result<Vec<Self>> {
         Ok(corpora.for_resemblance(amount)?.into_iter().map(Self::Versions).collect())
     }
@@ -171,9 +171,9 @@ pub fn random(seed: u64, count: usize) -> Vec<u8> {
     Content::Packed.bytes(Sequence::new(seed), count)
 }
 
-/// What hashes find hard and images of machines are full of, in stretches of 1 to 256 KiB: zeros (more than anything
-/// else), runs of another byte, short patterns again and again, two values only, and pages of text thinly strewn over
-/// zeros.
+/// Makes data that hashes find hard and images of machines are full of, in stretches of 1 to 256 KiB: zeros (more than
+/// anything else), runs of another byte, short patterns again and again, two values only, and pages of text thinly
+/// strewn over zeros.
 pub fn low_entropy(seed: u64, count: usize) -> Vec<u8> {
     Content::LowEntropy.bytes(Sequence::new(seed + 1), count)
 }

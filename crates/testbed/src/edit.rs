@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// A file from here on is edited by blocks, a smaller one as a whole.
 const LARGE_FILE_BYTES: u64 = 1 << 20;
-/// What is overwritten at once in a large file.
+/// Bytes overwritten at once in a large file.
 const BLOCK_BYTES: u64 = 64 << 10;
 
 /// Changes one percent of the tree at `root`, at least one file or block of it; `seed` says which.

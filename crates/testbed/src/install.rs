@@ -1,5 +1,5 @@
-//! What a task needs and the machine lacks: named, or, where that is asked for, installed with the system's own package
-//! manager (Debian's).
+//! Programs that a task needs and the machine lacks: named, or, where that is asked for, installed with the system's
+//! own package manager (Debian's).
 
 use crate::program;
 use anyhow::{Result, bail};
@@ -40,7 +40,7 @@ pub const RESTIC: Needed = Needed { program: "restic", package: "restic" };
 /// A peer.
 pub const BORG: Needed = Needed { program: "borg", package: "borgbackup" };
 
-/// What to do about programs that are needed and not there.
+/// Action for programs that are needed and not there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Missing {
     /// Say which, and which packages they come in.
@@ -57,7 +57,7 @@ impl Missing {
         if missing.is_empty() { Ok(()) } else { self.obtain_packages(&missing) }
     }
 
-    /// What is done about these, which are not there.
+    /// Installs these packages, which are not there, or names them in an error.
     pub fn obtain_packages(self, missing: &[Needed]) -> Result<()> {
         match self {
             Self::Install if find("apt-get").is_some() => {

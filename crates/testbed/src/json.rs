@@ -1,4 +1,4 @@
-//! What programs say as JSON: one document, or a message per line.
+//! Output of programs as JSON: one document, or a message per line.
 
 use serde_json::Value;
 

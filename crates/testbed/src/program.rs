@@ -17,7 +17,7 @@ use wait4::{ResUse, Wait4};
 /// Longest silence of a program that takes long.
 const TELL_EVERY: Duration = Duration::from_secs(4);
 
-/// What one run of a program cost.
+/// Cost of one run of a program.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
     /// Wall time.
@@ -154,7 +154,7 @@ fn text_of(file: &mut File) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// How a run that was to be killed ended.
+/// End of a run that was to be killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// It was done before its time came.
@@ -163,7 +163,7 @@ pub enum Ending {
     Killed,
 }
 
-/// How a program ended that may fail.
+/// End of a program that may fail.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// Its exit status; `None` if a signal ended it.

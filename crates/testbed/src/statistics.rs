@@ -12,7 +12,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these numbers; of an even count the upper middle is taken.
+    /// Returns median and ends of these numbers; of an even count the upper middle is taken.
     ///
     /// # Panics
     /// If there are none.

@@ -51,7 +51,7 @@ pub struct Tool {
     settings: Settings,
 }
 
-/// What is added to the command lines of a tool.
+/// Additions to the command lines of a tool.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Words where a repository is made.
@@ -111,7 +111,7 @@ impl Tool {
         Ok(Self { name, program, version, settings: Settings::default() })
     }
 
-    /// The same program with these settings.
+    /// Returns this program with other settings.
     #[must_use]
     pub fn with(&self, settings: Settings) -> Self {
         Self { settings, ..self.clone() }

@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What stands at one path.
+/// Kind and content of the entry at one path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Kind {
     Directory,
@@ -224,7 +224,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     program::quietly(Command::new("cp").arg("-a").arg("--").arg(from).arg(to)).map(drop)
 }
 
-/// What a file is called that [`make_equal`] puts into a folder.
+/// Name of a file that [`make_equal`] puts into a folder.
 pub const ONLY_FILE: &str = "data";
 
 /// Makes the folder `tree` hold what `wanted` holds, touching only what differs: so unchanged files keep their times

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How `silt` is built.
+/// Profile that `silt` is built with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Build {
     /// Quick to build, for tests of behaviour.
@@ -36,7 +36,7 @@ pub fn root() -> PathBuf {
     own.ancestors().nth(2).unwrap_or(own).to_path_buf()
 }
 
-/// What `cargo metadata` says of the workspace's own crates.
+/// Returns what `cargo metadata` says of the workspace's own crates.
 pub fn metadata() -> Result<Value> {
     let text = program::quietly(cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
     serde_json::from_str(&text).context("`cargo metadata` gave something that is not JSON")

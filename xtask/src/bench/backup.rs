@@ -30,7 +30,7 @@ const RESTORE: &str = "restore";
 const VERSIONS: &str = "all versions";
 const FORGET: &str = "forget half";
 
-/// What it takes.
+/// Options: what is measured, and on what.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// Your own versions: a folder with one file or folder per version, in the order of their names.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// How often everything is measured; 3 by default, 1 with --quick.
+    /// Rounds in which everything is measured; 3 by default, 1 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rounds: Option<u64>,
     /// Which programs to measure.
@@ -196,7 +196,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// What reading the source alone takes, on one thread: no backup that reads all can be faster on one.
+    /// Measures reading the source alone, on one thread: no backup that reads all can be faster on one.
     fn plain_read(&mut self, source: &Path) -> Result<()> {
         let begin = Instant::now();
         let source_bytes = tree::read_all(source)?;
@@ -206,7 +206,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// What walking the source alone takes.
+    /// Measures walking the source alone.
     fn plain_walk(&mut self, source: &Path) -> Result<()> {
         let begin = Instant::now();
         tree::bytes(source)?;

@@ -28,10 +28,10 @@ pub(crate) enum Bench {
     Stages(StagesOptions),
     /// A hundred snapshots of one source: whether restoring, backing up and forgetting get slower.
     Ageing(ageing::Options),
-    /// What parity costs in bytes and seconds, and how many files one flipped byte in each container costs without and
+    /// Cost of parity in bytes and seconds, and how many files one flipped byte in each container costs without and
     /// with it.
     Parity(parity::Options),
-    /// What a restore reads: containers needed and read, for the first, the middle and the last snapshot of a history.
+    /// Reads of a restore: containers needed and read, for the first, the middle and the last snapshot of a history.
     RestoreOrder(restore_order::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
     Chunk(ChunkOptions),

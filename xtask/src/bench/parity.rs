@@ -1,4 +1,4 @@
-//! What parity costs and what it saves, `cargo xtask bench parity`: repositories with no parity of data, 2, 5 and 10
+//! Cost and gain of parity, `cargo xtask bench parity`: repositories with no parity of data, 2, 5 and 10
 //! percent are made of the same source, taking turns. Then one byte of every container of data is flipped, and the
 //! newest snapshot is restored again: the files that do not come back stand beside the bytes and seconds.
 
@@ -20,14 +20,14 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is measured, and on what.
+/// Options: what is measured, and on what.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
     data: DataOptions,
-    /// How often everything is measured; 5 by default, 1 with --quick.
+    /// Rounds in which everything is measured; 5 by default, 1 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: Option<u64>,
 }
@@ -35,30 +35,13 @@ pub(crate) struct Options {
 /// The shares that are compared, and how a repository gets them. The first is what the others are held against.
 const SHARES: [(u32, &[&str]); 4] =
     [(0, &["--parity", "off"]), (2, &["--parity", "2%"]), (5, &["--parity", "5%"]), (10, &["--parity", "10%"])];
-/// What is timed, in this order.
+/// Phases that are timed, in this order.
 const PHASES: [&str; 5] = ["first_s", "later_s", "check_s", "restore_s", "healing_s"];
-const COLUMNS: [&str; 18] = [
-    "data",
-    "parity_percent",
-    "stored_bytes",
-    "stored_ratio",
-    "first_s",
-    "first_s_ratio",
-    "first_s_spread",
-    "later_s",
-    "later_s_ratio",
-    "check_s",
-    "check_s_ratio",
-    "restore_s",
-    "restore_s_ratio",
-    "restore_s_spread",
-    "healing_s",
-    "containers_flipped",
-    "files",
-    "files_lost",
-];
+const COLUMNS: &str = "data parity_percent stored_bytes stored_ratio first_s first_s_ratio first_s_spread \
+    later_s later_s_ratio check_s check_s_ratio restore_s restore_s_ratio restore_s_spread healing_s \
+    containers_flipped files files_lost";
 
-/// How much of a corpus is backed up: its newest versions that make so many bytes.
+/// Bytes of a corpus that are backed up: its newest versions that make so many bytes.
 const SOURCE_BYTES: u64 = 300_000_000;
 /// The label of the snapshot that is restored.
 const NEWEST: &str = "later";
@@ -93,7 +76,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         rows.extend(rows_of(&corpus.name, &measured));
         notes.push(format!("{}: the newest of {}", corpus.name, corpus.description));
     }
-    options.output.publish("parity", &table_of(&COLUMNS, &rows).to_string(), &rows, &notes, work.path())
+    options.output.publish("parity", &table_of(COLUMNS, &rows).to_string(), &rows, &notes, work.path())
 }
 
 /// All rounds on the newest versions of a corpus, side by side; a list for each share.

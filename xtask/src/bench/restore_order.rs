@@ -1,4 +1,4 @@
-//! What a restore reads, `cargo xtask bench restore-order`: restoring in always-forward-reference order needs every
+//! Reads of a restore, `cargo xtask bench restore-order`: restoring in always-forward-reference order needs every
 //! container at most once. After a whole history the first, the middle and the last snapshot are restored and compared;
 //! a container read twice, or read without need, is an error.
 
@@ -18,7 +18,7 @@ use siltstone_testbed::tool::{Name, Reading, Repository};
 use siltstone_testbed::workspace;
 use std::path::Path;
 
-/// What is restored.
+/// Options: what is restored.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -32,17 +32,8 @@ pub(crate) struct Options {
 
 /// Keys of the summary that `silt restore --json` gives.
 const KEYS: [&str; 4] = ["containers_needed", "containers_read", "bytes_read", "bytes_prewritten"];
-const COLUMNS: [&str; 9] = [
-    "data",
-    "config",
-    "snapshot",
-    "source_bytes",
-    "containers_needed",
-    "containers_read",
-    "bytes_read",
-    "bytes_prewritten",
-    "mb_per_s",
-];
+const COLUMNS: &str = "data config snapshot source_bytes containers_needed containers_read bytes_read \
+    bytes_prewritten mb_per_s";
 
 /// Runs it and prints its table.
 pub(super) fn run(options: &Options) -> Result<()> {
@@ -61,7 +52,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     }
     let mut notes = configuration::versions(&prepared);
     notes.extend(corpora.iter().map(|corpus| format!("{}: {}", corpus.name, corpus.description)));
-    let table = table_of(&COLUMNS, &rows).to_string();
+    let table = table_of(COLUMNS, &rows).to_string();
     options.output.publish("restore-order", &table, &rows, &notes, work.path())?;
     let wrong: Vec<String> = rows.iter().filter(|row| !is_in_order(row)).map(said).collect();
     if !wrong.is_empty() {
@@ -94,7 +85,7 @@ fn one_history(corpus: &Corpus, prepared: &Prepared, work: &Path) -> Result<Vec<
         .collect()
 }
 
-/// What restoring this one told.
+/// Restores this one and returns what the program said.
 fn restored(repository: &Repository, source: &Path, taken: &Taken, pile: &mut Pile) -> Result<Row> {
     let (cost, said) = restored_and_compared(repository, source, &taken.label, &taken.listing, pile)?;
     let mut row = Row::new();

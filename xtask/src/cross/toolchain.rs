@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the crates promise, `rust-version` in their manifests: the oldest version from here on that Debian has is
-/// taken.
+/// Version that the crates promise, `rust-version` in their manifests: the oldest version from here on that Debian has
+/// is taken.
 const RUST: Minor = (1, 85);
 
 /// Debian's names of the processors: first that of this machine.
@@ -41,7 +41,7 @@ impl Toolchain {
         self.folder.join("usr").join("bin").join("rustc")
     }
 
-    /// What the compiler must be told to find its own library.
+    /// Environment by which the compiler finds its own library.
     pub(super) fn variables(&self) -> [(&'static str, PathBuf); 1] {
         [("LD_LIBRARY_PATH", self.folder.join("usr").join("lib").join("x86_64-linux-gnu"))]
     }

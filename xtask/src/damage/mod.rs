@@ -24,7 +24,7 @@ use siltstone_testbed::trials;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// How much, and on what.
+/// Options: how much is damaged, and on what.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Mutations tried.
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Bits flipped in containers to count what one costs, one at a time.
     #[arg(long, default_value_t = 200)]
     flips: u64,
-    /// What mutations and commands are drawn from.
+    /// Seed that mutations and commands are drawn from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Percent of parity beside containers of data.
@@ -54,7 +54,7 @@ impl Options {
     }
 }
 
-/// What came of the mutations of one kind.
+/// Counts of the mutations of one kind.
 #[derive(Clone, Copy, Default)]
 struct Count {
     trials: u64,

@@ -19,7 +19,7 @@ const MEMORY_BYTES_MAX: u64 = 640 << 20;
 /// The exit codes that are documented.
 const CODES: [i32; 8] = [0, 1, 3, 10, 11, 12, 13, 14];
 
-/// What came of a trial.
+/// Outcome of a trial.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) commands: u64,

@@ -34,7 +34,7 @@ const SECONDS_PER_INPUT: u32 = 25;
 /// Longer inputs reach nothing that shorter ones do not, and take longer.
 const INPUT_BYTES_MAX: u32 = 64 << 10;
 
-/// What to fuzz, and for how long.
+/// Options: targets to fuzz, and for how long.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Seconds for each target.

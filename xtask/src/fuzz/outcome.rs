@@ -1,4 +1,4 @@
-//! What came of fuzzing a target, read from what libFuzzer says.
+//! Outcome of fuzzing a target, read from what libFuzzer says.
 
 use serde_json::{Value, json};
 use siltstone_testbed::table::Table;
@@ -20,7 +20,7 @@ pub(super) struct Outcome {
     /// Inputs in the corpus afterwards.
     pub(super) inputs: usize,
     pub(super) peak_mib: u64,
-    /// What the slowest input took.
+    /// Time of the slowest input.
     pub(super) slowest_seconds: u64,
     /// The end of what it said, if an input failed.
     pub(super) failure: Option<String>,

@@ -98,7 +98,7 @@ impl Browser {
         Ok(())
     }
 
-    /// What the browser has complained of, or loaded beside the page, since it was opened.
+    /// Returns what the browser has complained of, or loaded beside the page, since it was opened.
     pub(super) fn complaints(&self) -> Vec<String> {
         let complaint = |event: &Value| match event["method"].as_str()? {
             "Log.entryAdded" => Some(event["params"]["entry"]["text"].to_string()),

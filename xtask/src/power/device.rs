@@ -40,12 +40,12 @@ struct Disk {
 pub(super) struct Log(Arc<Mutex<Disk>>);
 
 impl Log {
-    /// Of a disk that has this content.
+    /// Log of a disk that has this content.
     pub(super) fn new(beginning: Vec<u8>) -> Self {
         Self(Arc::new(Mutex::new(Disk { now: beginning.clone(), beginning, log: Vec::new() })))
     }
 
-    /// How much has been logged.
+    /// Returns how much has been logged.
     pub(super) fn position(&self) -> usize {
         self.with(|disk| disk.log.len())
     }
@@ -76,7 +76,7 @@ impl Log {
     }
 }
 
-/// How much of an unflushed write is on the disk: all, nothing, or some sectors.
+/// Draws how much of an unflushed write is on the disk: all, nothing, or some sectors.
 fn survivors(bytes: usize, sequence: &mut Sequence) -> usize {
     match sequence.below(5) {
         0 | 1 => bytes,

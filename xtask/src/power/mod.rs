@@ -9,13 +9,13 @@ mod recording;
 use anyhow::Result;
 use clap::Args;
 
-/// How many losses.
+/// Options: how many losses.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Power losses tried, at random moments.
     #[arg(long, default_value_t = 400)]
     losses: u64,
-    /// What the moments are drawn from.
+    /// Seed that the moments are drawn from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Use the release build.

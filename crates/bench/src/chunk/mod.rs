@@ -53,7 +53,7 @@ pub(crate) fn run(options: &ChunkOptions) -> Result<()> {
 struct Results {
     tables: String,
     rows: Vec<Row>,
-    /// What the data was, a line each.
+    /// Descriptions of the data, a line each.
     data: Vec<String>,
     /// Rows whose results were not what they should be.
     wrong: Vec<String>,

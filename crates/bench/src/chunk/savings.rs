@@ -1,4 +1,4 @@
-//! What is saved at equal real averages. A chunker that cuts more often finds more duplicates, so savings compare only
+//! Savings at equal real averages. A chunker that cuts more often finds more duplicates, so savings compare only
 //! where chunks are equally large on the very data they are compared on, whatever the chunkers were asked for. For each
 //! method, data and target the expected size is searched that gives that average; its limits keep their proportion to
 //! it.
@@ -16,17 +16,17 @@ use siltstone_testbed::trials;
 /// The real averages compared at, bytes.
 pub(super) const TARGETS: [u32; 3] = [4 << 10, 8 << 10, 16 << 10];
 
-/// What one method saves on one set of data at one average.
+/// Savings of one method on one set of data at one average.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     pub(super) method: Method,
     /// The average wanted, bytes.
     pub(super) target_bytes: u32,
-    /// What the method was asked for, bytes.
+    /// Expected size the method was asked for, bytes.
     pub(super) expected_bytes: u32,
     /// Summed over all keys, where it has one.
     pub(super) cuts: Cuts,
-    /// How many keys.
+    /// Number of keys.
     pub(super) keys: u64,
     /// By how much the keys differ in what they store: most less least, against the middle.
     pub(super) key_spread: Option<f64>,

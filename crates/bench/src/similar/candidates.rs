@@ -1,5 +1,5 @@
-//! What each new chunk may be encoded against: the chunks of earlier versions that share the most features with it,
-//! then those of the version before that lie where it lies now.
+//! Candidates that each new chunk may be encoded against: the chunks of earlier versions that share the most features
+//! with it, then those of the version before that lie where it lies now.
 
 use siltstone_lab::sketch::versions::Versions;
 use siltstone_similar::aligned::{Place, aligned};
@@ -38,7 +38,7 @@ fn offer(versions: &Versions, number: usize, matches: usize) -> Offer<usize> {
     Offer { number, bytes: versions.bytes(number).len(), weight }
 }
 
-/// Of the chunks of a version those of the version before that they lie over.
+/// Returns, for the chunks of a version, those of the version before that they lie over.
 fn by_place(versions: &Versions, version: usize) -> HashMap<usize, Vec<usize>> {
     let Some(before) = version.checked_sub(1).map(|before| &versions.recipes[before]) else {
         return HashMap::new();

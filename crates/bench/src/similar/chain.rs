@@ -19,22 +19,22 @@ const CANDIDATES: usize = 2;
 /// Bases of a region, in bytes of its text.
 const BASES_OF_TEXT: usize = 3;
 
-/// How regions are made.
+/// Parameters by which regions are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
     /// The longest chain of deltas; none bounds it not.
     pub(super) depth: Option<u32>,
     /// Text of a region, bytes.
     pub(super) region_bytes: usize,
-    /// How hard the encoder tries.
+    /// Effort of the encoder.
     pub(super) level: Level,
 }
 
-/// What they come to.
+/// Sums over all regions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Laid {
     pub(super) bytes: u64,
-    /// Of bases, read to encode.
+    /// Bytes of bases, read to encode.
     pub(super) base_bytes: u64,
     pub(super) deepest: u32,
 }
@@ -44,7 +44,7 @@ pub(super) struct Laid {
 struct Open {
     members: Vec<usize>,
     bytes: usize,
-    /// Of each member, likest first.
+    /// Bases offered to each member, likest first.
     offers: Vec<Vec<Offer<usize>>>,
 }
 
@@ -54,7 +54,7 @@ struct Store<'v, 'd> {
     sketches: &'v [Option<Sketch>],
     chain: Chain,
     index: Index,
-    /// Of each chunk the bases of its region.
+    /// Bases of each chunk's region.
     bases: Vec<Rc<[usize]>>,
     depth: Vec<u32>,
     encoder: RegionEncoder,

@@ -1,4 +1,4 @@
-//! What storing a chunk costs: whole, or as a delta. Each delta is encoded once and remembered, because most policies
+//! Costs of storing a chunk: whole, or as a delta. Each delta is encoded once and remembered, because most policies
 //! choose the same.
 
 use anyhow::Result;
@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// What whole chunks are compressed together in.
+/// Bytes of whole chunks that are compressed together.
 const REGION_BYTES: usize = 256 << 10;
 /// The zstd level of everything here.
 pub(super) const LEVEL: i32 = 3;

@@ -1,6 +1,6 @@
-//! What whole histories come to: deduplicated and compressed; the papers' way; the best delta per chunk; region deltas.
-//! Each with chains forward in time of bounded depth and unbounded, and backward with the newest version whole; beside
-//! zstd's own chain of versions and zstd's best over everything. Payloads only: no metadata.
+//! Bytes that whole histories come to: deduplicated and compressed; the papers' way; the best delta per chunk; region
+//! deltas. Each with chains forward in time of bounded depth and unbounded, and backward with the newest version whole;
+//! beside zstd's own chain of versions and zstd's best over everything. Payloads only: no metadata.
 
 use super::Findings;
 use super::chain::{self, Chain, Laid};
@@ -66,13 +66,13 @@ impl Direction {
     }
 }
 
-/// How new chunks are stored.
+/// Way in which new chunks are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Plain,
     Papers,
     PerChunk,
-    /// Of so many bytes.
+    /// Regions of this many bytes.
     Regions(usize, Level),
 }
 
@@ -120,7 +120,7 @@ impl<'v, 'd> Ordered<'v, 'd> {
     }
 }
 
-/// What is stored at one average.
+/// Returns the layouts to store at one average.
 fn plans(average: u32, is_quick: bool) -> Vec<(Way, Direction)> {
     let sizes = if average == AVERAGE && !is_quick { REGIONS.to_vec() } else { vec![REGION] };
     let regions = sizes.into_iter().map(|bytes| Way::Regions(bytes, Level::Fast));

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const SECONDS_MAX: &str = "300";
 const BEST: &str = "best.zst";
 
-/// What zstd makes of the versions.
+/// Bytes that zstd makes of the versions.
 pub(super) struct Peers {
     /// The first version, and the sum of each against the one before, at level 3.
     pub(super) chain_bytes: u64,

@@ -10,7 +10,7 @@ use siltstone_lab::sketch::versions::{Known, Order, Versions};
 use siltstone_similar::benefit::Benefit;
 use siltstone_similar::index::{Fit, Index};
 use siltstone_similar::sketch::{Grouping, Shape, Sketch};
-use siltstone_testbed::bench::publish::{Row, shown, table_of};
+use siltstone_testbed::bench::publish::{Row, rows_of, shown, table_of};
 use siltstone_testbed::data::Data;
 use siltstone_testbed::statistics::{Spread, geometric_mean, rounded};
 use siltstone_testbed::table::{Table, as_float};
@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 /// Average sizes of chunks, bytes.
 const AVERAGES: [u32; 2] = [8 << 10, 16 << 10];
 
-/// How bases are chosen.
+/// Rules by which bases are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
     pub(super) fit: Fit,
@@ -71,7 +71,7 @@ impl Policy {
     }
 }
 
-/// What a policy comes to.
+/// Bytes and counts that a policy comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// All that is stored.
@@ -89,11 +89,11 @@ pub(super) struct Outcome {
 pub(super) struct Found {
     /// Features in common, or super-features.
     matches: usize,
-    /// What the delta costs, of what the chunk costs whole.
+    /// Cost of the delta as a share of the chunk's cost whole.
     share: f64,
 }
 
-/// How each stored chunk came to be stored.
+/// Base and depth of each stored chunk.
 struct Stored {
     base: Vec<Option<usize>>,
     depth: Vec<u32>,
@@ -231,7 +231,7 @@ fn row(
     row
 }
 
-/// What deltas cost by the number of features in common.
+/// Returns the cost of deltas by the number of features in common.
 fn expectations(data: &str, average: u32, found: &[Found]) -> Vec<Row> {
     let of = |matches: usize| {
         let shares: Vec<f64> = found.iter().filter(|found| found.matches == matches).map(|found| found.share).collect();
@@ -257,22 +257,17 @@ fn expectations(data: &str, average: u32, found: &[Found]) -> Vec<Row> {
 /// Columns that name a policy.
 const POLICY: [&str; 5] = ["fit", "filter", "foresees", "depth", "snapshots"];
 
-/// The rows of one table.
-fn of_table(rows: &[Row], name: &str) -> Vec<Row> {
-    rows.iter().filter(|row| row["table"] == name).cloned().collect()
-}
-
 fn tables(rows: &[Row]) -> String {
-    let (policies, expected) = (of_table(rows, "policy"), of_table(rows, "expectation"));
+    let (policies, expected) = (rows_of(rows, "policy"), rows_of(rows, "expectation"));
     let is_papers =
         |row: &&Row| row["ratio_to_papers"] == json!(1.0) && row["filter"] == "none" && row["snapshots"] == "all";
     let papers: Vec<Row> = policies.iter().filter(is_papers).cloned().collect();
-    let columns = ["data", "chunk_bytes", "fit", "depth", "unique_bytes", "plain_bytes", "bytes", "deltas"];
+    let columns = "data chunk_bytes fit depth unique_bytes plain_bytes bytes deltas";
     let mut text = String::new();
     let _ = write!(text, "\n### Policy: stored bytes against the papers' configuration\n\n{}", ranking(&policies));
-    let _ = write!(text, "\n### Policy: the papers' configuration\n\n{}", table_of(&columns, &papers));
-    let columns = ["data", "chunk_bytes", "matches", "pairs", "cost_median", "cost_mean"];
-    let _ = write!(text, "\n### Policy: what a delta costs by features in common\n\n{}", table_of(&columns, &expected));
+    let _ = write!(text, "\n### Policy: the papers' configuration\n\n{}", table_of(columns, &papers));
+    let columns = "data chunk_bytes matches pairs cost_median cost_mean";
+    let _ = write!(text, "\n### Policy: what a delta costs by features in common\n\n{}", table_of(columns, &expected));
     text
 }
 

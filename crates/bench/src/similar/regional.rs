@@ -45,7 +45,7 @@ const LEVEL: i32 = 3;
 pub(super) struct PerChunk<'r> {
     encoder: RegionEncoder,
     decoder: RegionDecoder,
-    /// Of each region its members' bases.
+    /// Bases of each region's members.
     bases: Vec<Vec<Option<&'r [u8]>>>,
     /// And how each part was written, the last being the members without base.
     parts: Vec<Vec<(region::Codec, usize)>>,

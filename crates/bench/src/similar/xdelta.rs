@@ -28,7 +28,7 @@ const BATCHES: usize = 24;
 pub(super) struct Rates {
     pub(super) encode: Spread,
     pub(super) decode: Spread,
-    /// Of a run on empty files, milliseconds.
+    /// Time of a run on empty files, milliseconds.
     pub(super) start_ms: f64,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn deltas(pairs: &[Pair], work: &Path) -> Result<Vec<Vec<u8>>> {
     in_parallel(pairs.len(), delta).into_iter().collect()
 }
 
-/// How fast it encodes and decodes.
+/// Measures how fast xdelta encodes and decodes.
 pub(super) fn rates(pairs: &[Pair], rounds: u64, work: &Path) -> Result<Rates> {
     let folder = tempfile::Builder::new().prefix("xdelta").tempdir_in(work)?;
     let empty = Files::write(folder.path(), "empty", b"", b"")?;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What is run.
+/// Command that is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Case {
     /// Only opening the repository: what every command begins with.
@@ -21,7 +21,7 @@ pub(super) enum Case {
     First,
     /// The changed source, all files read, nothing migrated.
     Next,
-    /// What that left behind.
+    /// `silt maintain` after [`Self::Next`].
     Maintain,
     /// Both in one, as a user has it.
     NextAndMigrate,
@@ -43,15 +43,15 @@ impl Case {
     }
 }
 
-/// What a run was seen to take.
+/// Cost of a run, as observed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Observed {
     pub(super) cost: Cost,
     /// By stage.
     pub(super) times: BTreeMap<String, Times>,
-    /// Of files, read.
+    /// Bytes of files, read.
     pub(super) read_bytes: u64,
-    /// Of new chunks, before they were compressed.
+    /// Bytes of new chunks, before they were compressed.
     pub(super) new_bytes: u64,
     /// Written to the repository.
     pub(super) packed_bytes: u64,

@@ -47,7 +47,7 @@ impl Content {
         Ok(Self { files: tree::files(source)?.into_iter().map(read).collect::<Result<_>>()? })
     }
 
-    /// Of all files.
+    /// Returns the bytes of all files.
     pub(super) fn bytes(&self) -> u64 {
         self.files.values().map(|bytes| bytes.len() as u64).sum()
     }
@@ -114,7 +114,7 @@ fn grouped<'c>(chunks: impl Iterator<Item = &'c [u8]>, bytes_max: usize) -> Vec<
     groups
 }
 
-/// What dies in each file, in regions as a migration makes them, beside as large a share of what is new in the same
+/// Pairs what dies in each file, in regions as a migration makes them, with as large a share of what is new in the same
 /// file, from the same place: near enough to what sketches find, as bases.
 pub(super) fn pairs<'c>(dying: &ByFile<'c>, new: &ByFile<'c>, region_bytes: usize) -> Vec<Pair<'c>> {
     let mut pairs = Vec::new();

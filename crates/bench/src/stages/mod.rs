@@ -54,7 +54,7 @@ pub(super) fn run(options: &StagesOptions) -> Result<()> {
     options.output.publish("stages", &tables, &rows, &notes, work.path())
 }
 
-/// What was seen of every case, a round each.
+/// Observations of every case, one a round.
 type Rounds = Vec<(Case, Vec<Observed>)>;
 
 fn observed(subject: &Subject, tool: &Tool, rounds: u64, work: &Path) -> Result<Rounds> {
@@ -87,7 +87,7 @@ fn measured(subject: &Subject, observed: Rounds, work: &Path) -> Result<Vec<Row>
     Ok(rows)
 }
 
-/// What the stages' works come to alone, by the case whose bytes they went over.
+/// Measures the stages' works alone, by the case whose bytes they go over.
 fn works_alone(subject: &Subject, work: &Path) -> Result<Vec<(Case, Vec<Alone>)>> {
     eprintln!("{}: the works alone", subject.name);
     let folder = tempfile::tempdir_in(work)?;

@@ -1,4 +1,4 @@
-//! What is backed up, and what it becomes before it is backed up again.
+//! Subjects: data that is backed up, changed, and backed up again.
 
 use anyhow::{Context, Result};
 use siltstone_testbed::bench::DataOptions;
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// At least so much is backed up at once, if there is as much.
 const SOURCE_BYTES: u64 = 300_000_000;
-/// Of a source tree: many versions side by side.
+/// Bytes of a source tree: many versions side by side.
 const TREES_BYTES: u64 = 1_000_000_000;
-/// The same with `--quick`.
+/// Bytes of a source tree with `--quick`.
 const SOURCE_BYTES_QUICK: u64 = 40_000_000;
 /// Which one percent is edited.
 const SEED: u64 = 1;
@@ -81,7 +81,7 @@ impl Subject {
         Ok(())
     }
 
-    /// What happens to it before the next backup.
+    /// Changes it before the next backup.
     pub(super) fn change(&self, source: &Path) -> Result<()> {
         match &self.steps {
             Steps::Edited(_) => edit::one_percent(source, SEED),

@@ -4,44 +4,22 @@ use super::cases::{Case, Observed};
 use super::threads::Times;
 use super::works::{Alone, Work};
 use serde_json::{Value, json};
-use siltstone_testbed::bench::publish::{Row, table_of};
+use siltstone_testbed::bench::publish::{Row, rows_of, table_of};
 use siltstone_testbed::statistics::{Spread, rounded};
 use siltstone_testbed::table::mb_per_s;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Columns of the table of runs.
-const RUNS: [&str; 10] = [
-    "case",
-    "read_bytes",
-    "new_bytes",
-    "packed_bytes",
-    "seconds",
-    "spread_percent",
-    "cpu_seconds",
-    "cores",
-    "mb_per_s",
-    "peak_mib",
-];
+const RUNS: &str = "case read_bytes new_bytes packed_bytes seconds spread_percent cpu_seconds cores mb_per_s \
+    peak_mib";
 /// Columns of the table of stages.
-const STAGES: [&str; 12] = [
-    "case",
-    "stage",
-    "threads",
-    "cpu_seconds",
-    "queued_seconds",
-    "disk_seconds",
-    "share_of_wall",
-    "bytes",
-    "mb_per_s",
-    "work",
-    "ceiling_mb_per_s",
-    "to_ceiling",
-];
+const STAGES: &str = "case stage threads cpu_seconds queued_seconds disk_seconds share_of_wall bytes \
+    mb_per_s work ceiling_mb_per_s to_ceiling";
 /// Columns of the table of works.
-const WORKS: [&str; 5] = ["case", "work", "bytes", "seconds", "mb_per_s"];
+const WORKS: &str = "case work bytes seconds mb_per_s";
 /// The stages of a backup in the order in which data meets them; the main thread is called as the program.
-const ORDER: [&str; 9] = ["silt", "plan", "read", "hash", "select", "unfold", "encode", "pack", "sync"];
+const ORDER: [&str; 9] = ["silt", "plan", "read", "hash", "select", "decode", "encode", "pack", "sync"];
 /// Threads of any other name, unless some ran for this long.
 const OTHERS: &str = "others";
 const OTHERS_SECONDS_MAX: f64 = 0.01;
@@ -59,7 +37,7 @@ enum Basis {
     None,
 }
 
-/// What a stage does in this case, and over what.
+/// Returns the works of a stage in this case, and which bytes they go over.
 fn task_of(stage: &str, case: Case) -> (&'static [Work], Basis) {
     let is_plain = matches!(case, Case::First | Case::Next);
     match stage {
@@ -163,14 +141,14 @@ fn names_of(rounds: &[Observed]) -> Vec<&str> {
     names
 }
 
-/// Of a stage, or of [`OTHERS`], which are not among `all`.
+/// Returns the times of a stage, or of [`OTHERS`], which are not among `all`.
 fn times_of(round: &Observed, stage: &str, all: &[&str]) -> Times {
     let is_of = |name: &str| name == stage || (stage == OTHERS && !all.contains(&name));
     let times = round.times.iter().filter(|(name, _)| is_of(name)).map(|(_, times)| *times);
     times.fold(Times::default(), Times::and)
 }
 
-/// What one thread would reach that does these works one after another over the same bytes; `None` if one was not
+/// Returns the speed of one thread that does these works one after another over the same bytes; `None` if one was not
 /// measured.
 fn ceiling(works: &[Work], alone: &[Alone]) -> Option<f64> {
     let seconds_per_mb = |work: &Work| {
@@ -208,12 +186,11 @@ fn median(rounds: &[Observed], of: impl Fn(&Observed) -> Duration) -> f64 {
 
 /// The tables of one subject's rows.
 pub(super) fn tables(data: &str, description: &str, rows: &[Row]) -> String {
-    let of = |table: &str| rows.iter().filter(|row| row["table"] == table).cloned().collect::<Vec<_>>();
     format!(
         "### {data}\n\n{description}\n\n{}\nThe stages of each:\n\n{}\nThe work alone, on one thread:\n\n{}\n",
-        table_of(&RUNS, &of("runs")),
-        table_of(&STAGES, &of("stages")),
-        table_of(&WORKS, &of("works"))
+        table_of(RUNS, &rows_of(rows, "runs")),
+        table_of(STAGES, &rows_of(rows, "stages")),
+        table_of(WORKS, &rows_of(rows, "works"))
     )
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Between two looks. Reading of some fifteen threads takes 50 to 100 microseconds: one or two percent of one core.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// What was seen of a thread, or of all threads of a stage.
+/// Times of a thread, or of all threads of a stage, as observed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Times {
     /// On a core.
@@ -188,7 +188,7 @@ mod tests {
         assert!(worker.run > Duration::ZERO && worker.run > idler.run, "{worker:?} {idler:?}");
     }
 
-    /// What the threads called `worker-3` of this process have run.
+    /// Returns the time that the threads called `worker-3` of this process have run.
     #[cfg(target_os = "linux")]
     fn working_time() -> Duration {
         let tasks = numbers_in(Path::new("/proc/self/task")).unwrap().into_iter();

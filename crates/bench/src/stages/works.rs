@@ -1,4 +1,4 @@
-//! What each stage's work takes alone: on one thread, in a loop, over the same bytes. Nothing that does this work can
+//! Each stage's work alone: on one thread, in a loop, over the same bytes. Nothing that does this work can
 //! be faster; what a stage loses to it goes to handing over, waiting for memory that others use too, and what it does
 //! besides.
 //!
@@ -47,11 +47,11 @@ pub(super) enum Work {
     Syncing,
 }
 
-/// What one work alone came to.
+/// Measurement of one work alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alone {
     pub(super) work: Work,
-    /// What went in.
+    /// Bytes of input.
     pub(super) bytes: u64,
     /// The least of some rounds.
     pub(super) time: Duration,
@@ -211,7 +211,7 @@ fn least(clock: fn() -> Result<Duration>, mut work: impl FnMut() -> Result<()>) 
     Ok(least)
 }
 
-/// What this thread has run so far. Yielding makes Linux bring its count up to now.
+/// Returns the time this thread has run so far. Yielding makes Linux bring its count up to now.
 fn on_core() -> Result<Duration> {
     std::thread::yield_now();
     let text =

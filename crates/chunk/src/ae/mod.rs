@@ -94,9 +94,8 @@ impl Chunker for Ae {
     }
 
     fn cut(&self, data: &[u8]) -> usize {
-        let data = &data[..data.len().min(self.sizes.max())];
-        let Some(searched) = data.get(self.sizes.min()..) else { return data.len() };
-        self.sizes.min() + cut(searched, self.window, self.extreme, self.value, self.isa)
+        let Self { sizes, window, extreme, value, isa, .. } = *self;
+        sizes.cut(data, |searched| Some(cut(searched, window, extreme, value, isa)))
     }
 }
 

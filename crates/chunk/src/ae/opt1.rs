@@ -39,13 +39,10 @@ impl Chunker for AeOpt1 {
     }
 
     fn cut(&self, data: &[u8]) -> usize {
-        let data = &data[..data.len().min(self.sizes.max())];
-        let Some(searched) = data.get(self.sizes.min()..) else { return data.len() };
-        let cut = match self.value {
+        self.sizes.cut(data, |searched| match self.value {
             Value::Byte => cut::<u8>(searched, self.window),
             Value::EightBytes => cut::<u64>(searched, self.window),
-        };
-        cut.map_or(data.len(), |cut| self.sizes.min() + cut)
+        })
     }
 }
 

@@ -14,7 +14,7 @@
 //! that question first, of the bytes themselves: it goes no further than their first difference, and then all is
 //! AE-Max. Eight-byte values are equal exactly if all their bytes are, since neighbouring values share seven.
 
-use super::{Ae, Extreme, Value};
+use super::{Ae, Extreme, Value, cut};
 use crate::scalar::{Number, first};
 use crate::{Chunker, Isa, Sizes};
 use siltstone_simd::{Kernel, Simd};
@@ -60,16 +60,15 @@ impl Chunker for AeOpt2 {
 
     fn cut(&self, data: &[u8]) -> usize {
         let Ae { sizes, value, window, isa, .. } = self.ae;
-        let data = &data[..data.len().min(sizes.max())];
-        let Some(searched) = data.get(sizes.min()..) else { return data.len() };
-        if isa != Isa::SCALAR {
-            return if self.begins_with_run(isa, searched) { sizes.min() + self.lest } else { self.ae.cut(data) };
-        }
-        let cut = match value {
+        let cut_by_vectors = |searched: &[u8]| {
+            let is_run = self.begins_with_run(isa, searched);
+            if is_run { self.lest } else { cut(searched, window, Extreme::Max, value, isa) }
+        };
+        sizes.cut(data, |searched| match value {
+            _ if isa != Isa::SCALAR => Some(cut_by_vectors(searched)),
             Value::Byte => cut_scalar::<u8>(searched, window, self.lest),
             Value::EightBytes => cut_scalar::<u64>(searched, window, self.lest),
-        };
-        cut.map_or(data.len(), |cut| sizes.min() + cut)
+        })
     }
 }
 

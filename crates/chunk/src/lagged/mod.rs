@@ -105,7 +105,7 @@ impl Lagged {
 
     /// The first candidate from `from` on that `ends` the chunk.
     fn first(&self, data: &[u8], from: usize, ends: impl FnMut(usize, u64) -> bool) -> usize {
-        let data = &data[..data.len().min(self.sizes.max())];
+        let data = self.sizes.limit(data);
         self.scan(data, from, &mut First(ends)).unwrap_or(data.len())
     }
 

@@ -15,9 +15,7 @@ use crate::repository::{open, open_keeping_stdin};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::backup::{
-    BackupOptions, BackupSummary, Healed, SEGMENT_BYTES_DEFAULT, SHRINK_SHARE_DEFAULT, Source, backup,
-};
+use siltstone_engine::backup::{BackupOptions, BackupSummary, Healed, SHRINK_SHARE_DEFAULT, Source};
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_store::Time;
 use siltstone_store::manifest::SnapshotStatistics;
@@ -118,13 +116,14 @@ pub(crate) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, Cli
     let reader = arguments.stream.is_given().then(|| stream(&arguments.stream, &arguments.paths)).transpose()?;
 
     let progress = Progress::begin(Work::Backup, context.output)?;
+    let session = context.session(&repository, &progress);
     let summary = while_locked(context, || {
         let source = match (&reader, &changed) {
             (Some(stream), _) => Source::Stream { name: stream.name.clone(), reader: Box::new(stream.reader.clone()) },
             (None, Some(list)) => Source::Changes { paths: paths.clone(), list: list.clone() },
             (None, None) => Source::Paths(paths.clone()),
         };
-        Ok(backup(&repository, source, &options, &progress)?)
+        Ok(session.backup(source, &options)?)
     })?;
     let problems = progress.counts().problems;
     progress.end();
@@ -148,36 +147,31 @@ fn without_own_folders(rules: ExcludeRules, repository: &Repository, context: &C
 }
 
 fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> Result<BackupOptions, CliError> {
-    Ok(BackupOptions {
-        series: arguments.series.clone(),
-        host: arguments.host.clone().unwrap_or_else(environment::host),
-        user: environment::user(),
-        tags: TagList::flatten(&arguments.tags),
-        description: arguments.description.clone(),
-        time: arguments.time.map(|moment| moment.0),
-        program: environment::program(),
-        exclude,
-        one_file_system: arguments.one_file_system,
-        force: arguments.force,
-        ignore_ctime: arguments.ignore_ctime || arguments.ignore_inode,
-        ignore_inode: arguments.ignore_inode,
-        dry_run: arguments.dry_run,
-        skip_if_unchanged: arguments.skip_if_unchanged,
-        checkpoint: arguments.checkpoint.0,
-        shrink_share: shrink_share(arguments)?,
-        estimate: !arguments.no_scan && (context.output.json || context.output.draws_progress()),
-        memory_bytes: context.options.memory.0,
-        cache: context.cache_folder(),
-        compression_level: context.compression_level()?,
-        take_over: false,
-        deltas: arguments.layout.deltas(context.preset()?)?,
-        migrate: !arguments.no_migrate,
-        migrate_threshold: arguments.layout.threshold(context.preset()?),
-        delta_threshold: arguments.delta_threshold.unwrap_or(context.preset()?.delta_threshold()),
-        segment_bytes: SEGMENT_BYTES_DEFAULT,
-        verify_written: !arguments.no_verify_written,
-        sample_bytes: arguments.verify_sample.0,
-    })
+    Ok(BackupOptions::default()
+        .with_series(arguments.series.clone())
+        .with_host(arguments.host.clone().unwrap_or_else(environment::host))
+        .with_user(environment::user())
+        .with_tags(TagList::flatten(&arguments.tags))
+        .with_description(arguments.description.clone())
+        .with_time(arguments.time.map(|moment| moment.0))
+        .with_program(environment::program())
+        .with_exclude(exclude)
+        .with_one_file_system(arguments.one_file_system)
+        .with_force(arguments.force)
+        .with_ignore_ctime(arguments.ignore_ctime || arguments.ignore_inode)
+        .with_ignore_inode(arguments.ignore_inode)
+        .with_dry_run(arguments.dry_run)
+        .with_skip_if_unchanged(arguments.skip_if_unchanged)
+        .with_checkpoint(arguments.checkpoint.0)
+        .with_shrink_share(shrink_share(arguments)?)
+        .with_estimate(!arguments.no_scan && (context.output.json || context.output.draws_progress()))
+        .with_compression_level(context.compression_level()?)
+        .with_deltas(arguments.layout.deltas(context.preset()?)?)
+        .with_migrate(!arguments.no_migrate)
+        .with_migrate_threshold(arguments.layout.threshold(context.preset()?))
+        .with_delta_threshold(arguments.delta_threshold.unwrap_or(context.preset()?.delta_threshold()))
+        .with_verify_written(!arguments.no_verify_written)
+        .with_sample_bytes(arguments.verify_sample.0))
 }
 
 /// The share that the source may lose.
@@ -304,7 +298,7 @@ impl<'a> SummaryMessage<'a> {
 mod tests {
     use super::*;
     use siltstone_engine::backup::{DeltaCounts, TakenBack};
-    use siltstone_engine::maintain::MigrateSummary;
+    use siltstone_engine::maintain::MaintainSummary;
     use siltstone_store::SnapshotId;
 
     fn summary() -> BackupSummary {
@@ -327,7 +321,7 @@ mod tests {
             deltas: DeltaCounts { kept: 5, rejected: 4, skipped: 3 },
             taken_back: TakenBack::default(),
             healed: Healed::default(),
-            migration: MigrateSummary { deltas_kept: 20, deltas_rejected: 10, ..MigrateSummary::default() },
+            migration: MaintainSummary { deltas_kept: 20, deltas_rejected: 10, ..MaintainSummary::default() },
             missing_sources: 0,
         }
     }
@@ -353,8 +347,8 @@ snapshot 40404040 saved";
 
     #[test]
     fn deltas_are_told_where_there_is_something_to_tell() {
-        let moved = MigrateSummary { bytes_written: 1_258_291, ..MigrateSummary::default() };
-        let none = BackupSummary { deltas: DeltaCounts::default(), migration: MigrateSummary::default(), ..summary() };
+        let moved = MaintainSummary { bytes_written: 1_258_291, ..MaintainSummary::default() };
+        let none = BackupSummary { deltas: DeltaCounts::default(), migration: MaintainSummary::default(), ..summary() };
         let line = |summary: &BackupSummary| {
             text(false, summary).lines().find(|line| line.starts_with("Deltas:")).map(str::to_owned)
         };

@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use siltstone_engine::check::{
     CheckOptions, CheckReport, DamageRecord, Finding, Help, ReadData, RecordOutcome, RestoreSample, SampleOutcome,
-    SampledFile, check,
+    SampledFile,
 };
 use siltstone_store::repository::Repository;
 use siltstone_store::secrets::random_bytes;
@@ -61,15 +61,14 @@ pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliE
     };
     let sample = arguments.restore_sample.map(|files| sample(files, arguments)).transpose()?;
     let progress = Progress::begin(Work::Check, context.output)?;
-    let options = CheckOptions {
-        read_data,
-        record: (!arguments.no_record).then(environment::user),
-        max_age: arguments.max_age.map(|age| age.0),
-        max_duration: arguments.max_duration.map(|most| most.0),
-        state: environment::state_folder(),
-        restore_sample: sample,
-    };
-    let report = check(&repository, &options, &progress)?;
+    let options = CheckOptions::default()
+        .with_read_data(read_data)
+        .with_record((!arguments.no_record).then(environment::user))
+        .with_max_age(arguments.max_age.map(|age| age.0))
+        .with_max_duration(arguments.max_duration.map(|most| most.0))
+        .with_state(environment::state_folder())
+        .with_restore_sample(sample);
+    let report = context.session(&repository, &progress).check(&options)?;
     progress.end();
     let seed = options.restore_sample.as_ref().map(|sample| sample.seed);
     let told = if context.output.json { tell_json(&report, seed, context) } else { tell(&report, seed, context) };

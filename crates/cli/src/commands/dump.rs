@@ -9,7 +9,7 @@ use crate::progress::{Progress, Work};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
 use siltstone_engine::EngineError;
-use siltstone_engine::dump::{self, dump};
+use siltstone_engine::dump;
 use siltstone_store::catalog::EntryPath;
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -63,7 +63,8 @@ pub(crate) fn run(arguments: &DumpArgs, context: &Context) -> Result<Done, CliEr
     let (view, found) = find(&repository, &reference.snapshot, &arguments.filter.filter(), context.output)?;
     let progress = Progress::begin(Work::Dump, context.output)?;
     let mut output = Output::open(arguments)?;
-    let dumped = dump(&repository, &view, path.as_ref(), arguments.archive.into(), &mut output, &progress);
+    let session = context.session(&repository, &progress);
+    let dumped = session.dump(&view, path.as_ref(), arguments.archive.into(), &mut output);
     let problems = progress.counts().problems;
     progress.end();
     output.end(dumped)?;

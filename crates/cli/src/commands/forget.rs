@@ -20,12 +20,10 @@ use clap::Args;
 use messages::{GroupJson, SummaryMessage};
 use report::text;
 use rules::RuleArgs;
-use siltstone_engine::forget::policy::{self, AHEAD, Decision, PARTIAL};
-use siltstone_engine::forget::{ForgetOptions, Marking, REWRITE_THRESHOLD_DEFAULT, forget};
-use siltstone_engine::snapshots::{Group, SnapshotFilter, SnapshotView, group, list_readable};
-use siltstone_store::SeriesId;
+use siltstone_engine::Session;
+use siltstone_engine::forget::{DecidedGroup, ForgetOptions, ForgetPlan, Marking, Selection};
+use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_store::repository::Repository;
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Remove snapshots, by id or by --keep-* rules; the space comes back at once, or with --keep-deleted after some time
@@ -75,39 +73,40 @@ pub(crate) struct ForgetArgs {
     rules: RuleArgs,
 }
 
-/// A group and what the rules say of each of its snapshots.
-struct Decided {
-    group: Group,
-    decisions: Vec<Decision>,
-}
-
-impl Decided {
-    /// The snapshots that stay, or those that go, with the reasons.
-    fn part(&self, keep: bool) -> (Vec<SnapshotView>, Vec<Vec<String>>) {
-        let both = self.group.snapshots.iter().zip(&self.decisions);
-        both.filter(|(_, decision)| decision.keep == keep)
-            .map(|(view, decision)| (view.clone(), decision.reasons.clone()))
-            .unzip()
-    }
-}
-
 pub(crate) fn run(arguments: &ForgetArgs, context: &Context) -> Result<Done, CliError> {
     if !arguments.ids.is_empty() && !arguments.rules.policy().is_empty() {
         return Err(CliError::Conflict { first: "snapshot ids", second: "--keep-* options" });
     }
-    let filter = filter(arguments);
     let repository = open(context)?;
-    let (mut doomed, found) = if !arguments.ids.is_empty() {
-        by_id(arguments, &filter, &repository, context)?
-    } else if arguments.only_ends() {
-        (Doomed::default(), Done::Whole)
+    let (plan, found) = plan(arguments, &repository, context)?;
+    tell_groups(&plan, arguments, context)?;
+    Ok(found.and(execute(&plan, arguments, &repository, context)?))
+}
+
+/// Chooses what to forget.
+fn plan(arguments: &ForgetArgs, repository: &Repository, context: &Context) -> Result<(ForgetPlan, Done), CliError> {
+    let (selection, found) = if arguments.ids.is_empty() {
+        (arguments.selection(), Done::Whole)
     } else {
-        by_rules(arguments, &filter, &repository, context)?
+        by_id(arguments, repository, context)?
     };
-    if arguments.ids.is_empty() {
-        doomed.add_deleted(arguments, &filter, &repository)?;
+    let marking = Marking {
+        keep: arguments.keep_deleted(),
+        ends_given: arguments.end_deleted,
+        now: environment::now(),
+        series: Vec::new(),
+    };
+    let options = options(context)?
+        .with_dry_run(arguments.dry_run)
+        .with_allow_remove_all(arguments.unsafe_allow_remove_all)
+        .with_marking(marking);
+    let session = Session::new(repository, context.resources());
+    let plan = session.plan_forget(selection, &options)?;
+    if let Some(group) = plan.emptied() {
+        return Err(CliError::GroupEmptied { group: format!("({})", GroupHeader(group)) });
     }
-    Ok(found.and(remove(doomed, arguments, &repository, context)?))
+    let found = found.and(without(&plan.unreadable, context.output));
+    Ok((plan, found))
 }
 
 impl ForgetArgs {
@@ -116,36 +115,23 @@ impl ForgetArgs {
         self.end_deleted && self.rules.policy().is_empty() && !self.unsafe_allow_remove_all
     }
 
+    /// Tells whether rules are applied to groups.
+    fn has_groups(&self) -> bool {
+        self.ids.is_empty() && !self.only_ends()
+    }
+
     fn keep_deleted(&self) -> std::time::Duration {
         self.keep_deleted.unwrap_or_default().0
     }
-}
 
-/// Snapshots to remove or to mark, and series whose marks end.
-#[derive(Default)]
-struct Doomed {
-    /// To be removed or marked; or marked before and to be removed now.
-    snapshots: Vec<SnapshotView>,
-    /// Where marks that are over end.
-    series: Vec<SeriesId>,
-}
-
-impl Doomed {
-    /// Adds what the filter lets through of the snapshots that are marked as deleted: their marks end if they are over,
-    /// or are asked to.
-    fn add_deleted(
-        &mut self,
-        arguments: &ForgetArgs,
-        filter: &FilterArgs,
-        repository: &Repository,
-    ) -> Result<(), CliError> {
-        // What cannot be read has been told, or is told by whoever looks at live snapshots.
-        let (views, _) = list_readable(repository, &SnapshotFilter { deleted: true, ..filter.filter() })?;
-        self.series.extend(views.iter().map(|view| view.series));
-        if arguments.end_deleted {
-            self.snapshots.extend(views);
+    /// Snapshots chosen where no ids are given.
+    fn selection(&self) -> Selection {
+        let filter = filter(self).filter();
+        if self.only_ends() {
+            return Selection::Marks { filter };
         }
-        Ok(())
+        let (group_by, policy, now) = (self.group_by.0.clone(), self.rules.policy(), jiff::Zoned::now());
+        Selection::ByPolicy { filter, group_by, policy, now }
     }
 }
 
@@ -158,67 +144,28 @@ fn filter(arguments: &ForgetArgs) -> FilterArgs {
     }
 }
 
-fn by_id(
-    arguments: &ForgetArgs,
-    filter: &FilterArgs,
-    repository: &Repository,
-    context: &Context,
-) -> Result<(Doomed, Done), CliError> {
-    let filter = SnapshotFilter { deleted: arguments.end_deleted, ..filter.filter() };
-    let (mut snapshots, found) = find_all(repository, &arguments.ids, &filter, context.output)?;
-    let mut known = HashSet::new();
-    snapshots.retain(|view| known.insert(view.snapshot.id));
-    Ok((Doomed { snapshots, series: Vec::new() }, found))
+fn by_id(arguments: &ForgetArgs, repository: &Repository, context: &Context) -> Result<(Selection, Done), CliError> {
+    let filter = SnapshotFilter { deleted: arguments.end_deleted, ..filter(arguments).filter() };
+    let (snapshots, found) = find_all(repository, &arguments.ids, &filter, context.output)?;
+    Ok((Selection::Given(keys(&snapshots)), found))
 }
 
-fn by_rules(
-    arguments: &ForgetArgs,
-    filter: &FilterArgs,
-    repository: &Repository,
-    context: &Context,
-) -> Result<(Doomed, Done), CliError> {
-    let (views, damaged) = list_readable(repository, &filter.filter())?;
-    let found = without(&damaged, context.output);
-    let decided = decide(arguments, filter, views)?;
-    warn_of_future(&decided, context);
+/// Prints what rules say of each group, if there are any.
+fn tell_groups(plan: &ForgetPlan, arguments: &ForgetArgs, context: &Context) -> Result<(), CliError> {
+    if !arguments.has_groups() {
+        return Ok(());
+    }
+    warn_of_future(&plan.groups, context);
     if context.output.json {
-        context.output.json(&decided.iter().map(GroupJson::from).collect::<Vec<_>>())?;
-    } else {
-        context.output.report(format_args!("Applying Policy: {}", arguments.rules))?;
-        decided.iter().try_for_each(|decided| print_group(decided, arguments, context))?;
+        return context.output.json(&plan.groups.iter().map(GroupJson::from).collect::<Vec<_>>());
     }
-    let series = decided.iter().flat_map(|decided| decided.group.snapshots.iter().map(|view| view.series)).collect();
-    Ok((Doomed { snapshots: decided.iter().flat_map(|decided| decided.part(false).0).collect(), series }, found))
-}
-
-fn decide(arguments: &ForgetArgs, filter: &FilterArgs, views: Vec<SnapshotView>) -> Result<Vec<Decided>, CliError> {
-    let (policy, allows_all) = (arguments.rules.policy(), arguments.unsafe_allow_remove_all);
-    let removes_all = policy.is_empty();
-    if removes_all && !allows_all {
-        return Err(CliError::EmptyPolicy);
-    }
-    if removes_all && filter.is_empty() {
-        return Err(CliError::RemoveAllUnfiltered);
-    }
-    let now = jiff::Zoned::now();
-    let mut all = Vec::new();
-    for group in group(views, &arguments.group_by.0) {
-        let mut decisions = policy::apply(&group.snapshots, &policy, &now);
-        if removes_all {
-            decisions.fill(Decision { keep: false, reasons: Vec::new() });
-        }
-        if !allows_all && is_emptied(&decisions) {
-            return Err(CliError::GroupEmptied { group: format!("({})", GroupHeader(&group)) });
-        }
-        all.push(Decided { group, decisions });
-    }
-    Ok(all)
+    context.output.report(format_args!("Applying Policy: {}", arguments.rules))?;
+    plan.groups.iter().try_for_each(|decided| print_group(decided, arguments, context))
 }
 
 /// Tells of snapshots that a clock far ahead has made: rules pass them over for ever.
-fn warn_of_future(decided: &[Decided], context: &Context) {
-    let each = decided.iter().flat_map(|decided| decided.group.snapshots.iter().zip(&decided.decisions));
-    for (view, _) in each.filter(|(_, decision)| decision.reasons.iter().any(|reason| reason == AHEAD)) {
+fn warn_of_future(groups: &[DecidedGroup], context: &Context) {
+    for view in groups.iter().flat_map(DecidedGroup::ahead) {
         let (id, time) = (view.snapshot.id.short(), local(view.snapshot.time));
         context.output.warn(format_args!(
             "warning: snapshot {id} is dated {time}, in the future: no rule counts or removes it; give its id to remove it"
@@ -226,15 +173,7 @@ fn warn_of_future(decided: &[Decided], context: &Context) {
     }
 }
 
-/// Whether nothing stays of what rules decide on.
-fn is_emptied(decisions: &[Decision]) -> bool {
-    let is_passed_over =
-        |decision: &&Decision| decision.reasons.iter().any(|reason| [AHEAD, PARTIAL].contains(&reason.as_str()));
-    let mut decided = decisions.iter().filter(|decision| !is_passed_over(decision)).peekable();
-    decided.peek().is_some() && !decided.any(|decision| decision.keep)
-}
-
-fn print_group(decided: &Decided, arguments: &ForgetArgs, context: &Context) -> Result<(), CliError> {
+fn print_group(decided: &DecidedGroup, arguments: &ForgetArgs, context: &Context) -> Result<(), CliError> {
     let output = context.output;
     let header = GroupHeader(&decided.group).to_string();
     if !header.is_empty() {
@@ -253,46 +192,25 @@ fn print_group(decided: &Decided, arguments: &ForgetArgs, context: &Context) -> 
 
 /// Options of an ordinary run, without marks.
 pub(super) fn options(context: &Context) -> Result<ForgetOptions, CliError> {
-    Ok(ForgetOptions {
-        dry_run: false,
-        allow_remove_all: false,
-        rewrite_threshold: REWRITE_THRESHOLD_DEFAULT,
-        take_over: false,
-        user: environment::user(),
-        compression_level: context.compression_level()?,
-        marking: Marking::default(),
-    })
+    Ok(ForgetOptions::default().with_user(environment::user()).with_compression_level(context.compression_level()?))
 }
 
-fn remove(
-    doomed: Doomed,
+fn execute(
+    plan: &ForgetPlan,
     arguments: &ForgetArgs,
     repository: &Repository,
     context: &Context,
 ) -> Result<Done, CliError> {
-    let keys = keys(&doomed.snapshots);
-    let marking = Marking {
-        keep: arguments.keep_deleted(),
-        ends_given: arguments.end_deleted,
-        now: environment::now(),
-        series: doomed.series,
-    };
-    let options = ForgetOptions {
-        dry_run: arguments.dry_run,
-        allow_remove_all: arguments.unsafe_allow_remove_all,
-        marking,
-        ..options(context)?
-    };
-    let until = (!arguments.keep_deleted().is_zero()).then(|| options.marking.until());
+    let until = (!arguments.keep_deleted().is_zero()).then(|| plan.options.marking.until());
     let progress = Progress::begin(Work::Forget, context.output)?;
-    let summary = while_locked(context, || Ok(forget(repository, &keys, &options, &progress)?))?;
+    let session = context.session(repository, &progress);
+    let summary = while_locked(context, || Ok(session.execute(plan)?))?;
     progress.end();
     memory::renew(repository, context);
     if context.output.json {
         let message = SummaryMessage::new(&summary, until, arguments.dry_run);
         // With rules the document on standard output is restic's list of groups.
-        let has_groups = arguments.ids.is_empty() && !arguments.only_ends();
-        if has_groups { context.output.json_aside(&message) } else { context.output.json(&message)? }
+        if arguments.has_groups() { context.output.json_aside(&message) } else { context.output.json(&message)? }
     } else {
         context.output.report(text(&summary, until, arguments.dry_run))?;
     }
@@ -307,7 +225,6 @@ fn remove(
 mod tests {
     use super::*;
     use crate::args::{Cli, Command};
-    use crate::render::snapshot_tests::view;
     use clap::Parser;
 
     fn parse(line: &str) -> ForgetArgs {
@@ -319,14 +236,6 @@ mod tests {
         }
     }
 
-    fn decided(line: &str) -> Result<String, CliError> {
-        let arguments = parse(line);
-        let views = vec![view(1, &[], None), view(2, &["keep"], None), view(3, &[], None)];
-        let decided = decide(&arguments, &filter(&arguments), views)?;
-        let decisions = decided.iter().flat_map(|decided| &decided.decisions);
-        Ok(decisions.map(|decision| if decision.keep { 'k' } else { '-' }).collect())
-    }
-
     #[test]
     fn short_options_are_restics() {
         let arguments = parse("-l 1 -H 2 -d 3 -w 4 -m 5 -y unlimited -c -n");
@@ -334,27 +243,5 @@ mod tests {
         assert_eq!([policy.last, policy.hourly, policy.daily], [Some(1), Some(2), Some(3)]);
         assert_eq!([policy.weekly, policy.monthly, policy.yearly], [Some(4), Some(5), Some(u32::MAX)]);
         assert!(arguments.compact && arguments.dry_run);
-    }
-
-    #[test]
-    fn rules_decide_per_group() {
-        assert_eq!(decided("--keep-last 1").expect("decided"), "--k");
-        assert_eq!(decided("--keep-last 1 --keep-tag keep").expect("decided"), "-kk");
-        assert_eq!(decided("--keep-last 1 --group-by tags").expect("decided"), "-kk");
-    }
-
-    #[test]
-    fn an_empty_policy_removes_nothing() {
-        assert!(matches!(decided(""), Err(CliError::EmptyPolicy)));
-        assert!(matches!(decided("--keep-daily 0"), Err(CliError::EmptyPolicy)));
-        assert!(matches!(decided("--unsafe-allow-remove-all"), Err(CliError::RemoveAllUnfiltered)));
-        assert_eq!(decided("--unsafe-allow-remove-all --host kasimir").expect("decided"), "---");
-    }
-
-    #[test]
-    fn a_mistyped_tag_does_not_empty_a_group() {
-        let error = decided("--keep-tag kepe").expect_err("refused");
-        assert!(matches!(&error, CliError::GroupEmptied { group } if group.contains("kasimir")), "{error}");
-        assert_eq!(decided("--keep-tag kepe --unsafe-allow-remove-all").expect("decided"), "---");
     }
 }

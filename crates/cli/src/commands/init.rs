@@ -14,7 +14,7 @@ use siltstone_engine::backup;
 use siltstone_store::StoreError;
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Disk, Listing, ObjectName, Original, Storage};
+use siltstone_store::storage::{Disk, Listing, ObjectName, Original, Storage, Traced};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -99,5 +99,5 @@ fn make(path: &Path, chunker: ChunkerSettings, kdf: &KdfArgs, context: &Context)
         return Err(CliError::FolderNotEmpty { path: path.to_owned() });
     }
     let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
-    Ok(Repository::init(Arc::new(disk), &password, &label(None, None), kdf.cost(context)?, chunker)?)
+    Ok(Repository::init(Arc::new(Traced::new(disk)), &password, &label(None, None), kdf.cost(context)?, chunker)?)
 }

@@ -12,8 +12,8 @@ use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::maintain::{MigrateOptions, MigrateSummary, PIECE_BYTES_DEFAULT, maintain};
-use siltstone_engine::protect::{ProtectSummary, protect};
+use siltstone_engine::maintain::{MaintainOptions, MaintainSummary};
+use siltstone_engine::protect::ProtectSummary;
 
 /// Encode and lay out what backups left behind, and end what was deleted; backups do the former themselves unless told
 /// not to
@@ -41,7 +41,7 @@ struct SummaryMessage {
     containers_deleted: u64,
     deltas_kept: u64,
     deltas_rejected: u64,
-    ghosts_squeezed: u64,
+    ghosts_eliminated: u64,
     containers_protected: u64,
     parity_bytes_written: u64,
     parity_bytes_deleted: u64,
@@ -49,16 +49,11 @@ struct SummaryMessage {
 
 pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let options = MigrateOptions {
-        deltas: arguments.layout.deltas(context.preset()?)?,
-        threshold: arguments.layout.threshold(context.preset()?),
-        compression_level: context.compression_level()?,
-        memory_bytes: context.options.memory.0,
-        piece_bytes: PIECE_BYTES_DEFAULT,
-        verify_written: true,
-        take_over: false,
-        user: environment::user(),
-    };
+    let options = MaintainOptions::default()
+        .with_deltas(arguments.layout.deltas(context.preset()?)?)
+        .with_threshold(arguments.layout.threshold(context.preset()?))
+        .with_compression_level(context.compression_level()?)
+        .with_user(environment::user());
     if let Some(Parity(percent)) = arguments.parity {
         repository.amend(|config| {
             config.parity.data_percent = percent;
@@ -66,8 +61,9 @@ pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
         })?;
     }
     let progress = Progress::begin(Work::Maintain, context.output)?;
-    let summary = while_locked(context, || Ok(maintain(&repository, &options, &progress)?))?;
-    let parity = while_locked(context, || Ok(protect(&repository, &options.user, &progress)?))?;
+    let session = context.session(&repository, &progress);
+    let summary = while_locked(context, || Ok(session.maintain(&options)?))?;
+    let parity = while_locked(context, || Ok(session.protect(&options.user)?))?;
     let problems = progress.counts().problems;
     progress.end();
     memory::renew(&repository, context);
@@ -75,7 +71,7 @@ pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
     Ok(if problems == 0 && summary.passed_over == 0 && parity.passed_over == 0 { Done::Whole } else { Done::InPart })
 }
 
-fn report(context: &Context, summary: &MigrateSummary, parity: &ProtectSummary) -> Result<(), CliError> {
+fn report(context: &Context, summary: &MaintainSummary, parity: &ProtectSummary) -> Result<(), CliError> {
     if context.output.json {
         return context.output.json(&SummaryMessage {
             message_type: "summary",
@@ -88,7 +84,7 @@ fn report(context: &Context, summary: &MigrateSummary, parity: &ProtectSummary) 
             containers_deleted: summary.containers_deleted,
             deltas_kept: summary.deltas_kept,
             deltas_rejected: summary.deltas_rejected,
-            ghosts_squeezed: summary.ghosts_squeezed,
+            ghosts_eliminated: summary.ghosts_eliminated,
             containers_protected: parity.protected,
             parity_bytes_written: parity.bytes_written,
             parity_bytes_deleted: parity.bytes_deleted,
@@ -102,15 +98,15 @@ fn report(context: &Context, summary: &MigrateSummary, parity: &ProtectSummary) 
     context.output.report(text(summary))
 }
 
-fn text(summary: &MigrateSummary) -> String {
-    if *summary == MigrateSummary::default() {
+fn text(summary: &MaintainSummary) -> String {
+    if *summary == MaintainSummary::default() {
         return "nothing is left to do".to_owned();
     }
-    let MigrateSummary { settled, deltas_kept, ghosts_squeezed, .. } = summary;
+    let MaintainSummary { settled, deltas_kept, ghosts_eliminated, .. } = summary;
     let (wrote, deleted) = (size(summary.bytes_written), size(summary.bytes_deleted));
-    let squeezed = match ghosts_squeezed {
+    let eliminated = match ghosts_eliminated {
         0 => String::new(),
-        squeezed => format!(", {squeezed} chunks squeezed out that only deltas needed"),
+        eliminated => format!(", {eliminated} chunks eliminated that only deltas needed"),
     };
     let ended = match summary.ended {
         0 => String::new(),
@@ -122,7 +118,7 @@ fn text(summary: &MigrateSummary) -> String {
     };
     format!(
         "{ended}settled {settled} snapshots: wrote {wrote}, deleted {deleted}, {deltas_kept} chunks as deltas\
-         {squeezed}{passed_over}"
+         {eliminated}{passed_over}"
     )
 }
 
@@ -132,15 +128,15 @@ mod tests {
 
     #[test]
     fn what_was_done_is_told() {
-        assert_eq!(text(&MigrateSummary::default()), "nothing is left to do");
-        let settled = MigrateSummary { settled: 2, bytes_written: 1024, deltas_kept: 7, ..MigrateSummary::default() };
+        assert_eq!(text(&MaintainSummary::default()), "nothing is left to do");
+        let settled = MaintainSummary { settled: 2, bytes_written: 1024, deltas_kept: 7, ..MaintainSummary::default() };
         let expected = "settled 2 snapshots: wrote 1.000 KiB, deleted 0 B, 7 chunks as deltas";
         assert_eq!(text(&settled), expected);
-        let ended = MigrateSummary { ended: 3, ..settled };
+        let ended = MaintainSummary { ended: 3, ..settled };
         assert_eq!(text(&ended), format!("removed 3 deleted snapshots whose time was over; {expected}"));
-        let squeezed = MigrateSummary { bytes_deleted: 2048, ghosts_squeezed: 3, ..MigrateSummary::default() };
+        let eliminated = MaintainSummary { bytes_deleted: 2048, ghosts_eliminated: 3, ..MaintainSummary::default() };
         let expected = "settled 0 snapshots: wrote 0 B, deleted 2.000 KiB, 0 chunks as deltas, \
-                        3 chunks squeezed out that only deltas needed";
-        assert_eq!(text(&squeezed), expected);
+                        3 chunks eliminated that only deltas needed";
+        assert_eq!(text(&eliminated), expected);
     }
 }

@@ -12,9 +12,7 @@ use crate::repository::{Opened, open_by_older_config, open_to_repair};
 use crate::retry::while_locked;
 use clap::Args;
 use messages::{ObjectMessage, PlanMessage, SummaryMessage};
-use siltstone_engine::repair::{
-    Basis, Hurt, ObjectPlan, Remedy, RepairOptions, RepairPlan, RepairSummary, SeriesPlan, execute, plan,
-};
+use siltstone_engine::repair::{Basis, Hurt, ObjectPlan, Remedy, RepairOptions, RepairPlan, RepairSummary, SeriesPlan};
 use siltstone_engine::seen::Subject;
 use siltstone_store::config::older::OlderRecord;
 use siltstone_store::manifest::Snapshot;
@@ -67,14 +65,13 @@ pub(crate) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
             return Ok(Done::Whole);
         }
     };
-    let options = RepairOptions {
-        series: arguments.series.clone(),
-        read_data: arguments.read_data,
-        drop_damaged: arguments.drop_damaged,
-        take_over: arguments.take_over,
-        user: environment::user(),
-        seen: memory::commits(&repository, context),
-    };
+    let options = RepairOptions::default()
+        .with_series(arguments.series.clone())
+        .with_read_data(arguments.read_data)
+        .with_drop_damaged(arguments.drop_damaged)
+        .with_take_over(arguments.take_over)
+        .with_user(environment::user())
+        .with_seen(memory::commits(&repository, context));
     if arguments.yes {
         return while_locked(context, || mend(&repository, &options, context));
     }
@@ -111,7 +108,7 @@ fn tell_older(older: &OlderRecord, context: &Context) -> Result<(), CliError> {
 /// Plans, and tells the plan.
 fn planned(repository: &Repository, options: &RepairOptions, context: &Context) -> Result<RepairPlan, CliError> {
     let progress = Progress::begin(Work::Repair, context.output)?;
-    let plan = plan(repository, options, &progress)?;
+    let plan = context.session(repository, &progress).plan_repair(options)?;
     progress.end();
     for object in &plan.objects {
         if context.output.json {
@@ -138,7 +135,7 @@ fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> 
     let plan = planned(repository, options, context)?;
     let has_losses = plan.has_losses();
     let progress = Progress::begin(Work::Repair, context.output)?;
-    let (summary, errors) = execute(repository, plan, options, &progress)?;
+    let (summary, errors) = context.session(repository, &progress).repair(plan, options)?;
     progress.end();
     let rebuilt: Vec<_> = summary.rebuilt.iter().copied().map(Subject::Series).collect();
     memory::accept_repaired(repository, &rebuilt, context)?;

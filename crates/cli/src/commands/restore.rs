@@ -12,7 +12,7 @@ use crate::repository::open;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use siltstone_engine::fs::Ownership;
-use siltstone_engine::restore::{Overwrite, RestoreOptions, RestoreSummary, restore};
+use siltstone_engine::restore::{Overwrite, RestoreOptions, RestoreSummary};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, Cl
     context.output.report(format_args!("restoring snapshot {} to {target}", describe(&view)))?;
 
     let progress = Progress::begin(Work::Restore, context.output)?;
-    let summary = restore(&repository, &view, &options, &progress)?;
+    let summary = context.session(&repository, &progress).restore(&view, &options)?;
     let (counts, elapsed) = (progress.counts(), progress.elapsed());
     progress.end();
     report(context, &summary, elapsed, arguments.dry_run)?;
@@ -124,21 +124,18 @@ fn options(
         (_, true) => Ownership::Numeric,
         _ => Ownership::ByName,
     };
-    Ok(RestoreOptions {
-        target: arguments.target.clone(),
-        below: reference.entry_path()?,
-        filter: arguments.select.filter()?,
-        overwrite: arguments.overwrite.into(),
-        delete: arguments.delete,
-        unsafe_delete: arguments.unsafe_allow_delete,
-        verify: arguments.verify,
-        keep_damaged: arguments.keep_damaged,
-        sparse: arguments.sparse,
-        dry_run: arguments.dry_run,
-        ownership,
-        memory_bytes: context.options.memory.0,
-        gap_bytes: context.preset()?.gap_bytes(),
-    })
+    Ok(RestoreOptions::new(arguments.target.clone())
+        .with_below(reference.entry_path()?)
+        .with_filter(arguments.select.filter()?)
+        .with_overwrite(arguments.overwrite.into())
+        .with_delete(arguments.delete)
+        .with_unsafe_delete(arguments.unsafe_allow_delete)
+        .with_verify(arguments.verify)
+        .with_keep_damaged(arguments.keep_damaged)
+        .with_sparse(arguments.sparse)
+        .with_dry_run(arguments.dry_run)
+        .with_ownership(ownership)
+        .with_gap_bytes(context.preset()?.gap_bytes()))
 }
 
 fn report(context: &Context, summary: &RestoreSummary, elapsed: Duration, dry_run: bool) -> Result<(), CliError> {

@@ -65,7 +65,7 @@ impl Deleted {
     fn find(arguments: &StatsArgs, repository: &Repository, context: &Context) -> Result<Self, CliError> {
         // What cannot be read has been told.
         let (views, _) = list_readable(repository, &SnapshotFilter { deleted: true, ..arguments.filter.filter() })?;
-        let bytes = held_by(repository, &keys(&views), &forget::options(context)?)?;
+        let bytes = held_by(repository, &keys(&views), &forget::options(context)?, &context.resources())?;
         Ok(Self { snapshots: views.len() as u64, bytes })
     }
 }

@@ -12,7 +12,7 @@ use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
 use siltstone_engine::snapshots::SnapshotFilter;
-use siltstone_engine::undelete::{UndeleteOptions, undelete};
+use siltstone_engine::undelete::UndeleteOptions;
 
 /// Bring back snapshots that 'silt forget --keep-deleted' has marked as deleted
 #[derive(Args, Debug)]
@@ -35,10 +35,11 @@ pub(crate) fn run(arguments: &UndeleteArgs, context: &Context) -> Result<Done, C
     let repository = open(context)?;
     let filter = SnapshotFilter { deleted: true, ..arguments.filter.filter() };
     let (views, found) = find_all(&repository, &arguments.ids, &filter, context.output)?;
-    let options = UndeleteOptions { take_over: false, user: environment::user() };
+    let options = UndeleteOptions::default().with_user(environment::user());
     let progress = Progress::begin(Work::Undelete, context.output)?;
     let keys = keys(&views);
-    let count = while_locked(context, || Ok(undelete(&repository, &keys, &options, &progress)?))?;
+    let session = context.session(&repository, &progress);
+    let count = while_locked(context, || Ok(session.undelete(&keys, &options)?))?;
     progress.end();
     memory::renew(&repository, context);
     if context.output.json {

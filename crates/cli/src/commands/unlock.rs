@@ -8,7 +8,7 @@ use crate::progress::{Progress, Work};
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::unlock::{HeldLease, Life, UnlockOptions, unlock};
+use siltstone_engine::unlock::{HeldLease, Life, UnlockOptions};
 
 /// End the leases of writers that died; those that cannot be seen from here are watched first (--lease-timeout)
 #[derive(Args, Debug)]
@@ -53,10 +53,12 @@ impl From<&HeldLease> for Held {
 
 pub(crate) fn run(arguments: &UnlockArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let options =
-        UnlockOptions { series: arguments.series.clone(), take_over: arguments.remove_all, user: environment::user() };
+    let options = UnlockOptions::default()
+        .with_series(arguments.series.clone())
+        .with_take_over(arguments.remove_all)
+        .with_user(environment::user());
     let progress = Progress::begin(Work::Unlock, context.output)?;
-    let summary = unlock(&repository, &options, &progress)?;
+    let summary = context.session(&repository, &progress).unlock(&options)?;
     progress.end();
     if context.output.json {
         let locks_held = summary.held.iter().map(Held::from).collect();

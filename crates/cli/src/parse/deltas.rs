@@ -25,10 +25,9 @@ impl FromStr for DeltaPolicy {
         };
         match word {
             "off" if text == word => Ok(Self(Deltas::Off)),
-            "paper" if text == word => Ok(Self(Deltas::Paper)),
             "forward" => Ok(Self(Deltas::Forward { depth: depth(FORWARD_DEPTH_DEFAULT)? })),
             "reverse" => Ok(Self(Deltas::Reverse { depth: depth(DEPTH_DEFAULT)? })),
-            _ => Err("expected off, paper, forward, forward:DEPTH, reverse, or reverse:DEPTH".to_owned()),
+            _ => Err("expected off, forward, forward:DEPTH, reverse, or reverse:DEPTH".to_owned()),
         }
     }
 }
@@ -45,11 +44,10 @@ mod tests {
         assert_eq!(parsed("reverse:7"), Ok(Deltas::Reverse { depth: 7 }));
         assert_eq!(parsed("forward"), Ok(Deltas::Forward { depth: FORWARD_DEPTH_DEFAULT }));
         assert_eq!(parsed("forward:3"), Ok(Deltas::Forward { depth: 3 }));
-        assert_eq!(parsed("paper"), Ok(Deltas::Paper));
         for bad in [
             "",
             "off:1",
-            "paper:1",
+            "paper",
             "forward:",
             "forward:0",
             "forward:2000",

@@ -82,6 +82,11 @@ impl Progress {
         Ok(Self { state, ticker, _working: Working::begin(move || asked.status()) })
     }
 
+    /// Returns whoever is to be told of the work.
+    pub(crate) fn observer(&self) -> Arc<dyn Observer> {
+        Arc::<State>::clone(&self.state)
+    }
+
     /// Returns the counts so far.
     pub(crate) fn counts(&self) -> Counts {
         self.state.counters.read()
@@ -166,63 +171,61 @@ impl State {
     }
 }
 
-impl Observer for Progress {
+impl Observer for State {
     fn estimate(&self, files: u64, bytes: u64, complete: bool) {
-        self.state.counters.estimate(files, bytes, complete);
+        self.counters.estimate(files, bytes, complete);
     }
 
     fn advance(&self, files: u64, bytes: u64) {
-        self.state.counters.advance(files, bytes);
+        self.counters.advance(files, bytes);
     }
 
     fn entry(&self, path: &EntryPath, action: EntryAction, bytes: u64) {
-        let state = &self.state;
-        if action == EntryAction::Unchanged && state.output.verbosity < 2 {
+        if action == EntryAction::Unchanged && self.output.verbosity < 2 {
             return;
         }
-        let message = EntryMessage::new(state.work, path, action, bytes);
-        state.aside(|| {
-            if state.output.json {
-                state.message(&message);
+        let message = EntryMessage::new(self.work, path, action, bytes);
+        self.aside(|| {
+            if self.output.json {
+                self.message(&message);
             } else {
-                let _ = state.output.line(message.text());
+                let _ = self.output.line(message.text());
             }
         });
     }
 
     fn wants_entries(&self) -> bool {
-        self.state.output.verbosity > 0
+        self.output.verbosity > 0
     }
 
     fn problem(&self, problem: &Problem) {
-        let state = &self.state;
-        state.counters.problem(problem.kind.is_minor());
-        if problem.kind.is_minor() && !state.minor.is_told(problem.kind) {
+        self.counters.problem(problem.kind.is_minor());
+        if problem.kind.is_minor() && !self.minor.is_told(problem.kind) {
             return;
         }
-        state.aside(|| {
-            if state.output.json {
-                state.output.json_aside(&ErrorMessage::new(state.work, problem));
+        self.aside(|| {
+            if self.output.json {
+                self.output.json_aside(&ErrorMessage::new(self.work, problem));
             } else {
                 let word = if problem.kind.is_minor() { "warning" } else { "error" };
-                state.output.warn(format_args!("{word}: {problem}"));
+                self.output.warn(format_args!("{word}: {problem}"));
             }
         });
     }
 
     fn notice(&self, notice: &Notice) {
-        let (state, words) = (&self.state, notices::describe(notice));
-        if words.is_detail && state.output.verbosity == 0 || state.output.quiet && !words.is_warning {
+        let words = notices::describe(notice);
+        if words.is_detail && self.output.verbosity == 0 || self.output.quiet && !words.is_warning {
             return;
         }
-        if matches!(notice, Notice::LeaseWatched { .. }) && !state.is_first_watch(&words.text) {
+        if matches!(notice, Notice::LeaseWatched { .. }) && !self.is_first_watch(&words.text) {
             return;
         }
-        state.aside(|| {
-            if state.output.json {
-                state.message(&NoticeMessage::new(&words));
+        self.aside(|| {
+            if self.output.json {
+                self.message(&NoticeMessage::new(&words));
             } else {
-                state.output.warn(&words.text);
+                self.output.warn(&words.text);
             }
         });
     }

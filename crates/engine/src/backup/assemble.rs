@@ -1,41 +1,22 @@
 //! The stage that decides: every chunk in stream order is known or new, gets its number, goes into a region; every
 //! entry into the catalog. It runs on one thread, so numbers and catalogs do not depend on how many others there are.
 
-use super::checkpoint::Reached;
-use super::entries::Tally;
+use super::flow::{Reached, Unusable};
 use super::heal::Healer;
-use super::older::{Leftover, Older};
+use super::older::Older;
+use super::outcome::{Account, Assembled, Tally};
 use super::regions::Regions;
-use super::select::Segments;
-use super::{Healed, TakenBack};
+use super::segments::Segments;
 use crate::EngineError;
 use crate::index::FingerprintIndex;
-use crate::parallel::Ticket;
 use roaring::RoaringTreemap;
-use siltstone_similar::sketch::Sketch;
 use siltstone_store::catalog::MetadataSink;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::manifest::Snapshot;
-use siltstone_store::region::{ChunkEntry, EncodedRegion};
+use siltstone_store::region::ChunkEntry;
 use siltstone_store::secrets::RepositoryKeys;
 use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, StoreError};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// What goes to the packer, in the order it was cut off.
-pub(super) enum Handed {
-    /// A region.
-    Region(ContainerKind, Ticket<Result<Encoded, StoreError>>),
-    /// All up to here is to be made durable and committed.
-    Checkpoint(Box<Reached>),
-}
-
-/// A region, and the sketches of its chunks if they are wanted.
-pub(super) struct Encoded {
-    pub(super) region: EncodedRegion,
-    pub(super) sketches: Vec<Option<Sketch>>,
-    /// Whether there was something to encode it against.
-    pub(super) was_offered: bool,
-}
+use std::sync::atomic::Ordering;
 
 /// Where new chunks go.
 pub(super) enum Outlet<'env> {
@@ -69,16 +50,6 @@ impl Outlet<'_> {
     }
 }
 
-/// Chunks of earlier snapshots that are as good as unknown, so that they are stored again.
-#[derive(Debug, Default)]
-pub(super) struct Unusable {
-    /// Those that the storage lost or that cannot be read where they lie, and what hangs on them.
-    pub(super) lost: RoaringTreemap,
-    /// Set by the planner when it meets damage in the previous catalog. It runs ahead of the entries whose nodes could
-    /// be damaged, so none of these is used again as it is.
-    pub(super) catalog_damaged: AtomicBool,
-}
-
 /// Gives numbers to chunks and keeps account of them. It is also where the catalog and long recipes store their pieces.
 pub(super) struct ChunkStore<'a, 'env> {
     keys: &'a RepositoryKeys,
@@ -100,21 +71,6 @@ pub(super) struct ChunkStore<'a, 'env> {
     account: Account,
 }
 
-/// What went through a [`ChunkStore`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Account {
-    /// Chunks that were not known.
-    pub(super) chunks_new: u64,
-    /// Their bytes.
-    pub(super) data_plain_bytes: u64,
-    /// Bytes of new catalog pieces.
-    pub(super) metadata_plain_bytes: u64,
-    /// Chunks of both kinds that the last snapshot lacked, but an older one had.
-    pub(super) taken_back: TakenBack,
-    /// Chunks of both kinds that were known, could not be read and were stored again.
-    pub(super) healed: Healed,
-}
-
 /// What is known of content that was met.
 enum Met {
     /// Its chunk can be used.
@@ -123,18 +79,6 @@ enum Met {
     Hurt(ChunkNumber),
     /// No chunk holds it.
     New,
-}
-
-/// What a [`ChunkStore`] leaves behind once all is handed on.
-pub(super) struct Assembled {
-    pub(super) index: FingerprintIndex,
-    pub(super) older: Option<Leftover>,
-    pub(super) necessary: RoaringTreemap,
-    /// Numbers of earlier snapshots that new containers answer for.
-    pub(super) healed: RoaringTreemap,
-    pub(super) next_data: ChunkNumber,
-    pub(super) next_metadata: ChunkNumber,
-    pub(super) account: Account,
 }
 
 impl<'a, 'env> ChunkStore<'a, 'env> {

@@ -1,81 +1,77 @@
 //! The beginning of a backup: how its memory is divided, and what it has to know of the snapshot before.
 
-use super::assemble::Unusable;
+use super::cache::{Cache, open_index, sketches_identity};
 use super::checkpoint::Checkpoints;
-use super::commit::{Cache, open_index, sketches_identity};
+use super::flow::Unusable;
 use super::older::Older;
+use super::options::Source;
+use super::outcome::RunOutcome;
 use super::previous::{last_whole, needed};
+use super::run::BackupRun;
 use super::sample::read_sample;
-use super::select::{Draft, Known, Origin};
-use super::stages::{Flow, Selection, Stages};
-use super::{FIXED_MEMORY_BYTES, Source, Task};
+use super::select::{Known, Origin};
+use super::sketch_file::SketchDraft;
+use super::stages::{DeltaSelection, Stages};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::delta::{Deltas, Forward};
+use crate::delta::{Deltas, ForwardPolicy};
 use crate::observer::Notice;
 use crate::pack::ContainerSink;
+use crate::resources::shares::{BackupShares, BackupUses};
 use roaring::RoaringTreemap;
 use siltstone_store::ContainerId;
 use siltstone_store::manifest::Manifest;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The sketches of new chunks take a quarter of the index's memory.
-const SIMILAR_OF_INDEX_MEMORY: u64 = 4;
-/// The index of older chunks takes this part of the index's memory; what does not fit lies in files.
-const OLDER_OF_INDEX_MEMORY: u64 = 16;
-/// Selecting takes half of what the index would have, up to this.
-const SELECTION_BYTES_MAX: u64 = 160 << 20;
 /// Indexes of containers kept open for reading bases; one takes up to about 0.7 MB, mostly far less.
 const READERS_MAX: usize = 24;
 
-impl<'t> Task<'t> {
+impl<'t> BackupRun<'t> {
     /// Runs all stages to the end of the source; gives too what new chunks were encoded against, if they were.
-    pub(super) fn run(
+    pub(super) fn run_stages(
         &self,
         source: Source,
         manifest: &Manifest,
         lost: &[ContainerId],
         (sink, checkpoints): (&dyn ContainerSink, Option<&Checkpoints<'_, 't>>),
-    ) -> Result<(Flow, Option<Known>), EngineError> {
+    ) -> Result<(RunOutcome, Option<Known>), EngineError> {
         let chunks = ChunkSource::with_limits(self.repository, manifest, 8, 12 << 20);
         let (mut lost, mut found) = self.lost(manifest, lost, &chunks)?;
-        let spill = Cache::spill_dir(self.options.cache.as_deref(), self.repository);
-        let cache = self.options.cache.as_deref().map(|folder| Cache::new(folder, self.repository, manifest.series));
-        let Memory { index_bytes, similar_bytes, selection_bytes } = self.memory(manifest);
-        let reaches_back = self.options.deltas.reaches_back() && manifest.snapshots().len() > 1;
-        let older_bytes = if reaches_back { index_bytes / OLDER_OF_INDEX_MEMORY } else { 0 };
+        let spill = self.resources.scratch_of(self.repository);
+        let cache = self.resources.cache.as_deref().map(|folder| Cache::new(folder, self.repository, manifest.series));
+        let uses = self.uses(manifest);
+        let shares = self.resources.backup_shares(uses);
         let index = open_index(
             self.repository,
             manifest,
             cache.as_ref(),
             &chunks,
             (&mut lost, &mut found),
-            index_bytes - older_bytes,
+            shares.index_bytes,
             spill.as_ref(),
-            self.observer,
+            &*self.resources.observer,
         )?;
-        let older = reaches_back.then(|| {
-            let room = (older_bytes, spill.as_path());
-            Older::open(self.repository, manifest, cache.as_ref(), &chunks, &lost, room, self.observer)
+        let older = uses.reaches_back.then(|| {
+            let room = (shares.older_bytes, spill.as_path());
+            Older::open(self.repository, manifest, cache.as_ref(), &chunks, &lost, room, &*self.resources.observer)
         });
         let older = older.transpose()?;
         let mut selection = match self.options.deltas.forward() {
             Some(forward) => {
-                let bytes = (selection_bytes, similar_bytes);
-                Some(self.open_selection(forward, manifest, cache.as_ref(), &lost, bytes, spill.as_ref())?)
+                Some(self.open_selection(forward, manifest, cache.as_ref(), &lost, shares, spill.as_ref())?)
             }
             None => None,
         };
         let unusable = Unusable { lost, ..Unusable::default() };
         let is_for_migration =
             self.options.migrate && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
-        let similar_bytes = is_for_migration.then_some(similar_bytes);
+        let similar_bytes = is_for_migration.then_some(shares.similar_bytes);
         let stages =
-            Stages { task: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, similar_bytes };
-        let mut flow = stages.run(source, (index, older), selection.as_mut())?;
-        flow.found = found;
-        Ok((flow, selection.map(|selection| selection.known)))
+            Stages { run: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, similar_bytes };
+        let mut outcome = stages.run(source, (index, older), selection.as_mut())?;
+        outcome.found = found;
+        Ok((outcome, selection.map(|selection| selection.known)))
     }
 
     /// The chunks that cannot be had: of containers that are gone, known to be damaged, or found so by a sample, and
@@ -93,7 +89,7 @@ impl<'t> Task<'t> {
         let sampled = read_sample(chunks, manifest, self.options.sample_bytes)?;
         let found = &sampled.damaged - &gone;
         for error in &sampled.errors {
-            self.observer.notice(&Notice::DamageMet { reason: error.to_string() });
+            self.resources.observer.notice(&Notice::DamageMet { reason: error.to_string() });
         }
         let (gone_chunks, known_chunks) = (gone.len(), (&known - &gone).len());
         let mut lost = gone | known | &found;
@@ -101,42 +97,36 @@ impl<'t> Task<'t> {
             chunks.add_dependents(&mut lost)?;
         }
         if gone_chunks > 0 {
-            self.observer.notice(&Notice::ContainersLost { chunks: gone_chunks });
+            self.resources.observer.notice(&Notice::ContainersLost { chunks: gone_chunks });
         }
         if known_chunks > 0 {
-            self.observer.notice(&Notice::DamageKnown { chunks: known_chunks });
+            self.resources.observer.notice(&Notice::DamageKnown { chunks: known_chunks });
         }
         Ok((lost, found))
     }
 
-    /// How the memory is divided.
-    fn memory(&self, manifest: &Manifest) -> Memory {
-        let mut bytes = self.options.memory_bytes - FIXED_MEMORY_BYTES - self.list_bytes;
+    /// Uses that this backup has for its memory.
+    fn uses(&self, manifest: &Manifest) -> BackupUses {
         let is_first = last_whole(manifest).is_none();
         let (selects, sketches) = match self.options.deltas {
             Deltas::Off => (false, false),
             Deltas::Reverse { .. } => (false, self.options.migrate && !is_first),
-            Deltas::Forward { .. } | Deltas::Paper => (true, !is_first),
+            Deltas::Forward { .. } | Deltas::Custom(_) => (true, !is_first),
         };
-        let selection_bytes = if selects { (bytes / 2).min(SELECTION_BYTES_MAX) } else { 0 };
-        bytes -= selection_bytes;
-        let similar_bytes = if sketches { bytes / SIMILAR_OF_INDEX_MEMORY } else { 0 };
-        Memory { index_bytes: bytes - similar_bytes, similar_bytes, selection_bytes }
+        let reaches_back = self.options.deltas.reaches_back() && manifest.snapshots().len() > 1;
+        BackupUses { list_bytes: self.list_bytes, selects, sketches, reaches_back }
     }
 
-    /// Makes ready for encoding new chunks against old ones. `bytes`: of memory for segments and regions, and for the
-    /// index of sketches.
+    /// Makes ready for encoding new chunks against old ones.
     fn open_selection(
         &self,
-        forward: Forward,
+        forward: ForwardPolicy,
         manifest: &Manifest,
         cache: Option<&Cache>,
         lost: &RoaringTreemap,
-        (selection_bytes, similar_bytes): (u64, u64),
+        BackupShares { similar_bytes, segment_bytes_max, waiting_bytes, .. }: BackupShares,
         spill: &Path,
-    ) -> Result<Selection<'t>, EngineError> {
-        // Two segments at a time, the bases of one, and regions under way.
-        let share = selection_bytes / 8;
+    ) -> Result<DeltaSelection<'t>, EngineError> {
         let chunks = Arc::new(ChunkSource::with_limits(self.repository, manifest, READERS_MAX, 0));
         let needed = needed(manifest) - lost;
         let key = self.repository.keys().cache_key();
@@ -148,29 +138,18 @@ impl<'t> Task<'t> {
             cache: cache.zip(last).map(|(cache, identity)| (cache.sketches.as_path(), identity, key)),
             spill,
             memory_bytes: similar_bytes,
-            waiting_bytes: share,
-            observer: self.observer,
+            waiting_bytes,
+            resources: self.resources,
         };
         let known = Known::open(forward, &origin)?;
-        let draft = (cache.is_some() && !self.options.dry_run).then(|| Draft::new(spill)).transpose();
+        let draft = (cache.is_some() && !self.options.dry_run).then(|| SketchDraft::new(spill)).transpose();
         let draft = draft.unwrap_or_else(|error| {
-            self.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
+            self.resources.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
             None
         });
-        let segment_bytes = usize::try_from(self.options.segment_bytes.min(share)).unwrap_or(usize::MAX);
-        Ok(Selection { known, chunks, segment_bytes, waiting_bytes: share, spill_folder: spill.to_owned(), draft })
+        let segment_bytes = usize::try_from(self.options.segment_bytes.min(segment_bytes_max)).unwrap_or(usize::MAX);
+        Ok(DeltaSelection { known, chunks, segment_bytes, waiting_bytes, spill_folder: spill.to_owned(), draft })
     }
-}
-
-/// What goes where, bytes.
-#[allow(clippy::struct_field_names, reason = "the unit")]
-struct Memory {
-    /// Fingerprints.
-    index_bytes: u64,
-    /// Chunks by their sketches.
-    similar_bytes: u64,
-    /// Segments, regions and the bases read for them.
-    selection_bytes: u64,
 }
 
 /// The chunk numbers that some container answers for.

@@ -1,7 +1,7 @@
 //! Checkpoints: a long backup commits what it has done so far, now and then and when it is interrupted.
 //!
 //! A checkpoint is a snapshot marked *partial*: a catalog of the entries up to here, whole in itself and restorable. A
-//! large file that was still coming in stands in it under a name of its own ([`half_read_name`]), as long as it was by
+//! large file that was still coming in stands in it under a name of its own (module `half_read`), as long as it was by
 //! then: no file of the source has its own name unless it is whole. The assembling stage cuts it off between two pieces
 //! and sends it through the queues behind the chunks it needs; the packer closes its containers and commits. So all it
 //! refers to is durable, and nothing waits but the packer.
@@ -12,46 +12,27 @@
 //!
 //! Cost: the catalog's nodes on the way from the root to the last entry, containers that are not full, one manifest.
 
+use super::flow::Reached;
+use super::needs::Needs;
+use super::options::CheckpointRule;
+use super::outcome::Noted;
 use super::previous;
+use super::run::BackupRun;
 use crate::EngineError;
-use crate::backup::Task;
-use crate::backup::assemble::Account;
-use crate::backup::commit::Needs;
-use crate::backup::entries::Tally;
-use crate::backup::notes::Noted;
 use crate::lease::now;
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, Packed};
 use roaring::RoaringTreemap;
-use siltstone_store::catalog::EntryPath;
 use siltstone_store::container::SealedContainer;
 use siltstone_store::manifest::{Manifest, Snapshot};
 use siltstone_store::series::SeriesWriter;
 use siltstone_store::{ChunkNumber, ContainerId, SnapshotId, StoreError};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// What the name of a file that was half read ends with in a partial snapshot.
-const HALF_READ: &[u8] = b".silt-partial";
 /// Partial snapshots of interrupted runs that a series keeps at most; beyond, the oldest go.
 const PARTIAL_MAX: usize = 8;
-
-/// When a running backup commits what it has done so far.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CheckpointRule {
-    /// After so much time,
-    pub every: Duration,
-    /// or so many bytes of new data.
-    pub bytes: u64,
-    /// Never with fewer bytes of new data than this, nor when it is interrupted: to read them again costs less.
-    pub bytes_least: u64,
-}
-
-impl CheckpointRule {
-    /// Every five minutes or four gigabytes: what an interruption costs at most, for some 100 KB each.
-    pub const DEFAULT: Self = Self { every: Duration::from_mins(5), bytes: 4 << 30, bytes_least: 16 << 20 };
-}
 
 /// Tells when a checkpoint is due.
 pub(super) struct Pace {
@@ -65,7 +46,7 @@ impl Pace {
         Self { rule, since: Instant::now(), bytes: 0 }
     }
 
-    /// Whether one is due after so many new bytes in all; then the next is counted from here.
+    /// Tells whether one is due after so many new bytes in all; then the next is counted from here.
     pub(super) fn is_due(&mut self, bytes: u64) -> bool {
         let Some(rule) = self.rule.filter(|_| self.is_worth_it(bytes)) else { return false };
         let is_due = bytes - self.bytes >= rule.bytes || self.since.elapsed() >= rule.every;
@@ -75,24 +56,10 @@ impl Pace {
         is_due
     }
 
-    /// Whether there is enough to keep.
+    /// Tells whether there is enough to keep.
     pub(super) fn is_worth_it(&self, bytes: u64) -> bool {
         self.rule.is_some_and(|rule| bytes.saturating_sub(self.bytes) >= rule.bytes_least.max(1))
     }
-}
-
-/// How far a backup has come.
-pub(super) struct Reached {
-    /// The partial snapshot to be; what the rest of the run did is not in its statistics yet.
-    pub(super) snapshot: Snapshot,
-    /// What its catalog refers to.
-    pub(super) direct: RoaringTreemap,
-    /// The next numbers of data and metadata chunks.
-    pub(super) next: (ChunkNumber, ChunkNumber),
-    pub(super) tally: Tally,
-    pub(super) account: Account,
-    /// Whether the run ends here.
-    pub(super) is_last: bool,
 }
 
 /// The writer of a run whose checkpoints are committed while containers are written.
@@ -118,7 +85,7 @@ impl ContainerSink for Checkpoints<'_, '_> {
     }
 }
 
-impl Task<'_> {
+impl BackupRun<'_> {
     /// Commits a partial snapshot of what the backup has reached; everything it needs was handed to the writer.
     /// `before` is the manifest at the beginning of the run.
     pub(super) fn commit_checkpoint(
@@ -143,11 +110,11 @@ impl Task<'_> {
         manifest.remove_snapshots(&replaced);
         previous::add_containers(&mut manifest, &packed.containers);
         (manifest.next_data, manifest.next_metadata) = *next;
-        manifest.squeeze_due |= !is_exact;
+        manifest.ghosts_due |= !is_exact;
         manifest.push_snapshot(snapshot, direct, &necessary);
         writer.commit(manifest, true, now())?;
         *made = Some(id);
-        self.observer.notice(&Notice::Checkpoint { snapshot: id, is_last: *is_last });
+        self.resources.observer.notice(&Notice::Checkpoint { snapshot: id, is_last: *is_last });
         Ok(())
     }
 }
@@ -168,17 +135,4 @@ fn replaced(manifest: &Manifest, of_this_run: Option<SnapshotId>, direct: &Roari
         (Some(id) == of_this_run || at < many || is_covered(position)).then_some(id)
     });
     each.collect()
-}
-
-/// The name under which a partial snapshot has what was read of a large file.
-///
-/// # Errors
-/// If the name would be too long; then the file is left out.
-pub(super) fn half_read_name(path: &EntryPath) -> Result<EntryPath, StoreError> {
-    EntryPath::new([path.as_bytes(), HALF_READ].concat())
-}
-
-/// Whether this is such a name.
-pub(super) fn is_half_read(path: &EntryPath) -> bool {
-    path.as_bytes().ends_with(HALF_READ)
 }

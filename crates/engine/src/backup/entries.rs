@@ -2,9 +2,10 @@
 //! counts kept.
 
 use super::assemble::ChunkStore;
-use super::checkpoint::half_read_name;
-use super::plan::{Item, inline_runs};
-use super::read::{FileEnd, Part};
+use super::flow::{FileEnd, Item, Part};
+use super::half_read::half_read_name;
+use super::outcome::Tally;
+use super::plan::inline_runs;
 use crate::fs::{Problem, ProblemKind};
 use crate::observer::EntryAction;
 use crate::{EngineError, Observer};
@@ -14,13 +15,7 @@ use siltstone_store::recipe::RecipeWriter;
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::HashMap;
 
-/// What the entries add up to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    /// Counts of entries and bytes; the rest is filled in elsewhere.
-    pub(super) statistics: SnapshotStatistics,
-}
-
+/// Makes entries of the catalog.
 pub(super) struct Entries<'s, 'a, 'env> {
     catalog: CatalogWriter<&'s mut ChunkStore<'a, 'env>>,
     observer: &'s dyn Observer,

@@ -7,7 +7,7 @@
 //! There is little of it, if any. So regions are encoded here, in the assembling thread; they gather apart from those
 //! of new chunks, because their numbers come in any order and have to ascend within a region.
 
-use super::assemble::{Encoded, Handed};
+use super::flow::{Encoded, Handed};
 use crate::EngineError;
 use crate::numbers::keep_numbers;
 use crate::parallel::Ticket;
@@ -21,15 +21,15 @@ use std::collections::BTreeMap;
 
 /// Chunks of one kind gathered until they fill a region, by number.
 #[derive(Default)]
-struct Open {
+struct HealedRegion {
     chunks: BTreeMap<ChunkNumber, (ChunkEntry, Vec<u8>)>,
     bytes: usize,
 }
 
 /// Stores chunks again under their numbers.
 pub(super) struct Healer {
-    data: Open,
-    metadata: Open,
+    data: HealedRegion,
+    metadata: HealedRegion,
     level: i32,
     encoder: Option<RegionEncoder>,
     packer: Sender<Handed>,
@@ -38,7 +38,7 @@ pub(super) struct Healer {
 
 impl Healer {
     pub(super) fn new(level: i32, packer: Sender<Handed>) -> Self {
-        let (data, metadata, healed) = (Open::default(), Open::default(), RoaringTreemap::new());
+        let (data, metadata, healed) = (HealedRegion::default(), HealedRegion::default(), RoaringTreemap::new());
         Self { data, metadata, level, encoder: None, packer, healed }
     }
 
@@ -66,7 +66,7 @@ impl Healer {
         Ok(())
     }
 
-    fn open(&mut self, kind: ContainerKind) -> &mut Open {
+    fn open(&mut self, kind: ContainerKind) -> &mut HealedRegion {
         match kind {
             ContainerKind::Data => &mut self.data,
             ContainerKind::Metadata => &mut self.metadata,
@@ -110,7 +110,7 @@ pub(super) fn hand_over(manifest: &mut Manifest, healed: &RoaringTreemap) {
     }
     let is_touched = |run: &siltstone_store::ChunkRun| healed.range_cardinality(run.range()) > 0;
     for record in manifest.containers.iter_mut().filter(|record| record.chunks.iter().any(is_touched)) {
-        manifest.squeeze_due |= record.has_deltas;
+        manifest.ghosts_due |= record.has_deltas;
         keep_numbers(record, |numbers| numbers - healed);
     }
     manifest.containers.retain(|record| !record.chunks.is_empty());

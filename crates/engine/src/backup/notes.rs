@@ -1,11 +1,11 @@
 //! What is noted of each new region on its way into a container: sketches of its chunks, and what it hangs on.
 
-use super::DeltaCounts;
-use super::assemble::Encoded;
-use super::select::{Draft, Known, Record, Records};
+use super::flow::Encoded;
+use super::outcome::Noted;
+use super::select::Known;
+use super::sketch_file::{SketchDraft, SketchRecord};
 use crate::delta::SimilarIndex;
 use crate::observer::{Notice, Observer};
-use roaring::RoaringTreemap;
 use std::io;
 
 /// Takes the regions in the order in which they are packed.
@@ -15,29 +15,16 @@ pub(super) struct Notes<'k> {
     /// What new chunks are encoded against, if they are.
     known: Option<&'k Known>,
     /// Of new chunks, for the next backup.
-    draft: Option<Draft>,
+    draft: Option<SketchDraft>,
     observer: &'k dyn Observer,
     noted: Noted,
-}
-
-/// What was noted.
-#[derive(Default)]
-pub(super) struct Noted {
-    /// The new chunks by their sketches, if any were made for migration.
-    pub(super) similar: Option<SimilarIndex>,
-    /// The new chunks' sketches, if the next backup is to have them.
-    pub(super) records: Option<Records>,
-    /// Kept and rejected.
-    pub(super) deltas: DeltaCounts,
-    /// The bases of new regions.
-    pub(super) bases: RoaringTreemap,
 }
 
 impl<'k> Notes<'k> {
     pub(super) fn new(
         similar: Option<SimilarIndex>,
         known: Option<&'k Known>,
-        draft: Option<Draft>,
+        draft: Option<SketchDraft>,
         observer: &'k dyn Observer,
     ) -> Self {
         Self { similar, known, draft, observer, noted: Noted::default() }
@@ -59,7 +46,7 @@ impl<'k> Notes<'k> {
         let depth_of = |known: &Known| region.bases.iter().map(|base| known.depth(*base) + 1).max();
         let depth = self.known.and_then(depth_of).unwrap_or(0);
         if let Some(draft) = &mut self.draft {
-            let mut records = chunks.map(|(number, sketch)| Record { number, depth, sketch: *sketch });
+            let mut records = chunks.map(|(number, sketch)| SketchRecord { number, depth, sketch: *sketch });
             if let Err(error) = records.try_for_each(|record| draft.push(&record)) {
                 self.give_up(&error);
             }
@@ -78,7 +65,7 @@ impl<'k> Notes<'k> {
     }
 
     pub(super) fn finish(mut self) -> Noted {
-        let records = self.draft.take().map(Draft::finish).transpose();
+        let records = self.draft.take().map(SketchDraft::finish).transpose();
         let records = records.unwrap_or_else(|error| {
             self.give_up(&error);
             None

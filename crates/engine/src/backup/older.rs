@@ -11,10 +11,11 @@
 //!
 //! Cost: a look into this index for every new chunk; for chunks found, one range read for each container they lie in.
 
-use super::commit::Cache;
+use super::cache::Cache;
+use super::outcome::Leftover;
 use super::previous::{known, last_whole};
 use crate::chunks::ChunkSource;
-use crate::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex, IndexError, Runs};
+use crate::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex, IndexError};
 use crate::observer::{Notice, Observer};
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerReader;
@@ -39,13 +40,6 @@ pub(super) struct Older<'b> {
     unreadable: HashSet<usize>,
     chunks: &'b ChunkSource<'b>,
     observer: &'b dyn Observer,
-}
-
-/// What is left when the backup is over.
-pub(super) struct Leftover {
-    pub(super) runs: Runs,
-    /// Need not be listed any more.
-    pub(super) useless: RoaringTreemap,
 }
 
 impl<'b> Older<'b> {

@@ -5,17 +5,15 @@
 //! whatever the size of the tree. Entries go on in batches; a batch in which something must be read becomes a job for
 //! the readers, and its place in the order is kept by the channel that the job's results will come through.
 
-use super::BackupOptions;
-use super::assemble::Unusable;
-use super::changed::Patch;
+use super::flow::{Disconnected, Item, Job, Patch, Step, ToRead, Unusable};
+use super::options::BackupOptions;
+use super::outcome::Planned;
 use super::previous::Chained;
-use super::read::{Job, ReadyPiece, ToRead};
 use crate::chunks::ChunkSource;
 use crate::fs::{FileKind, Problem, ProblemKind, ScanEntry, ScanItem, Scanner, SkipReason};
 use crate::observer::{EntryAction, Notice};
-use crate::parallel::Ticket;
 use crate::{EngineError, Observer};
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Sender, bounded};
 use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
 use siltstone_store::recipe::{Piece, Recipe};
 use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
@@ -30,29 +28,6 @@ const BATCH_ENTRIES_MAX: usize = 256;
 const BATCH_BYTES_MAX: u64 = 1 << 20;
 /// Pieces of one file that may wait for their turn.
 const PIECES_WAITING_MAX: usize = 6;
-
-/// An entry on its way to the catalog.
-pub(super) enum Item {
-    /// Complete.
-    Ready {
-        entry: Entry,
-        action: EntryAction,
-        /// The chunks of a long recipe; those of a short one stand in the entry itself.
-        needs: Vec<ChunkRun>,
-    },
-    /// Another name of a file that an earlier item reads.
-    Link { path: EntryPath, metadata: Metadata, action: EntryAction },
-    /// A file to be read.
-    Read(ToRead),
-}
-
-/// What the assembling stage takes next.
-pub(super) enum Step {
-    /// Items that need no reading.
-    Items(Vec<Item>),
-    /// The pieces a reader makes of a job, in order.
-    Pieces(Receiver<Ticket<ReadyPiece>>),
-}
 
 /// The entries of the previous snapshot, as far as they can be read.
 struct Previous<'s, 'r> {
@@ -76,19 +51,9 @@ pub(super) struct Planner<'s, 'r> {
     has_reads: bool,
 }
 
-/// What the walk met that does not show in the entries.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Planned {
-    pub(super) problems: u64,
-    pub(super) missing_sources: u64,
-}
-
-/// The stage after has gone away; it has the error to tell.
-pub(super) struct Stopped;
-
 /// Why planning ended before its end.
 pub(super) enum Halt {
-    Stopped,
+    Disconnected,
     Failed(EngineError),
 }
 
@@ -147,7 +112,7 @@ impl<'s, 'r> Planner<'s, 'r> {
     }
 
     /// Plans for an entry that the walk found. `changed`: if it is a file, only these ranges of it changed.
-    pub(super) fn plan(&mut self, found: ScanEntry, changed: Option<&[Range<u64>]>) -> Result<(), Stopped> {
+    pub(super) fn plan(&mut self, found: ScanEntry, changed: Option<&[Range<u64>]>) -> Result<(), Disconnected> {
         let previous = self.previous.as_mut().and_then(|previous| previous.at(&found.path, self.observer));
         let item = match found.kind {
             FileKind::File { size, handle } => {
@@ -261,7 +226,7 @@ impl<'s, 'r> Planner<'s, 'r> {
         if self.observer.is_cancelled() { Err(EngineError::Interrupted) } else { Ok(()) }
     }
 
-    pub(super) fn add(&mut self, item: Item) -> Result<(), Stopped> {
+    pub(super) fn add(&mut self, item: Item) -> Result<(), Disconnected> {
         if let Item::Read(file) = &item {
             if self.batch_bytes > 0 && self.batch_bytes + file.size > BATCH_BYTES_MAX {
                 self.flush()?;
@@ -276,7 +241,7 @@ impl<'s, 'r> Planner<'s, 'r> {
         Ok(())
     }
 
-    pub(super) fn flush(&mut self) -> Result<(), Stopped> {
+    pub(super) fn flush(&mut self) -> Result<(), Disconnected> {
         let items = std::mem::take(&mut self.batch);
         let has_reads = std::mem::take(&mut self.has_reads);
         self.batch_bytes = 0;
@@ -284,11 +249,11 @@ impl<'s, 'r> Planner<'s, 'r> {
             return Ok(());
         }
         if !has_reads {
-            return self.steps.send(Step::Items(items)).map_err(|_| Stopped);
+            return self.steps.send(Step::Items(items)).map_err(|_| Disconnected);
         }
         let (pieces, receiver) = bounded(PIECES_WAITING_MAX);
-        self.steps.send(Step::Pieces(receiver)).map_err(|_| Stopped)?;
-        self.jobs.send(Job { items, pieces }).map_err(|_| Stopped)
+        self.steps.send(Step::Pieces(receiver)).map_err(|_| Disconnected)?;
+        self.jobs.send(Job { items, pieces }).map_err(|_| Disconnected)
     }
 }
 

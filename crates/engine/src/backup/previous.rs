@@ -5,7 +5,7 @@
 //! first, each going on where the one before it ended: what an interrupted run had done is taken from it, the rest from
 //! what it was building on.
 
-use super::checkpoint::is_half_read;
+use super::half_read::is_half_read;
 use crate::chunks::ChunkSource;
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::{CatalogReader, Entries, Entry, EntryPath};

@@ -1,7 +1,6 @@
 //! New chunks become regions in the order in which they come: all of them whole.
 
-use super::assemble::{Encoded, Handed};
-use super::checkpoint::Reached;
+use super::flow::{Encoded, Handed, Reached};
 use crate::EngineError;
 use crate::parallel::Pool;
 use crossbeam_channel::Sender;
@@ -15,15 +14,15 @@ pub(super) type ChunkSketcher = Option<Arc<dyn Sketcher>>;
 
 /// Chunks of one kind gathered until they fill a region.
 #[derive(Default)]
-struct Open {
+struct GatheredRegion {
     chunks: Vec<ChunkEntry>,
     plain: Vec<u8>,
 }
 
 /// Fills regions and hands them out to be encoded.
 pub(super) struct Regions<'env> {
-    data: Open,
-    metadata: Open,
+    data: GatheredRegion,
+    metadata: GatheredRegion,
     encoders: Pool<'env, RegionEncoder>,
     sketcher: ChunkSketcher,
     packer: Sender<Handed>,
@@ -31,7 +30,7 @@ pub(super) struct Regions<'env> {
 
 impl<'env> Regions<'env> {
     pub(super) fn new(encoders: Pool<'env, RegionEncoder>, sketcher: ChunkSketcher, packer: Sender<Handed>) -> Self {
-        Self { data: Open::default(), metadata: Open::default(), encoders, sketcher, packer }
+        Self { data: GatheredRegion::default(), metadata: GatheredRegion::default(), encoders, sketcher, packer }
     }
 
     pub(super) fn push(&mut self, kind: ContainerKind, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
@@ -48,7 +47,7 @@ impl<'env> Regions<'env> {
         Ok(())
     }
 
-    fn open(&mut self, kind: ContainerKind) -> &mut Open {
+    fn open(&mut self, kind: ContainerKind) -> &mut GatheredRegion {
         match kind {
             ContainerKind::Data => &mut self.data,
             ContainerKind::Metadata => &mut self.metadata,

@@ -5,12 +5,11 @@
 //! meanwhile. A snapshot of an empty folder would be the latest, would count for the rules of `forget` day after day
 //! until they have removed every one that has the files, and would leave all of them behind as deltas.
 
-use super::{BackupOptions, Source, Task, previous};
+use super::options::{BackupOptions, Source};
+use super::previous;
+use super::run::BackupRun;
 use crate::EngineError;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
-
-/// The share of files or bytes that a source may lose from one backup to the next, unless another is asked for.
-pub const SHRINK_SHARE_DEFAULT: f64 = 0.5;
 
 /// The share of it that this source may lose. Of a stream, only emptiness counts: how long the next one is says
 /// nothing. A list of changes says itself what is gone.
@@ -22,7 +21,7 @@ pub(super) fn share_of(source: &Source, options: &BackupOptions) -> Option<f64> 
     })
 }
 
-impl Task<'_> {
+impl BackupRun<'_> {
     /// Refuses a source that lost too much since the last live snapshot of the same paths, or all it had.
     pub(super) fn refuse_shrunk(&self, before: &Manifest, now: &SnapshotStatistics) -> Result<(), EngineError> {
         let last = previous::last_live(before).filter(|last| last.paths == self.paths);
@@ -52,6 +51,7 @@ fn is_shrunk(then: u64, now: u64, share: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backup::SHRINK_SHARE_DEFAULT;
 
     #[test]
     fn more_than_the_share_or_all_is_too_much() {

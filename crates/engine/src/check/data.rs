@@ -11,7 +11,8 @@ use crate::decode::{
     DecodeSettings, DecodeVisitor, Decoding, GAP_BYTES_DEFAULT, Order, Plan, PlannedRegion, Tally, Worker,
 };
 use crate::lease::now;
-use crate::parallel::{Pool, cores};
+use crate::parallel::Pool;
+use crate::resources::shares::CHECK_READ_BYTES_MAX;
 use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::parity;
@@ -28,8 +29,6 @@ const GROUP_CONTAINERS: usize = 2048;
 const REMEMBERED_GROUP_CONTAINERS: usize = 128;
 /// The same where time is short: what is read after it is over, 256 MiB or less.
 const TIMED_GROUP_CONTAINERS: usize = 16;
-/// What may wait for bases in memory.
-const WAITING_BYTES: u64 = 128 << 20;
 
 /// Gathers what is wrong.
 struct CheckVisitor<'c> {
@@ -58,8 +57,9 @@ impl SeriesCheck<'_> {
         let mut log = ReadLog::open(self.asked.options.state.as_deref(), self.repository, self.manifest.series);
         let mut left = self.due(whole, chunks, &order, &log, report);
         let (mut damage, mut read) = (Vec::new(), Vec::new());
+        let fetches = self.resources.check_fetches();
         std::thread::scope(|scope| {
-            let pool: Pool<'_, Worker> = Pool::start(scope, "check", cores(), cores(), || Ok(RegionDecoder::new()))?;
+            let pool: Pool<'_, Worker> = Pool::start(scope, "check", fetches, fetches, || Ok(RegionDecoder::new()))?;
             while !left.is_empty() && self.has_time(!read.is_empty()) {
                 let rest = left.split_off(left.len().min(self.group_containers()));
                 let group = std::mem::replace(&mut left, rest);
@@ -157,9 +157,9 @@ impl SeriesCheck<'_> {
         let plan = Plan::visiting(chunks, &wanted, group, order);
         let settings = DecodeSettings {
             gap_bytes: GAP_BYTES_DEFAULT,
-            read_bytes_max: 16 << 20,
-            waiting_bytes_max: WAITING_BYTES,
-            spill_folder: std::env::temp_dir(),
+            read_bytes_max: CHECK_READ_BYTES_MAX,
+            waiting_bytes_max: self.resources.check_waiting_bytes(),
+            spill_folder: self.resources.scratch_of(self.repository),
         };
         let visitor = CheckVisitor {
             check: self,
@@ -172,7 +172,7 @@ impl SeriesCheck<'_> {
             bytes_read: AtomicU64::new(0),
         };
         let decoding = Arc::new(Decoding::new(chunks.clone(), plan, settings, Arc::<Tally>::default(), visitor));
-        decoding.wait(decoding.start(pool, cores()))?;
+        decoding.wait(decoding.start(pool, self.resources.check_fetches()))?;
         let visitor = decoding.visitor();
         report.containers_read += visitor.containers_read.load(Ordering::Relaxed);
         report.bytes_read += visitor.bytes_read.load(Ordering::Relaxed);
@@ -293,7 +293,7 @@ impl DecodeVisitor for CheckVisitor<'_> {
         if self.whole.contains(&container) {
             self.containers_read.fetch_add(u64::from(bytes_read > 0), Ordering::Relaxed);
             self.bytes_read.fetch_add(bytes_read, Ordering::Relaxed);
-            self.check.observer.advance(1, bytes_read);
+            self.check.resources.observer.advance(1, bytes_read);
         }
     }
 
@@ -301,6 +301,6 @@ impl DecodeVisitor for CheckVisitor<'_> {
     fn spill_failed(&self, _: &StoreError) {}
 
     fn is_cancelled(&self) -> bool {
-        self.check.observer.is_cancelled()
+        self.check.resources.observer.is_cancelled()
     }
 }

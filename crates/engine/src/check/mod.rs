@@ -22,9 +22,10 @@ mod restored;
 mod snapshots;
 
 use crate::chunks::ChunkSource;
-use crate::parallel::{Pool, Ticket, cores};
+use crate::parallel::{Pool, Ticket};
 use crate::protect::unprotected;
-use crate::{EngineError, Observer};
+use crate::setters::setters;
+use crate::{EngineError, Resources};
 pub use help::Help;
 use read_log::ReadLog;
 pub use restored::{RestoreSample, SampleOutcome, SampledFile};
@@ -42,9 +43,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How much of the containers' data to read.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum ReadData {
     /// Structure only: objects present and of the right size, indexes, catalogs, recipes, necessary chunks.
+    #[default]
     None,
     /// Every byte.
     All,
@@ -59,8 +61,9 @@ pub enum ReadData {
     Percent(f64),
 }
 
-/// How to check.
-#[derive(Clone, PartialEq, Debug)]
+/// Options of a check.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
 pub struct CheckOptions {
     /// How much of the data to read.
     pub read_data: ReadData,
@@ -80,9 +83,18 @@ pub struct CheckOptions {
 impl CheckOptions {
     /// Reads so much, and records nothing.
     pub fn reading(read_data: ReadData) -> Self {
-        Self { read_data, record: None, max_age: None, max_duration: None, state: None, restore_sample: None }
+        Self::default().with_read_data(read_data)
     }
 }
+
+setters!(CheckOptions {
+    with_read_data(read_data: ReadData),
+    with_record(record: Option<String>),
+    with_max_age(max_age: Option<Duration>),
+    with_max_duration(max_duration: Option<Duration>),
+    with_state(state: Option<PathBuf>),
+    with_restore_sample(restore_sample: Option<RestoreSample>),
+});
 
 /// How often a series is checked anew because a writer went on meanwhile.
 const ATTEMPTS_MAX: u32 = 8;
@@ -191,7 +203,7 @@ impl CheckReport {
 pub fn check(
     repository: &Repository,
     options: &CheckOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<CheckReport, EngineError> {
     let deadline = options.max_duration.and_then(|most| Instant::now().checked_add(most));
     let mut report = CheckReport::default();
@@ -236,7 +248,7 @@ pub fn check(
     checked.sort_by_cached_key(oldest);
     for manifest in checked {
         let asked = Asked { options, deadline, has_read: report.containers_read > 0 };
-        check_series(repository, manifest, &asked, observer, &mut report)?;
+        check_series(repository, manifest, &asked, resources, &mut report)?;
     }
     Ok(report)
 }
@@ -247,7 +259,7 @@ fn check_series(
     repository: &Repository,
     mut manifest: Manifest,
     asked: &Asked<'_>,
-    observer: &dyn Observer,
+    resources: &Resources,
     report: &mut CheckReport,
 ) -> Result<(), EngineError> {
     let mut attempts_left = ATTEMPTS_MAX;
@@ -258,7 +270,7 @@ fn check_series(
             _ => None,
         });
         let mut found = CheckReport::default();
-        let check = SeriesCheck { repository, manifest: &manifest, sizes: sizes.collect(), observer, asked };
+        let check = SeriesCheck { repository, manifest: &manifest, sizes: sizes.collect(), resources, asked };
         let learnt = check.run(&mut found)?;
         attempts_left -= 1;
         let newest = if found.findings.is_empty() || attempts_left == 0 {
@@ -269,7 +281,7 @@ fn check_series(
         match newest {
             Some(newest) => manifest = newest,
             None => {
-                found.records.extend(record::record(repository, &manifest, &learnt, asked.options, observer));
+                found.records.extend(record::record(repository, &manifest, &learnt, asked.options, resources));
                 report.add(found);
                 return Ok(());
             }
@@ -357,7 +369,7 @@ struct SeriesCheck<'c> {
     repository: &'c Repository,
     manifest: &'c Manifest,
     sizes: HashMap<ContainerId, u64>,
-    observer: &'c dyn Observer,
+    resources: &'c Resources,
     asked: &'c Asked<'c>,
 }
 
@@ -462,15 +474,15 @@ impl SeriesCheck<'_> {
             chosen.push(self.is_chosen(at)?);
         }
         let bytes = records.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
-        self.observer.estimate(chosen.len() as u64, bytes.map(|(record, _)| record.object_bytes).sum(), true);
+        self.resources.observer.estimate(chosen.len() as u64, bytes.map(|(record, _)| record.object_bytes).sum(), true);
         let results: Vec<(Vec<ContainerDamage>, bool)> = std::thread::scope(|scope| {
-            let pool = Pool::start(scope, "check", cores(), cores(), || Ok(()))?;
+            let pool = Pool::start(scope, "check", self.resources.fetches, self.resources.fetches, || Ok(()))?;
             let submit = |(record, chosen): (&ContainerRecord, bool)| {
                 let record = record.clone();
                 pool.submit(move |()| {
                     let (damage, is_open) = self.check_container(&record);
                     if !(chosen && is_open) {
-                        self.observer.advance(1, 0);
+                        self.resources.observer.advance(1, 0);
                     }
                     (damage, is_open)
                 })
@@ -497,12 +509,12 @@ impl SeriesCheck<'_> {
     }
 
     fn unless_cancelled(&self) -> Result<(), EngineError> {
-        if self.observer.is_cancelled() { Err(EngineError::Interrupted) } else { Ok(()) }
+        self.resources.unless_cancelled()
     }
 
     /// Looks for a container, its size and its index; `true` if the index is sound.
     fn check_container(&self, record: &ContainerRecord) -> (Vec<ContainerDamage>, bool) {
-        if self.observer.is_cancelled() {
+        if self.resources.observer.is_cancelled() {
             return (Vec::new(), false);
         }
         let damaged = |error: String| self.damaged(record, error, record.chunks.clone());

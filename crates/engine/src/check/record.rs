@@ -7,7 +7,7 @@
 use super::{CheckOptions, DamageRecord, Learnt, RecordOutcome};
 use crate::lease::{Purpose, acquire, now};
 use crate::numbers::numbers_of;
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::ContainerId;
 use siltstone_store::manifest::Manifest;
@@ -21,7 +21,7 @@ pub(super) fn record(
     checked: &Manifest,
     learnt: &Learnt,
     options: &CheckOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Option<DamageRecord> {
     let damaged = damage_after(checked, checked, learnt);
     if damaged == checked.damaged {
@@ -29,7 +29,7 @@ pub(super) fn record(
     }
     let outcome = match &options.record {
         None => RecordOutcome::NotAsked,
-        Some(user) => match commit(repository, checked, learnt, user, observer) {
+        Some(user) => match commit(repository, checked, learnt, user, resources) {
             Ok(()) => RecordOutcome::Recorded,
             Err(error) => RecordOutcome::Failed { reason: error.to_string() },
         },
@@ -47,10 +47,10 @@ fn commit(
     checked: &Manifest,
     learnt: &Learnt,
     user: &str,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<(), EngineError> {
     let purpose = Purpose { name: "check", user, take_over: false, reserve: ReserveUse::Keep };
-    let mut writer = acquire(repository, &checked.name, &purpose, observer)?;
+    let mut writer = acquire(repository, &checked.name, &purpose, resources)?;
     let mut next = writer.manifest().clone();
     next.damaged = damage_after(&next, checked, learnt);
     if let Err(error) = writer.commit(next, false, now()) {

@@ -33,7 +33,7 @@ impl SeriesCheck<'_> {
         let mut walked = BTreeSet::new();
         let mut probe = Probe::default();
         for (position, snapshot) in self.manifest.snapshots().iter().enumerate() {
-            if self.observer.is_cancelled() {
+            if self.resources.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
             let mut referred = RoaringTreemap::new();
@@ -94,7 +94,7 @@ impl SeriesCheck<'_> {
         hull.for_each(|position, needed| {
             let necessary = self.manifest.necessary(position);
             let (missing, extra) = ((needed - &necessary).len(), (&necessary - needed).len());
-            let is_wrong = missing > 0 || (extra > 0 && !self.manifest.squeeze_due);
+            let is_wrong = missing > 0 || (extra > 0 && !self.manifest.ghosts_due);
             if is_wrong && walked.contains(&position) {
                 let what = format!(
                     "it needs {missing} chunks, with their bases, that it is not said to need, and not {extra} that it is"

@@ -167,6 +167,28 @@ impl<'r> ChunkSource<'r> {
         })
     }
 
+    /// Lengths of the chunks from `first` on, of at most `count` and as far as one container answers for them; at least
+    /// one.
+    ///
+    /// # Errors
+    /// [`StoreError::MissingChunk`], or damage of the container's index.
+    pub(crate) fn lengths_from(&self, first: ChunkNumber, count: u64) -> Result<Vec<u32>, StoreError> {
+        let missing = || StoreError::MissingChunk { number: first };
+        self.following(|| {
+            let container = self.container_of(first)?;
+            let reader = self.reader(container)?;
+            let answers =
+                self.record(container).chunks.iter().map(|run| run.range()).find(|run| run.contains(&first.0));
+            let last = answers.map_or(first.0, |run| *run.end()).min(first.0.saturating_add(count.saturating_sub(1)));
+            let places = reader.index().places();
+            let from = places.partition_point(|place| place.chunk.number < first);
+            let wanted = places[from..].iter().zip(first.0..=last);
+            let found = wanted.take_while(|(place, number)| place.chunk.number.0 == *number);
+            let lengths: Vec<u32> = found.map(|(place, _)| place.chunk.length).collect();
+            if lengths.is_empty() { Err(missing()) } else { Ok(lengths) }
+        })
+    }
+
     /// A region's plain bytes, kept for a while; its chunks are *not* yet verified, those of its bases are.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ pub(crate) struct BasePlace {
 
 /// Regions to be decoded, each after all its bases.
 #[derive(Default)]
-struct Plan {
+struct RegionPlan {
     steps: Vec<(Address, Vec<BasePlace>)>,
     /// Regions that need not be decoded.
     at_hand: HashMap<Address, PlainRegion>,
@@ -105,8 +105,8 @@ impl ChunkSource<'_> {
     }
 
     /// What has to be decoded, deepest first; the region wanted comes last.
-    fn plan_region(&self, wanted: Address) -> Result<Plan, StoreError> {
-        let mut planning = Planning { chunks: self, plan: Plan::default() };
+    fn plan_region(&self, wanted: Address) -> Result<RegionPlan, StoreError> {
+        let mut planning = Planning { chunks: self, plan: RegionPlan::default() };
         descend(&mut planning, wanted)?;
         Ok(planning.plan)
     }
@@ -115,7 +115,7 @@ impl ChunkSource<'_> {
 /// A walk down from the region wanted, to plain regions or those at hand.
 struct Planning<'p, 'r> {
     chunks: &'p ChunkSource<'r>,
-    plan: Plan,
+    plan: RegionPlan,
 }
 
 impl Descent for Planning<'_, '_> {

@@ -42,7 +42,7 @@ use siltstone_store::container::ContainerReader;
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, split_region};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use waiting::{Delta, Waiting};
@@ -120,7 +120,7 @@ pub(crate) trait DecodeVisitor: Send + Sync {
 /// Bytes that several may need.
 pub(crate) type Bytes = Arc<[u8]>;
 
-/// Work done in decoding, shared by the unfoldings of one run.
+/// Work done in decoding, shared by all decoders of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Containers visited, each time counted.
@@ -131,6 +131,15 @@ pub(crate) struct Tally {
     pub(crate) bytes_read: AtomicU64,
     /// Bytes written to temporary files.
     pub(crate) bytes_prewritten: AtomicU64,
+    /// Whether the user asked to stop before all was decoded.
+    is_stopped: AtomicBool,
+}
+
+impl Tally {
+    /// Whether the user asked to stop before all was decoded: part of what was asked for is then missing.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
 }
 
 /// A region on its way through the workers.
@@ -212,8 +221,12 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
     pub(crate) fn wait(&self, tickets: Vec<Ticket<()>>) -> Result<(), StoreError> {
         let outcomes: Vec<_> = tickets.into_iter().map(Ticket::wait).collect();
         outcomes.into_iter().collect::<Result<(), _>>()?;
-        let is_whole = self.lock().waiting.left == 0 || self.visitor.is_cancelled();
-        if is_whole { Ok(()) } else { Err(lost_worker()) }
+        if self.lock().waiting.left == 0 {
+            return Ok(());
+        }
+        let is_stopped = self.visitor.is_cancelled();
+        self.tally.is_stopped.fetch_or(is_stopped, Ordering::Relaxed);
+        if is_stopped { Ok(()) } else { Err(lost_worker()) }
     }
 
     /// Does everything on this thread.

@@ -22,10 +22,9 @@ mod similar_index;
 mod sketch;
 
 pub(crate) use encode::encode_region;
-pub(crate) use keep::KeepRule;
+pub use keep::KeepRule;
 pub(crate) use offers::{CANDIDATES, offer};
-pub(crate) use policy::Forward;
-pub use policy::{DEPTH_DEFAULT, DEPTH_MAX, Deltas, FORWARD_DEPTH_DEFAULT};
+pub use policy::{DEPTH_DEFAULT, DEPTH_MAX, Deltas, FORWARD_DEPTH_DEFAULT, ForwardPolicy};
 pub(crate) use segment::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET, OpenRegion, SEGMENT_BYTES};
 pub(crate) use similar_index::SimilarIndex;
 pub(crate) use sketch::sketcher;

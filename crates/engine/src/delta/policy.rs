@@ -2,6 +2,7 @@
 
 use super::keep::KeepRule;
 use super::offers::CANDIDATES;
+use super::segment::DELTA_REGION_BYTES_TARGET;
 use crate::bases::CHAIN_REGIONS_MAX;
 
 /// The longest chain of deltas that may be asked for: a quarter of what a reader follows, so that chains of several
@@ -30,9 +31,8 @@ pub enum Deltas {
         /// The longest chain; what would make a longer one stays whole.
         depth: u32,
     },
-    /// Deltas as MeGA describes them (ATC 2022, section 4.2): each chunk against the first that shares a super-feature,
-    /// which is whole.
-    Paper,
+    /// New chunks against old ones, by a policy of the program's own.
+    Custom(ForwardPolicy),
 }
 
 impl Deltas {
@@ -41,40 +41,52 @@ impl Deltas {
         matches!(self, Self::Reverse { .. })
     }
 
-    /// Whether a backup uses chunks again that only snapshots before the last one have. MeGA does not: there,
-    /// lifecycles are what is in successive backups.
+    /// Whether a backup uses chunks again that only snapshots before the last one have.
     pub(crate) fn reaches_back(self) -> bool {
-        !matches!(self, Self::Paper)
+        self.forward().is_none_or(|policy| policy.reaches_back)
     }
 
     /// How a backup encodes new chunks against old ones, if it does.
-    pub(crate) fn forward(self) -> Option<Forward> {
+    pub(crate) fn forward(self) -> Option<ForwardPolicy> {
         match self {
             Self::Off | Self::Reverse { .. } => None,
-            Self::Forward { depth } => Some(Forward { depth, is_paper: false }),
-            Self::Paper => Some(Forward { depth: 1, is_paper: true }),
+            Self::Forward { depth } => Some(ForwardPolicy { depth, ..ForwardPolicy::default() }),
+            Self::Custom(policy) => Some(policy),
         }
     }
 }
 
-/// New chunks against old ones.
+/// How new chunks are encoded against old ones. Repositories are read alike whatever it is; the values by default are
+/// those that store least on the histories measured (`docs/MEASUREMENTS.md`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Forward {
-    /// The longest chain.
-    pub(crate) depth: u32,
-    /// A delta for each chunk, against one base, kept whenever it is smaller than the chunk.
-    pub(crate) is_paper: bool,
+pub struct ForwardPolicy {
+    /// The longest chain, at least 1; what would make a longer one stays whole.
+    pub depth: u32,
+    /// Bases looked up for each chunk.
+    pub candidates: usize,
+    /// Whether chunks are alike by one super-feature in common, the newest first, rather than by most features.
+    pub super_features: bool,
+    /// Which deltas are kept.
+    pub keep: KeepRule,
+    /// Text of a region of deltas, bytes. 0: each chunk alone, whose base may then be of any length.
+    pub region_bytes: usize,
+    /// Whether chunks without a base in the last snapshot are offered those of their own segment.
+    pub intra_segment: bool,
+    /// Whether a backup uses chunks again that only snapshots before the last one have.
+    pub reaches_back: bool,
 }
 
-impl Forward {
-    /// Which deltas are kept.
-    pub(crate) fn keep_rule(self) -> KeepRule {
-        if self.is_paper { KeepRule::PAPER } else { KeepRule::IN_BACKUP }
-    }
-
-    /// Bases looked up for each chunk.
-    pub(crate) fn candidates(self) -> usize {
-        if self.is_paper { 1 } else { CANDIDATES }
+impl Default for ForwardPolicy {
+    fn default() -> Self {
+        Self {
+            depth: FORWARD_DEPTH_DEFAULT,
+            candidates: CANDIDATES,
+            super_features: false,
+            keep: KeepRule::IS_SMALLER,
+            region_bytes: DELTA_REGION_BYTES_TARGET,
+            intra_segment: true,
+            reaches_back: true,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! A portion ends where the content goes on in another region, so that each region is decoded by one worker and, as far
 //! as the order of the files allows, once.
 
-use super::Extent;
 use crate::chunks::{Address, ChunkSource};
+use crate::fs::Extent;
 use crate::linked::Linked;
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
@@ -68,7 +68,7 @@ impl Portion {
 }
 
 /// The portions of a walk, in order; the last one after a failure.
-pub(super) struct Plan<'c, 'r, E> {
+pub(super) struct Portions<'c, 'r, E> {
     chunks: &'c ChunkSource<'r>,
     entries: E,
     /// Further names are told as such.
@@ -90,7 +90,7 @@ struct File<'c, 'r> {
     at: u64,
 }
 
-impl<'c, 'r, E: Iterator<Item = Result<Entry, StoreError>>> Plan<'c, 'r, E> {
+impl<'c, 'r, E: Iterator<Item = Result<Entry, StoreError>>> Portions<'c, 'r, E> {
     pub(super) fn of(chunks: &'c ChunkSource<'r>, entries: E) -> Self {
         Self { chunks, entries, linked: None, with_extents: false, file: None, pending: None, has_ended: false }
     }
@@ -146,7 +146,7 @@ impl<'c, 'r, E: Iterator<Item = Result<Entry, StoreError>>> Plan<'c, 'r, E> {
     }
 }
 
-impl<E: Iterator<Item = Result<Entry, StoreError>>> Iterator for Plan<'_, '_, E> {
+impl<E: Iterator<Item = Result<Entry, StoreError>>> Iterator for Portions<'_, '_, E> {
     type Item = Portion;
 
     fn next(&mut self) -> Option<Portion> {

@@ -10,11 +10,12 @@ mod tar;
 mod zip;
 
 use crate::chunks::ChunkSource;
-use crate::parallel::{Pool, cores};
+use crate::fs::Extent;
+use crate::parallel::Pool;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
-use crate::{EngineError, Observer};
-use ahead::{Plan, Portion, Step};
+use crate::{EngineError, Resources};
+use ahead::{Portion, Portions, Step};
 use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
 use siltstone_store::repository::Repository;
 use std::cell::Cell;
@@ -24,9 +25,6 @@ use std::rc::Rc;
 
 /// Container indexes kept open.
 const READERS_MAX: usize = 48;
-/// Bytes of decoded regions kept, some for each worker besides.
-const REGION_BYTES_MAX: usize = 32 << 20;
-const REGION_BYTES_PER_WORKER: usize = 8 << 20;
 /// Zeros written at once for a hole.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
@@ -51,18 +49,17 @@ pub fn dump(
     path: Option<&EntryPath>,
     archive: Archive,
     output: &mut dyn Write,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<(), EngineError> {
     let manifest = manifest_of(repository, snapshot)?;
-    let workers = cores();
-    let region_bytes = REGION_BYTES_MAX + workers * REGION_BYTES_PER_WORKER;
-    let chunks = ChunkSource::with_limits(repository, &manifest, READERS_MAX, region_bytes);
+    let observer = &*resources.observer;
+    let chunks = ChunkSource::with_limits(repository, &manifest, READERS_MAX, resources.dump_region_bytes());
     let catalog = CatalogReader::new(&chunks, snapshot.snapshot.root);
     let entry = path.map(|path| crate::browse::find(&catalog, snapshot, path)).transpose()?;
-    let work = Work { chunks: &chunks, workers, observer };
+    let work = Work { chunks: &chunks, resources };
     match entry {
         Some(entry) if matches!(entry.content, Content::File { .. }) => {
-            work.run(Plan::of(&chunks, std::iter::once(Ok(entry))), &mut Plain { output })
+            work.run(Portions::of(&chunks, std::iter::once(Ok(entry))), &mut Plain { output })
         }
         Some(entry) if !entry.is_directory() => {
             let path = crate::browse::shown(&entry.path);
@@ -70,10 +67,10 @@ pub fn dump(
         }
         _ => {
             let entries = path.map_or_else(|| catalog.entries(), |path| catalog.under(path));
-            let plan = Plan::of(&chunks, entries);
+            let portions = Portions::of(&chunks, entries);
             match archive {
-                Archive::Tar => work.run(plan.with_links_and_extents(), &mut tar::Tar::new(output, observer)),
-                Archive::Zip => work.run(plan, &mut zip::Zip::new(output, observer)),
+                Archive::Tar => work.run(portions.with_links_and_extents(), &mut tar::Tar::new(output, observer)),
+                Archive::Zip => work.run(portions, &mut zip::Zip::new(output, observer)),
             }
         }
     }
@@ -95,31 +92,23 @@ trait Sink {
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// A part of a file that is no hole.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Extent {
-    offset: u64,
-    bytes: u64,
-}
-
 /// A dump under way.
 struct Work<'w, 'r> {
     chunks: &'w ChunkSource<'r>,
-    workers: usize,
-    observer: &'w dyn Observer,
+    resources: &'w Resources,
 }
 
 impl<'w> Work<'w, '_> {
     fn run(
         &self,
-        plan: Plan<'w, '_, impl Iterator<Item = Result<Entry, siltstone_store::StoreError>>>,
+        portions: Portions<'w, '_, impl Iterator<Item = Result<Entry, siltstone_store::StoreError>>>,
         sink: &mut dyn Sink,
     ) -> Result<(), EngineError> {
-        let chunks = self.chunks;
+        let (chunks, fetches) = (self.chunks, self.resources.fetches);
         std::thread::scope(|scope| {
-            let pool = Pool::start(scope, "dump", self.workers, 2 * self.workers, || Ok(()))?;
+            let pool = Pool::start(scope, "dump", fetches, 2 * fetches, || Ok(()))?;
             let read = move |(): &mut (), portion: Portion| portion.read(chunks);
-            for portion in pool.in_order(plan, 2 * self.workers, read) {
+            for portion in pool.in_order(portions, 2 * fetches, read) {
                 self.write(portion?, sink)?;
             }
             sink.finish().map_err(output_failed)
@@ -129,16 +118,14 @@ impl<'w> Work<'w, '_> {
     fn write(&self, portion: Portion, sink: &mut dyn Sink) -> Result<(), EngineError> {
         let mut content = portion.content.as_slice();
         for step in portion.steps {
-            if self.observer.is_cancelled() {
-                return Err(EngineError::Interrupted);
-            }
+            self.resources.unless_cancelled()?;
             let written = match step {
                 Step::Begin(entry, data) => sink.begin(&entry, data.as_deref()),
                 Step::Link(entry, first) => sink.link(&entry, &first),
                 Step::Chunk { bytes, .. } => {
                     let (chunk, rest) = content.split_at_checked(bytes).unwrap_or_default();
                     content = rest;
-                    self.observer.advance(0, bytes as u64);
+                    self.resources.observer.advance(0, bytes as u64);
                     sink.bytes(chunk)
                 }
                 Step::Hole(bytes) => sink.hole(bytes),

@@ -2,9 +2,9 @@
 //! hard links (the content comes again) and special files. Each entry takes some 200 bytes of memory until the end,
 //! where zip has its list.
 
-use super::{Extent, Gate, Sink, write_zeros};
+use super::{Gate, Sink, write_zeros};
 use crate::Observer;
-use crate::fs::{Problem, ProblemKind};
+use crate::fs::{Extent, Problem, ProblemKind};
 use crate::observer::Notice;
 use siltstone_store::Time;
 use siltstone_store::catalog::{Content, Entry, EntryPath};

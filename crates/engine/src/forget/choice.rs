@@ -51,6 +51,11 @@ impl Choice {
         (self.removed.len() + self.ended.len() + self.marked.len()) as u64
     }
 
+    /// Whether a live snapshot is removed or marked.
+    pub(super) fn takes(&self, id: &SnapshotId) -> bool {
+        self.removed.contains(id) || self.marked.contains(id)
+    }
+
     /// Whether everything stays as it is.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
@@ -72,8 +77,7 @@ impl Choice {
         let is_live = |snapshot: &&siltstone_store::manifest::Snapshot| !snapshot.partial && snapshot.deleted.is_none();
         let mut live = manifest.snapshots().iter().filter(is_live).peekable();
         let has_any = live.peek().is_some();
-        let goes = |id| self.removed.contains(id) || self.marked.contains(id);
-        if options.allow_remove_all || !has_any || live.any(|snapshot| !goes(&snapshot.id)) {
+        if options.allow_remove_all || !has_any || live.any(|snapshot| !self.takes(&snapshot.id)) {
             return Ok(());
         }
         Err(EngineError::RemovesAll { series: manifest.name.clone() })

@@ -7,12 +7,12 @@
 use super::ForgetOptions;
 use super::choice::Choice;
 use super::plan::plan;
-use crate::Observer;
 use crate::maintain::dead::{Left, object_bytes};
 use crate::maintain::ghost_bytes;
 use crate::maintain::rewrite::{Rewritten, replace, rewrite_sound};
 use crate::pack::{ContainerSink, DrySink};
 use crate::protect::parity_bytes;
+use crate::{EngineError, Resources};
 use siltstone_store::container::{ContainerRecord, SealedContainer};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
@@ -23,6 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Every manifest lies there twice.
@@ -63,14 +64,14 @@ impl State {
         choice: &Choice,
         options: &ForgetOptions,
         kept: Option<&Kept>,
-        observer: &dyn Observer,
-    ) -> Result<Outcome, StoreError> {
+        resources: &Resources,
+    ) -> Result<Outcome, EngineError> {
         let lease = self.manifest.sequence + 1;
         let Left { next: first, dead, to_rewrite, live } = plan(&self.manifest, choice, options.rewrite_threshold);
         let (names, rewrites) = (DrySink::new(lease), !to_rewrite.is_empty());
         let sink = Sink { names, kept, series: first.series };
         let Rewritten { old, new, .. } =
-            rewrite_sound(repository, &first, to_rewrite, &live, options.rewriting(), &sink, observer)?;
+            rewrite_sound(repository, &first, to_rewrite, &live, options.rewriting(), &sink, resources)?;
         let mut manifest = first.clone();
         replace(&mut manifest, &old, new.clone());
         (manifest.lease, manifest.sequence) = (None, lease + 1 + u64::from(rewrites));
@@ -146,8 +147,8 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Nothing so far.
-    pub(super) fn beside(repository: &Repository) -> Result<Self, StoreError> {
-        let file = tempfile::tempfile().map_err(|source| failed("make", source))?;
+    pub(super) fn beside(repository: &Repository, scratch: &Path) -> Result<Self, StoreError> {
+        let file = tempfile::tempfile_in(scratch).map_err(|source| failed("make", source))?;
         let mut storage = None;
         let repository = repository.over(|below| {
             let overlay = Arc::new(Overlay { below, file, held: Mutex::default() });

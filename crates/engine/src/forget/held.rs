@@ -4,12 +4,13 @@ use super::ForgetOptions;
 use super::choice::{Choice, marked};
 use super::dry::State;
 use crate::snapshots::SnapshotKey;
-use crate::{EngineError, Silent};
+use crate::{EngineError, Observer, Resources};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
-use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
+use siltstone_store::{SeriesId, SnapshotId, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Snapshots marked as deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -45,9 +46,18 @@ impl Held {
     }
 }
 
+/// An observer that is told nothing, and may still ask to stop.
+struct Unheard(Arc<dyn Observer>);
+
+impl Observer for Unheard {
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
 /// What the marked snapshots of a series hold, in this state of it.
-pub(super) fn held(repository: &Repository, state: &State, options: &ForgetOptions) -> Held {
-    let bytes = || freed(repository, state, marked(&state.manifest), options).ok();
+pub(super) fn held(repository: &Repository, state: &State, options: &ForgetOptions, resources: &Resources) -> Held {
+    let bytes = || freed(repository, state, marked(&state.manifest), options, resources).ok();
     let is_any = state.manifest.snapshots().iter().any(|snapshot| snapshot.deleted.is_some());
     Held::new(&state.manifest, is_any.then(bytes).flatten())
 }
@@ -60,6 +70,7 @@ pub fn held_by(
     repository: &Repository,
     snapshots: &[SnapshotKey],
     options: &ForgetOptions,
+    resources: &Resources,
 ) -> Result<i64, EngineError> {
     let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = BTreeMap::new();
     for (series, id) in snapshots {
@@ -68,7 +79,7 @@ pub fn held_by(
     let mut bytes = 0;
     for (series, ids) in by_series {
         let Some(stored) = newest_manifest(repository, series)? else { continue };
-        bytes += freed(repository, &State::lying(repository, &stored.manifest)?, ids, options)?;
+        bytes += freed(repository, &State::lying(repository, &stored.manifest)?, ids, options, resources)?;
     }
     Ok(bytes)
 }
@@ -78,7 +89,10 @@ fn freed(
     state: &State,
     ids: BTreeSet<SnapshotId>,
     options: &ForgetOptions,
-) -> Result<i64, StoreError> {
+    resources: &Resources,
+) -> Result<i64, EngineError> {
     // What is damaged is told by who takes it apart, not by who only asks.
-    Ok(state.after(repository, &Choice::removing(ids), options, None, &Silent)?.bytes_returned)
+    let unheard = Arc::new(Unheard(resources.observer.clone()));
+    let resources = resources.clone().with_observer(unheard);
+    Ok(state.after(repository, &Choice::removing(ids), options, None, &resources)?.bytes_returned)
 }

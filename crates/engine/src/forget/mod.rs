@@ -1,5 +1,5 @@
-//! Forgetting snapshots: choose ([`policy`], `choice`), commit without them or with their marks, delete what is dead
-//! whole, rewrite what is dead in part.
+//! Forgetting snapshots: choose ([`policy`], `selection`, `choice`), commit without them or with their marks, delete
+//! what is dead whole, rewrite what is dead in part.
 //!
 //! Which containers are dead follows from the bitmaps of necessary chunks alone: no container is read for it. One whose
 //! dead share passes the threshold is rewritten (`maintain`): its survivors move to a new container, which is durable
@@ -17,9 +17,11 @@ mod dry;
 mod held;
 mod plan;
 pub mod policy;
+mod selection;
 
 pub use held::{Held, held_by};
 pub(crate) use plan::without_checkpoints;
+pub use selection::{DecidedGroup, ForgetPlan, Kept, Selection, SeriesOutlook, plan_forget};
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
@@ -28,16 +30,18 @@ use crate::maintain::ghost_bytes;
 use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_sound};
 use crate::observer::Notice;
 use crate::pack::ContainerSink;
+use crate::setters::setters;
 use crate::snapshots::SnapshotKey;
 use crate::written::verify_written;
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use choice::{Choice, marked};
-use dry::{Kept, State};
+use dry::State;
 use held::held;
 use plan::plan;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
+use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter, StoredManifest, newest_manifest};
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
@@ -49,8 +53,9 @@ use std::time::Duration;
 /// repository).
 pub const REWRITE_THRESHOLD_DEFAULT: f64 = 0.2;
 
-/// How to forget.
+/// Options of forgetting.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ForgetOptions {
     /// Do everything but write: the summary states the exact bytes.
     pub dry_run: bool,
@@ -67,6 +72,30 @@ pub struct ForgetOptions {
     /// What is marked as deleted rather than removed, and which marks end.
     pub marking: Marking,
 }
+
+impl Default for ForgetOptions {
+    fn default() -> Self {
+        Self {
+            dry_run: false,
+            allow_remove_all: false,
+            rewrite_threshold: REWRITE_THRESHOLD_DEFAULT,
+            take_over: false,
+            user: String::new(),
+            compression_level: ZSTD_LEVEL_DEFAULT,
+            marking: Marking::default(),
+        }
+    }
+}
+
+setters!(ForgetOptions {
+    with_dry_run(dry_run: bool),
+    with_allow_remove_all(allow_remove_all: bool),
+    with_rewrite_threshold(rewrite_threshold: f64),
+    with_take_over(take_over: bool),
+    with_user(user: String),
+    with_compression_level(compression_level: i32),
+    with_marking(marking: Marking),
+});
 
 impl ForgetOptions {
     fn rewriting(&self) -> Rewriting {
@@ -133,7 +162,7 @@ pub fn forget(
     repository: &Repository,
     snapshots: &[SnapshotKey],
     options: &ForgetOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<ForgetSummary, EngineError> {
     let named = options.marking.series.iter().map(|series| (*series, BTreeSet::new()));
     let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = named.collect();
@@ -156,13 +185,17 @@ pub fn forget(
     let mut bytes_returned = 0i64;
     let only_one = concerned <= 1;
     for (series, ids) in &by_series {
-        match forget_in_series(repository, *series, ids, options, observer, &mut summary) {
+        match forget_in_series(repository, *series, ids, options, resources, &mut summary) {
             Ok(returned) => bytes_returned += returned,
             Err(error) if only_one || matches!(error, EngineError::Interrupted) => return Err(error),
             Err(error) => {
                 // One at least, where only marks were to end.
                 summary.snapshots_failed += (ids.len() as u64).max(1);
-                observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotRemoved, error));
+                resources.observer.problem(&Problem::object(
+                    format!("series {series}"),
+                    ProblemKind::NotRemoved,
+                    error,
+                ));
             }
         }
     }
@@ -180,7 +213,7 @@ fn forget_in_series(
     series: SeriesId,
     ids: &BTreeSet<SnapshotId>,
     options: &ForgetOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
     summary: &mut ForgetSummary,
 ) -> Result<i64, EngineError> {
     let Some(StoredManifest { manifest, .. }) = newest_manifest(repository, series)? else {
@@ -188,19 +221,19 @@ fn forget_in_series(
     };
     let choice = Choice::new(&manifest, ids, &options.marking);
     if options.dry_run {
-        return dry_run(repository, &manifest, &choice, options, observer, summary);
+        return dry_run(repository, &manifest, &choice, options, resources, summary);
     }
     if choice.is_empty() {
-        summary.add_held(repository, &manifest, options);
+        summary.add_held(repository, &manifest, options, resources);
         return Ok(0);
     }
     let (user, take_over) = (options.user.as_str(), options.take_over);
     let purpose = Purpose { name: "forget", user, take_over, reserve: ReserveUse::Spend };
-    let mut writer = acquire(repository, &manifest.name, &purpose, observer)?;
-    match execute(repository, &mut writer, ids, options, observer) {
+    let mut writer = acquire(repository, &manifest.name, &purpose, resources)?;
+    match execute(repository, &mut writer, ids, options, resources) {
         Ok(done) => {
             summary.add(&done);
-            summary.add_held(repository, writer.manifest(), options);
+            summary.add_held(repository, writer.manifest(), options, resources);
             Ok(0)
         }
         Err(error) => {
@@ -223,11 +256,17 @@ impl ForgetSummary {
     }
 
     /// Adds what marked snapshots of a series hold, which nothing is done in any more.
-    fn add_held(&mut self, repository: &Repository, manifest: &Manifest, options: &ForgetOptions) {
+    fn add_held(
+        &mut self,
+        repository: &Repository,
+        manifest: &Manifest,
+        options: &ForgetOptions,
+        resources: &Resources,
+    ) {
         if marked(manifest).is_empty() {
             return;
         }
-        let held = State::lying(repository, manifest).map(|state| held(repository, &state, options));
+        let held = State::lying(repository, manifest).map(|state| held(repository, &state, options, resources));
         // What was done is done, whether this can be told or not.
         self.held.add(held.unwrap_or_else(|_| Held::new(manifest, None)));
     }
@@ -248,18 +287,18 @@ fn dry_run(
     manifest: &Manifest,
     choice: &Choice,
     options: &ForgetOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
     summary: &mut ForgetSummary,
 ) -> Result<i64, EngineError> {
     if choice.is_empty() {
-        summary.add_held(repository, manifest, options);
+        summary.add_held(repository, manifest, options, resources);
         return Ok(0);
     }
     let is_held = !choice.marked.is_empty() || !marked(manifest).is_subset(&choice.ended);
     // What is marked may share containers with what goes, and those made of them are looked at again.
-    let kept = if is_held { Kept::beside(repository).ok() } else { None };
+    let kept = if is_held { dry::Kept::beside(repository, &resources.scratch_of(repository)).ok() } else { None };
     let state = State::lying(repository, manifest)?;
-    let outcome = state.after(repository, choice, options, kept.as_ref(), observer)?;
+    let outcome = state.after(repository, choice, options, kept.as_ref(), resources)?;
     summary.add(&ForgetSummary {
         ghost_bytes: outcome.ghost_bytes,
         containers_deleted: outcome.containers_deleted,
@@ -267,7 +306,7 @@ fn dry_run(
         ..ForgetSummary::of(choice)
     });
     summary.held.add(match &kept {
-        Some(kept) => held(kept.repository(), &outcome.next, options),
+        Some(kept) => held(kept.repository(), &outcome.next, options, resources),
         None => Held::new(&outcome.next.manifest, None),
     });
     Ok(outcome.bytes_returned)
@@ -278,7 +317,7 @@ fn execute(
     writer: &mut SeriesWriter<'_>,
     ids: &BTreeSet<SnapshotId>,
     options: &ForgetOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<ForgetSummary, EngineError> {
     // Another may have removed some since, or brought some back.
     let choice = Choice::new(writer.manifest(), ids, &options.marking);
@@ -292,12 +331,12 @@ fn execute(
     let containers_deleted = plan.dead.len() as u64;
     let mut done = ForgetSummary { containers_deleted, ghost_bytes, ..ForgetSummary::of(&choice) };
     if rewrites {
-        match rewrite_and_commit(repository, writer, plan.to_rewrite, &plan.live, options, observer) {
+        match rewrite_and_commit(repository, writer, plan.to_rewrite, &plan.live, options, resources) {
             Ok(rewritten) => done.containers_rewritten = rewritten,
             Err(EngineError::Store(error)) if error.is_full() => {
                 // The snapshots are gone and whole dead containers have been given back; this part waits for the next
                 // forget.
-                observer.notice(&Notice::RewriteDeferred);
+                resources.observer.notice(&Notice::RewriteDeferred);
                 let unchanged = writer.manifest().clone();
                 writer.commit(unchanged, false, now())?;
                 writer.sweep()?;
@@ -317,11 +356,11 @@ fn rewrite_and_commit(
     to_rewrite: Vec<ContainerRecord>,
     live: &RoaringTreemap,
     options: &ForgetOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<u64, EngineError> {
     let (manifest, sink): (_, &dyn ContainerSink) = (writer.manifest(), writer);
     let Rewritten { old, new, is_whole } =
-        rewrite_sound(repository, manifest, to_rewrite, live, options.rewriting(), sink, observer)?;
+        rewrite_sound(repository, manifest, to_rewrite, live, options.rewriting(), sink, resources)?;
     verify_written(repository, manifest.series, &new)?;
     let mut next = writer.manifest().clone();
     replace(&mut next, &old, new);

@@ -27,6 +27,6 @@ pub(crate) fn without_checkpoints(manifest: &Manifest, partial: &BTreeSet<Snapsh
     let kept = (0..last).rfind(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| !snapshot.partial));
     let is_hull_left = kept.is_some_and(|kept| !went.is_disjoint(&needed(kept)));
     let Left { mut next, dead, .. } = without(manifest, partial, f64::INFINITY);
-    next.squeeze_due = manifest.squeeze_due || is_hull_left;
+    next.ghosts_due = manifest.ghosts_due || is_hull_left;
     (next, container_ids(&dead))
 }

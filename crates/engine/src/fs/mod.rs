@@ -26,9 +26,9 @@ mod scan_item;
 mod source_file;
 mod source_tree;
 mod status;
-mod target;
 #[cfg(test)]
 mod tests;
+mod writer;
 mod xattrs;
 
 pub use exclude::{ExcludeRules, ExcludeRulesBuilder};
@@ -43,7 +43,7 @@ pub use scan_item::{FileKind, ScanEntry, ScanItem, ScanOptions, SkipReason};
 pub use source_file::{Extent, FileHandle, SourceFile};
 pub use source_tree::absolute_source;
 pub use status::{NodeKind, Status};
-pub use target::{DAMAGED_SUFFIX, DRAFT_PREFIX, Draft, InTheWay, Made, TargetDir, TargetFile, aside};
+pub use writer::{DAMAGED_SUFFIX, DRAFT_PREFIX, Draft, InTheWay, Made, TargetDir, TargetFile, aside};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

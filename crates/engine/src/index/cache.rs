@@ -91,6 +91,7 @@ impl CachedRun {
         let mut building = Building::new(file.count(), budget_bytes);
         file.verify(&header, key, |block| building.add(block))?;
         let Building { held, fences, .. } = building;
+        tracing::debug!(chunks = file.count(), is_in_memory = held.is_some(), "opened the local index");
         let (records, (file, start)) = (file.count(), file.into_file());
         let fences = fences.finish(records);
         Ok(Self(match held {

@@ -1,16 +1,15 @@
 //! Committing what maintenance made, and crediting it to a snapshot's statistics.
 
-use super::options::{MigrateOptions, MigrateSummary};
+use super::options::{MaintainSummary, Maintenance};
 use crate::EngineError;
 use crate::lease::now;
 use crate::written::verify_written;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::repository::Repository;
 use siltstone_store::series::SeriesWriter;
 use std::collections::HashSet;
 
 /// Adds what was done to the statistics of the snapshot at this position: the one whose backup left it to be done.
-pub(super) fn credit(manifest: &mut Manifest, position: usize, done: &MigrateSummary) {
+pub(super) fn credit(manifest: &mut Manifest, position: usize, done: &MaintainSummary) {
     let id = manifest.snapshots().get(position).map(|snapshot| snapshot.id);
     if let Some(snapshot) = id.and_then(|id| manifest.snapshot_mut(&id)) {
         let statistics = &mut snapshot.statistics;
@@ -21,23 +20,23 @@ pub(super) fn credit(manifest: &mut Manifest, position: usize, done: &MigrateSum
 }
 
 /// Adds what was done to the statistics of the last snapshot.
-pub(super) fn credit_last(manifest: &mut Manifest, done: &MigrateSummary) {
+pub(super) fn credit_last(manifest: &mut Manifest, done: &MaintainSummary) {
     credit(manifest, manifest.snapshots().len().saturating_sub(1), done);
 }
 
 /// Commits `next` once what is new in it was read back, then deletes the containers that it no longer names. The lease
 /// is kept.
 pub(super) fn commit(
-    repository: &Repository,
+    work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
     next: Manifest,
-    options: &MigrateOptions,
-) -> Result<MigrateSummary, EngineError> {
-    let mut summary = MigrateSummary::default();
+) -> Result<MaintainSummary, EngineError> {
+    let mut summary = MaintainSummary::default();
     let kept: HashSet<_> = next.containers.iter().map(|record| record.id).collect();
-    if options.verify_written {
+    if work.options.verify_written {
         let before: HashSet<_> = writer.manifest().containers.iter().map(|record| record.id).collect();
-        verify_written(repository, next.series, next.containers.iter().filter(|record| !before.contains(&record.id)))?;
+        let new = next.containers.iter().filter(|record| !before.contains(&record.id));
+        verify_written(work.repository, next.series, new)?;
     }
     let gone: Vec<_> =
         writer.manifest().containers.iter().filter(|record| !kept.contains(&record.id)).cloned().collect();

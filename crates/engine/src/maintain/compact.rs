@@ -4,7 +4,7 @@ use super::dead::{container_ids, left, object_bytes};
 use super::rewrite::{Rewriting, Rewritten, replace, rewrite_sound};
 use crate::lease::now;
 use crate::written::verify_written;
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::SeriesWriter;
@@ -16,12 +16,12 @@ pub(super) fn compact(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
     rewriting: Rewriting,
-    observer: &dyn Observer,
+    resources: &Resources,
     note: impl FnOnce(&mut Manifest, u64),
 ) -> Result<(u64, u64), EngineError> {
     let plan = left(writer.manifest().clone(), rewriting.threshold);
     let Rewritten { old, new, is_whole } =
-        rewrite_sound(repository, &plan.next, plan.to_rewrite, &plan.live, rewriting, writer, observer)?;
+        rewrite_sound(repository, &plan.next, plan.to_rewrite, &plan.live, rewriting, writer, resources)?;
     if plan.dead.is_empty() && old.is_empty() {
         return if is_whole { Ok((0, 0)) } else { Ok(writer.sweep().map(|()| (0, 0))?) };
     }

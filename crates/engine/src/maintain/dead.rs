@@ -22,7 +22,7 @@ pub(crate) struct Left {
 
 /// Takes snapshots out of a manifest, and notes that there is something to clean up.
 pub(crate) fn take_out(manifest: &mut Manifest, snapshots: &BTreeSet<SnapshotId>) {
-    manifest.squeeze_due |= !manifest.remove_snapshots(snapshots).is_empty();
+    manifest.ghosts_due |= !manifest.remove_snapshots(snapshots).is_empty();
 }
 
 /// Returns a series without these snapshots.

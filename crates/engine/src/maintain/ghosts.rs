@@ -15,8 +15,8 @@
 use super::commit::{commit, credit_last};
 use super::hulls::shrink_hulls;
 use super::layout::class;
-use super::options::{MigrateOptions, MigrateSummary};
-use super::repack::{Move, Repacked, Repacker, Standing};
+use super::options::{MaintainSummary, Maintenance};
+use super::repack::{Move, RepackOptions, Repacked, Repacker, Standing};
 use crate::EngineError;
 use crate::bases::BaseGraph;
 use crate::chunks::ChunkSource;
@@ -33,8 +33,6 @@ use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Deltas are read together up to so much text, bytes, that of what they may hang on included; at least one.
-const READ_BYTES: usize = 64 << 20;
 /// The sketches of what one delta may be encoded against take this much.
 const SIMILAR_BYTES: u64 = 4 << 20;
 
@@ -96,12 +94,13 @@ impl Elimination {
         self.ghosts.roots(bases).into_iter().map(ChunkNumber)
     }
 
-    /// How many dependents from this one on are read together, and what is looked at to encode them anew: their
-    /// members, and what those may hang on.
+    /// How many dependents from this one on are read together, at least one, and what is looked at to encode them anew:
+    /// their members, and what those may hang on. That is `bytes_max` of text, about.
     fn read_together(
         &self,
         chunks: &ChunkSource<'_>,
         from: usize,
+        bytes_max: usize,
     ) -> Result<(usize, BTreeSet<ChunkNumber>), StoreError> {
         let (mut count, mut numbers, mut bytes) = (0, BTreeSet::new(), 0);
         for dependent in self.dependents.iter().skip(from) {
@@ -112,7 +111,7 @@ impl Elimination {
                 }
             }
             count += 1;
-            if bytes >= READ_BYTES {
+            if bytes >= bytes_max {
                 break;
             }
         }
@@ -156,37 +155,34 @@ fn share(entry: &RegionEntry, plain_bytes: u64) -> u64 {
 
 /// Shrinks the hulls of a series, and eliminates its ghosts if that frees more than it costs. The lease is kept,
 /// and the series is still said to be looked at: what is dead now lies there yet.
-pub(super) fn eliminate(
-    repository: &Repository,
-    writer: &mut SeriesWriter<'_>,
-    options: &MigrateOptions,
-) -> Result<MigrateSummary, EngineError> {
+pub(super) fn eliminate(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) -> Result<MaintainSummary, EngineError> {
+    let repository = work.repository;
     let manifest = writer.manifest().clone();
     let chunks = Arc::new(ChunkSource::new(repository, &manifest));
     let mut next = manifest.clone();
     shrink_hulls(&chunks, &mut next)?;
     let ghosts = next.ghosts();
     if ghosts.is_empty() {
-        return commit(repository, writer, next, options);
+        return commit(work, writer, next);
     }
     let elimination = Elimination::read(&chunks, &ghosts, &next.live())?;
     let mut gone = elimination.ghosts.in_deltas().clone();
     if gone.is_empty() {
-        return commit(repository, writer, next, options);
+        return commit(work, writer, next);
     }
-    let repacked = encode_again(&chunks, writer, &next, &elimination, options)?;
+    let repacked = encode_again(work, &chunks, writer, &next, &elimination)?;
     let written = repacked.packed.object_bytes();
     let replaced: u64 = elimination.dependents.iter().map(|dependent| dependent.stored_bytes).sum();
     if written >= replaced + elimination.ghost_bytes {
-        let summary = commit(repository, writer, next, options)?;
+        let summary = commit(work, writer, next)?;
         writer.sweep()?;
         return Ok(summary);
     }
-    let mut summary = MigrateSummary {
+    let mut summary = MaintainSummary {
         bytes_written: written,
         containers_written: repacked.packed.containers.len() as u64,
-        ghosts_squeezed: gone.len(),
-        ..MigrateSummary::default()
+        ghosts_eliminated: gone.len(),
+        ..MaintainSummary::default()
     };
     gone.extend(
         elimination.dependents.iter().flat_map(|dependent| &dependent.members).map(|place| place.chunk.number.0),
@@ -204,9 +200,9 @@ pub(super) fn eliminate(
     let chunks = ChunkSource::new(repository, &next);
     next.replace_necessary(chunks.base_graph()?.needs(&next));
     let whole = whole_chunks(&chunks, next.containers.len() - made)?;
-    bound_dependents(&mut next.heights, &whole);
+    bound_dependents(&mut next.dependents_depths, &whole);
     credit_last(&mut next, &summary);
-    summary.add(&commit(repository, writer, next, options)?);
+    summary.add(&commit(work, writer, next)?);
     Ok(summary)
 }
 
@@ -222,40 +218,42 @@ fn whole_chunks(chunks: &ChunkSource<'_>, first: usize) -> Result<RoaringTreemap
 }
 
 /// Notes of chunks that were deltas and are whole now that any chain may hang on them: they are made deltas no more.
-fn bound_dependents(heights: &mut Vec<RoaringTreemap>, whole: &RoaringTreemap) {
+fn bound_dependents(dependents_depths: &mut Vec<RoaringTreemap>, whole: &RoaringTreemap) {
     if whole.is_empty() {
         return;
     }
     let highest = DEPTH_MAX as usize;
-    for height in heights.iter_mut() {
-        *height -= whole;
+    for of_depth in dependents_depths.iter_mut() {
+        *of_depth -= whole;
     }
-    if heights.len() < highest {
-        heights.resize(highest, RoaringTreemap::new());
+    if dependents_depths.len() < highest {
+        dependents_depths.resize(highest, RoaringTreemap::new());
     }
-    if let Some(height) = heights.get_mut(highest - 1) {
-        *height |= whole;
+    if let Some(of_depth) = dependents_depths.get_mut(highest - 1) {
+        *of_depth |= whole;
     }
 }
 
 /// Encodes what hangs on ghosts against what those hang on.
 fn encode_again(
+    work: Maintenance<'_>,
     chunks: &Arc<ChunkSource<'_>>,
     writer: &SeriesWriter<'_>,
     manifest: &Manifest,
     elimination: &Elimination,
-    options: &MigrateOptions,
-) -> Result<Repacked, StoreError> {
-    let (sink, level): (&dyn ContainerSink, _) = (writer, options.compression_level);
-    let is_exact = options.threshold <= 0.0;
+) -> Result<Repacked, EngineError> {
+    let sink: &dyn ContainerSink = writer;
+    let is_exact = work.options.threshold <= 0.0;
+    let options = RepackOptions { compression_level: work.options.compression_level, is_exact };
+    let bytes_max = work.resources.repack_shares().dependents_bytes;
     let sketcher = sketcher();
     std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, chunks, manifest, sink, level, is_exact)?;
+        let mut repacker = Repacker::start(scope, chunks, manifest, sink, options, work.resources)?;
         let (mut read, mut left) = (HashMap::new(), 0);
         for (at, Dependent { members, bases, .. }) in elimination.dependents.iter().enumerate() {
             if left == 0 {
                 let numbers;
-                (left, numbers) = elimination.read_together(chunks, at)?;
+                (left, numbers) = elimination.read_together(chunks, at, bytes_max)?;
                 read = repacker.read(&numbers)?;
             }
             left = left.saturating_sub(1);

@@ -7,18 +7,17 @@
 //! exact layout (threshold 0) nothing is merged.
 
 use super::commit::commit;
-use super::options::{MigrateOptions, MigrateSummary};
-use super::repack::{Class, Repacker};
+use super::options::{MaintainSummary, Maintenance};
+use super::repack::{Class, RepackOptions, Repacker};
 use super::sound::PassedOver;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::numbers::numbers_of;
 use crate::pack::ContainerSink;
+use siltstone_store::ContainerId;
 use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::repository::Repository;
 use siltstone_store::series::SeriesWriter;
-use siltstone_store::{ContainerId, StoreError};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -31,19 +30,18 @@ const SMALL_BYTES_MAX: u64 = 4 << 20;
 
 /// Merges what is small and many, a commit for each group. The lease is kept.
 pub(super) fn merge(
-    repository: &Repository,
+    work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
-    options: &MigrateOptions,
     passed_over: &mut PassedOver<'_>,
-) -> Result<MigrateSummary, EngineError> {
-    let mut summary = MigrateSummary::default();
-    if options.threshold <= 0.0 {
+) -> Result<MaintainSummary, EngineError> {
+    let mut summary = MaintainSummary::default();
+    if work.options.threshold <= 0.0 {
         return Ok(summary);
     }
     for (class, ids) in groups(writer.manifest()) {
         let ids = passed_over.present(writer, ids);
         let (merged, made) = passed_over.work_on_sound(writer, ids, |writer, sink, ids| {
-            merge_containers(repository, writer.manifest(), sink, class, ids, options)
+            merge_containers(work, writer.manifest(), sink, class, ids)
         })?;
         summary.bytes_written += made.iter().map(|record| record.object_bytes).sum::<u64>();
         summary.containers_written += made.len() as u64;
@@ -51,7 +49,7 @@ pub(super) fn merge(
         let mut next = writer.manifest().clone();
         next.containers.retain(|record| !merged.contains(&record.id));
         next.containers.extend(made);
-        summary.add(&commit(repository, writer, next, options)?);
+        summary.add(&commit(work, writer, next)?);
     }
     Ok(summary)
 }
@@ -75,16 +73,16 @@ fn groups(manifest: &Manifest) -> Vec<(Class, Vec<ContainerId>)> {
 }
 
 fn merge_containers(
-    repository: &Repository,
+    work: Maintenance<'_>,
     manifest: &Manifest,
     sink: &dyn ContainerSink,
     class: Class,
     containers: &[ContainerId],
-    options: &MigrateOptions,
-) -> Result<Vec<ContainerRecord>, StoreError> {
-    let chunks = Arc::new(ChunkSource::new(repository, manifest));
+) -> Result<Vec<ContainerRecord>, EngineError> {
+    let chunks = Arc::new(ChunkSource::new(work.repository, manifest));
     std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, false)?;
+        let options = RepackOptions { compression_level: work.options.compression_level, is_exact: false };
+        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options, work.resources)?;
         for id in containers {
             let found = manifest.containers.iter().enumerate().find(|(_, record)| record.id == *id);
             if let Some((at, record)) = found {

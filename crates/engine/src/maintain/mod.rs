@@ -6,7 +6,9 @@
 //! settle   -> retired (places), split, ghosts (hulls), compact, merge
 //! split, merge, ghosts, rewrite -> repack (batch, segment, categories)
 //! compact  -> dead, rewrite                 (`forget` starts with these two)
-//! options, commit, layout, sound            serve all of them and know none
+//! marks    -> dead
+//! layout   -> repack                        with what a chunk is laid
+//! options, commit, sound                    serve all of them and know none
 //! ```
 //! Arrows are imports; none leads back.
 //!
@@ -51,12 +53,13 @@ mod sound;
 mod split;
 
 pub(crate) use ghosts::ghost_bytes;
-pub use options::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, MigrateSummary, PIECE_BYTES_DEFAULT};
+pub(crate) use options::Maintenance;
+pub use options::{MIGRATE_THRESHOLD_DEFAULT, MaintainOptions, MaintainSummary, PIECE_BYTES_DEFAULT};
 pub(crate) use settle::settle;
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use marks::{end_marks, has_marks_over};
 use siltstone_store::StoreError;
 use siltstone_store::repository::Repository;
@@ -72,18 +75,19 @@ use std::fmt::Display;
 /// that is reported as a problem. Where another writer has a series, the error says so after the others are done.
 pub fn maintain(
     repository: &Repository,
-    options: &MigrateOptions,
-    observer: &dyn Observer,
-) -> Result<MigrateSummary, EngineError> {
-    let (mut summary, mut lost) = (MigrateSummary::default(), None);
+    options: &MaintainOptions,
+    resources: &Resources,
+) -> Result<MaintainSummary, EngineError> {
+    let work = Maintenance { repository, options, resources };
+    let (mut summary, mut lost) = (MaintainSummary::default(), None);
     let not_moved = |series: &dyn Display, reason: &dyn Display| {
-        observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
+        resources.observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
     };
     let damage = repository.visit_manifests(repository.series()?, |manifest| {
-        if manifest.unsettled.is_empty() && !manifest.squeeze_due && !has_marks_over(&manifest, now()) {
+        if manifest.unsettled.is_empty() && !manifest.ghosts_due && !has_marks_over(&manifest, now()) {
             return Ok(());
         }
-        match maintain_series(repository, &manifest.name, options, observer) {
+        match maintain_series(work, &manifest.name) {
             Ok(done) => summary.add(&done),
             Err(EngineError::Interrupted) => return Err(EngineError::Interrupted),
             Err(EngineError::Store(error)) if error.is_lost_race() => lost = Some(error),
@@ -100,16 +104,11 @@ pub fn maintain(
     lost.map_or(Ok(summary), |error| Err(error.into()))
 }
 
-fn maintain_series(
-    repository: &Repository,
-    series_name: &str,
-    options: &MigrateOptions,
-    observer: &dyn Observer,
-) -> Result<MigrateSummary, EngineError> {
-    let (user, take_over) = (options.user.as_str(), options.take_over);
+fn maintain_series(work: Maintenance<'_>, series_name: &str) -> Result<MaintainSummary, EngineError> {
+    let (user, take_over) = (work.options.user.as_str(), work.options.take_over);
     let purpose = Purpose { name: "maintain", user, take_over, reserve: ReserveUse::Keep };
-    let mut writer = acquire(repository, series_name, &purpose, observer)?;
-    match end_marks_and_settle(repository, &mut writer, options, observer) {
+    let mut writer = acquire(work.repository, series_name, &purpose, work.resources)?;
+    match end_marks_and_settle(work, &mut writer) {
         Ok(summary) => {
             let settled = writer.manifest().clone();
             writer.commit(settled, false, now())?;
@@ -122,14 +121,9 @@ fn maintain_series(
     }
 }
 
-fn end_marks_and_settle(
-    repository: &Repository,
-    writer: &mut SeriesWriter<'_>,
-    options: &MigrateOptions,
-    observer: &dyn Observer,
-) -> Result<MigrateSummary, EngineError> {
+fn end_marks_and_settle(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) -> Result<MaintainSummary, EngineError> {
     let (ended, containers_deleted, bytes_deleted) = end_marks(writer, now())?;
-    let mut summary = MigrateSummary { ended, bytes_deleted, containers_deleted, ..MigrateSummary::default() };
-    summary.add(&settle(repository, writer, None, options, observer)?);
+    let mut summary = MaintainSummary { ended, bytes_deleted, containers_deleted, ..MaintainSummary::default() };
+    summary.add(&settle(work, writer, None)?);
     Ok(summary)
 }

@@ -1,6 +1,10 @@
 //! How to maintain a series, and what maintenance did.
 
+use crate::Resources;
 use crate::delta::Deltas;
+use crate::setters::setters;
+use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
+use siltstone_store::repository::Repository;
 
 /// Bytes of old containers that are worked on between two commits, unless asked otherwise.
 pub const PIECE_BYTES_DEFAULT: u64 = 1 << 30;
@@ -8,17 +12,16 @@ pub const PIECE_BYTES_DEFAULT: u64 = 1 << 30;
 /// The share of a container that may be superseded or dead before it is split, unless another is asked for.
 pub const MIGRATE_THRESHOLD_DEFAULT: f64 = 0.25;
 
-/// How to migrate.
+/// Options of maintenance.
 #[derive(Clone, Debug)]
-pub struct MigrateOptions {
+#[non_exhaustive]
+pub struct MaintainOptions {
     /// Which way deltas point.
     pub deltas: Deltas,
     /// The share of a container that may be superseded or dead before it is split (0 ..= 1).
     pub threshold: f64,
     /// Compression level of zstd.
     pub compression_level: i32,
-    /// Bytes of memory to stay below.
-    pub memory_bytes: u64,
     /// Bytes of old containers that are worked on between two commits; at least one container.
     pub piece_bytes: u64,
     /// Read back what was written, before each commit.
@@ -29,9 +32,41 @@ pub struct MigrateOptions {
     pub user: String,
 }
 
-/// Figures of a migration.
+impl Default for MaintainOptions {
+    fn default() -> Self {
+        Self {
+            deltas: Deltas::default(),
+            threshold: MIGRATE_THRESHOLD_DEFAULT,
+            compression_level: ZSTD_LEVEL_DEFAULT,
+            piece_bytes: PIECE_BYTES_DEFAULT,
+            verify_written: true,
+            take_over: false,
+            user: String::new(),
+        }
+    }
+}
+
+setters!(MaintainOptions {
+    with_deltas(deltas: Deltas),
+    with_threshold(threshold: f64),
+    with_compression_level(compression_level: i32),
+    with_piece_bytes(piece_bytes: u64),
+    with_verify_written(verify_written: bool),
+    with_take_over(take_over: bool),
+    with_user(user: String),
+});
+
+/// Maintenance under way: where, how and with what.
+#[derive(Clone, Copy)]
+pub(crate) struct Maintenance<'m> {
+    pub(crate) repository: &'m Repository,
+    pub(crate) options: &'m MaintainOptions,
+    pub(crate) resources: &'m Resources,
+}
+
+/// Figures of maintenance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct MigrateSummary {
+pub struct MaintainSummary {
     /// Snapshots whose chunks were settled, all of them.
     pub settled: u64,
     /// Snapshots that were marked as deleted until now, and were removed.
@@ -49,12 +84,12 @@ pub struct MigrateSummary {
     /// Chunks that became part of a delta.
     pub deltas_kept: u64,
     /// Chunks that nothing but deltas needed, and that are gone.
-    pub ghosts_squeezed: u64,
+    pub ghosts_eliminated: u64,
     /// Chunks that resemble another, but stay whole because a delta would not be smaller.
     pub deltas_rejected: u64,
 }
 
-impl MigrateSummary {
+impl MaintainSummary {
     pub(super) fn add(&mut self, other: &Self) {
         self.settled += other.settled;
         self.ended += other.ended;
@@ -65,6 +100,6 @@ impl MigrateSummary {
         self.containers_deleted += other.containers_deleted;
         self.deltas_kept += other.deltas_kept;
         self.deltas_rejected += other.deltas_rejected;
-        self.ghosts_squeezed += other.ghosts_squeezed;
+        self.ghosts_eliminated += other.ghosts_eliminated;
     }
 }

@@ -1,11 +1,11 @@
 //! Retired chunks: those that one snapshot was the last to need, and those that took their place.
 
-use super::options::MigrateOptions;
+use super::options::Maintenance;
 use super::places::Places;
-use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::delta::{SimilarIndex, sketcher};
 use crate::numbers::numbers_of;
+use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_similar::sketch::Sketcher;
 use siltstone_store::manifest::Manifest;
@@ -13,9 +13,6 @@ use siltstone_store::region::split_region;
 use siltstone_store::repository::Repository;
 use siltstone_store::{ContainerId, SnapshotId};
 use std::sync::Arc;
-
-/// The share of the memory that sketches may take: an eighth.
-const SIMILAR_OF_MEMORY: u64 = 8;
 
 /// The chunks that retired with a snapshot, and what takes their place.
 pub(super) struct RetiredChunks {
@@ -38,11 +35,10 @@ pub(super) struct RetiredChunks {
 impl RetiredChunks {
     /// The chunks that retired with the snapshot at `position`, which is not the last.
     pub(super) fn new(
-        repository: &Repository,
+        Maintenance { repository, options, resources }: Maintenance<'_>,
         manifest: &Manifest,
         position: usize,
         similar: Option<SimilarIndex>,
-        options: &MigrateOptions,
     ) -> Result<Self, EngineError> {
         let (here, next) = (manifest.necessary(position), manifest.necessary(position + 1));
         let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
@@ -64,7 +60,7 @@ impl RetiredChunks {
         let sketcher = sketcher();
         let similar = match similar {
             Some(similar) => similar,
-            None => read_similar(repository, manifest, &fresh, &*sketcher, options)?,
+            None => read_similar(repository, manifest, &fresh, &*sketcher, resources)?,
         };
         let places = match manifest.snapshots().get(position..).unwrap_or_default() {
             [before, after, ..] if !fresh.is_empty() => {
@@ -93,9 +89,9 @@ impl RetiredChunks {
     pub(super) fn settle(&self, manifest: &mut Manifest) {
         manifest.unsettled.remove(&self.snapshot);
         let live = manifest.live();
-        manifest.heights.iter_mut().for_each(|height| *height &= &live);
-        while manifest.heights.last().is_some_and(RoaringTreemap::is_empty) {
-            manifest.heights.pop();
+        manifest.dependents_depths.iter_mut().for_each(|of_depth| *of_depth &= &live);
+        while manifest.dependents_depths.last().is_some_and(RoaringTreemap::is_empty) {
+            manifest.dependents_depths.pop();
         }
     }
 }
@@ -106,15 +102,16 @@ fn read_similar(
     manifest: &Manifest,
     numbers: &RoaringTreemap,
     sketcher: &dyn Sketcher,
-    options: &MigrateOptions,
+    resources: &Resources,
 ) -> Result<SimilarIndex, EngineError> {
-    let mut similar = SimilarIndex::within(options.memory_bytes / SIMILAR_OF_MEMORY);
+    let mut similar = SimilarIndex::within(resources.repack_shares().similar_bytes);
     let chunks = ChunkSource::new(repository, manifest);
     for (at, record) in manifest.containers.iter().enumerate() {
         let wanted = numbers_of(record) & numbers;
         if wanted.is_empty() {
             continue;
         }
+        resources.unless_cancelled()?;
         let reader = match chunks.reader(at) {
             Ok(reader) => reader,
             // Nothing will be encoded against what it holds.

@@ -1,12 +1,12 @@
 //! Rewriting partly dead containers: their survivors move into new ones.
 
-use super::repack::{Class, Repacker, Stopped};
-use crate::Observer;
+use super::repack::{Class, RepackOptions, Repacker, Stopped};
 use crate::chunks::ChunkSource;
 use crate::fs::{Problem, ProblemKind};
 use crate::lifecycle::lifecycles;
 use crate::numbers::numbers_of;
 use crate::pack::ContainerSink;
+use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
@@ -43,11 +43,11 @@ pub(crate) fn rewrite_sound(
     live: &RoaringTreemap,
     rewriting: Rewriting,
     sink: &dyn ContainerSink,
-    observer: &dyn Observer,
-) -> Result<Rewritten, StoreError> {
+    resources: &Resources,
+) -> Result<Rewritten, EngineError> {
     let mut is_whole = true;
     loop {
-        match rewrite(repository, manifest, &to_rewrite, live, rewriting, sink) {
+        match rewrite(repository, manifest, &to_rewrite, live, rewriting, sink, resources) {
             Ok((old, new)) => return Ok(Rewritten { old, new, is_whole }),
             Err(Stopped { container, error }) if error.is_damage() => {
                 let id = container.and_then(|at| manifest.containers.get(at)).map(|record| record.id);
@@ -55,7 +55,7 @@ pub(crate) fn rewrite_sound(
                 is_whole = false;
                 let name = to_rewrite.remove(at).object_name(manifest.series).to_string();
                 let reason = format!("{error}; it is kept as it is");
-                observer.problem(&Problem::object(name, ProblemKind::Damaged, reason));
+                resources.observer.problem(&Problem::object(name, ProblemKind::Damaged, reason));
             }
             Err(Stopped { error, .. }) => return Err(error),
         }
@@ -79,12 +79,14 @@ fn rewrite(
     live: &RoaringTreemap,
     rewriting: Rewriting,
     sink: &dyn ContainerSink,
+    resources: &Resources,
 ) -> Result<(Vec<ContainerRecord>, Vec<ContainerRecord>), Stopped> {
     let chunks = Arc::new(ChunkSource::new(repository, manifest));
     let last = manifest.snapshots().len().saturating_sub(1);
     let is_exact = rewriting.threshold <= 0.0;
+    let options = RepackOptions { compression_level: rewriting.compression_level, is_exact };
     std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, rewriting.compression_level, is_exact)?;
+        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options, resources)?;
         let mut rewritten = Vec::new();
         for record in records {
             let container = manifest.containers.iter().position(|found| found.id == record.id);

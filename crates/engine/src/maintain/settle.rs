@@ -2,18 +2,17 @@
 
 use super::commit::{commit, credit, credit_last};
 use super::compact::compact;
-use super::options::{MigrateOptions, MigrateSummary};
+use super::options::{MaintainOptions, MaintainSummary, Maintenance};
 use super::retired::RetiredChunks;
 use super::rewrite::Rewriting;
 use super::sound::PassedOver;
 use super::split::{self, Split};
 use super::{ghosts, merge};
+use crate::EngineError;
 use crate::delta::SimilarIndex;
 use crate::lease::now;
-use crate::{EngineError, Observer};
 use siltstone_store::ContainerId;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::repository::Repository;
 use siltstone_store::series::SeriesWriter;
 use std::collections::{HashMap, VecDeque};
 
@@ -25,14 +24,12 @@ use std::collections::{HashMap, VecDeque};
 /// Of the repository, or because the user asked to stop; what is settled by then stays so. A container that is damaged
 /// or missing is told and left as it is.
 pub(crate) fn settle(
-    repository: &Repository,
+    work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
     mut similar: Option<SimilarIndex>,
-    options: &MigrateOptions,
-    observer: &dyn Observer,
-) -> Result<MigrateSummary, EngineError> {
-    let mut summary = MigrateSummary::default();
-    let mut passed_over = PassedOver::new(observer);
+) -> Result<MaintainSummary, EngineError> {
+    let mut summary = MaintainSummary::default();
+    let mut passed_over = PassedOver::new(work.resources);
     let last = writer.manifest().snapshots().len().saturating_sub(1);
     let unsettled = |writer: &SeriesWriter<'_>, position: usize| {
         let manifest = writer.manifest();
@@ -42,27 +39,25 @@ pub(crate) fn settle(
         // What is known of the newest chunks is not known of earlier ones.
         let similar = if position + 1 == last { similar.take() } else { None };
         if unsettled(writer, position) {
-            summary.add(&settle_retired(repository, writer, position, similar, options, observer, &mut passed_over)?);
+            summary.add(&settle_retired(work, writer, position, similar, &mut passed_over)?);
         }
     }
-    if writer.manifest().squeeze_due {
-        summary.add(&clean_up(repository, writer, options, observer, &passed_over)?);
+    if writer.manifest().ghosts_due {
+        summary.add(&clean_up(work, writer, &passed_over)?);
     }
-    summary.add(&merge::merge(repository, writer, options, &mut passed_over)?);
+    summary.add(&merge::merge(work, writer, &mut passed_over)?);
     summary.passed_over = passed_over.count();
     Ok(summary)
 }
 
 /// Cleans up after snapshots were taken out: shrinks hulls, eliminates ghosts, and compacts what is dead in part.
 fn clean_up(
-    repository: &Repository,
+    work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
-    options: &MigrateOptions,
-    observer: &dyn Observer,
     passed_over: &PassedOver<'_>,
-) -> Result<MigrateSummary, EngineError> {
-    let mut summary = MigrateSummary::default();
-    let is_done = match ghosts::eliminate(repository, writer, options) {
+) -> Result<MaintainSummary, EngineError> {
+    let mut summary = MaintainSummary::default();
+    let is_done = match ghosts::eliminate(work, writer) {
         Ok(done) => {
             summary.add(&done);
             true
@@ -74,42 +69,39 @@ fn clean_up(
         }
         Err(error) => return Err(error),
     };
-    let rewriting = Rewriting { threshold: options.threshold, compression_level: options.compression_level };
+    let MaintainOptions { threshold, compression_level, .. } = *work.options;
+    let rewriting = Rewriting { threshold, compression_level };
     let credit = |manifest: &mut Manifest, bytes_written| {
-        credit_last(manifest, &MigrateSummary { bytes_written, ..MigrateSummary::default() });
+        credit_last(manifest, &MaintainSummary { bytes_written, ..MaintainSummary::default() });
     };
-    let (bytes_written, bytes_deleted) = compact(repository, writer, rewriting, observer, credit)?;
-    summary.add(&MigrateSummary { bytes_written, bytes_deleted, ..MigrateSummary::default() });
+    let (bytes_written, bytes_deleted) = compact(work.repository, writer, rewriting, work.resources, credit)?;
+    summary.add(&MaintainSummary { bytes_written, bytes_deleted, ..MaintainSummary::default() });
     if is_done {
         let mut next = writer.manifest().clone();
-        next.squeeze_due = false;
+        next.ghosts_due = false;
         writer.commit(next, true, now())?;
     }
     Ok(summary)
 }
 
 fn settle_retired(
-    repository: &Repository,
+    work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
     position: usize,
     similar: Option<SimilarIndex>,
-    options: &MigrateOptions,
-    observer: &dyn Observer,
     passed_over: &mut PassedOver<'_>,
-) -> Result<MigrateSummary, EngineError> {
-    let retired = RetiredChunks::new(repository, writer.manifest(), position, similar, options)?;
-    let mut summary = MigrateSummary::default();
+) -> Result<MaintainSummary, EngineError> {
+    let retired = RetiredChunks::new(work, writer.manifest(), position, similar)?;
+    let mut summary = MaintainSummary::default();
     let before = passed_over.count();
     let containers = passed_over.present(writer, retired.containers(writer.manifest()));
-    let mut left = pieces(writer.manifest(), containers, options.piece_bytes);
+    let mut left = pieces(writer.manifest(), containers, work.options.piece_bytes);
     while let Some(containers) = left.pop_front() {
-        if observer.is_cancelled() {
-            return Err(EngineError::Interrupted);
-        }
+        work.resources.unless_cancelled()?;
         let (_, split) = passed_over.work_on_sound(writer, containers, |writer, sink, containers| {
-            split::split(repository, writer.manifest(), sink, &retired, containers, options)
+            split::split(work, writer.manifest(), sink, &retired, containers)
         })?;
-        summary.add(&commit_piece(repository, writer, &retired, &split, left.is_empty(), options)?);
+        summary.add(&commit_piece(work, writer, &retired, &split, left.is_empty())?);
     }
     summary.settled = u64::from(passed_over.count() == before);
     Ok(summary)
@@ -135,19 +127,18 @@ fn pieces(manifest: &Manifest, containers: Vec<ContainerId>, piece_bytes: u64) -
 
 /// Commits a piece, then deletes the containers it replaces.
 fn commit_piece(
-    repository: &Repository,
+    work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
     retired: &RetiredChunks,
     split: &Split,
     is_last: bool,
-    options: &MigrateOptions,
-) -> Result<MigrateSummary, EngineError> {
+) -> Result<MaintainSummary, EngineError> {
     let mut summary = split.summary();
     let mut next = split.apply(writer.manifest(), retired);
     credit(&mut next, retired.position + 1, &summary);
     if is_last {
         retired.settle(&mut next);
     }
-    summary.add(&commit(repository, writer, next, options)?);
+    summary.add(&commit(work, writer, next)?);
     Ok(summary)
 }

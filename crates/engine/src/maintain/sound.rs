@@ -7,22 +7,22 @@
 
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use siltstone_store::series::SeriesWriter;
 use siltstone_store::storage::ObjectName;
-use siltstone_store::{ContainerId, SeriesId, StoreError};
+use siltstone_store::{ContainerId, SeriesId};
 use std::collections::BTreeSet;
 use std::fmt;
 
 /// The containers that were passed over; each is told once.
 pub(super) struct PassedOver<'o> {
-    observer: &'o dyn Observer,
+    resources: &'o Resources,
     containers: BTreeSet<ContainerId>,
 }
 
 impl<'o> PassedOver<'o> {
-    pub(super) fn new(observer: &'o dyn Observer) -> Self {
-        Self { observer, containers: BTreeSet::new() }
+    pub(super) fn new(resources: &'o Resources) -> Self {
+        Self { resources, containers: BTreeSet::new() }
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -32,13 +32,13 @@ impl<'o> PassedOver<'o> {
     fn add(&mut self, series: SeriesId, id: ContainerId, reason: &dyn fmt::Display) {
         if self.containers.insert(id) {
             let object = ObjectName::Container(series, id).to_string();
-            self.observer.notice(&Notice::PassedOver { object, reason: reason.to_string() });
+            self.resources.observer.notice(&Notice::PassedOver { object, reason: reason.to_string() });
         }
     }
 
     /// Tells of something else that stays as it is.
     pub(super) fn tell(&self, object: String, reason: &dyn fmt::Display) {
-        self.observer.notice(&Notice::PassedOver { object, reason: reason.to_string() });
+        self.resources.observer.notice(&Notice::PassedOver { object, reason: reason.to_string() });
     }
 
     /// Those containers that the storage has whole.
@@ -62,7 +62,7 @@ impl<'o> PassedOver<'o> {
         &mut self,
         writer: &mut SeriesWriter<'_>,
         containers: Vec<ContainerId>,
-        work: impl Fn(&SeriesWriter<'_>, &dyn ContainerSink, &[ContainerId]) -> Result<R, StoreError>,
+        work: impl Fn(&SeriesWriter<'_>, &dyn ContainerSink, &[ContainerId]) -> Result<R, EngineError>,
     ) -> Result<(Vec<ContainerId>, R), EngineError> {
         match work(writer, writer, &containers) {
             Err(error) if error.is_damage() => {}
@@ -72,13 +72,11 @@ impl<'o> PassedOver<'o> {
         let nowhere = DrySink::new(writer.manifest().sequence);
         let mut sound = Vec::new();
         for id in containers {
-            if self.observer.is_cancelled() {
-                return Err(EngineError::Interrupted);
-            }
+            self.resources.unless_cancelled()?;
             match work(writer, &nowhere, &[id]) {
                 Ok(_) => sound.push(id),
                 Err(error) if error.is_damage() => self.add(writer.series(), id, &error),
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         let result = work(writer, writer, &sound)?;

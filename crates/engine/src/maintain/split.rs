@@ -1,8 +1,8 @@
 //! Splitting containers: what is retired of them becomes deltas or moves, and what the manifest says afterwards.
 
 use super::layout::class;
-use super::options::{MigrateOptions, MigrateSummary};
-use super::repack::{Link, Move, Repacked, Repacker, Standing, regions_ahead};
+use super::options::{MaintainOptions, MaintainSummary, Maintenance};
+use super::repack::{Link, Move, RepackOptions, Repacked, Repacker, Standing};
 use super::retired::RetiredChunks;
 use crate::bases::{level_of, raise};
 use crate::chunks::ChunkSource;
@@ -10,12 +10,12 @@ use crate::delta::{CANDIDATES, Deltas, offer};
 use crate::lifecycle::{Lifecycle, lifecycles};
 use crate::numbers::{keep_numbers, numbers_of};
 use crate::pack::ContainerSink;
+use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_similar::sketch::Sketch;
 use siltstone_store::container::{ChunkPlace, ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::repository::Repository;
 use siltstone_store::{ChunkNumber, ContainerId, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -31,23 +31,25 @@ pub(super) struct Split {
 
 /// Works through `containers`; the new ones are handed to the sink, nothing is committed.
 pub(super) fn split(
-    repository: &Repository,
+    work: Maintenance<'_>,
     manifest: &Manifest,
     sink: &dyn ContainerSink,
     retired: &RetiredChunks,
     containers: &[ContainerId],
-    options: &MigrateOptions,
-) -> Result<Split, StoreError> {
+) -> Result<Split, EngineError> {
+    let Maintenance { repository, options, resources } = work;
     let chunks = Arc::new(ChunkSource::new(repository, manifest));
     let (repacked, left) = std::thread::scope(|scope| {
         let is_exact = options.threshold <= 0.0;
-        let repacker = Repacker::start(scope, &chunks, manifest, sink, options.compression_level, is_exact)?;
-        let mut work = Work { manifest, chunks: &chunks, retired, options, is_exact, repacker, left: HashMap::new() };
+        let repacking = RepackOptions { compression_level: options.compression_level, is_exact };
+        let repacker = Repacker::start(scope, &chunks, manifest, sink, repacking, resources)?;
+        let mut work =
+            Work { manifest, chunks: &chunks, retired, options, resources, is_exact, repacker, left: HashMap::new() };
         for id in containers {
             work.container(*id)?;
         }
         let Work { repacker, left, .. } = work;
-        Ok::<_, StoreError>((repacker.finish()?, left))
+        Ok::<_, EngineError>((repacker.finish()?, left))
     })?;
     let mut bases: BTreeMap<usize, RoaringTreemap> = BTreeMap::new();
     for Link { row, bases: of_link, .. } in &repacked.links {
@@ -64,14 +66,15 @@ struct Work<'w> {
     manifest: &'w Manifest,
     chunks: &'w ChunkSource<'w>,
     retired: &'w RetiredChunks,
-    options: &'w MigrateOptions,
+    options: &'w MaintainOptions,
+    resources: &'w Resources,
     is_exact: bool,
     repacker: Repacker<'w>,
     left: HashMap<ContainerId, RoaringTreemap>,
 }
 
 impl Work<'_> {
-    fn container(&mut self, id: ContainerId) -> Result<(), StoreError> {
+    fn container(&mut self, id: ContainerId) -> Result<(), EngineError> {
         let found = self.manifest.containers.iter().enumerate().find(|(_, record)| record.id == id);
         let Some((at, record)) = found else {
             return Ok(());
@@ -79,7 +82,7 @@ impl Work<'_> {
         let served = numbers_of(record);
         let found = lifecycles(self.manifest, &served);
         let encoded = match self.options.deltas {
-            Deltas::Off | Deltas::Forward { .. } | Deltas::Paper => RoaringTreemap::new(),
+            Deltas::Off | Deltas::Forward { .. } | Deltas::Custom(_) => RoaringTreemap::new(),
             Deltas::Reverse { depth } => {
                 self.encode_dying(at, record.kind, &(&served & &self.retired.dying), &found, depth)?
             }
@@ -134,13 +137,13 @@ impl Work<'_> {
         dying: &RoaringTreemap,
         lifecycles: &HashMap<u64, Lifecycle>,
         depth: u32,
-    ) -> Result<RoaringTreemap, StoreError> {
+    ) -> Result<RoaringTreemap, EngineError> {
         let mut encoded = RoaringTreemap::new();
         let (chunks, sketcher) = (self.chunks, self.retired.sketcher.clone());
         let reader = chunks.reader(container)?;
         let may_be_encoded = |place: &ChunkPlace| {
             let number = place.chunk.number;
-            dying.contains(number.0) && level_of(&self.manifest.heights, number) < depth
+            dying.contains(number.0) && level_of(&self.manifest.dependents_depths, number) < depth
         };
         let mut by_region: BTreeMap<usize, Vec<ChunkPlace>> = BTreeMap::new();
         for place in reader.index().places().iter().filter(|place| may_be_encoded(place)) {
@@ -148,7 +151,7 @@ impl Work<'_> {
         }
         by_region.retain(|at, _| reader.index().regions().get(*at).is_some_and(|region| region.bases.is_empty()));
         let looked_at = self.repacker.encoders();
-        let looked_at = looked_at.in_order(by_region, regions_ahead(), move |_, (at, places)| {
+        let looked_at = looked_at.in_order(by_region, self.repacker.regions_ahead(), move |_, (at, places)| {
             let plain = chunks.region(container, at)?;
             let sketch = |place: ChunkPlace| {
                 let bytes = chunks.verified(container, &place, &plain)?;
@@ -158,6 +161,7 @@ impl Work<'_> {
             Ok::<_, StoreError>((plain, places))
         });
         for region in looked_at {
+            self.resources.unless_cancelled()?;
             let (plain, places) = region??;
             for (place, sketch) in places {
                 let number = place.chunk.number;
@@ -171,7 +175,7 @@ impl Work<'_> {
                 let class = class(kind, *lifecycle, false, self.is_exact);
                 let standing = Standing {
                     row: lifecycle.row,
-                    dependents_depth: level_of(&self.manifest.heights, number),
+                    dependents_depth: level_of(&self.manifest.dependents_depths, number),
                     is_guess,
                 };
                 self.repacker.push(class, place.chunk, bytes, Move::Against(offers), standing)?;
@@ -219,14 +223,14 @@ fn exceeds(part: u64, whole: u64, share: f64) -> bool {
 }
 
 impl Split {
-    pub(super) fn summary(&self) -> MigrateSummary {
+    pub(super) fn summary(&self) -> MaintainSummary {
         let written = &self.repacked.packed.containers;
-        MigrateSummary {
+        MaintainSummary {
             bytes_written: self.repacked.packed.object_bytes(),
             containers_written: written.len() as u64,
             deltas_kept: self.repacked.deltas_kept,
             deltas_rejected: self.repacked.deltas_rejected,
-            ..MigrateSummary::default()
+            ..MaintainSummary::default()
         }
     }
 
@@ -253,10 +257,10 @@ impl Split {
         // One more delta depends on the bases than on the chunks that hang on them.
         for link in &self.repacked.links {
             for base in &link.bases {
-                raise(&mut next.heights, *base, link.dependents_depth + 1);
+                raise(&mut next.dependents_depths, *base, link.dependents_depth + 1);
             }
         }
-        next.heights.iter_mut().for_each(|height| *height -= &self.repacked.in_deltas);
+        next.dependents_depths.iter_mut().for_each(|of_depth| *of_depth -= &self.repacked.in_deltas);
         next
     }
 }

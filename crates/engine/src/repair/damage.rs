@@ -5,7 +5,7 @@ use super::look::{Looked, look};
 use super::{Basis, FILES_NAMED_MAX, Hurt, Mending, RepairOptions, SeriesPlan, Step};
 use crate::chunks::ChunkSource;
 use crate::numbers::numbers_of;
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::{CatalogReader, Content};
 use siltstone_store::manifest::{Manifest, Snapshot};
@@ -22,11 +22,11 @@ pub(super) fn plan(
     manifest: &Manifest,
     listed: &[ObjectMeta],
     options: &RepairOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<Option<SeriesPlan>, EngineError> {
     let chunks = ChunkSource::new(repository, manifest);
     let live = manifest.live();
-    let Looked { mut faults, mut lost, healed, unprotected } = look(repository, manifest, listed, options, observer)?;
+    let Looked { mut faults, mut lost, healed, unprotected } = look(repository, manifest, listed, options, resources)?;
     let of_healed = manifest.containers.iter().filter(|record| healed.contains(&record.id)).map(numbers_of);
     let known = of_healed.fold(&manifest.damaged & &live, |known, healed| known - healed);
     if !known.is_empty() {

@@ -1,7 +1,7 @@
 //! The containers of a series, opened without believing any manifest: what each holds, and which of them are left over
 //! from runs that never committed.
 
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::parity;
@@ -32,22 +32,20 @@ pub(super) fn gather(
     repository: &Repository,
     series: SeriesId,
     seed: Option<&Manifest>,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<Holdings, EngineError> {
     let records = seed.iter().flat_map(|seed| &seed.containers);
     let named: HashMap<ContainerId, &ContainerRecord> = records.map(|record| (record.id, record)).collect();
     let mut holdings = Holdings::default();
     for meta in repository.storage().list(Listing::Containers(series)).map_err(StoreError::from)? {
         let ObjectName::Container(_, id) = meta.name else { continue };
-        if observer.is_cancelled() {
-            return Err(EngineError::Interrupted);
-        }
+        resources.unless_cancelled()?;
         match open(repository, series, id, &meta, named.get(&id).copied()) {
             Ok(reader) => holdings.readable.push(Holding { reader, is_named: named.contains_key(&id) }),
             Err(error) if error.is_damage() => holdings.unreadable.push((id, error)),
             Err(error) => return Err(error.into()),
         }
-        observer.advance(1, meta.bytes);
+        resources.observer.advance(1, meta.bytes);
     }
     holdings.readable.sort_by_key(|holding| holding.reader.record().id);
     drop_leftovers(&mut holdings.readable);

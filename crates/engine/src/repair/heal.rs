@@ -4,23 +4,23 @@
 //! next manifest names that in its place. Readers and crashes then meet nothing that forgetting would not show them. It
 //! costs no more than the container's bytes.
 
-use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::maintain::repack::{Class, Repacker};
+use crate::maintain::repack::{Class, RepackOptions, Repacker};
 use crate::numbers::{keep_numbers, numbers_of};
 use crate::written::verify_written;
+use crate::{EngineError, Resources};
+use siltstone_store::ContainerId;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::salvage::set_aside;
 use siltstone_store::series::SeriesWriter;
 use siltstone_store::storage::Replaced;
-use siltstone_store::{ContainerId, StoreError};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Level of zstd: regions are copied, but a worker has to have one.
-const COMPRESSION_LEVEL: i32 = 3;
+const OPTIONS: RepackOptions = RepackOptions { compression_level: 3, is_exact: false };
 
 /// Puts these containers a second time under new names, read back and with parity, keeps the damaged bytes aside, and
 /// lets `next` name the new ones. Gives those that `next` no longer names.
@@ -29,13 +29,14 @@ pub(super) fn rewrite(
     writer: &SeriesWriter<'_>,
     healed: &[ContainerId],
     next: &mut Manifest,
+    resources: &Resources,
 ) -> Result<Vec<ContainerId>, EngineError> {
     let wanted: HashSet<_> = healed.iter().collect();
     let manifest = writer.manifest();
     let chunks = Arc::new(ChunkSource::new(repository, manifest));
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for (at, record) in manifest.containers.iter().enumerate().filter(|(_, record)| wanted.contains(&record.id)) {
-        new.extend(copy(writer, &chunks, at, record)?);
+        new.extend(copy(writer, &chunks, at, record, resources)?);
         old.push(record.id);
         next.damaged -= numbers_of(record);
     }
@@ -54,14 +55,15 @@ fn copy(
     chunks: &Arc<ChunkSource<'_>>,
     container: usize,
     record: &ContainerRecord,
-) -> Result<Vec<ContainerRecord>, StoreError> {
+    resources: &Resources,
+) -> Result<Vec<ContainerRecord>, EngineError> {
     let served = numbers_of(record);
     // As of open chunks, so that a region of which others answer for a part is copied too.
     let class = Class { kind: record.kind, is_open: true, rows: 0 };
     let mut made = std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, chunks, writer.manifest(), writer, COMPRESSION_LEVEL, false)?;
+        let mut repacker = Repacker::start(scope, chunks, writer.manifest(), writer, OPTIONS, resources)?;
         repacker.move_container(container, 1.0, |number| served.contains(number.0).then_some(class))?;
-        Ok::<_, StoreError>(repacker.finish()?.packed.containers)
+        Ok::<_, EngineError>(repacker.finish()?.packed.containers)
     })?;
     for made in &mut made {
         keep_numbers(made, |numbers| numbers & &served);

@@ -2,9 +2,9 @@
 
 use super::RepairOptions;
 use crate::numbers::numbers_of;
-use crate::parallel::{Pool, cores};
+use crate::parallel::Pool;
 use crate::protect::{parity_bytes, wanted_bytes};
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
@@ -44,7 +44,7 @@ pub(super) fn look(
     manifest: &Manifest,
     listed: &[ObjectMeta],
     options: &RepairOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<Looked, EngineError> {
     let sizes = listed.iter().filter_map(|meta| match meta.name {
         ObjectName::Container(_, id) => Some((id, meta.bytes)),
@@ -53,25 +53,23 @@ pub(super) fn look(
     let sizes: HashMap<ContainerId, u64> = sizes.collect();
     let parity = parity_bytes(repository, manifest.series)?;
     let seen: Vec<Seen> = std::thread::scope(|scope| {
-        let pool = Pool::start(scope, "repair", cores(), cores(), || Ok(RegionDecoder::new()))?;
+        let pool = Pool::start(scope, "repair", resources.fetches, resources.fetches, || Ok(RegionDecoder::new()))?;
         let submit = |record: &ContainerRecord| {
             let (record, size) = (record.clone(), sizes.get(&record.id).copied());
             pool.submit(move |decoder| {
-                let seen = if observer.is_cancelled() {
+                let seen = if resources.observer.is_cancelled() {
                     Ok(Seen::default())
                 } else {
                     look_at(repository, manifest, &record, size, options.read_data.then_some(decoder))
                 };
-                observer.advance(1, record.object_bytes);
+                resources.observer.advance(1, record.object_bytes);
                 seen
             })
         };
         let tickets: Vec<_> = manifest.containers.iter().map(submit).collect();
         tickets.into_iter().map(|ticket| ticket.wait()?).collect::<Result<_, StoreError>>()
     })?;
-    if observer.is_cancelled() {
-        return Err(EngineError::Interrupted);
-    }
+    resources.unless_cancelled()?;
     let mut looked = Looked::default();
     for (record, seen) in manifest.containers.iter().zip(seen) {
         let lacks_parity = wanted_bytes(repository, record) > 0 && !parity.contains_key(&record.id);

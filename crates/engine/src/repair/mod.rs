@@ -21,7 +21,8 @@ mod rebuild;
 
 use crate::lease::{Purpose, acquire, is_running_here, now};
 use crate::protect::protect_these;
-use crate::{EngineError, Observer};
+use crate::setters::setters;
+use crate::{EngineError, Resources};
 pub use objects::{ObjectPlan, Remedy};
 use roaring::RoaringTreemap;
 use siltstone_store::manifest::{Manifest, Snapshot};
@@ -32,8 +33,9 @@ use siltstone_store::storage::{Listing, ObjectName, Replaced};
 use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How to repair.
-#[derive(Clone, Debug)]
+/// Options of a repair.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct RepairOptions {
     /// Only the series of this name.
     pub series: Option<String>,
@@ -49,6 +51,15 @@ pub struct RepairOptions {
     /// snapshots of those that are lost.
     pub seen: BTreeMap<SeriesId, u64>,
 }
+
+setters!(RepairOptions {
+    with_series(series: Option<String>),
+    with_read_data(read_data: bool),
+    with_drop_damaged(drop_damaged: bool),
+    with_take_over(take_over: bool),
+    with_user(user: String),
+    with_seen(seen: BTreeMap<SeriesId, u64>),
+});
 
 /// What a repair would do.
 #[derive(Debug, Default)]
@@ -190,7 +201,7 @@ pub struct RepairSummary {
 pub fn plan(
     repository: &Repository,
     options: &RepairOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<RepairPlan, EngineError> {
     let asked = options.series.as_ref().map(|name| repository.keys().series_id(name));
     let mut plan = RepairPlan::default();
@@ -198,12 +209,10 @@ pub fn plan(
         plan.objects = objects::of_repository(repository)?;
     }
     for series in series_there(repository)? {
-        if observer.is_cancelled() {
-            return Err(EngineError::Interrupted);
-        }
+        resources.unless_cancelled()?;
         if asked.is_none_or(|asked| asked == series) {
             plan.objects.extend(objects::of_series(repository, series)?);
-            plan.series.extend(plan_series(repository, series, options, observer)?);
+            plan.series.extend(plan_series(repository, series, options, resources)?);
         }
     }
     Ok(plan)
@@ -223,14 +232,14 @@ fn plan_series(
     repository: &Repository,
     series: SeriesId,
     options: &RepairOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<Option<SeriesPlan>, EngineError> {
     let containers = repository.storage().list(Listing::Containers(series)).map_err(StoreError::from)?;
     let fault = match repository.manifest(series) {
         Ok(Some(manifest)) => match refuse_lost_history(&containers, manifest.sequence) {
             Ok(()) => {
-                return match plan_lost_commits(repository, &manifest, options, observer)? {
-                    None => damage::plan(repository, &manifest, &containers, options, observer),
+                return match plan_lost_commits(repository, &manifest, options, resources)? {
+                    None => damage::plan(repository, &manifest, &containers, options, resources),
                     found => Ok(found),
                 };
             }
@@ -243,7 +252,7 @@ fn plan_series(
         Err(error) if error.is_damage() => error,
         Err(error) => return Err(error.into()),
     };
-    rebuild::plan(repository, series, &fault, options, observer).map(Some)
+    rebuild::plan(repository, series, &fault, options, resources).map(Some)
 }
 
 /// A plan for a series of which this machine saw a newer commit, if the containers still hold snapshots of such.
@@ -252,13 +261,13 @@ fn plan_lost_commits(
     repository: &Repository,
     manifest: &Manifest,
     options: &RepairOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<Option<SeriesPlan>, EngineError> {
     let Some(seen) = options.seen.get(&manifest.series).copied().filter(|seen| *seen > manifest.sequence) else {
         return Ok(None);
     };
     let fault = StoreError::LostCommits { series: manifest.name.clone(), found: manifest.sequence, seen };
-    let plan = rebuild::plan(repository, manifest.series, &fault, options, observer)?;
+    let plan = rebuild::plan(repository, manifest.series, &fault, options, resources)?;
     Ok(Some(plan).filter(|plan| !plan.found.is_empty()))
 }
 
@@ -271,7 +280,7 @@ pub fn execute(
     repository: &Repository,
     plan: RepairPlan,
     options: &RepairOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<(RepairSummary, Vec<EngineError>), EngineError> {
     let (mut summary, mut errors) = (RepairSummary::default(), Vec::new());
     for object in &plan.objects {
@@ -281,10 +290,8 @@ pub fn execute(
         }
     }
     for series in plan.series {
-        if observer.is_cancelled() {
-            return Err(EngineError::Interrupted);
-        }
-        match execute_series(repository, series, options, observer) {
+        resources.unless_cancelled()?;
+        match execute_series(repository, series, options, resources) {
             Ok(done) => summary.add(done),
             Err(error) => {
                 summary.series_failed += 1;
@@ -302,7 +309,7 @@ fn execute_series(
     repository: &Repository,
     plan: SeriesPlan,
     options: &RepairOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<RepairSummary, EngineError> {
     let hurt = plan.hurt.len() as u64;
     let mut done = RepairSummary {
@@ -325,12 +332,12 @@ fn execute_series(
             done.rebuilt.push(plan.series);
             // Containers are healed once a manifest names them.
             if let Some(SeriesPlan { step: Step::Mend(mending), .. }) =
-                plan_series(repository, plan.series, options, observer)?
+                plan_series(repository, plan.series, options, resources)?
             {
-                mend(repository, &mending, options, observer, &mut done)?;
+                mend(repository, &mending, options, resources, &mut done)?;
             }
         }
-        Step::Mend(mending) => mend(repository, &mending, options, observer, &mut done)?,
+        Step::Mend(mending) => mend(repository, &mending, options, resources, &mut done)?,
     }
     Ok(done)
 }
@@ -363,13 +370,13 @@ fn mend(
     repository: &Repository,
     mending: &Mending,
     options: &RepairOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
     done: &mut RepairSummary,
 ) -> Result<(), EngineError> {
     let purpose =
         Purpose { name: "repair", user: &options.user, take_over: options.take_over, reserve: ReserveUse::Spend };
-    let mut writer = acquire(repository, &mending.series_name, &purpose, observer)?;
-    if let Err(error) = mend_leased(repository, &mut writer, mending, observer, done) {
+    let mut writer = acquire(repository, &mending.series_name, &purpose, resources)?;
+    if let Err(error) = mend_leased(repository, &mut writer, mending, resources, done) {
         let _ = writer.abandon(now());
         return Err(error);
     }
@@ -381,18 +388,18 @@ fn mend_leased(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
     mending: &Mending,
-    observer: &dyn Observer,
+    resources: &Resources,
     done: &mut RepairSummary,
 ) -> Result<(), EngineError> {
     let mut next = writer.manifest().clone();
-    let old = heal::rewrite(repository, writer, &mending.healed, &mut next)?;
-    next.squeeze_due |= !next.remove_snapshots(&mending.dropped).is_empty();
+    let old = heal::rewrite(repository, writer, &mending.healed, &mut next, resources)?;
+    next.ghosts_due |= !next.remove_snapshots(&mending.dropped).is_empty();
     next.damaged |= &mending.lost;
     next.damaged &= next.live();
     writer.commit(next, true, now())?;
     writer.delete(&old)?;
     done.containers_healed += old.len() as u64;
-    done.containers_protected += protect_these(repository, writer, &mending.unprotected, observer)?;
+    done.containers_protected += protect_these(repository, writer, &mending.unprotected, resources)?;
     let mended = writer.manifest().clone();
     Ok(writer.commit(mended, false, now())?)
 }

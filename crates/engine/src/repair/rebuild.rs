@@ -7,7 +7,7 @@ use super::gather::{Holding, Holdings, gather};
 use super::{Basis, Hurt, RepairOptions, SeriesPlan, Step, refuse_at_work};
 use crate::chunks::ChunkSource;
 use crate::numbers::numbers_of;
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::{CatalogReader, MetadataSource};
 use siltstone_store::container::{ContainerKind, ContainerRecord};
@@ -24,15 +24,15 @@ pub(super) fn plan(
     series: SeriesId,
     fault: &StoreError,
     options: &RepairOptions,
-    observer: &dyn Observer,
+    resources: &Resources,
 ) -> Result<SeriesPlan, EngineError> {
     let manifests = Manifests::find(repository, series)?;
     if let Some(seed) = &manifests.seed {
         refuse_at_work(seed, options)?;
     }
-    let holdings = gather(repository, series, manifests.seed.as_ref(), observer)?;
+    let holdings = gather(repository, series, manifests.seed.as_ref(), resources)?;
     match Rebuild::new(repository, series, &manifests, &holdings) {
-        Some(rebuild) => rebuild.plan(fault, options, observer),
+        Some(rebuild) => rebuild.plan(fault, options, resources),
         None => {
             let name = repository.config().series.get(&series).cloned();
             Ok(SeriesPlan { name, ..without_name(series, &manifests, &holdings, fault) })
@@ -159,15 +159,13 @@ impl<'r> Rebuild<'r> {
         mut self,
         fault: &StoreError,
         options: &RepairOptions,
-        observer: &dyn Observer,
+        resources: &Resources,
     ) -> Result<SeriesPlan, EngineError> {
         let seed = self.manifests.seed.as_ref();
         self.take_notes(seed);
         let mut hurt = Vec::new();
         for (snapshot, position) in self.candidates(seed) {
-            if observer.is_cancelled() {
-                return Err(EngineError::Interrupted);
-            }
+            resources.unless_cancelled()?;
             let walked = self.walk(&snapshot, seed.zip(position));
             let lost = &walked.direct - &self.answers.available;
             let is_hurt = !walked.is_whole || !lost.is_empty();
@@ -189,11 +187,11 @@ impl<'r> Rebuild<'r> {
         let next = &mut self.next;
         if let Some(seed) = seed {
             (next.next_data, next.next_metadata) = (seed.next_data, seed.next_metadata);
-            next.heights.clone_from(&seed.heights);
+            next.dependents_depths.clone_from(&seed.dependents_depths);
             next.unsettled.clone_from(&seed.unsettled);
             next.damaged = &seed.damaged - &self.answers.available;
         }
-        next.squeeze_due = true;
+        next.ghosts_due = true;
         for holding in &self.holdings.readable {
             if let Some(last) = holding.reader.index().places().last() {
                 above(next, last.chunk.number);

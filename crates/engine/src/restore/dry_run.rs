@@ -2,7 +2,8 @@
 
 use super::fate::Fate;
 use super::frames::Frames;
-use super::{RestoreSummary, Task};
+use super::options::RestoreSummary;
+use super::run::RestoreRun;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::fs::{FolderIdentity, Made, Problem, ProblemKind, Selection, TargetDir};
@@ -10,7 +11,7 @@ use crate::observer::EntryAction;
 use siltstone_store::catalog::{Content, Entry};
 use std::collections::HashSet;
 
-impl Task<'_> {
+impl RestoreRun<'_> {
     /// Counts and tells what a restore would do.
     pub(super) fn dry_run(
         &self,
@@ -22,7 +23,7 @@ impl Task<'_> {
         let mut summary = RestoreSummary::default();
         let mut frames = Frames::new(self, Made::Existing);
         for entry in self.entries(chunks) {
-            if self.observer.is_cancelled() {
+            if self.resources.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
             match entry {
@@ -33,7 +34,7 @@ impl Task<'_> {
                 }
                 Err(error) => {
                     summary.problems += 1;
-                    self.observer.problem(&Problem::object("the catalog", ProblemKind::Damaged, error));
+                    self.resources.observer.problem(&Problem::object("the catalog", ProblemKind::Damaged, error));
                     frames.mark_incomplete();
                 }
             }
@@ -99,16 +100,16 @@ impl Task<'_> {
         } else {
             0
         };
-        if self.observer.wants_entries() {
+        if self.resources.observer.wants_entries() {
             let action = if keeps { EntryAction::Kept } else { EntryAction::Restored };
-            self.observer.entry(&entry.path, action, bytes);
+            self.resources.observer.entry(&entry.path, action, bytes);
         }
     }
 
     fn plan_problem(&self, problem: Option<Problem>, summary: &mut RestoreSummary) {
         if let Some(problem) = problem {
             summary.problems += 1;
-            self.observer.problem(&problem);
+            self.resources.observer.problem(&problem);
         }
     }
 }

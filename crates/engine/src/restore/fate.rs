@@ -1,6 +1,7 @@
 //! What is to become of an entry, given what stands where it belongs.
 
-use super::{Overwrite, Task};
+use super::options::Overwrite;
+use super::run::RestoreRun;
 use crate::chunks::ChunkSource;
 use crate::fs::{NodeKind, Problem, ProblemKind, Status, TargetDir};
 use siltstone_store::catalog::{Content, Entry, EntryPath};
@@ -33,7 +34,7 @@ impl Fate {
     /// # Errors
     /// The path cannot be looked at.
     pub(super) fn of(
-        task: &Task<'_>,
+        run: &RestoreRun<'_>,
         target: &TargetDir,
         chunks: &ChunkSource<'_>,
         path: &EntryPath,
@@ -44,7 +45,7 @@ impl Fate {
             return Ok(Self::New);
         };
         let looks_right = looks_like(&there, entry);
-        let overwrite = task.options.overwrite;
+        let overwrite = run.options.overwrite;
         let keeps = match overwrite {
             Overwrite::Always => false,
             Overwrite::Never => true,
@@ -55,10 +56,10 @@ impl Fate {
         if !keeps {
             return Ok(Self::Replace { directory, only_looked_right: None });
         }
-        if !task.options.verify {
+        if !run.options.verify {
             return Ok(Self::Keep { as_wanted: looks_right, verified: false, differs: None });
         }
-        Ok(match task.compare(target, chunks, path, entry, &there) {
+        Ok(match run.compare(target, chunks, path, entry, &there) {
             Ok(()) => Self::Keep { as_wanted: looks_right, verified: true, differs: None },
             Err(problem) if overwrite == Overwrite::IfChanged && problem.kind == ProblemKind::VerifyFailed => {
                 Self::Replace { directory, only_looked_right: Some(problem) }

@@ -1,32 +1,30 @@
 //! Fetching what a batch needs: its placements sorted by region, decoded with all bases, each container visited once.
 //!
-//! What the workers decode comes back as a `decode::DecodeVisitor` call per region and is placed at once. Regions whose
-//! container has vanished (a migration or a `forget` beside us) are gathered, and planned again once the batch is done,
-//! by the newest manifest: chunk numbers do not move.
+//! Each result of the workers comes back as a `decode::DecodeVisitor` call per region and is placed at once. Regions
+//! whose container has vanished (a migration or a `forget` beside us) are gathered, and planned again once the batch is
+//! done, by the newest manifest: chunk numbers do not move.
 
 use super::batch::{Batch, Placement};
+use super::options::RestoreOptions;
 use super::place::Placing;
-use crate::EngineError;
 use crate::chunks::{Address, ChunkSource};
 use crate::decode::{DecodeSettings, DecodeVisitor, Decoding, Order, Plan, PlannedRegion, Tally, Worker};
 use crate::fs::{Problem, ProblemKind};
 use crate::parallel::{Pool, Ticket};
+use crate::resources::shares::RestoreShares;
+use crate::{EngineError, Resources};
 use siltstone_store::region::ChunkEntry;
 use siltstone_store::{ContainerId, StoreError};
 use std::collections::HashSet;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often the remainder of a batch is planned anew because containers went on vanishing.
+/// Times that the remainder of a batch is planned anew because containers went on vanishing.
 const REPLANS_MAX: u32 = 8;
-/// The least and the most that one range read brings, whatever memory there is (one longer region excepted). Of 294 MB
-/// of plain regions whole containers at a time take 10 % more processor time than 2 MiB, 4 MiB 3 % (2 cores, November
-/// 2026): large buffers are mapped anew each time.
-const READ_BYTES: std::ops::RangeInclusive<u64> = (1 << 20)..=(4 << 20);
 
-/// How batches are fetched, and what that took.
+/// Fetching of batches, and what that took.
 pub(super) struct Fetching<'m> {
+    pub(super) placing: &'m Placing<'m>,
     pub(super) order: Order<'m>,
     pub(super) settings: DecodeSettings,
     pub(super) workers: usize,
@@ -35,22 +33,21 @@ pub(super) struct Fetching<'m> {
 }
 
 impl<'m> Fetching<'m> {
-    /// Memory is shared out: half to two batches and their plans, a quarter to what waits for bases, an eighth to range
-    /// reads.
-    pub(super) fn new(order: Order<'m>, memory_bytes: u64, gap_bytes: u64, workers: usize, target: &Path) -> Self {
-        let read_bytes = memory_bytes / 8 / workers.max(1) as u64;
+    /// Fetching within these resources. What waits for bases beyond them goes to the target, which has the room.
+    pub(super) fn new(
+        placing: &'m Placing<'m>,
+        order: Order<'m>,
+        resources: &Resources,
+        options: &RestoreOptions,
+    ) -> Self {
+        let RestoreShares { waiting_bytes, read_bytes_max, .. } = resources.restore_shares();
         let settings = DecodeSettings {
-            gap_bytes,
-            read_bytes_max: read_bytes.clamp(*READ_BYTES.start(), *READ_BYTES.end()),
-            waiting_bytes_max: memory_bytes / 4,
-            spill_folder: target.to_owned(),
+            gap_bytes: options.gap_bytes,
+            read_bytes_max,
+            waiting_bytes_max: waiting_bytes,
+            spill_folder: options.target.clone(),
         };
-        Self { order, settings, workers, tally: Arc::default(), needed: Mutex::default() }
-    }
-
-    /// What one batch may take.
-    pub(super) fn batch_bytes(memory_bytes: u64) -> u64 {
-        memory_bytes / 4
+        Self { placing, order, settings, workers: resources.fetches, tally: Arc::default(), needed: Mutex::default() }
     }
 
     /// Different containers that anything was read of.
@@ -67,16 +64,16 @@ pub(super) struct Running<'env> {
 
 /// Places what is decoded for a batch.
 pub(super) struct PlacingVisitor<'env> {
-    placing: &'env Placing<'env>,
+    fetching: &'env Fetching<'env>,
     chunks: Arc<ChunkSource<'env>>,
     batch: Arc<Batch>,
-    /// Of each region wanted, its placements.
+    /// Placements of each region wanted.
     ranges: Vec<Range<usize>>,
     /// Regions whose container, or a base's, has vanished: their placements, and what was said.
     vanished: Mutex<Vec<(Range<usize>, Arc<StoreError>)>>,
 }
 
-impl<'env> Placing<'env> {
+impl<'env> Fetching<'env> {
     /// Hands a batch to the workers. Its files that are planned to their end count as such from here on.
     pub(super) fn start(
         &'env self,
@@ -84,7 +81,7 @@ impl<'env> Placing<'env> {
         chunks: &Arc<ChunkSource<'env>>,
         batch: Batch,
     ) -> Running<'env> {
-        self.end_files(&batch);
+        self.placing.end_files(&batch);
         self.decode(pool, chunks, batch)
     }
 
@@ -103,22 +100,22 @@ impl<'env> Placing<'env> {
             ranges.push(start..start + group.len());
             start += group.len();
         }
-        let plan = Plan::new(chunks, &wanted, &self.fetching.order);
+        let plan = Plan::new(chunks, &wanted, &self.order);
         {
             let records = chunks.records();
-            let mut needed = self.fetching.needed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut needed = self.needed.lock().unwrap_or_else(PoisonError::into_inner);
             needed.extend(plan.containers().filter_map(|at| records.get(at)).map(|record| record.id));
         }
         let visitor = PlacingVisitor {
-            placing: self,
+            fetching: self,
             chunks: chunks.clone(),
             batch: Arc::new(batch),
             ranges,
             vanished: Mutex::default(),
         };
-        let (settings, tally) = (self.fetching.settings.clone(), self.fetching.tally.clone());
+        let (settings, tally) = (self.settings.clone(), self.tally.clone());
         let decoding = Arc::new(Decoding::new(chunks.clone(), plan, settings, tally, visitor));
-        let tickets = decoding.start(pool, self.fetching.workers);
+        let tickets = decoding.start(pool, self.workers);
         Running { decoding, tickets }
     }
 
@@ -133,7 +130,7 @@ impl<'env> Placing<'env> {
         let mut sequence = None;
         for attempt in 0.. {
             running.decoding.wait(running.tickets)?;
-            if self.observer.is_cancelled() {
+            if self.placing.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
             let visitor = running.decoding.visitor();
@@ -146,7 +143,7 @@ impl<'env> Placing<'env> {
             let newer = newer.filter(|newer| sequence.replace(newer.sequence()) != Some(newer.sequence()));
             let Some(chunks) = newer else {
                 for (range, error) in vanished {
-                    self.write_placements(
+                    self.placing.write_placements(
                         &visitor.batch,
                         &visitor.batch.placements[range],
                         &visitor.chunks,
@@ -162,7 +159,7 @@ impl<'env> Placing<'env> {
                         let container = u32::try_from(container).unwrap_or(u32::MAX);
                         moved.push(Placement { container, place, ..*placement });
                     }
-                    Err(error) => self.write_placements(&visitor.batch, &[*placement], &chunks, Err(&error)),
+                    Err(error) => self.placing.write_placements(&visitor.batch, &[*placement], &chunks, Err(&error)),
                 }
             }
             running = self.decode(pool, &chunks, visitor.batch.with_placements(moved));
@@ -175,7 +172,7 @@ impl DecodeVisitor for PlacingVisitor<'_> {
     fn decoded(&self, region: PlannedRegion, _: &[ChunkEntry], plain: &[u8]) {
         if let Some(range) = self.ranges.get(region.node) {
             let placements = &self.batch.placements[range.clone()];
-            self.placing.write_placements(&self.batch, placements, &self.chunks, Ok(plain));
+            self.fetching.placing.write_placements(&self.batch, placements, &self.chunks, Ok(plain));
         }
     }
 
@@ -186,17 +183,17 @@ impl DecodeVisitor for PlacingVisitor<'_> {
             vanished.push((range.clone(), error.clone()));
         } else {
             let placements = &self.batch.placements[range.clone()];
-            self.placing.write_placements(&self.batch, placements, &self.chunks, Err(error));
+            self.fetching.placing.write_placements(&self.batch, placements, &self.chunks, Err(error));
         }
     }
 
     fn spill_failed(&self, error: &StoreError) {
-        let object = self.placing.fetching.settings.spill_folder.display().to_string();
-        self.placing.report(&Problem::object(&object, ProblemKind::NotWritten, error));
+        let object = self.fetching.settings.spill_folder.display().to_string();
+        self.fetching.placing.report(&Problem::object(&object, ProblemKind::NotWritten, error));
     }
 
     fn is_cancelled(&self) -> bool {
-        self.placing.observer.is_cancelled()
+        self.fetching.placing.observer.is_cancelled()
     }
 }
 

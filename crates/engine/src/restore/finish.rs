@@ -2,13 +2,14 @@
 //! too, and it gets its metadata, as nothing in it changes any more.
 
 use super::frames::Frame;
+use super::options::RestoreSummary;
 use super::place::Placing;
-use super::{RestoreSummary, Task};
+use super::run::RestoreRun;
 use crate::fs::{DAMAGED_SUFFIX, Made, Problem, ProblemKind, Selection, TargetDir};
 use crate::observer::EntryAction;
 use siltstone_store::catalog::EntryPath;
 
-impl Task<'_> {
+impl RestoreRun<'_> {
     /// Finishes a directory when all that it holds is in place.
     pub(super) fn finish(&self, placing: &Placing<'_>, frame: &Frame, summary: &mut RestoreSummary) {
         let target = placing.target;
@@ -52,8 +53,8 @@ impl Task<'_> {
     /// is for.
     pub(super) fn tell_deleted(&self, path: &EntryPath, summary: &mut RestoreSummary) {
         summary.deleted += 1;
-        if self.options.dry_run || self.observer.wants_entries() {
-            self.observer.entry(path, EntryAction::Deleted, 0);
+        if self.options.dry_run || self.resources.observer.wants_entries() {
+            self.resources.observer.entry(path, EntryAction::Deleted, 0);
         }
     }
 

@@ -3,7 +3,7 @@
 //! The catalog lists a directory before all it holds, so one that is left is never entered again: it can be finished.
 //! Memory grows with the depth and, for `--delete`, with the names of the directories open.
 
-use super::Task;
+use super::run::RestoreRun;
 use crate::fs::{Made, Selection};
 use siltstone_store::catalog::{Entry, EntryPath, Metadata};
 use std::collections::BTreeSet;
@@ -63,15 +63,15 @@ impl Frame {
 
 /// The directories the walk is in, the deepest last.
 pub(super) struct Frames<'t> {
-    task: &'t Task<'t>,
+    run: &'t RestoreRun<'t>,
     frames: Vec<Frame>,
 }
 
 impl<'t> Frames<'t> {
     /// Before the first entry; `made` says whether the target is new.
-    pub(super) fn new(task: &'t Task<'t>, made: Made) -> Self {
-        let selected = task.options.filter.takes_everything() && task.part.below.is_none();
-        Self { task, frames: vec![Frame { selected, made: Some(made), ..Frame::default() }] }
+    pub(super) fn new(run: &'t RestoreRun<'t>, made: Made) -> Self {
+        let selected = run.options.filter.takes_everything() && run.part.below.is_none();
+        Self { run, frames: vec![Frame { selected, made: Some(made), ..Frame::default() }] }
     }
 
     /// Leaves the directories that do not hold this entry (without one: all), the deepest first.
@@ -91,18 +91,18 @@ impl<'t> Frames<'t> {
     /// part of the catalog is damaged.
     pub(super) fn note(&mut self, entry: &Entry) {
         let path = entry.path.as_bytes();
-        let known = self.frames.last().map_or(0, Frame::path_bytes).max(self.task.part.cut);
+        let known = self.frames.last().map_or(0, Frame::path_bytes).max(self.run.part.cut);
         for (end, _) in path.iter().enumerate().skip(known).filter(|(_, byte)| **byte == b'/') {
             if let Some(above) = path.get(..end).and_then(|path| EntryPath::new(path).ok()) {
                 self.add_name(above.name());
-                self.push(Frame { target: self.task.part.target_path(&above), path: Some(above), ..Frame::default() });
+                self.push(Frame { target: self.run.part.target_path(&above), path: Some(above), ..Frame::default() });
             }
         }
         self.add_name(entry.path.name());
     }
 
     fn add_name(&mut self, name: &[u8]) {
-        if self.task.options.delete
+        if self.run.options.delete
             && let Some(frame) = self.frames.last_mut()
         {
             frame.add_name(name);
@@ -111,7 +111,7 @@ impl<'t> Frames<'t> {
 
     /// Enters a directory.
     pub(super) fn enter(&mut self, entry: &Entry, selection: Selection) {
-        let target = self.task.part.target_path(&entry.path);
+        let target = self.run.part.target_path(&entry.path);
         let selected = selection == Selection::Selected;
         // The one that becomes the target itself is as new as that.
         let made = if target.is_none() { self.frames.first().and_then(|root| root.made) } else { None };

@@ -4,9 +4,9 @@
 //! What gets past this by a way not thought of still meets [`TargetDir`](crate::fs::TargetDir), which neither writes
 //! nor removes anything in the folders given here.
 
-use super::RestoreOptions;
-use crate::EngineError;
+use super::options::RestoreOptions;
 use crate::fs::{FolderIdentity, is_home};
+use crate::{Danger, EngineError};
 use siltstone_store::repository::Repository;
 use std::collections::HashSet;
 use std::path::Path;
@@ -28,12 +28,10 @@ pub(super) fn guard(repository: &Repository, options: &RestoreOptions) -> Result
         Some(folder) => {
             let protected = FolderIdentity::with_those_in(&folder, REPOSITORY_LEVELS);
             if above.iter().any(|folder| protected.contains(folder)) {
-                return Err(refused(options, "it is, or lies in, the folder of the repository; choose another target"));
+                return Err(refused(options, Danger::InRepository));
             }
             if deletes_all && holds(options, &folder).map_err(target)? {
-                let reason = "it holds the folder of the repository, and --delete would remove that too; choose another target, or leave \
-                              --delete out";
-                return Err(refused(options, reason));
+                return Err(refused(options, Danger::HoldsRepository));
             }
             protected
         }
@@ -44,11 +42,7 @@ pub(super) fn guard(repository: &Repository, options: &RestoreOptions) -> Result
         let is_root = identity.is_some() && identity == FolderIdentity::of(Path::new("/")).ok();
         if is_root || is_home(&options.target) {
             let folder = if is_root { "the root folder" } else { "a home folder" };
-            let reason = format!(
-                "it is {folder}, and --delete would remove everything in it that the snapshot does not hold; choose with --include what \
-                 is restored, or allow it with --unsafe-allow-delete"
-            );
-            return Err(refused(options, reason));
+            return Err(refused(options, Danger::Empties(folder)));
         }
     }
     Ok(protected)
@@ -59,6 +53,6 @@ fn holds(options: &RestoreOptions, repository: &Path) -> std::io::Result<bool> {
     Ok(FolderIdentity::with_those_above(repository)?.contains(&target))
 }
 
-fn refused(options: &RestoreOptions, reason: impl Into<String>) -> EngineError {
-    EngineError::DangerousTarget { path: options.target.clone(), reason: reason.into() }
+fn refused(options: &RestoreOptions, reason: Danger) -> EngineError {
+    EngineError::DangerousTarget { path: options.target.clone(), reason }
 }

@@ -5,7 +5,6 @@
 //! gets its name.
 
 use super::batch::{Batch, FileTask, Placement};
-use super::fetch::Fetching;
 use crate::Observer;
 use crate::chunks::ChunkSource;
 use crate::fs::{Draft, InTheWay, Problem, ProblemKind, Subject, TargetDir, TargetFile, aside};
@@ -36,7 +35,6 @@ pub(super) struct Placing<'a> {
     /// Keep what could be had of damaged files under another name.
     pub(super) keep_damaged: bool,
     pub(super) drafts: Drafts,
-    pub(super) fetching: &'a Fetching<'a>,
 }
 
 /// The drafts that lie in the target, by their serials, for when the restore is stopped.

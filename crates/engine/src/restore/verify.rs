@@ -1,8 +1,8 @@
 //! Reading back what was restored, or what was kept, and comparing every chunk with its fingerprint.
 
-use super::Task;
 use super::batch::{Batch, FileTask, Placement};
 use super::place::Placing;
+use super::run::RestoreRun;
 use crate::chunks::ChunkSource;
 use crate::fs::{NodeKind, Problem, ProblemKind, Status, TargetDir, TargetFile};
 use siltstone_store::catalog::{Content, Entry, EntryPath};
@@ -50,7 +50,7 @@ impl Placing<'_> {
     }
 }
 
-impl Task<'_> {
+impl RestoreRun<'_> {
     /// Compares what stands in the target and would be kept with the entry: a file's bytes, a link's target.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Task<'_> {
                     .map_err(|error| error.to_string())
                     .and_then(|open| has_size(&open, *size).map(|()| Reading { open, chunks, buffer: Vec::new() }))
                     .map_err(Difference::Found)
-                    .and_then(|mut reading| reading.content(recipe, &|| self.observer.is_cancelled()));
+                    .and_then(|mut reading| reading.content(recipe, &|| self.resources.observer.is_cancelled()));
                 compared.map_err(|difference| match difference {
                     Difference::Found(reason) => Problem::entry(path, ProblemKind::VerifyFailed, reason),
                     Difference::Unknown(error) => {

@@ -7,8 +7,9 @@ use super::batch::{Batch, FilePlan, FileTask};
 use super::fate::Fate;
 use super::fetch::{Fetching, Running};
 use super::frames::{Frame, Frames};
+use super::options::{Overwrite, RestoreSummary};
 use super::place::Placing;
-use super::{Overwrite, RestoreSummary, Task, manifest_of};
+use super::run::{RestoreRun, manifest_of};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::decode::Worker;
@@ -42,8 +43,9 @@ impl After {
 
 /// The walk's state.
 struct Walk<'w, 'a> {
-    task: &'w Task<'w>,
+    run: &'w RestoreRun<'w>,
     placing: &'w Placing<'w>,
+    fetching: &'w Fetching<'w>,
     pool: Pool<'w, Worker>,
     chunks: &'w Arc<ChunkSource<'a>>,
     summary: &'w mut RestoreSummary,
@@ -63,22 +65,23 @@ struct Walk<'w, 'a> {
 
 /// Walks the part of the snapshot and places all of it; `made` says whether the target is new.
 pub(super) fn place_all<'a>(
-    task: &Task<'_>,
-    placing: &Placing<'a>,
+    run: &RestoreRun<'_>,
+    fetching: &Fetching<'a>,
     chunks: &Arc<ChunkSource<'a>>,
     made: Made,
     summary: &mut RestoreSummary,
 ) -> Result<(), EngineError> {
     std::thread::scope(|scope| {
-        let workers = placing.fetching.workers;
-        let batch_bytes = Fetching::batch_bytes(task.options.memory_bytes);
+        let (placing, workers) = (fetching.placing, fetching.workers);
+        let batch_bytes = run.resources.restore_shares().batch_bytes;
         let mut walk = Walk {
-            task,
+            run,
             placing,
+            fetching,
             pool: Pool::start(scope, "place", workers, 2 * workers, || Ok(RegionDecoder::new()))?,
             chunks,
             summary,
-            frames: Frames::new(task, made),
+            frames: Frames::new(run, made),
             next_draft: 0,
             batch: Batch::new(batch_bytes),
             batch_bytes,
@@ -87,8 +90,8 @@ pub(super) fn place_all<'a>(
             running: None,
             missing: HashSet::new(),
         };
-        for entry in task.entries(chunks) {
-            if task.observer.is_cancelled() {
+        for entry in run.entries(chunks) {
+            if run.resources.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
             match entry {
@@ -109,10 +112,10 @@ pub(super) fn place_all<'a>(
 }
 
 /// A container has vanished: if the series has moved on, its newest manifest says where the chunks are now.
-fn reload<'a>(task: &Task<'a>) -> Option<Arc<ChunkSource<'a>>> {
-    let manifest = manifest_of(task.repository, task.snapshot).ok()?;
-    task.observer.notice(&Notice::Replanned);
-    Some(Arc::new(ChunkSource::new(task.repository, &manifest)))
+fn reload<'a>(run: &RestoreRun<'a>) -> Option<Arc<ChunkSource<'a>>> {
+    let manifest = manifest_of(run.repository, run.snapshot).ok()?;
+    run.resources.observer.notice(&Notice::Replanned);
+    Some(Arc::new(ChunkSource::new(run.repository, &manifest)))
 }
 
 impl Walk<'_, '_> {
@@ -122,7 +125,7 @@ impl Walk<'_, '_> {
         let batch = std::mem::replace(&mut self.batch, Batch::new(self.batch_bytes));
         let after = std::mem::take(&mut self.after);
         if !batch.is_empty() || !after.is_empty() {
-            self.running = Some((self.placing.start(&self.pool, self.chunks, batch), after));
+            self.running = Some((self.fetching.start(&self.pool, self.chunks, batch), after));
         }
         Ok(())
     }
@@ -130,8 +133,8 @@ impl Walk<'_, '_> {
     /// Waits for the batch being placed, then makes further names, verifies, and finishes the directories left by then.
     fn finish(&mut self) -> Result<(), EngineError> {
         let Some((running, after)) = self.running.take() else { return Ok(()) };
-        let (task, placing) = (self.task, self.placing);
-        let batch = placing.finish(running, &self.pool, &mut || reload(task))?;
+        let (run, placing) = (self.run, self.placing);
+        let batch = self.fetching.finish(running, &self.pool, &mut || reload(run))?;
         let is_missing = |file: &&Arc<FileTask>| file.metadata.links > 1 && file.is_faulty();
         self.missing.extend(batch.files.iter().filter(is_missing).map(|file| file.path.clone()));
         for (existing, path, in_the_way) in after.links {
@@ -146,7 +149,7 @@ impl Walk<'_, '_> {
             placing.verify_batch(&batch, self.chunks);
         }
         for frame in &after.left {
-            task.finish(placing, frame, self.summary);
+            run.finish(placing, frame, self.summary);
         }
         Ok(())
     }
@@ -164,11 +167,11 @@ impl Walk<'_, '_> {
     fn entry(&mut self, entry: Entry) -> Result<(), EngineError> {
         self.leave(Some(&entry.path));
         self.frames.note(&entry);
-        let selection = self.task.options.filter.select(&entry.path, entry.is_directory());
+        let selection = self.run.options.filter.select(&entry.path, entry.is_directory());
         if selection == Selection::Excluded {
             return Ok(());
         }
-        let path = self.task.part.target_path(&entry.path);
+        let path = self.run.part.target_path(&entry.path);
         if entry.is_directory() {
             self.frames.enter(&entry, selection);
             if selection == Selection::Selected && path.is_some() {
@@ -188,9 +191,12 @@ impl Walk<'_, '_> {
             Ok(Fate::New) => return self.make(path, entry, InTheWay::Keep),
             Ok(Fate::Replace { directory, only_looked_right }) => {
                 if let Some(problem) = only_looked_right {
-                    self.task.observer.notice(&Notice::OnlyLookedRight { path: path.clone(), reason: problem.reason });
+                    self.run
+                        .resources
+                        .observer
+                        .notice(&Notice::OnlyLookedRight { path: path.clone(), reason: problem.reason });
                 }
-                return if directory && self.task.empties_directories() {
+                return if directory && self.run.empties_directories() {
                     self.remove_directory(&path);
                     self.make(path, entry, InTheWay::Keep)
                 } else {
@@ -211,7 +217,7 @@ impl Walk<'_, '_> {
 
     /// Makes the directories above that do not exist yet.
     fn make_directories(&mut self) {
-        let in_the_way = match self.task.options.overwrite {
+        let in_the_way = match self.run.options.overwrite {
             Overwrite::Never => InTheWay::Keep,
             _ => InTheWay::Replace,
         };
@@ -229,12 +235,12 @@ impl Walk<'_, '_> {
         if self.frames.last().is_some_and(|frame| frame.made == Some(Made::New)) {
             return Ok(Fate::New);
         }
-        Fate::of(self.task, self.placing.target, self.chunks, path, entry)
+        Fate::of(self.run, self.placing.target, self.chunks, path, entry)
     }
 
     /// Removes a directory that stands where something else is to be. Nothing it holds is in the snapshot.
     fn remove_directory(&mut self, path: &EntryPath) {
-        let mut removed = |path: &EntryPath| self.task.tell_deleted(path, self.summary);
+        let mut removed = |path: &EntryPath| self.run.tell_deleted(path, self.summary);
         for problem in self.placing.target.remove_tree(path, &mut removed) {
             self.placing.report(&problem);
         }
@@ -243,7 +249,7 @@ impl Walk<'_, '_> {
     fn keep(&mut self, path: &EntryPath, entry: &Entry, as_wanted: bool) {
         if let Content::File { size, .. } = entry.content {
             self.summary.files_kept += 1;
-            self.task.observer.advance(1, size);
+            self.run.resources.observer.advance(1, size);
         }
         self.tell(&entry.path, EntryAction::Kept, 0);
         // Another file that has the name must not get the snapshot's other names too.
@@ -287,7 +293,7 @@ impl Walk<'_, '_> {
     fn file(&mut self, mut plan: FilePlan<'_, '_>) -> Result<(), EngineError> {
         let placing = self.placing;
         while !plan.fill(&mut self.batch, &mut |file, error| placing.damaged(file, error)) {
-            if self.task.observer.is_cancelled() {
+            if self.run.resources.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
             self.hand_on()?;
@@ -301,15 +307,15 @@ impl Walk<'_, '_> {
         self.after.links.push((first, path.clone(), in_the_way));
         if let Content::File { size, .. } = entry.content {
             self.summary.files_restored += 1;
-            self.task.observer.advance(1, size);
+            self.run.resources.observer.advance(1, size);
         }
         self.tell(&entry.path, EntryAction::Restored, 0);
         true
     }
 
     fn tell(&self, path: &EntryPath, action: EntryAction, bytes: u64) {
-        if self.task.observer.wants_entries() {
-            self.task.observer.entry(path, action, bytes);
+        if self.run.resources.observer.wants_entries() {
+            self.run.resources.observer.entry(path, action, bytes);
         }
     }
 }

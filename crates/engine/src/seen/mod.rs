@@ -17,14 +17,13 @@
 //! older. Of two processes that remember at once, the highest number stays.
 
 mod file;
-mod judge;
 #[cfg(test)]
 mod tests;
 
 use crate::EngineError;
+use crate::history::{Found, judge};
+pub use crate::history::{Loss, Sighting, Subject};
 use file::MemoryFile;
-use judge::{Found, judge};
-pub use judge::{Loss, Sighting, Subject};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
 use siltstone_store::storage::{Listing, ObjectName, StorageError};

@@ -1,7 +1,6 @@
 //! What is a contradiction, and what the file keeps.
 
 use super::file::MemoryFile;
-use super::judge::{Found, judge};
 use super::*;
 use siltstone_store::{RepositoryId, Time};
 use tempfile::TempDir;

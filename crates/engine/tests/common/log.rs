@@ -2,21 +2,24 @@
 
 use siltstone_engine::fs::Problem;
 use siltstone_engine::{Notice, Observer};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+
+#[derive(Default, Debug, Clone)]
+pub struct Log(Arc<Kept>);
 
 #[derive(Default, Debug)]
-pub struct Log {
+struct Kept {
     problems: Mutex<Vec<Problem>>,
     notices: Mutex<Vec<Notice>>,
 }
 
 impl Log {
     pub fn problems(&self) -> Vec<String> {
-        self.problems.lock().expect("a lock").iter().map(ToString::to_string).collect()
+        self.0.problems.lock().expect("a lock").iter().map(ToString::to_string).collect()
     }
 
     pub fn notices(&self) -> Vec<Notice> {
-        self.notices.lock().expect("a lock").clone()
+        self.0.notices.lock().expect("a lock").clone()
     }
 
     /// Whether a problem mentions this.
@@ -25,12 +28,18 @@ impl Log {
     }
 }
 
+impl From<&Log> for Arc<dyn Observer> {
+    fn from(log: &Log) -> Self {
+        Arc::new(log.clone())
+    }
+}
+
 impl Observer for Log {
     fn problem(&self, problem: &Problem) {
-        self.problems.lock().expect("a lock").push(problem.clone());
+        self.0.problems.lock().expect("a lock").push(problem.clone());
     }
 
     fn notice(&self, notice: &Notice) {
-        self.notices.lock().expect("a lock").push(notice.clone());
+        self.0.notices.lock().expect("a lock").push(notice.clone());
     }
 }

@@ -4,6 +4,7 @@
 pub mod faults;
 pub mod guarded;
 pub mod log;
+pub mod policy;
 pub mod ruin;
 pub mod scene;
 pub mod tree;
@@ -14,11 +15,11 @@ use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData};
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary, Marking};
 use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
-use siltstone_engine::maintain::{MIGRATE_THRESHOLD_DEFAULT, MigrateOptions, PIECE_BYTES_DEFAULT};
+use siltstone_engine::maintain::{MIGRATE_THRESHOLD_DEFAULT, MaintainOptions, PIECE_BYTES_DEFAULT};
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotKey, SnapshotView};
 use siltstone_engine::undelete::{self, UndeleteOptions};
-use siltstone_engine::{EngineError, Silent};
+use siltstone_engine::{EngineError, Observer, Resources};
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::Repository;
@@ -35,6 +36,8 @@ pub const PASSWORD: &[u8] = b"a password";
 pub struct Sandbox {
     pub folder: Arc<TempDir>,
     pub storage: Arc<dyn Storage>,
+    /// Whether backups keep an index beside it.
+    pub has_cache: bool,
 }
 
 impl Sandbox {
@@ -48,12 +51,12 @@ impl Sandbox {
         init(storage.clone()).expect("a new repository");
         let folder = Arc::new(TempDir::new().expect("a temporary folder"));
         std::fs::create_dir(folder.path().join("source")).expect("a source folder");
-        Self { folder, storage }
+        Self { folder, storage, has_cache: true }
     }
 
     /// The same source and cache beside another storage, such as a later state of this one's.
     pub fn at(&self, storage: impl Storage + 'static) -> Self {
-        Self { folder: self.folder.clone(), storage: Arc::new(storage) }
+        Self { folder: self.folder.clone(), storage: Arc::new(storage), has_cache: self.has_cache }
     }
 
     pub fn source(&self) -> PathBuf {
@@ -75,65 +78,82 @@ impl Sandbox {
         if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.expect("removed");
     }
 
+    pub fn cache(&self) -> PathBuf {
+        self.folder.path().join("cache")
+    }
+
+    /// Little memory, a cache unless told otherwise, and nobody who listens.
+    pub fn resources(&self) -> Resources {
+        resources().with_cache(self.has_cache.then(|| self.cache()))
+    }
+
+    /// Resources of this sandbox, with an observer.
+    pub fn heard_by(&self, observer: impl Into<Arc<dyn Observer>>) -> Resources {
+        self.resources().with_observer(observer.into())
+    }
+
     pub fn repository(&self) -> Repository {
         Repository::open(self.storage.clone(), PASSWORD).expect("the repository opens")
     }
 
     pub fn try_backup(&self, options: &BackupOptions) -> Result<BackupSummary, EngineError> {
+        self.try_backup_within(options, &self.resources())
+    }
+
+    pub fn try_backup_within(
+        &self,
+        options: &BackupOptions,
+        resources: &Resources,
+    ) -> Result<BackupSummary, EngineError> {
         let repository = Repository::open(self.storage.clone(), PASSWORD)?;
-        backup::backup(&repository, Source::Paths(vec![self.source()]), options, &Silent)
+        backup::backup(&repository, Source::Paths(vec![self.source()]), options, resources)
     }
 
     /// Backs the source up; every file is read.
     pub fn backup(&self) -> SnapshotId {
-        let options = BackupOptions { force: true, ..self.options() };
+        let options = self.options().with_force(true);
         self.try_backup(&options).expect("a backup").snapshot.expect("a snapshot")
     }
 
     pub fn options(&self) -> BackupOptions {
-        BackupOptions {
-            series: Some("test".into()),
-            host: "host".into(),
-            user: "user".into(),
-            tags: Vec::new(),
-            description: None,
-            time: None,
-            program: "test".into(),
-            exclude: ExcludeRules::default(),
-            one_file_system: false,
-            force: false,
-            ignore_ctime: false,
-            ignore_inode: false,
-            dry_run: false,
-            skip_if_unchanged: false,
-            checkpoint: None,
-            shrink_share: None,
-            estimate: false,
-            memory_bytes: 256 << 20,
-            cache: Some(self.folder.path().join("cache")),
-            compression_level: 1,
-            take_over: false,
-            deltas: Deltas::default(),
-            migrate: true,
-            migrate_threshold: MIGRATE_THRESHOLD_DEFAULT,
-            delta_threshold: backup::DELTA_THRESHOLD_DEFAULT,
-            segment_bytes: backup::SEGMENT_BYTES_DEFAULT,
-            verify_written: true,
-            sample_bytes: backup::SAMPLE_BYTES_DEFAULT,
-        }
+        BackupOptions::default()
+            .with_series(Some("test".into()))
+            .with_host("host".into())
+            .with_user("user".into())
+            .with_tags(Vec::new())
+            .with_description(None)
+            .with_time(None)
+            .with_program("test".into())
+            .with_exclude(ExcludeRules::default())
+            .with_one_file_system(false)
+            .with_force(false)
+            .with_ignore_ctime(false)
+            .with_ignore_inode(false)
+            .with_dry_run(false)
+            .with_skip_if_unchanged(false)
+            .with_checkpoint(None)
+            .with_shrink_share(None)
+            .with_estimate(false)
+            .with_compression_level(1)
+            .with_take_over(false)
+            .with_deltas(Deltas::default())
+            .with_migrate(true)
+            .with_migrate_threshold(MIGRATE_THRESHOLD_DEFAULT)
+            .with_delta_threshold(backup::DELTA_THRESHOLD_DEFAULT)
+            .with_segment_bytes(backup::SEGMENT_BYTES_DEFAULT)
+            .with_verify_written(true)
+            .with_sample_bytes(backup::SAMPLE_BYTES_DEFAULT)
     }
 
-    pub fn migrate_options(&self) -> MigrateOptions {
-        MigrateOptions {
-            deltas: Deltas::default(),
-            threshold: MIGRATE_THRESHOLD_DEFAULT,
-            compression_level: 1,
-            memory_bytes: 256 << 20,
-            piece_bytes: PIECE_BYTES_DEFAULT,
-            verify_written: true,
-            take_over: false,
-            user: "user".into(),
-        }
+    pub fn migrate_options(&self) -> MaintainOptions {
+        MaintainOptions::default()
+            .with_deltas(Deltas::default())
+            .with_threshold(MIGRATE_THRESHOLD_DEFAULT)
+            .with_compression_level(1)
+            .with_piece_bytes(PIECE_BYTES_DEFAULT)
+            .with_verify_written(true)
+            .with_take_over(false)
+            .with_user("user".into())
     }
 
     pub fn snapshots(&self) -> Vec<SnapshotView> {
@@ -145,25 +165,22 @@ impl Sandbox {
     }
 
     pub fn restore_options(&self, target: &Path) -> RestoreOptions {
-        RestoreOptions {
-            target: target.to_owned(),
-            below: None,
-            filter: PathFilter::default(),
-            overwrite: Overwrite::Always,
-            delete: false,
-            verify: true,
-            keep_damaged: false,
-            unsafe_delete: false,
-            sparse: false,
-            dry_run: false,
-            ownership: Ownership::Numeric,
-            memory_bytes: 256 << 20,
-            gap_bytes: restore::GAP_BYTES_DEFAULT,
-        }
+        RestoreOptions::new(target.to_owned())
+            .with_below(None)
+            .with_filter(PathFilter::default())
+            .with_overwrite(Overwrite::Always)
+            .with_delete(false)
+            .with_verify(true)
+            .with_keep_damaged(false)
+            .with_unsafe_delete(false)
+            .with_sparse(false)
+            .with_dry_run(false)
+            .with_ownership(Ownership::Numeric)
+            .with_gap_bytes(restore::GAP_BYTES_DEFAULT)
     }
 
     pub fn restore(&self, id: SnapshotId, target: &Path) -> Result<RestoreSummary, EngineError> {
-        restore::restore(&self.repository(), &self.view(id), &self.restore_options(target), &Silent)
+        restore::restore(&self.repository(), &self.view(id), &self.restore_options(target), &resources())
     }
 
     /// The tree of the source as a restore of the snapshot gives it. Only what lies below the source is restored: the
@@ -171,31 +188,30 @@ impl Sandbox {
     pub fn restored(&self, id: SnapshotId) -> tree::Tree {
         let folder = TempDir::new().expect("a temporary folder");
         let target = folder.path().join("restored");
-        let options = RestoreOptions { below: Some(entry_path(&self.source())), ..self.restore_options(&target) };
-        let summary = restore::restore(&self.repository(), &self.view(id), &options, &Silent).expect("a restore");
+        let options = self.restore_options(&target).with_below(Some(entry_path(&self.source())));
+        let summary = restore::restore(&self.repository(), &self.view(id), &options, &resources()).expect("a restore");
         assert_eq!(summary.problems, 0);
         tree::read(&target)
     }
 
     pub fn check(&self, read_data: ReadData) -> CheckReport {
-        check::check(&self.repository(), &CheckOptions::reading(read_data), &Silent).expect("a check")
+        check::check(&self.repository(), &CheckOptions::reading(read_data), &resources()).expect("a check")
     }
 
     pub fn forget_options(&self, dry_run: bool) -> ForgetOptions {
-        ForgetOptions {
-            dry_run,
-            allow_remove_all: true,
-            rewrite_threshold: forget::REWRITE_THRESHOLD_DEFAULT,
-            take_over: false,
-            user: "user".into(),
-            compression_level: 1,
-            marking: Marking::default(),
-        }
+        ForgetOptions::default()
+            .with_dry_run(dry_run)
+            .with_allow_remove_all(true)
+            .with_rewrite_threshold(forget::REWRITE_THRESHOLD_DEFAULT)
+            .with_take_over(false)
+            .with_user("user".into())
+            .with_compression_level(1)
+            .with_marking(Marking::default())
     }
 
     pub fn try_forget(&self, ids: &[SnapshotId], options: &ForgetOptions) -> Result<ForgetSummary, EngineError> {
         let repository = Repository::open(self.storage.clone(), PASSWORD)?;
-        forget::forget(&repository, &keys_of(&repository, ids)?, options, &Silent)
+        forget::forget(&repository, &keys_of(&repository, ids)?, options, &resources())
     }
 
     pub fn forget(&self, ids: &[SnapshotId], dry_run: bool) -> ForgetSummary {
@@ -212,13 +228,13 @@ impl Sandbox {
         let now = Time { seconds: at, nanoseconds: 0 };
         let series = self.repository().series().expect("series");
         let marking = Marking { keep: Duration::from_secs(seconds), now, series, ..Marking::default() };
-        ForgetOptions { marking, ..self.forget_options(false) }
+        self.forget_options(false).with_marking(marking)
     }
 
     pub fn try_undelete(&self, ids: &[SnapshotId]) -> Result<u64, EngineError> {
         let repository = Repository::open(self.storage.clone(), PASSWORD)?;
-        let options = UndeleteOptions { take_over: true, user: "user".into() };
-        undelete::undelete(&repository, &keys_of(&repository, ids)?, &options, &Silent)
+        let options = UndeleteOptions::default().with_take_over(true).with_user("user".into());
+        undelete::undelete(&repository, &keys_of(&repository, ids)?, &options, &resources())
     }
 
     /// Snapshots marked as deleted.
@@ -226,6 +242,16 @@ impl Sandbox {
         let filter = SnapshotFilter { deleted: true, ..SnapshotFilter::default() };
         snapshots::list(&self.repository(), &filter).expect("a list")
     }
+}
+
+/// Little memory, no cache, and nobody who listens.
+pub fn resources() -> Resources {
+    Resources::default().with_memory_bytes(256 << 20)
+}
+
+/// Resources of a test, with an observer.
+pub fn heard_by(observer: impl Into<Arc<dyn Observer>>) -> Resources {
+    resources().with_observer(observer.into())
 }
 
 /// Where these snapshots stand, live or deleted.

@@ -3,12 +3,12 @@
 use super::log::Log;
 use super::scene::Scene;
 use super::tree::Tree;
-use super::{PASSWORD, Sandbox};
-use siltstone_engine::backup::{self, BackupOptions, Source};
+use super::{PASSWORD, Sandbox, heard_by, resources};
+use siltstone_engine::backup::{self, Source};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData};
-use siltstone_engine::forget::{self, ForgetOptions};
+use siltstone_engine::forget::{self};
 use siltstone_engine::snapshots::{self, SnapshotFilter};
-use siltstone_engine::{EngineError, Silent, restore};
+use siltstone_engine::{EngineError, restore};
 use siltstone_store::container::{ContainerKind, ContainerReader, ContainerRecord};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectName, Original, SimulatedDisk, Storage};
@@ -126,21 +126,19 @@ impl Trial<'_> {
     }
 
     pub fn check(&self, read_data: ReadData) -> Result<CheckReport, EngineError> {
-        check::check(&self.open()?, &CheckOptions::reading(read_data), &Silent)
+        check::check(&self.open()?, &CheckOptions::reading(read_data), &resources())
     }
 
     /// Backs the source up without a local index, as another machine would.
     pub fn backup(&self, series: &str, log: &Log) -> Result<SnapshotId, EngineError> {
-        let options =
-            BackupOptions { series: Some(series.into()), take_over: true, cache: None, ..self.sandbox().options() };
+        let options = self.sandbox().options().with_series(Some(series.into())).with_take_over(true);
         let source = Source::Paths(vec![self.sandbox().source()]);
-        Ok(backup::backup(&self.open()?, source, &options, log)?.snapshot.expect("a snapshot"))
+        Ok(backup::backup(&self.open()?, source, &options, &heard_by(log))?.snapshot.expect("a snapshot"))
     }
 
     pub fn forget(&self, series: SeriesId, id: SnapshotId, threshold: f64, log: &Log) -> Result<(), EngineError> {
-        let options =
-            ForgetOptions { take_over: true, rewrite_threshold: threshold, ..self.sandbox().forget_options(false) };
-        forget::forget(&self.open()?, &[(series, id)], &options, log).map(drop)
+        let options = self.sandbox().forget_options(false).with_take_over(true).with_rewrite_threshold(threshold);
+        forget::forget(&self.open()?, &[(series, id)], &options, &heard_by(log)).map(drop)
     }
 
     /// What a restore gives, and what it complains of.
@@ -148,7 +146,7 @@ impl Trial<'_> {
         let repository = self.open()?;
         let (view, _) = snapshots::resolve(&repository, &id.to_string(), &SnapshotFilter::default())?;
         let (target, log) = (TempDir::new().expect("a temporary folder"), Log::default());
-        restore::restore(&repository, &view, &self.sandbox().restore_options(target.path()), &log)?;
+        restore::restore(&repository, &view, &self.sandbox().restore_options(target.path()), &heard_by(&log))?;
         let below = target.path().join(self.scene.sandbox.source().strip_prefix("/").expect("an absolute path"));
         Ok((if below.exists() { super::tree::read(&below) } else { Tree::new() }, log))
     }

@@ -2,7 +2,6 @@
 
 use super::tree::Tree;
 use super::{Sandbox, noise};
-use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::check::ReadData;
 use siltstone_store::SnapshotId;
 use siltstone_store::storage::SimulatedDisk;
@@ -62,7 +61,7 @@ impl Scene {
     /// read again by the next one, and whether that happens must not depend on how fast this machine is.
     pub fn backup(&mut self) -> SnapshotId {
         std::thread::sleep(Duration::from_millis(60));
-        let options = BackupOptions { force: true, migrate: self.migrate, ..self.sandbox.options() };
+        let options = self.sandbox.options().with_force(true).with_migrate(self.migrate);
         let id = self.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
         self.ids.push(id);
         self.trees.insert(id, self.source());

@@ -2,10 +2,11 @@
 //! is not.
 
 use super::*;
+use crate::common::heard_by;
 use common::{entry_path, log::Log, noise, tree};
 use siltstone_engine::fs::{DAMAGED_SUFFIX, DRAFT_PREFIX};
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
-use siltstone_engine::{EngineError, Observer};
+use siltstone_engine::{EngineError, Observer, Resources};
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -43,22 +44,22 @@ impl Scene {
 
     fn options(&self) -> RestoreOptions {
         let below = Some(entry_path(&self.sandbox.source()));
-        RestoreOptions { below, verify: false, ..self.sandbox.restore_options(self.target.path()) }
+        self.sandbox.restore_options(self.target.path()).with_below(below).with_verify(false)
     }
 
     fn try_restore(
         &self,
         change: impl Fn(&mut RestoreOptions),
-        observer: &dyn Observer,
+        resources: &Resources,
     ) -> Result<RestoreSummary, EngineError> {
         let mut options = self.options();
         change(&mut options);
-        restore::restore(&self.sandbox.repository(), &self.sandbox.view(self.id), &options, observer)
+        restore::restore(&self.sandbox.repository(), &self.sandbox.view(self.id), &options, resources)
     }
 
     fn restore(&self, change: impl Fn(&mut RestoreOptions)) -> (RestoreSummary, Log) {
         let log = Log::default();
-        (self.try_restore(change, &log).expect("a restore"), log)
+        (self.try_restore(change, &heard_by(&log)).expect("a restore"), log)
     }
 
     /// Flips a byte a third into the largest container; flipping it again heals it.
@@ -234,8 +235,9 @@ fn an_interrupted_restore_leaves_whole_files_only() {
     let mut stopped = 0;
     for left in (1..BYTES + 800_000).step_by(600_000) {
         for memory_bytes in [256 << 20, 10_000] {
-            let observer = StopsAfter { left: left.into() };
-            let outcome = scene.try_restore(|options| options.memory_bytes = memory_bytes, &observer);
+            let observer = Arc::new(StopsAfter { left: left.into() });
+            let resources = Resources::default().with_memory_bytes(memory_bytes).with_observer(observer);
+            let outcome = scene.try_restore(|_| (), &resources);
             stopped += u64::from(matches!(outcome, Err(EngineError::Interrupted)));
             assert_eq!(scene.wrong(), [""; 0], "after {left} bytes");
             assert_eq!(scene.drafts(), [""; 0], "after {left} bytes");

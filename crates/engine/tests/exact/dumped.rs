@@ -1,10 +1,11 @@
 //! Archives of a folder, taken apart by GNU tar and by Python's zipfile: what comes out is what was backed up.
 
 use super::*;
+use crate::common::{heard_by, resources};
 use common::{entry_path, log::Log, noise, tree};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid};
+use siltstone_engine::EngineError;
 use siltstone_engine::dump::{Archive, dump};
-use siltstone_engine::{EngineError, Silent};
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -24,7 +25,7 @@ fn taken_apart(sandbox: &Sandbox, id: SnapshotId, archive: Archive, command: &[&
     let file = target.path().join("archive");
     let mut output = fs::File::create(&file).expect("a file");
     let (log, path) = (Log::default(), entry_path(&sandbox.source()));
-    dump(&sandbox.repository(), &sandbox.view(id), Some(&path), archive, &mut output, &log).expect("a dump");
+    dump(&sandbox.repository(), &sandbox.view(id), Some(&path), archive, &mut output, &heard_by(&log)).expect("a dump");
     assert_eq!(log.problems(), [""; 0]);
     let ran = Command::new(command[0]).args(&command[1..]).current_dir(target.path()).output().expect("it runs");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
@@ -177,7 +178,7 @@ fn a_damaged_file_ends_the_archive_before_its_end() {
     assert!(disk.damage(&largest.name, Damage::Flip { offset: largest.bytes / 2, mask: 1 }));
     for archive in [Archive::Tar, Archive::Zip] {
         let mut output = Vec::new();
-        let outcome = dump(&sandbox.repository(), &sandbox.view(id), None, archive, &mut output, &Silent);
+        let outcome = dump(&sandbox.repository(), &sandbox.view(id), None, archive, &mut output, &resources());
         assert!(matches!(outcome, Err(EngineError::Store(_))), "{outcome:?}");
         assert!(output.len() > 500_000, "{} bytes", output.len());
         assert!(!output.ends_with(&[0; 1024]), "no end of a tar");

@@ -1,13 +1,14 @@
 //! All that an inode carries, and every kind of inode.
 
 use super::*;
+use crate::common::resources;
 use common::{entry_path, log::Log, tree};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid};
 use siltstone_engine::backup::{self, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::fs::Ownership;
-use siltstone_engine::restore::{self, RestoreOptions};
-use siltstone_engine::{Notice, Silent, browse};
+use siltstone_engine::restore::{self};
+use siltstone_engine::{Notice, browse};
 use siltstone_store::catalog::Entry;
 use std::ffi::OsStr;
 use std::io::Write;
@@ -90,8 +91,8 @@ fn owners_are_kept_by_number_and_by_name() {
     let owner_of = |ownership, name: &str| {
         let target = folder();
         let below = Some(entry_path(&sandbox.source()));
-        let options = RestoreOptions { ownership, below, ..sandbox.restore_options(target.path()) };
-        restore::restore(&sandbox.repository(), &sandbox.view(id), &options, &Silent).expect("a restore");
+        let options = sandbox.restore_options(target.path()).with_ownership(ownership).with_below(below);
+        restore::restore(&sandbox.repository(), &sandbox.view(id), &options, &resources()).expect("a restore");
         let found = fs::metadata(target.path().join(name)).expect("status");
         (found.uid(), found.gid(), found.mode() & 0o7777)
     };
@@ -196,7 +197,8 @@ fn special_files_are_kept_and_sockets_left_out_with_a_word() {
     let listener = UnixListener::bind(at("socket")).expect("a socket");
     let log = Log::default();
     let paths = Source::Paths(vec![sandbox.source()]);
-    let summary = backup::backup(&sandbox.repository(), paths, &sandbox.options(), &log).expect("a backup");
+    let summary =
+        backup::backup(&sandbox.repository(), paths, &sandbox.options(), &sandbox.heard_by(&log)).expect("a backup");
     drop(listener);
     assert_eq!(log.problems(), [""; 0]);
     let path = entry_path(&at("socket"));
@@ -278,8 +280,8 @@ fn holes_stay_holes() {
     assert!(statistics.read_bytes < (3 << 20) + 400_000, "holes are not read: {}", statistics.read_bytes);
 
     let sparser = folder();
-    let options = RestoreOptions { sparse: true, ..sandbox.restore_options(sparser.path()) };
-    restore::restore(&sandbox.repository(), &sandbox.view(id), &options, &Silent).expect("a restore");
+    let options = sandbox.restore_options(sparser.path()).with_sparse(true);
+    restore::restore(&sandbox.repository(), &sandbox.view(id), &options, &resources()).expect("a restore");
     let restored = sparser.path().join(sandbox.source().strip_prefix("/").expect("absolute"));
     assert_eq!(allotted(&restored.join("no hole")), 0, "asked for, zeros become holes");
     assert_eq!(tree::differences(&tree::read(&restored), &tree::read(&sandbox.source())), [""; 0]);
@@ -315,8 +317,8 @@ fn sources_may_be_files_links_and_folders_one_inside_another() {
     symlink("a", sandbox.source().join("link")).expect("linked");
     let at = |name: &str| sandbox.source().join(name);
     let paths = vec![at("link"), at("a/file"), at("b"), at("b/file"), at("a/../b")];
-    let summary =
-        backup::backup(&sandbox.repository(), Source::Paths(paths), &sandbox.options(), &Silent).expect("a backup");
+    let summary = backup::backup(&sandbox.repository(), Source::Paths(paths), &sandbox.options(), &sandbox.resources())
+        .expect("a backup");
     let restored = sandbox.restored(summary.snapshot.expect("a snapshot"));
     let names: Vec<_> = restored.keys().map(|name| String::from_utf8_lossy(name)).collect();
     assert_eq!(names, ["", "a", "a/file", "b", "b/file", "link"]);

@@ -1,6 +1,7 @@
 //! Restoring where something stands already: overwrite modes, `--delete`, things in the way, links that lead outside.
 
 use super::*;
+use crate::common::heard_by;
 use common::{entry_path, faults::forget_parity, log::Log, tree};
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
 use siltstone_store::storage::{Damage, ObjectName, SimulatedDisk};
@@ -23,14 +24,14 @@ impl Scene {
 
     fn options(&self) -> RestoreOptions {
         let below = Some(entry_path(&self.sandbox.source()));
-        RestoreOptions { below, ..self.sandbox.restore_options(self.target.path()) }
+        self.sandbox.restore_options(self.target.path()).with_below(below)
     }
 
     fn restore(&self, change: impl Fn(&mut RestoreOptions)) -> (RestoreSummary, Log) {
         let (mut options, log) = (self.options(), Log::default());
         change(&mut options);
         let (repository, view) = (self.sandbox.repository(), self.sandbox.view(self.id));
-        (restore::restore(&repository, &view, &options, &log).expect("a restore"), log)
+        (restore::restore(&repository, &view, &options, &heard_by(&log)).expect("a restore"), log)
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -277,7 +278,7 @@ fn a_damaged_part_of_the_catalog_costs_only_what_it_lists() {
     let log = Log::default();
     let options = scene.sandbox.restore_options(target.path());
     let view = scene.sandbox.view(scene.id);
-    let summary = restore::restore(&scene.sandbox.repository(), &view, &options, &log).expect("a restore");
+    let summary = restore::restore(&scene.sandbox.repository(), &view, &options, &heard_by(&log)).expect("a restore");
     assert!(log.tells_of("the catalog: is damaged"), "{:?}", log.problems());
     let restored = usize::try_from(summary.files_restored).expect("small");
     assert!((FILES / 10..FILES).contains(&restored), "{restored} of {FILES} files");

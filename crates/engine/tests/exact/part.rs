@@ -1,10 +1,11 @@
 //! Restoring part of a snapshot: patterns and paths.
 
 use super::*;
+use crate::common::resources;
 use common::{entry_path, tree};
+use siltstone_engine::EngineError;
 use siltstone_engine::fs::{Case, PathFilter, PathFilterBuilder};
 use siltstone_engine::restore::{self, RestoreOptions, RestoreSummary};
-use siltstone_engine::{EngineError, Silent};
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -19,7 +20,7 @@ fn sandbox() -> Sandbox {
 
 fn restore(sandbox: &Sandbox, options: &RestoreOptions) -> Result<RestoreSummary, EngineError> {
     let id = sandbox.snapshots()[0].snapshot.id;
-    restore::restore(&sandbox.repository(), &sandbox.view(id), options, &Silent)
+    restore::restore(&sandbox.repository(), &sandbox.view(id), options, &resources())
 }
 
 /// The names found below what the source became, and the summary.
@@ -29,7 +30,7 @@ fn filtered(sandbox: &Sandbox, build: impl FnOnce(&mut PathFilterBuilder)) -> (V
     let target = folder();
     let below = Some(entry_path(&sandbox.source()));
     let filter = builder.build().expect("a filter");
-    let options = RestoreOptions { filter, below, ..sandbox.restore_options(target.path()) };
+    let options = sandbox.restore_options(target.path()).with_filter(filter).with_below(below);
     let summary = restore(sandbox, &options).expect("a restore");
     let wanted = tree::read(&sandbox.source());
     let found = tree::read(target.path());
@@ -78,8 +79,8 @@ fn delete_leaves_alone_what_the_patterns_leave_out() {
     builder.exclude("*.tmp", Case::Sensitive).expect("a pattern");
     let below = Some(entry_path(&sandbox.source()));
     let filter = builder.build().expect("a filter");
-    let options = RestoreOptions { filter, below, delete: true, ..sandbox.restore_options(target.path()) };
-    let planned = restore(&sandbox, &RestoreOptions { dry_run: true, ..options.clone() }).expect("a plan");
+    let options = sandbox.restore_options(target.path()).with_filter(filter).with_below(below).with_delete(true);
+    let planned = restore(&sandbox, &options.clone().with_dry_run(true)).expect("a plan");
     let summary = restore(&sandbox, &options).expect("a restore");
     assert_eq!((planned.deleted, summary.deleted), (2, 2));
     assert_eq!(tree::listing(target.path()), ["f", "mine.tmp", "notes", "photos"]);
@@ -93,8 +94,7 @@ fn a_folder_of_the_snapshot_becomes_the_target_and_a_file_goes_into_it() {
     let target = folder();
     let at = |name: &str| Some(entry_path(&sandbox.source().join(name)));
     let new = target.path().join("new");
-    let summary =
-        restore(&sandbox, &RestoreOptions { below: at("photos"), ..sandbox.restore_options(&new) }).expect("a restore");
+    let summary = restore(&sandbox, &sandbox.restore_options(&new).with_below(at("photos"))).expect("a restore");
     assert_eq!((summary.entries, summary.files_restored, summary.files_verified), (4, 3, 3));
     let wanted = tree::read(&sandbox.source().join("photos"));
     assert_eq!(
@@ -104,12 +104,11 @@ fn a_folder_of_the_snapshot_becomes_the_target_and_a_file_goes_into_it() {
     );
 
     let other = target.path().join("other");
-    restore(&sandbox, &RestoreOptions { below: at("notes/d.txt"), ..sandbox.restore_options(&other) })
-        .expect("a restore");
+    restore(&sandbox, &sandbox.restore_options(&other).with_below(at("notes/d.txt"))).expect("a restore");
     assert_eq!(tree::listing(&other), ["d.txt"]);
     assert_eq!(fs::read(other.join("d.txt")).expect("read"), b"notes/d.txt");
 
-    let missing = restore(&sandbox, &RestoreOptions { below: at("photos/z"), ..sandbox.restore_options(&other) });
+    let missing = restore(&sandbox, &sandbox.restore_options(&other).with_below(at("photos/z")));
     assert!(matches!(missing, Err(EngineError::NoSuchPath { .. })), "{missing:?}");
 }
 
@@ -120,7 +119,7 @@ fn a_dry_run_counts_and_writes_nothing() {
     let target = folder();
     let new = target.path().join("new");
     let options = sandbox.restore_options(&new);
-    let planned = restore(&sandbox, &RestoreOptions { dry_run: true, ..options.clone() }).expect("a plan");
+    let planned = restore(&sandbox, &options.clone().with_dry_run(true)).expect("a plan");
     assert!(!new.exists());
     let done = restore(&sandbox, &options).expect("a restore");
     let counts = |summary: &RestoreSummary| {

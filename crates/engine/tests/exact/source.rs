@@ -4,7 +4,7 @@ use super::*;
 use common::{faults::forget_parity, log::Log, tree};
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::ReadData;
-use siltstone_engine::{EngineError, EntryAction, Notice, Observer, Silent};
+use siltstone_engine::{EngineError, EntryAction, Notice, Observer};
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::storage::{ObjectName, SimulatedDisk, Storage};
 use std::io::{self, Read, Write};
@@ -17,10 +17,19 @@ fn let_a_tick_pass() {
     std::thread::sleep(Duration::from_millis(40));
 }
 
-fn back_up(sandbox: &Sandbox, change: impl FnOnce(&mut BackupOptions), observer: &dyn Observer) -> BackupSummary {
+fn back_up(sandbox: &Sandbox, change: impl FnOnce(&mut BackupOptions)) -> BackupSummary {
+    back_up_heard_by(sandbox, change, &Log::default())
+}
+
+fn back_up_heard_by(
+    sandbox: &Sandbox,
+    change: impl FnOnce(&mut BackupOptions),
+    observer: impl Into<Arc<dyn Observer>>,
+) -> BackupSummary {
     let mut options = sandbox.options();
     change(&mut options);
-    backup::backup(&sandbox.repository(), Source::Paths(vec![sandbox.source()]), &options, observer).expect("a backup")
+    backup::backup(&sandbox.repository(), Source::Paths(vec![sandbox.source()]), &options, &sandbox.heard_by(observer))
+        .expect("a backup")
 }
 
 fn many_files() -> Sandbox {
@@ -37,24 +46,20 @@ fn many_files() -> Sandbox {
 
 #[test]
 fn unchanged_files_are_not_read() {
-    let sandbox = many_files();
-    let first = back_up(&sandbox, |_| (), &Silent).statistics;
+    let mut sandbox = many_files();
+    let first = back_up(&sandbox, |_| ()).statistics;
     assert_eq!((first.files, first.files_new, first.files_unchanged), (52, 52, 0));
     for has_cache in [true, false] {
-        let change = |options: &mut BackupOptions| {
-            if !has_cache {
-                options.cache = None;
-            }
-        };
-        let again = back_up(&sandbox, change, &Silent).statistics;
+        sandbox.has_cache = has_cache;
+        let again = back_up(&sandbox, |_| ()).statistics;
         assert_eq!((again.read_bytes, again.files_unchanged, again.chunks_new), (0, 52, 0), "cache: {has_cache}");
     }
-    let forced = back_up(&sandbox, |options| options.force = true, &Silent).statistics;
+    let forced = back_up(&sandbox, |options| options.force = true).statistics;
     assert_eq!((forced.read_bytes, forced.chunks_new), (first.read_bytes, 0));
 
     sandbox.write("7/file", b"changed");
     let_a_tick_pass();
-    let changed = back_up(&sandbox, |_| (), &Silent);
+    let changed = back_up(&sandbox, |_| ());
     assert_eq!((changed.statistics.read_bytes, changed.statistics.files_changed), (7, 1));
     let restored = sandbox.restored(changed.snapshot.expect("a snapshot"));
     assert_eq!(tree::differences(&restored, &tree::read(&sandbox.source())), [""; 0]);
@@ -65,20 +70,20 @@ fn a_change_that_keeps_size_and_time_is_seen_unless_told_to_look_away() {
     let sandbox = Sandbox::new();
     sandbox.write("file", b"before");
     let_a_tick_pass();
-    back_up(&sandbox, |_| (), &Silent);
+    back_up(&sandbox, |_| ());
     let path = sandbox.source().join("file");
     let time = fs::metadata(&path).expect("status").modified().expect("a time");
     fs::write(&path, "after!").expect("written");
     fs::File::options().write(true).open(&path).expect("opened").set_modified(time).expect("a time");
     let_a_tick_pass();
-    assert_eq!(back_up(&sandbox, |options| options.ignore_ctime = true, &Silent).statistics.read_bytes, 0);
+    assert_eq!(back_up(&sandbox, |options| options.ignore_ctime = true).statistics.read_bytes, 0);
     // The blind snapshot has recorded the newer change time: only reading everything finds the change now.
-    let forced = back_up(&sandbox, |options| options.force = true, &Silent);
+    let forced = back_up(&sandbox, |options| options.force = true);
     assert_eq!(forced.statistics.read_bytes, 6);
     fs::write(&path, "again!").expect("written");
     fs::File::options().write(true).open(&path).expect("opened").set_modified(time).expect("a time");
     let_a_tick_pass();
-    let seen = back_up(&sandbox, |_| (), &Silent);
+    let seen = back_up(&sandbox, |_| ());
     assert_eq!(seen.statistics.read_bytes, 6);
     assert_eq!(sandbox.restored(seen.snapshot.expect("a snapshot"))[&b"file"[..]].content, b"again!");
 }
@@ -90,7 +95,7 @@ fn two_changes_within_a_tick_are_both_seen() {
     for round in 0..30u8 {
         sandbox.write("file", &[round; 100]);
         fs::hard_link(sandbox.source().join("file"), sandbox.source().join(format!("name {round}"))).expect("linked");
-        let id = back_up(&sandbox, |_| (), &Silent).snapshot.expect("a snapshot");
+        let id = back_up(&sandbox, |_| ()).snapshot.expect("a snapshot");
         let restored = sandbox.restored(id);
         assert!(restored.values().all(|node| node.content.iter().all(|byte| *byte == round)), "round {round}");
     }
@@ -104,7 +109,7 @@ fn what_a_lost_container_held_is_stored_again() {
     sandbox.write("small", b"x");
     let_a_tick_pass();
     let wanted = tree::read(&sandbox.source());
-    let first = back_up(&sandbox, |_| (), &Silent).snapshot.expect("a snapshot");
+    let first = back_up(&sandbox, |_| ()).snapshot.expect("a snapshot");
     let containers: Vec<_> =
         disk.names().into_iter().filter(|name| matches!(name, ObjectName::Container(..))).collect();
     let largest = containers.iter().max_by_key(|name| disk.read(name, u64::MAX).map_or(0, |bytes| bytes.len()));
@@ -112,14 +117,14 @@ fn what_a_lost_container_held_is_stored_again() {
     assert!(!sandbox.check(ReadData::None).findings.is_empty());
 
     let log = Log::default();
-    let second = back_up(&sandbox, |_| (), &log);
+    let second = back_up_heard_by(&sandbox, |_| (), &log);
     assert!(log.notices().iter().any(|notice| matches!(notice, Notice::ContainersLost { .. })), "{:?}", log.notices());
     assert_eq!(second.statistics.read_bytes, 500_001);
     assert_eq!(sandbox.restored(second.snapshot.expect("a snapshot")), wanted);
     // Once the snapshot that cannot be whole again is gone, nothing is wrong any more.
     sandbox.forget(&[first], false);
     assert_eq!(sandbox.check(ReadData::All).findings, []);
-    assert_eq!(back_up(&sandbox, |_| (), &Silent).statistics.read_bytes, 0);
+    assert_eq!(back_up(&sandbox, |_| ()).statistics.read_bytes, 0);
 }
 
 #[test]
@@ -128,13 +133,13 @@ fn a_lost_catalog_means_reading_everything_again() {
     let sandbox = Sandbox::on(disk.clone());
     sandbox.write("file", &common::noise(1, 500_000));
     let_a_tick_pass();
-    let first = back_up(&sandbox, |_| (), &Silent).snapshot.expect("a snapshot");
+    let first = back_up(&sandbox, |_| ()).snapshot.expect("a snapshot");
     let containers: Vec<_> =
         disk.names().into_iter().filter(|name| matches!(name, ObjectName::Container(..))).collect();
     let smallest = containers.iter().min_by_key(|name| disk.read(name, u64::MAX).map_or(0, |bytes| bytes.len()));
     disk.delete(smallest.expect("a container")).expect("deleted");
     forget_parity(&disk);
-    let second = back_up(&sandbox, |_| (), &Log::default());
+    let second = back_up_heard_by(&sandbox, |_| (), &Log::default());
     assert_eq!((second.statistics.read_bytes, second.statistics.chunks_new), (500_000, 0));
     let restored = sandbox.restored(second.snapshot.expect("a snapshot"));
     assert_eq!(tree::differences(&restored, &tree::read(&sandbox.source())), [""; 0]);
@@ -150,8 +155,8 @@ struct Meanwhile<F: Fn() + Send + Sync> {
 }
 
 impl<F: Fn() + Send + Sync> Meanwhile<F> {
-    fn new(act: F) -> Self {
-        Self { log: Log::default(), done: AtomicBool::new(false), act }
+    fn new(act: F) -> Arc<Self> {
+        Arc::new(Self { log: Log::default(), done: AtomicBool::new(false), act })
     }
 }
 
@@ -177,17 +182,17 @@ fn a_file_that_changes_while_it_is_read_is_told_and_kept() {
     sandbox.write("other", b"x");
     let_a_tick_pass();
     let path = sandbox.source().join("changing");
-    let observer = Meanwhile::new(|| {
+    let observer = Meanwhile::new(move || {
         fs::File::options().append(true).open(&path).expect("opened").write_all(b"more").expect("written");
     });
-    let summary = back_up(&sandbox, |_| (), &observer);
+    let summary = back_up_heard_by(&sandbox, |_| (), observer.clone() as Arc<dyn Observer>);
     assert!(observer.log.tells_of("changing: changed while it was read"), "{:?}", observer.log.problems());
     assert_eq!(summary.statistics.problems, 1);
     let restored = sandbox.restored(summary.snapshot.expect("a snapshot"));
     assert_eq!(restored[&b"changing"[..]].content, common::noise(1, 64 << 20), "as long as it was when it was opened");
     assert_eq!(restored[&b"other"[..]].content, b"x");
     let_a_tick_pass();
-    let again = back_up(&sandbox, |_| (), &Silent);
+    let again = back_up(&sandbox, |_| ());
     assert_eq!(again.statistics.files_changed, 1, "and it is read again next time");
     let restored = sandbox.restored(again.snapshot.expect("a snapshot"));
     assert_eq!(tree::differences(&restored, &tree::read(&sandbox.source())), [""; 0]);
@@ -198,10 +203,10 @@ fn a_file_that_becomes_shorter_is_told_and_kept_as_far_as_it_goes() {
     let sandbox = Sandbox::new();
     sandbox.write("shrinking", &common::noise(1, 64 << 20));
     let path = sandbox.source().join("shrinking");
-    let observer = Meanwhile::new(|| {
+    let observer = Meanwhile::new(move || {
         fs::File::options().write(true).open(&path).expect("opened").set_len(63 << 20).expect("cut");
     });
-    let summary = back_up(&sandbox, |_| (), &observer);
+    let summary = back_up_heard_by(&sandbox, |_| (), observer.clone() as Arc<dyn Observer>);
     assert!(observer.log.tells_of("changed while it was read"), "{:?}", observer.log.problems());
     let restored = sandbox.restored(summary.snapshot.expect("a snapshot"));
     assert_eq!(restored[&b"shrinking"[..]].content, common::noise(1, 63 << 20));
@@ -216,8 +221,8 @@ fn what_vanishes_is_told_and_the_rest_goes_on() {
     }
     sandbox.write("z", b"last");
     let last = sandbox.source().join("folder/1999");
-    let observer = Meanwhile::new(|| fs::remove_file(&last).expect("removed"));
-    let summary = back_up(&sandbox, |_| (), &observer);
+    let observer = Meanwhile::new(move || fs::remove_file(&last).expect("removed"));
+    let summary = back_up_heard_by(&sandbox, |_| (), observer.clone() as Arc<dyn Observer>);
     assert!(observer.log.tells_of("folder/1999: vanished during the backup"), "{:?}", observer.log.problems());
     assert_eq!(summary.statistics.problems, 1);
     let restored = sandbox.restored(summary.snapshot.expect("a snapshot"));
@@ -233,11 +238,17 @@ fn a_source_that_is_missing_is_told_and_the_rest_goes_on() {
     let log = Log::default();
     let paths = || vec![sandbox.source().join("file"), sandbox.source().join("no such file")];
     let summary =
-        backup::backup(&sandbox.repository(), Source::Paths(paths()), &sandbox.options(), &log).expect("a backup");
+        backup::backup(&sandbox.repository(), Source::Paths(paths()), &sandbox.options(), &sandbox.heard_by(&log))
+            .expect("a backup");
     assert_eq!((summary.missing_sources, summary.statistics.problems), (1, 1));
     assert!(log.tells_of("no such file"), "{:?}", log.problems());
     assert_eq!(sandbox.restored(summary.snapshot.expect("a snapshot")).len(), 2);
-    let none = backup::backup(&sandbox.repository(), Source::Paths(paths().split_off(1)), &sandbox.options(), &log);
+    let none = backup::backup(
+        &sandbox.repository(),
+        Source::Paths(paths().split_off(1)),
+        &sandbox.options(),
+        &sandbox.heard_by(&log),
+    );
     assert!(matches!(none, Err(EngineError::NoSource { .. })), "{none:?}");
     assert_eq!(sandbox.snapshots().len(), 1, "nothing to back up makes no snapshot");
 }
@@ -264,7 +275,7 @@ impl Read for Stream {
 fn back_up_stream(sandbox: &Sandbox, bytes: Vec<u8>, fails: bool) -> Result<BackupSummary, EngineError> {
     let reader = Box::new(Stream { bytes, given: 0, fails });
     let source = Source::Stream { name: "/dumps/database.sql".into(), reader };
-    backup::backup(&sandbox.repository(), source, &sandbox.options(), &Silent)
+    backup::backup(&sandbox.repository(), source, &sandbox.options(), &sandbox.resources())
 }
 
 #[test]
@@ -309,23 +320,23 @@ fn a_stream_that_fails_makes_no_snapshot() {
 fn a_dry_run_writes_nothing_and_an_unchanged_tree_can_be_skipped() {
     let sandbox = many_files();
     let before = sandbox.repository().bytes().expect("bytes");
-    let planned = back_up(&sandbox, |options| options.dry_run = true, &Silent);
+    let planned = back_up(&sandbox, |options| options.dry_run = true);
     assert_eq!((planned.snapshot, sandbox.repository().bytes().expect("bytes")), (None, before));
-    let done = back_up(&sandbox, |_| (), &Silent);
+    let done = back_up(&sandbox, |_| ());
     // The record of the snapshot holds its time and its random id, which take a few bytes more or fewer.
     let difference = planned.statistics.added_stored_bytes.abs_diff(done.statistics.added_stored_bytes);
     assert!(difference <= 1024, "{difference}");
     // The folders above the source belong to the snapshot, and other tests keep changing one of them.
     let mut parent = done.snapshot;
     let is_skipped = |_| {
-        let summary = back_up(&sandbox, |options| options.skip_if_unchanged = true, &Silent);
+        let summary = back_up(&sandbox, |options| options.skip_if_unchanged = true);
         assert_eq!((summary.parent, summary.statistics.read_bytes), (parent, 0));
         parent = summary.snapshot.or(parent);
         summary.snapshot.is_none()
     };
     assert!((0..1000).any(is_skipped));
     sandbox.write("0/file", b"x");
-    assert!(back_up(&sandbox, |options| options.skip_if_unchanged = true, &Silent).snapshot.is_some());
+    assert!(back_up(&sandbox, |options| options.skip_if_unchanged = true).snapshot.is_some());
 }
 
 /// Root may read everything: it runs this test as nobody, if nobody may run it.
@@ -350,7 +361,7 @@ fn what_cannot_be_read_is_told_and_the_rest_goes_on() {
         set_mode(path, 0o000);
     }
     let log = Log::default();
-    let summary = back_up(&sandbox, |_| (), &log);
+    let summary = back_up_heard_by(&sandbox, |_| (), &log);
     for path in &closed {
         set_mode(path, 0o700);
     }

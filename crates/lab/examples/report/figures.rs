@@ -129,7 +129,7 @@ pub(super) fn throughput(chance: &mut Chance, data: &str) -> Vec<Figure> {
     ]
 }
 
-/// What is seldom, and must not look broken.
+/// Returns figures that are seldom, and must not look broken.
 pub(super) fn odd(data: &str) -> Vec<Figure> {
     let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     vec![

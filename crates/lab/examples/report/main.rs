@@ -4,9 +4,9 @@
 mod figures;
 
 use anyhow::{Context, Result};
-use siltstone_lab::experiment::{Finding, Needs, Row};
+use siltstone_lab::experiment::{Finding, Head, Needs, Rounds, Row};
 use siltstone_lab::report::html::page;
-use siltstone_lab::report::{ExperimentSummary, InputSummary, Report};
+use siltstone_lab::report::{InputSummary, Report};
 use siltstone_lab::settings::Settings;
 use siltstone_testbed::deterministic::Sequence;
 
@@ -38,34 +38,42 @@ impl Chance {
     }
 }
 
-const EXPERIMENTS: [ExperimentSummary; 4] = [
-    ExperimentSummary {
+const EXPERIMENTS: [Head; 4] = [
+    Head {
         name: "chunk-throughput",
         title: "How fast chunkers cut, by algorithm, instruction set and expected size",
         reproduces: &["AE (TC'17), Figs. 5 and 6", "VectorCDC (FAST'25), Fig. 8"],
         needs: Needs::Bytes,
-        columns: &["method", "isa", "expected_bytes", "gb_per_s", "average_bytes", "savings_percent"],
+        methods: Vec::new(),
+        rounds: Rounds::All,
+        columns: "method isa expected_bytes gb_per_s average_bytes savings_percent",
     },
-    ExperimentSummary {
+    Head {
         name: "chunk-sizes",
         title: "How sizes of chunks are distributed, beside the theory",
         reproduces: &["AE (TC'17), Fig. 4 and Table 4"],
         needs: Needs::Bytes,
-        columns: &["method", "expected_bytes", "average_bytes", "deviation_bytes"],
+        methods: Vec::new(),
+        rounds: Rounds::All,
+        columns: "method expected_bytes average_bytes deviation_bytes",
     },
-    ExperimentSummary {
+    Head {
         name: "sketch-quality",
         title: "How well sketches estimate resemblance",
         reproduces: &["Odess (TOS'21), Table 2"],
         needs: Needs::Bytes,
-        columns: &["method", "dcr", "dce", "scr_percent"],
+        methods: Vec::new(),
+        rounds: Rounds::All,
+        columns: "method dcr dce scr_percent",
     },
-    ExperimentSummary {
+    Head {
         name: "store-versions",
         title: "What successive backups and their restores cost, per version",
         reproduces: &["MeGA (TOS'23), Figs. 8 to 16"],
         needs: Needs::Versions,
-        columns: &["method", "version", "backup_mb_per_s", "restore_mb_per_s", "containers_read", "ratio"],
+        methods: Vec::new(),
+        rounds: Rounds::All,
+        columns: "method version backup_mb_per_s restore_mb_per_s containers_read ratio",
     },
 ];
 

@@ -50,7 +50,7 @@ impl Choice {
     }
 }
 
-/// What follows for one set of data.
+/// Returns advice for one set of data.
 pub(super) fn sentences(data: &str, found: &[&Finding]) -> Vec<String> {
     let choices: Vec<Choice> = found.iter().filter_map(|finding| Choice::of(finding)).collect();
     let Some(best) = choices.iter().max_by(|one, other| one.net.total_cmp(&other.net)) else {
@@ -109,7 +109,7 @@ fn most_saved(chosen: &Choice, best: &Choice) -> String {
     }
 }
 
-/// The same chunker at half and at twice the size.
+/// Says what the chosen chunker would save at half and at twice the size.
 fn other_sizes(chosen: &Choice, choices: &[Choice]) -> Vec<String> {
     let at =
         |expected: u64| choices.iter().find(|choice| choice.method == chosen.method && choice.expected == expected);
@@ -127,7 +127,7 @@ fn other_sizes(chosen: &Choice, choices: &[Choice]) -> Vec<String> {
     sizes.into_iter().filter_map(say).collect()
 }
 
-/// What can be had without looking at content.
+/// Says what can be had without looking at content.
 fn without_content(chosen: &Choice, files: Option<f64>, choices: &[Choice]) -> Option<String> {
     let fixed = choices.iter().find(|choice| choice.method == FIXED && choice.expected == chosen.expected);
     let fixed = fixed

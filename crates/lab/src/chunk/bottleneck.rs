@@ -10,7 +10,7 @@ use super::cuts::{Digest, lengths};
 use super::fingerprints::Fingerprint;
 use super::forms;
 use super::method::Method;
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -31,38 +31,17 @@ const TABLE_2: (&str, Fingerprint) = ("rabin", Fingerprint::Other(Reference::Sha
 pub(super) struct Bottleneck;
 
 impl Experiment for Bottleneck {
-    fn name(&self) -> &'static str {
-        "chunk-fingerprint"
-    }
-
-    fn title(&self) -> &'static str {
-        "What fingerprinting takes beside chunking"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["AE (TC'17), Table 2", "VectorCDC (TOS'25), Fig. 3", "VectorCDC (TOS'25), Fig. 11"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        METHODS.to_vec()
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &[
-            "method",
-            "isa",
-            "expected_bytes",
-            "fingerprint",
-            "chunking_seconds_per_gb",
-            "fingerprint_seconds_per_gb",
-            "chunking_mb_per_s",
-            "fingerprint_mb_per_s",
-            "chunking_percent",
-        ]
+    fn head(&self) -> Head {
+        Head {
+            name: "chunk-fingerprint",
+            title: "What fingerprinting takes beside chunking",
+            reproduces: &["AE (TC'17), Table 2", "VectorCDC (TOS'25), Fig. 3", "VectorCDC (TOS'25), Fig. 11"],
+            needs: Needs::Bytes,
+            methods: METHODS.to_vec(),
+            rounds: Rounds::All,
+            columns: "method isa expected_bytes fingerprint chunking_seconds_per_gb fingerprint_seconds_per_gb \
+                     chunking_mb_per_s fingerprint_mb_per_s chunking_percent",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

@@ -8,7 +8,7 @@ pub(super) struct Chunks<'c> {
 }
 
 impl<'c> Chunks<'c> {
-    /// Of this data, which the lengths must not exceed.
+    /// Takes chunks of this data, which the lengths must not exceed.
     pub(super) fn of(lengths: &'c [usize], data: &'c [u8]) -> Self {
         Self { lengths: lengths.iter(), rest: data }
     }

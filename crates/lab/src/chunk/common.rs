@@ -1,4 +1,4 @@
-//! What the experiments of this room share: parameters, points, and bars from findings.
+//! Parts that the experiments of this room share: parameters, points, and bars from findings.
 
 use crate::experiment::{Finding, Row};
 use crate::report::Bars;
@@ -21,7 +21,7 @@ pub(super) fn expected_sizes(settings: &Settings, usual: &[u32], quick: usize) -
     sizes
 }
 
-/// What is gone through when time is taken: far more than caches hold, and no more than needed.
+/// Returns the data to go through when time is taken: far more than caches hold, and no more than needed.
 pub(super) fn timed<'d>(data: &'d [u8], settings: &Settings) -> &'d [u8] {
     let bytes_max = if settings.quick { 32 << 20 } else { 128 << 20 };
     &data[..data.len().min(bytes_max)]

@@ -1,4 +1,4 @@
-//! What a chunker made of some data: how many chunks, how large, how much of them is new.
+//! Cuts of some data by a chunker: how many chunks, how large, how much of them is new.
 
 use super::chunks::Chunks;
 use crate::table::as_float;
@@ -14,30 +14,31 @@ const KEY: &[u8; 32] = &[7; 32];
 /// The chunks of some data, summed up. Sums are exact, so equal cuts give equal values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cuts {
-    /// Of all data.
+    /// Bytes of all data.
     pub bytes: u64,
-    /// How many there are.
+    /// Number of chunks.
     pub count: u64,
     /// Sum of the squares of their lengths.
     pub squares: u128,
-    /// How many did not occur before.
+    /// Number of chunks that did not occur before.
     pub unique_count: u64,
     /// Bytes in chunks that did not occur before.
     pub unique_bytes: u64,
     /// Bytes in chunks of one repeated byte value that did occur before: the low-entropy strings that AE, TC'17, Table
     /// 5 counts as detected.
     pub low_entropy_bytes: u64,
-    /// Of their lengths, in order.
+    /// Digest of their lengths, in order.
     pub digest: Digest,
 }
 
 impl Cuts {
-    /// What `chunker` makes of `data`, taken as one stream.
+    /// Returns the cuts of `data` by `chunker`, taken as one stream.
     pub fn of(chunker: &dyn Chunker, data: &[u8]) -> Self {
         Self::of_lengths(&lengths(chunker, data), data)
     }
 
-    /// What chunks of these lengths are. Chunks count as equal if the first 128 bits of their keyed fingerprints are.
+    /// Returns the cuts into chunks of these lengths. Chunks count as equal if the first 128 bits of their keyed
+    /// fingerprints are.
     pub fn of_lengths(lengths: &[usize], data: &[u8]) -> Self {
         let fingerprinter = Fingerprinter::best(KEY);
         let (mut cuts, mut known) = (Self::default(), Known::default());
@@ -151,14 +152,14 @@ fn is_one_value(chunk: &[u8]) -> bool {
 pub struct Digest(u64);
 
 impl Digest {
-    /// Of the chunks that `chunker` cuts `data` into.
+    /// Returns the digest of the chunks that `chunker` cuts `data` into.
     pub fn of(chunker: &dyn Chunker, data: &[u8]) -> Self {
         let mut digest = Self::default();
         chunker.cut_all(data, &mut |length| digest.add(length));
         digest
     }
 
-    /// Of lengths in order.
+    /// Returns the digest of lengths in order.
     pub fn of_lengths(lengths: &[usize]) -> Self {
         let mut digest = Self::default();
         for length in lengths {
@@ -167,7 +168,7 @@ impl Digest {
         digest
     }
 
-    /// Of one number.
+    /// Returns the digest of one number.
     pub fn of_number(number: u64) -> Self {
         Self(number)
     }

@@ -9,7 +9,7 @@ use super::cuts::Cuts;
 use super::equal::{at_average, sum};
 use super::method::Method;
 use super::setup::Setup;
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Plot};
 use crate::settings::Settings;
 use anyhow::Result;
@@ -43,41 +43,17 @@ const METHODS: [&str; 13] = [
 pub(super) struct EqualSavings;
 
 impl Experiment for EqualSavings {
-    fn name(&self) -> &'static str {
-        "chunk-equal"
-    }
-
-    fn title(&self) -> &'static str {
-        "What deduplication saves where chunks have the same real average"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["AE (TC'17), Fig. 4", "AE (TC'17), Fig. 5"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        METHODS.to_vec()
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &[
-            "method",
-            "expected_bytes",
-            "der",
-            "savings_percent",
-            "average_bytes",
-            "off_percent",
-            "deviation_bytes",
-            "asked_bytes",
-        ]
+    fn head(&self) -> Head {
+        Head {
+            name: "chunk-equal",
+            title: "What deduplication saves where chunks have the same real average",
+            reproduces: &["AE (TC'17), Fig. 4", "AE (TC'17), Fig. 5"],
+            needs: Needs::Bytes,
+            methods: METHODS.to_vec(),
+            rounds: Rounds::One,
+            columns: "method expected_bytes der savings_percent average_bytes off_percent deviation_bytes \
+                     asked_bytes",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

@@ -56,7 +56,7 @@ impl Fingerprint {
         }
     }
 
-    /// What the column `isa` says.
+    /// Returns its name in the column `isa`.
     pub fn isa_name(self) -> &'static str {
         match self {
             Self::Batch(isa) => isa.name(),

@@ -25,7 +25,7 @@ impl Floor {
         }
     }
 
-    /// What the column `isa` says.
+    /// Returns its name in the column `isa`.
     pub fn isa_name(self) -> &'static str {
         match self {
             Self::Read => Isa::highest().name(),
@@ -33,7 +33,7 @@ impl Floor {
         }
     }
 
-    /// What a run must find.
+    /// Returns the digest that a run must find.
     pub fn truth(self, data: &[u8]) -> Digest {
         match self {
             Self::Read => Digest::of_number(memory::largest(data, Isa::SCALAR).into()),

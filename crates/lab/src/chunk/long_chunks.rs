@@ -9,7 +9,7 @@ use super::cuts::{Cuts, lengths};
 use super::method::{Method, UNLIMITED_RABIN};
 use super::theory;
 use crate::deterministic::Sequence;
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -22,7 +22,7 @@ use std::rc::Rc;
 const EXPECTED: u32 = 2 << 10;
 /// Farthest length looked at, in averages.
 const FAR: u32 = 8;
-/// How far the real average on random bytes may lie from the expected size, as a share of it.
+/// Distance of the real average on random bytes from the expected size at most, as a share of it.
 const AVERAGE_OFF: f64 = 0.04;
 
 type Formula = fn(f64) -> f64;
@@ -41,40 +41,17 @@ const THEORIES: [(&str, Option<Formula>, Option<Formula>); 6] = [
 pub(super) struct LongChunks;
 
 impl Experiment for LongChunks {
-    fn name(&self) -> &'static str {
-        "chunk-long"
-    }
-
-    fn title(&self) -> &'static str {
-        "How probable long chunks are on random bytes, beside the theory"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["AE (TC'17), Table 4"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Nothing
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        THEORIES.map(|(name, _, _)| name).to_vec()
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &[
-            "method",
-            "averages",
-            "paper_probability",
-            "empty_region_probability",
-            "longer_chunk_probability",
-            "derived_probability",
-            "chunks",
-        ]
+    fn head(&self) -> Head {
+        Head {
+            name: "chunk-long",
+            title: "How probable long chunks are on random bytes, beside the theory",
+            reproduces: &["AE (TC'17), Table 4"],
+            needs: Needs::Nothing,
+            methods: THEORIES.map(|(name, _, _)| name).to_vec(),
+            rounds: Rounds::One,
+            columns: "method averages paper_probability empty_region_probability longer_chunk_probability \
+                     derived_probability chunks",
+        }
     }
 
     fn subjects<'i>(&self, _: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
@@ -118,7 +95,7 @@ impl Experiment for LongChunks {
     }
 }
 
-/// What was found at each length, as far as it is above 0.
+/// Returns what was found at each length, as far as it is above 0.
 fn points(findings: &[Finding], method: &str, measure: &str) -> Vec<(f64, f64)> {
     let of_method = findings.iter().filter(|finding| finding.parameter("method") == method);
     let point = |finding: &Finding| Some((finding.parameter("averages").parse().ok()?, finding.median(measure)?));
@@ -150,7 +127,7 @@ impl Subject for Long {
 }
 
 impl Long {
-    /// What the lengths say of `m` averages.
+    /// Returns what the lengths say of `m` averages.
     fn at(&self, m: u32, lengths: &[usize], cuts: &Cuts) -> Sample {
         let limit = f64::from(m) * cuts.average();
         let beyond = lengths.iter().map(|length| as_float(*length as u64) - limit).filter(|beyond| *beyond > 0.0);

@@ -8,7 +8,7 @@ use super::common::{bars, by_data, expected_sizes, row, shown, with};
 use super::cuts::Cuts;
 use super::method::{Method, UNLIMITED_RABIN};
 use super::setup::Setup;
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -33,39 +33,23 @@ const METHODS: [&str; 11] = [
 ];
 /// The row of what there is.
 const PRESENT: &str = "present";
-/// What is worth a word of advice, percent of the data.
+/// Share that is worth a word of advice, percent of the data.
 const WORTH_PERCENT: f64 = 1.0;
 
 /// The experiment.
 pub(super) struct LowEntropy;
 
 impl Experiment for LowEntropy {
-    fn name(&self) -> &'static str {
-        "chunk-low-entropy"
-    }
-
-    fn title(&self) -> &'static str {
-        "How much of the data each chunker finds as strings of low entropy"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["AE (TC'17), Table 5"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        METHODS.to_vec()
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["method", "expected_bytes", "low_entropy_percent", "savings_percent", "average_bytes"]
+    fn head(&self) -> Head {
+        Head {
+            name: "chunk-low-entropy",
+            title: "How much of the data each chunker finds as strings of low entropy",
+            reproduces: &["AE (TC'17), Table 5"],
+            needs: Needs::Bytes,
+            methods: METHODS.to_vec(),
+            rounds: Rounds::One,
+            columns: "method expected_bytes low_entropy_percent savings_percent average_bytes",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
@@ -99,7 +83,7 @@ impl Experiment for LowEntropy {
     }
 }
 
-/// What there is of runs, and who finds most of it.
+/// Says how much there is of runs, and who finds most of it.
 fn sentence(data: &str, found: &[&Finding]) -> Option<String> {
     let percent = |finding: &&Finding| finding.median("low_entropy_percent").unwrap_or(0.0);
     let is_present = |finding: &&&Finding| finding.parameter("method") == PRESENT;
@@ -140,7 +124,7 @@ impl Subject for Found<'_> {
     }
 }
 
-/// What there is to find.
+/// Runs that there are to find.
 struct Present<'d> {
     expected: u32,
     data: &'d [u8],

@@ -1,4 +1,4 @@
-//! What cuts: every row of `siltstone_chunk::ALGORITHMS`, and the crates to compare with, all as [`Chunker`]s.
+//! Methods of cutting: every row of `siltstone_chunk::ALGORITHMS`, and the crates to compare with, all as [`Chunker`]s.
 
 use super::outside::{FastcdcCrate, GearhashCrate};
 use anyhow::{Result, bail};
@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 /// some luck or less, so savings are the mean over all of them; times are taken with the first.
 pub const KEYS: [[u8; 32]; 3] = [[0; 32], [1; 32], [2; 32]];
 
-/// What others are compared with: `FastCDC` 2020 at level 2, with limits and thresholds that make the average true, and
-/// as the crate has it.
+/// Methods that others are compared with: `FastCDC` 2020 at level 2, with limits and thresholds that make the average
+/// true, and as the crate has it.
 pub const YARDSTICKS: [&str; 2] = ["fastcdc-2020-nc2", FastcdcCrate::NAME];
 
 /// One way to cut, at any expected size.
@@ -72,14 +72,15 @@ impl Method {
         names.iter().map(|name| Self::by_name(name).expect("the name of a chunker")).collect()
     }
 
-    /// Of these, those the user named, if any names are given. Names that belong to other rooms choose nothing here.
+    /// Returns those of the methods that the user named, or all if no names are given. Names that belong to other rooms
+    /// choose nothing here.
     pub fn wanted(methods: impl IntoIterator<Item = Self>, names: &[String]) -> Vec<Self> {
         let is_named =
             |method: &Self| names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(method.name()));
         methods.into_iter().filter(is_named).collect()
     }
 
-    /// What is compared by the chunks it makes: all there are, and [`LIMITED`].
+    /// Returns the methods compared by the chunks they make: all there are, and [`LIMITED`].
     pub fn by_chunks() -> impl Iterator<Item = Self> {
         Self::all().chain(Self::named(&LIMITED))
     }
@@ -139,7 +140,7 @@ impl Method {
         }
     }
 
-    /// What the column `isa` says of its form for `isa`.
+    /// Returns the name of its form for `isa` in the column `isa`.
     pub fn isa_name(self, isa: Isa) -> &'static str {
         match self {
             Self::Own(_) | Self::Derived(_) => isa.name(),
@@ -162,7 +163,7 @@ impl Method {
         self.with_key(expected, isa, &KEYS[0])
     }
 
-    /// The same with each of [`KEYS`]; one if it has no key.
+    /// Returns its chunkers with each of [`KEYS`]; one if it has no key.
     pub fn chunkers(self, expected: u32, isa: Isa) -> Result<Vec<Box<dyn Chunker>>> {
         let keys = if self.is_keyed() { &KEYS[..] } else { &KEYS[..1] };
         keys.iter().map(|key| self.with_key(expected, isa, key)).collect()

@@ -10,7 +10,7 @@ use siltstone_chunk::{Ae, AeOpt2, Extreme, Isa, Maxp, Ram, Sizes, Value};
 /// Bytes compared.
 const PREFIX_BYTES: usize = 1 << 20;
 
-/// How the first chunk of some bytes ends.
+/// Function that gives the end of the first chunk of some bytes.
 type Cut = Box<dyn Fn(&[u8]) -> usize>;
 
 /// Says in what the scalar form of a method differs from its definition on the first bytes of `data`; nothing if it
@@ -29,7 +29,7 @@ pub(super) fn difference(method: Method, expected: u32, data: &[u8]) -> Result<O
     Ok((found != wanted).then(|| format!("{} at {expected} bytes cuts elsewhere than {other}", method.name())))
 }
 
-/// The same, and then whether the method's best form cuts as the scalar one does on those bytes.
+/// Returns [`difference`], or else where the method's best form cuts other than the scalar one on those bytes.
 ///
 /// # Errors
 /// If the method does not take this expected size.

@@ -11,7 +11,7 @@ use super::cuts::Digest;
 use super::forms::{self, gb_per_s};
 use super::method::Method;
 use super::two_phase::{Compare, Phases, TwoPhase, Vectors};
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -30,37 +30,17 @@ const ACCELERATED: [&str; 3] = ["none", "search", "both"];
 pub(super) struct PhaseShares;
 
 impl Experiment for PhaseShares {
-    fn name(&self) -> &'static str {
-        "chunk-phases"
-    }
-
-    fn title(&self) -> &'static str {
-        "What extreme byte searches and range scans take of the hashless chunkers"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["VectorCDC (TOS'25), Fig. 12", "VectorCDC (TOS'25), Fig. 13"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        METHODS.to_vec()
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &[
-            "method",
-            "expected_bytes",
-            "accelerated",
-            "gb_per_s",
-            "search_bytes_percent",
-            "scan_bytes_percent",
-            "search_time_percent",
-            "bytes_per_byte",
-        ]
+    fn head(&self) -> Head {
+        Head {
+            name: "chunk-phases",
+            title: "What extreme byte searches and range scans take of the hashless chunkers",
+            reproduces: &["VectorCDC (TOS'25), Fig. 12", "VectorCDC (TOS'25), Fig. 13"],
+            needs: Needs::Bytes,
+            methods: METHODS.to_vec(),
+            rounds: Rounds::All,
+            columns: "method expected_bytes accelerated gb_per_s search_bytes_percent scan_bytes_percent \
+                     search_time_percent bytes_per_byte",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
@@ -145,7 +125,7 @@ struct Asked {
     method: Method,
     expected: u32,
     algorithm: TwoPhase,
-    /// What the scalar form of `siltstone_chunk` cuts.
+    /// Digest of what the scalar form of `siltstone_chunk` cuts.
     truth: Digest,
     searched: Vec<(Range<usize>, Extreme, u8)>,
     scanned: Vec<(Range<usize>, u8, Compare, Option<usize>)>,
@@ -248,7 +228,7 @@ impl Asked {
         folded(self.scanned.iter().map(found))
     }
 
-    /// What both must find again.
+    /// Returns what both must find again.
     fn results(&self) -> (Digest, Digest) {
         let searched = self.searched.iter().map(|(_, _, found)| usize::from(*found));
         (folded(searched), folded(self.scanned.iter().map(|(_, _, _, found)| found.unwrap_or(usize::MAX))))

@@ -10,7 +10,7 @@ use super::cuts::{Cuts, lengths};
 use super::forms::gb_per_s;
 use super::method::Method;
 use super::setup::Setup;
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::statistics::Spread;
@@ -35,42 +35,17 @@ const EXPECTED: [u32; 5] = [8 << 10, 16 << 10, 4 << 10, 32 << 10, 64 << 10];
 pub(super) struct Savings;
 
 impl Experiment for Savings {
-    fn name(&self) -> &'static str {
-        "chunk-savings"
-    }
-
-    fn title(&self) -> &'static str {
-        "What deduplication saves with each chunker, by expected size"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["VectorCDC (TOS'25), Table 2", "VectorCDC (TOS'25), Fig. 8"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        Method::all().map(Method::name).collect()
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &[
-            "method",
-            "expected_bytes",
-            "savings_percent",
-            "der",
-            "net_savings_percent",
-            "average_bytes",
-            "deviation_bytes",
-            "stored_chunks",
-            "gb_per_s",
-        ]
+    fn head(&self) -> Head {
+        Head {
+            name: "chunk-savings",
+            title: "What deduplication saves with each chunker, by expected size",
+            reproduces: &["VectorCDC (TOS'25), Table 2", "VectorCDC (TOS'25), Fig. 8"],
+            needs: Needs::Bytes,
+            methods: Method::all().map(Method::name).collect(),
+            rounds: Rounds::One,
+            columns: "method expected_bytes savings_percent der net_savings_percent average_bytes \
+                     deviation_bytes stored_chunks gb_per_s",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
@@ -129,7 +104,7 @@ fn by_content(findings: &[Finding]) -> Figure {
     }
 }
 
-/// What is cut.
+/// Data that is cut, and by what.
 struct Saving<'d> {
     setup: Setup,
     versions: usize,
@@ -157,7 +132,7 @@ impl Subject for Saving<'_> {
     }
 }
 
-/// What is said of cuts.
+/// Returns the measures of cuts.
 fn sample(cuts: &Cuts) -> Sample {
     let stored = as_float(cuts.unique_bytes) + INDEX_BYTES * as_float(cuts.unique_count);
     Sample::of([
@@ -175,7 +150,7 @@ fn sample(cuts: &Cuts) -> Sample {
 /// Every file stored once: the same files as are cut.
 struct WholeFiles {
     versions: Vec<PathBuf>,
-    /// How many of those that can be read, in order.
+    /// Number of files taken of those that can be read, in order.
     files: usize,
 }
 

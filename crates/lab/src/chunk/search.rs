@@ -6,16 +6,16 @@
 
 use std::ops::RangeInclusive;
 
-/// How near the wanted average counts as reached.
+/// Distance from the wanted average that counts as reached, as a share of it.
 pub const TOLERANCE: f64 = 0.01;
-/// How near ends the search at once. On source trees an average larger by 1 % stores 0.35 % more, as much as separates
-/// good chunkers.
+/// Distance that ends the search at once, as a share. On source trees an average larger by 1 % stores 0.35 % more, as
+/// much as separates good chunkers.
 const AIM: f64 = 0.002;
 /// Measurements after which what counts as reached is taken, too.
 const TRIES_FOR_AIM: usize = 6;
 /// Measurements after which the best so far is taken.
 const TRIES: usize = 24;
-/// Of these the first so many are secants.
+/// Measurements, the first ones, that are placed by secants.
 const SECANTS: usize = 10;
 
 /// The outcome of a search.
@@ -23,7 +23,7 @@ const SECANTS: usize = 10;
 pub struct Found<T> {
     /// Expected size.
     pub expected: u32,
-    /// What was measured with it.
+    /// Measurement with it.
     pub measured: T,
     /// Its real average.
     pub average: f64,

@@ -12,9 +12,9 @@ use siltstone_chunk::{Chunker, Isa};
 /// A method asked for chunks of so many bytes on average.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setup {
-    /// What cuts.
+    /// Method that cuts.
     pub(super) method: Method,
-    /// What it is asked for, bytes.
+    /// Expected size it is asked for, bytes.
     pub(super) expected: u32,
 }
 

@@ -7,7 +7,7 @@ use super::common::{by_data, expected_sizes, kib, shown, timed, values, with};
 use super::cuts::{Cuts, lengths};
 use super::method::Method;
 use super::setup::Setup;
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -18,12 +18,12 @@ use siltstone_chunk::Isa;
 const EXPECTED: [u32; 3] = [8 << 10, 4 << 10, 16 << 10];
 /// Points of the distribution for each expected size.
 const STEPS: u32 = 16;
-/// How many expected sizes it reaches to.
+/// Reach of the curve, in expected sizes.
 const REACH: u32 = 8;
-/// What is drawn in AE's Figure 6, and in `VectorCDC`'s Figure 9.
+/// Methods drawn in AE's Figure 6, and in `VectorCDC`'s Figure 9.
 const AE_FIGURE: [&str; 3] = ["rabin", "maxp", "ae8-max"];
 const VECTOR_FIGURE: [&str; 4] = ["ae-max", "ae-min", "maxp", "ram"];
-/// What is measured with `quick`.
+/// Methods measured with `quick`.
 const FEW: [&str; 11] =
     ["rabin", "tttd", "fastcdc-2020-nc2", "gear-nc2", "lagged", "ae-max", "ae-min", "ae8-max", "maxp", "ram", "ram-t"];
 
@@ -31,42 +31,17 @@ const FEW: [&str; 11] =
 pub(super) struct ChunkSizes;
 
 impl Experiment for ChunkSizes {
-    fn name(&self) -> &'static str {
-        "chunk-sizes"
-    }
-
-    fn title(&self) -> &'static str {
-        "How chunks are spread in size"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["AE (TC'17), Fig. 6", "VectorCDC (TOS'25), Fig. 9"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        Method::all().map(Method::name).collect()
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &[
-            "method",
-            "expected_bytes",
-            "average_bytes",
-            "deviation_bytes",
-            "p10_bytes",
-            "p50_bytes",
-            "p90_bytes",
-            "largest_bytes",
-            "forced_percent",
-        ]
+    fn head(&self) -> Head {
+        Head {
+            name: "chunk-sizes",
+            title: "How chunks are spread in size",
+            reproduces: &["AE (TC'17), Fig. 6", "VectorCDC (TOS'25), Fig. 9"],
+            needs: Needs::Bytes,
+            methods: Method::all().map(Method::name).collect(),
+            rounds: Rounds::One,
+            columns: "method expected_bytes average_bytes deviation_bytes p10_bytes p50_bytes p90_bytes \
+                     largest_bytes forced_percent",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
@@ -135,7 +110,7 @@ fn size_kib(expected: f64, step: u32) -> f64 {
     expected * f64::from(step) / f64::from(STEPS) / 1024.0
 }
 
-/// What is cut.
+/// Method and the data it cuts.
 struct Spreading<'d> {
     setup: Setup,
     data: &'d [u8],

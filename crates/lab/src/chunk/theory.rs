@@ -1,4 +1,4 @@
-//! How probable long chunks are on random bytes, by formula.
+//! Probabilities of long chunks on random bytes, by formula.
 //!
 //! The probabilities of AE, TC'17, Table 4, are of no cut in a region of m average chunks. Those of `Chunker` are of a
 //! chunk longer than that, as its definition gives it; where they are the same event, as for Rabin without limits, they

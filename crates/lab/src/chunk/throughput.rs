@@ -10,7 +10,7 @@ use super::floor::Floor;
 use super::forms::{Beneath, Beside, Forms};
 use super::method::Method;
 use super::setup::Setup;
-use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use anyhow::Result;
@@ -18,35 +18,23 @@ use siltstone_chunk::{Isa, Reference};
 
 /// Expected sizes, bytes; the first with `quick`. AE's Figure 7 has 2 to 16 KB, `VectorCDC` 8 KB.
 const EXPECTED: [u32; 4] = [8 << 10, 2 << 10, 4 << 10, 16 << 10];
-/// What AE's Figure 7 compares; its values are of eight bytes.
+/// Methods that AE's Figure 7 compares; its values are of eight bytes.
 const AE_FIGURE: [&str; 6] = ["rabin", "maxp", "ae8-max", "ae8-opt1", "ae8-opt2-eighth", "sha1"];
 
 /// The experiment.
 pub(super) struct Throughput;
 
 impl Experiment for Throughput {
-    fn name(&self) -> &'static str {
-        "chunk-throughput"
-    }
-
-    fn title(&self) -> &'static str {
-        "How fast each chunker cuts data in memory, without and with vectors"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["AE (TC'17), Fig. 7", "VectorCDC (TOS'25), Figs. 5 and 10"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        Method::all().map(Method::name).collect()
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["method", "expected_bytes", "isa", "gb_per_s", "ratio_to_scalar"]
+    fn head(&self) -> Head {
+        Head {
+            name: "chunk-throughput",
+            title: "How fast each chunker cuts data in memory, without and with vectors",
+            reproduces: &["AE (TC'17), Fig. 7", "VectorCDC (TOS'25), Figs. 5 and 10"],
+            needs: Needs::Bytes,
+            methods: Method::all().map(Method::name).collect(),
+            rounds: Rounds::All,
+            columns: "method expected_bytes isa gb_per_s ratio_to_scalar",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

@@ -17,7 +17,7 @@ use siltstone_chunk::{Extreme, Isa};
 use siltstone_simd::{Kernel, Simd};
 use std::ops::Range;
 
-/// What a range is scanned for.
+/// Comparison with the target by which a byte ends a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compare {
     /// A byte above the target.
@@ -104,7 +104,7 @@ fn maxp(data: &[u8], from: usize, window: usize, phases: &mut impl Phases) -> us
 /// Searches with the vectors of one instruction set, scans with those of another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vectors<'d> {
-    /// What is gone through.
+    /// Data that is gone through.
     pub(super) data: &'d [u8],
     /// For searches.
     pub(super) search: Isa,

@@ -8,40 +8,28 @@ use super::common::{bars, by_data, expected_sizes, timed};
 use super::forms::Forms;
 use super::method::Method;
 use super::setup::Setup;
-use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::{Axis, Figure, Plot};
 use crate::settings::Settings;
 use anyhow::Result;
 
-/// What is measured with `quick`: the hashless chunkers of `VectorCDC`, what SS-CDC accelerates, and the default.
+/// Methods measured with `quick`: the hashless chunkers of `VectorCDC`, what SS-CDC accelerates, and the default.
 const FEW: [&str; 7] = ["ae-max", "ae-min", "maxp", "ram", "ss-crc", "ss-gear", "lagged"];
 
 /// The experiment.
 pub(super) struct Widths;
 
 impl Experiment for Widths {
-    fn name(&self) -> &'static str {
-        "chunk-widths"
-    }
-
-    fn title(&self) -> &'static str {
-        "What wider vectors give each chunker"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["VectorCDC (TOS'25), Fig. 10c-d", "VectorCDC (TOS'25), Fig. 14"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        Method::all().map(Method::name).collect()
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["method", "expected_bytes", "isa", "gb_per_s", "ratio_to_scalar"]
+    fn head(&self) -> Head {
+        Head {
+            name: "chunk-widths",
+            title: "What wider vectors give each chunker",
+            reproduces: &["VectorCDC (TOS'25), Fig. 10c-d", "VectorCDC (TOS'25), Fig. 14"],
+            needs: Needs::Bytes,
+            methods: Method::all().map(Method::name).collect(),
+            rounds: Rounds::All,
+            columns: "method expected_bytes isa gb_per_s ratio_to_scalar",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

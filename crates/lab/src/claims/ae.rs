@@ -1,7 +1,6 @@
-//! What AE's evaluation says.
+//! Claims of AE's evaluation.
 
-use super::Measured::{Ratio, Value};
-use super::{Claim, Expected};
+use super::{Claim, Expected, ratio, value};
 
 const PAPER: &str = "AE (TC'17)";
 
@@ -11,13 +10,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3, Fig. 7",
         says: "AE cuts faster than Rabin",
         figure: "3.21x on average",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ae8-max"), ("isa", "scalar")],
-            to: &[("method", "rabin"), ("isa", "scalar")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-throughput", "gb_per_s", "ae8-max; isa scalar", "rabin; isa scalar", "expected_bytes"),
         expected: Expected::Factor(3.21, 3.21),
     },
     Claim {
@@ -25,13 +18,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3, Fig. 7",
         says: "AE cuts faster than MAXP",
         figure: "2.55x on average",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ae8-max"), ("isa", "scalar")],
-            to: &[("method", "maxp"), ("isa", "scalar")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-throughput", "gb_per_s", "ae8-max; isa scalar", "maxp; isa scalar", "expected_bytes"),
         expected: Expected::Factor(2.55, 2.55),
     },
     Claim {
@@ -39,13 +26,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3, Fig. 7",
         says: "AE-Opt1 cuts faster than AE",
         figure: "1.73x on average",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ae8-opt1"), ("isa", "scalar")],
-            to: &[("method", "ae8-max"), ("isa", "scalar")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio(
+            "chunk-throughput",
+            "gb_per_s",
+            "ae8-opt1; isa scalar",
+            "ae8-max; isa scalar",
+            "expected_bytes",
+        ),
         expected: Expected::Factor(1.73, 1.73),
     },
     Claim {
@@ -53,13 +40,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3, Fig. 7",
         says: "AE-Opt2 cuts slower than AE",
         figure: "the order only",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ae8-max"), ("isa", "scalar")],
-            to: &[("method", "ae8-opt2-eighth"), ("isa", "scalar")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio(
+            "chunk-throughput",
+            "gb_per_s",
+            "ae8-max; isa scalar",
+            "ae8-opt2-eighth; isa scalar",
+            "expected_bytes",
+        ),
         expected: Expected::More,
     },
     Claim {
@@ -67,13 +54,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.2, Table 5",
         says: "AE finds more low-entropy strings than Rabin",
         figure: "1.6x to 7.9x",
-        measured: Ratio {
-            experiment: "chunk-low-entropy",
-            measure: "low_entropy_percent",
-            of: &[("method", "ae8-max")],
-            to: &[("method", "rabin")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-low-entropy", "low_entropy_percent", "ae8-max", "rabin", "expected_bytes"),
         expected: Expected::Factor(1.6, 7.9),
     },
     Claim {
@@ -81,13 +62,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.2, Table 5",
         says: "AE-Opt2 at 1/8 finds more low-entropy strings than AE",
         figure: "2.09x on average, at most 3.16x",
-        measured: Ratio {
-            experiment: "chunk-low-entropy",
-            measure: "low_entropy_percent",
-            of: &[("method", "ae8-opt2-eighth")],
-            to: &[("method", "ae8-max")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-low-entropy", "low_entropy_percent", "ae8-opt2-eighth", "ae8-max", "expected_bytes"),
         expected: Expected::Factor(1.4, 3.16),
     },
     Claim {
@@ -95,13 +70,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.2, Table 5",
         says: "AE-Opt2 at 1/8 finds more low-entropy strings than Rabin",
         figure: "8.8x on average, at most 18.6x",
-        measured: Ratio {
-            experiment: "chunk-low-entropy",
-            measure: "low_entropy_percent",
-            of: &[("method", "ae8-opt2-eighth")],
-            to: &[("method", "rabin")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-low-entropy", "low_entropy_percent", "ae8-opt2-eighth", "rabin", "expected_bytes"),
         expected: Expected::Factor(1.9, 18.6),
     },
     Claim {
@@ -109,13 +78,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.2, Fig. 5",
         says: "AE saves at least what Rabin does at equal averages, but on the bench data",
         figure: "DER equal or higher",
-        measured: Ratio {
-            experiment: "chunk-equal",
-            measure: "der",
-            of: &[("method", "ae8-max")],
-            to: &[("method", "rabin")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-equal", "der", "ae8-max", "rabin", "expected_bytes"),
         expected: Expected::Factor(1.0, 1.2),
     },
     Claim {
@@ -123,13 +86,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.2, Fig. 5",
         says: "AE-Opt2 saves most at equal averages",
         figure: "DER higher than that of AE",
-        measured: Ratio {
-            experiment: "chunk-equal",
-            measure: "der",
-            of: &[("method", "ae8-opt2-eighth")],
-            to: &[("method", "ae8-max")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-equal", "der", "ae8-opt2-eighth", "ae8-max", "expected_bytes"),
         expected: Expected::More,
     },
     Claim {
@@ -137,13 +94,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.2, Fig. 6",
         says: "Chunks of AE vary less in size than those of Rabin",
         figure: "the order only",
-        measured: Ratio {
-            experiment: "chunk-equal",
-            measure: "deviation_bytes",
-            of: &[("method", "rabin")],
-            to: &[("method", "ae8-max")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-equal", "deviation_bytes", "rabin", "ae8-max", "expected_bytes"),
         expected: Expected::More,
     },
     Claim {
@@ -151,11 +102,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 3.2, Table 4",
         says: "A chunk longer than twice the average is as rare as the formula says, with AE",
         figure: "0.0938",
-        measured: Value {
-            experiment: "chunk-long",
-            measure: "longer_chunk_probability",
-            of: &[("method", "ae8-max"), ("averages", "2")],
-        },
+        measured: value("chunk-long", "longer_chunk_probability", "ae8-max; averages 2"),
         expected: Expected::Within(0.075, 0.118),
     },
     Claim {
@@ -163,13 +110,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.4, Fig. 8",
         says: "The whole system is faster with AE than with Rabin",
         figure: "1.54x and 1.84x on average",
-        measured: Ratio {
-            experiment: "pipeline-chunkers",
-            measure: "mb_per_s",
-            of: &[("method", "ae8-max"), ("isa", "scalar"), ("system", "dedup, SHA-1")],
-            to: &[("method", "rabin"), ("isa", "scalar"), ("system", "dedup, SHA-1")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio(
+            "pipeline-chunkers",
+            "mb_per_s",
+            "ae8-max; isa scalar; system dedup, SHA-1",
+            "rabin; isa scalar; system dedup, SHA-1",
+            "expected_bytes",
+        ),
         expected: Expected::Factor(1.54, 1.84),
     },
 ];

@@ -1,7 +1,6 @@
-//! What Finesse's evaluation says.
+//! Claims of Finesse's evaluation.
 
-use super::Measured::{Ratio, Value};
-use super::{Claim, Expected};
+use super::{Claim, Expected, ratio, value};
 
 const PAPER: &str = "Finesse (FAST'19)";
 
@@ -11,13 +10,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Fig. 4",
         says: "Finesse makes sketches faster than N-Transform",
         figure: "3.2x to 3.5x",
-        measured: Ratio {
-            experiment: "sketch-speed",
-            measure: "gb_per_s",
-            of: &[("method", "finesse")],
-            to: &[("method", "ntransform")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-speed", "gb_per_s", "finesse", "ntransform", "expected_bytes"),
         expected: Expected::Factor(3.2, 3.5),
     },
     Claim {
@@ -25,11 +18,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Table 1",
         says: "Parts of similar chunks have the same feature at the same place",
         figure: "87.22 %",
-        measured: Value {
-            experiment: "sketch-subchunks",
-            measure: "equal_features_percent",
-            of: &[("method", "ntransform"), ("subchunks", "12")],
-        },
+        measured: value("sketch-subchunks", "equal_features_percent", "ntransform; subchunks 12"),
         expected: Expected::Within(75.0, 99.0),
     },
     Claim {
@@ -37,11 +26,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Table 1",
         says: "although many of those parts are not the same",
         figure: "41.07 % of them",
-        measured: Value {
-            experiment: "sketch-subchunks",
-            measure: "changed_equal_features_percent",
-            of: &[("method", "ntransform"), ("subchunks", "12")],
-        },
+        measured: value("sketch-subchunks", "changed_equal_features_percent", "ntransform; subchunks 12"),
         expected: Expected::Within(25.0, 75.0),
     },
     Claim {
@@ -49,13 +34,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Table 3",
         says: "Deltas found by Finesse save about as much as those found by N-Transform (DCR)",
         figure: "higher on two data sets, lower on two",
-        measured: Ratio {
-            experiment: "sketch-detection",
-            measure: "dcr",
-            of: &[("method", "finesse"), ("fit", "first")],
-            to: &[("method", "ntransform"), ("fit", "first")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-detection", "dcr", "finesse; fit first", "ntransform; fit first", "expected_bytes"),
         expected: Expected::Within(0.9, 1.1),
     },
     Claim {
@@ -63,13 +42,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Table 3",
         says: "A delta found by Finesse is smaller (DCE)",
         figure: "higher on all six data sets",
-        measured: Ratio {
-            experiment: "sketch-detection",
-            measure: "dce",
-            of: &[("method", "finesse"), ("fit", "first")],
-            to: &[("method", "ntransform"), ("fit", "first")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-detection", "dce", "finesse; fit first", "ntransform; fit first", "expected_bytes"),
         expected: Expected::More,
     },
     Claim {
@@ -77,13 +50,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Fig. 5",
         says: "The whole system is faster with Finesse than with N-Transform",
         figure: "1.41x to 1.85x",
-        measured: Ratio {
-            experiment: "pipeline-sketches",
-            measure: "mb_per_s",
-            of: &[("method", "finesse"), ("system", "dedup, SHA-1, delta")],
-            to: &[("method", "ntransform-32"), ("system", "dedup, SHA-1, delta")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio(
+            "pipeline-sketches",
+            "mb_per_s",
+            "finesse; system dedup, SHA-1, delta",
+            "ntransform-32; system dedup, SHA-1, delta",
+            "expected_bytes",
+        ),
         expected: Expected::Factor(1.41, 1.85),
     },
 ];

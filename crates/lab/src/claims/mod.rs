@@ -1,4 +1,4 @@
-//! What the papers say, held against what was found: each claim is a ratio of two rows of an experiment, or the value
+//! Claims of the papers, held against what was found: each claim is a ratio of two rows of an experiment, or the value
 //! of one, and the range the paper gives for it.
 //!
 //! A ratio is taken wherever both rows are there on the same data, with the parameters alike that the claim names; of
@@ -24,7 +24,7 @@ pub struct Claim {
     pub paper: &'static str,
     /// Where it stands there.
     pub place: &'static str,
-    /// What it says, in our words.
+    /// Claim in our words.
     pub says: &'static str,
     /// The paper's figure.
     pub figure: &'static str,
@@ -32,13 +32,14 @@ pub struct Claim {
     expected: Expected,
 }
 
-/// Rows with these parameters; as `version`, `last` is the last one there is.
-type Rows = &'static [(&'static str, &'static str)];
+/// Rows with these parameters, as `MeGA; version last`: a word alone is a method; of versions `last` is the last
+/// there is.
+type Rows = &'static str;
 
-/// Names of parameters.
-type Names = &'static [&'static str];
+/// Names of parameters, separated by blanks.
+type Names = &'static str;
 
-/// What is measured of a claim.
+/// Measure of a claim.
 #[derive(Clone, Copy, Debug)]
 enum Measured {
     /// A measure of one row by that of another.
@@ -47,7 +48,17 @@ enum Measured {
     Value { experiment: &'static str, measure: &'static str, of: Rows },
 }
 
-/// What the paper found.
+/// A measure of the rows `of` by that of the rows `to` that are `alike`.
+const fn ratio(experiment: &'static str, measure: &'static str, of: Rows, to: Rows, alike: Names) -> Measured {
+    Measured::Ratio { experiment, measure, of, to, alike }
+}
+
+/// A measure of the rows `of`.
+const fn value(experiment: &'static str, measure: &'static str, of: Rows) -> Measured {
+    Measured::Value { experiment, measure, of }
+}
+
+/// Finding of the paper.
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     /// A factor above 1, in this range.
@@ -58,17 +69,17 @@ enum Expected {
     Within(f64, f64),
 }
 
-/// How far beyond the paper's range we may be and still agree, as a factor: other machines, other data.
+/// Factor by which we may be beyond the paper's range and still agree: other machines, other data.
 const TOLERANCE: f64 = 1.25;
 
-/// What became of a claim on our data.
+/// Verdict on a claim on our data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// In the paper's range, or within 25 % of it.
     Agrees,
-    /// The same order, by a larger factor.
+    /// In the paper's order, by a larger factor.
     Stronger,
-    /// The same order, by a smaller factor.
+    /// In the paper's order, by a smaller factor.
     Weaker,
     /// The other order; or, of a value, outside the range.
     Differs,
@@ -120,7 +131,7 @@ impl Judged {
         self.ours.verdict
     }
 
-    /// What was found on each data set, where there are several: `syn 1.53 ✓, disk 0.92 ✗`.
+    /// Returns what was found on each data set, where there are several: `syn 1.53 ✓, disk 0.92 ✗`.
     pub fn by_data_text(&self) -> String {
         if self.by_data.len() < 2 {
             return String::new();
@@ -133,7 +144,7 @@ impl Judged {
     }
 }
 
-/// What was found for a claim on some data.
+/// Finding for a claim on some data.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Found {
     /// Least, middle and greatest; `None` if nothing can be judged.
@@ -147,7 +158,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Of these ratios or values.
+    /// Sums up these ratios or values.
     ///
     /// A ratio to 0 is infinite, 0 / 0 (NaN) says nothing and is only counted. The middle is the geometric mean; where
     /// one of them is 0 or infinite, which leaves no mean, it is their lower median: no claim of more rests on the
@@ -250,7 +261,10 @@ impl Measured {
                     // In the order of the findings, which is that of the data.
                     let mut best: Vec<((&str, Vec<String>), f64)> = Vec::new();
                     for finding in rows(experiment, which) {
-                        let at = (finding.data.as_str(), alike.iter().map(|name| finding.parameter(name)).collect());
+                        let at = (
+                            finding.data.as_str(),
+                            alike.split_whitespace().map(|name| finding.parameter(name)).collect(),
+                        );
                         let Some(found) = finding.median(measure).filter(|found| found.is_finite()) else { continue };
                         match best.iter_mut().find(|(other, _)| *other == at) {
                             Some((_, kept)) => *kept = kept.max(found),
@@ -268,10 +282,16 @@ impl Measured {
     }
 }
 
+/// Names and values of `rows`.
+fn parameters(rows: Rows) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let parts = rows.split("; ").filter(|part| !part.is_empty());
+    parts.map(|part| part.split_once(' ').unwrap_or(("method", part)))
+}
+
 fn is_of(finding: &Finding, rows: Rows, last: impl Fn() -> Option<u64>) -> bool {
-    rows.iter().all(|(name, value)| match (*name, *value) {
+    parameters(rows).all(|parameter| match parameter {
         ("version", "last") => version(finding) == last(),
-        _ => finding.parameter(name) == *value,
+        (name, value) => finding.parameter(name) == value,
     })
 }
 
@@ -286,7 +306,7 @@ fn last_version<'f>(findings: impl Iterator<Item = &'f Finding>, data: &str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Row;
+    use crate::experiment::{Head, Row};
     use crate::statistics::rounded;
 
     fn finding(method: &str, size: u32, speed: f64) -> Finding {
@@ -306,13 +326,7 @@ mod tests {
         place: "",
         says: "",
         figure: "",
-        measured: Measured::Ratio {
-            experiment: "e",
-            measure: "gb_per_s",
-            of: &[("method", "fast")],
-            to: &[("method", "slow")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("e", "gb_per_s", "fast", "slow", "expected_bytes"),
         expected: Expected::Factor(2.0, 3.0),
     };
 
@@ -378,11 +392,19 @@ mod tests {
     }
 
     #[test]
-    fn every_claim_names_an_experiment_that_there_is() {
-        let names: Vec<&str> = crate::experiments().iter().map(|experiment| experiment.name()).collect();
+    fn every_claim_names_columns_of_an_experiment_that_there_is() {
+        let heads: Vec<_> = crate::experiments().iter().map(|experiment| experiment.head()).collect();
         for claim in all() {
-            let (Measured::Ratio { experiment, .. } | Measured::Value { experiment, .. }) = claim.measured;
-            assert!(names.contains(&experiment), "{}, {}: {experiment}", claim.paper, claim.place);
+            let (experiment, measure, rows, alike) = match claim.measured {
+                Measured::Ratio { experiment, measure, of, to, alike } => (experiment, measure, vec![of, to], alike),
+                Measured::Value { experiment, measure, of } => (experiment, measure, vec![of], ""),
+            };
+            let head = heads.iter().find(|head| head.name == experiment);
+            let columns: Vec<&str> = head.into_iter().flat_map(Head::columns).collect();
+            let names = rows.into_iter().flat_map(parameters).map(|(name, _)| name);
+            for name in names.chain(alike.split_whitespace()).chain([measure]) {
+                assert!(columns.contains(&name), "{}, {}: {name} of {experiment}", claim.paper, claim.place);
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
-//! What the evaluation of Odess and Odess+ says.
+//! Claims of the evaluation of Odess and Odess+.
 
-use super::Measured::Ratio;
-use super::{Claim, Expected};
+use super::{Claim, Expected, ratio};
 
 const PAPER: &str = "Odess (TOS)";
 
@@ -11,13 +10,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.4, Fig. 23(a)",
         says: "Odess+ makes sketches faster than N-Transform",
         figure: "29.6x to 33.5x",
-        measured: Ratio {
-            experiment: "sketch-speed",
-            measure: "gb_per_s",
-            of: &[("method", "odess-plus")],
-            to: &[("method", "ntransform-32")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-speed", "gb_per_s", "odess-plus", "ntransform-32", "expected_bytes"),
         expected: Expected::Factor(29.6, 33.5),
     },
     Claim {
@@ -25,13 +18,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.4, Fig. 23(a)",
         says: "Odess+ makes sketches faster than Finesse",
         figure: "7.5x to 8.3x",
-        measured: Ratio {
-            experiment: "sketch-speed",
-            measure: "gb_per_s",
-            of: &[("method", "odess-plus")],
-            to: &[("method", "finesse")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-speed", "gb_per_s", "odess-plus", "finesse", "expected_bytes"),
         expected: Expected::Factor(7.5, 8.3),
     },
     Claim {
@@ -39,13 +26,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.4, Fig. 23(a)",
         says: "Odess+ makes sketches faster than Odess",
         figure: "1.39x to 1.57x",
-        measured: Ratio {
-            experiment: "sketch-speed",
-            measure: "gb_per_s",
-            of: &[("method", "odess-plus")],
-            to: &[("method", "odess")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-speed", "gb_per_s", "odess-plus", "odess", "expected_bytes"),
         expected: Expected::Factor(1.39, 1.57),
     },
     Claim {
@@ -53,13 +34,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.1",
         says: "Odess+ finds what N-Transform finds (DCR)",
         figure: "nearly the same",
-        measured: Ratio {
-            experiment: "sketch-detection",
-            measure: "dcr",
-            of: &[("method", "odess-plus"), ("fit", "first")],
-            to: &[("method", "ntransform"), ("fit", "first")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-detection", "dcr", "odess-plus; fit first", "ntransform; fit first", "expected_bytes"),
         expected: Expected::Within(0.95, 1.1),
     },
     Claim {
@@ -67,13 +42,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.1",
         says: "Odess+ finds more than Finesse (DCR)",
         figure: "1.22x on average",
-        measured: Ratio {
-            experiment: "sketch-detection",
-            measure: "dcr",
-            of: &[("method", "odess-plus"), ("fit", "first")],
-            to: &[("method", "finesse"), ("fit", "first")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-detection", "dcr", "odess-plus; fit first", "finesse; fit first", "expected_bytes"),
         expected: Expected::Factor(1.22, 1.22),
     },
     Claim {
@@ -81,13 +50,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.2.1, Fig. 12",
         says: "Odess+ errs about as N-Transform does",
         figure: "nearly the same",
-        measured: Ratio {
-            experiment: "sketch-accuracy",
-            measure: "error_mean",
-            of: &[("method", "odess-plus")],
-            to: &[("method", "ntransform")],
-            alike: &["series", "modified_per_million", "modified_bytes", "features"],
-        },
+        measured: ratio(
+            "sketch-accuracy",
+            "error_mean",
+            "odess-plus",
+            "ntransform",
+            "series modified_per_million modified_bytes features",
+        ),
         expected: Expected::Within(0.8, 1.25),
     },
     Claim {
@@ -95,13 +64,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.2.1, Fig. 12",
         says: "Finesse errs more than Odess+",
         figure: "the order only",
-        measured: Ratio {
-            experiment: "sketch-accuracy",
-            measure: "error_mean",
-            of: &[("method", "finesse")],
-            to: &[("method", "odess-plus")],
-            alike: &["series", "modified_per_million", "modified_bytes", "features"],
-        },
+        measured: ratio(
+            "sketch-accuracy",
+            "error_mean",
+            "finesse",
+            "odess-plus",
+            "series modified_per_million modified_bytes features",
+        ),
         expected: Expected::More,
     },
     Claim {
@@ -109,13 +78,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 3.3, Fig. 7; section 4.2.2, Fig. 13",
         says: "Sampling 1 in 512 errs more than 1 in 128",
         figure: "the order only",
-        measured: Ratio {
-            experiment: "sketch-accuracy-sampling",
-            measure: "error_mean",
-            of: &[("method", "odess"), ("one_in", "512")],
-            to: &[("method", "odess"), ("one_in", "128")],
-            alike: &["series", "modified_per_million", "modified_bytes", "features"],
-        },
+        measured: ratio(
+            "sketch-accuracy-sampling",
+            "error_mean",
+            "odess; one_in 512",
+            "odess; one_in 128",
+            "series modified_per_million modified_bytes features",
+        ),
         expected: Expected::More,
     },
     Claim {
@@ -123,13 +92,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.3, Table 3",
         says: "4 windows are faster than 2",
         figure: "1.39x",
-        measured: Ratio {
-            experiment: "sketch-windows",
-            measure: "gb_per_s",
-            of: &[("windows", "4")],
-            to: &[("windows", "2")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-windows", "gb_per_s", "windows 4", "windows 2", "expected_bytes"),
         expected: Expected::Factor(1.39, 1.39),
     },
     Claim {
@@ -137,13 +100,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.3, Table 3",
         says: "8 windows are faster than 4",
         figure: "1.36x",
-        measured: Ratio {
-            experiment: "sketch-windows",
-            measure: "gb_per_s",
-            of: &[("windows", "8")],
-            to: &[("windows", "4")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-windows", "gb_per_s", "windows 8", "windows 4", "expected_bytes"),
         expected: Expected::Factor(1.36, 1.36),
     },
     Claim {
@@ -151,13 +108,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.3, Table 3",
         says: "but find less (DCR)",
         figure: "1.33x less",
-        measured: Ratio {
-            experiment: "sketch-windows",
-            measure: "dcr",
-            of: &[("windows", "4")],
-            to: &[("windows", "8")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("sketch-windows", "dcr", "windows 4", "windows 8", "expected_bytes"),
         expected: Expected::Factor(1.33, 1.33),
     },
     Claim {
@@ -165,13 +116,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.4, Fig. 23(b)",
         says: "The whole system is faster with Odess+ than with N-Transform",
         figure: "1.55x to 4.57x, on average 3.20x",
-        measured: Ratio {
-            experiment: "pipeline-sketches",
-            measure: "mb_per_s",
-            of: &[("method", "odess-plus"), ("system", "dedup, SHA-1, delta")],
-            to: &[("method", "ntransform-32"), ("system", "dedup, SHA-1, delta")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio(
+            "pipeline-sketches",
+            "mb_per_s",
+            "odess-plus; system dedup, SHA-1, delta",
+            "ntransform-32; system dedup, SHA-1, delta",
+            "expected_bytes",
+        ),
         expected: Expected::Factor(1.55, 4.57),
     },
     Claim {
@@ -179,13 +130,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.4, Fig. 23(b)",
         says: "The whole system is faster with Odess+ than with Finesse",
         figure: "1.11x to 1.67x, on average 1.41x",
-        measured: Ratio {
-            experiment: "pipeline-sketches",
-            measure: "mb_per_s",
-            of: &[("method", "odess-plus"), ("system", "dedup, SHA-1, delta")],
-            to: &[("method", "finesse"), ("system", "dedup, SHA-1, delta")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio(
+            "pipeline-sketches",
+            "mb_per_s",
+            "odess-plus; system dedup, SHA-1, delta",
+            "finesse; system dedup, SHA-1, delta",
+            "expected_bytes",
+        ),
         expected: Expected::Factor(1.11, 1.67),
     },
     Claim {
@@ -193,13 +144,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 4.3.4, Fig. 23(c)",
         says: "The whole system reduces more with Odess+ than with Finesse",
         figure: "1.23x on average",
-        measured: Ratio {
-            experiment: "pipeline-sketches",
-            measure: "reduction_ratio",
-            of: &[("method", "odess-plus"), ("system", "dedup, SHA-1, delta")],
-            to: &[("method", "finesse"), ("system", "dedup, SHA-1, delta")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio(
+            "pipeline-sketches",
+            "reduction_ratio",
+            "odess-plus; system dedup, SHA-1, delta",
+            "finesse; system dedup, SHA-1, delta",
+            "expected_bytes",
+        ),
         expected: Expected::Factor(1.23, 1.23),
     },
 ];

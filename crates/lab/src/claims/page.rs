@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// Headings of the columns; the one without is the verdict.
 const COLUMNS: &str = "| claim | where | paper | ours | | why not |\n|---|---|---|---|---|---|\n";
 
-/// What stands in the tables of a page.
+/// Verdicts and reasons in the tables of a page.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Page {
     rows: Vec<Row>,
@@ -56,8 +56,8 @@ impl Page {
         self.row(judged).map_or("", |row| &row.why)
     }
 
-    /// What to look at when this page is made anew from a run: verdicts that are others than before, and what differs
-    /// without a reason.
+    /// Returns what to look at when this page is made anew from a run: verdicts that are others than before, and what
+    /// differs without a reason.
     pub fn to_look_at(&self, judged: &[Judged]) -> Vec<String> {
         let told = |judged: &Judged| {
             let (claim, verdict) = (judged.claim, judged.verdict());
@@ -91,7 +91,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace(['\n', '\r'], " ")
 }
 
-/// How many claims hold: `Of 50 claims 34 agree; 7 have the same order, 3 by more and 4 by less than the papers; 9
+/// Says how many claims hold: `Of 50 claims 34 agree; 7 have the same order, 3 by more and 4 by less than the papers; 9
 /// differ.`
 pub fn tally(judged: &[Judged]) -> String {
     tally_of(Verdict::ALL.map(|verdict| judged.iter().filter(|judged| judged.verdict() == verdict).count()))

@@ -1,7 +1,6 @@
-//! What VectorCDC's evaluation says. Its factors are for AVX-512; a machine with less shows less.
+//! Claims of VectorCDC's evaluation. Its factors are for AVX-512; a machine with less shows less.
 
-use super::Measured::{Ratio, Value};
-use super::{Claim, Expected};
+use super::{Claim, Expected, ratio, value};
 
 const PAPER: &str = "VectorCDC (TOS'25)";
 
@@ -11,13 +10,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "abstract",
         says: "Hashless chunkers with vectors are faster than hash-based ones with vectors",
         figure: "8.35x to 26.2x",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ram")],
-            to: &[("method", "ss-gear")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-throughput", "gb_per_s", "ram", "ss-gear", "expected_bytes"),
         expected: Expected::Factor(8.35, 26.2),
     },
     Claim {
@@ -25,13 +18,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "abstract",
         says: "and VAE than SS-Gear",
         figure: "8.35x to 26.2x",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ae-max")],
-            to: &[("method", "ss-gear")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-throughput", "gb_per_s", "ae-max", "ss-gear", "expected_bytes"),
         expected: Expected::Factor(8.35, 26.2),
     },
     Claim {
@@ -39,13 +26,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "abstract",
         says: "Vectors make hashless chunkers faster than chunkers without are",
         figure: "15.3x to 207x, of the slowest",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ram")],
-            to: &[("method", "rabin"), ("isa", "scalar")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-throughput", "gb_per_s", "ram", "rabin; isa scalar", "expected_bytes"),
         expected: Expected::Factor(15.3, 207.2),
     },
     Claim {
@@ -53,13 +34,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Fig. 10",
         says: "VRAM is faster than VAE-Max",
         figure: "the order only",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ram")],
-            to: &[("method", "ae-max")],
-            alike: &["expected_bytes", "isa"],
-        },
+        measured: ratio("chunk-throughput", "gb_per_s", "ram", "ae-max", "expected_bytes isa"),
         expected: Expected::More,
     },
     Claim {
@@ -67,13 +42,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Fig. 10",
         says: "VRAM is faster than VMAXP",
         figure: "the order only",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ram")],
-            to: &[("method", "maxp")],
-            alike: &["expected_bytes", "isa"],
-        },
+        measured: ratio("chunk-throughput", "gb_per_s", "ram", "maxp", "expected_bytes isa"),
         expected: Expected::More,
     },
     Claim {
@@ -81,13 +50,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Fig. 10",
         says: "Without vectors, AE-Max is faster than Rabin",
         figure: "the order only",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ae-max"), ("isa", "scalar")],
-            to: &[("method", "rabin"), ("isa", "scalar")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-throughput", "gb_per_s", "ae-max; isa scalar", "rabin; isa scalar", "expected_bytes"),
         expected: Expected::More,
     },
     Claim {
@@ -95,13 +58,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Fig. 10",
         says: "Without vectors, RAM is faster than Rabin",
         figure: "the order only",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ram"), ("isa", "scalar")],
-            to: &[("method", "rabin"), ("isa", "scalar")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-throughput", "gb_per_s", "ram; isa scalar", "rabin; isa scalar", "expected_bytes"),
         expected: Expected::More,
     },
     Claim {
@@ -109,13 +66,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Fig. 5",
         says: "Vectors give hash-based Gear little",
         figure: "below 2x",
-        measured: Ratio {
-            experiment: "chunk-throughput",
-            measure: "gb_per_s",
-            of: &[("method", "ss-gear")],
-            to: &[("method", "gear")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-throughput", "gb_per_s", "ss-gear", "gear", "expected_bytes"),
         expected: Expected::Within(0.5, 2.0),
     },
     Claim {
@@ -123,13 +74,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Fig. 8",
         says: "The best hashless chunker saves nearly what FastCDC does",
         figure: "equal within some percent",
-        measured: Ratio {
-            experiment: "chunk-savings",
-            measure: "savings_percent",
-            of: &[("method", "ae-max")],
-            to: &[("method", "fastcdc-2016-nc2")],
-            alike: &["expected_bytes"],
-        },
+        measured: ratio("chunk-savings", "savings_percent", "ae-max", "fastcdc-2016-nc2", "expected_bytes"),
         expected: Expected::Within(0.89, 1.12),
     },
     Claim {
@@ -137,11 +82,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Fig. 3",
         says: "With Rabin and a fast hash, chunking takes more time than fingerprinting",
         figure: "more than half of both",
-        measured: Value {
-            experiment: "chunk-fingerprint",
-            measure: "chunking_percent",
-            of: &[("method", "rabin"), ("fingerprint", "xxh3-128")],
-        },
+        measured: value("chunk-fingerprint", "chunking_percent", "rabin; fingerprint xxh3-128"),
         expected: Expected::Within(50.0, 100.0),
     },
 ];

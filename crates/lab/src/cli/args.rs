@@ -36,9 +36,9 @@ pub(super) enum Command {
     Store(Measure),
     /// All of these
     All(Measure),
-    /// What a file says: that of an earlier run (its run.toml), or your own
+    /// Run what a file says: that of an earlier run (its run.toml), or your own
     Run(RunFile),
-    /// What can be measured: experiments with what they repeat, methods, and corpora
+    /// List what can be measured: experiments with what they repeat, methods, and corpora
     List,
     /// Makes versioned data to measure on: from seeds, by real programs, or from registries
     Corpus(corpus::command::Options),
@@ -84,7 +84,7 @@ pub(super) struct Measure {
     /// Minutes instead of hours: little data, few rounds, few points
     #[arg(long)]
     pub(super) quick: bool,
-    /// How often what is timed is run [default: 5, or 3 with --quick]
+    /// Rounds of what is timed [default: 5, or 3 with --quick]
     #[arg(long, value_name = "N")]
     pub(super) rounds: Option<u64>,
     /// Seed of all data that is made here

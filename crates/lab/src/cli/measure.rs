@@ -21,7 +21,7 @@ pub(super) fn command(commands: &[&str], wanted: &Measure) -> Result<(), Failure
     measure(&settings, &wanted.places)
 }
 
-/// What a file of settings says.
+/// Runs what a file of settings says.
 pub(super) fn file(wanted: &RunFile) -> Result<(), Failure> {
     let settings = Settings::read(&wanted.file).map_err(Failure::Usage)?;
     measure(&settings, &wanted.places)

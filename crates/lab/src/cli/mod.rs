@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 /// Something failed, or a method did.
 const EXIT_FAILED: u8 = 1;
-/// What was asked for makes no sense.
+/// Exit code where what was asked for makes no sense.
 const EXIT_USAGE: u8 = 2;
 /// Stopped by the user; it can go on.
 const EXIT_INTERRUPTED: u8 = 130;

@@ -1,4 +1,4 @@
-//! How far a run is: bars on a terminal, plain lines elsewhere. All of it on standard error.
+//! Progress of a run: bars on a terminal, plain lines elsewhere. All of it on standard error.
 
 use super::interrupt;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -19,7 +19,7 @@ struct Bars {
     whole: ProgressBar,
     /// Runs of the present one.
     runs: ProgressBar,
-    /// How many steps came before the present one.
+    /// Number of steps before the present one.
     step: Cell<u64>,
 }
 

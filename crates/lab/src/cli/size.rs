@@ -3,7 +3,7 @@
 /// Reads a size.
 ///
 /// # Errors
-/// What was expected.
+/// A sentence that says what was expected.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let expected = || "expected a size such as 500, 64k, 512M or 2G".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

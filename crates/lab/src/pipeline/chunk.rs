@@ -35,7 +35,7 @@ impl Deref for Chunk {
 }
 
 impl Chunk {
-    /// The same bytes where nothing else lies, so that they do not keep a whole piece in memory.
+    /// Copies the bytes to where nothing else lies, so that they do not keep a whole piece in memory.
     pub(super) fn apart(&self) -> Self {
         Self { whole: Arc::new(self.to_vec()), range: 0..self.len() }
     }
@@ -60,7 +60,7 @@ pub(super) fn chunk(chunker: &dyn Chunker, pieces: &Receiver<Piece>, to: &Sender
 
 struct Cutter<'c> {
     chunker: &'c dyn Chunker,
-    /// What lies after the last cut.
+    /// Bytes after the last cut.
     tail: Vec<u8>,
 }
 

@@ -8,7 +8,7 @@ use super::stream::Stream;
 use super::subject::{Build, COLUMNS, Label, Parts, SILT, expected_bytes, silt};
 use super::system::Compression;
 use crate::chunk::method::Method;
-use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
 use anyhow::Result;
@@ -44,7 +44,7 @@ const METHODS_QUICK: [&str; 8] =
 
 /// AE's system: a thread per stage.
 const PAPER: &str = "dedup, SHA-1";
-/// The same with a faster hash.
+/// Name of the system with a faster hash.
 const FAST: &str = "dedup, BLAKE3";
 /// With what backup programs do besides.
 const COMPRESSED: &str = "dedup, BLAKE3, zstd";
@@ -53,28 +53,17 @@ const COMPRESSED: &str = "dedup, BLAKE3, zstd";
 pub(super) struct Chunkers;
 
 impl Experiment for Chunkers {
-    fn name(&self) -> &'static str {
-        "pipeline-chunkers"
-    }
-
-    fn title(&self) -> &'static str {
-        "Throughput of the pipelined deduplication system with each chunker, and which of its stages holds it up"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["AE (TC'17), Fig. 8"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        Method::all().map(Method::name).chain([SILT]).collect()
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        COLUMNS
+    fn head(&self) -> Head {
+        Head {
+            name: "pipeline-chunkers",
+            title: "Throughput of the pipelined deduplication system with each chunker, and which of its stages \
+                    holds it up",
+            reproduces: &["AE (TC'17), Fig. 8"],
+            needs: Needs::Bytes,
+            methods: Method::all().map(Method::name).chain([SILT]).collect(),
+            rounds: Rounds::All,
+            columns: COLUMNS,
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

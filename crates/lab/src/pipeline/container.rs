@@ -1,4 +1,4 @@
-//! What lies on disk: containers of about 16 MiB, one region after another, and one file of recipes. Plain, so that
+//! Files on disk: containers of about 16 MiB, one region after another, and one file of recipes. Plain, so that
 //! nothing but the reduction is measured: no encryption, no padding, no syncing. All numbers are little-endian.
 //!
 //! ```text
@@ -44,7 +44,7 @@ fn create(path: &Path) -> Result<BufWriter<File>> {
 pub(super) struct RecipeWriter(BufWriter<File>);
 
 impl RecipeWriter {
-    /// Of no version yet.
+    /// Creates the recipes of no version yet.
     pub(super) fn create(folder: &Path) -> Result<Self> {
         create(&recipes_path(folder)).map(Self)
     }
@@ -69,7 +69,7 @@ impl RecipeWriter {
 pub(super) struct ContainerWriter<'f> {
     folder: &'f Path,
     file: BufWriter<File>,
-    /// Of the container at work.
+    /// Number of the container at work.
     number: u32,
     bytes: u64,
 }
@@ -150,13 +150,13 @@ pub(super) struct StoredRegion<'c> {
     pub(super) payload: &'c [u8],
 }
 
-/// What is said of a chunk in its region.
+/// Record of a chunk in its region.
 pub(super) struct StoredMember {
-    /// Of the chunk.
+    /// Bytes of the chunk.
     pub(super) bytes: usize,
     /// The number of the chunk that it is a delta against.
     pub(super) base: Option<u32>,
-    /// Of what is stored of it.
+    /// Bytes stored of it.
     pub(super) stored_bytes: usize,
 }
 

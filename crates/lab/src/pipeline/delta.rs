@@ -29,7 +29,7 @@ pub(super) fn sketch(sketcher: &dyn Sketcher) -> impl FnMut(Vec<New>) -> Result<
     }
 }
 
-/// What may be held to look for bases in.
+/// Limits of what may be held to look for bases in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BaseLimits {
     /// Chunks that the index has room for.

@@ -9,15 +9,15 @@ use crossbeam_channel::Sender;
 use siltstone_chunk::{Fingerprinter, Reference};
 use std::collections::HashMap;
 
-/// What a chunk is known by: the first half of its fingerprint, as `silt` keeps it too.
+/// Name of a chunk: the first half of its fingerprint, as `silt` keeps it too.
 pub(super) type Name = [u8; 16];
 
 /// The hash that fingerprints are made by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Hash {
-    /// What AE's and Odess's systems take.
+    /// SHA-1, as AE's and Odess's systems take it.
     Sha1,
-    /// What `silt` takes: keyed BLAKE3, the chunks of a piece together.
+    /// Hash of `silt`: keyed BLAKE3, the chunks of a piece together.
     Blake3,
 }
 

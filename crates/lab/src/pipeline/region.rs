@@ -13,7 +13,7 @@ use siltstone_store::region::{DATA_REGION_BYTES_TARGET, ZSTD_LEVEL_DEFAULT};
 #[derive(Default)]
 pub(super) struct Region {
     pub(super) members: Vec<Member>,
-    /// What is written instead of what is stored of the members.
+    /// Compressed form that is written instead of the members' stored bytes.
     pub(super) compressed: Option<(Codec, Vec<u8>)>,
 }
 
@@ -25,11 +25,11 @@ pub(super) struct Member {
     pub(super) stored: Stored,
 }
 
-/// What is stored of a chunk.
+/// Stored form of a chunk.
 pub(super) enum Stored {
     /// All of it.
     Whole(Chunk),
-    /// How it differs from a base.
+    /// Difference from a base.
     Delta {
         /// The base's number.
         base: u32,
@@ -43,7 +43,7 @@ impl Member {
         Self { name: new.name, bytes: new.chunk.len(), stored: Stored::Whole(new.chunk) }
     }
 
-    /// What is stored of it.
+    /// Returns the bytes stored of it.
     pub(super) fn stored_bytes(&self) -> &[u8] {
         match &self.stored {
             Stored::Whole(chunk) => chunk,
@@ -53,12 +53,12 @@ impl Member {
 }
 
 impl Region {
-    /// What is stored of each member.
+    /// Returns the bytes stored of each member.
     pub(super) fn slices(&self) -> impl Iterator<Item = &[u8]> {
         self.members.iter().map(Member::stored_bytes)
     }
 
-    /// How many bytes that is.
+    /// Returns the sum of the bytes stored of the members.
     pub(super) fn text_bytes(&self) -> usize {
         self.slices().map(<[u8]>::len).sum()
     }

@@ -5,7 +5,7 @@ use super::subject::SILT;
 use crate::experiment::Finding;
 use crate::report::{Axis, Bars, Figure, Plot};
 
-/// What the bars of a figure stand for.
+/// Measure that the bars of a figure stand for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measure {
     pub(super) name: &'static str,
@@ -13,7 +13,7 @@ pub(super) struct Measure {
     pub(super) axis: &'static str,
 }
 
-/// What a figure says of itself.
+/// Texts of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words {
     pub(super) title: &'static str,
@@ -89,7 +89,7 @@ fn hold_up(finding: &Finding) -> Option<String> {
     Some(format!("busiest stage: {stage}, {share:.0} % of the time; {cores:.1} cores at work"))
 }
 
-/// What was found on one input with one expected size.
+/// Findings on one input with one expected size.
 struct Group<'f> {
     data: &'f str,
     expected_bytes: String,
@@ -120,7 +120,7 @@ fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
     groups
 }
 
-/// What a row is called in figures.
+/// Returns the name of a row in figures.
 fn method(finding: &Finding) -> String {
     let [system, method, isa] = ["system", "method", "isa"].map(|name| finding.parameter(name));
     match isa.as_str() {

@@ -8,7 +8,7 @@ use super::silt::SKETCH;
 use super::stream::Stream;
 use super::subject::{Build, COLUMNS, Label, Parts, SILT, expected_bytes, silt};
 use super::system::Compression;
-use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
 use crate::sketch::own::{self, Own};
@@ -33,28 +33,16 @@ const COMPRESSED: &str = "dedup, BLAKE3, delta, zstd";
 pub(super) struct Sketches;
 
 impl Experiment for Sketches {
-    fn name(&self) -> &'static str {
-        "pipeline-sketches"
-    }
-
-    fn title(&self) -> &'static str {
-        "Throughput and reduction of the pipelined system with deltas, by what finds resemblance"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["Odess (TOS), Fig. 23 (b) and (c)"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        known().collect()
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        COLUMNS
+    fn head(&self) -> Head {
+        Head {
+            name: "pipeline-sketches",
+            title: "Throughput and reduction of the pipelined system with deltas, by what finds resemblance",
+            reproduces: &["Odess (TOS), Fig. 23 (b) and (c)"],
+            needs: Needs::Bytes,
+            methods: known().collect(),
+            rounds: Rounds::All,
+            columns: COLUMNS,
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
@@ -134,7 +122,7 @@ fn builds(settings: &Settings) -> Vec<Build> {
     ]
 }
 
-/// What makes sketches by this name, and the instruction set it is made for; without it there are no deltas.
+/// Returns the sketcher of this name, and the instruction set it is made for; without one there are no deltas.
 fn sketcher(method: &str, expected_bytes: u32) -> Result<(Option<Box<dyn Sketcher>>, Isa)> {
     let best = Isa::best();
     Ok(match sketch::METHODS.iter().find(|row| row.name == method) {

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Items that wait between two stages at most.
 pub(super) const QUEUE: usize = 4;
 
-/// What one thread of the pipeline does, in the order in which the data passes.
+/// Work of one thread of the pipeline, in the order in which the data passes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Stage {
     /// Copies the stream out of memory, piece by piece.
@@ -83,9 +83,9 @@ impl Stage {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Busy {
     pub(super) stage: Stage,
-    /// How many threads it had.
+    /// Number of threads.
     pub(super) threads: u32,
-    /// What they took together.
+    /// Time they took together.
     pub(super) time: Duration,
 }
 
@@ -164,7 +164,7 @@ impl<'scope, 'env> Stages<'scope, 'env> {
     /// Waits for all of them.
     ///
     /// # Errors
-    /// What stopped the first stage that stopped by itself; a panic is one, with what it said.
+    /// Error of the first stage that stopped by itself; a panic is one, with what it said.
     pub(super) fn join(self) -> Result<Vec<Busy>> {
         let mut all: Vec<Busy> = Vec::new();
         let (mut failure, mut has_stopped) = (None, None);

@@ -1,13 +1,13 @@
-//! What goes through the pipeline: versions one after another, in memory, and no more of them than a run can take in a
+//! Stream through the pipeline: versions one after another, in memory, and no more of them than a run can take in a
 //! short time.
 
 use crate::data::Data;
 use std::ops::Range;
 
-/// What goes through at most, bytes: enough for some tenths of a second of the fastest, little enough for several
+/// Most that goes through, bytes: enough for some tenths of a second of the fastest, little enough for several
 /// rounds of all. AE takes 3 GB of each data set (section 4.4).
 const BYTES_MAX: usize = 128 << 20;
-/// The same where all is to be quick.
+/// Most that goes through where all is to be quick, bytes.
 const BYTES_MAX_QUICK: usize = 32 << 20;
 
 /// Versions of something, oldest first.
@@ -24,7 +24,7 @@ impl<'d> Stream<'d> {
         Self { versions: chosen(&data.ranges(), bytes_max).into_iter().map(|range| &data.bytes[range]).collect() }
     }
 
-    /// How many bytes they are together.
+    /// Returns the sum of their bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.versions.iter().map(|version| version.len() as u64).sum()
     }

@@ -1,4 +1,4 @@
-//! What is measured: a system, or `silt`, on one stream, with all that came out read back.
+//! Subjects: a system, or `silt`, on one stream, with all that came out read back.
 
 use super::delta::BaseLimits;
 use super::fingerprint::Hash;
@@ -18,27 +18,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Parameters and measures that both experiments show.
-pub(super) const COLUMNS: &[&str] = &[
-    "system",
-    "method",
-    "isa",
-    "expected_bytes",
-    "hash",
-    "threads",
-    "mb_per_s",
-    "seconds",
-    "reduction_ratio",
-    "stored_average_bytes",
-    "processor_percent",
-    "read_busy_percent",
-    "chunk_busy_percent",
-    "fingerprint_busy_percent",
-    "index_busy_percent",
-    "sketch_busy_percent",
-    "delta_busy_percent",
-    "compress_busy_percent",
-    "write_busy_percent",
-];
+pub(super) const COLUMNS: &str = "system method isa expected_bytes hash threads mb_per_s seconds \
+    reduction_ratio stored_average_bytes processor_percent read_busy_percent chunk_busy_percent \
+    fingerprint_busy_percent index_busy_percent sketch_busy_percent delta_busy_percent compress_busy_percent \
+    write_busy_percent";
 
 /// Chunks are this many bytes on average unless the user asks for others (AE, section 4.4; Odess, section 4.3).
 const EXPECTED_BYTES: [u32; 1] = [8 << 10];
@@ -52,7 +35,7 @@ pub(super) fn expected_bytes(settings: &Settings) -> Vec<u32> {
     if settings.expected_bytes.is_empty() { EXPECTED_BYTES.into() } else { settings.expected_bytes.clone() }
 }
 
-/// How a system is put together, apart from its methods.
+/// Parts of a system, apart from its methods.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Build {
     /// Its name in tables.
@@ -76,7 +59,7 @@ pub(super) struct Label {
 pub(super) struct Parts {
     pub(super) label: Label,
     pub(super) chunker: Rc<dyn Chunker>,
-    /// What finds resemblance, and what may be held for it; without it there are no deltas.
+    /// Sketcher that finds resemblance, and the memory it may hold; without it there are no deltas.
     pub(super) sketcher: Option<(Rc<dyn Sketcher>, BaseLimits)>,
 }
 

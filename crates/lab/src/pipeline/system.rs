@@ -24,12 +24,12 @@ use std::time::{Duration, Instant};
 /// Read at once.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What the system is put together from.
+/// Parts that the system is put together from.
 #[derive(Clone, Copy)]
 pub(super) struct System<'s> {
     pub(super) chunker: &'s dyn Chunker,
     pub(super) hash: Hash,
-    /// What makes sketches, and what may be held for bases; without it there are no deltas.
+    /// Sketcher, and what may be held for bases; without it there are no deltas.
     pub(super) sketcher: Option<(&'s dyn Sketcher, BaseLimits)>,
     pub(super) compression: Compression,
     /// Threads of each stage that can have several.
@@ -44,7 +44,7 @@ pub(super) enum Compression {
     Zstd,
 }
 
-/// What a run took.
+/// Cost of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Took {
     /// From the first byte read to the last one written.

@@ -10,7 +10,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// What was found on disk.
+/// Counts of what was found on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Found {
     /// Chunks of all versions.
@@ -19,9 +19,9 @@ pub(super) struct Found {
     pub(super) unique: u64,
     /// Their bytes.
     pub(super) unique_bytes: u64,
-    /// How many of them as deltas.
+    /// Number of them stored as deltas.
     pub(super) deltas: u64,
-    /// Of all files: containers with what they say of their chunks, and recipes.
+    /// Bytes of all files: containers with what they say of their chunks, and recipes.
     pub(super) stored_bytes: u64,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn read_back(folder: &Path, stream: &Stream<'_>) -> Result<Found> {
 /// The chunks that were read back.
 struct Store {
     bytes: Vec<u8>,
-    /// Of each number, its place.
+    /// Place of each chunk, by its number.
     chunks: Vec<Range<usize>>,
     found: Found,
     regions: RegionDecoder,

@@ -5,22 +5,22 @@ use crate::statistics::Spread;
 /// A figure of the report.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
-    /// What it shows, with the data it was measured on.
+    /// Title, with the data it was measured on.
     pub title: String,
     /// The figure or table of a paper that it redraws; empty for our own.
     pub redraws: String,
-    /// How to read it, in a sentence or two; may be empty.
+    /// Caption that says how to read it, in a sentence or two; may be empty.
     pub caption: String,
-    /// What is drawn.
+    /// Plot that is drawn.
     pub plot: Plot,
 }
 
-/// What is drawn.
+/// Kinds of plots, with their data.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Plot {
     /// Groups of bars, one bar per series in each.
     Bars {
-        /// What the height means.
+        /// Axis of the height.
         y: Axis,
         /// Names of groups.
         groups: Vec<String>,
@@ -29,18 +29,18 @@ pub enum Plot {
     },
     /// Lines: per version, or cumulative distributions.
     Lines {
-        /// What goes to the right.
+        /// Axis to the right.
         x: Axis,
-        /// What goes up.
+        /// Axis upwards.
         y: Axis,
         /// The lines.
         series: Vec<Line>,
     },
     /// Labelled points: an overall view.
     Points {
-        /// What goes to the right.
+        /// Axis to the right.
         x: Axis,
-        /// What goes up.
+        /// Axis upwards.
         y: Axis,
         /// The points.
         points: Vec<Point>,
@@ -50,9 +50,9 @@ pub enum Plot {
 /// An axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
-    /// What it measures, with the unit.
+    /// Measure, with the unit.
     pub label: String,
-    /// How values are laid out.
+    /// Layout of the values.
     pub scale: Scale,
 }
 
@@ -68,7 +68,7 @@ impl Axis {
     }
 }
 
-/// How values are laid out on an axis.
+/// Layout of values on an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
     /// From 0, evenly.

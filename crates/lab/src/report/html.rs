@@ -9,8 +9,8 @@ mod head;
 mod table;
 
 use super::plot::{self, Colours, text::shown};
-use super::{ExperimentSummary, Figure, Report};
-use crate::experiment::Finding;
+use super::{Figure, Report};
+use crate::experiment::{Finding, Head};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("html/style.css");
@@ -56,7 +56,7 @@ pub fn page(report: &Report) -> String {
     lean(&page.into_string())
 }
 
-/// The same page in fewer bytes: without the tags and attributes that HTML does without. Text from outside has no `<`
+/// Returns a page in fewer bytes: without the tags and attributes that HTML does without. Text from outside has no `<`
 /// and no `"` any more.
 fn lean(page: &str) -> String {
     const LEFT_OUT: [&str; 8] =
@@ -76,7 +76,7 @@ fn highlights() -> String {
 }
 
 /// The room of an experiment: `chunk` of `chunk-throughput`.
-fn room(experiment: &ExperimentSummary) -> &str {
+fn room(experiment: &Head) -> &str {
     experiment.name.split('-').next().unwrap_or(experiment.name)
 }
 
@@ -98,7 +98,7 @@ fn contents(report: &Report) -> Markup {
     }
 }
 
-fn section(report: &Report, experiment: &ExperimentSummary, figures_before: &mut usize) -> Markup {
+fn section(report: &Report, experiment: &Head, figures_before: &mut usize) -> Markup {
     let figures = report.figures_of(experiment.name);
     let advice = report.advice_of(experiment.name);
     html! {
@@ -125,7 +125,7 @@ fn section(report: &Report, experiment: &ExperimentSummary, figures_before: &mut
     }
 }
 
-fn failed(report: &Report, experiment: &ExperimentSummary) -> Markup {
+fn failed(report: &Report, experiment: &Head) -> Markup {
     let failed: Vec<&Finding> = report
         .findings
         .iter()

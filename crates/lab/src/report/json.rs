@@ -16,7 +16,7 @@ pub(super) fn text(report: &Report) -> Result<String> {
                 "name": experiment.name,
                 "title": experiment.title,
                 "reproduces": experiment.reproduces,
-                "columns": experiment.columns,
+                "columns": experiment.columns().collect::<Vec<_>>(),
             })
         })
         .collect();
@@ -37,7 +37,7 @@ pub(super) fn text(report: &Report) -> Result<String> {
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
-/// What a paper says, and what was found on all data together and on each.
+/// Returns a claim: what the paper says, and what was found on all data together and on each.
 fn claim(judged: &Judged) -> Value {
     let by_data: Map<String, Value> = judged.by_data.iter().map(|(data, ours)| (data.clone(), found(ours))).collect();
     json!({

@@ -12,7 +12,7 @@ mod tables;
 pub use figure::{Axis, Bars, Figure, Line, Plot, Point, Scale};
 
 use crate::claims::{self, Judged};
-use crate::experiment::{Experiment, Finding, Needs};
+use crate::experiment::{Experiment, Finding, Head};
 use crate::run::{self, Plan, Recorded};
 use crate::settings::Settings;
 use anyhow::{Context, Result};
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// All that a run has to show.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What the run was made with.
+    /// Settings of the run.
     pub settings: Settings,
     /// Version of the program, and the commit it was built from where that is known: `0.1.0 (1a2b3c4)`.
     pub version: String,
@@ -31,17 +31,17 @@ pub struct Report {
     pub day: String,
     /// The machine, as `machine::lines` has it: `processor: ...`.
     pub machine: Vec<String>,
-    /// What was measured on, in the order of measuring.
+    /// Inputs, in the order of measuring.
     pub inputs: Vec<InputSummary>,
-    /// What was measured, in the order of measuring.
-    pub experiments: Vec<ExperimentSummary>,
-    /// What came of it: grouped by experiment and then by input, each in the order above.
+    /// Experiments, in the order of measuring.
+    pub experiments: Vec<Head>,
+    /// Findings: grouped by experiment and then by input, each in the order above.
     pub findings: Vec<Finding>,
     /// The plots of each experiment that has some, by its name.
     pub figures: Vec<(String, Vec<Figure>)>,
-    /// What follows for the user's data, sentences without Markdown, by the experiment's name.
+    /// Advice for the user's data, sentences without Markdown, by the experiment's name.
     pub advice: Vec<(String, Vec<String>)>,
-    /// What was left out, and why, a line each: experiments that need two versions, of data that has one.
+    /// Experiments that were left out, and why, a line each: those that need two versions, of data that has one.
     pub skipped: Vec<String>,
     /// Whether all that was asked for was measured; if not, the run was interrupted or failed.
     pub is_whole: bool,
@@ -52,27 +52,12 @@ pub struct Report {
 pub struct InputSummary {
     /// Name, as in [`Finding::data`].
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub description: String,
     /// Bytes of all its versions.
     pub bytes: u64,
     /// Number of versions.
     pub versions: usize,
-}
-
-/// An experiment, described.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ExperimentSummary {
-    /// Name, as in [`Finding::experiment`].
-    pub name: &'static str,
-    /// What it asks, without a full stop.
-    pub title: &'static str,
-    /// Tables and figures of papers that it repeats.
-    pub reproduces: &'static [&'static str],
-    /// What it is measured on.
-    pub needs: Needs,
-    /// Columns of its table: parameters, then measures.
-    pub columns: &'static [&'static str],
 }
 
 impl Report {
@@ -109,7 +94,7 @@ impl Report {
             }
         }
         let is_whole = steps.iter().all(|step| step.is_some_and(|step| step.is_done));
-        let experiments = plan.experiments.into_iter().map(ExperimentSummary::of).collect();
+        let experiments = plan.experiments.into_iter().map(Experiment::head).collect();
         let run::Header { version, day, machine, settings, inputs, .. } = recorded.header;
         Self { settings, version, day, machine, inputs, experiments, findings, figures, advice, skipped, is_whole }
     }
@@ -129,7 +114,7 @@ impl Report {
         files.into_iter().map(write).collect()
     }
 
-    /// What is shown on a terminal: a table per experiment and input, what failed, what was left out, and advice.
+    /// Returns what a terminal shows: a table per experiment and input, what failed, what was left out, and advice.
     pub fn text(&self) -> String {
         tables::text(self)
     }
@@ -139,7 +124,7 @@ impl Report {
         self.findings.iter().filter(|finding| finding.wrong.is_some()).count()
     }
 
-    /// What was found by this experiment on this input (`""` where it needs none), in the order of its table.
+    /// Returns the findings of this experiment on this input (`""` where it needs none), in the order of its table.
     pub fn found<'r>(&'r self, experiment: &'r str, data: &'r str) -> impl Iterator<Item = &'r Finding> {
         self.findings.iter().filter(move |finding| finding.experiment == experiment && finding.data == data)
     }
@@ -159,18 +144,5 @@ impl Report {
     /// The advice of this experiment.
     pub fn advice_of(&self, experiment: &str) -> &[String] {
         self.advice.iter().find(|(name, _)| name == experiment).map_or(&[], |(_, sentences)| sentences)
-    }
-}
-
-impl ExperimentSummary {
-    /// Of this experiment.
-    fn of(experiment: &dyn Experiment) -> Self {
-        Self {
-            name: experiment.name(),
-            title: experiment.title(),
-            reproduces: experiment.reproduces(),
-            needs: experiment.needs(),
-            columns: experiment.columns(),
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! A report with something of everything, for tests.
 
-use super::{ExperimentSummary, InputSummary, Report};
+use super::{InputSummary, Report};
 use crate::experiment::{Experiment, Finding, Row};
 use crate::run::fake::Fake;
 use crate::settings::Settings;
@@ -25,7 +25,7 @@ pub(crate) fn report() -> Report {
         day: "2026-11-22".into(),
         machine: vec!["processor: fast".into(), "memory: much".into()],
         inputs: vec![InputSummary { name: "two".into(), description: "hands".into(), bytes: 2000, versions: 2 }],
-        experiments: vec![ExperimentSummary::of(&fake as &dyn Experiment)],
+        experiments: vec![fake.head()],
         findings: vec![
             finding("left", Some(0), &[("seconds", [0.1, 0.2, 0.3]), ("count", [1.0; 3])], None),
             finding("left", Some(1), &[("seconds", [1.0 / 3.0, 0.4, 0.5]), ("count", [2.0; 3])], None),

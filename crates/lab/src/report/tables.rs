@@ -1,8 +1,8 @@
-//! What a terminal shows.
+//! Tables for a terminal.
 
-use super::{ExperimentSummary, Report};
+use super::Report;
 use crate::claims::{Claim, Judged};
-use crate::experiment::{Finding, row_text};
+use crate::experiment::{Finding, Head, row_text};
 use crate::statistics::Spread;
 use crate::table::{self, Table};
 use std::fmt::Write as _;
@@ -62,16 +62,16 @@ fn claims_table(claims: &[Judged]) -> Table {
     table
 }
 
-fn section(text: &mut String, experiment: &ExperimentSummary, data: &str, found: &[&Finding]) {
+fn section(text: &mut String, experiment: &Head, data: &str, found: &[&Finding]) {
     let on = if data.is_empty() { String::new() } else { format!(" on {data}") };
     let _ = write!(text, "\n## {}{on}\n{}", experiment.name, experiment.title);
     if !experiment.reproduces.is_empty() {
         let _ = write!(text, " ({})", experiment.reproduces.join("; "));
     }
     let _ = writeln!(text, "\n");
-    let rows: Vec<&&Finding> = found.iter().filter(|finding| is_row(finding, experiment.columns)).collect();
+    let rows: Vec<&&Finding> = found.iter().filter(|finding| is_row(finding, experiment)).collect();
     if !rows.is_empty() {
-        let _ = write!(text, "{}", measures(experiment.columns, &rows));
+        let _ = write!(text, "{}", measures(experiment, &rows));
     }
     for finding in found {
         if let Some(reason) = &finding.wrong {
@@ -82,17 +82,17 @@ fn section(text: &mut String, experiment: &ExperimentSummary, data: &str, found:
 }
 
 /// Points of curves have none of the table's measures: they are for figures.
-fn is_row(finding: &Finding, columns: &[&str]) -> bool {
-    finding.values.iter().any(|(name, _)| columns.contains(&name.as_str()))
+fn is_row(finding: &Finding, experiment: &Head) -> bool {
+    finding.values.iter().any(|(name, _)| experiment.columns().any(|column| column == name))
 }
 
-fn measures(columns: &[&str], rows: &[&&Finding]) -> Table {
+fn measures(experiment: &Head, rows: &[&&Finding]) -> Table {
     let is_repeated = rows.iter().any(|finding| finding.values.iter().any(|(_, values)| values.len() > 1));
     // What no row has is not shown.
-    let is_there = |column: &&&str| {
+    let is_there = |column: &&str| {
         rows.iter().any(|finding| finding.spread(column).is_some() || !finding.parameter(column).is_empty())
     };
-    let columns: Vec<&str> = columns.iter().filter(is_there).copied().collect();
+    let columns: Vec<&str> = experiment.columns().filter(is_there).collect();
     let mut table = Table::new(columns.iter().copied().chain(is_repeated.then_some(SPREAD)));
     for finding in rows {
         let cell = |column: &&str| match finding.spread(column) {

@@ -1,6 +1,6 @@
 //! An experiment that measures nothing: for tests of what turns the handle.
 
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use anyhow::{Result, bail};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Fake {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it needs.
+    /// Data it needs.
     pub(crate) needs: Needs,
     /// Its subjects.
     pub(crate) methods: Vec<&'static str>,
@@ -38,28 +38,16 @@ impl Default for Fake {
 }
 
 impl Experiment for Fake {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn title(&self) -> &'static str {
-        "How often each of two hands is raised"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["No Paper, Table 1"]
-    }
-
-    fn needs(&self) -> Needs {
-        self.needs
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        self.methods.clone()
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["method", "version", "seconds", "count"]
+    fn head(&self) -> Head {
+        Head {
+            name: self.name,
+            title: "How often each of two hands is raised",
+            reproduces: &["No Paper, Table 1"],
+            needs: self.needs,
+            methods: self.methods.clone(),
+            rounds: Rounds::All,
+            columns: "method version seconds count",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

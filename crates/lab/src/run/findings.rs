@@ -5,8 +5,8 @@ use crate::experiment::{Finding, Row};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a journal comes to: grouped by experiment in the order of the program's list, then by input, then by subject
-/// and point. It does not depend on the order in which runs were made.
+/// Returns the findings of a journal: grouped by experiment in the order of the program's list, then by input, then by
+/// subject and point. It does not depend on the order in which runs were made.
 pub fn findings(plan: &Plan, recorded: &Recorded) -> Vec<Finding> {
     let of_experiment = |name: &'static str| plan.steps.iter().filter(move |step| step.experiment.name() == name);
     let steps = plan.experiments.iter().flat_map(|experiment| of_experiment(experiment.name()));

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// What a quick run takes: of the user's data as many of the first versions as make at most so many bytes, but two; of
+/// Limit of a quick run: of the user's data as many of the first versions as make at most so many bytes, but two; of
 /// all data so many into memory.
 pub(super) const QUICK_BYTES: u64 = 128_000_000;
 
@@ -46,7 +46,7 @@ fn bytes(version: &Path) -> u64 {
     files.iter().filter_map(|file| fs::metadata(file).ok()).map(|status| status.len()).sum()
 }
 
-/// What the user points at: a file or a folder as one version, or every entry of a folder as one.
+/// Returns the data that the user points at: a file or a folder as one version, or every entry of a folder as one.
 fn given(path: &Path, settings: &Settings) -> Result<Corpus> {
     let whole = fs::canonicalize(path).with_context(|| format!("{} is not there", path.display()))?;
     let mut corpus = if settings.versions && whole.is_dir() {

@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 pub const JOURNAL: &str = "journal.jsonl";
 const FORMAT: u32 = 1;
 
-/// What a run is made with and on. A journal goes on only under the same header, but for the day.
+/// Settings and inputs of a run. A journal goes on only under the same header, but for the day.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// Of the journal.
+    /// Version of the journal's format.
     format: u32,
-    /// Of the program, with its commit.
+    /// Version of the program, with its commit.
     pub version: String,
     /// The day the run began.
     pub day: String,
@@ -41,7 +41,7 @@ impl Header {
         Self { format: FORMAT, version: super::VERSION.to_owned(), day, machine, settings, inputs }
     }
 
-    /// What differs from another, in words; empty if a run can go on.
+    /// Returns the differences from another, in words; none if a run can go on.
     fn differences(&self, other: &Self) -> Vec<String> {
         let mut found = Vec::new();
         let mut compare = |what: &str, before: String, now: String| {
@@ -90,12 +90,12 @@ pub enum Record {
     Ran(Ran),
     /// The subjects of a step could not be made, and why.
     Broken {
-        /// Of which.
+        /// Step that is broken.
         step: StepKey,
         /// In words.
         reason: String,
     },
-    /// Of an input not all was measured where its bytes were.
+    /// Part of an input that was left out where its bytes were measured.
     LeftOut {
         /// Its name.
         data: String,
@@ -121,13 +121,13 @@ pub struct Ran {
     pub subject: usize,
     /// From 0.
     pub round: u64,
-    /// Of the subject.
+    /// Parameters of the subject.
     pub parameters: Row,
-    /// What came of it.
+    /// Verdict on the run.
     pub verdict: Verdict,
 }
 
-/// What came of a run.
+/// Verdict on a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -158,7 +158,7 @@ fn not_a_number(samples: &[Sample]) -> Option<&str> {
     values.find(|(_, value)| !value.is_finite()).map(|(name, _)| name.as_str())
 }
 
-/// What is known of a step.
+/// State of a step as far as it is known.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Step {
     /// Runs by subject and round; where one was tried again, the last.
@@ -171,7 +171,7 @@ pub struct Step {
     pub is_done: bool,
 }
 
-/// What a journal holds.
+/// Content of a journal.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recorded {
     /// Its first line.
@@ -186,7 +186,7 @@ impl Recorded {
         Self { header, steps: BTreeMap::new(), left_out: BTreeMap::new() }
     }
 
-    /// What the journal in this folder holds; a torn last line is left out.
+    /// Reads the journal in this folder; a torn last line is left out.
     ///
     /// # Errors
     /// If there is none, or a line before its last makes no sense.
@@ -199,12 +199,12 @@ impl Recorded {
         }
     }
 
-    /// What is known of a step.
+    /// Returns what is known of a step.
     pub fn step(&self, key: &StepKey) -> Option<&Step> {
         self.steps.get(key)
     }
 
-    /// What was left out of this input, in words; empty if nothing.
+    /// Returns what was left out of this input, in words; empty if nothing was.
     pub fn left_out(&self, data: &str) -> &str {
         self.left_out.get(data).map_or("", String::as_str)
     }
@@ -228,7 +228,7 @@ impl Recorded {
     }
 }
 
-/// What these lines hold, if there is a whole first one, and how many bytes of them are whole.
+/// Returns the content of these lines, if there is a whole first one, and how many bytes of them are whole.
 fn parse(bytes: &[u8]) -> Result<(Option<Recorded>, usize)> {
     let (mut recorded, mut whole) = (None::<Recorded>, 0);
     let lines = bytes.split_inclusive(|&byte| byte == b'\n');

@@ -11,7 +11,7 @@ pub struct Plan<'e> {
     pub steps: Vec<PlannedStep<'e>>,
     /// The experiments, in the order in which the program lists them.
     pub experiments: Vec<&'e dyn Experiment>,
-    /// What is left out, and why.
+    /// Steps that are left out, and why.
     pub skipped: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ pub struct PlannedStep<'e> {
 }
 
 impl<'e> Plan<'e> {
-    /// What these settings ask for on this data.
+    /// Plans what these settings ask for on this data.
     pub fn of(all: &'e [Box<dyn Experiment>], settings: &Settings, inputs: &[InputSummary]) -> Self {
         let chosen = all.iter().map(AsRef::as_ref).filter(|experiment| settings.chooses(experiment.name()));
         let experiments: Vec<&dyn Experiment> = chosen.collect();
@@ -35,12 +35,12 @@ impl<'e> Plan<'e> {
             let key = StepKey { experiment: experiment.name().to_owned(), data };
             PlannedStep { experiment, input, key }
         };
-        let needs_data = |experiment: &&dyn Experiment| experiment.needs() != Needs::Nothing;
+        let needs_data = |experiment: &&dyn Experiment| experiment.head().needs != Needs::Nothing;
         let (bound, free): (Vec<&dyn Experiment>, Vec<_>) = experiments.iter().copied().partition(needs_data);
         let mut steps: Vec<PlannedStep> = Vec::new();
         let mut skipped = Vec::new();
         for (number, input) in inputs.iter().enumerate() {
-            let fits = |experiment: &&dyn Experiment| experiment.needs() == Needs::Bytes || input.versions > 1;
+            let fits = |experiment: &&dyn Experiment| experiment.head().needs == Needs::Bytes || input.versions > 1;
             let (fitting, rest): (Vec<&dyn Experiment>, Vec<_>) = bound.iter().copied().partition(fits);
             steps.extend(fitting.into_iter().map(|experiment| step(experiment, Some(number))));
             if !rest.is_empty() {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Of the memory that may be used, data takes one part in so many; the rest is what methods work with: cuts,
+/// Divisor for the memory that may be used: data takes one part in so many; the rest is what methods work with: cuts,
 /// fingerprints, compressed copies.
 const MEMORY_PARTS: u64 = 2;
 
@@ -35,7 +35,7 @@ pub trait Watch {
     fn says(&self, line: &str);
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// All was run.
@@ -44,7 +44,7 @@ pub enum Ending {
     Interrupted,
 }
 
-/// What is to be measured, and where it is written.
+/// Plan of a run: what is to be measured, and where it is written.
 #[derive(Debug)]
 pub struct Order<'o> {
     /// The first line of the journal.
@@ -86,7 +86,7 @@ pub fn measure(all: &[Box<dyn Experiment>], order: Order, watch: &dyn Watch) -> 
         }
         watch.begins(step, number, plan.steps.len());
         // Stores go through versions one by one, and want the memory that all of them together would take.
-        let is_in_memory = step.experiment.needs() == Needs::Bytes;
+        let is_in_memory = step.experiment.head().needs == Needs::Bytes;
         let (_, input) = match loaded.take() {
             Some((which, input)) if which == step.input && is_in_memory => loaded.insert((which, input)),
             // What the last input held in memory is gone before the next is brought there.
@@ -120,7 +120,7 @@ fn run_step(
     journal: &mut Journal,
     watch: &dyn Watch,
 ) -> Result<Ending> {
-    let methods = step.experiment.methods();
+    let methods = step.experiment.head().methods;
     let has_none_asked_for = !methods.is_empty() && !methods.iter().any(|method| settings.chooses_method(method));
     let subjects = if has_none_asked_for { Ok(Vec::new()) } else { step.experiment.subjects(input, settings) };
     let mut subjects = match subjects {
@@ -142,7 +142,7 @@ fn run_step(
     if let Some(line) = &skipped {
         watch.says(line);
     }
-    let rounds = step.experiment.rounds(settings.rounds).max(1);
+    let rounds = step.experiment.head().rounds.of(settings.rounds);
     let turns = Turns { step, rounds, parameters: subjects.iter().map(|subject| subject.parameters()).collect() };
     turns.check(journal.recorded())?;
     let Some(is_complete) = turns.run(&mut subjects, journal, watch)? else { return Ok(Ending::Interrupted) };

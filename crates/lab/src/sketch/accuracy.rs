@@ -1,12 +1,12 @@
-//! How near the estimated resemblance is to the true one: by method (Odess, Fig. 12), by rate of sampling (Fig. 13), by
-//! number of features (Fig. 14). Three experiments that differ in what is compared.
+//! Accuracy of the estimated resemblance against the true one: by method (Odess, Fig. 12), by rate of sampling (Fig.
+//! 13), by number of features (Fig. 14). Three experiments that differ in what is compared.
 
 use super::choice;
 use super::contender::{Contender, NAMES};
 use super::draw::{self, DEVIATION, Drawing, ERROR, Measure};
 use super::estimates::{Estimate, LENGTH, LENGTHS, Pairs, RATE, RATES, summed_up, thinned};
 use crate::corpus::modified::Modification;
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line};
 use crate::settings::Settings;
 use anyhow::Result;
@@ -14,7 +14,7 @@ use siltstone_chunk::Isa;
 use siltstone_similar::sketch::{Rate, Shape};
 use std::rc::Rc;
 
-/// What is compared.
+/// Parameter that is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Compared {
     Methods,
@@ -38,59 +38,37 @@ const INDEPENDENT: &str = "independent features";
 const EXPECTED: &str = "error_expected";
 
 impl Experiment for Accuracy {
-    fn name(&self) -> &'static str {
-        match self.0 {
-            Compared::Methods => "sketch-accuracy",
-            Compared::Sampling => "sketch-accuracy-sampling",
-            Compared::Features => "sketch-accuracy-features",
+    fn head(&self) -> Head {
+        let (name, title, reproduces, methods): (_, _, &[_], _) = match self.0 {
+            Compared::Methods => (
+                "sketch-accuracy",
+                "How near the estimated resemblance is to the true one, by method",
+                &["Odess (TOS), Fig. 12"],
+                NAMES.to_vec(),
+            ),
+            Compared::Sampling => (
+                "sketch-accuracy-sampling",
+                "How near it is by rate of sampling",
+                &["Odess (TOS), Fig. 13"],
+                vec!["odess", "odess-plus"],
+            ),
+            Compared::Features => (
+                "sketch-accuracy-features",
+                "How near it is by number of features",
+                &["Odess (TOS), Fig. 14"],
+                NAMES.to_vec(),
+            ),
+        };
+        Head {
+            name,
+            title,
+            reproduces,
+            needs: Needs::Nothing,
+            methods,
+            rounds: Rounds::One,
+            columns: "method one_in features series modified_per_million modified_bytes similarity_mean \
+                     error_mean error_deviation error_expected without_sketch",
         }
-    }
-
-    fn title(&self) -> &'static str {
-        match self.0 {
-            Compared::Methods => "How near the estimated resemblance is to the true one, by method",
-            Compared::Sampling => "How near it is by rate of sampling",
-            Compared::Features => "How near it is by number of features",
-        }
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        match self.0 {
-            Compared::Methods => &["Odess (TOS), Fig. 12"],
-            Compared::Sampling => &["Odess (TOS), Fig. 13"],
-            Compared::Features => &["Odess (TOS), Fig. 14"],
-        }
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Nothing
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        match self.0 {
-            Compared::Sampling => vec!["odess", "odess-plus"],
-            Compared::Methods | Compared::Features => NAMES.to_vec(),
-        }
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &[
-            "method",
-            "one_in",
-            "features",
-            "series",
-            "modified_per_million",
-            "modified_bytes",
-            "similarity_mean",
-            "error_mean",
-            "error_deviation",
-            "error_expected",
-            "without_sketch",
-        ]
     }
 
     fn subjects<'i>(&self, _: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

@@ -1,4 +1,4 @@
-//! What the settings ask for, or else the experiment's own.
+//! Choices of the settings, or else the experiment's own.
 
 use crate::settings::Settings;
 

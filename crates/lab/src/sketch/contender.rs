@@ -118,12 +118,12 @@ impl Contender {
         self.isa != Isa::SCALAR
     }
 
-    /// How many features, how many groups.
+    /// Returns the numbers of features and of groups.
     pub(super) fn shape(&self) -> Shape {
         self.sketcher.shape()
     }
 
-    /// How it makes sketches.
+    /// Returns what makes its sketches.
     pub(super) fn sketcher(&self) -> &dyn Sketcher {
         &*self.sketcher
     }
@@ -133,7 +133,7 @@ impl Contender {
         Some(self.sketcher.sketch(chunk)?.grouped(self.sketcher.grouping()))
     }
 
-    /// What distinguishes it.
+    /// Returns the parameters that distinguish it.
     pub(super) fn row(&self) -> Row {
         let mut row = Row::new();
         row.insert("method".into(), self.method.into());

@@ -1,5 +1,5 @@
-//! What each sketch finds in real versions, what that is worth, and at which speed (Finesse, Table 3; Odess, Figs. 16
-//! to 21 and 23(c)).
+//! Detection: what each sketch finds in real versions, what that is worth, and at which speed (Finesse, Table 3; Odess,
+//! Figs. 16 to 21 and 23(c)).
 
 use super::choice;
 use super::contender::{Contender, NAMES, REFERENCE};
@@ -7,7 +7,7 @@ use super::draw::{self, DCE, DCR, Drawing, GCR, SCR, SPEED};
 use super::found::Choice;
 use super::ground::Ground;
 use super::study::Study;
-use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::{Axis, Figure, Plot, Point};
 use crate::settings::Settings;
 use anyhow::Result;
@@ -20,28 +20,16 @@ const SIZES: [u32; 3] = [4 << 10, 8 << 10, 16 << 10];
 pub(super) struct Detection;
 
 impl Experiment for Detection {
-    fn name(&self) -> &'static str {
-        "sketch-detection"
-    }
-
-    fn title(&self) -> &'static str {
-        "What sketches find in versions of real data, and what deltas against it save"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["Finesse (FAST'19), Table 3", "Odess (TOS), Figs. 16-21", "Odess (TOS), Fig. 23(c)"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        NAMES.to_vec()
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["method", "fit", "expected_bytes", "gcr", "dcr", "ratio_to_ntransform", "dce", "scr", "ser", "gb_per_s"]
+    fn head(&self) -> Head {
+        Head {
+            name: "sketch-detection",
+            title: "What sketches find in versions of real data, and what deltas against it save",
+            reproduces: &["Finesse (FAST'19), Table 3", "Odess (TOS), Figs. 16-21", "Odess (TOS), Fig. 23(c)"],
+            needs: Needs::Bytes,
+            methods: NAMES.to_vec(),
+            rounds: Rounds::All,
+            columns: "method fit expected_bytes gcr dcr ratio_to_ntransform dce scr ser gb_per_s",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

@@ -14,7 +14,7 @@ pub(super) struct Drawing<'f> {
     pub(super) findings: Vec<&'f Finding>,
 }
 
-/// What is drawn of a measure, and what stands at its axis.
+/// Measure that is drawn, and the label of its axis.
 #[derive(Clone, Copy)]
 pub(super) struct Measure {
     pub(super) name: &'static str,

@@ -51,13 +51,13 @@ pub(super) fn pair(modification: Modification, seed: u64, number: usize) -> Pair
     Pair::new(CHUNK_BYTES, modification, (seed << 32).wrapping_add(number as u64))
 }
 
-/// The same points with fewer lengths and rates, so that a quick run is quick.
+/// Returns fewer of the points, so that a quick run is quick.
 pub(super) fn thinned<T: Copy>(points: &[T], settings: &Settings) -> Vec<T> {
     let step = if settings.quick { 2 } else { 1 };
     points.iter().skip(step - 1).step_by(step).copied().collect()
 }
 
-/// What a method says of one pair.
+/// Estimate of a method for one pair.
 #[derive(Clone, Copy)]
 pub(super) struct Estimate {
     similarity: f64,
@@ -66,7 +66,7 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Of a pair by a contender.
+    /// Returns the estimate of a contender for a pair.
     pub(super) fn of(contender: &Contender, pair: &Pair) -> Self {
         let matches = matches(contender, pair);
         let features = as_float(contender.shape().features() as u64);
@@ -81,7 +81,7 @@ impl Estimate {
     }
 }
 
-/// How many features match; `None` if one of the chunks has no sketch.
+/// Returns how many features match; `None` if one of the chunks has no sketch.
 pub(super) fn matches(contender: &Contender, pair: &Pair) -> Option<usize> {
     let (old, new) = (contender.grouped(&pair.old)?, contender.grouped(&pair.new)?);
     Some(old.matches(&new))

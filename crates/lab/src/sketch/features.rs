@@ -1,4 +1,4 @@
-//! How many features, and how they are grouped: speed and findings (the papers take 12 in 3 groups: Finesse, section 5;
+//! Number of features, and their grouping: speed and findings (the papers take 12 in 3 groups: Finesse, section 5;
 //! Odess, section 4.3). More features to a super-feature find fewer and likelier bases; more super-features find more.
 
 use super::choice;
@@ -6,7 +6,7 @@ use super::contender::{Contender, NAMES, NAMES_QUICK};
 use super::draw::{self, DCE, DCR, Drawing, Measure, SPEED};
 use super::ground::Ground;
 use super::study::Study;
-use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
 use anyhow::Result;
@@ -21,38 +21,16 @@ const SHAPES_QUICK: [(usize, usize); 4] = [(6, 3), (12, 3), (24, 3), (12, 6)];
 pub(super) struct Features;
 
 impl Experiment for Features {
-    fn name(&self) -> &'static str {
-        "sketch-features"
-    }
-
-    fn title(&self) -> &'static str {
-        "How many features, in how many super-features: speed and findings"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["Odess (TOS), section 4.2.3, on real data"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        NAMES.to_vec()
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &[
-            "method",
-            "features",
-            "super_features",
-            "expected_bytes",
-            "gb_per_s",
-            "dcr",
-            "ratio_to_ntransform",
-            "dce",
-            "scr",
-        ]
+    fn head(&self) -> Head {
+        Head {
+            name: "sketch-features",
+            title: "How many features, in how many super-features: speed and findings",
+            reproduces: &["Odess (TOS), section 4.2.3, on real data"],
+            needs: Needs::Bytes,
+            methods: NAMES.to_vec(),
+            rounds: Rounds::All,
+            columns: "method features super_features expected_bytes gb_per_s dcr ratio_to_ntransform dce scr",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

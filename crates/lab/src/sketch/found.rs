@@ -1,6 +1,6 @@
-//! What a sketch finds in versions, the papers' way (Finesse, section 5; Odess, section 4.3.1): every chunk is held
-//! against the chunks stored whole before it; one that finds a base is stored as a delta, whatever it costs, and is
-//! nobody's base.
+//! Bases that a sketch finds in versions, the papers' way (Finesse, section 5; Odess, section 4.3.1): every chunk is
+//! held against the chunks stored whole before it; one that finds a base is stored as a delta, whatever it costs, and
+//! is nobody's base.
 //!
 //! ```text
 //! GCR   bytes of all versions / bytes stored: deduplication and deltas together
@@ -18,7 +18,7 @@ use crate::table::as_float;
 use siltstone_similar::index::{Fit, Index};
 use siltstone_similar::sketch::{Grouping, Shape, Sketch};
 
-/// How a base is chosen among those that resemble a chunk.
+/// Choice of a base among those that resemble a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
     /// Any that shares the first super-feature that anything shares, the newest of these (`FirstFit`).
@@ -90,7 +90,7 @@ impl Choice {
     }
 }
 
-/// What was found, and what it is worth.
+/// Bases that were found, and what they are worth.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
     given_bytes: u64,
@@ -103,7 +103,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// What these bases are worth; `Err` if a delta is wrong.
+    /// Weighs what these bases are worth; `Err` if a delta is wrong.
     pub(super) fn of(ground: &Ground, bases: &Bases) -> Result<Self, String> {
         let pairs = bases.pairs();
         let deltas = ground.deltas(&pairs)?;

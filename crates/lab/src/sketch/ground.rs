@@ -1,5 +1,5 @@
-//! What contenders are compared on: versions cut to chunks of one size, and the deltas that any of them asked for. Each
-//! delta is encoded once, decoded and compared with what it is of, before its size is told.
+//! Ground on which contenders are compared: versions cut to chunks of one size, and the deltas that any of them asked
+//! for. Each delta is encoded once, decoded and compared with what it is of, before its size is told.
 
 use super::contender::{Contender, REFERENCE};
 use super::found::{Bases, Found};

@@ -8,7 +8,7 @@ use super::draw::{self, DCE, DCR, Drawing, Measure, SER};
 use super::ground::Ground;
 use super::own;
 use super::study::Study;
-use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
 use anyhow::Result;
@@ -25,32 +25,16 @@ const SIZES: [u32; 2] = [8 << 10, 1 << 10];
 pub(super) struct Masks;
 
 impl Experiment for Masks {
-    fn name(&self) -> &'static str {
-        "sketch-mask"
-    }
-
-    fn title(&self) -> &'static str {
-        "Which bits of a hash should decide what Odess samples, and which chunks are left without a sketch"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["Odess (TOS), Fig. 6"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        vec!["odess", "odess-plus", own::NAME]
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["method", "one_in", "mask", "expected_bytes", "ser", "dce", "dcr", "scr"]
+    fn head(&self) -> Head {
+        Head {
+            name: "sketch-mask",
+            title: "Which bits of a hash should decide what Odess samples, and which chunks are left without a sketch",
+            reproduces: &["Odess (TOS), Fig. 6"],
+            needs: Needs::Bytes,
+            methods: vec!["odess", "odess-plus", own::NAME],
+            rounds: Rounds::One,
+            columns: "method one_in mask expected_bytes ser dce dcr scr",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

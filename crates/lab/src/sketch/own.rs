@@ -7,7 +7,7 @@ use siltstone_similar::sketch::{SampleSketch, Shape, Sketch, Sketcher};
 /// Its name in tables.
 pub const NAME: &str = "samples";
 
-/// Of the samples of the default chunker.
+/// Sketches made of the samples of the default chunker.
 pub struct Own {
     chunker: Lagged,
     empty: SampleSketch,
@@ -15,7 +15,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// Of what this chunker samples, in the form for `isa`.
+    /// Makes sketches of what this chunker samples, in the form for `isa`.
     pub fn new(chunker: Lagged, shape: Shape, isa: Isa) -> Self {
         Self { chunker, empty: SampleSketch::with_isa(shape, isa), shape }
     }

@@ -1,17 +1,17 @@
-//! How similar the pairs of chunks are that estimates are measured on, by rate and length of their modifications
+//! Similarity of the pairs of chunks that estimates are measured on, by rate and length of their modifications
 //! (Odess, Fig. 11).
 
 use super::accuracy::per_million;
 use super::draw::{self, Drawing};
 use super::estimates::{LENGTH, LENGTHS, Pairs, RATE, RATES, mean, thinned};
 use crate::corpus::modified::Modification;
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line};
 use crate::settings::Settings;
 use crate::table::as_float;
 use anyhow::Result;
 
-/// Of the windows that are compared, bytes: those of Odess.
+/// Bytes of the windows that are compared: those of Odess.
 const WINDOW_BYTES: usize = 32;
 /// The distribution is told at each of so many equal steps of similarity.
 const STEPS: usize = 20;
@@ -20,32 +20,16 @@ const STEPS: usize = 20;
 pub(super) struct Similarity;
 
 impl Experiment for Similarity {
-    fn name(&self) -> &'static str {
-        "sketch-pairs"
-    }
-
-    fn title(&self) -> &'static str {
-        "How similar the modified pairs of chunks are that sketches are tried on"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["Odess (TOS), Fig. 11"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Nothing
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        Vec::new()
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["series", "modified_per_million", "modified_bytes", "similarity_mean", "similarity_deviation"]
+    fn head(&self) -> Head {
+        Head {
+            name: "sketch-pairs",
+            title: "How similar the modified pairs of chunks are that sketches are tried on",
+            reproduces: &["Odess (TOS), Fig. 11"],
+            needs: Needs::Nothing,
+            methods: Vec::new(),
+            rounds: Rounds::One,
+            columns: "series modified_per_million modified_bytes similarity_mean similarity_deviation",
+        }
     }
 
     fn subjects<'i>(&self, _: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

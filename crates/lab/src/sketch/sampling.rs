@@ -1,11 +1,11 @@
-//! How often Odess and Odess+ should sample: speed, and what is found (Odess, Fig. 22).
+//! Sampling rates of Odess and Odess+: speed, and what is found (Odess, Fig. 22).
 
 use super::choice;
 use super::contender::Contender;
 use super::draw::{self, DCE, DCR, Drawing, Measure, SPEED};
 use super::ground::Ground;
 use super::study::Study;
-use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::{Axis, Figure};
 use crate::settings::Settings;
 use anyhow::Result;
@@ -16,28 +16,16 @@ use siltstone_similar::sketch::{Rate, Shape};
 pub(super) struct Sampling;
 
 impl Experiment for Sampling {
-    fn name(&self) -> &'static str {
-        "sketch-sampling"
-    }
-
-    fn title(&self) -> &'static str {
-        "How often Odess and Odess+ should sample: speed and findings by rate"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["Odess (TOS), Fig. 22"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        vec!["odess", "odess-plus"]
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["method", "isa", "one_in", "expected_bytes", "gb_per_s", "dcr", "ratio_to_ntransform", "dce", "scr", "ser"]
+    fn head(&self) -> Head {
+        Head {
+            name: "sketch-sampling",
+            title: "How often Odess and Odess+ should sample: speed and findings by rate",
+            reproduces: &["Odess (TOS), Fig. 22"],
+            needs: Needs::Bytes,
+            methods: vec!["odess", "odess-plus"],
+            rounds: Rounds::All,
+            columns: "method isa one_in expected_bytes gb_per_s dcr ratio_to_ntransform dce scr ser",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

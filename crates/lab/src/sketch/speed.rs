@@ -1,4 +1,4 @@
-//! How fast: every sketch in every form, on the same chunks in memory, one thread, beside what reading the memory alone
+//! Speeds: every sketch in every form, on the same chunks in memory, one thread, beside what reading the memory alone
 //! takes (Finesse, Fig. 4; Odess, Fig. 23(a)).
 //!
 //! Siltstone's own has two rows: the sketch of a chunk that was cut before (`samples`), and cutting with sketching in
@@ -10,7 +10,7 @@ use super::draw::{self, Drawing, SPEED};
 use super::own;
 use super::timed::{self, Amount, Digest, Timed};
 use super::versions::{KEY, sizes};
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Subject};
 use crate::memory;
 use crate::report::Figure;
 use crate::settings::Settings;
@@ -44,28 +44,16 @@ struct Cut<'i> {
 }
 
 impl Experiment for Speed {
-    fn name(&self) -> &'static str {
-        "sketch-speed"
-    }
-
-    fn title(&self) -> &'static str {
-        "How fast sketches are made, by method, instruction set and size of chunks"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["Finesse (FAST'19), Fig. 4", "Odess (TOS), Fig. 23(a)"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        NAMES.to_vec()
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["method", "isa", "expected_bytes", "average_bytes", "seen_mb", "gb_per_s"]
+    fn head(&self) -> Head {
+        Head {
+            name: "sketch-speed",
+            title: "How fast sketches are made, by method, instruction set and size of chunks",
+            reproduces: &["Finesse (FAST'19), Fig. 4", "Odess (TOS), Fig. 23(a)"],
+            needs: Needs::Bytes,
+            methods: NAMES.to_vec(),
+            rounds: Rounds::All,
+            columns: "method isa expected_bytes average_bytes seen_mb gb_per_s",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
@@ -219,7 +207,7 @@ impl Subject for Form<'_> {
     }
 }
 
-/// Of every method, on every data, at every size, the form with the highest median.
+/// Returns, for every method on every data at every size, the form with the highest median.
 fn fastest_forms(findings: &[Finding]) -> Vec<&Finding> {
     let speed = |finding: &Finding| finding.median(SPEED.name).unwrap_or(f64::NEG_INFINITY);
     let is_same = |one: &Finding, other: &Finding| {

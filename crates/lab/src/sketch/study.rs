@@ -22,7 +22,7 @@ pub(super) struct Study<'i> {
 }
 
 impl<'i> Study<'i> {
-    /// Of a contender whose scalar form is `oracle`.
+    /// Makes the study of a contender whose scalar form is `oracle`.
     pub(super) fn new(ground: &Rc<Ground<'i>>, contender: Contender, oracle: &Contender, settings: &Settings) -> Self {
         let contender = Rc::new(contender);
         let timed = Timed::sketching(Rc::clone(&contender), oracle, &ground.chunks, Amount::of(settings));
@@ -30,13 +30,13 @@ impl<'i> Study<'i> {
         Self { ground, contender, choice, further: Row::new(), timed, found: None }
     }
 
-    /// The same with bases chosen in this way.
+    /// Returns this study with bases chosen in this way.
     pub(super) fn choosing(mut self, choice: Choice) -> Self {
         self.choice = choice;
         self.with("fit", choice.name())
     }
 
-    /// The same with one more parameter.
+    /// Returns this study with one more parameter.
     pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.further.insert(name.to_owned(), value.into());
         self
@@ -106,7 +106,7 @@ pub(super) mod tests {
                 findings.push(Finding { experiment: experiment.name().into(), data, parameters, values, wrong: None });
             }
         }
-        for column in experiment.columns() {
+        for column in experiment.head().columns() {
             let is_filled =
                 |finding: &Finding| !finding.parameter(column).is_empty() || finding.median(column).is_some();
             assert!(findings.iter().any(is_filled), "{column}");

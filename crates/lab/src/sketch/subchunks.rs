@@ -1,4 +1,4 @@
-//! How far features stay at their place (Finesse, Table 1): of two chunks that resemble each other, cut into equal
+//! Features that stay at their place (Finesse, Table 1): of two chunks that resemble each other, cut into equal
 //! parts, how many parts are the same at the same place, how many have the same feature there, and how many of those
 //! that are not the same.
 //!
@@ -12,7 +12,7 @@ use super::draw::{self, Drawing, Measure};
 use super::found::Bases;
 use super::ground::Ground;
 use super::parallel::in_parallel;
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -34,32 +34,17 @@ const OF_CHANGED: Measure = Measure { name: "changed_equal_features_percent", la
 pub(super) struct Subchunks;
 
 impl Experiment for Subchunks {
-    fn name(&self) -> &'static str {
-        "sketch-subchunks"
-    }
-
-    fn title(&self) -> &'static str {
-        "How far parts of similar chunks, and their features, stay at their place"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["Finesse (FAST'19), Table 1"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        NAMES_QUICK.to_vec()
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["method", "subchunks", "expected_bytes", "pairs", EQUAL_PARTS.name, EQUAL_FEATURES.name, OF_CHANGED.name]
+    fn head(&self) -> Head {
+        Head {
+            name: "sketch-subchunks",
+            title: "How far parts of similar chunks, and their features, stay at their place",
+            reproduces: &["Finesse (FAST'19), Table 1"],
+            needs: Needs::Bytes,
+            methods: NAMES_QUICK.to_vec(),
+            rounds: Rounds::One,
+            columns: "method subchunks expected_bytes pairs equal_subchunks_percent equal_features_percent \
+                     changed_equal_features_percent",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
@@ -99,7 +84,7 @@ impl Experiment for Subchunks {
     }
 }
 
-/// What a method detects, once for all numbers of parts.
+/// Pairs that a method detects, once for all numbers of parts.
 struct Detected<'i> {
     ground: Rc<Ground<'i>>,
     contender: Contender,

@@ -16,7 +16,7 @@ use super::estimates::{CHUNK_BYTES, LENGTH, binomial, matches, mean, pair};
 use super::parallel::in_parallel;
 use crate::corpus::modified::Modification;
 use crate::deterministic::Sequence;
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -39,39 +39,23 @@ const TRIES: usize = 400;
 /// Rates of modification that are tried: the least, and the logarithm of the greatest over it.
 const RATE_LEAST: f64 = 0.0001;
 const RATE_SPAN: f64 = 5.0;
-/// Of the windows that are compared, bytes: those of all contenders here.
+/// Bytes of the windows that are compared: those of all contenders here.
 const WINDOW_BYTES: usize = 32;
 
 /// The experiment.
 pub(super) struct Theory;
 
 impl Experiment for Theory {
-    fn name(&self) -> &'static str {
-        "sketch-theory"
-    }
-
-    fn title(&self) -> &'static str {
-        "The distribution of estimated similarity, measured and as the theory has it"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["Odess (TOS), Fig. 7", "Odess (TOS), Eqs. 6 and 9"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Nothing
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        vec!["ntransform-32", "odess", "odess-plus"]
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["method", "one_in", "similarity_percent", "pairs", "estimate_mean", "largest_distance"]
+    fn head(&self) -> Head {
+        Head {
+            name: "sketch-theory",
+            title: "The distribution of estimated similarity, measured and as the theory has it",
+            reproduces: &["Odess (TOS), Fig. 7", "Odess (TOS), Eqs. 6 and 9"],
+            needs: Needs::Nothing,
+            methods: vec!["ntransform-32", "odess", "odess-plus"],
+            rounds: Rounds::One,
+            columns: "method one_in similarity_percent pairs estimate_mean largest_distance",
+        }
     }
 
     fn subjects<'i>(&self, _: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
@@ -131,7 +115,7 @@ fn alike_sets(percents: &[u32], wanted: usize, seed: u64) -> Vec<Vec<Made>> {
     sets
 }
 
-/// What one contender says of pairs that are equally similar.
+/// Estimates of one contender for pairs that are equally similar.
 struct Estimates {
     contender: Contender,
     rate: Option<Rate>,
@@ -200,7 +184,7 @@ fn cumulative(n: usize, percent: u32, rate: Option<Rate>) -> Vec<f64> {
         .collect()
 }
 
-/// What is measured of N-Transform and Odess+, and what the theory says of both.
+/// Draws what is measured of N-Transform and Odess+, and what the theory says of both.
 fn figure(findings: &[Finding], percent: &str) -> Option<Figure> {
     let found = draw::those(findings, &[("similarity_percent", percent)]);
     let of_all = |share: Vec<f64>| {

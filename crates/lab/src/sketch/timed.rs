@@ -1,4 +1,4 @@
-//! What every time is of: one thread makes all sketches of chunks that lie in memory. What it found is held against
+//! Timing of sketches: one thread makes all sketches of chunks that lie in memory. What it found is held against
 //! what the scalar form finds, by a digest whose cost is a hundredth of the fastest method's; a run that finds
 //! something else has no time.
 
@@ -11,17 +11,17 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// How much is timed: a run must be long beside what disturbs it, and not all of a large input is needed.
+/// Amount that is timed: a run must be long beside what disturbs it, and not all of a large input is needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Amount {
-    /// Of chunks for forms with vectors, bytes.
+    /// Chunks for forms with vectors, bytes.
     pub(super) bytes: u64,
     /// For those without, which are slow.
     slow_bytes: u64,
 }
 
 impl Amount {
-    /// What the settings let be timed.
+    /// Returns the amount that the settings let be timed.
     pub(super) fn of(settings: &Settings) -> Self {
         let divisor = if settings.quick { 4 } else { 1 };
         Self { bytes: (256 << 20) / divisor, slow_bytes: (32 << 20) / divisor }
@@ -87,7 +87,7 @@ pub(super) fn outcome(measured: Result<Values, String>) -> Outcome {
     }
 }
 
-/// How many of the first chunks make so many bytes, or one more; and their bytes.
+/// Returns how many of the first chunks make this many bytes, or one more; and their bytes.
 fn first(chunks: &[&[u8]], bytes_max: u64) -> (usize, u64) {
     let (mut count, mut bytes) = (0, 0);
     while count < chunks.len() && bytes < bytes_max {
@@ -127,7 +127,7 @@ impl Digest {
         }
     }
 
-    /// Of all that was added.
+    /// Returns the digest of all that was added.
     pub(super) fn sum(&self) -> u64 {
         self.sum
     }

@@ -51,9 +51,9 @@ pub struct Versions<'d> {
     bytes: &'d [u8],
     /// All that were ever new; a chunk's number is its place here.
     pub chunks: Vec<Chunk>,
-    /// Of each version, the numbers of its chunks.
+    /// Numbers of each version's chunks.
     pub recipes: Vec<Vec<usize>>,
-    /// Of each version, the numbers that are new in it.
+    /// Numbers that are new in each version.
     pub new: Vec<Range<usize>>,
     chunker: Lagged,
 }

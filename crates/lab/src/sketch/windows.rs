@@ -1,4 +1,4 @@
-//! How many windows of Odess+ should roll side by side: two with hashes of 64 bits, four with 32, eight with 16 (Odess,
+//! Numbers of windows of Odess+ that roll side by side: two with hashes of 64 bits, four with 32, eight with 16 (Odess,
 //! Table 3).
 //!
 //! The paper's forms are all vectors of 128 bits, with as many lanes as windows: half the bits of a hash are twice the
@@ -13,7 +13,7 @@ use super::contender::Contender;
 use super::draw::{DCE, DCR, Drawing, Measure, SCR, SPEED};
 use super::ground::Ground;
 use super::study::Study;
-use crate::experiment::{Experiment, Finding, Input, Needs, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
 use anyhow::Result;
@@ -24,28 +24,16 @@ use siltstone_similar::sketch::{Rate, Shape, Windows};
 pub(super) struct NumberOfWindows;
 
 impl Experiment for NumberOfWindows {
-    fn name(&self) -> &'static str {
-        "sketch-windows"
-    }
-
-    fn title(&self) -> &'static str {
-        "How many windows of Odess+ should roll side by side"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["Odess (TOS), Table 3"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Bytes
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        vec!["odess-plus"]
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["windows", "hash_bits", "isa", "expected_bytes", "dce", "dcr", "ratio_to_ntransform", "scr", "gb_per_s"]
+    fn head(&self) -> Head {
+        Head {
+            name: "sketch-windows",
+            title: "How many windows of Odess+ should roll side by side",
+            reproduces: &["Odess (TOS), Table 3"],
+            needs: Needs::Bytes,
+            methods: vec!["odess-plus"],
+            rounds: Rounds::All,
+            columns: "windows hash_bits isa expected_bytes dce dcr ratio_to_ntransform scr gb_per_s",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

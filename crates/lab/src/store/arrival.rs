@@ -2,11 +2,11 @@
 //! Restores follow the recipe, with a cache of containers; what is deleted is found by marking what is alive, and
 //! swept.
 
-use super::ahead;
 use super::cache::Cache;
 use super::choose::Container;
+use super::container_store::Writer;
 use super::placing::RUN_BYTES_MAX;
-use super::shelf::Writer;
+use super::prefetch;
 use super::stored::{Restored, Store, Upkeep, necessary};
 use anyhow::{Context, Result};
 use siltstone_similar::delta::{ChunkDelta, CopyInsert};
@@ -33,15 +33,15 @@ impl Store {
         let mut codec = CopyInsert::new(self.isa);
         let mut file = BufWriter::with_capacity(RUN_BYTES_MAX, File::create(into)?);
         let mut decoded = Vec::new();
-        ahead::opening(&self.shelf, &misses, self.scale.threads, |ahead| {
+        prefetch::in_order(&self.disk, &misses, self.scale.threads, |prefetcher| {
             for item in recipe {
-                let opened = cache.get(ahead, self.container_of(item.number)?)?;
+                let opened = cache.get(prefetcher, self.container_of(item.number)?)?;
                 let stored = opened.stored(item.number)?;
                 let Some(base) = item.base else {
                     file.write_all(stored)?;
                     continue;
                 };
-                let under = cache.get(ahead, self.container_of(base)?)?;
+                let under = cache.get(prefetcher, self.container_of(base)?)?;
                 decoded.clear();
                 codec
                     .decode(under.stored(base)?, stored, item.bytes as usize, &mut decoded)
@@ -79,26 +79,26 @@ impl Store {
                 _ => rewritten.push(*container),
             }
         }
-        let written = ahead::opening(&self.shelf, &rewritten, self.scale.threads, |ahead| {
+        let written = prefetch::in_order(&self.disk, &rewritten, self.scale.threads, |prefetcher| {
             let (mut writer, mut written) = (Writer::default(), Vec::new());
             for container in &rewritten {
-                let opened = ahead.next(*container)?;
+                let opened = prefetcher.next(*container)?;
                 upkeep.read_bytes += opened.object_bytes;
                 for chunk in opened.chunks().filter(|chunk| live.contains(&chunk.number)) {
-                    writer.push(&self.shelf, chunk)?;
+                    writer.push(&self.disk, chunk)?;
                 }
-                written.extend(writer.lay_down(&self.shelf)?);
+                written.extend(writer.flush(&self.disk)?);
             }
-            written.extend(writer.finish(&self.shelf)?);
+            written.extend(writer.finish(&self.disk)?);
             Ok(written)
         })?;
         swept.extend(rewritten);
         upkeep.written_bytes += written.iter().map(|one| one.object_bytes).sum::<u64>();
-        self.shelf.barrier()?;
+        self.disk.barrier()?;
         self.note(written);
         self.remove(swept)?;
         self.index.retain(|number| live.contains(&number));
-        self.shelf.barrier()?;
+        self.disk.barrier()?;
         upkeep.seconds = begin.elapsed().as_secs_f64();
         Ok(upkeep)
     }
@@ -106,7 +106,7 @@ impl Store {
     /// Removes containers that nothing needs.
     pub(super) fn remove(&mut self, containers: impl IntoIterator<Item = Container>) -> Result<()> {
         for container in containers {
-            self.shelf.delete(container)?;
+            self.disk.delete(container)?;
             self.containers.remove(&container);
         }
         Ok(())

@@ -1,16 +1,16 @@
 //! Containers kept in memory, those used last, up to a number of bytes; every read is counted and timed.
 //!
-//! What the rule drops depends on the order of use and on sizes that are known before anything is read, so that the
-//! reads can be foreseen.
+//! The choice of what is dropped depends on the order of use and on sizes that are known before anything is read, so
+//! that the reads can be foreseen.
 
-use super::ahead::Ahead;
 use super::choose::Container;
-use super::shelf::Opened;
+use super::container_store::Opened;
+use super::prefetch::Prefetcher;
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What was read.
+/// Counts of what was read.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Reads {
     /// Different containers.
@@ -35,7 +35,7 @@ impl Reads {
 /// A use of a container: which, and how many bytes it takes in memory.
 pub(super) type Use = (Container, usize);
 
-/// What was used last, up to a number of bytes; one container is held whatever its size.
+/// Containers used last, up to a number of bytes; one container is held whatever its size.
 #[derive(Clone, Debug)]
 struct Recent<T> {
     bytes_max: usize,
@@ -63,7 +63,7 @@ impl<T: Clone> Recent<T> {
         self.held.insert(container, (self.turn, bytes, kept));
     }
 
-    /// The same, with nothing kept.
+    /// Returns the same containers with nothing kept of them.
     fn bare(&self) -> Recent<()> {
         let held = self.held.iter().map(|(container, (turn, bytes, _))| (*container, (*turn, *bytes, ())));
         Recent { bytes_max: self.bytes_max, bytes: self.bytes, turn: self.turn, held: held.collect() }
@@ -98,18 +98,18 @@ impl Cache {
     }
 
     /// The container, from memory or else as the next of those that were foreseen.
-    pub(super) fn get(&mut self, ahead: &Ahead<'_>, container: Container) -> Result<Arc<Opened>> {
+    pub(super) fn get(&mut self, prefetcher: &Prefetcher<'_>, container: Container) -> Result<Arc<Opened>> {
         if let Some(opened) = self.recent.get(container) {
             return Ok(opened);
         }
-        let opened = Arc::new(ahead.next(container)?);
+        let opened = Arc::new(prefetcher.next(container)?);
         self.reads.count(&opened);
         self.involved.insert(container);
         self.recent.insert((container, opened.plain_bytes()), Arc::clone(&opened));
         Ok(opened)
     }
 
-    /// What was read so far.
+    /// Returns what was read so far.
     pub(super) fn reads(&self) -> Reads {
         Reads { involved: self.involved.len() as u64, ..self.reads }
     }
@@ -120,39 +120,42 @@ mod tests {
     use super::*;
     use crate::deterministic::Sequence;
     use crate::settings::Settings;
-    use crate::store::ahead::opening;
+    use crate::store::container_store::{ContainerStore, Stored, Writer};
+    use crate::store::prefetch::in_order;
     use crate::store::scale::Scale;
-    use crate::store::shelf::{Shelf, Stored, Writer};
 
     /// Containers of so many bytes each.
-    fn shelf(folder: &std::path::Path, sizes: &[usize]) -> (Shelf, Vec<Use>) {
-        let shelf = Shelf::create(folder, &Scale::of(1 << 20, &Settings::default())).unwrap();
+    fn container_store(folder: &std::path::Path, sizes: &[usize]) -> (ContainerStore, Vec<Use>) {
+        let container_store = ContainerStore::create(folder, &Scale::of(1 << 20, &Settings::default())).unwrap();
         let mut containers = Vec::new();
         for (number, size) in (0..).zip(sizes) {
             let (mut writer, bytes) = (Writer::default(), vec![7; *size]);
-            let fingerprint = shelf.repository().keys().fingerprint(&bytes);
-            writer.push(&shelf, Stored { number, fingerprint, bytes: &bytes }).unwrap();
-            let written = writer.finish(&shelf).unwrap();
+            let fingerprint = container_store.repository().keys().fingerprint(&bytes);
+            writer.push(&container_store, Stored { number, fingerprint, bytes: &bytes }).unwrap();
+            let written = writer.finish(&container_store).unwrap();
             containers.extend(written.into_iter().map(|written| (written.container, written.plain_bytes)));
         }
-        shelf.barrier().unwrap();
-        (shelf, containers)
+        container_store.barrier().unwrap();
+        (container_store, containers)
     }
 
-    fn use_in_turn(cache: &mut Cache, shelf: &Shelf, uses: &[Use]) -> (u64, u64) {
+    fn use_in_turn(cache: &mut Cache, container_store: &ContainerStore, uses: &[Use]) -> (u64, u64) {
         let misses = cache.misses(uses);
-        opening(shelf, &misses, 2, |ahead| uses.iter().try_for_each(|one| cache.get(ahead, one.0).map(drop))).unwrap();
+        in_order(container_store, &misses, 2, |prefetcher| {
+            uses.iter().try_for_each(|one| cache.get(prefetcher, one.0).map(drop))
+        })
+        .unwrap();
         (cache.reads().containers, cache.reads().involved)
     }
 
     #[test]
     fn what_was_used_last_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let (shelf, all) = shelf(folder.path(), &[1000; 4]);
+        let (container_store, all) = container_store(folder.path(), &[1000; 4]);
         let mut cache = Cache::new(2500);
         let mut in_turn = |which: &[usize]| {
             let uses: Vec<Use> = which.iter().map(|at| all[*at]).collect();
-            use_in_turn(&mut cache, &shelf, &uses)
+            use_in_turn(&mut cache, &container_store, &uses)
         };
         assert_eq!(in_turn(&[0, 1, 0, 1]), (2, 2));
         assert_eq!(in_turn(&[0, 2, 0]), (3, 3), "1 was dropped, 0 was not");
@@ -162,14 +165,14 @@ mod tests {
     #[test]
     fn all_that_is_read_was_foreseen_and_all_that_was_foreseen_is_read() {
         let folder = tempfile::tempdir().unwrap();
-        let (shelf, all) = shelf(folder.path(), &[1000, 300, 2000, 50, 800, 1200]);
+        let (container_store, all) = container_store(folder.path(), &[1000, 300, 2000, 50, 800, 1200]);
         let mut sequence = Sequence::new(3);
         for bytes_max in [0, 500, 1500, 3000, 10_000] {
             let mut cache = Cache::new(bytes_max);
             for _ in 0..3 {
                 let uses: Vec<Use> = (0..40).map(|_| all[sequence.index(all.len())]).collect();
                 let (before, foreseen) = (cache.reads().containers, cache.misses(&uses).len() as u64);
-                assert_eq!(use_in_turn(&mut cache, &shelf, &uses).0, before + foreseen, "{bytes_max}");
+                assert_eq!(use_in_turn(&mut cache, &container_store, &uses).0, before + foreseen, "{bytes_max}");
             }
         }
     }

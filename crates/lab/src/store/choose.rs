@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 /// Number of a container.
 pub(super) type Container = u32;
 
-/// What is refused to keep locality.
+/// Rule by which references are refused to keep locality.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rule {
     /// Nothing.
@@ -53,7 +53,7 @@ impl Allowed {
     }
 }
 
-/// Of containers referred to as often, the newer one is kept.
+/// Returns the containers referred to most; of those referred to as often, the newer.
 fn most_referenced(references: impl Iterator<Item = Container>, level: usize) -> HashSet<Container> {
     let mut counted: Vec<_> = counts(references).into_iter().map(|(container, count)| (count, container)).collect();
     counted.sort_unstable_by(|one, other| other.cmp(one));

@@ -80,7 +80,7 @@ pub(super) fn of_maintenance(findings: &[Finding]) -> Vec<Figure> {
     figures
 }
 
-/// What follows for the user's data.
+/// Returns advice for the user's data.
 pub(super) fn advice(findings: &[Finding]) -> Vec<String> {
     let mut sentences = Vec::new();
     for data in histories(findings) {

@@ -7,7 +7,7 @@ use super::parallel::on_cpus;
 use super::scale::Scale;
 use super::stored::{BackedUp, Held, Restored, Upkeep};
 use super::versions::{Digest, Versions, leave_page_cache};
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
 use anyhow::Result;
@@ -20,60 +20,26 @@ const ROUNDS_PER_HISTORY: u64 = 5;
 pub(super) struct History;
 
 impl Experiment for History {
-    fn name(&self) -> &'static str {
-        "store-history"
-    }
-
-    fn title(&self) -> &'static str {
-        "What a history of versions costs to back up, to keep and to restore, by method"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &[
-            "MeGA (ATC 2022), Figure 11",
-            "MeGA (ATC 2022), Figure 12",
-            "MeGA (ATC 2022), Figure 13",
-            "MeGA (ATC 2022), Figure 14",
-            "MeGA (ATC 2022), Figure 15",
-            "MeGA (ATC 2022), Figure 16",
-        ]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Versions
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        Method::names(&Method::all())
-    }
-
-    fn rounds(&self, rounds: u64) -> u64 {
-        rounds.div_ceil(ROUNDS_PER_HISTORY)
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &[
-            "method",
-            "parameter",
-            "version",
-            "backup_mb_per_s",
-            "base_containers_read",
-            "base_read_mb",
-            "base_read_seconds",
-            "deltas",
-            "settle_seconds",
-            "settle_written_mb",
-            "restore_mb_per_s",
-            "containers_involved",
-            "containers_read",
-            "restore_read_mb",
-            "prewritten_mb",
-            "deduplication_ratio",
-            "stored_mb",
-            "metadata_mb",
-            "container_kib",
-            "cache_mib",
-        ]
+    fn head(&self) -> Head {
+        Head {
+            name: "store-history",
+            title: "What a history of versions costs to back up, to keep and to restore, by method",
+            reproduces: &[
+                "MeGA (ATC 2022), Figure 11",
+                "MeGA (ATC 2022), Figure 12",
+                "MeGA (ATC 2022), Figure 13",
+                "MeGA (ATC 2022), Figure 14",
+                "MeGA (ATC 2022), Figure 15",
+                "MeGA (ATC 2022), Figure 16",
+            ],
+            needs: Needs::Versions,
+            methods: Method::names(&Method::all()),
+            rounds: Rounds::OneFor(ROUNDS_PER_HISTORY),
+            columns: "method parameter version backup_mb_per_s base_containers_read base_read_mb \
+                     base_read_seconds deltas settle_seconds settle_written_mb restore_mb_per_s \
+                     containers_involved containers_read restore_read_mb prewritten_mb deduplication_ratio \
+                     stored_mb metadata_mb container_kib cache_mib",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
@@ -101,7 +67,7 @@ struct Run {
     scale: Scale,
 }
 
-/// What was found of one version before any was restored.
+/// Findings of one version before any was restored.
 struct Stored {
     bytes: usize,
     digest: Digest,

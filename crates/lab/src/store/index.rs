@@ -1,11 +1,11 @@
-//! What a backup finds again: chunks by their fingerprints, and by their super-features. Either of all that is stored,
-//! or of the current and the last version alone (MeGA, ATC 2022, section 4.1).
+//! Index in which a backup finds chunks again: chunks by their fingerprints, and by their super-features. Either of all
+//! that is stored, or of the current and the last version alone (MeGA, ATC 2022, section 4.1).
 
 use super::recipe::Number;
 use siltstone_store::Fingerprint;
 use std::collections::HashMap;
 
-/// How far back chunks are shared.
+/// Reach of sharing, in versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reach {
     /// With everything stored.

@@ -11,12 +11,12 @@
 //! A restore reads each container once: see `placing`. Versions go oldest first, so that which containers are left can
 //! be told from the versions that are, and deleting writes nothing.
 
-use super::ahead::{self, Ahead};
 use super::cache::Reads;
 use super::choose::Container;
+use super::container_store::{Writer, Written};
 use super::placing::Placing;
+use super::prefetch::{self, Prefetcher};
 use super::recipe::Number;
-use super::shelf::{Writer, Written};
 use super::stored::{BackedUp, Restored, Store, Upkeep, necessary};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -65,8 +65,8 @@ impl Lifecycles {
             rows.iter().map(|row| row.iter().map(|one| self.leaving(*one, &needed)).collect()).collect();
         let split: Vec<_> = rows.iter().flatten().filter(|one| one.is_split()).map(|one| one.container).collect();
         let mut moved = Moved { upkeep: Upkeep { read_bytes, ..Upkeep::default() }, ..Moved::default() };
-        ahead::opening(&self.store.shelf, &split, self.store.scale.threads, |ahead| {
-            rows.iter().try_for_each(|row| self.settle_row(version, row, &needed, ahead, &mut moved))
+        prefetch::in_order(&self.store.disk, &split, self.store.scale.threads, |prefetcher| {
+            rows.iter().try_for_each(|row| self.settle_row(version, row, &needed, prefetcher, &mut moved))
         })?;
         let Moved { old, categories, written, mut upkeep } = moved;
         self.categories.extend(categories);
@@ -74,10 +74,10 @@ impl Lifecycles {
         self.categories.retain(|container, _| !old.contains(container));
         let last_table = self.write_table(&mut upkeep)?;
         // What is new is durable before what is old goes.
-        self.store.shelf.barrier()?;
-        last_table.into_iter().try_for_each(|table| self.store.shelf.delete(table))?;
+        self.store.disk.barrier()?;
+        last_table.into_iter().try_for_each(|table| self.store.disk.delete(table))?;
         self.store.remove(old)?;
-        self.store.shelf.barrier()?;
+        self.store.disk.barrier()?;
         upkeep.seconds = begin.elapsed().as_secs_f64();
         Ok(upkeep)
     }
@@ -110,10 +110,10 @@ impl Lifecycles {
         version: usize,
         row: &[Leaving],
         needed: &HashSet<Number>,
-        ahead: &Ahead<'_>,
+        prefetcher: &Prefetcher<'_>,
         moved: &mut Moved,
     ) -> Result<()> {
-        let shelf = &self.store.shelf;
+        let container_store = &self.store.disk;
         let Some((first, last)) = row.first().map(|one| self.categories[&one.container]) else { return Ok(()) };
         // What stays, what goes on.
         let categories = [(first, last), (first, version)];
@@ -123,23 +123,23 @@ impl Lifecycles {
             moved.upkeep.containers += 1;
             if !one.is_split() && self.may_pass(&writers[side], container) {
                 // Chunks lie by number within a category: what waits comes first.
-                moved.note(writers[side].finish(shelf)?, categories[side]);
+                moved.note(writers[side].finish(container_store)?, categories[side]);
                 moved.categories.push((container, categories[side]));
                 moved.upkeep.untouched += 1;
                 continue;
             }
-            let opened = if one.is_split() { ahead.next(container)? } else { shelf.open(container)? };
+            let opened = if one.is_split() { prefetcher.next(container)? } else { container_store.open(container)? };
             moved.upkeep.read_bytes += opened.object_bytes;
             for chunk in opened.chunks() {
-                writers[usize::from(needed.contains(&chunk.number))].push(shelf, chunk)?;
+                writers[usize::from(needed.contains(&chunk.number))].push(container_store, chunk)?;
             }
             for (writer, category) in writers.iter_mut().zip(categories) {
-                moved.note(writer.lay_down(shelf)?, category);
+                moved.note(writer.flush(container_store)?, category);
             }
             moved.old.insert(container);
         }
         for (writer, category) in writers.iter_mut().zip(categories) {
-            moved.note(writer.finish(shelf)?, category);
+            moved.note(writer.finish(container_store)?, category);
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Lifecycles {
             table.extend_from_slice(&number(*first)?);
             table.extend_from_slice(&number(*last)?);
         }
-        let written = self.store.shelf.write_metadata(&table)?;
+        let written = self.store.disk.write_metadata(&table)?;
         upkeep.written_bytes += written.object_bytes;
         Ok(self.table.replace(written.container))
     }
@@ -179,7 +179,7 @@ impl Lifecycles {
         let mut upkeep = Upkeep { containers: gone.len() as u64, ..Upkeep::default() };
         self.categories.retain(|_, (_, last)| *last > version);
         self.store.remove(gone)?;
-        self.store.shelf.barrier()?;
+        self.store.disk.barrier()?;
         upkeep.seconds = begin.elapsed().as_secs_f64();
         Ok(upkeep)
     }
@@ -196,9 +196,9 @@ impl Lifecycles {
         let mut placing = Placing::create(into, &recipe, self.store.isa, scale.cache_bytes)?;
         let mut reads = Reads::default();
         let order = self.traversal(version);
-        ahead::opening(&self.store.shelf, &order, scale.threads, |ahead| {
+        prefetch::in_order(&self.store.disk, &order, scale.threads, |prefetcher| {
             order.iter().try_for_each(|container| {
-                let opened = ahead.next(*container)?;
+                let opened = prefetcher.next(*container)?;
                 reads.involved += 1;
                 reads.count(&opened);
                 placing.place(&opened)
@@ -233,7 +233,7 @@ impl Leaving {
     }
 }
 
-/// What settling a version changes.
+/// Changes made by settling a version.
 #[derive(Default)]
 struct Moved {
     /// Containers that are no longer needed.

@@ -1,4 +1,4 @@
-//! What it costs to keep a store in order while the last versions are retained: laying chunks out by their lifecycles,
+//! Cost of keeping a store in order while the last versions are retained: laying chunks out by their lifecycles,
 //! against collecting garbage. Migration runs at every version, collection once there is something to delete; where
 //! little of that is garbage enough it takes no time at all. So what is compared is the sum up to a version.
 
@@ -9,7 +9,7 @@ use super::parallel::on_cpus;
 use super::scale::Scale;
 use super::stored::Upkeep;
 use super::versions::{Digest, Versions, leave_page_cache};
-use crate::experiment::{Experiment, Finding, Input, Needs, Outcome, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
 use anyhow::Result;
@@ -19,56 +19,26 @@ use std::path::Path;
 
 /// Versions that are retained (MeGA, ATC 2022, section 5.6).
 const RETAINED_MAX: usize = 20;
-/// Of short histories a fifth, as 20 are of the paper's 100 (200 of one data set).
+/// Divisor for short histories: a fifth is retained, as 20 are of the paper's 100 (200 of one data set).
 const VERSIONS_PER_RETAINED: usize = 5;
-/// What garbage collection tolerates of dead chunks in a container, percent (section 5.6).
+/// Dead chunks that garbage collection tolerates in a container, percent (section 5.6).
 const LIVENESS_PERCENT: [u32; 3] = [0, 25, 50];
 
 /// `store-maintenance`.
 pub(super) struct Maintenance;
 
 impl Experiment for Maintenance {
-    fn name(&self) -> &'static str {
-        "store-maintenance"
-    }
-
-    fn title(&self) -> &'static str {
-        "What keeping chunks by their lifecycles costs, against collecting garbage"
-    }
-
-    fn reproduces(&self) -> &'static [&'static str] {
-        &["MeGA (ATC 2022), Figure 17"]
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Versions
-    }
-
-    fn methods(&self) -> Vec<&'static str> {
-        Method::names(&Method::kept_in_order())
-    }
-
-    fn rounds(&self, _: u64) -> u64 {
-        1
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &[
-            "method",
-            "parameter",
-            "gc_percent",
-            "version",
-            "maintenance_seconds",
-            "total_seconds",
-            "settle_seconds",
-            "forget_seconds",
-            "read_mb",
-            "written_mb",
-            "containers",
-            "containers_untouched",
-            "stored_mb",
-            "metadata_mb",
-        ]
+    fn head(&self) -> Head {
+        Head {
+            name: "store-maintenance",
+            title: "What keeping chunks by their lifecycles costs, against collecting garbage",
+            reproduces: &["MeGA (ATC 2022), Figure 17"],
+            needs: Needs::Versions,
+            methods: Method::names(&Method::kept_in_order()),
+            rounds: Rounds::One,
+            columns: "method parameter gc_percent version maintenance_seconds total_seconds settle_seconds \
+                     forget_seconds read_mb written_mb containers containers_untouched stored_mb metadata_mb",
+        }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {

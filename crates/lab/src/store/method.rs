@@ -98,7 +98,7 @@ impl Method {
         obeys && (settings.chooses_method(self.name()) || settings.chooses_method(self.own_name()))
     }
 
-    /// What tells it from the others.
+    /// Returns the parameters by which it differs from the others.
     pub(super) fn parameters(self) -> Row {
         let parameter = match self {
             Self::Greedy | Self::Mfd => "".into(),
@@ -174,7 +174,7 @@ impl Kept {
         }
     }
 
-    /// What it takes.
+    /// Returns what it takes on disk.
     pub(super) fn held(&self) -> Result<Held> {
         match self {
             Self::Arrival(store) => store.held(),

@@ -4,12 +4,14 @@
 //! ```text
 //! history, maintenance    the experiments; figures: their plots; versions: what they are fed
 //! method                  Greedy FGD CLD | MFD MeGA | silt
-//! intake                  how a version is backed up, the same for all but silt; choose: what is refused
+//! ingest                  how a version is backed up, the same for all but silt; choose: what is refused
 //! arrival, lifecycle      the two layouts: restore, upkeep, deletion      engine: Siltstone, by its own engine
-//! stored index recipe     what a store knows; shelf cache: containers on disk and in memory; scale: how large they are
-//! ahead placing uncached  containers opened before they are needed; chunks written where they go; reads that come from the disk
+//! stored index recipe     what a store knows; scale: how large its parts are
+//! container_store cache   containers on disk and in memory
+//! prefetch placing        containers opened before they are needed; chunks written where they go
+//! uncached                reads that come from the disk
 //! ```
-//! All methods have the same CPUs, read containers ahead with the same code and never find one in the page cache that
+//! All methods have the same CPUs, prefetch containers with the same code and never find one in the page cache that
 //! they read before: only what a method itself keeps in memory is there, an eighth of a version for the papers'
 //! methods. (Siltstone's engine has its own bound, of memory.) A backup reads bases container by container through its
 //! cache, and a base it read, dropped and needs again comes from the disk again: what makes Greedy slow in the paper
@@ -18,28 +20,28 @@
 //! and what is left is the difference of computing. The number of containers read carries over to other disks. Files
 //! must lie on a disk for that: set `TMPDIR` where the folder for temporary files is kept in memory.
 //!
-//! What differs from the paper: the chunker (`lagged`, with its limits), the fingerprints, the codec of deltas
+//! Differences from the paper: the chunker (`lagged`, with its limits), the fingerprints, the codec of deltas
 //! (`CopyInsert`) and the encryption are Siltstone's, as is the container's format, and each container is durable
 //! (`fsync`) at the end of a backup and of every upkeep: with containers as small as the lab's, waiting for that is a
 //! large part of upkeep. Chunk-level indexes lie in memory, as they do there.
 
-mod ahead;
 mod arrival;
 mod cache;
 mod choose;
+mod container_store;
 mod engine;
 mod figures;
 mod history;
 mod index;
-mod intake;
+mod ingest;
 mod lifecycle;
 mod maintenance;
 mod method;
 mod parallel;
 mod placing;
+mod prefetch;
 mod recipe;
 mod scale;
-mod shelf;
 mod stored;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The same work on many items by several threads, results in the order of the items; and as many CPUs for all methods.
+//! Work on many items by several threads, results in the order of the items; and as many CPUs for all methods.
 
 use anyhow::{Result, anyhow};
 

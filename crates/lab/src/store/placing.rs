@@ -5,8 +5,8 @@
 //! file where its chunk goes, and read back from there. What a container brings to neighbouring places is written by
 //! one call.
 
+use super::container_store::Opened;
 use super::recipe::{Item, Number};
-use super::shelf::Opened;
 use anyhow::{Context, Result};
 use siltstone_chunk::Isa;
 use siltstone_similar::delta::{ChunkDelta, CopyInsert};
@@ -17,7 +17,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What is written by one call at most, bytes, unless one chunk is longer; as much as restores in the order of arrival
+/// Most that is written by one call, bytes, unless one chunk is longer; as much as restores in the order of arrival
 /// write at once.
 pub(super) const RUN_BYTES_MAX: usize = 1 << 20;
 /// Decoded chunks that are gathered before they are written, bytes.
@@ -52,7 +52,7 @@ pub(super) struct Placing {
     held_bytes_max: usize,
     /// Bytes of deltas that were written to the file.
     prewritten_bytes: u64,
-    /// What is written next.
+    /// Bytes that are written next.
     run: Vec<u8>,
 }
 
@@ -123,7 +123,7 @@ impl Placing {
         Ok(gathered.write()?)
     }
 
-    /// How many bytes of deltas were prewritten.
+    /// Returns the bytes of deltas that were prewritten.
     pub(super) fn prewritten_bytes(&self) -> u64 {
         self.prewritten_bytes
     }
@@ -145,7 +145,7 @@ fn table(recipe: &[Item]) -> HashMap<Number, Entry> {
     table
 }
 
-/// What is to be written, until neighbours can be written together.
+/// Writes held back until neighbours can be written together.
 struct Gathered<'f, 'b> {
     file: &'f File,
     run: &'f mut Vec<u8>,

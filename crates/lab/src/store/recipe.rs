@@ -1,4 +1,4 @@
-//! What a version is made of: its chunks in order. On disk a number of one to three bytes each for the step from the
+//! Recipe of a version: its chunks in order. On disk a number of one to three bytes each for the step from the
 //! last chunk's number, the length, and the distance to the base (0 for none), all compressed with the rest of the
 //! metadata.
 
@@ -14,7 +14,7 @@ pub(super) struct Item {
     pub(super) number: Number,
     /// Its length, bytes.
     pub(super) bytes: u32,
-    /// What it is stored against, if it is a delta.
+    /// Base it is stored against, if it is a delta.
     pub(super) base: Option<Number>,
 }
 

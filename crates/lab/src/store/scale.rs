@@ -1,4 +1,4 @@
-//! How large the parts of a store are, in the proportions that MeGA (ATC 2022, sections 2.2, 4.2 and 5.1) has them for
+//! Sizes of the parts of a store, in the proportions that MeGA (ATC 2022, sections 2.2, 4.2 and 5.1) has them for
 //! versions of 2.7 to 16 GB: containers of 4 MiB, segments of five containers' size, a cache of an eighth of a version.
 //! Smaller versions get smaller parts, since a version that fits into a few containers has no locality to lose, and a
 //! cache that holds them all hides it.
@@ -6,7 +6,7 @@
 use crate::settings::Settings;
 use siltstone_store::region::{DATA_REGION_BYTES_TARGET, ZSTD_LEVEL_DEFAULT};
 
-/// Of a container as the paper has it.
+/// Bytes of a container as the paper has it.
 const CONTAINER_BYTES_MAX: u64 = 4 << 20;
 /// Below, what lies together no longer compresses.
 const CONTAINER_BYTES_MIN: u64 = 256 << 10;
@@ -16,12 +16,12 @@ const CONTAINERS_PER_VERSION: u64 = 128;
 const CONTAINERS_PER_CACHE: u64 = 8;
 /// 20 MiB of text for containers of 4 MiB.
 const CONTAINERS_PER_SEGMENT: u64 = 5;
-/// Of the paper's caches.
+/// Bytes of the paper's caches at most.
 const CACHE_BYTES_MAX: u64 = 512 << 20;
 /// The paper's cache holds 3 to 19 percent of a version.
 const VERSIONS_PER_CACHE: u64 = 8;
 
-/// What chunks are expected to have unless the user says otherwise, bytes: the paper's.
+/// Expected size of chunks unless the user says otherwise, bytes: the paper's.
 const EXPECTED_BYTES: u32 = 8 << 10;
 
 /// Sizes, and what else is the same for all methods.
@@ -29,19 +29,19 @@ const EXPECTED_BYTES: u32 = 8 << 10;
 pub(super) struct Scale {
     /// Expected size of chunks, bytes.
     pub(super) expected_bytes: u32,
-    /// What a container is filled to, bytes before compression.
+    /// Size to which a container is filled, bytes before compression.
     pub(super) container_bytes: u64,
-    /// What is compressed together, bytes before compression.
+    /// Size of what is compressed together, bytes before compression.
     pub(super) region_bytes: usize,
-    /// What is looked at together, bytes of the version.
+    /// Size of what is looked at together, bytes of the version.
     pub(super) segment_bytes: usize,
-    /// What the cache of containers holds, decompressed bytes.
+    /// Size of the cache of containers, decompressed bytes.
     pub(super) cache_bytes: usize,
     /// Level of zstd.
     pub(super) level: i32,
     /// Threads that hash, sketch, encode, compress and read; and CPUs, for all that a method does.
     pub(super) threads: usize,
-    /// What Siltstone's engine may hold, bytes: a quarter of all there is, within bounds.
+    /// Memory of Siltstone's engine, bytes: a quarter of all there is, within bounds.
     pub(super) engine_memory_bytes: u64,
 }
 

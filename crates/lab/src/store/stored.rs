@@ -1,13 +1,13 @@
-//! What a store knows of its chunks and containers, and the recipes of its versions. All of it but the recipes can be
+//! Knowledge of a store of its chunks and containers, and the recipes of its versions. All of it but the recipes can be
 //! had again from the indexes of the containers, and so lies in memory only; recipes lie on disk, and are read from
 //! there.
 
 use super::cache::{Reads, Use};
 use super::choose::{Container, Rule};
+use super::container_store::{ContainerStore, Written};
 use super::index::{Index, Likeness, Reach};
 use super::recipe::{self, Item, Number};
 use super::scale::Scale;
-use super::shelf::{Shelf, Written};
 use anyhow::{Context, Result, anyhow};
 use siltstone_chunk::{Chunker, Fingerprinter, Isa, Sizes};
 use siltstone_similar::sketch::{Shape, Sketcher, by_name};
@@ -21,12 +21,12 @@ const CHUNKER_KEY: [u8; 32] = [0; 32];
 /// The method of sketches, that of the paper's group.
 const SKETCHES: &str = "odess";
 
-/// How a store shares.
+/// Way in which a store shares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Way {
-    /// How far back.
+    /// Reach of sharing.
     pub(super) reach: Reach,
-    /// What is refused.
+    /// Rule by which references are refused.
     pub(super) rule: Rule,
     /// Whether chunks are encoded against others that are like them.
     pub(super) has_deltas: bool,
@@ -35,24 +35,24 @@ pub(super) struct Way {
 /// A chunk as stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
-    /// Of its content.
+    /// Fingerprint of its content.
     pub(super) fingerprint: Fingerprint,
     /// Its length, bytes.
     pub(super) bytes: u32,
-    /// What it is encoded against.
+    /// Base it is encoded against.
     pub(super) base: Option<Number>,
-    /// What it is like, where that was asked.
+    /// Super-features, where they were asked for.
     pub(super) likeness: Option<Likeness>,
     /// Where it lies; `None` before its container is written.
     pub(super) container: Option<Container>,
 }
 
-/// What a store holds.
+/// Sizes of what a store holds.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Held {
     /// Bytes of everything on disk.
     pub(super) bytes: u64,
-    /// Of these, what is not containers of data.
+    /// Bytes of these that are not containers of data.
     pub(super) metadata_bytes: u64,
     /// Containers of data.
     pub(super) containers: u64,
@@ -60,7 +60,7 @@ pub(super) struct Held {
 
 /// A store of one of the papers' layouts.
 pub(super) struct Store {
-    pub(super) shelf: Shelf,
+    pub(super) disk: ContainerStore,
     pub(super) scale: Scale,
     pub(super) way: Way,
     pub(super) index: Index,
@@ -76,8 +76,8 @@ pub(super) struct Store {
 impl Store {
     /// An empty one in this folder.
     pub(super) fn create(folder: &Path, way: Way, scale: Scale) -> Result<Self> {
-        let shelf = Shelf::create(folder, &scale)?;
-        let (keys, config) = (shelf.repository().keys(), shelf.repository().config());
+        let disk = ContainerStore::create(folder, &scale)?;
+        let (keys, config) = (disk.repository().keys(), disk.repository().config());
         let settings = &config.chunker;
         let sizes = Sizes::new(settings.min_bytes, settings.average_bytes, settings.max_bytes)?;
         let chunker = siltstone_chunk::by_name(&settings.name, sizes, &CHUNKER_KEY)?;
@@ -87,7 +87,7 @@ impl Store {
         let index = Index::new(way.reach);
         let (containers, recipes) = (BTreeMap::new(), BTreeMap::new());
         Ok(Self {
-            shelf,
+            disk,
             scale,
             way,
             index,
@@ -142,19 +142,19 @@ impl Store {
     /// If there is none, or it cannot be read.
     pub(super) fn recipe(&self, version: usize) -> Result<(Vec<Item>, u64)> {
         let container = self.recipes.get(&version).with_context(|| format!("version {version} is not stored"))?;
-        let (encoded, bytes_read) = self.shelf.read_metadata(*container)?;
+        let (encoded, bytes_read) = self.disk.read_metadata(*container)?;
         Ok((recipe::decode(&encoded)?, bytes_read))
     }
 
     /// Removes the recipe of a version.
     pub(super) fn drop_recipe(&mut self, version: usize) -> Result<()> {
         let container = self.recipes.remove(&version).with_context(|| format!("version {version} is not stored"))?;
-        self.shelf.delete(container)
+        self.disk.delete(container)
     }
 
-    /// What the store takes.
+    /// Returns what the store takes.
     pub(super) fn held(&self) -> Result<Held> {
-        let bytes = self.shelf.repository().bytes()?;
+        let bytes = self.disk.repository().bytes()?;
         let data_bytes: u64 = self.containers.values().map(|container| container.object_bytes).sum();
         let metadata_bytes = bytes.saturating_sub(data_bytes);
         Ok(Held { bytes, metadata_bytes, containers: self.containers.len() as u64 })
@@ -166,10 +166,10 @@ pub(super) fn necessary(items: &[Item]) -> HashSet<Number> {
     items.iter().flat_map(|item| [Some(item.number), item.base]).flatten().collect()
 }
 
-/// What was done beside backups and restores to keep a store in order.
+/// Work beside backups and restores that keeps a store in order.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Upkeep {
-    /// How long it took.
+    /// Time it took.
     pub(super) seconds: f64,
     /// Bytes read of containers.
     pub(super) read_bytes: u64,
@@ -177,27 +177,27 @@ pub(super) struct Upkeep {
     pub(super) written_bytes: u64,
     /// Containers looked at.
     pub(super) containers: u64,
-    /// Of these, how many were left as they are, or moved by name alone.
+    /// Containers of these that were left as they are, or moved by name alone.
     pub(super) untouched: u64,
 }
 
-/// What a backup did.
+/// Summary of a backup.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct BackedUp {
-    /// How long it took, until all was durable.
+    /// Time it took, until all was durable.
     pub(super) seconds: f64,
-    /// What was read to get bases.
+    /// Reads to get bases.
     pub(super) bases: Reads,
     /// Chunks stored as deltas.
     pub(super) deltas: u64,
 }
 
-/// What a restore did.
+/// Summary of a restore.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Restored {
-    /// How long it took.
+    /// Time it took.
     pub(super) seconds: f64,
-    /// What was read.
+    /// Reads of containers.
     pub(super) reads: Reads,
     /// Bytes of deltas that had no room in memory and waited for their bases in the file.
     pub(super) prewritten_bytes: u64,

@@ -284,7 +284,7 @@ fn experiments_run_on_versions_that_are_folders_or_files() {
             let Outcome::Right(samples) = subject.run().unwrap() else { panic!("{parameters:?} is wrong") };
             assert_eq!(samples.len(), 3);
             for (name, value) in samples.iter().flat_map(|sample| &sample.values) {
-                assert!(experiment.columns().contains(&name.as_str()) && value.is_finite(), "{name}");
+                assert!(experiment.head().columns().any(|column| column == name) && value.is_finite(), "{name}");
             }
         }
     }

@@ -14,9 +14,9 @@ const QUICK_BYTES_MAX: u64 = 60_000_000;
 /// And no more of them.
 const QUICK_VERSIONS_MAX: usize = 8;
 
-/// Of the largest version while it is brought into memory.
+/// Copies of the largest version while it is brought into memory.
 const COPIES_IN_MEMORY: u64 = 2;
-/// What else a method takes: its caches and tables, and what Siltstone's engine takes at least, MiB.
+/// Memory that a method takes besides: its caches and tables, and what Siltstone's engine takes at least, MiB.
 const MEMORY_MIB_BESIDE: u64 = 384;
 
 /// Versions of a history, oldest first: two or more.
@@ -55,7 +55,7 @@ impl Versions {
         Ok(Self { paths, bytes })
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(super) fn count(&self) -> usize {
         self.paths.len()
     }
@@ -79,17 +79,17 @@ impl Versions {
     }
 }
 
-/// What tells whether a restore is right.
+/// Hash by which a restore is judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Digest(blake3::Hash);
 
 impl Digest {
-    /// Of bytes in memory.
+    /// Returns that of bytes in memory.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes))
     }
 
-    /// Of a file.
+    /// Returns that of a file.
     ///
     /// # Errors
     /// If it cannot be read.

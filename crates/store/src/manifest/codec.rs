@@ -44,8 +44,8 @@ struct BodyRef<'m> {
     direct: Vec<[Vec<u8>; 2]>,
     containers: &'m [ContainerRecord],
     unsettled: &'m BTreeSet<SnapshotId>,
-    heights: Vec<Vec<u8>>,
-    squeeze_due: bool,
+    dependents_depths: Vec<Vec<u8>>,
+    ghosts_due: bool,
     damaged: Vec<u8>,
     listed: bool,
 }
@@ -62,8 +62,8 @@ struct Body {
     direct: Vec<[Vec<u8>; 2]>,
     containers: Vec<ContainerRecord>,
     unsettled: BTreeSet<SnapshotId>,
-    heights: Vec<Vec<u8>>,
-    squeeze_due: bool,
+    dependents_depths: Vec<Vec<u8>>,
+    ghosts_due: bool,
     damaged: Vec<u8>,
     listed: bool,
 }
@@ -172,8 +172,12 @@ impl Manifest {
             direct: steps(&self.direct),
             containers: &self.containers,
             unsettled: &self.unsettled,
-            heights: self.heights.iter().map(|height| bitmap_bytes(&optimized(height.clone()))).collect(),
-            squeeze_due: self.squeeze_due,
+            dependents_depths: self
+                .dependents_depths
+                .iter()
+                .map(|of_depth| bitmap_bytes(&optimized(of_depth.clone())))
+                .collect(),
+            ghosts_due: self.ghosts_due,
             damaged: bitmap_bytes(&optimized(self.damaged.clone())),
             listed: self.listed,
         };
@@ -191,7 +195,7 @@ fn decode_body(compressed: &[u8], body_bytes: usize, object: &ObjectName, limit:
     if found > limit {
         return Err(StoreError::limit(
             object,
-            "size of the body in bytes (--memory raises what is allowed)",
+            "size of the body in bytes (more memory raises what is allowed)",
             found,
             limit,
         ));
@@ -231,10 +235,11 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
     if !body.unsettled.is_subset(&ids) {
         return Err(damaged(object, "a snapshot to be settled is not there"));
     }
-    let heights = body.heights.iter().map(|bytes| read_bitmap(bytes, object)).collect::<Result<Vec<_>, _>>()?;
-    let heights_count: u64 = heights.iter().map(RoaringTreemap::len).sum();
-    if heights.iter().fold(RoaringTreemap::new(), |all, height| all | height).len() != heights_count {
-        return Err(damaged(object, "a chunk has two heights"));
+    let dependents_depths =
+        body.dependents_depths.iter().map(|bytes| read_bitmap(bytes, object)).collect::<Result<Vec<_>, _>>()?;
+    let depths_count: u64 = dependents_depths.iter().map(RoaringTreemap::len).sum();
+    if dependents_depths.iter().fold(RoaringTreemap::new(), |all, of_depth| all | of_depth).len() != depths_count {
+        return Err(damaged(object, "a chunk has two depths of dependents"));
     }
     let damaged = read_bitmap(&body.damaged, object)?;
     let chunks = |lists: &[[Vec<u8>; 2]]| {
@@ -255,8 +260,8 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
         next_metadata: body.next_metadata,
         containers: body.containers,
         unsettled: body.unsettled,
-        heights,
-        squeeze_due: body.squeeze_due,
+        dependents_depths,
+        ghosts_due: body.ghosts_due,
         damaged,
         listed: body.listed,
         snapshots: body.snapshots,

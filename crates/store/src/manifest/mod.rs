@@ -55,9 +55,9 @@ pub struct Manifest {
     /// Lengths of the chains of deltas that hang on whole chunks that live snapshots need: the chunks on which one of
     /// length `i +
     /// 1` hangs, at most. A number is in at most one of them.
-    pub heights: Vec<RoaringTreemap>,
-    /// True if snapshots were forgotten since ghosts were last squeezed out.
-    pub squeeze_due: bool,
+    pub dependents_depths: Vec<RoaringTreemap>,
+    /// True if snapshots were forgotten since ghosts were last eliminated.
+    pub ghosts_due: bool,
     /// Chunks that a check found unreadable where they lie. A backup that meets their content stores it again.
     pub damaged: RoaringTreemap,
     /// True if the repository's list of series is known to name this one.
@@ -84,8 +84,8 @@ impl Manifest {
             next_metadata: ChunkNumber::METADATA_FIRST,
             containers: Vec::new(),
             unsettled: BTreeSet::new(),
-            heights: Vec::new(),
-            squeeze_due: false,
+            dependents_depths: Vec::new(),
+            ghosts_due: false,
             damaged: RoaringTreemap::new(),
             listed: false,
             snapshots: Vec::new(),
@@ -178,7 +178,7 @@ impl Manifest {
     /// counted in between, and longer than that from when a snapshot that had them was forgotten until ghosts are
     /// looked for.
     pub fn has_hulls(&self) -> bool {
-        self.squeeze_due || !self.direct.returning().is_empty()
+        self.ghosts_due || !self.direct.returning().is_empty()
     }
 
     /// The chunks that the snapshot at this position needs; none beyond the last.

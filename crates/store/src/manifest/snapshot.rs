@@ -108,7 +108,7 @@ pub struct SnapshotStatistics {
     pub deltas_rejected: u64,
     /// Chunks that stayed whole because their bases lay where too few others did.
     pub deltas_skipped: u64,
-    /// Bytes of the containers written to settle what the backup left behind, and to squeeze ghosts out while its
+    /// Bytes of the containers written to settle what the backup left behind, and to eliminate ghosts while its
     /// snapshot was the last.
     pub bytes_migrated: u64,
 }

@@ -8,11 +8,13 @@
 
 mod codec;
 mod reader;
+mod stretch;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 pub use reader::RecipeReader;
+pub use stretch::Stretch;
 pub use writer::RecipeWriter;
 
 pub(crate) use codec::{check_recipe, put_recipe, read_recipe};

@@ -61,21 +61,29 @@ impl<S: MetadataSource> RecipeReader<S> {
         None
     }
 
-    /// Loads a part, which must be of the given level if one is known. Levels fall from list to list, so no part can
-    /// hold itself.
     fn open(&mut self, part: RecipePart, level: Option<u8>) -> Result<(), StoreError> {
-        let damaged = |fault: &str| StoreError::damaged(&format!("chunk {}", part.chunk), "part of a recipe", fault);
-        let bytes = self.source.load(part.chunk)?;
-        let opened = PartChunk::decode(&bytes).map_err(damaged)?;
-        if level.is_some_and(|level| level != opened.level()) {
-            return Err(damaged("its level is not the one below its list"));
-        }
-        match opened {
+        match load_part(&self.source, part, level)? {
             PartChunk::Pieces(pieces) => self.pieces = pieces.into_iter(),
             PartChunk::Parts { level, parts } => self.lists.push((parts.into_iter(), Some(level - 1))),
         }
         Ok(())
     }
+}
+
+/// Loads a part, which must be of the given level if one is known. Levels fall from list to list, so no part can hold
+/// itself.
+pub(super) fn load_part(
+    source: &impl MetadataSource,
+    part: RecipePart,
+    level: Option<u8>,
+) -> Result<PartChunk, StoreError> {
+    let damaged = |fault: &str| StoreError::damaged(&format!("chunk {}", part.chunk), "part of a recipe", fault);
+    let bytes = source.load(part.chunk)?;
+    let opened = PartChunk::decode(&bytes).map_err(damaged)?;
+    if level.is_some_and(|level| level != opened.level()) {
+        return Err(damaged("its level is not the one below its list"));
+    }
+    Ok(opened)
 }
 
 impl<S: MetadataSource> Iterator for RecipeReader<S> {

@@ -102,6 +102,32 @@ fn parts_of_parts_are_read() {
 }
 
 #[test]
+fn the_pieces_around_an_offset_are_found_without_the_others() {
+    let pieces: Vec<_> = (0..1_000_000).map(scattered_piece).collect();
+    let mut memory = Memory::default();
+    let recipe = write(&mut memory, &pieces);
+    let starts: Vec<u64> = pieces
+        .iter()
+        .scan(0, |at, piece| {
+            let start = *at;
+            *at += bytes(*piece);
+            Some(start)
+        })
+        .collect();
+    let end = starts.last().unwrap() + bytes(*pieces.last().unwrap());
+    for step in 0..300 {
+        let offset = mix(step) % end;
+        let stretch = recipe.stretch_at(&&memory, offset).unwrap().unwrap();
+        let first = starts.binary_search(&stretch.start).expect("a piece begins there");
+        assert_eq!(stretch.pieces, pieces[first..first + stretch.pieces.len()]);
+        let covered: u64 = stretch.pieces.iter().map(|piece| bytes(*piece)).sum();
+        assert_eq!(stretch.bytes, Some(covered));
+        assert!((stretch.start..stretch.start + covered).contains(&offset));
+    }
+    assert_eq!(recipe.stretch_at(&&memory, end).unwrap(), None);
+}
+
+#[test]
 fn pieces_no_file_can_have_are_refused() {
     let mut memory = Memory::default();
     for piece in

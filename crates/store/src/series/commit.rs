@@ -56,6 +56,9 @@ pub(crate) fn commit_after(
     }
     let (hash, object_bytes) = (*blake3::hash(&object).as_bytes(), object.len() as u64);
     let older = before_predecessor(manifest.sequence, &listed);
+    let (snapshots, containers) = (manifest.snapshots().len(), manifest.containers.len());
+    let (series, sequence, is_leased) = (&manifest.name, manifest.sequence, manifest.lease.is_some());
+    tracing::debug!(?series, sequence, snapshots, containers, is_leased, "committed");
     let stored = StoredManifest { manifest, object_bytes, hash, from_copy: None };
     Ok(Committed { stored, reserve_spent, object, older })
 }

@@ -111,7 +111,7 @@ fn is_of_medium(error: &io::Error) -> bool {
 fn too_large(name: &ObjectName) -> &'static str {
     match name {
         ObjectName::Manifest(..) | ObjectName::Copy(Original::Manifest(..)) => {
-            "a series so large needs more memory (--memory); if it is not, the file is foreign: bring back the original"
+            "a series so large needs more memory; if it is not, the file is foreign: bring back the original"
         }
         ObjectName::Key(_) | ObjectName::Copy(Original::Key(_)) => "it is no key slot of this program: move it away",
         _ => "it was not written by this program: bring back the original",

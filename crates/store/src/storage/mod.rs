@@ -16,6 +16,7 @@ pub mod scheduled;
 mod simulated;
 #[cfg(test)]
 mod tests;
+mod traced;
 
 pub use disk::Disk;
 pub use error::StorageError;
@@ -25,6 +26,7 @@ pub use name::{
 };
 pub use recorder::{NameKind, ObjectCalls, Recorder, StorageCalls};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
+pub use traced::Traced;
 
 use crate::ids::SeriesId;
 use std::fmt;

@@ -405,8 +405,8 @@ class Series:
         self.direct = card.list(lambda: (card.bytes(), card.bytes()))
         self.records = card.list(lambda: read_record(card))
         card.list(lambda: card.take(32))  # unsettled
-        card.list(card.bytes)  # heights
-        self.squeeze_due = card.boolean()
+        card.list(card.bytes)  # dependents' depths
+        self.ghosts_due = card.boolean()
         self.damaged = numbers(card.bytes())
         card.boolean()  # listed
         require(card.is_done(), f"{self.object}: bytes behind the body")
@@ -664,7 +664,7 @@ class Series:
             later = set().union(*(own for own, _ in needs[i:]))
             hull = earlier & later
             require(hull <= necessary, f"snapshot {i}: NC lacks what it needs")
-            require(self.squeeze_due or hull == necessary, f"snapshot {i}: NC holds more than the hull")
+            require(self.ghosts_due or hull == necessary, f"snapshot {i}: NC holds more than the hull")
 
     def verify_container(self, record):
         name, key, header, regions, _ = self.container(record)

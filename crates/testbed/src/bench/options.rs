@@ -56,13 +56,13 @@ pub struct ChunkOptions {
     /// Only these algorithms, beside what they are held against.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub only: Vec<String>,
-    /// How often speeds are measured; 5 by default, 3 with --quick.
+    /// Rounds in which speeds are measured; 5 by default, 3 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rounds: Option<u64>,
 }
 
 impl ChunkOptions {
-    /// How often speeds are measured.
+    /// Returns the rounds in which speeds are measured.
     pub fn rounds(&self) -> u64 {
         rounds(self.rounds, &self.output)
     }
@@ -86,7 +86,7 @@ pub struct SimilarOptions {
     /// Only these parts; all by default.
     #[arg(long, value_delimiter = ',', value_name = "PARTS")]
     pub only: Vec<Part>,
-    /// How often speeds are measured; 5 by default, 3 with --quick.
+    /// Rounds in which speeds are measured; 5 by default, 3 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rounds: Option<u64>,
 }
@@ -102,7 +102,7 @@ pub enum Part {
 }
 
 impl SimilarOptions {
-    /// How often speeds are measured.
+    /// Returns the rounds in which speeds are measured.
     pub fn rounds(&self) -> u64 {
         rounds(self.rounds, &self.output)
     }
@@ -132,7 +132,7 @@ pub struct StagesOptions {
     /// Folder that is backed up.
     #[command(flatten)]
     pub data: DataOptions,
-    /// How often everything is run; 3 by default, 1 with --quick.
+    /// Rounds in which everything is run; 3 by default, 1 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub rounds: Option<u64>,
 }

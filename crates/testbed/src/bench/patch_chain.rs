@@ -13,9 +13,9 @@ use tempfile::TempDir;
 
 /// The chain so far.
 pub struct PatchChain {
-    /// Of the first version, and of each against the one before, at level 3.
+    /// Compressed bytes of the first version, and of each against the one before, at level 3.
     pub bytes: u64,
-    /// What that took.
+    /// Time that took.
     pub seconds: f64,
     before: Option<PathBuf>,
     folder: TempDir,

@@ -1,4 +1,4 @@
-//! What is done with the results of every benchmark: printed, written as JSON, kept as a record with what explains it.
+//! Publishing of the results of every benchmark: printed, written as JSON, kept as a record with what explains it.
 
 use crate::machine;
 use crate::record;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A row of results: flat, keyed by the names of columns.
 pub type Row = Map<String, Value>;
 
-/// What every benchmark takes.
+/// Options that every benchmark takes.
 #[derive(Args, Debug)]
 pub struct Output {
     /// Little data and few rounds: a minute or two.
@@ -44,13 +44,18 @@ impl Output {
     }
 }
 
-/// These columns of the rows.
-pub fn table_of(columns: &[&str], rows: &[Row]) -> Table {
-    let mut table = Table::new(columns.iter().copied());
+/// Returns the table of these columns of the rows; `columns` are separated by blanks.
+pub fn table_of(columns: &str, rows: &[Row]) -> Table {
+    let mut table = Table::new(columns.split(' '));
     for row in rows {
-        table.row(columns.iter().map(|&column| shown(row.get(column))).collect());
+        table.row(columns.split(' ').map(|column| shown(row.get(column))).collect());
     }
     table
+}
+
+/// Returns the rows that belong to one table, by the name in their column `table`.
+pub fn rows_of(rows: &[Row], table: &str) -> Vec<Row> {
+    rows.iter().filter(|row| row["table"] == table).cloned().collect()
 }
 
 /// A value as it stands in a table; nothing for none.

@@ -1,4 +1,4 @@
-//! What keeps a comparison of programs fair: they take turns, nobody pays for what was done before, and what they
+//! Rules that keep a comparison of programs fair: they take turns, nobody pays for what was done before, and what they
 //! restore is compared.
 
 use crate::program::{self, Cost};
@@ -45,7 +45,7 @@ impl Pile {
         Self::of_at_most(work, PILE_BYTES_MAX)
     }
 
-    /// The same, with its own limit: for file systems in memory, which give away inodes again at once.
+    /// Makes a pile with its own limit: for file systems in memory, which give away inodes again at once.
     pub fn of_at_most(work: &Path, bytes_max: u64) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("pile").tempdir_in(work)?;
         Ok(Self { work: work.to_path_buf(), folder, count: 0, bytes: 0, bytes_max })

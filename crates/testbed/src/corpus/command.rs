@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What the command line says.
+/// Options of the command that makes a corpus.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
     /// The folder to make, with one file or folder per version; what it holds and how to make it again stands in its
@@ -20,7 +20,7 @@ pub struct Options {
     /// Install programs that take part and are missing, with apt-get
     #[arg(long, global = true)]
     pub install: bool,
-    /// What is made.
+    /// Kind of the corpus, and its parameters.
     #[command(subcommand)]
     pub recipe: Recipe,
 }
@@ -46,7 +46,7 @@ pub fn run(options: &Options) -> Result<String> {
     Ok(said)
 }
 
-/// What the maker did is shown where it knows.
+/// Table of the versions, with the changes between them where the maker knows them.
 fn table_of(record: &Record) -> Table {
     let knows = record.versions.iter().any(|version| version.changes.is_some());
     let columns = ["version", "files", "bytes", "created", "deleted", "modified", "changed bytes"];

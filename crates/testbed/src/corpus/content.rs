@@ -1,4 +1,4 @@
-//! What stands in files that are made: four kinds, of which the first three compress, to a third or a fifth, and the
+//! Content of made files: four kinds, of which the first three compress, to a third or a fifth, and the
 //! last does not. Kinds and their shares are our choice.
 //!
 //! ```text
@@ -47,7 +47,7 @@ impl Content {
         }
     }
 
-    /// How names of such files end.
+    /// Returns the extension of names of such files.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::Text => "txt",

@@ -33,7 +33,7 @@ const RUN_BLOCKS_MAX: u64 = 16;
 /// The disk over its largest extent.
 const DISK_OVER_EXTENT: u64 = 64;
 
-/// What is made.
+/// Parameters of a disk image that ages.
 #[derive(Clone, PartialEq, Debug, Serialize, clap::Args)]
 pub struct Disk {
     /// Seed: the same gives the same bytes
@@ -119,7 +119,7 @@ impl Disk {
         extents
     }
 
-    /// What becomes of the disk until the next version; returns how many bytes were written.
+    /// Changes the disk into its next version; returns the bytes written.
     fn change(&self, file: &File, extents: &mut [Extent], regions: &[u64], sequence: &mut Sequence) -> io::Result<u64> {
         let mut changed_bytes = 0;
         let mut left = share(sequence, self.blocks(), self.rewritten_percent);

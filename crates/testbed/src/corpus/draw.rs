@@ -14,7 +14,7 @@ pub(super) fn log_normal(sequence: &mut Sequence, mean: f64, deviation: f64) -> 
     (exp(mean + deviation * normal(sequence)) as u64).max(1)
 }
 
-/// How many of `count` are so many percent: rounded up or down at random, so that the mean is right for small counts
+/// Returns this percentage of `count`: rounded up or down at random, so that the mean is right for small counts
 /// too.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // Counts are far below 2^53.
 pub(super) fn share(sequence: &mut Sequence, count: u64, percent: f64) -> u64 {

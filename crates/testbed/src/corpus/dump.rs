@@ -37,7 +37,7 @@ const FULL: Shape = Shape { name: "database", rows: 2_900_000, versions: 8, salt
 /// Bytes that a row takes.
 const ROW_BYTES: u64 = 400;
 
-/// What is made.
+/// Parameters of a database's dumps.
 #[derive(Clone, PartialEq, Debug, Serialize, clap::Args)]
 pub struct Sqlite {
     /// Seed: the same gives the same bytes with the same version of sqlite3

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// What `apt-get` does before each copy, after the base system; the sources of security updates come with the first
+/// Arguments of `apt-get` before each copy, after the base system; the sources of security updates come with the first
 /// upgrade.
 const STEPS: [&[&str]; 21] = [
     &["install", "nano", "less"],

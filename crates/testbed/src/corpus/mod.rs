@@ -50,7 +50,7 @@ use clap::ValueEnum;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How much data.
+/// Amount of data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Amount {
     /// Enough to see that all works: a few versions, some tens of MB each.
@@ -66,7 +66,7 @@ pub enum Amount {
 pub struct Corpus {
     /// Short name, for tables.
     pub name: String,
-    /// What it is and where it comes from, in a sentence.
+    /// Description and origin, in a sentence.
     pub description: String,
     /// One file or folder per version.
     pub versions: Vec<PathBuf>,
@@ -102,7 +102,7 @@ impl Corpora {
         Self { folder, missing: Missing::Refuse }
     }
 
-    /// The same, but programs that are not there are installed.
+    /// Returns corpora whose making installs the programs that are not there.
     #[must_use]
     pub fn installing(self) -> Self {
         Self { missing: Missing::Install, ..self }
@@ -148,7 +148,7 @@ impl Corpora {
     }
 }
 
-/// What happens to different kinds of data over time: at least twenty versions of each and more than 1 GB, or three
+/// Histories of different kinds of data: at least twenty versions of each and more than 1 GB, or three
 /// small ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum History {

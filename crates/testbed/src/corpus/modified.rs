@@ -18,7 +18,7 @@
 
 use crate::deterministic::Sequence;
 
-/// How chunks are modified.
+/// Modification of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Modification {
     /// `MoR`: the probability at each byte.
@@ -32,7 +32,7 @@ pub struct Modification {
 pub struct Pair {
     /// The chunk: random bytes.
     pub old: Vec<u8>,
-    /// What the modifications made of it.
+    /// Content of the chunk after the modifications.
     pub new: Vec<u8>,
     runs: Vec<Run>,
 }

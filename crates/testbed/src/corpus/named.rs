@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 pub struct Named {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is and what making it takes, in a sentence without a full stop.
+    /// Description, and what making it takes, in a sentence without a full stop.
     pub description: &'static str,
     source: Source,
 }
@@ -28,7 +28,7 @@ enum Source {
     Other(fn(&Corpora, Amount) -> Result<Corpus>),
 }
 
-/// What a run takes where the user names neither data nor corpora: made by the lab itself, without a program or a
+/// Corpora of a run where the user names neither data nor corpora: made by the lab itself, without a program or a
 /// network.
 pub const DEFAULTS: [&str; 2] = ["syn", "disk"];
 

@@ -17,13 +17,13 @@ use std::path::Path;
 const WINDOW_BYTES: usize = 48;
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 
-/// What is made.
+/// Parameters of pairs of chunks, one of each modified.
 #[derive(Clone, PartialEq, Debug, Serialize, clap::Args)]
 pub struct Pairs {
     /// Seed: the same gives the same bytes
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How many pairs
+    /// Number of pairs
     #[arg(long, default_value_t = 5000)]
     pub pairs: u64,
     /// Bytes of a chunk

@@ -19,15 +19,15 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a folder has without any table of pgbench, and one unit of its scale adds: catalogs with the log, and 100 000
-/// accounts.
+/// Bytes of a folder without any table of pgbench, and those that one unit of its scale adds: catalogs with the log,
+/// and 100 000 accounts.
 const EMPTY_BYTES: u64 = 58_000_000;
 const SCALE_BYTES: u64 = 15_000_000;
 const ACCOUNTS_PER_SCALE: u64 = 100_000;
 /// Where Debian keeps the programs of each major version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// What is made.
+/// Parameters of a database server's folder.
 #[derive(Clone, PartialEq, Debug, Serialize, clap::Args)]
 pub struct Postgres {
     /// Seed of the transactions

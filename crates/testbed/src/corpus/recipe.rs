@@ -1,4 +1,4 @@
-//! What can be made, with all parameters: a command line and a [`Record`] have the same.
+//! Corpora that can be made, with all parameters: a command line and a [`Record`] have the same.
 
 use super::content::Content;
 use super::disk::Disk;
@@ -268,7 +268,7 @@ impl Recipe {
         }
     }
 
-    /// What the programs that took part say of themselves.
+    /// Returns what the programs that took part say of themselves.
     fn programs(&self) -> Result<BTreeMap<String, String>> {
         let on_path = |name: &str| vec![PathBuf::from(name)];
         let programs = match self {

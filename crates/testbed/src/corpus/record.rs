@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 /// Name of the record in the corpus's folder.
 pub const RECORD: &str = "corpus.toml";
 
-/// What was made.
+/// Record of a corpus that was made.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// Its kind, as on the command line.
     pub kind: String,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub description: String,
     /// Whether the same parameters give the same bytes: on every machine, at any time.
     pub repeatable: bool,
     /// Version of the lab that made it.
     pub made_by: String,
-    /// What it was made with: the options of the command line.
+    /// Parameters it was made with: the options of the command line.
     pub parameters: toml::Table,
     /// Versions of the programs that took part.
     pub programs: BTreeMap<String, String>,
@@ -41,12 +41,12 @@ pub struct Version {
     pub bytes: u64,
     /// Its files.
     pub files: u64,
-    /// What the maker did since the version before, where it knows.
+    /// Changes since the version before, where the maker knows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
 }
 
-/// What happens from one version to the next.
+/// Changes from one version to the next.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Changes {
     /// Files that are new.

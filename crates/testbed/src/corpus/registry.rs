@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
-/// The same wheels on every machine, whatever it is.
+/// Options by which every machine gets the same wheels.
 const PLATFORM: [&str; 8] = [
     "--only-binary",
     ":all:",

@@ -38,7 +38,7 @@ const HISTORY: Shape = Shape { name: "redis-history", keys: 104_000, versions: 2
 /// Bytes that a key and its value take in a dump.
 const KEY_BYTES: u64 = 385;
 
-/// What is made.
+/// Parameters of a key-value server's dumps.
 #[derive(Clone, PartialEq, Debug, Serialize, clap::Args)]
 pub struct Redis {
     /// Seed of keys and values

@@ -16,7 +16,7 @@ use std::path::Path;
 /// Parts of a file, each with edits of its own.
 const PARTS: u64 = 8;
 
-/// What is made, of one kind of bytes.
+/// Parameters of a stream of one kind of bytes.
 #[derive(Clone, PartialEq, Debug, Serialize, clap::Args)]
 pub struct Stream {
     /// Seed: the same gives the same bytes
@@ -33,7 +33,7 @@ pub struct Stream {
     pub changed_percent: f64,
 }
 
-/// What is made, of records with runs among them.
+/// Parameters of a stream of records with runs among them.
 #[derive(Clone, PartialEq, Debug, Serialize, clap::Args)]
 pub struct Mixed {
     /// The file and its versions.

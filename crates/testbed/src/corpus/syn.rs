@@ -40,7 +40,7 @@ const SIZE_DEVIATION: f64 = 2.46;
 const TREE_OVER_FILE: u64 = 32;
 const FILES_PER_FOLDER: u64 = 11;
 
-/// What is made.
+/// Parameters of a synthetic history of files.
 #[derive(Clone, PartialEq, Debug, Serialize, clap::Args)]
 pub struct Syn {
     /// Seed: the same gives the same bytes
@@ -117,7 +117,7 @@ struct Entry {
     written: u64,
 }
 
-/// What is done to a file in the next version.
+/// Fate of a file in the next version.
 enum Action {
     Keep,
     Write(Sequence),

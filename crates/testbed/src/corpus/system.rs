@@ -12,7 +12,7 @@ use std::process::Command;
 const DEBOOTSTRAP: Needed = Needed { program: "/usr/sbin/debootstrap", package: "debootstrap" };
 const RELEASE: &str = "bookworm";
 
-/// What each version adds to the one before; the first is the base alone.
+/// Packages that each version adds to the one before; the first is the base alone.
 const STEPS: [(&str, &[&str]); 5] = [
     ("0-base", &[]),
     ("1-python", &["python3", "python3-pip"]),
@@ -79,7 +79,7 @@ pub(super) fn apt_get(root: &Path, words: &[&str]) -> Result<()> {
     program::quietly(&mut command).map(drop)
 }
 
-/// What `apt-get update` fetched depends on the day.
+/// Removes what `apt-get update` fetched, which depends on the day.
 fn forget_lists(root: &Path) -> Result<()> {
     let lists = root.join("var/lib/apt/lists");
     fs::remove_dir_all(&lists)?;

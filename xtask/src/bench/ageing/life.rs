@@ -26,7 +26,7 @@ pub(super) struct Life {
 
 /// A repository of this age.
 pub(super) struct Age {
-    /// How many snapshots.
+    /// Number of snapshots.
     pub(super) snapshots: u64,
     pub(super) repository_bytes: u64,
     /// The backups since the age before.
@@ -37,7 +37,7 @@ pub(super) struct Age {
     pub(super) restored: Restored,
 }
 
-/// What restoring one snapshot came to.
+/// Cost of restoring one snapshot.
 #[derive(Default)]
 pub(super) struct Restored {
     pub(super) source_bytes: u64,
@@ -47,16 +47,16 @@ pub(super) struct Restored {
     pub(super) bytes_read: i64,
 }
 
-/// What forgetting every second snapshot came to.
+/// Cost of forgetting every second snapshot.
 #[derive(Default)]
 pub(super) struct Forgotten {
     pub(super) snapshots: usize,
     pub(super) before_bytes: u64,
     /// As promised by the dry run.
     pub(super) bytes_returned: i64,
-    /// Beyond that, by what the next backup would do too: chunks that only deltas need are squeezed out where that
+    /// Beyond that, by what the next backup would do too: chunks that only deltas need are eliminated where that
     /// pays.
-    pub(super) bytes_squeezed: i64,
+    pub(super) bytes_of_ghosts: i64,
     /// One of each round, of a copy each.
     pub(super) costs: Vec<Cost>,
 }
@@ -203,7 +203,7 @@ fn forgotten(
         if round + 1 == rounds {
             let forgotten_bytes = tree::bytes(&copy.path())?;
             program::quietly(copy.command().arg("maintain"))?;
-            forgotten.bytes_squeezed = i64::try_from(forgotten_bytes)? - i64::try_from(tree::bytes(&copy.path())?)?;
+            forgotten.bytes_of_ghosts = i64::try_from(forgotten_bytes)? - i64::try_from(tree::bytes(&copy.path())?)?;
             for kept in snapshots.iter().filter(|kept| !half.contains(&kept.label)) {
                 restored_and_compared(&copy, source, &kept.label, &kept.listing, pile)?;
             }

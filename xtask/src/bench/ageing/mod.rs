@@ -20,7 +20,7 @@ use siltstone_testbed::workspace;
 use std::path::PathBuf;
 use subject::{Kind, Subject};
 
-/// What is measured, and on what.
+/// Options: what is measured, and on what.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -31,15 +31,15 @@ pub(crate) struct Options {
     /// Your own source: a file or a folder, of which a copy is changed.
     #[arg(long, value_name = "FILE_OR_DIR", conflicts_with = "only")]
     data: Option<PathBuf>,
-    /// How many snapshots; 100 by default, 20 with --quick.
+    /// Number of snapshots; 100 by default, 20 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     versions: Option<u64>,
-    /// How often each restore is measured; 5 by default, 2 with --quick.
+    /// Rounds in which each restore is measured; 5 by default, 2 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: Option<u64>,
 }
 
-/// How old a repository is when it is looked at, in snapshots; and in the end.
+/// Ages at which a repository is looked at, in snapshots, beside its end.
 const AGES: [u64; 3] = [5, 20, 50];
 
 /// The ages that a life of so many snapshots comes to.

@@ -21,7 +21,7 @@ pub(super) enum Kind {
 
 /// A file from here on is edited by blocks, a smaller one as a whole.
 const LARGE_FILE_BYTES: u64 = 1 << 20;
-/// What is edited at once in a large file.
+/// Bytes edited at once in a large file.
 const BLOCK_BYTES: u64 = 64 << 10;
 /// One file in so many is edited, one block in so many.
 const EDITED_ONE_IN: usize = 33;

@@ -1,39 +1,20 @@
-//! What a life becomes: rows, and three tables of them.
+//! Tables of a life: rows, and three tables of them.
 
 use super::life::{Forgotten, Life, Restored};
 use serde_json::{Value, json};
-use siltstone_testbed::bench::publish::{Row, table_of};
+use siltstone_testbed::bench::publish::{Row, rows_of, table_of};
 use siltstone_testbed::program::Cost;
 use siltstone_testbed::statistics::{Spread, rounded};
 use siltstone_testbed::table::mb_per_s;
 
 /// Columns of the table of ages.
-const AGES: [&str; 11] = [
-    "snapshots",
-    "source_bytes",
-    "repository_bytes",
-    "backup_seconds",
-    "unchanged_seconds",
-    "restore_seconds",
-    "spread_percent",
-    "restore_mb_per_s",
-    "to_youngest",
-    "to_cp",
-    "bytes_read",
-];
+const AGES: &str = "snapshots source_bytes repository_bytes backup_seconds unchanged_seconds restore_seconds \
+    spread_percent restore_mb_per_s to_youngest to_cp bytes_read";
 /// Columns of the table of snapshots.
-const SNAPSHOTS: [&str; 7] = [
-    "snapshot",
-    "source_bytes",
-    "restore_seconds",
-    "spread_percent",
-    "restore_mb_per_s",
-    "containers_read",
-    "bytes_read",
-];
+const SNAPSHOTS: &str = "snapshot source_bytes restore_seconds spread_percent restore_mb_per_s \
+    containers_read bytes_read";
 /// Columns of the table of forgetting.
-const FORGOTTEN: [&str; 6] =
-    ["forgotten", "seconds", "spread_percent", "repository_bytes", "bytes_returned", "bytes_squeezed"];
+const FORGOTTEN: &str = "forgotten seconds spread_percent repository_bytes bytes_returned bytes_of_ghosts";
 
 /// All rows of a life.
 pub(super) fn rows(data: &str, life: &Life) -> Vec<Row> {
@@ -87,7 +68,7 @@ fn forgotten(mut row: Row, forgotten: &Forgotten) -> Row {
     timed(&mut row, "seconds", &forgotten.costs);
     row.insert("repository_bytes".into(), json!(forgotten.before_bytes));
     row.insert("bytes_returned".into(), json!(forgotten.bytes_returned));
-    row.insert("bytes_squeezed".into(), json!(forgotten.bytes_squeezed));
+    row.insert("bytes_of_ghosts".into(), json!(forgotten.bytes_of_ghosts));
     row
 }
 
@@ -111,12 +92,11 @@ fn head(table: &str, data: &str) -> Row {
 
 /// The tables of one source.
 pub(super) fn tables(data: &str, description: &str, rows: &[Row]) -> String {
-    let of = |table: &str| rows.iter().filter(|row| row["table"] == table).cloned().collect::<Vec<_>>();
     format!(
         "### {data}\n\n{description}\n\nBy age, the last snapshot restored:\n\n{}\nIn the end:\n\n{}\n{}\n",
-        table_of(&AGES, &of("ages")),
-        table_of(&SNAPSHOTS, &of("snapshots")),
-        table_of(&FORGOTTEN, &of("forgotten"))
+        table_of(AGES, &rows_of(rows, "ages")),
+        table_of(SNAPSHOTS, &rows_of(rows, "snapshots")),
+        table_of(FORGOTTEN, &rows_of(rows, "forgotten"))
     )
 }
 
@@ -151,7 +131,7 @@ mod tests {
                 snapshots: 50,
                 before_bytes: 9,
                 bytes_returned: 4,
-                bytes_squeezed: 0,
+                bytes_of_ghosts: 0,
                 costs: costs(&[1]),
             },
             restored_to: String::new(),

@@ -1,4 +1,5 @@
-//! What is compared: one row each. The only place that knows which words of `silt` make which configuration.
+//! Configurations that are compared: one row each. The only place that knows which words of `silt` make which
+//! configuration.
 
 use anyhow::{Context, Result, bail};
 use siltstone_testbed::tool::{Name, Reading, Settings, Tool};
@@ -21,9 +22,8 @@ const CHUNK_32: &[&str] = &["--chunk-size", "32K"];
 const CHUNK_64: &[&str] = &["--chunk-size", "64K"];
 
 /// All of them, in the order of the tables.
-pub(super) const ALL: [Configuration; 15] = [
+pub(super) const ALL: [Configuration; 14] = [
     silt("off", CHUNK_16, &["--deltas", "off"]),
-    silt("paper", CHUNK_16, &["--deltas", "paper"]),
     silt("forward:4", CHUNK_16, &["--deltas", "forward:4"]),
     silt("forward:8", CHUNK_16, &["--deltas", "forward:8"]),
     silt("forward:16", CHUNK_16, &["--deltas", "forward:16"]),
@@ -60,7 +60,7 @@ const fn silt(name: &'static str, init: &'static [&'static str], backup: &'stati
 pub(in crate::bench) struct Prepared {
     /// Which.
     pub(in crate::bench) configuration: Configuration,
-    /// What runs it.
+    /// Program that runs it.
     pub(in crate::bench) tool: Tool,
 }
 
@@ -100,7 +100,7 @@ pub(in crate::bench) fn prepare(configurations: &[Configuration], work: &Path) -
     Ok(prepared)
 }
 
-/// What each program says it is, a line each.
+/// Returns the version of each program as it says it, a line each.
 pub(in crate::bench) fn versions(prepared: &[Prepared]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for Prepared { tool, .. } in prepared {

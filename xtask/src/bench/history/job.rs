@@ -13,9 +13,9 @@ use siltstone_testbed::tool::{Name, Reading, Repository};
 use siltstone_testbed::tree;
 use std::path::Path;
 
-/// What a round found.
+/// Findings of a round.
 pub(super) struct Found {
-    /// Of each configuration, in order: what it came to, or why it failed.
+    /// Outcome of each configuration, in order: what it came to, or why it failed.
     pub(super) outcomes: Vec<Result<Outcome>>,
     /// Source bytes and costs of `cp -r` of the last version, one for each round of restores.
     pub(super) copies: Restores,
@@ -109,7 +109,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Of the snapshot that stands at `at` in [`RESTORED`].
+    /// Restores the snapshot that stands at `at` in [`RESTORED`].
     fn restore(&mut self, source: &Path, at: usize, taken: &Taken, pile: &mut Pile) -> Result<()> {
         let cost = self.restored(source, taken, pile)?;
         self.note(|outcome| {

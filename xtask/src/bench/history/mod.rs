@@ -32,7 +32,7 @@ use siltstone_testbed::tree;
 use siltstone_testbed::workspace;
 use std::path::Path;
 
-/// What is measured, and on what.
+/// Options: what is measured, and on what.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -42,10 +42,10 @@ pub(crate) struct Options {
     /// Only these configurations; all by default, with --quick five. An unknown name lists them.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     configs: Vec<String>,
-    /// How often everything is measured.
+    /// Rounds in which everything is measured.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
-    /// How often each snapshot is restored in each of these, the tools taking turns: 3 by default, 1 with --quick.
+    /// Times each snapshot is restored in each of these, the tools taking turns: 3 by default, 1 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     restore_rounds: Option<u64>,
     /// Only make the data.
@@ -54,7 +54,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What is tried: those named, or else all.
+    /// Returns the configurations named, or else all.
     fn configurations(&self) -> Result<Vec<Configuration>> {
         if self.configs.is_empty() { Ok(configuration::ALL.to_vec()) } else { configuration::named(&self.configs) }
     }
@@ -99,7 +99,7 @@ fn variant(bench: &str, corpora: &[Corpus]) -> String {
     if corpora.len() == History::value_variants().len() { bench.to_owned() } else { format!("{bench}-{}", names()) }
 }
 
-/// Of all histories.
+/// Results of all histories.
 #[derive(Default)]
 struct Results {
     tables: String,

@@ -1,4 +1,4 @@
-//! What one configuration came to on one history in one round, and the rows that rounds become.
+//! Outcome of one configuration on one history in one round, and the rows that rounds become.
 
 use serde_json::{Value, json};
 use siltstone_testbed::bench::publish::Row;
@@ -12,14 +12,14 @@ use siltstone_testbed::table::{as_float, mb_per_s};
 pub(super) struct Backup {
     pub(super) cost: Cost,
     pub(super) source_bytes: u64,
-    /// What the program said of [`COUNTS`], in their order; 0 where it said nothing.
+    /// Values that the program gave for [`COUNTS`], in their order; 0 where it gave none.
     counts: [i64; COUNTS.len()],
 }
 
 /// Sums that `silt backup --json` gives.
 const COUNTS: [&str; 4] = ["bytes_migrated", "deltas_kept", "deltas_rejected", "deltas_skipped"];
 
-/// What forgetting came to.
+/// Cost of forgetting, and what it left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forgotten {
     pub(super) cost: Cost,
@@ -29,7 +29,7 @@ pub(super) struct Forgotten {
 /// One snapshot restored, or copied, some times.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Restores {
-    /// Of its files.
+    /// Bytes of its files.
     pub(super) bytes: u64,
     /// One of each round of restores.
     pub(super) costs: Vec<Cost>,
@@ -41,11 +41,11 @@ pub(super) struct Outcome {
     pub(super) backups: Vec<Backup>,
     /// All that lies on disk when all versions are in.
     pub(super) repository_bytes: u64,
-    /// Of the first, the middle, the last.
+    /// Restores of the first, the middle, the last.
     pub(super) restores: Vec<Restores>,
     /// `cp -r` of the last, in the same rounds.
     pub(super) copies: Restores,
-    /// Of every second snapshot.
+    /// Forgetting of every second snapshot.
     pub(super) forgotten: Option<Forgotten>,
 }
 
@@ -93,7 +93,7 @@ impl Outcome {
         self.backups.iter().map(|backup| backup.source_bytes).sum()
     }
 
-    /// What varies between rounds: in a table stands the median.
+    /// Returns what varies between rounds: in a table stands the median.
     fn measured(&self) -> Vec<(&'static str, Option<f64>)> {
         let backups = self.backups.iter();
         let first = self.backups.first().map(Backup::mb_per_s);
@@ -122,7 +122,7 @@ impl Outcome {
         ]
     }
 
-    /// What rounds have in common: the last one's.
+    /// Returns what rounds have in common: the last one's.
     fn counted(&self) -> Vec<(&'static str, Value)> {
         let ratio = as_float(self.source_bytes()) / as_float(self.repository_bytes.max(1));
         let mut counted = vec![
@@ -167,7 +167,7 @@ pub(super) fn row_of(data: &str, name: &str, rounds: &[Outcome]) -> Row {
     row
 }
 
-/// How every row begins.
+/// Returns the beginning of every row.
 pub(super) fn head(table: &str, data: &str, name: &str) -> Row {
     let mut row = Row::new();
     for (key, value) in [("table", table), ("data", data), ("config", name)] {

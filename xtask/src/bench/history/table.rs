@@ -7,37 +7,13 @@ use std::fmt;
 
 /// Columns of the table of measurements, in the order of the question: how small, how fast in, how fast out, how fast
 /// gone.
-const MEASURED: [&str; 14] = [
-    "config",
-    "repository_bytes",
-    "ratio",
-    "backup_mb_per_s",
-    "first_mb_per_s",
-    "later_mb_per_s",
-    "restore_first_mb_per_s",
-    "restore_middle_mb_per_s",
-    "restore_last_mb_per_s",
-    "restore_spread_percent",
-    "forget_seconds",
-    "bytes_returned",
-    "bytes_migrated",
-    "peak_mib",
-];
+const MEASURED: &str = "config repository_bytes ratio backup_mb_per_s first_mb_per_s later_mb_per_s \
+    restore_first_mb_per_s restore_middle_mb_per_s restore_last_mb_per_s restore_spread_percent forget_seconds \
+    bytes_returned bytes_migrated peak_mib";
 /// Columns of the table of comparisons.
-const COMPARED: [&str; 11] = [
-    "config",
-    "bytes_to_chain",
-    "bytes_to_restic",
-    "bytes_to_borg",
-    "bytes_to_peer",
-    "first_to_restic",
-    "first_to_borg",
-    "first_to_peer",
-    "later_to_first",
-    "restore_last_to_cp",
-    "restore_last_to_peer",
-];
-/// What the default configuration is to reach, and of whom it is asked.
+const COMPARED: &str = "config bytes_to_chain bytes_to_restic bytes_to_borg bytes_to_peer first_to_restic \
+    first_to_borg first_to_peer later_to_first restore_last_to_cp restore_last_to_peer";
+/// Name of the default configuration, which is held against what is wanted.
 const DEFAULT: &str = "reverse";
 const WANTED: [(&str, Wanted); 6] = [
     ("bytes_to_chain", Wanted::AtMost(1.5)),
@@ -51,7 +27,7 @@ const WANTED: [(&str, Wanted); 6] = [
 const WANTED_OF_TARS: (&str, Wanted) = ("bytes_to_peer", Wanted::AtMost(0.25));
 /// Rows that are not a configuration of `silt`.
 pub(super) const CHAIN: &str = "zstd --patch-from";
-/// The same.
+/// Name of the copy that restores are held against.
 pub(super) const COPY: &str = "cp -r";
 const RESTIC: &str = "restic";
 const BORG: &str = "borg";
@@ -115,16 +91,16 @@ fn number(row: &Row, key: &str) -> Option<f64> {
 
 /// Both tables of one history, under its name.
 pub(super) fn tables(data: &str, description: &str, rows: &[Row]) -> String {
-    let compared: Vec<Row> = rows.iter().filter(|row| row.contains_key(COMPARED[1])).cloned().collect();
+    let compared: Vec<Row> = rows.iter().filter(|row| row.contains_key("bytes_to_chain")).cloned().collect();
     format!(
         "### {data}\n\n{description}\n\n{}\nAgainst the others:\n\n{}\n{}\n",
-        table_of(&MEASURED, rows),
-        table_of(&COMPARED, &compared),
+        table_of(MEASURED, rows),
+        table_of(COMPARED, &compared),
         verdict(data, rows)
     )
 }
 
-/// What is wanted of the default configuration, a line each; nothing if it took no part.
+/// Returns what is wanted of the default configuration, a line each; nothing if it took no part.
 fn verdict(data: &str, rows: &[Row]) -> String {
     let Some(row) = rows.iter().find(|row| row["config"] == DEFAULT) else { return String::new() };
     let of_tars = (data == TARS).then_some(WANTED_OF_TARS);

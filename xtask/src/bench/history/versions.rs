@@ -16,9 +16,9 @@ pub(in crate::bench) struct Versions<'c> {
 pub(in crate::bench) struct Taken {
     /// Names the snapshot.
     pub(in crate::bench) label: String,
-    /// What a restore has to bring back.
+    /// Content that a restore has to bring back.
     pub(in crate::bench) listing: Listing,
-    /// Of all files.
+    /// Bytes of all files.
     pub(in crate::bench) bytes: u64,
 }
 
@@ -31,7 +31,7 @@ impl<'c> Versions<'c> {
         Self { corpus, folder: work.join("source"), taken: Vec::new() }
     }
 
-    /// What is backed up: always the same folder, or the same file in it.
+    /// Returns what is backed up: always the same folder, or the same file in it.
     pub(in crate::bench) fn source(&self) -> PathBuf {
         let is_file = self.corpus.versions.iter().all(|version| version.is_file());
         if is_file { self.folder.join(tree::ONLY_FILE) } else { self.folder.clone() }

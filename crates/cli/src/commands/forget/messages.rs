@@ -1,10 +1,9 @@
 //! JSON of `forget`, one document: with rules restic's array of groups, and the summary goes to standard error; with
 //! ids the summary.
 
-use super::Decided;
 use crate::render::{Path, SnapshotJson, rfc3339};
 use serde::Serialize;
-use siltstone_engine::forget::{ForgetSummary, Held};
+use siltstone_engine::forget::{DecidedGroup, ForgetSummary, Held};
 use siltstone_store::Time;
 
 /// A group, what stays of it and why, and what goes.
@@ -26,8 +25,8 @@ struct ReasonJson {
     matches: Vec<String>,
 }
 
-impl From<&Decided> for GroupJson {
-    fn from(decided: &Decided) -> Self {
+impl From<&DecidedGroup> for GroupJson {
+    fn from(decided: &DecidedGroup) -> Self {
         let group = &decided.group;
         let (keep, reasons) = decided.part(true);
         let text = |paths: &Vec<Vec<u8>>| paths.iter().map(|path| Path::from_bytes(path).lossy()).collect();

@@ -34,8 +34,8 @@ pub(super) fn show(
     repository: &Repository,
     context: &Context,
 ) -> Result<(), CliError> {
-    let options = forget::options(context)?;
-    let freed = |views: &[SnapshotView]| held_by(repository, &keys(views), &options);
+    let (options, resources) = (forget::options(context)?, context.resources());
+    let freed = |views: &[SnapshotView]| held_by(repository, &keys(views), &options, &resources);
     let rows = views.iter().filter_map(|view| Some((view, view.snapshot.deleted?)));
     let rows = rows.map(|(view, mark)| Ok(Row { view, mark, bytes: freed(std::slice::from_ref(view))? }));
     let rows = rows.collect::<Result<Vec<_>, CliError>>()?;

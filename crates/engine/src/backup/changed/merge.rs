@@ -3,9 +3,11 @@
 //! Both come in catalog order. An entry of the previous catalog is copied unless the walk gives another for its path,
 //! or has said that it looks at all there is at or above that path anew.
 
-use super::super::plan::{Halt, Item, Planned, Planner, Stopped};
-use super::ChangedList;
 use crate::EngineError;
+use crate::backup::changed_list::ChangedList;
+use crate::backup::flow::{Disconnected, Item};
+use crate::backup::outcome::Planned;
+use crate::backup::plan::{Halt, Planner};
 use crate::fs::{FileKind, ProblemKind, ScanEntry, ScanItem, Scanner};
 use crate::observer::{EntryAction, Notice};
 use siltstone_store::Time;
@@ -37,7 +39,7 @@ impl Planner<'_, '_> {
         let mut merge = Merge { planner: self, list, anew: None, copied: HashMap::new() };
         let mut planned = Planned::default();
         match merge.run(scanner, &mut planned) {
-            Ok(()) | Err(Halt::Stopped) => Ok(planned),
+            Ok(()) | Err(Halt::Disconnected) => Ok(planned),
             Err(Halt::Failed(error)) => Err(error),
         }
     }
@@ -158,9 +160,9 @@ impl Merge<'_, '_, '_> {
     }
 }
 
-impl From<Stopped> for Halt {
-    fn from(_: Stopped) -> Self {
-        Self::Stopped
+impl From<Disconnected> for Halt {
+    fn from(_: Disconnected) -> Self {
+        Self::Disconnected
     }
 }
 

@@ -2,8 +2,6 @@
 //! section 4.5).
 //!
 //! ```text
-//! list       what the user gives: paths, or ranges of files; checked line by line before anything is written
-//! ranges     those of one file, put in order and joined
 //! merge      previous catalog beside what the walk of the listed paths finds: copied, replaced, or gone
 //! layout     a file's previous recipe as stretches with their places
 //! reread     a file of which ranges changed: previous chunks kept, cut anew around the ranges only
@@ -13,32 +11,18 @@
 //! may take; beyond that only what changed.
 
 mod layout;
-mod list;
 mod merge;
-mod ranges;
 mod reread;
 
-pub use list::ChangedList;
-
-use super::plan::{Planned, Planner};
+use super::changed_list::ChangedList;
+use super::outcome::Planned;
+use super::plan::Planner;
 use super::previous::last_whole;
-use super::stages::Stages;
+use super::run::BackupRun;
 use crate::EngineError;
-use crate::fs::{ScanDetail, ScanOptions, Scanner};
+use crate::fs::{ScanDetail, Scanner};
 use siltstone_store::manifest::{Manifest, Snapshot};
-use siltstone_store::recipe::Recipe;
-use std::ops::Range;
 use std::path::PathBuf;
-
-/// A file of which only ranges changed since the previous snapshot.
-pub(super) struct Patch {
-    /// What it held then.
-    pub(super) recipe: Recipe,
-    /// Its length then.
-    pub(super) size: u64,
-    /// What changed, ascending and apart. What lies beyond the shorter of both lengths changed as well.
-    pub(super) changed: Vec<Range<u64>>,
-}
 
 /// The snapshot that a list of changes builds on: the series' last, which must be of the same sources.
 pub(super) fn base<'m>(
@@ -58,26 +42,20 @@ pub(super) fn base<'m>(
     Ok(last)
 }
 
-impl Stages<'_, '_, '_> {
-    /// The planning stage, for a list of changes within the sources.
-    pub(super) fn plan_changes(
-        &self,
-        sources: &[PathBuf],
-        list: &ChangedList,
-        planner: Planner<'_, '_>,
-    ) -> Result<Planned, EngineError> {
-        base(Some(self.manifest), self.task.series, &self.task.paths)?;
-        let options = self.task.options;
-        let options = ScanOptions {
-            exclude: options.exclude.clone(),
-            one_file_system: options.one_file_system,
-            detail: ScanDetail::Full,
-        };
-        let no_source = |source| EngineError::NoSource { path: sources.first().cloned().unwrap_or_default(), source };
-        if list.is_everything() {
-            return planner.run(Scanner::new(sources, options).map_err(no_source)?);
-        }
-        let scanner = Scanner::of_chosen(sources, list.paths(), options).map_err(no_source)?;
-        planner.run_changes(scanner, list)
+/// Runs the planning stage for a list of changes within the sources.
+pub(super) fn plan_changes(
+    run: &BackupRun<'_>,
+    manifest: &Manifest,
+    sources: &[PathBuf],
+    list: &ChangedList,
+    planner: Planner<'_, '_>,
+) -> Result<Planned, EngineError> {
+    base(Some(manifest), run.series, &run.paths)?;
+    let options = run.scan_options(ScanDetail::Full);
+    let no_source = |source| EngineError::NoSource { path: sources.first().cloned().unwrap_or_default(), source };
+    if list.is_everything() {
+        return planner.run(Scanner::new(sources, options).map_err(no_source)?);
     }
+    let scanner = Scanner::of_chosen(sources, list.paths(), options).map_err(no_source)?;
+    planner.run_changes(scanner, list)
 }

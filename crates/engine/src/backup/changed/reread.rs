@@ -15,9 +15,9 @@
 //! Holes are the file system's within windows, the previous ones outside. Beyond the end of the shorter of both
 //! versions all is changed.
 
-use super::Patch;
 use super::layout::{Layout, Stretch, StretchKind};
-use crate::backup::read::{Part, PieceWriter, Stopped};
+use crate::backup::flow::{Disconnected, Part, Patch};
+use crate::backup::piece::PieceWriter;
 use crate::fs::{Extent, SourceFile};
 use siltstone_store::ChunkRun;
 use std::io;
@@ -50,7 +50,11 @@ enum End {
 
 impl PieceWriter<'_, '_, '_> {
     /// As reading the whole file, for a file of which most is known.
-    pub(in crate::backup) fn read_changed(&mut self, source: &SourceFile, patch: &Patch) -> Result<Outcome, Stopped> {
+    pub(in crate::backup) fn read_changed(
+        &mut self,
+        source: &SourceFile,
+        patch: &Patch,
+    ) -> Result<Outcome, Disconnected> {
         let previous = Layout::new(&patch.recipe, self.stage.chunks);
         let changes = changes(patch, source.size()).into_iter().peekable();
         Reread { out: self, source, previous, changes, done: 0, kept: None, read_bytes: 0 }.run()
@@ -70,7 +74,7 @@ fn changes(patch: &Patch, size: u64) -> Vec<Range<u64>> {
 }
 
 impl Reread<'_, '_, '_, '_> {
-    fn run(mut self) -> Result<Outcome, Stopped> {
+    fn run(mut self) -> Result<Outcome, Disconnected> {
         let size = self.source.size();
         while self.done < size {
             let change = self.changes.next();
@@ -87,7 +91,7 @@ impl Reread<'_, '_, '_, '_> {
 
     /// Keeps previous stretches up to where the window of a change begins; without a change ahead, to the end of the
     /// file.
-    fn keep_until(&mut self, change: Option<u64>) -> Result<(), Stopped> {
+    fn keep_until(&mut self, change: Option<u64>) -> Result<(), Disconnected> {
         let size = self.source.size();
         // The last chunk and the holes behind it: where a change makes data of a hole, that data continues the chunk.
         let mut held: Vec<Stretch> = Vec::new();
@@ -112,7 +116,7 @@ impl Reread<'_, '_, '_, '_> {
         }
     }
 
-    fn keep(&mut self, stretches: &mut Vec<Stretch>) -> Result<(), Stopped> {
+    fn keep(&mut self, stretches: &mut Vec<Stretch>) -> Result<(), Disconnected> {
         for Stretch { start, end, kind } in stretches.drain(..) {
             let bytes = end - start;
             match (kind, &mut self.kept) {
@@ -136,7 +140,7 @@ impl Reread<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn flush_kept(&mut self) -> Result<(), Stopped> {
+    fn flush_kept(&mut self) -> Result<(), Disconnected> {
         match self.kept.take() {
             Some((run, bytes)) => self.out.add(Part::Kept { run, bytes }),
             None => Ok(()),
@@ -144,7 +148,7 @@ impl Reread<'_, '_, '_, '_> {
     }
 
     /// Reads and cuts from `done` on, to `goal` and further until the cuts agree with the previous ones.
-    fn window(&mut self, mut goal: u64) -> Result<io::Result<End>, Stopped> {
+    fn window(&mut self, mut goal: u64) -> Result<io::Result<End>, Disconnected> {
         let size = self.source.size();
         if self.done < size {
             self.flush_kept()?;
@@ -176,7 +180,7 @@ impl Reread<'_, '_, '_, '_> {
     }
 
     /// Reads the data up to `end`, behind which lies a hole or nothing. Stops before it where the cuts agree.
-    fn read_extent(&mut self, end: u64, goal: &mut u64) -> Result<io::Result<Option<End>>, Stopped> {
+    fn read_extent(&mut self, end: u64, goal: &mut u64) -> Result<io::Result<Option<End>>, Disconnected> {
         // Behind the change the next cut may be the last: little is read at a time.
         let step = self.out.stage.chunker.sizes().expected();
         while self.done < end {
@@ -232,7 +236,7 @@ impl Reread<'_, '_, '_, '_> {
         Ok(Some(Extent { offset, bytes: self.source.size().saturating_sub(offset) }))
     }
 
-    fn check_cancelled(&self) -> Result<(), Stopped> {
-        if self.out.stage.observer.is_cancelled() { Err(Stopped) } else { Ok(()) }
+    fn check_cancelled(&self) -> Result<(), Disconnected> {
+        if self.out.stage.observer.is_cancelled() { Err(Disconnected) } else { Ok(()) }
     }
 }

@@ -4,8 +4,9 @@
 //! bundles, the same page in several files. Only what stays whole becomes a base here, so that such a delta is one step
 //! deep.
 
+use super::Selector;
 use super::known::BYTES_PER_CHUNK_MAX;
-use super::{Segment, Selector};
+use crate::backup::flow::Segment;
 use crate::delta::{CANDIDATES, SimilarIndex, offer};
 use siltstone_similar::region::Offer;
 use siltstone_similar::sketch::Sketch;
@@ -27,7 +28,7 @@ impl Selector<'_, '_> {
         sketches: &[Option<Sketch>],
         offers: &mut [Vec<Offer<ChunkNumber>>],
     ) {
-        if self.known.forward.is_paper {
+        if !self.known.forward.intra_segment {
             return;
         }
         let mut similar = SimilarIndex::within(segment.chunks.len() as u64 * BYTES_PER_CHUNK_MAX);

@@ -3,15 +3,15 @@
 //! They come from the cache file, else from the chunks themselves, which means reading all that the last snapshot
 //! needs.
 
-use super::file::{Draft, Record, Records, SketchesIdentity};
+use crate::backup::sketch_file::{SketchDraft, SketchRecord, SketchRecords, SketchesIdentity};
 use crate::bases::{depth_of, level_of, raise};
 use crate::chunks::{Address, ChunkSource};
 use crate::decode::{Bytes, Gatherer, Order, RegionVisitor};
-use crate::delta::{Forward, SimilarIndex, sketcher};
+use crate::delta::{ForwardPolicy, SimilarIndex, sketcher};
 use crate::numbers::numbers_of;
 use crate::observer::Notice;
 use crate::parallel::{Pool, lock};
-use crate::{EngineError, Observer};
+use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_similar::sketch::{Sketch, Sketcher};
 use siltstone_store::container::{ContainerKind, RegionEntry};
@@ -40,20 +40,20 @@ pub(in crate::backup) struct Origin<'o> {
     pub(in crate::backup) memory_bytes: u64,
     /// What may wait for bases in memory if all is read.
     pub(in crate::backup) waiting_bytes: u64,
-    pub(in crate::backup) observer: &'o dyn Observer,
+    pub(in crate::backup) resources: &'o Resources,
 }
 
 /// Reads chunks for their sketches.
 struct Reading<'k> {
     origin: &'k Origin<'k>,
     sketcher: Arc<dyn Sketcher>,
-    noted: Mutex<Option<Noted<'k>>>,
+    noted: Mutex<Option<Rebuilding<'k>>>,
 }
 
 /// What was read.
-struct Noted<'k> {
+struct Rebuilding<'k> {
     known: &'k mut Known,
-    draft: Draft,
+    draft: SketchDraft,
     /// Of regions.
     depths: HashMap<Address, u32>,
     result: io::Result<()>,
@@ -68,7 +68,7 @@ impl RegionVisitor for Reading<'_> {
         let members = split_region(chunks, plain);
         for (chunk, bytes) in members.filter(|(chunk, _)| self.origin.needed.contains(chunk.number.0)) {
             if let Some(sketch) = self.sketcher.sketch(bytes) {
-                let record = Record { number: chunk.number, depth, sketch };
+                let record = SketchRecord { number: chunk.number, depth, sketch };
                 if noted.result.is_ok() {
                     noted.result = noted.draft.push(&record);
                 }
@@ -83,14 +83,14 @@ pub(in crate::backup) struct Known {
     similar: SimilarIndex,
     /// The numbers of depth 1, 2, ...
     depths: Vec<RoaringTreemap>,
-    pub(in crate::backup) forward: Forward,
+    pub(in crate::backup) forward: ForwardPolicy,
     /// All of them, for the next backup.
-    pub(in crate::backup) records: Option<Records>,
+    pub(in crate::backup) records: Option<SketchRecords>,
 }
 
 impl Known {
-    fn new(forward: Forward, memory_bytes: u64) -> Self {
-        let similar = if forward.is_paper {
+    fn new(forward: ForwardPolicy, memory_bytes: u64) -> Self {
+        let similar = if forward.super_features {
             SimilarIndex::by_super_features(memory_bytes)
         } else {
             SimilarIndex::within(memory_bytes)
@@ -102,27 +102,27 @@ impl Known {
     ///
     /// # Errors
     /// Of the repository, or of the folder for what is written meanwhile. Chunks that are damaged are passed over.
-    pub(in crate::backup) fn open(forward: Forward, origin: &Origin<'_>) -> Result<Self, EngineError> {
+    pub(in crate::backup) fn open(forward: ForwardPolicy, origin: &Origin<'_>) -> Result<Self, EngineError> {
         let memory_bytes = origin.memory_bytes.min(origin.needed.len() * BYTES_PER_CHUNK_MAX);
         let mut known = Self::new(forward, memory_bytes);
         if origin.needed.is_empty() {
             return Ok(known);
         }
         if let Some((path, identity, key)) = &origin.cache {
-            match Records::open(path, identity, key, |record| known.add(&record, &origin.needed)) {
+            match SketchRecords::open(path, identity, key, |record| known.add(&record, &origin.needed)) {
                 Ok(records) => return Ok(Self { records: Some(records), ..known }),
                 Err(_) => known = Self::new(forward, memory_bytes),
             }
         }
         known.rebuild(origin)?;
         if origin.cache.is_some() {
-            origin.observer.notice(&Notice::SketchesRebuilt { chunks: origin.needed.len() });
+            origin.resources.observer.notice(&Notice::SketchesRebuilt { chunks: origin.needed.len() });
         }
         Ok(known)
     }
 
     /// Adds a chunk if it may be a base.
-    fn add(&mut self, record: &Record, needed: &RoaringTreemap) {
+    fn add(&mut self, record: &SketchRecord, needed: &RoaringTreemap) {
         if record.depth < self.forward.depth && needed.contains(record.number.0) {
             self.similar.insert(record.number.0, &record.sketch);
             raise(&mut self.depths, record.number, record.depth);
@@ -145,29 +145,27 @@ impl Known {
             let regions = reader.index().regions().iter().enumerate().filter(|(_, entry)| is_needed(entry));
             wanted.extend(regions.map(|(region, _)| Address { container, region }));
         }
-        let draft = Draft::new(origin.spill).map_err(local)?;
-        let noted = Noted { known: self, draft, depths: HashMap::new(), result: Ok(()) };
+        let draft = SketchDraft::new(origin.spill).map_err(local)?;
+        let noted = Rebuilding { known: self, draft, depths: HashMap::new(), result: Ok(()) };
         let reading = Arc::new(Reading { origin, sketcher: sketcher(), noted: Mutex::new(Some(noted)) });
         std::thread::scope(|scope| -> Result<(), StoreError> {
             let gatherer = Gatherer {
                 chunks: chunks.clone(),
                 order: Order::new(origin.manifest),
                 // One, so that chunks come in the same order each time: of those as like as others the last is found.
-                pool: Pool::start(scope, "unfold", 1, 1, || Ok(RegionDecoder::new()))?,
+                pool: Pool::start(scope, "decode", 1, 1, || Ok(RegionDecoder::new()))?,
                 workers: 1,
                 waiting_bytes: origin.waiting_bytes,
                 spill_folder: origin.spill.to_owned(),
                 tally: Arc::default(),
-                observer: origin.observer,
+                observer: &*origin.resources.observer,
             };
             // What cannot be read is passed over; a check will tell of it.
             gatherer.regions(&wanted, &reading).map(drop)
         })?;
-        if origin.observer.is_cancelled() {
-            return Err(EngineError::Interrupted);
-        }
+        origin.resources.unless_cancelled()?;
         let noted = lock(&reading.noted).take();
-        if let Some(Noted { known, draft, result, .. }) = noted {
+        if let Some(Rebuilding { known, draft, result, .. }) = noted {
             result.and_then(|()| draft.finish()).map(|records| known.records = Some(records)).map_err(local)?;
         }
         Ok(())
@@ -176,7 +174,7 @@ impl Known {
     /// The most similar chunks of this kind, each with the features in common, the most similar first, none deeper than
     /// that one: it would make all deeper.
     pub(super) fn find(&self, kind: ContainerKind, sketch: Option<&Sketch>) -> Vec<(ChunkNumber, usize)> {
-        let mut found: Vec<_> = self.similar.candidates(kind, sketch, self.forward.candidates()).collect();
+        let mut found: Vec<_> = self.similar.candidates(kind, sketch, self.forward.candidates).collect();
         if let Some(deepest) = found.first().map(|(number, _)| self.depth(*number)) {
             found.retain(|(number, _)| self.depth(*number) <= deepest);
         }

@@ -1,4 +1,4 @@
-//! The stage that encodes new chunks against old ones (policies `forward` and `paper`), between assembling and packing.
+//! The stage that encodes new chunks against old ones (policy `forward`), between assembling and packing.
 //!
 //! ```text
 //! assemble   gathers new chunks into segments of some 20 MiB
@@ -21,18 +21,15 @@
 //! thread, and what is encoded is taken in the order in which it was handed out.
 
 mod bases;
-mod file;
 mod intra_segment;
 mod known;
 
-pub(super) use file::{Draft, Record, Records, SketchesIdentity, save};
 pub(super) use known::{Known, Origin};
 
-use super::assemble::{Encoded, Handed};
-use super::checkpoint::Reached;
+use super::flow::{Encoded, Gathered, Handed, Segment};
 use crate::EngineError;
 use crate::decode::Gatherer;
-use crate::delta::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET, OpenRegion, SEGMENT_BYTES, encode_region, offer};
+use crate::delta::{BASES_OF_TEXT, OpenRegion, encode_region, offer};
 use crate::observer::{Notice, Observer};
 use crate::parallel::{Pool, Ticket};
 use crossbeam_channel::{Receiver, Sender};
@@ -46,81 +43,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// New data that the selector looks at together unless said otherwise, bytes (MeGA, section 4.2).
-pub const SEGMENT_BYTES_DEFAULT: u64 = SEGMENT_BYTES as u64;
-/// References from one segment into a container below which it is not read, unless said otherwise. On local disks even
-/// one is worth it.
-pub const DELTA_THRESHOLD_DEFAULT: u32 = 1;
 /// Chunks sketched together, bytes.
 const SKETCH_BYTES: usize = 1 << 20;
 /// Regions being filled, bytes of text in all.
 const OPEN_BYTES_MAX: usize = 16 << 20;
-
-/// New chunks in the order of the stream, of both kinds.
-#[derive(Debug)]
-pub(super) struct Segment {
-    chunks: Vec<ChunkEntry>,
-    plain: Vec<u8>,
-}
-
-/// What goes to the selector.
-pub(super) enum Gathered {
-    /// New chunks.
-    Segment(Segment),
-    /// All up to here is to be made durable and committed.
-    Checkpoint(Box<Reached>),
-}
-
-/// Gathers new chunks into segments.
-#[derive(Debug)]
-pub(super) struct Segments {
-    open: Segment,
-    bytes: usize,
-    to: Sender<Gathered>,
-}
-
-impl Segments {
-    /// Segments of so many bytes, or of one longer chunk, go `to` a selector.
-    pub(super) fn new(bytes: usize, to: Sender<Gathered>) -> Self {
-        Self { open: Segment { chunks: Vec::new(), plain: Vec::new() }, bytes, to }
-    }
-
-    pub(super) fn push(&mut self, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
-        if !self.open.chunks.is_empty() && self.open.plain.len() + bytes.len() > self.bytes {
-            self.hand_on()?;
-        }
-        self.open.chunks.push(chunk);
-        self.open.plain.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn hand_on(&mut self) -> Result<(), EngineError> {
-        let next = Segment { chunks: Vec::new(), plain: Vec::with_capacity(self.open.plain.capacity()) };
-        let full = std::mem::replace(&mut self.open, next);
-        // The selector goes away only after an error of its own, which is the one told.
-        self.to.send(Gathered::Segment(full)).map_err(|_| EngineError::Interrupted)
-    }
-
-    /// Hands on what is open, and the checkpoint behind it.
-    pub(super) fn checkpoint(&mut self, reached: Reached) -> Result<(), EngineError> {
-        if !self.open.chunks.is_empty() {
-            self.hand_on()?;
-        }
-        self.to.send(Gathered::Checkpoint(Box::new(reached))).map_err(|_| EngineError::Interrupted)
-    }
-
-    /// Hands on what is left.
-    pub(super) fn finish(mut self) -> Result<(), EngineError> {
-        if self.open.chunks.is_empty() { Ok(()) } else { self.hand_on() }
-    }
-}
 
 /// What is laid into one region: kind, depth (0: whole), and whether little is expected of the delta.
 type Group = (ContainerKind, u32, bool);
 
 /// A region being filled.
 #[derive(Default)]
-struct Open {
+struct SketchedRegion {
     region: OpenRegion,
     sketches: Vec<Option<Sketch>>,
 }
@@ -142,7 +75,7 @@ pub(super) struct Selector<'s, 'env> {
 /// What a selector works on.
 #[derive(Default)]
 pub(super) struct Filling {
-    open: BTreeMap<Group, Open>,
+    open: BTreeMap<Group, SketchedRegion>,
     open_bytes: usize,
     /// The bases of the segment, as far as they could be read.
     bases: HashMap<ChunkNumber, Arc<[u8]>>,
@@ -291,12 +224,8 @@ impl Selector<'_, '_> {
     ) -> Result<(), EngineError> {
         let kind = ContainerKind::of(chunk.number);
         let group = (kind, self.depth(&offers), !offers.is_empty() && !self.is_promising(&offers));
-        let target = match (group.1, self.known.forward.is_paper) {
-            (0, _) => kind.region_bytes_target(),
-            (_, false) => DELTA_REGION_BYTES_TARGET,
-            (_, true) => 0,
-        };
-        let is_full = |open: &Open| open.region.is_full_for(&chunk, target);
+        let target = if group.1 == 0 { kind.region_bytes_target() } else { self.known.forward.region_bytes };
+        let is_full = |open: &SketchedRegion| open.region.is_full_for(&chunk, target);
         if self.filling.open.get(&group).is_some_and(is_full) {
             self.flush(group)?;
         }
@@ -319,21 +248,21 @@ impl Selector<'_, '_> {
 
     fn is_promising(&self, offers: &[Offer<ChunkNumber>]) -> bool {
         let matches = offers.first().map_or(0, |first| first.weight as usize);
-        self.known.forward.keep_rule().expects(matches)
+        self.known.forward.keep.expects(matches)
     }
 
     /// Hands a region out to be encoded.
     fn flush(&mut self, group: Group) -> Result<(), EngineError> {
-        let Some(Open { region, sketches }) = self.filling.open.remove(&group) else {
+        let Some(SketchedRegion { region, sketches }) = self.filling.open.remove(&group) else {
             return Ok(());
         };
         self.filling.open_bytes -= region.plain.len();
         // A chunk alone may take any base, however long.
-        let room = if self.known.forward.is_paper { usize::MAX } else { region.bases_room() };
+        let room = if self.known.forward.region_bytes == 0 { usize::MAX } else { region.bases_room() };
         let bytes = |number| Some((number, self.filling.bases.get(&number)?.clone()));
         let bases: Vec<_> = region.bases(room).into_iter().filter_map(bytes).collect();
         let OpenRegion { chunks, plain, .. } = region;
-        let (was_offered, rule) = (group.1 > 0, self.known.forward.keep_rule());
+        let (was_offered, rule) = (group.1 > 0, self.known.forward.keep);
         let ticket = self.encoders.submit(move |encoder| {
             let region = encode_region(encoder, &bases, chunks, &plain, rule)?;
             Ok(Encoded { region, sketches, was_offered })

@@ -9,17 +9,15 @@ use super::{Class, Move, Repacker, Standing, Stopped, out_of_memory};
 use crate::chunks::{Address, ChunkSource};
 use crate::decode::{Bytes, RegionVisitor};
 use crate::parallel::lock;
+use crate::resources::shares::REPACK_BATCH_BYTES;
 use siltstone_store::container::RegionEntry;
 use siltstone_store::region::{Base, ChunkEntry, EncodedRegion, RegionEncoder, split_region};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-/// What comes of a batch's regions, bytes, about: the text of plain ones, and what is stored of deltas.
-const BATCH_BYTES: usize = 64 << 20;
-
 /// What becomes of a region of a container that is taken.
-pub(super) enum Fate {
+pub(super) enum RegionFate {
     /// Nothing of it is kept.
     Left,
     /// It goes on as it is; other containers answer for some of its chunks.
@@ -28,7 +26,7 @@ pub(super) enum Fate {
     TakenApart(Vec<Option<Class>>),
 }
 
-impl Fate {
+impl RegionFate {
     /// `keeps_deltas`: whether a delta may hold on to chunks that are not kept.
     fn of(
         region: &RegionEntry,
@@ -61,8 +59,8 @@ fn is_tolerable(lost: usize, of: usize, tolerated: f64) -> bool {
 
 /// Regions that wait to be moved.
 #[derive(Default)]
-pub(super) struct Batch {
-    regions: Vec<(Address, Fate)>,
+pub(super) struct RegionBatch {
+    regions: Vec<(Address, RegionFate)>,
     /// Of those that are taken apart.
     bytes: usize,
 }
@@ -137,7 +135,8 @@ impl Repacker<'_> {
         class_of: impl Fn(ChunkNumber) -> Option<Class>,
     ) -> Result<bool, Stopped> {
         let reader = self.chunks.reader(container).map_err(|error| Stopped::at(container, error))?;
-        let is_copied = |entry| matches!(Fate::of(entry, tolerated, !self.is_exact, &class_of), Fate::Copied(..));
+        let is_copied =
+            |entry| matches!(RegionFate::of(entry, tolerated, !self.is_exact, &class_of), RegionFate::Copied(..));
         Ok(!reader.index().regions().iter().all(is_copied))
     }
 
@@ -150,19 +149,20 @@ impl Repacker<'_> {
         tolerated: f64,
         class_of: impl Fn(ChunkNumber) -> Option<Class>,
     ) -> Result<(), Stopped> {
+        self.resources.unless_cancelled()?;
         let reader = self.chunks.reader(container).map_err(|error| Stopped::at(container, error))?;
         for (region, entry) in reader.index().regions().iter().enumerate() {
-            let fate = Fate::of(entry, tolerated, !self.is_exact, &class_of);
+            let fate = RegionFate::of(entry, tolerated, !self.is_exact, &class_of);
             match fate {
-                Fate::Left => continue,
-                Fate::Copied(..) => {}
-                Fate::TakenApart(_) => {
+                RegionFate::Left => continue,
+                RegionFate::Copied(..) => {}
+                RegionFate::TakenApart(_) => {
                     let bytes = if entry.bases.is_empty() { entry.plain_bytes } else { entry.sealed_bytes };
                     self.batch.bytes += bytes as usize;
                 }
             }
             self.batch.regions.push((Address { container, region }, fate));
-            if self.batch.bytes >= BATCH_BYTES {
+            if self.batch.bytes >= REPACK_BATCH_BYTES {
                 self.move_batch()?;
             }
         }
@@ -171,18 +171,19 @@ impl Repacker<'_> {
 
     /// Moves the regions that wait.
     pub(super) fn move_batch(&mut self) -> Result<(), Stopped> {
-        let Batch { regions, .. } = std::mem::take(&mut self.batch);
+        let RegionBatch { regions, .. } = std::mem::take(&mut self.batch);
         let mut moved = self.decode_regions(&regions)?;
         for (address, fate) in regions {
+            self.resources.unless_cancelled()?;
             let stopped = |error| Stopped::at(address.container, error);
             match fate {
-                Fate::Left => {}
-                Fate::Copied(class, gone) => {
+                RegionFate::Left => {}
+                RegionFate::Copied(class, gone) => {
                     let reader = self.chunks.reader(address.container).map_err(stopped)?;
                     let copy = self.chunks.encoded(&reader, address.region).map_err(stopped)?;
                     self.categories.push(class, copy, gone)?;
                 }
-                Fate::TakenApart(classes) => match moved.remove(&address) {
+                RegionFate::TakenApart(classes) => match moved.remove(&address) {
                     None => return Err(stopped(out_of_memory())),
                     Some(MovedChunks::Plain(plain)) => {
                         let reader = self.chunks.reader(address.container).map_err(stopped)?;
@@ -205,10 +206,10 @@ impl Repacker<'_> {
     }
 
     /// Those of these regions that are taken apart, all of them.
-    fn decode_regions(&self, regions: &[(Address, Fate)]) -> Result<HashMap<Address, MovedChunks>, Stopped> {
+    fn decode_regions(&self, regions: &[(Address, RegionFate)]) -> Result<HashMap<Address, MovedChunks>, Stopped> {
         let taken_apart = regions.iter().filter_map(|(address, fate)| match fate {
-            Fate::TakenApart(classes) => Some((*address, classes.clone())),
-            Fate::Left | Fate::Copied(..) => None,
+            RegionFate::TakenApart(classes) => Some((*address, classes.clone())),
+            RegionFate::Left | RegionFate::Copied(..) => None,
         });
         let (wanted, classes): (Vec<Address>, HashMap<_, _>) = taken_apart.map(|of| (of.0, of)).unzip();
         if wanted.is_empty() {
@@ -222,6 +223,7 @@ impl Repacker<'_> {
             moved: Mutex::default(),
         });
         let failures = self.gatherer.regions(&wanted, &visitor)?;
+        self.unless_stopped()?;
         let mut found = std::mem::take(&mut *lock(&visitor.moved));
         let mut moved = HashMap::with_capacity(wanted.len());
         for (at, address) in wanted.into_iter().enumerate() {

@@ -17,13 +17,13 @@ mod tests;
 
 pub(crate) use categories::Class;
 
-use crate::Silent;
 use crate::chunks::ChunkSource;
 use crate::decode::{Gatherer, Order};
 use crate::delta::{DELTA_REGION_BYTES_TARGET, OpenRegion};
 use crate::pack::{ContainerSink, Packed};
-use crate::parallel::{Pool, Ticket, cores};
-use batch::Batch;
+use crate::parallel::{Pool, Ticket};
+use crate::{EngineError, Resources};
+use batch::RegionBatch;
 use categories::Categories;
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
@@ -36,8 +36,6 @@ use std::thread::Scope;
 
 /// Tasks that may wait for a worker: a segment's regions, so that whoever hands them out need not wait.
 const TASKS_WAITING_MAX: usize = 256;
-/// What may wait for its bases in memory.
-const WAITING_BYTES: u64 = 64 << 20;
 
 /// Encoders of regions, one for each worker.
 pub(crate) type Encoders<'env> = Pool<'env, RegionEncoder>;
@@ -84,22 +82,28 @@ impl Standing {
 pub(crate) struct Stopped {
     /// The container that cannot be taken, if it is because of one: what it holds, or hangs on, cannot be read.
     pub(crate) container: Option<usize>,
-    pub(crate) error: StoreError,
+    pub(crate) error: EngineError,
 }
 
 impl Stopped {
-    fn at(container: usize, error: StoreError) -> Self {
-        Self { container: Some(container), error }
+    fn at(container: usize, error: impl Into<EngineError>) -> Self {
+        Self { container: Some(container), error: error.into() }
+    }
+}
+
+impl From<EngineError> for Stopped {
+    fn from(error: EngineError) -> Self {
+        Self { container: None, error }
     }
 }
 
 impl From<StoreError> for Stopped {
     fn from(error: StoreError) -> Self {
-        Self { container: None, error }
+        EngineError::from(error).into()
     }
 }
 
-impl From<Stopped> for StoreError {
+impl From<Stopped> for EngineError {
     fn from(stopped: Stopped) -> Self {
         stopped.error
     }
@@ -121,7 +125,7 @@ pub(crate) struct Repacked {
 }
 
 /// A region being filled.
-struct Open {
+struct StandingRegion {
     region: OpenRegion,
     /// Lowest row and most dependents of all its chunks.
     standing: Option<Standing>,
@@ -147,9 +151,13 @@ struct Encoding {
     ticket: Ticket<Result<EncodedRegion, StoreError>>,
 }
 
-/// Regions decoded before they are needed, half a mebibyte each: enough that no worker waits.
-pub(crate) fn regions_ahead() -> usize {
-    2 * cores()
+/// Options of repacking.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RepackOptions {
+    /// Level of zstd.
+    pub(crate) compression_level: i32,
+    /// Whether no container may hold what another class has.
+    pub(crate) is_exact: bool,
 }
 
 /// What is gathered into one region.
@@ -157,6 +165,7 @@ type Key = (Class, Option<(bool, u32)>);
 
 /// Takes chunks and makes containers.
 pub(crate) struct Repacker<'e> {
+    resources: &'e Resources,
     chunks: Arc<ChunkSource<'e>>,
     gatherer: Gatherer<'e>,
     encoders: Encoders<'e>,
@@ -166,9 +175,9 @@ pub(crate) struct Repacker<'e> {
     categories: Categories<'e>,
     /// By class, and for deltas by whether there are only guesses, and by how high the chains on them are: a delta is
     /// as high as its highest member.
-    open: BTreeMap<Key, Open>,
+    open: BTreeMap<Key, StandingRegion>,
     /// Regions that wait to be moved.
-    batch: Batch,
+    batch: RegionBatch,
     /// The regions of the open segment, and their bytes.
     segment: Vec<Region>,
     segment_bytes: usize,
@@ -178,6 +187,16 @@ pub(crate) struct Repacker<'e> {
 }
 
 impl<'e> Repacker<'e> {
+    /// Regions to be decoded before they are needed, half a mebibyte each: enough that no worker waits.
+    pub(crate) fn regions_ahead(&self) -> usize {
+        2 * self.resources.workers
+    }
+
+    /// Stops where the user asked for it: then not all was read that should have been.
+    fn unless_stopped(&self) -> Result<(), EngineError> {
+        if self.gatherer.tally.is_stopped() { Err(EngineError::Interrupted) } else { self.resources.unless_cancelled() }
+    }
+
     /// Its workers.
     pub(crate) fn encoders(&self) -> Encoders<'e> {
         self.encoders.clone()
@@ -192,25 +211,26 @@ impl<'e> Repacker<'e> {
         chunks: &Arc<ChunkSource<'e>>,
         manifest: &'e Manifest,
         sink: &'e dyn ContainerSink,
-        compression_level: i32,
-        is_exact: bool,
+        RepackOptions { compression_level, is_exact }: RepackOptions,
+        resources: &'e Resources,
     ) -> Result<Self, StoreError>
     where
         'e: 'scope,
     {
-        let workers = cores();
+        let (workers, fetches) = (resources.workers, resources.fetches);
         let encoder = || Ok(RegionEncoder::fast(compression_level));
         let gatherer = Gatherer {
             chunks: chunks.clone(),
             order: Order::new(manifest),
-            pool: Pool::start(scope, "unfold", workers, workers, || Ok(RegionDecoder::new()))?,
-            workers,
-            waiting_bytes: WAITING_BYTES,
-            spill_folder: std::env::temp_dir(),
+            pool: Pool::start(scope, "decode", fetches, fetches, || Ok(RegionDecoder::new()))?,
+            workers: fetches,
+            waiting_bytes: resources.repack_shares().waiting_bytes,
+            spill_folder: resources.scratch_of(chunks.repository()),
             tally: Arc::default(),
-            observer: &Silent,
+            observer: &*resources.observer,
         };
         Ok(Self {
+            resources,
             chunks: chunks.clone(),
             gatherer,
             encoders: Pool::start(scope, "encode", workers, TASKS_WAITING_MAX, encoder)?,
@@ -218,7 +238,7 @@ impl<'e> Repacker<'e> {
             compression_level,
             categories: Categories::new(chunks.repository().keys(), manifest.series, sink, is_exact),
             open: BTreeMap::new(),
-            batch: Batch::default(),
+            batch: RegionBatch::default(),
             segment: Vec::new(),
             segment_bytes: 0,
             encoding: VecDeque::new(),
@@ -234,7 +254,7 @@ impl<'e> Repacker<'e> {
         bytes: &[u8],
         how: Move,
         standing: Standing,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), EngineError> {
         let (key, offers, target) = match how {
             Move::Plain => ((class, None), Vec::new(), class.kind.region_bytes_target()),
             Move::Against(offers) => {
@@ -243,22 +263,22 @@ impl<'e> Repacker<'e> {
             }
         };
         // Numbers ascend within a region; what comes need not be in order.
-        let is_full = |open: &Open| {
+        let is_full = |open: &StandingRegion| {
             let ascends = open.region.chunks.last().is_none_or(|last| last.number < chunk.number);
             !ascends || open.region.is_full_for(&chunk, target)
         };
         if self.open.get(&key).is_some_and(is_full) {
             self.flush(key)?;
         }
-        let empty = || Open { region: OpenRegion::with_room(target), standing: None };
+        let empty = || StandingRegion { region: OpenRegion::with_room(target), standing: None };
         let open = self.open.entry(key).or_insert_with(empty);
         open.region.push(chunk, bytes, offers);
         open.standing = Some(open.standing.map_or(standing, |before| before.and(standing)));
         Ok(())
     }
 
-    fn flush(&mut self, key: Key) -> Result<(), StoreError> {
-        let Some(Open { region, standing: Some(standing) }) = self.open.remove(&key) else {
+    fn flush(&mut self, key: Key) -> Result<(), EngineError> {
+        let Some(StandingRegion { region, standing: Some(standing) }) = self.open.remove(&key) else {
             return Ok(());
         };
         let bases = region.bases(region.bases_room());
@@ -287,7 +307,7 @@ impl<'e> Repacker<'e> {
     }
 
     /// Ends every region that chunks are gathered for.
-    pub(crate) fn flush_all(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn flush_all(&mut self) -> Result<(), EngineError> {
         while let Some((key, _)) = self.open.first_key_value() {
             let key = *key;
             self.flush(key)?;

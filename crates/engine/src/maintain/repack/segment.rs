@@ -2,6 +2,7 @@
 //! segment before, it is what a repacker holds in memory.
 
 use super::{Encoding, Region, Repacker};
+use crate::EngineError;
 use crate::decode::Bytes;
 use crate::delta::{KeepRule, SEGMENT_BYTES, encode_region};
 use siltstone_store::{ChunkNumber, StoreError};
@@ -9,14 +10,14 @@ use std::collections::{BTreeSet, HashMap};
 
 impl Repacker<'_> {
     /// Takes a region to be encoded, with the others of its segment.
-    pub(super) fn encode(&mut self, region: Region) -> Result<(), StoreError> {
+    pub(super) fn encode(&mut self, region: Region) -> Result<(), EngineError> {
         self.segment_bytes += region.plain.len();
         self.segment.push(region);
         if self.segment_bytes >= SEGMENT_BYTES { self.encode_segment() } else { Ok(()) }
     }
 
     /// Hands the open segment to the encoders, once they are done with the one before.
-    pub(super) fn encode_segment(&mut self) -> Result<(), StoreError> {
+    pub(super) fn encode_segment(&mut self) -> Result<(), EngineError> {
         let segment = std::mem::take(&mut self.segment);
         self.segment_bytes = 0;
         let bases = self.read_bases(&segment)?;
@@ -27,7 +28,7 @@ impl Repacker<'_> {
             let of_region: Vec<_> = of_region.collect();
             let ticket = self
                 .encoders
-                .submit(move |encoder| encode_region(encoder, &of_region, chunks, &plain, KeepRule::IN_MAINTENANCE));
+                .submit(move |encoder| encode_region(encoder, &of_region, chunks, &plain, KeepRule::IS_SMALLER));
             self.encoding.push_back(Encoding { class, standing, was_offered, ticket });
         }
         Ok(())
@@ -45,20 +46,22 @@ impl Repacker<'_> {
     ///
     /// # Errors
     /// The first reason why one cannot be had.
-    pub(crate) fn read(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<HashMap<ChunkNumber, Bytes>, StoreError> {
+    pub(crate) fn read(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<HashMap<ChunkNumber, Bytes>, EngineError> {
         let (found, failures) = self.gatherer.chunks(numbers)?;
+        self.unless_stopped()?;
         match failures.into_iter().next() {
-            Some(error) => Err(StoreError::Shared(error)),
+            Some(error) => Err(StoreError::Shared(error).into()),
             None => Ok(found),
         }
     }
 
     /// Reads the bases of a segment, as far as they are there.
-    fn read_bases(&self, segment: &[Region]) -> Result<HashMap<ChunkNumber, Bytes>, StoreError> {
+    fn read_bases(&self, segment: &[Region]) -> Result<HashMap<ChunkNumber, Bytes>, EngineError> {
         let numbers: BTreeSet<ChunkNumber> = segment.iter().flat_map(|region| &region.bases).copied().collect();
         let (found, failures) = self.gatherer.chunks(&numbers)?;
+        self.unless_stopped()?;
         match failures.into_iter().find(|error| !error.is_damage() && !error.is_not_found()) {
-            Some(error) => Err(StoreError::Shared(error)),
+            Some(error) => Err(StoreError::Shared(error).into()),
             None => Ok(found),
         }
     }

@@ -40,9 +40,11 @@ fn take(
     class: impl Fn(ChunkNumber) -> Option<Class>,
 ) -> (Result<Repacked, Stopped>, u64) {
     let chunks = Arc::new(ChunkSource::new(&bench.repository, &bench.manifest));
-    let sink = DrySink::new(9);
+    let (sink, resources) = (DrySink::new(9), Resources::default());
+    let options = RepackOptions { compression_level: 1, is_exact };
     std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, &chunks, &bench.manifest, &sink, 1, is_exact).expect("threads");
+        let mut repacker =
+            Repacker::start(scope, &chunks, &bench.manifest, &sink, options, &resources).expect("threads");
         let tally = repacker.gatherer.tally.clone();
         let taken = (0..bench.manifest.containers.len()).try_for_each(|at| repacker.move_container(at, 0.0, &class));
         let repacked = taken.and_then(|()| repacker.finish());
@@ -116,9 +118,11 @@ fn what_hangs_on_damage_is_blamed_for_it_and_damage_is_named() {
 fn a_damaged_base_that_is_a_choice_is_left_out() {
     let bench = web(30, 10, Some(10));
     let chunks = Arc::new(ChunkSource::new(&bench.repository, &bench.manifest));
-    let sink = DrySink::new(9);
+    let (sink, resources) = (DrySink::new(9), Resources::default());
+    let options = RepackOptions { compression_level: 1, is_exact: false };
     let repacked = std::thread::scope(|scope| {
-        let mut repacker = Repacker::start(scope, &chunks, &bench.manifest, &sink, 1, false).expect("threads");
+        let mut repacker =
+            Repacker::start(scope, &chunks, &bench.manifest, &sink, options, &resources).expect("threads");
         for (number, bases) in [(0, [41, 43]), (5, [42, 7]), (49, [101, 777_777])] {
             let bytes = bench.contents[&number].clone();
             let (number, length) = (ChunkNumber(number), u32::try_from(bytes.len()).expect("short"));

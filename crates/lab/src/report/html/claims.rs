@@ -1,4 +1,4 @@
-//! What the papers say, beside what was found.
+//! Claims of the papers, beside what was found.
 
 use super::table;
 use crate::claims::Judged;

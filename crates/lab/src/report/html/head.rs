@@ -1,4 +1,4 @@
-//! What stands before and after the experiments: what was run, on what, what failed, what follows.
+//! Parts before and after the experiments: what was run, on what, what failed, what follows.
 
 use super::table;
 use crate::report::Report;

@@ -1,8 +1,8 @@
 //! Tables of medians with their spread, one per experiment and input, folded away until someone asks.
 
-use crate::experiment::Finding;
+use crate::experiment::{Finding, Head};
+use crate::report::Report;
 use crate::report::plot::{number, text::shown};
-use crate::report::{ExperimentSummary, Report};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ const UNITS: [(&str, &str); 10] = [
 ];
 
 /// The tables of an experiment.
-pub(super) fn tables(report: &Report, experiment: &ExperimentSummary) -> Markup {
+pub(super) fn tables(report: &Report, experiment: &Head) -> Markup {
     let mut names: Vec<&str> = Vec::new();
     for finding in report.findings.iter().filter(|finding| finding.experiment == experiment.name) {
         if !names.contains(&finding.data.as_str()) {
@@ -47,7 +47,7 @@ pub(super) fn tables(report: &Report, experiment: &ExperimentSummary) -> Markup 
     }
 }
 
-/// What may be wider than the page scrolls inside its box.
+/// Returns content in a box of its own, inside which it scrolls where it is wider than the page.
 pub(super) fn boxed(label: &str, content: &Markup) -> Markup {
     html! { div.scroll role="region" tabindex="0" aria-label=(shown(label)) { (content) } }
 }
@@ -67,16 +67,12 @@ pub(super) fn parameters(finding: &Finding) -> Markup {
     html! { (shown(&words.join(", "))) }
 }
 
-fn table(rows: &[&Finding], experiment: &ExperimentSummary, of: &str) -> Markup {
+fn table(rows: &[&Finding], experiment: &Head, of: &str) -> Markup {
     let is_measure = |column: &&str| rows.iter().any(|row| row.median(column).is_some());
     let is_parameter = |column: &&str| rows.iter().any(|row| !row.parameter(column).is_empty());
-    let measures: Vec<&str> = experiment.columns.iter().copied().filter(is_measure).collect();
-    let parameters: Vec<&str> = experiment
-        .columns
-        .iter()
-        .copied()
-        .filter(|column| !measures.contains(column) && is_parameter(column))
-        .collect();
+    let measures: Vec<&str> = experiment.columns().filter(is_measure).collect();
+    let parameters: Vec<&str> =
+        experiment.columns().filter(|column| !measures.contains(column) && is_parameter(column)).collect();
     let rounds = rows.iter().flat_map(|row| row.values.iter().map(|(_, values)| values.len())).max().unwrap_or(0);
     let is_text: Vec<bool> = parameters
         .iter()

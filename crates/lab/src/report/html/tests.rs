@@ -1,5 +1,5 @@
 use super::*;
-use crate::experiment::{Needs, Row};
+use crate::experiment::{Needs, Rounds, Row};
 use crate::report::{Axis, InputSummary, Line, Plot};
 use crate::settings::Settings;
 
@@ -29,12 +29,14 @@ fn report() -> Report {
         day: "2026-11-21".into(),
         machine: vec![format!("processor: {HOSTILE}")],
         inputs: vec![InputSummary { name: HOSTILE.into(), description: HOSTILE.into(), bytes: 12_345, versions: 3 }],
-        experiments: vec![ExperimentSummary {
+        experiments: vec![Head {
             name: "chunk-speed",
             title: "How fast",
             reproduces: &["AE, Fig. 5"],
             needs: Needs::Bytes,
-            columns: &["method", "expected_bytes", "gb_per_s"],
+            methods: Vec::new(),
+            rounds: Rounds::All,
+            columns: "method expected_bytes gb_per_s",
         }],
         findings: vec![finding(HOSTILE, None), finding("broken", Some(HOSTILE))],
         figures: vec![("chunk-speed".into(), vec![figure])],

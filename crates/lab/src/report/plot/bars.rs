@@ -1,8 +1,8 @@
-//! Groups of bars. They stand where names of groups fit below them; else they lie, with names beside or above and a
-//! value at each end. Several runs of a bar are shown as a line from the least to the greatest.
+//! Groups of bars. They are vertical where names of groups fit below them; else horizontal, with names beside or above
+//! and a value at each end. Several runs of a bar are shown as a line from the least to the greatest.
 
-mod lying;
-mod standing;
+mod horizontal;
+mod vertical;
 
 use super::marks::{Colours, Key, Kind};
 use super::scale::{Ruler, Start};
@@ -34,7 +34,7 @@ pub(super) fn content(y: &Axis, groups: &[String], series: &[Bars], colours: &Co
     }
     let values = || series.iter().flat_map(|bars| bars.values.iter().flatten());
     let chart = Chart { axis: y, groups, series: &series, colours };
-    let (marks, height) = standing::drawn(&chart).unwrap_or_else(|| lying::drawn(&chart));
+    let (marks, height) = vertical::drawn(&chart).unwrap_or_else(|| horizontal::drawn(&chart));
     let key = |bars: &Bars| Key { name: bars.name.clone(), index: colours.index(&bars.name), kind: Kind::Bars };
     let keys = if series.len() > 1 { series.iter().map(key).collect() } else { Vec::new() };
     let description = format!(
@@ -48,7 +48,7 @@ pub(super) fn content(y: &Axis, groups: &[String], series: &[Bars], colours: &Co
     Some(Content { height, marks, keys, description })
 }
 
-/// What is drawn, either way.
+/// Chart to draw, vertical or horizontal.
 struct Chart<'c> {
     axis: &'c Axis,
     groups: &'c [String],
@@ -91,12 +91,12 @@ impl Chart<'_> {
         self.series[series].values.get(group).copied().flatten().filter(|spread| spread.median.is_finite())
     }
 
-    /// What fills the bars of a series: a hatch only where there are others.
+    /// Returns the fill of a series' bars: a hatch only where there are others.
     fn fill(&self, series: usize) -> Option<String> {
         (self.series.len() > 1).then(|| super::marks::hatch(self.colours.index(&self.series[series].name)))
     }
 
-    /// What is shown when a bar is pointed at.
+    /// Returns the hint that is shown when a bar is pointed at.
     fn hint(&self, series: usize, group: usize, spread: Spread) -> Markup {
         let name = super::text::shown(&self.groups[group]);
         let of = &self.series[series].name;

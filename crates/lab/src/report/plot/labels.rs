@@ -26,7 +26,7 @@ impl Rectangle {
         (x.clamp(self.left, self.right), y.clamp(self.top, self.bottom))
     }
 
-    /// How much of the line to a far label lies in here, from 0 to 1.
+    /// Returns the share of the line to a far label that lies in here, from 0 to 1.
     fn crossed(&self, from: (f64, f64), label: &Label) -> f64 {
         const STEPS: u8 = 16;
         if !label.is_far {
@@ -57,7 +57,7 @@ impl Rectangle {
 pub(super) struct Labelled {
     /// Its place.
     pub(super) at: (f64, f64),
-    /// How far it reaches.
+    /// Distance to which it reaches.
     pub(super) radius: f64,
     /// Width and height of its label.
     pub(super) size: (f64, f64),
@@ -72,7 +72,7 @@ pub(super) struct Label {
     pub(super) is_far: bool,
 }
 
-/// How often all labels choose again, knowing where the others are.
+/// Rounds in which all labels choose again, knowing where the others are.
 const TURNS: usize = 5;
 
 /// Distances of labels from the edge of their point.

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 /// Height of the plot between its axes.
 const PLOT_HEIGHT: f64 = 215.0;
 
-/// What a line may be off by when points are left out of it.
+/// Distance by which a line may be off when points are left out of it.
 const TOLERANCE: f64 = 0.2;
 
 /// Lines with at most so many points have a marker at each.
@@ -54,7 +54,7 @@ pub(super) fn content(x: &Axis, y: &Axis, series: &[Line], id: &str, colours: &C
     Some(Content { height, marks, keys, description: description(x, y, series) })
 }
 
-/// What is seen, in words.
+/// Describes in words what is seen.
 pub(super) fn description(x: &Axis, y: &Axis, series: &[Line]) -> String {
     let points = || series.iter().flat_map(|line| &line.points);
     format!(
@@ -96,7 +96,7 @@ pub(super) fn way(runs: &[Run]) -> Path {
     path
 }
 
-/// What is shown where a line is pointed at.
+/// Returns the hint that is shown where a line is pointed at.
 pub(super) fn hint(line: &Line) -> String {
     let last = line.points.last().map_or(f64::NAN, |point| point.1);
     format!("{}, at the end {}", text::shown(&line.name), number::short(last))

@@ -1,6 +1,6 @@
-//! What tells series apart: ten colours (after Okabe and Ito, seen apart by the colour-blind), and beside them seven
-//! markers, dashes and hatches, seen apart in grey too. Colours are variables of the page's style sheet, which differ
-//! in light and dark.
+//! Marks that tell series apart: ten colours (after Okabe and Ito, seen apart by the colour-blind), and beside them
+//! seven markers, dashes and hatches, seen apart in grey too. Colours are variables of the page's style sheet, which
+//! differ in light and dark.
 
 use super::path::{Path, units};
 use super::text;
@@ -68,11 +68,11 @@ pub(in crate::report) struct Key {
     pub(super) name: String,
     /// Its number.
     pub(super) index: usize,
-    /// How it is drawn.
+    /// Way in which it is drawn.
     pub(super) kind: Kind,
 }
 
-/// How a series is drawn.
+/// Way in which a series is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// As bars with a hatch.

@@ -32,25 +32,25 @@ const WIDTH: f64 = 440.0;
 /// About the height of most figures, with their captions.
 const HEIGHT: f64 = 370.0;
 
-/// What is higher than so many figures is not told apart.
+/// Most figures of usual height that a figure counts as.
 const HIGH_MAX: usize = 5;
 
 /// A figure drawn.
 pub(super) struct Drawing {
     /// An `svg` element.
     pub(super) svg: Markup,
-    /// What tells series apart; empty where there is one only.
+    /// Keys that tell series apart; empty where there is one only.
     pub(super) keys: Vec<Key>,
-    /// How many figures of usual height it is high.
+    /// Height in figures of usual height.
     pub(super) times_usual: usize,
 }
 
-/// What a kind of plot draws.
+/// Drawing of one kind of plot.
 struct Content {
     height: f64,
     marks: Markup,
     keys: Vec<Key>,
-    /// What is seen, in words.
+    /// Description of what is seen, in words.
     description: String,
 }
 

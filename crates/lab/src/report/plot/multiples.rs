@@ -121,9 +121,9 @@ fn alone(runs: &[Run], kind: usize, (right, down): (f64, f64)) -> Markup {
 struct Names {
     /// Names of frames.
     heads: Vec<String>,
-    /// What is added to them; nothing first.
+    /// Words added to them; none first.
     kinds: Vec<String>,
-    /// Of each line.
+    /// Place of each line.
     places: Vec<Place>,
 }
 
@@ -158,7 +158,7 @@ impl Names {
     }
 }
 
-/// What a name adds to another; `None` if it does not begin with it.
+/// Returns what a name adds to another; `None` if it does not begin with it.
 fn rest<'n>(name: &'n str, head: &str) -> Option<&'n str> {
     let rest = name.strip_prefix(head)?;
     match rest.strip_prefix(", ") {

@@ -73,7 +73,7 @@ pub(super) fn simplified(points: &[(f64, f64)], tolerance: f64) -> Vec<(f64, f64
     points.iter().zip(kept).filter_map(|(point, kept)| kept.then_some(*point)).collect()
 }
 
-/// Of a point from a line between two others.
+/// Distance of a point from a line between two others.
 fn distance((x, y): (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
     let (across, down) = (to.0 - from.0, to.1 - from.1);
     let length = across.hypot(down);

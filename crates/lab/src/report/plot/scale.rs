@@ -26,7 +26,7 @@ pub(super) enum Start {
 pub(super) struct Tick {
     /// Where.
     pub(super) value: f64,
-    /// What is written there; nothing at the lesser ones.
+    /// Label written there; empty at the lesser ones.
     pub(super) label: String,
 }
 

@@ -58,20 +58,23 @@ fn lines(x: Axis, y: Axis, points: &[(f64, f64)]) -> Plot {
 
 #[test]
 fn bars_stand_or_lie_and_missing_ones_are_said() {
-    let standing = svg(bars(
+    let vertical = svg(bars(
         Axis::linear("GB/s"),
         &["AE", "RAM"],
         &[("one", &[Some(spread(1.0)), None]), ("two", &[Some(spread(2.0)), Some(spread(3.0))])],
     ));
-    let standing = standing.expect("drawn");
-    assert_eq!((parts(&standing, "b"), parts(&standing, "r")), (3, 3));
-    assert_eq!(standing.matches("<title>no value</title>").count(), 1);
+    let vertical = vertical.expect("drawn");
+    assert_eq!((parts(&vertical, "b"), parts(&vertical, "r")), (3, 3));
+    assert_eq!(vertical.matches("<title>no value</title>").count(), 1);
     let names: Vec<String> = (0..36).map(|number| format!("chunker with a long name, number {number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let values: Vec<Option<Spread>> =
         (0..36_u8).map(|number| if number == 7 { None } else { Some(spread(f64::from(number))) }).collect();
-    let lying = svg(bars(Axis::linear("GB/s"), &names, &[("one", &values)])).expect("drawn");
-    assert_eq!((parts(&lying, "b"), elements(&lying, "text.v"), elements(&lying, "text.q")), (35, 35, 1));
+    let horizontal = svg(bars(Axis::linear("GB/s"), &names, &[("one", &values)])).expect("drawn");
+    assert_eq!(
+        (parts(&horizontal, "b"), elements(&horizontal, "text.v"), elements(&horizontal, "text.q")),
+        (35, 35, 1)
+    );
 }
 
 #[test]

@@ -9,10 +9,12 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)
 )]
 
-use super::ranges::Ranges;
+mod ranges;
+
 use crate::EngineError;
-use crate::backup::{FIXED_MEMORY_BYTES, MEMORY_BYTES_MIN};
 use crate::fs::absolute_source;
+use crate::resources::shares::{list_bytes_max, memory_bytes_for_list};
+use ranges::Ranges;
 use siltstone_store::catalog::{EntryPath, PATH_BYTES_MAX};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -26,13 +28,11 @@ use std::path::{Path, PathBuf};
 const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 /// No entry is longer: a path as long as paths may be, and as much again that cleaning takes away.
 const ENTRY_BYTES_MAX: u64 = 2 * PATH_BYTES_MAX as u64;
-/// How much of an entry that is not understood is shown.
+/// Bytes shown of an entry that is not understood.
 const SHOWN_BYTES: usize = 200;
-/// The share of what a backup may divide that its list may take: a quarter.
-const LIST_OF_MEMORY: u64 = 4;
-/// What a path takes beside its own bytes: its node, and its name once more for the walk.
+/// Bytes that a path takes beside its own bytes: its node, and its name once more for the walk.
 const PATH_OVERHEAD_BYTES: u64 = 176;
-/// What a range takes: in the list, where half of the room may be free, and twice while its file is read.
+/// Bytes that a range takes: in the list, where half of the room may be free, and twice while its file is read.
 const RANGE_BYTES: u64 = 64;
 
 const EXPECTED: &str = "expected a path, or a path, an offset and a length in bytes with tabs between them";
@@ -47,7 +47,7 @@ const EXPECTED_NUMBER: &str = "expected an offset and a length in bytes, as deci
 #[derive(Clone, Debug)]
 pub struct ChangedList {
     entries: BTreeMap<EntryPath, Listed>,
-    /// Where the root of the file system is listed.
+    /// Place at which the root of the file system is listed.
     root: Option<Place>,
     bytes: u64,
     bytes_max: u64,
@@ -57,11 +57,11 @@ pub struct ChangedList {
 struct Listed {
     /// Only these bytes of it; `None`: all of it.
     ranges: Option<Ranges>,
-    /// Where it stands first.
+    /// Place at which it stands first.
     place: Place,
 }
 
-/// Where in its list an entry stands, from 1.
+/// Place of an entry in its list, from 1.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Line(u64),
@@ -82,7 +82,7 @@ type Parsed = (Option<EntryPath>, Option<Range<u64>>);
 
 impl ChangedList {
     /// An empty list (nothing changed) for a backup within so much memory,
-    /// [`super::super::BackupOptions::memory_bytes`].
+    /// [`crate::Resources::memory_bytes`].
     pub fn new(memory_bytes: u64) -> Self {
         Self { entries: BTreeMap::new(), root: None, bytes: 0, bytes_max: list_bytes_max(memory_bytes) }
     }
@@ -107,7 +107,7 @@ impl ChangedList {
     /// Adds paths, each ended by a NUL byte, taken as they are; the same otherwise.
     ///
     /// # Errors
-    /// The same; [`EngineError::BadChangedList`] if the last path has no end.
+    /// Those of [`Self::add_lines`]; [`EngineError::BadChangedList`] too if the last path has no end.
     pub fn add_raw(&mut self, list: &str, bytes: impl BufRead) -> Result<(), EngineError> {
         let base = working_directory();
         self.add_all(list, bytes, 0, Place::Entry, |path| {
@@ -177,15 +177,15 @@ impl ChangedList {
     }
 
     /// About how much memory it takes, bytes, with what a backup makes of it.
-    pub(in crate::backup) fn memory_bytes(&self) -> u64 {
+    pub(super) fn memory_bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether a backup of these sources, given as absolute paths, within so much memory can go by it.
+    /// Tests whether a backup of these sources, given as absolute paths, within so much memory can go by it.
     ///
     /// # Errors
     /// [`EngineError::OutsideSources`] for an entry that lies in none of them; [`EngineError::ChangedListTooLarge`].
-    pub(in crate::backup) fn check(&self, sources: &[Vec<u8>], memory_bytes: u64) -> Result<(), EngineError> {
+    pub(super) fn check(&self, sources: &[Vec<u8>], memory_bytes: u64) -> Result<(), EngineError> {
         if self.bytes > list_bytes_max(memory_bytes) {
             let count = self.entries.len() as u64;
             return Err(too_large("the list of changes", count, list_bytes_max(memory_bytes), self.bytes));
@@ -201,12 +201,12 @@ impl ChangedList {
         Ok(())
     }
 
-    /// Whether the root of the file system is listed: then nothing is copied.
+    /// Tells whether the root of the file system is listed: then nothing is copied.
     pub(super) fn is_everything(&self) -> bool {
         self.root.is_some()
     }
 
-    /// What is looked at, each with all that lies beneath it; in catalog order, none beneath another.
+    /// Lists what is looked at, each with all that lies beneath it; in catalog order, none beneath another.
     pub(super) fn paths(&self) -> Vec<EntryPath> {
         let mut paths: Vec<EntryPath> = Vec::new();
         // A directory comes before what it holds.
@@ -228,14 +228,9 @@ impl ChangedList {
     }
 }
 
-/// What a list may take, of so much memory in all.
-fn list_bytes_max(memory_bytes: u64) -> u64 {
-    memory_bytes.saturating_sub(FIXED_MEMORY_BYTES) / LIST_OF_MEMORY
-}
-
 fn too_large(list: &str, entries: u64, bytes_max: u64, needed_bytes: u64) -> EngineError {
-    let needed = needed_bytes.saturating_mul(LIST_OF_MEMORY).saturating_add(FIXED_MEMORY_BYTES).max(MEMORY_BYTES_MIN);
-    let (most_mib, needed_mib) = (bytes_max >> 20, (needed >> 20).saturating_add(1));
+    let needed_mib = (memory_bytes_for_list(needed_bytes) >> 20).saturating_add(1);
+    let most_mib = bytes_max >> 20;
     EngineError::ChangedListTooLarge { list: list.to_owned(), entries, most_mib, needed_mib }
 }
 
@@ -294,7 +289,7 @@ fn absolute(path: &[u8], base: Option<&Path>) -> Option<Option<EntryPath>> {
     }
 }
 
-/// Whether a path (without the leading slash) is a source (with it), or lies in it.
+/// Tells whether a path (without the leading slash) is a source (with it), or lies in it.
 fn is_within(path: &[u8], source: &[u8]) -> bool {
     let source = source.strip_prefix(b"/").unwrap_or(source);
     let rest = path.strip_prefix(source);
@@ -304,6 +299,7 @@ fn is_within(path: &[u8], source: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Command;
 
     const MEMORY: u64 = 512 << 20;
 
@@ -407,7 +403,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_bounded_and_told() {
-        let least = MEMORY_BYTES_MIN;
+        let least = Command::Backup.memory_bytes_min();
         let mut list = ChangedList::new(least);
         let ranges = (0..200_000u64).flat_map(|at| format!("/src/image\t{}\t1\n", 2 * at).into_bytes());
         let text: Vec<u8> = ranges.collect();
@@ -426,7 +422,7 @@ mod tests {
 
     #[test]
     fn what_is_listed_again_is_held_once() {
-        let mut list = ChangedList::new(MEMORY_BYTES_MIN);
+        let mut list = ChangedList::new(Command::Backup.memory_bytes_min());
         let again = "/src/image\t10\t5\n/src/image\t0\t5\n/src/file\n".repeat(100_000);
         list.add_lines("the journal", again.as_bytes()).expect("two paths and two ranges");
         assert_eq!(list.memory_bytes(), 2 * PATH_OVERHEAD_BYTES + 2 * (9 + 8) + 2 * RANGE_BYTES);

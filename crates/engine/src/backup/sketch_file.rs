@@ -26,12 +26,12 @@ const RECORD_BYTES: usize = 60;
 
 /// The state of a series that a file describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::backup) struct SketchesIdentity {
-    pub(in crate::backup) series: SeriesId,
+pub(super) struct SketchesIdentity {
+    pub(super) series: SeriesId,
     /// Its last snapshot.
-    pub(in crate::backup) snapshot: SnapshotId,
+    pub(super) snapshot: SnapshotId,
     /// The numbers that the next new chunks get, data and metadata.
-    pub(in crate::backup) next: (ChunkNumber, ChunkNumber),
+    pub(super) next: (ChunkNumber, ChunkNumber),
 }
 
 impl SketchesIdentity {
@@ -41,16 +41,16 @@ impl SketchesIdentity {
     }
 }
 
-/// What a chunk looks like.
+/// Sketch of a chunk, as the file has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::backup) struct Record {
-    pub(in crate::backup) number: ChunkNumber,
+pub(super) struct SketchRecord {
+    pub(super) number: ChunkNumber,
     /// The longest chain of deltas it hangs on, at most.
-    pub(in crate::backup) depth: u32,
-    pub(in crate::backup) sketch: Sketch,
+    pub(super) depth: u32,
+    pub(super) sketch: Sketch,
 }
 
-impl Record {
+impl SketchRecord {
     fn pack(&self, to: &mut Vec<u8>) {
         to.extend_from_slice(&self.number.0.to_le_bytes());
         to.extend_from_slice(&self.depth.to_le_bytes());
@@ -72,9 +72,9 @@ impl Record {
 
 /// Records that lie in a file, which stays open.
 #[derive(Debug)]
-pub(in crate::backup) struct Records(RecordFile<RECORD_BYTES>);
+pub(super) struct SketchRecords(RecordFile<RECORD_BYTES>);
 
-impl Records {
+impl SketchRecords {
     /// Opens the file at `path` and shows every record in it. Whether the file can be trusted is known only afterwards.
     ///
     /// # Errors
@@ -83,12 +83,12 @@ impl Records {
         path: &Path,
         identity: &SketchesIdentity,
         key: &[u8; 32],
-        mut each: impl FnMut(Record),
+        mut each: impl FnMut(SketchRecord),
     ) -> Result<Self, CacheRefused> {
         let header = identity.header();
         let file = RecordFile::open(path, &header)?;
         file.verify(&header, key, |block| {
-            block.iter().filter_map(Record::unpack).for_each(&mut each);
+            block.iter().filter_map(SketchRecord::unpack).for_each(&mut each);
             Ok(())
         })?;
         Ok(Self(file))
@@ -97,45 +97,46 @@ impl Records {
 
 /// Records on their way into a nameless file.
 #[derive(Debug)]
-pub(in crate::backup) struct Draft {
+pub(super) struct SketchDraft {
     to: BufWriter<File>,
     packed: Vec<u8>,
     count: u64,
 }
 
-impl Draft {
+impl SketchDraft {
     /// An empty one in this folder.
-    pub(in crate::backup) fn new(folder: &Path) -> io::Result<Self> {
+    pub(super) fn new(folder: &Path) -> io::Result<Self> {
         let file = tempfile::tempfile_in(folder)?;
         Ok(Self { to: BufWriter::with_capacity(1 << 16, file), packed: Vec::new(), count: 0 })
     }
 
-    pub(in crate::backup) fn push(&mut self, record: &Record) -> io::Result<()> {
+    pub(super) fn push(&mut self, record: &SketchRecord) -> io::Result<()> {
         self.packed.clear();
         record.pack(&mut self.packed);
         self.count += 1;
         self.to.write_all(&self.packed)
     }
 
-    /// What was pushed.
-    pub(in crate::backup) fn finish(self) -> io::Result<Records> {
+    /// Gives the records that were pushed.
+    pub(super) fn finish(self) -> io::Result<SketchRecords> {
         let file = self.to.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(Records(RecordFile::bare(file, self.count)))
+        Ok(SketchRecords(RecordFile::bare(file, self.count)))
     }
 }
 
 /// Writes those of the records that `keep` asks for, part after part, as a file in place of the one at `path`.
-pub(in crate::backup) fn save(
+pub(super) fn save(
     path: &Path,
     identity: &SketchesIdentity,
     key: &[u8; 32],
-    parts: &[&Records],
+    parts: &[&SketchRecords],
     keep: impl Fn(ChunkNumber) -> bool,
 ) -> io::Result<()> {
     let mut writer = CacheWriter::create(path, &identity.header(), key)?;
-    for Records(part) in parts {
+    for SketchRecords(part) in parts {
         part.blocks(|block| {
-            let is_kept = |packed: &&[u8; RECORD_BYTES]| Record::unpack(packed).is_some_and(|found| keep(found.number));
+            let is_kept =
+                |packed: &&[u8; RECORD_BYTES]| SketchRecord::unpack(packed).is_some_and(|found| keep(found.number));
             block.iter().filter(is_kept).try_for_each(|packed| writer.push(packed))
         })?;
     }
@@ -155,14 +156,14 @@ mod tests {
         SketchesIdentity { series: SeriesId([1; 16]), snapshot: SnapshotId([2; 32]), next }
     }
 
-    fn record(number: u64) -> Record {
+    fn record(number: u64) -> SketchRecord {
         let feature = u32::try_from(number).expect("small");
         let sketch = Sketch::from_features(&[feature, 7, feature + 1], Shape::DEFAULT);
-        Record { number: ChunkNumber(number), depth: feature % 9, sketch }
+        SketchRecord { number: ChunkNumber(number), depth: feature % 9, sketch }
     }
 
-    fn drafted(folder: &TempDir, numbers: impl Iterator<Item = u64>) -> Records {
-        let mut draft = Draft::new(folder.path()).expect("a file");
+    fn drafted(folder: &TempDir, numbers: impl Iterator<Item = u64>) -> SketchRecords {
+        let mut draft = SketchDraft::new(folder.path()).expect("a file");
         numbers.for_each(|number| draft.push(&record(number)).expect("written"));
         draft.finish().expect("a file")
     }
@@ -175,13 +176,13 @@ mod tests {
         let keep = |number: ChunkNumber| number.0.is_multiple_of(3);
         save(&path, &identity(), &KEY, &[&parts[0], &parts[1]], keep).expect("saved");
         let mut found = Vec::new();
-        let records = Records::open(&path, &identity(), &KEY, |record| found.push(record)).expect("genuine");
+        let records = SketchRecords::open(&path, &identity(), &KEY, |record| found.push(record)).expect("genuine");
         let wanted: Vec<_> =
             (10_000..20_000).chain(0..5000).filter(|number| u64::is_multiple_of(*number, 3)).map(record).collect();
         assert_eq!((found, records.0.count()), (wanted.clone(), wanted.len() as u64));
         save(&path, &identity(), &KEY, &[&records], |_| true).expect("saved over the one that is being read");
         let mut count = 0;
-        Records::open(&path, &identity(), &KEY, |_| count += 1).expect("genuine");
+        SketchRecords::open(&path, &identity(), &KEY, |_| count += 1).expect("genuine");
         assert_eq!(count, wanted.len());
     }
 
@@ -192,7 +193,7 @@ mod tests {
         let part = drafted(&folder, 0..5);
         save(&path, &identity(), &KEY, &[&part], |_| true).expect("saved");
         let other = SketchesIdentity { next: (ChunkNumber(71), ChunkNumber::METADATA_FIRST), ..identity() };
-        let refused = |identity, key| Records::open(&path, identity, key, |_| ()).expect_err("refused");
+        let refused = |identity, key| SketchRecords::open(&path, identity, key, |_| ()).expect_err("refused");
         assert!(matches!(refused(&other, &KEY), CacheRefused::OtherSnapshot));
         let other = SketchesIdentity { snapshot: SnapshotId([3; 32]), ..identity() };
         assert!(matches!(refused(&other, &KEY), CacheRefused::OtherSnapshot));

@@ -28,7 +28,7 @@ impl Ranges {
         }
     }
 
-    /// How many it holds; until [`Ranges::settle`], some may be parts of others.
+    /// Number of ranges; until [`Ranges::settle`], some may be parts of others.
     pub(super) fn held(&self) -> u64 {
         self.ranges.len() as u64
     }

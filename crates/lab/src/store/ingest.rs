@@ -5,18 +5,18 @@
 //! ```text
 //! cut -> fingerprints* -> known? -> sketches* -> candidates -> rule -> read bases* -> deltas* -> regions* -> containers
 //! ```
-//! What has a star is done by all threads. A base is always whole: deltas are one step deep. Where sharing ends with
+//! Work with a star is done by all threads. A base is always whole: deltas are one step deep. Where sharing ends with
 //! the version before, it is with all that version needs, bases included; or else every other version of a chunk would
 //! be stored whole. The paper does not say it, but counts bases among what a recipe names (Figure 2) and what a version
 //! needs (section 3.3).
 
-use super::ahead;
 use super::cache::Cache;
 use super::choose::{Allowed, Container, Rule};
+use super::container_store::{Stored, Writer};
 use super::index::{Likeness, Sketches};
 use super::parallel;
+use super::prefetch;
 use super::recipe::{self, Item, Number};
-use super::shelf::{Stored, Writer};
 use super::stored::{BackedUp, Chunk, Store};
 use anyhow::{Context, Result};
 use siltstone_chunk::SliceChunks;
@@ -41,7 +41,7 @@ struct Pass {
     deltas: u64,
 }
 
-/// What becomes of a chunk of a segment.
+/// Fate of a chunk of a segment.
 #[derive(Clone, Copy)]
 enum Fate {
     /// It is referred to.
@@ -50,13 +50,13 @@ enum Fate {
     New(Number, Option<Base>),
 }
 
-/// What a new chunk is encoded against.
+/// Base that a new chunk is encoded against.
 #[derive(Clone, Copy)]
 enum Base {
     /// A chunk before this segment.
     Stored(Number),
     /// The whole chunk at this place of the segment.
-    Kin(Number, usize),
+    SameSegment(Number, usize),
 }
 
 impl Store {
@@ -70,7 +70,7 @@ impl Store {
             writer: Writer::default(),
             cache: Cache::new(self.scale.cache_bytes),
             recipe: Vec::new(),
-            first_own: self.shelf.next_container(),
+            first_own: self.disk.next_container(),
             open: HashMap::new(),
             deltas: 0,
         };
@@ -88,11 +88,11 @@ impl Store {
             self.segment(&mut pass, &chunks)?;
             cut_bytes += segment_bytes;
         }
-        let written = pass.writer.finish(&self.shelf)?;
+        let written = pass.writer.finish(&self.disk)?;
         self.note(written);
-        let recipe = self.shelf.write_metadata(&recipe::encode(&pass.recipe))?;
+        let recipe = self.disk.write_metadata(&recipe::encode(&pass.recipe))?;
         self.recipes.insert(version, recipe.container);
-        self.shelf.barrier()?;
+        self.disk.barrier()?;
         self.index.next_version();
         let bases = pass.cache.reads();
         Ok(BackedUp { seconds: begin.elapsed().as_secs_f64(), bases, deltas: pass.deltas })
@@ -125,7 +125,7 @@ impl Store {
                 }
             }
         }
-        let written = pass.writer.lay_down(&self.shelf)?;
+        let written = pass.writer.flush(&self.disk)?;
         written.iter().flat_map(|one| &one.members).for_each(|number| drop(pass.open.remove(number)));
         self.note(written);
         Ok(())
@@ -141,9 +141,9 @@ impl Store {
         delta: Option<(Base, &[u8])>,
     ) -> Result<()> {
         let bytes = delta.map_or(chunk, |(_, delta)| delta);
-        pass.writer.push(&self.shelf, Stored { number, fingerprint, bytes })?;
+        pass.writer.push(&self.disk, Stored { number, fingerprint, bytes })?;
         match delta {
-            Some((Base::Stored(base) | Base::Kin(base, _), _)) => {
+            Some((Base::Stored(base) | Base::SameSegment(base, _), _)) => {
                 self.chunks[number as usize].base = Some(base);
                 pass.deltas += 1;
             }
@@ -175,7 +175,7 @@ impl Store {
         Ok(hashes.iter().flatten().map(Fingerprint::of_hash).collect())
     }
 
-    /// What each chunk is like that is not known, at its first place in the segment.
+    /// Returns the super-features of each chunk that is not known, at its first place in the segment.
     fn likenesses(
         &self,
         chunks: &[&[u8]],
@@ -241,7 +241,7 @@ impl Store {
         candidates: &[Option<Number>],
     ) -> Result<Vec<Fate>> {
         let mut numbered: HashMap<Fingerprint, Number> = HashMap::new();
-        let (mut kin, mut places) = (Sketches::default(), HashMap::new());
+        let (mut whole, mut places) = (Sketches::default(), HashMap::new());
         let mut fates = Vec::with_capacity(fingerprints.len());
         for (at, fingerprint) in fingerprints.iter().enumerate() {
             if let Some(number) = numbered.get(fingerprint) {
@@ -266,14 +266,14 @@ impl Store {
                     }
                     None => likeness
                         .as_ref()
-                        .and_then(|likeness| kin.find(likeness))
-                        .map(|number| Base::Kin(number, places[&number])),
+                        .and_then(|likeness| whole.find(likeness))
+                        .map(|number| Base::SameSegment(number, places[&number])),
                 },
             };
             let number = Number::try_from(self.chunks.len()).context("the store holds too many chunks")?;
             numbered.insert(*fingerprint, number);
             if let (None, Some(likeness)) = (base, &likeness) {
-                kin.insert(number, likeness);
+                whole.insert(number, likeness);
                 places.insert(number, at);
             }
             self.chunks.push(Chunk { fingerprint: *fingerprint, bytes: 0, base: None, likeness, container: None });
@@ -292,7 +292,7 @@ impl Store {
             let Some(base) = base else { continue };
             let container = match base {
                 Base::Stored(base) => self.chunk(base)?.container,
-                Base::Kin(..) => None,
+                Base::SameSegment(..) => None,
             };
             if let Some(container) = container {
                 uses.push(self.use_of(container)?);
@@ -300,12 +300,14 @@ impl Store {
             wanted.push((at, base, container));
         }
         let misses = pass.cache.misses(&uses);
-        let pairs = ahead::opening(&self.shelf, &misses, self.scale.threads, |ahead| {
+        let pairs = prefetch::in_order(&self.disk, &misses, self.scale.threads, |prefetcher| {
             let mut pairs: Vec<(usize, Box<[u8]>)> = Vec::with_capacity(wanted.len());
             for (at, base, container) in wanted {
                 let bytes = match (base, container) {
-                    (Base::Kin(_, place), _) => chunks[place].into(),
-                    (Base::Stored(base), Some(container)) => pass.cache.get(ahead, container)?.stored(base)?.into(),
+                    (Base::SameSegment(_, place), _) => chunks[place].into(),
+                    (Base::Stored(base), Some(container)) => {
+                        pass.cache.get(prefetcher, container)?.stored(base)?.into()
+                    }
                     (Base::Stored(base), None) => {
                         pass.open.get(&base).with_context(|| format!("chunk {base} is not at hand"))?.clone()
                     }

@@ -6,14 +6,13 @@ use super::choose::Container;
 use super::recipe::Number;
 use super::scale::Scale;
 use super::uncached::Uncached;
+use crate::repository::new_repository;
 use anyhow::{Context, Result};
-use siltstone_engine::backup::chunker_sized;
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader};
-use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder};
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{ObjectName, Storage};
-use siltstone_store::{ChunkNumber, ContainerId, Fingerprint, SeriesId, Time};
+use siltstone_store::storage::ObjectName;
+use siltstone_store::{ChunkNumber, ContainerId, Fingerprint, SeriesId};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
@@ -21,23 +20,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// What a metadata region holds at most, bytes.
+/// Most that a metadata region holds, bytes.
 const METADATA_PIECE_BYTES: usize = 8 << 20;
-
-/// A repository with the chunker all methods share, in an empty folder. Its password guards nothing, so hashing it
-/// costs nothing.
-pub(super) fn new_repository(storage: Arc<dyn Storage>, scale: &Scale) -> Result<Repository> {
-    let label = KeyLabel { created: Time::default(), host: "lab".into(), user: "lab".into() };
-    let chunker = chunker_sized(siltstone_chunk::DEFAULT_NAME, scale.expected_bytes.into())?;
-    Ok(Repository::init(storage, b"lab", &label, Argon2Cost::TEST, chunker)?)
-}
 
 /// A chunk to be stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stored<'b> {
     /// Its number.
     pub(super) number: Number,
-    /// Of the chunk as it was cut, whatever is stored of it.
+    /// Fingerprint of the chunk as it was cut, whatever is stored of it.
     pub(super) fingerprint: Fingerprint,
     /// The chunk, or the delta in its place.
     pub(super) bytes: &'b [u8],
@@ -63,9 +54,9 @@ pub(super) struct Opened {
     /// In the order in which they lie.
     chunks: Vec<(Number, Fingerprint, Range<usize>)>,
     by_number: HashMap<Number, usize>,
-    /// What was read of the disk.
+    /// Bytes read from the disk.
     pub(super) object_bytes: u64,
-    /// How long reading and decompressing it took.
+    /// Time that reading and decompressing it took.
     pub(super) seconds: f64,
 }
 
@@ -79,7 +70,7 @@ impl Opened {
         })
     }
 
-    /// What is stored of a chunk.
+    /// Returns the bytes stored of a chunk.
     ///
     /// # Errors
     /// If the container does not have it.
@@ -96,7 +87,7 @@ impl Opened {
 
 /// Where containers lie.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct ContainerStore {
     repository: Repository,
     series: SeriesId,
     container_bytes: u64,
@@ -108,10 +99,10 @@ pub(super) struct Shelf {
     unsure_from: AtomicU32,
 }
 
-impl Shelf {
+impl ContainerStore {
     /// An empty one in this folder.
     pub(super) fn create(folder: &Path, scale: &Scale) -> Result<Self> {
-        let repository = new_repository(Arc::new(Uncached::create(folder)?), scale)?;
+        let repository = new_repository(Arc::new(Uncached::create(folder)?), scale.expected_bytes)?;
         let series = repository.keys().series_id("lab");
         let Scale { container_bytes, region_bytes, level, threads, .. } = *scale;
         Ok(Self {
@@ -238,11 +229,11 @@ impl Writer {
     }
 
     /// Adds a chunk.
-    pub(super) fn push(&mut self, shelf: &Shelf, stored: Stored<'_>) -> Result<()> {
+    pub(super) fn push(&mut self, container_store: &ContainerStore, stored: Stored<'_>) -> Result<()> {
         let length = u32::try_from(stored.bytes.len())?;
         let (number, fingerprint) = (ChunkNumber(stored.number.into()), stored.fingerprint);
         let region = &mut self.filling;
-        let is_full = region.plain.len() + stored.bytes.len() > shelf.region_bytes;
+        let is_full = region.plain.len() + stored.bytes.len() > container_store.region_bytes;
         // Within a region numbers ascend.
         if region.chunks.last().is_some_and(|last| is_full || last.number >= number) {
             self.full.push(std::mem::take(region));
@@ -252,24 +243,24 @@ impl Writer {
         Ok(())
     }
 
-    /// Compresses and lays down the regions that are full; gives the containers that became full.
-    pub(super) fn lay_down(&mut self, shelf: &Shelf) -> Result<Vec<Written>> {
+    /// Compresses and writes the regions that are full; gives the containers that became full.
+    pub(super) fn flush(&mut self, container_store: &ContainerStore) -> Result<Vec<Written>> {
         let regions = std::mem::take(&mut self.full);
-        let level = shelf.level;
+        let level = container_store.level;
         let encoded = super::parallel::each(
-            shelf.threads,
+            container_store.threads,
             &regions,
             || Ok(RegionEncoder::fast(level)),
             |encoder, region| Ok(EncodedRegion::encode(encoder, region.chunks.clone(), &region.plain)?),
         )?;
         let mut written = Vec::new();
         for (region, encoded) in regions.into_iter().zip(encoded) {
-            if self.open_bytes > 0 && (self.open_bytes + region.plain.len()) as u64 > shelf.container_bytes {
-                written.extend(self.seal(shelf)?);
+            if self.open_bytes > 0 && (self.open_bytes + region.plain.len()) as u64 > container_store.container_bytes {
+                written.extend(self.seal(container_store)?);
             }
             let (_, builder) = match &mut self.open {
                 Some(open) => open,
-                none => none.insert(shelf.builder(ContainerKind::Data)?),
+                none => none.insert(container_store.builder(ContainerKind::Data)?),
             };
             builder.push(&encoded)?;
             self.open_bytes += region.plain.len();
@@ -279,19 +270,19 @@ impl Writer {
         Ok(written)
     }
 
-    /// Lays down everything; the writer can be used again.
-    pub(super) fn finish(&mut self, shelf: &Shelf) -> Result<Vec<Written>> {
+    /// Writes out everything; the writer can be used again.
+    pub(super) fn finish(&mut self, container_store: &ContainerStore) -> Result<Vec<Written>> {
         if !self.filling.chunks.is_empty() {
             self.full.push(std::mem::take(&mut self.filling));
         }
-        let mut written = self.lay_down(shelf)?;
-        written.extend(self.seal(shelf)?);
+        let mut written = self.flush(container_store)?;
+        written.extend(self.seal(container_store)?);
         Ok(written)
     }
 
-    fn seal(&mut self, shelf: &Shelf) -> Result<Option<Written>> {
+    fn seal(&mut self, container_store: &ContainerStore) -> Result<Option<Written>> {
         let Some((container, builder)) = self.open.take() else { return Ok(None) };
-        let object_bytes = shelf.put(container, builder)?;
+        let object_bytes = container_store.put(container, builder)?;
         let (members, plain_bytes) = (std::mem::take(&mut self.members), std::mem::take(&mut self.open_bytes));
         Ok(Some(Written { container, members, plain_bytes, object_bytes }))
     }
@@ -307,32 +298,32 @@ mod tests {
     fn chunks_and_metadata_come_back_from_containers_of_the_wanted_size() {
         let folder = tempfile::tempdir().unwrap();
         let scale = Scale::of(1 << 20, &Settings::default());
-        let shelf = Shelf::create(folder.path(), &scale).unwrap();
+        let container_store = ContainerStore::create(folder.path(), &scale).unwrap();
         let mut sequence = Sequence::new(1);
         let chunks: Vec<_> = (0..150).map(|_| sequence.bytes(9000)).collect();
         let (mut writer, mut written) = (Writer::default(), Vec::new());
         for (number, bytes) in (0..).zip(&chunks) {
-            let fingerprint = shelf.repository().keys().fingerprint(bytes);
-            writer.push(&shelf, Stored { number, fingerprint, bytes }).unwrap();
-            written.extend(writer.lay_down(&shelf).unwrap());
+            let fingerprint = container_store.repository().keys().fingerprint(bytes);
+            writer.push(&container_store, Stored { number, fingerprint, bytes }).unwrap();
+            written.extend(writer.flush(&container_store).unwrap());
         }
         assert!(writer.held_bytes() > 0);
-        written.extend(writer.finish(&shelf).unwrap());
+        written.extend(writer.finish(&container_store).unwrap());
         assert_eq!(writer.held_bytes(), 0);
-        shelf.barrier().unwrap();
+        container_store.barrier().unwrap();
         assert!(written.len() > 3 && written.iter().all(|one| one.object_bytes < scale.container_bytes * 11 / 10));
         let members: Vec<_> = written.iter().flat_map(|one| one.members.clone()).collect();
         assert_eq!(members, (0..150).collect::<Vec<_>>());
         for one in &written {
-            let opened = shelf.open(one.container).unwrap();
+            let opened = container_store.open(one.container).unwrap();
             assert_eq!(opened.chunks().map(|chunk| chunk.number).collect::<Vec<_>>(), one.members);
             assert!(one.members.iter().all(|number| opened.stored(*number).unwrap() == chunks[*number as usize]));
             assert!(opened.stored(1000).is_err());
         }
-        let metadata = shelf.write_metadata(b"who and where").unwrap();
-        shelf.barrier().unwrap();
-        assert_eq!(shelf.read_metadata(metadata.container).unwrap().0, b"who and where");
-        shelf.delete(metadata.container).unwrap();
-        assert!(shelf.read_metadata(metadata.container).is_err());
+        let metadata = container_store.write_metadata(b"who and where").unwrap();
+        container_store.barrier().unwrap();
+        assert_eq!(container_store.read_metadata(metadata.container).unwrap().0, b"who and where");
+        container_store.delete(metadata.container).unwrap();
+        assert!(container_store.read_metadata(metadata.container).is_err());
     }
 }

@@ -9,7 +9,7 @@ use crate::fs::{
     names::Owner,
     problem::{Problem, ProblemKind},
     status::{NodeKind, Status},
-    target::file::TargetFile,
+    writer::file::TargetFile,
     xattrs::{list_of, proc_path, split_names},
 };
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};

@@ -1,4 +1,4 @@
-//! Bars that stand: few groups with short names.
+//! Vertical bars: few groups with short names.
 
 use super::Chart;
 use crate::report::plot::frame::{self, Area};

@@ -1,4 +1,4 @@
-//! Bars that lie: many groups, or groups with long names. The drawing grows downwards, so there is room for all of
+//! Horizontal bars: many groups, or groups with long names. The drawing grows downwards, so there is room for all of
 //! them.
 
 use super::Chart;

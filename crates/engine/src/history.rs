@@ -1,11 +1,11 @@
-//! What is there, held against what was seen. Pure.
+//! History of a repository: what is there, held against what was seen. Pure.
 
 use siltstone_store::repository::Repository;
 use siltstone_store::series::StoredManifest;
 use siltstone_store::{SeriesId, Time};
 use std::fmt;
 
-/// What has a history: a chain of commits, of which the highest number is the truth.
+/// Thing that has a history: a chain of commits, of which the highest number is the truth.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Subject {
     /// The record of the repository.
@@ -17,11 +17,11 @@ pub enum Subject {
 /// The newest commit of a history, as it was seen once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sighting {
-    /// What it is of, in words; a long name of a series is cut short.
+    /// Subject in words; a long name of a series is cut short.
     pub title: String,
     /// The commit's number.
     pub sequence: u64,
-    /// When it was committed; 1970 where that is not known.
+    /// Time of the commit; 1970 where that is not known.
     pub committed: Time,
     /// BLAKE3 of its object.
     pub hash: [u8; 32],
@@ -31,14 +31,14 @@ pub struct Sighting {
 
 /// A commit that is there.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
-    pub(super) sighting: Sighting,
+pub(crate) struct Found {
+    pub(crate) sighting: Sighting,
     /// BLAKE3 of the object before.
-    pub(super) previous: [u8; 32],
+    pub(crate) previous: [u8; 32],
 }
 
 impl Found {
-    pub(super) fn manifest(stored: &StoredManifest) -> Self {
+    pub(crate) fn manifest(stored: &StoredManifest) -> Self {
         let manifest = &stored.manifest;
         let sighting = Sighting {
             title: format!("series '{}'", manifest.name),
@@ -50,7 +50,7 @@ impl Found {
         Self { sighting, previous: manifest.previous }
     }
 
-    pub(super) fn record(repository: &Repository) -> Self {
+    pub(crate) fn record(repository: &Repository) -> Self {
         let (config, hash) = repository.record();
         let title = "the record of the repository".to_owned();
         let sighting = Sighting { title, sequence: config.sequence, committed: Time::default(), hash, next: [0; 2] };
@@ -61,9 +61,9 @@ impl Found {
 /// A history that is not what it was.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
-    /// What was seen.
+    /// Commit that was seen.
     pub seen: Sighting,
-    /// What is there; `None` if nothing is.
+    /// Commit that is there; `None` if nothing is.
     pub found: Option<Sighting>,
 }
 
@@ -92,8 +92,8 @@ impl fmt::Display for Commit<'_> {
     }
 }
 
-/// Whether what is there contradicts what was seen.
-pub(super) fn judge(seen: &Sighting, found: Option<&Found>) -> Option<Loss> {
+/// Tells whether what is there contradicts what was seen.
+pub(crate) fn judge(seen: &Sighting, found: Option<&Found>) -> Option<Loss> {
     let loss = |found| Some(Loss { seen: seen.clone(), found });
     let Some(Found { sighting, previous }) = found else { return loss(None) };
     let has_fallen = sighting.next.iter().zip(&seen.next).any(|(found, seen)| found < seen);

@@ -1,0 +1,57 @@
+//! Both ways of a run: without writing, or to a commit.
+
+use super::checkpoint::Checkpoints;
+use super::options::{BackupSummary, Source};
+use super::previous;
+use super::run::BackupRun;
+use crate::EngineError;
+use crate::delta::SimilarIndex;
+use crate::pack::DrySink;
+use crate::written::verify_written;
+use siltstone_store::StoreError;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::series::{SeriesWriter, lost_containers, newest_manifest};
+use siltstone_store::storage::Listing;
+
+impl<'t> BackupRun<'t> {
+    /// Runs all stages without writing.
+    pub(super) fn dry_run(&self, source: Source) -> Result<BackupSummary, EngineError> {
+        let id = self.repository.keys().series_id(self.series);
+        let stored = newest_manifest(self.repository, id)?;
+        let manifest = stored.map_or_else(|| Manifest::new(id, self.series), |stored| stored.manifest);
+        let listed = self.repository.storage().list(Listing::Containers(id)).map_err(StoreError::from)?;
+        let lost = lost_containers(self.repository, &manifest, &listed);
+        let sink = DrySink::new(manifest.sequence + 1);
+        let (outcome, _) = self.run_stages(source, &manifest, &lost, (&sink, None))?;
+        self.refuse_shrunk(&manifest, &outcome.entries.statistics)?;
+        Ok(self.summary(None, &manifest, &outcome))
+    }
+
+    /// Runs all stages and commits; gives too the new chunks by their sketches, if the settling can use them.
+    pub(super) fn run_and_commit(
+        &self,
+        source: Source,
+        writer: &mut SeriesWriter<'t>,
+    ) -> Result<(BackupSummary, Option<SimilarIndex>), EngineError> {
+        let manifest = writer.manifest().clone();
+        self.warn_of_clock(&manifest);
+        let lost = writer.lost.clone();
+        let checkpoints = Checkpoints::new(&mut *writer);
+        let (mut outcome, known) = self.run_stages(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?;
+        if self.options.verify_written {
+            verify_written(self.repository, manifest.series, &outcome.packed.containers)?;
+        }
+        self.refuse_shrunk(&manifest, &outcome.entries.statistics)?;
+        if self.is_unwanted(outcome.snapshot.root, &manifest) {
+            if !outcome.assembled.healed.is_empty() {
+                self.commit_healed(writer, &outcome)?;
+            }
+            return Ok((self.summary(None, &manifest, &outcome), None));
+        }
+        let mut summary = self.summary(None, &manifest, &outcome);
+        // What an interrupted run stored was not looked at by this one: what resembles what is then found anew.
+        let similar = outcome.noted.similar.take().filter(|_| previous::partial(&manifest).next().is_none());
+        summary.snapshot = Some(self.commit(writer, &manifest, outcome, known.as_ref(), summary.statistics)?);
+        Ok((summary, similar))
+    }
+}

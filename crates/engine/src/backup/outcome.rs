@@ -1,0 +1,85 @@
+//! Results of the stages: what each leaves behind, and counts and sums on the way.
+
+use super::options::{DeltaCounts, Healed, TakenBack};
+use super::sketch_file::SketchRecords;
+use crate::delta::SimilarIndex;
+use crate::index::{FingerprintIndex, Runs};
+use crate::pack::Packed;
+use roaring::RoaringTreemap;
+use siltstone_store::ChunkNumber;
+use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
+
+/// Results of all stages of a run.
+pub(super) struct RunOutcome {
+    pub(super) planned: Planned,
+    pub(super) entries: Tally,
+    /// The snapshot to be, with its catalog's root and its record; what the rest of the backup did is not in its
+    /// statistics yet.
+    pub(super) snapshot: Snapshot,
+    pub(super) assembled: Assembled,
+    pub(super) packed: Packed,
+    pub(super) noted: Noted,
+    /// Chunks that were found damaged where they lie.
+    pub(super) found: RoaringTreemap,
+}
+
+/// Counts of what the walk met that does not show in the entries.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Planned {
+    pub(super) problems: u64,
+    pub(super) missing_sources: u64,
+}
+
+/// Sums over all entries.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    /// Counts of entries and bytes; the rest is filled in elsewhere.
+    pub(super) statistics: SnapshotStatistics,
+}
+
+/// Sums over all chunks that were assembled.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Account {
+    /// Chunks that were not known.
+    pub(super) chunks_new: u64,
+    /// Their bytes.
+    pub(super) data_plain_bytes: u64,
+    /// Bytes of new catalog pieces.
+    pub(super) metadata_plain_bytes: u64,
+    /// Chunks of both kinds that the last snapshot lacked, but an older one had.
+    pub(super) taken_back: TakenBack,
+    /// Chunks of both kinds that were known, could not be read and were stored again.
+    pub(super) healed: Healed,
+}
+
+/// Results of assembling, once all is handed on.
+pub(super) struct Assembled {
+    pub(super) index: FingerprintIndex,
+    pub(super) older: Option<Leftover>,
+    pub(super) necessary: RoaringTreemap,
+    /// Numbers of earlier snapshots that new containers answer for.
+    pub(super) healed: RoaringTreemap,
+    pub(super) next_data: ChunkNumber,
+    pub(super) next_metadata: ChunkNumber,
+    pub(super) account: Account,
+}
+
+/// Older chunks that were looked up, as they are kept for the next backup.
+pub(super) struct Leftover {
+    pub(super) runs: Runs,
+    /// Numbers that need not be listed any more.
+    pub(super) useless: RoaringTreemap,
+}
+
+/// Notes on all regions that were packed.
+#[derive(Default)]
+pub(super) struct Noted {
+    /// The new chunks by their sketches, if any were made for migration.
+    pub(super) similar: Option<SimilarIndex>,
+    /// The new chunks' sketches, if the next backup is to have them.
+    pub(super) records: Option<SketchRecords>,
+    /// Chunks kept in deltas and rejected.
+    pub(super) deltas: DeltaCounts,
+    /// The bases of new regions.
+    pub(super) bases: RoaringTreemap,
+}

@@ -1,0 +1,115 @@
+//! A backup of files and folders: planned and read by threads of their own while it is assembled.
+
+use super::STEPS_AHEAD_MAX;
+use super::assembling::{Assembly, Catalogued};
+use super::context::{Stages, joined};
+use crate::EngineError;
+use crate::backup::changed::plan_changes;
+use crate::backup::changed_list::ChangedList;
+use crate::backup::flow::{Job, Step};
+use crate::backup::outcome::Planned;
+use crate::backup::piece::ReadStage;
+use crate::backup::plan::Planner;
+use crate::backup::previous;
+use crate::fs::{FileKind, ScanDetail, ScanItem, Scanner};
+use crate::parallel::spawn_named;
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use std::convert::Infallible;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::Scope;
+
+impl Stages<'_, '_, '_> {
+    /// Takes all that lies at the paths; with a list of changes, only what that names.
+    pub(super) fn run_paths<'scope, 'env: 'scope>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        (paths, list): (Vec<PathBuf>, Option<Arc<ChangedList>>),
+        reading: ReadStage<'env, 'env>,
+        assembly: Assembly<'_, '_>,
+    ) -> Result<(Planned, Catalogued), EngineError> {
+        let (steps_in, steps_out) = bounded(STEPS_AHEAD_MAX);
+        let while_assembling = reading.assembling.clone();
+        let jobs_in = start_readers(scope, &reading, self.run.resources.workers)?;
+        drop(reading);
+        let is_listed = list.is_some();
+        let planner = spawn_named(scope, "plan", move || self.plan(&paths, list.as_deref(), steps_in, jobs_in))?;
+        if self.run.options.estimate && !is_listed {
+            // Without it there is less to see.
+            let _ = spawn_named(scope, "estimate", move || self.estimate(&while_assembling));
+        }
+        let assembled = self.assemble(assembly, steps_out, self.pace(!is_listed));
+        joined(planner).and_then(|planned| Ok((planned, assembled?)))
+    }
+
+    /// Plans what lies at the paths.
+    fn plan(
+        &self,
+        paths: &[PathBuf],
+        list: Option<&ChangedList>,
+        steps: Sender<Step>,
+        jobs: Sender<Job>,
+    ) -> Result<Planned, EngineError> {
+        // A list of changes says what differs from the last whole snapshot.
+        let mut roots = previous::roots(self.manifest);
+        roots.drain(..if list.is_some() { roots.len().saturating_sub(1) } else { 0 });
+        let Self { run, chunks, unusable, .. } = *self;
+        let planner = Planner::new(run.options, &*run.resources.observer, chunks, roots, unusable, steps, jobs);
+        match list {
+            Some(list) => plan_changes(run, self.manifest, paths, list, planner),
+            None => planner.run(self.scanner(paths, ScanDetail::Full)?),
+        }
+    }
+
+    fn scanner(&self, paths: &[PathBuf], detail: ScanDetail) -> Result<Scanner, EngineError> {
+        Scanner::new(paths, self.run.scan_options(detail))
+            .map_err(|source| EngineError::NoSource { path: paths.first().cloned().unwrap_or_default(), source })
+    }
+
+    /// Counts what there is, for the observer, until it is done or no longer of use.
+    fn estimate(&self, while_assembling: &Receiver<Infallible>) {
+        let Ok(scanner) = self.scanner(&paths_of(&self.run.paths), ScanDetail::StatusOnly) else {
+            return;
+        };
+        let (mut files, mut bytes) = (0u64, 0u64);
+        for item in scanner {
+            if while_assembling.try_recv() == Err(TryRecvError::Disconnected) {
+                return;
+            }
+            if let ScanItem::Entry(found) = item {
+                files += 1;
+                if let FileKind::File { size, .. } = found.kind {
+                    bytes += size;
+                }
+                if files.is_multiple_of(1024) {
+                    self.run.resources.observer.estimate(files, bytes, false);
+                }
+            }
+        }
+        self.run.resources.observer.estimate(files, bytes, true);
+    }
+}
+
+/// Starts the threads that read, and gives the end of their queue.
+fn start_readers<'scope, 'env: 'scope>(
+    scope: &'scope Scope<'scope, 'env>,
+    stage: &ReadStage<'env, 'env>,
+    workers: usize,
+) -> Result<Sender<Job>, EngineError> {
+    let (jobs_in, jobs_out) = bounded(workers);
+    for number in 0..workers.max(2) {
+        let (stage, jobs_out) = (stage.clone(), jobs_out.clone());
+        match spawn_named(scope, &format!("read-{number}"), move || stage.run(&jobs_out)) {
+            Err(error) if number == 0 => return Err(error.into()),
+            // Fewer do as well.
+            _ => {}
+        }
+    }
+    Ok(jobs_in)
+}
+
+fn paths_of(paths: &[Vec<u8>]) -> Vec<PathBuf> {
+    paths.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
+}

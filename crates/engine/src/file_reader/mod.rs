@@ -1,0 +1,164 @@
+//! Random access to the files of a snapshot, for programs that show them rather than restore them.
+//!
+//! A [`SnapshotReader`] finds entries; a [`FileReader`] reads one file, anywhere in it and from several threads. Both
+//! read by chunk number, so that a writer beside them may move chunks; decoded regions are kept in one bounded cache.
+//! Nothing is returned that was not verified against its fingerprint. To bring back whole trees use
+//! [`crate::restore`], which reads by container.
+
+mod extents;
+
+use crate::EngineError;
+use crate::browse::{find, shown};
+use crate::chunks::ChunkSource;
+use crate::parallel::lock;
+use crate::restore::manifest_of;
+use crate::snapshots::SnapshotView;
+use extents::{ByteSource, Extents};
+use siltstone_store::StoreError;
+use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
+use siltstone_store::repository::Repository;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex};
+
+/// Container indexes kept open; one takes up to about 0.7 MB.
+const READERS_MAX: usize = 48;
+
+/// Bytes of decoded regions that a [`SnapshotReader`] and its files keep unless asked otherwise.
+pub const CACHE_BYTES_DEFAULT: usize = 64 << 20;
+
+/// Looks into one snapshot.
+#[derive(Clone, Debug)]
+pub struct SnapshotReader<'r> {
+    chunks: Arc<ChunkSource<'r>>,
+    snapshot: SnapshotView,
+}
+
+impl<'r> SnapshotReader<'r> {
+    /// Returns a reader of `snapshot` that keeps at most `cache_bytes` of decoded regions.
+    ///
+    /// # Errors
+    /// The series cannot be read, or no longer has the snapshot.
+    pub fn open(repository: &'r Repository, snapshot: &SnapshotView, cache_bytes: usize) -> Result<Self, EngineError> {
+        let manifest = manifest_of(repository, snapshot)?;
+        let chunks = ChunkSource::with_limits(repository, &manifest, READERS_MAX, cache_bytes);
+        Ok(Self { chunks: Arc::new(chunks), snapshot: snapshot.clone() })
+    }
+
+    /// Returns the entry at `path`.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchPath`], or damage of the catalog.
+    pub fn entry(&self, path: &EntryPath) -> Result<Entry, EngineError> {
+        find(&self.catalog(), &self.snapshot, path)
+    }
+
+    /// Returns the entries right below a directory, or those at the top, in the order of their names.
+    pub fn children(&self, directory: Option<&EntryPath>) -> impl Iterator<Item = Result<Entry, EngineError>> {
+        self.catalog().children(directory).map(|entry| entry.map_err(EngineError::from))
+    }
+
+    /// Returns a reader of the regular file at `path`.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchPath`], [`EngineError::NotAFile`], or damage of the catalog.
+    pub fn file(&self, path: &EntryPath) -> Result<FileReader<'r>, EngineError> {
+        self.open_file(&self.entry(path)?)
+    }
+
+    /// Returns a reader of an entry of this snapshot, which must be a regular file.
+    ///
+    /// # Errors
+    /// [`EngineError::NotAFile`].
+    pub fn open_file(&self, entry: &Entry) -> Result<FileReader<'r>, EngineError> {
+        let Content::File { size, recipe } = &entry.content else {
+            let (snapshot, path) = (self.snapshot.snapshot.id.short(), shown(&entry.path));
+            return Err(EngineError::NotAFile { snapshot, path });
+        };
+        let extents = Mutex::new(Extents::new(&entry.path, *size, recipe.clone()));
+        Ok(FileReader { chunks: self.chunks.clone(), size: *size, extents, position: 0 })
+    }
+
+    fn catalog(&self) -> CatalogReader<&ChunkSource<'r>> {
+        CatalogReader::new(&*self.chunks, self.snapshot.snapshot.root)
+    }
+}
+
+/// Reads one file of a snapshot.
+///
+/// [`read_at`](Self::read_at) takes `&self`: threads may share a reader. As [`Read`] and [`Seek`] it has a position of
+/// its own.
+#[derive(Debug)]
+pub struct FileReader<'r> {
+    chunks: Arc<ChunkSource<'r>>,
+    size: u64,
+    extents: Mutex<Extents>,
+    position: u64,
+}
+
+impl FileReader<'_> {
+    /// Length of the file in bytes, holes included.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Fills `buffer` with the bytes from `offset` on, holes as zeros; returns how many there were, which is less than
+    /// asked for only at the end of the file and before what cannot be read.
+    ///
+    /// # Errors
+    /// The first byte asked for cannot be read. The error's source is a [`StoreError`] that names the object.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read_extent(offset.saturating_add(filled as u64), &mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                // What was read counts; whoever goes on meets the error.
+                Err(_) if filled > 0 => break,
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Reads from one chunk or hole.
+    fn read_extent(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
+        let Some((extent, ends)) = lock(&self.extents).at(&self.chunks, offset)? else {
+            return Ok(0);
+        };
+        let count = usize::try_from(ends - offset).unwrap_or(usize::MAX).min(buffer.len());
+        let buffer = &mut buffer[..count];
+        match extent {
+            ByteSource::Hole => buffer.fill(0),
+            ByteSource::Chunk { number, skip } => {
+                let differs = || StoreError::damaged(&format!("chunk {number}"), "length", "it differs from the index");
+                self.chunks.with_chunk(number, |chunk| {
+                    let part = chunk.get(skip..skip + count).ok_or_else(differs)?;
+                    buffer.copy_from_slice(part);
+                    Ok::<_, StoreError>(())
+                })??;
+            }
+        }
+        Ok(count)
+    }
+}
+
+impl Read for FileReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.read_at(self.position, buffer)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for FileReader<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let (from, by) = match to {
+            SeekFrom::Start(offset) => (offset, 0),
+            SeekFrom::Current(by) => (self.position, by),
+            SeekFrom::End(by) => (self.size, by),
+        };
+        let before = || io::Error::new(io::ErrorKind::InvalidInput, "the place is before the file's begin or too far");
+        self.position = from.checked_add_signed(by).ok_or_else(before)?;
+        Ok(self.position)
+    }
+}

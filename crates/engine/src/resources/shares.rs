@@ -1,0 +1,264 @@
+//! Shares of memory: the one place that says which part of a command's memory goes where.
+//!
+//! ```text
+//! command         takes                                          of M bytes
+//! backup          queues, buffers, compressors                   144 MiB
+//!                 list of changes                                (M - 144 MiB) / 4
+//!                 R: what is left of M after these two
+//!                 segments, and bases read for them (forward)    F = min(R / 2, 160 MiB)
+//!                   text of a segment, at most                   F / 8
+//!                   waiting for bases                            F / 8
+//!                 sketches of new chunks (if deltas are made)    (R - F) / 4
+//!                 fingerprints: the rest                         I = R - F - sketches
+//!                   of those, chunks of older snapshots only     I / 16
+//! restore         each of two batches and their plans            M / 4
+//!                 waiting for bases                              M / 4
+//!                 range reads, all fetches together              M / 8, each from 1 to 4 MiB
+//! maintain,       batch of regions taken apart                   64 MiB
+//! forget,         segment of regions to be encoded               20 MiB
+//! repair          waiting for bases                              M / 8
+//!                 sketches of new chunks                         M / 8
+//!                 text of ghosts' dependents and their bases     M / 8
+//! check           waiting for bases                              M / 4
+//!                 containers read whole, and what is decoded     M / 2, 24 MiB for each fetch
+//! dump            decoded regions                                M / 8, and 8 MiB per fetch
+//! reading files   decoded regions                                M / 8
+//! ```
+//! Shares without an M are fixed; beside them each thread has buffers of its own, some MiB.
+//!
+//! Nothing that shapes a repository's bytes depends on M: how regions are batched and segments cut in maintenance
+//! decides in which order they are laid into containers. Only what waits, or is looked up, grows with M.
+//!
+//! Anything that does not fit goes to temporary files in the folder that `Resources::scratch_of` gives: the repository's within
+//! the cache, else the scratch folder. A restore's lie in its target, which has the room.
+
+use super::Resources;
+
+const MIB: u64 = 1 << 20;
+
+/// Queues, buffers and compressors of a backup.
+const BACKUP_FIXED_BYTES: u64 = 144 * MIB;
+/// The least a backup's indexes can work with.
+const BACKUP_INDEX_BYTES_MIN: u64 = 16 * MIB;
+/// The part of a backup's memory beside what is fixed that a list of changes may take.
+const LIST_PART: u64 = 4;
+/// The most that selecting takes.
+const SELECTION_BYTES_MAX: u64 = 160 * MIB;
+/// The least and the most that one range read of a restore brings (one longer region excepted). Of 294 MB of plain
+/// regions whole containers at a time take 10 % more processor time than 2 MiB, 4 MiB 3 % (2 cores, November 2026):
+/// large buffers are mapped anew each time.
+const RESTORE_READ_BYTES: std::ops::RangeInclusive<u64> = MIB..=4 * MIB;
+
+/// Bytes, about, that a batch of repacking makes of its regions: the text of plain ones, and what is stored of deltas.
+/// It shapes the repository's bytes.
+pub(crate) const REPACK_BATCH_BYTES: usize = 64 << 20;
+/// The longest range read of a check: a container whole.
+pub(crate) const CHECK_READ_BYTES_MAX: u64 = 16 * MIB;
+/// Decoded regions that a dump keeps for each fetch.
+const DUMP_BYTES_PER_FETCH: u64 = 8 * MIB;
+
+/// Commands that have a least memory to work with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Command {
+    /// Making a snapshot.
+    Backup,
+    /// Restoring one.
+    Restore,
+    /// Writing one as a stream.
+    Dump,
+    /// Settling what backups left behind.
+    Maintain,
+    /// Removing snapshots.
+    Forget,
+    /// Looking for damage.
+    Check,
+    /// Mending it.
+    Repair,
+}
+
+impl Command {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Backup, Self::Restore, Self::Dump, Self::Maintain, Self::Forget, Self::Check, Self::Repair];
+
+    /// Returns the least memory that the command can work with, bytes.
+    pub fn memory_bytes_min(self) -> u64 {
+        match self {
+            Self::Backup | Self::Maintain | Self::Forget | Self::Repair => BACKUP_FIXED_BYTES + BACKUP_INDEX_BYTES_MIN,
+            Self::Check => 128 * MIB,
+            Self::Restore | Self::Dump => 64 * MIB,
+        }
+    }
+}
+
+/// Shares of a backup's memory, bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(clippy::struct_field_names, reason = "the unit")]
+pub(crate) struct BackupShares {
+    /// Fingerprints of the last snapshot's chunks and of new ones.
+    pub(crate) index_bytes: u64,
+    /// Fingerprints of chunks that only older snapshots need.
+    pub(crate) older_bytes: u64,
+    /// Chunks by their sketches.
+    pub(crate) similar_bytes: u64,
+    /// Text of a segment, at most; it is less than asked for where memory is short.
+    pub(crate) segment_bytes_max: u64,
+    /// Deltas and bases that wait for others.
+    pub(crate) waiting_bytes: u64,
+}
+
+/// Uses of a backup's memory that not every backup has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BackupUses {
+    /// Bytes of its list of changes.
+    pub(crate) list_bytes: u64,
+    /// Whether new chunks are encoded against old ones.
+    pub(crate) selects: bool,
+    /// Whether sketches are looked up.
+    pub(crate) sketches: bool,
+    /// Whether chunks of older snapshots are used again.
+    pub(crate) reaches_back: bool,
+}
+
+/// Shares of a restore's memory, bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(clippy::struct_field_names, reason = "the unit")]
+pub(crate) struct RestoreShares {
+    /// Each of two batches, with its plan.
+    pub(crate) batch_bytes: u64,
+    /// Deltas and bases that wait for others.
+    pub(crate) waiting_bytes: u64,
+    /// The longest range read.
+    pub(crate) read_bytes_max: u64,
+}
+
+/// Shares of memory in moving chunks from container to container: maintenance, `forget`, repair; bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(clippy::struct_field_names, reason = "the unit")]
+pub(crate) struct RepackShares {
+    /// Deltas and bases that wait for others.
+    pub(crate) waiting_bytes: u64,
+    /// New chunks by their sketches.
+    pub(crate) similar_bytes: u64,
+    /// Text of deltas that hang on ghosts, and of what they may hang on instead, read together.
+    pub(crate) dependents_bytes: usize,
+}
+
+impl Resources {
+    /// Returns how a backup shares its memory out.
+    pub(crate) fn backup_shares(&self, uses: BackupUses) -> BackupShares {
+        let rest = self.memory_bytes.saturating_sub(BACKUP_FIXED_BYTES).saturating_sub(uses.list_bytes);
+        let selection = if uses.selects { (rest / 2).min(SELECTION_BYTES_MAX) } else { 0 };
+        let rest = rest - selection;
+        let similar_bytes = if uses.sketches { rest / 4 } else { 0 };
+        let rest = rest - similar_bytes;
+        let older_bytes = if uses.reaches_back { rest / 16 } else { 0 };
+        let index_bytes = rest - older_bytes;
+        // Two segments at a time, the bases of one, and regions under way.
+        let (segment_bytes_max, waiting_bytes) = (selection / 8, selection / 8);
+        BackupShares { index_bytes, older_bytes, similar_bytes, segment_bytes_max, waiting_bytes }
+    }
+
+    /// Returns how a restore shares its memory out.
+    pub(crate) fn restore_shares(&self) -> RestoreShares {
+        let (least, most) = RESTORE_READ_BYTES.into_inner();
+        let read_bytes = self.memory_bytes / 8 / self.fetches.max(1) as u64;
+        RestoreShares {
+            batch_bytes: self.memory_bytes / 4,
+            waiting_bytes: self.memory_bytes / 4,
+            read_bytes_max: read_bytes.clamp(least, most),
+        }
+    }
+
+    /// Returns how maintenance, `forget` and repair share their memory out.
+    pub(crate) fn repack_shares(&self) -> RepackShares {
+        let share = self.memory_bytes / 8;
+        let dependents_bytes = usize::try_from(share).unwrap_or(usize::MAX);
+        RepackShares { waiting_bytes: share, similar_bytes: share, dependents_bytes }
+    }
+
+    /// Returns how many containers a check reads at the same time: each whole, with a region of it decoded.
+    pub(crate) fn check_fetches(&self) -> usize {
+        let fitting = self.memory_bytes / 2 / (CHECK_READ_BYTES_MAX + CHECK_READ_BYTES_MAX / 2);
+        self.fetches.min(usize::try_from(fitting).unwrap_or(usize::MAX)).max(1)
+    }
+
+    /// Returns what may wait for bases in a check, bytes.
+    pub(crate) fn check_waiting_bytes(&self) -> u64 {
+        self.memory_bytes / 4
+    }
+
+    /// Returns what a reader of files may keep of decoded regions, bytes.
+    pub(crate) fn file_reader_bytes(&self) -> usize {
+        usize::try_from(self.memory_bytes / 8).unwrap_or(usize::MAX)
+    }
+
+    /// Returns what a dump may keep of decoded regions, bytes.
+    pub(crate) fn dump_region_bytes(&self) -> usize {
+        let bytes = self.memory_bytes / 8 + self.fetches as u64 * DUMP_BYTES_PER_FETCH;
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+}
+
+/// Returns the most that a list of changes may take of a backup's memory, bytes.
+pub(crate) fn list_bytes_max(memory_bytes: u64) -> u64 {
+    memory_bytes.saturating_sub(BACKUP_FIXED_BYTES) / LIST_PART
+}
+
+/// Returns the memory of a backup whose list of changes takes so much, bytes.
+pub(crate) fn memory_bytes_for_list(list_bytes: u64) -> u64 {
+    let needed = list_bytes.saturating_mul(LIST_PART).saturating_add(BACKUP_FIXED_BYTES);
+    needed.max(Command::Backup.memory_bytes_min())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(mib: u64) -> Resources {
+        Resources::default().with_memory_bytes(mib * MIB).with_fetches(2)
+    }
+
+    #[test]
+    fn the_shares_of_a_backup_add_up_to_its_memory_and_no_more() {
+        for mib in [160, 256, 512, 2048] {
+            for (selects, sketches, reaches_back) in
+                [(false, false, false), (false, true, true), (true, true, true), (true, false, true)]
+            {
+                let list_bytes = list_bytes_max(mib * MIB);
+                let uses = BackupUses { list_bytes, selects, sketches, reaches_back };
+                let shares = with(mib).backup_shares(uses);
+                let indexes = shares.index_bytes + shares.older_bytes + shares.similar_bytes;
+                let selection = 8 * shares.waiting_bytes;
+                let all = BACKUP_FIXED_BYTES + list_bytes + indexes + selection;
+                assert!(all <= mib * MIB && all + 8 > mib * MIB, "{mib} MiB, {uses:?}: {shares:?}");
+                assert!(shares.index_bytes > 0, "{mib} MiB, {uses:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_of_changes_fits_into_the_memory_that_is_said_to_be_needed() {
+        for bytes in [0, 1, 5 * MIB, 4 << 30] {
+            let memory = memory_bytes_for_list(bytes);
+            assert!(list_bytes_max(memory) >= bytes && memory >= Command::Backup.memory_bytes_min(), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn range_reads_are_bounded_whatever_memory_there_is() {
+        let read = |mib| with(mib).restore_shares().read_bytes_max;
+        assert_eq!([read(1), read(32), read(8192)], [MIB, 2 * MIB, 4 * MIB]);
+    }
+
+    #[test]
+    fn every_command_says_how_much_memory_it_needs_at_least() {
+        for command in Command::ALL {
+            let least = command.memory_bytes_min() / MIB;
+            assert!(with(least).suffice_for(command).is_ok(), "{command:?}");
+            let refused = with(least - 1).suffice_for(command).expect_err("too little");
+            assert!(refused.to_string().contains(&format!("{least} MiB")), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Sessions: an open repository and the resources to work on it, which is what a program holds. Each method is a
+//! command of its own, first refused where the memory is too little for it; the functions of the modules are below.
+
+use crate::backup::{BackupOptions, BackupSummary, Source, backup};
+use crate::check::{CheckOptions, CheckReport, check};
+use crate::dump::{Archive, dump};
+use crate::file_reader::SnapshotReader;
+use crate::forget::{ForgetOptions, ForgetPlan, ForgetSummary, Selection, held_by, plan_forget};
+use crate::maintain::{MaintainOptions, MaintainSummary, maintain};
+use crate::protect::{ProtectSummary, protect};
+use crate::repair::{self, RepairOptions, RepairPlan, RepairSummary};
+use crate::restore::{RestoreOptions, RestoreSummary, restore};
+use crate::snapshots::{self, SnapshotFilter, SnapshotKey, SnapshotView};
+use crate::undelete::{UndeleteOptions, undelete};
+use crate::unlock::{UnlockOptions, UnlockSummary, unlock};
+use crate::{Command, EngineError, Resources};
+use siltstone_store::catalog::EntryPath;
+use siltstone_store::repository::{OpenOptions, Repository};
+use siltstone_store::storage::Storage;
+use std::borrow::Borrow;
+use std::io::Write;
+use std::sync::Arc;
+
+/// An open repository and the resources to work on it. The repository is its own, or borrowed.
+#[derive(Debug)]
+pub struct Session<R = Repository> {
+    repository: R,
+    resources: Resources,
+}
+
+impl Session {
+    /// Opens the repository in this storage.
+    ///
+    /// # Errors
+    /// There is none, it is damaged, the password opens none of its keys, or trying it would take more memory than the
+    /// resources have.
+    pub fn open(storage: Arc<dyn Storage>, password: &[u8], resources: Resources) -> Result<Self, EngineError> {
+        let options = OpenOptions::default().with_memory(resources.memory_bytes);
+        Ok(Self::new(Repository::open_with(storage, password, &options)?, resources))
+    }
+}
+
+impl<R: Borrow<Repository>> Session<R> {
+    /// Works on a repository that is open already.
+    pub fn new(repository: R, resources: Resources) -> Self {
+        Self { repository, resources }
+    }
+
+    /// Returns the repository.
+    pub fn repository(&self) -> &Repository {
+        self.repository.borrow()
+    }
+
+    /// Returns the resources.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// Returns the snapshots that pass, oldest first.
+    ///
+    /// # Errors
+    /// Those of [`snapshots::list`].
+    pub fn snapshots(&self, filter: &SnapshotFilter) -> Result<Vec<SnapshotView>, EngineError> {
+        snapshots::list(self.repository(), filter)
+    }
+
+    /// Makes a snapshot of `source`.
+    ///
+    /// # Errors
+    /// Those of [`backup`].
+    pub fn backup(&self, source: Source, options: &BackupOptions) -> Result<BackupSummary, EngineError> {
+        self.resources.suffice_for(Command::Backup)?;
+        backup(self.repository(), source, options, &self.resources)
+    }
+
+    /// Restores a snapshot, or part of it.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`restore`].
+    pub fn restore(&self, snapshot: &SnapshotView, options: &RestoreOptions) -> Result<RestoreSummary, EngineError> {
+        self.resources.suffice_for(Command::Restore)?;
+        restore(self.repository(), snapshot, options, &self.resources)
+    }
+
+    /// Writes a file of a snapshot, or an archive of a folder.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`dump`].
+    pub fn dump(
+        &self,
+        snapshot: &SnapshotView,
+        path: Option<&EntryPath>,
+        archive: Archive,
+        output: &mut dyn Write,
+    ) -> Result<(), EngineError> {
+        self.resources.suffice_for(Command::Dump)?;
+        dump(self.repository(), snapshot, path, archive, output, &self.resources)
+    }
+
+    /// Opens the files of a snapshot for reading anywhere in them.
+    ///
+    /// # Errors
+    /// Those of [`SnapshotReader::open`].
+    pub fn files(&self, snapshot: &SnapshotView) -> Result<SnapshotReader<'_>, EngineError> {
+        SnapshotReader::open(self.repository(), snapshot, self.resources.file_reader_bytes())
+    }
+
+    /// Chooses what to forget. Nothing is written.
+    ///
+    /// # Errors
+    /// Those of [`plan_forget`].
+    pub fn plan_forget(&self, selection: Selection, options: &ForgetOptions) -> Result<ForgetPlan, EngineError> {
+        plan_forget(self.repository(), selection, options)
+    }
+
+    /// Returns what executing a plan would do, to the byte.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`ForgetPlan::forecast`].
+    pub fn forecast(&self, plan: &ForgetPlan) -> Result<ForgetSummary, EngineError> {
+        self.resources.suffice_for(Command::Forget)?;
+        plan.forecast(self.repository(), &self.resources)
+    }
+
+    /// Removes or marks the snapshots of a plan.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`ForgetPlan::execute`].
+    pub fn execute(&self, plan: &ForgetPlan) -> Result<ForgetSummary, EngineError> {
+        self.resources.suffice_for(Command::Forget)?;
+        plan.execute(self.repository(), &self.resources)
+    }
+
+    /// Returns the bytes that come back when these snapshots, marked as deleted, are removed.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`held_by`].
+    pub fn held_by(&self, snapshots: &[SnapshotKey], options: &ForgetOptions) -> Result<i64, EngineError> {
+        self.resources.suffice_for(Command::Forget)?;
+        held_by(self.repository(), snapshots, options, &self.resources)
+    }
+
+    /// Takes the marks off snapshots; returns how many had one.
+    ///
+    /// # Errors
+    /// Those of [`undelete`].
+    pub fn undelete(&self, snapshots: &[SnapshotKey], options: &UndeleteOptions) -> Result<u64, EngineError> {
+        undelete(self.repository(), snapshots, options, &self.resources)
+    }
+
+    /// Settles what backups left behind, and ends marks that are over.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`maintain`].
+    pub fn maintain(&self, options: &MaintainOptions) -> Result<MaintainSummary, EngineError> {
+        self.resources.suffice_for(Command::Maintain)?;
+        maintain(self.repository(), options, &self.resources)
+    }
+
+    /// Gives all containers the parity that the repository's settings want; `user` is recorded in the lease.
+    ///
+    /// # Errors
+    /// Those of [`protect`].
+    pub fn protect(&self, user: &str) -> Result<ProtectSummary, EngineError> {
+        protect(self.repository(), user, &self.resources)
+    }
+
+    /// Looks for damage.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`check`].
+    pub fn check(&self, options: &CheckOptions) -> Result<CheckReport, EngineError> {
+        self.resources.suffice_for(Command::Check)?;
+        check(self.repository(), options, &self.resources)
+    }
+
+    /// Looks for what is wrong, and decides what to do about it.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`repair::plan`].
+    pub fn plan_repair(&self, options: &RepairOptions) -> Result<RepairPlan, EngineError> {
+        self.resources.suffice_for(Command::Repair)?;
+        repair::plan(self.repository(), options, &self.resources)
+    }
+
+    /// Does what a plan of a repair says; returns too the errors of what could not be repaired.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`repair::execute`].
+    pub fn repair(
+        &self,
+        plan: RepairPlan,
+        options: &RepairOptions,
+    ) -> Result<(RepairSummary, Vec<EngineError>), EngineError> {
+        self.resources.suffice_for(Command::Repair)?;
+        repair::execute(self.repository(), plan, options, &self.resources)
+    }
+
+    /// Ends leases of writers that are gone.
+    ///
+    /// # Errors
+    /// Those of [`unlock`].
+    pub fn unlock(&self, options: &UnlockOptions) -> Result<UnlockSummary, EngineError> {
+        unlock(self.repository(), options, &self.resources)
+    }
+}

@@ -1,0 +1,94 @@
+//! A storage that passes every call on and logs it with what it took, at level `debug`. Where nobody listens, a call
+//! costs one comparison more.
+
+use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
+use crate::ids::SeriesId;
+use std::fmt::{self, Debug};
+use std::path::PathBuf;
+use std::time::Instant;
+use tracing::{Level, debug, enabled};
+
+/// Logs the calls to a storage.
+#[derive(Debug)]
+pub struct Traced<S> {
+    inner: S,
+}
+
+impl<S> Traced<S> {
+    /// Wraps a storage.
+    pub fn new(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+/// Does `call`, and logs its name, what it concerned, the bytes that moved, the time it took and how it failed.
+fn logged<R>(
+    what: &'static str,
+    object: &dyn fmt::Display,
+    call: impl FnOnce() -> Result<R, StorageError>,
+    bytes_of: impl FnOnce(&R) -> u64,
+) -> Result<R, StorageError> {
+    if !enabled!(Level::DEBUG) {
+        return call();
+    }
+    let began = Instant::now();
+    let result = call();
+    let milliseconds = (began.elapsed().as_secs_f64() * 1e5).round() / 1e2;
+    match &result {
+        Ok(done) => debug!(%object, bytes = bytes_of(done), milliseconds, "{what}"),
+        Err(error) => debug!(%object, %error, milliseconds, "{what} failed"),
+    }
+    result
+}
+
+impl<S: Storage> Storage for Traced<S> {
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        logged("read", name, || self.inner.read(name, bytes_max), |bytes| bytes.len() as u64)
+    }
+
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        let object = format_args!("{name}@{offset}");
+        logged("read range", &object, || self.inner.read_range(name, offset, length), |bytes| bytes.len() as u64)
+    }
+
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        logged("put", name, || self.inner.put(name, bytes), |()| bytes.len() as u64)
+    }
+
+    fn barrier(&self) -> Result<(), StorageError> {
+        logged("barrier", &"", || self.inner.barrier(), |()| 0)
+    }
+
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        logged("create", name, || self.inner.create(name, bytes), |()| bytes.len() as u64)
+    }
+
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        logged("delete", name, || self.inner.delete(name), |()| 0)
+    }
+
+    fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
+        logged("renew", name, || self.inner.renew(name, before), |()| 0)
+    }
+
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        let found = |objects: &Vec<ObjectMeta>| objects.iter().map(|object| object.bytes).sum();
+        logged("list", &format_args!("{what:?}"), || self.inner.list(what), found)
+    }
+
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        logged("remove unfinished", &series, || self.inner.remove_unfinished(series, lease_last), |_| 0)
+    }
+
+    fn drop_cached(&self, name: &ObjectName) {
+        self.inner.drop_cached(name);
+    }
+
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.inner.folder()
+    }
+}
