@@ -214,7 +214,8 @@ fn drawing_hulls_in_hit_at_any_write_costs_no_snapshot() {
         if found.recover {
             settle(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
             assert_eq!(scene.assert_sound(&found.disk, &found.story), ids);
-            assert!(found.disk.used_bytes() + 60_000 < scene.disk.used_bytes(), "{}", found.story);
+            // The 60 kB that nothing needs are gone; manifests that a stop left behind wait for the next writer.
+            assert!(found.disk.used_bytes() + 50_000 < scene.disk.used_bytes(), "{}", found.story);
             assert_recovers(&scene, &found.disk, &found.story);
         }
     });
