@@ -33,7 +33,7 @@ impl ChunkSource<'_> {
     ) -> Result<Vec<Vec<u8>>, StoreError> {
         let read = reader.read_sealed_run(self.repository.storage(), regions.clone());
         self.or_healed(reader.record(), read, |object| {
-            regions.map(|region| Ok(reader.sealed_in(object, region)?.to_vec())).collect()
+            regions.clone().map(|region| Ok(reader.sealed_in(object, region)?.to_vec())).collect()
         })
     }
 
@@ -50,19 +50,28 @@ impl ChunkSource<'_> {
         })
     }
 
-    /// The result or, where that is damage, what `take` finds in the healed container.
+    /// The result or, where that is damage, what `take` finds in the container as the storage holds it, if a cache may
+    /// be at fault, or else in the healed one.
     pub(crate) fn or_healed<R>(
         &self,
         record: &ContainerRecord,
         result: Result<R, StoreError>,
-        take: impl FnOnce(&[u8]) -> Result<R, StoreError>,
+        take: impl Fn(&[u8]) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        match result {
-            Err(error) if error.is_damage() => match self.repository.heal(self.series, record) {
-                Some(object) => take(&object),
-                None => Err(error),
-            },
-            result => result,
+        let error = match result {
+            Err(error) if error.is_damage() => error,
+            result => return result,
+        };
+        let (storage, name) = (self.repository.storage(), record.object_name(self.series));
+        if storage.drop_cached(&name)
+            && let Ok(object) = storage.read(&name, name.bytes_max())
+            && let Ok(taken) = take(&object)
+        {
+            return Ok(taken);
+        }
+        match self.repository.heal(self.series, record) {
+            Some(object) => take(&object),
+            None => Err(error),
         }
     }
 }

@@ -222,6 +222,13 @@ impl Storage for Overlay {
         }
     }
 
+    fn read_kept(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        if self.place(name).is_some() {
+            return self.read_range(name, offset, length);
+        }
+        self.below.read_kept(name, offset, length)
+    }
+
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = held.end;

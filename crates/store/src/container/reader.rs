@@ -48,7 +48,7 @@ impl ContainerReader {
         let name = record.object_name(series);
         record.validate(&name)?;
         let length = in_memory(&name, record.index_sealed_bytes)?;
-        let sealed = storage.read_range(&name, record.index_offset, length)?;
+        let sealed = storage.read_kept(&name, record.index_offset, length)?;
         Self::from_index(keys, series, record, sealed)
     }
 
@@ -176,7 +176,7 @@ impl ContainerReader {
         };
         let bytes = entries.iter().try_fold(0u32, |sum, entry| sum.checked_add(entry.sealed_bytes));
         let length = in_memory(self.key.name(), bytes.unwrap_or(u32::MAX))?;
-        let run = storage.read_range(self.key.name(), first.offset, length)?;
+        let run = self.read(storage, first.offset, length)?;
         if entries.len() == 1 {
             return Ok(vec![run]);
         }
@@ -322,7 +322,16 @@ impl ContainerReader {
     pub fn read_sealed(&self, storage: &dyn Storage, region: usize) -> Result<Vec<u8>, StoreError> {
         let entry = self.entry(region)?;
         let length = in_memory(self.key.name(), entry.sealed_bytes)?;
-        Ok(storage.read_range(self.key.name(), entry.offset, length)?)
+        self.read(storage, entry.offset, length)
+    }
+
+    /// Metadata is read again by whoever comes next, data seldom.
+    fn read(&self, storage: &dyn Storage, offset: u64, length: usize) -> Result<Vec<u8>, StoreError> {
+        let name = self.key.name();
+        Ok(match self.record.kind {
+            ContainerKind::Metadata => storage.read_kept(name, offset, length)?,
+            ContainerKind::Data => storage.read_range(name, offset, length)?,
+        })
     }
 
     fn entry(&self, region: usize) -> Result<&RegionEntry, StoreError> {

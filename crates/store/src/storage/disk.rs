@@ -163,8 +163,9 @@ impl Storage for Disk {
         self.root.remove_temporaries(series, lease_last)
     }
 
-    fn drop_cached(&self, name: &ObjectName) {
+    fn drop_cached(&self, name: &ObjectName) -> bool {
         self.root.drop_cached(name);
+        false
     }
 
     fn location(&self) -> String {

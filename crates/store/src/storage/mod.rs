@@ -8,6 +8,7 @@
 //!   *not* imply a barrier for earlier puts: the caller asks for one first;
 //! - `delete` may be undone by a crash before the next `barrier`.
 
+mod cached;
 mod disk;
 mod error;
 mod name;
@@ -18,6 +19,7 @@ mod simulated;
 mod tests;
 mod traced;
 
+pub use cached::{CACHE_BYTES_DEFAULT, Cached};
 pub use disk::Disk;
 pub use error::StorageError;
 pub use name::{
@@ -41,6 +43,12 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// `length` bytes from `offset`; [`StorageError::TooShort`] if the object ends before.
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError>;
+
+    /// Reads as [`Storage::read_range`] does what will be asked for again, by this command or a later one: indexes of
+    /// containers, and metadata. A cache keeps it.
+    fn read_kept(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        self.read_range(name, offset, length)
+    }
 
     /// Writes a new object; visible and durable after the next successful [`Storage::barrier`]. The name must be new.
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError>;
@@ -73,9 +81,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError>;
 
     /// Makes the next read of an object come from where it lies and not from this machine's memory, as far as that can
-    /// be had. Only what is durable can be dropped: a barrier comes first.
-    fn drop_cached(&self, name: &ObjectName) {
+    /// be had. Only what is durable can be dropped: a barrier comes first. True if a cache of this program held some of
+    /// it: what was read of it may have been the cache's fault.
+    fn drop_cached(&self, name: &ObjectName) -> bool {
         let _ = name;
+        false
     }
 
     /// Returns the place of the storage, for messages: a path or an address.
@@ -95,6 +105,10 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
         (**self).read_range(name, offset, length)
+    }
+
+    fn read_kept(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        (**self).read_kept(name, offset, length)
     }
 
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
@@ -125,8 +139,8 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
         (**self).remove_unfinished(series, lease_last)
     }
 
-    fn drop_cached(&self, name: &ObjectName) {
-        (**self).drop_cached(name);
+    fn drop_cached(&self, name: &ObjectName) -> bool {
+        (**self).drop_cached(name)
     }
 
     fn location(&self) -> String {

@@ -147,6 +147,14 @@ impl<S: Storage> Recorder<S> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn count_range(&self, name: &ObjectName, read: Result<Vec<u8>, StorageError>) -> Result<Vec<u8>, StorageError> {
+        self.count(name, |calls| {
+            calls.range_reads += 1;
+            calls.bytes_read += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        });
+        read
+    }
+
     fn count(&self, name: &ObjectName, add: impl FnOnce(&mut ObjectCalls)) {
         add(self.lock().objects.entry(*name).or_default());
     }
@@ -163,12 +171,11 @@ impl<S: Storage> Storage for Recorder<S> {
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        let result = self.inner.read_range(name, offset, length);
-        self.count(name, |calls| {
-            calls.range_reads += 1;
-            calls.bytes_read += result.as_ref().map_or(0, |bytes| bytes.len() as u64);
-        });
-        result
+        self.count_range(name, self.inner.read_range(name, offset, length))
+    }
+
+    fn read_kept(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        self.count_range(name, self.inner.read_kept(name, offset, length))
     }
 
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
@@ -216,8 +223,8 @@ impl<S: Storage> Storage for Recorder<S> {
         self.inner.remove_unfinished(series, lease_last)
     }
 
-    fn drop_cached(&self, name: &ObjectName) {
-        self.inner.drop_cached(name);
+    fn drop_cached(&self, name: &ObjectName) -> bool {
+        self.inner.drop_cached(name)
     }
 
     fn location(&self) -> String {

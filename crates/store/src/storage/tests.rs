@@ -1,5 +1,6 @@
 //! Tests of the storages: one suite of the contract for all of them, and what each promises beyond it.
 
+mod cached;
 mod conformance;
 mod crash;
 mod disk;

@@ -51,6 +51,11 @@ impl<S: Storage> Storage for Traced<S> {
         logged("read range", &object, || self.inner.read_range(name, offset, length), |bytes| bytes.len() as u64)
     }
 
+    fn read_kept(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        let object = format_args!("{name}@{offset}");
+        logged("read kept", &object, || self.inner.read_kept(name, offset, length), |bytes| bytes.len() as u64)
+    }
+
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
         logged("put", name, || self.inner.put(name, bytes), |()| bytes.len() as u64)
     }
@@ -80,8 +85,8 @@ impl<S: Storage> Storage for Traced<S> {
         logged("remove unfinished", &series, || self.inner.remove_unfinished(series, lease_last), |_| 0)
     }
 
-    fn drop_cached(&self, name: &ObjectName) {
-        self.inner.drop_cached(name);
+    fn drop_cached(&self, name: &ObjectName) -> bool {
+        self.inner.drop_cached(name)
     }
 
     fn location(&self) -> String {

@@ -1,7 +1,7 @@
 //! The contract of [`Storage`], held against every implementation.
 
 use super::*;
-use crate::storage::{Disk, Listing, NameKind, ObjectMeta, Original, Recorder, StorageError};
+use crate::storage::{Cached, Disk, Listing, NameKind, ObjectMeta, Original, Recorder, StorageError};
 use crate::{KeyId, RenewalId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -12,6 +12,8 @@ fn every_storage(test: fn(&dyn Storage)) {
     test(&Disk::create(folder.path().join("repository")).unwrap());
     test(&SimulatedDisk::new());
     test(&Arc::new(Recorder::new(SimulatedDisk::new())));
+    let cache = tempfile::tempdir().unwrap();
+    test(&Cached::open(Arc::new(SimulatedDisk::new()), cache.path(), 1 << 20).unwrap());
 }
 
 #[test]

@@ -1,0 +1,175 @@
+//! A cache of sealed objects in a folder of this machine, in front of a storage that is far away.
+//!
+//! Objects never change under their name, so what was read once need not be read again: config, key slots, manifests,
+//! indexes of containers and containers of metadata. What is written goes there as well, data of the newest snapshots
+//! included, as far as the cache has room: a later backup then finds what it encodes against on this machine.
+//!
+//! ```text
+//! read         the whole object, by its name                      \
+//! read_kept    a range that is asked for again: an index           > looked up, else fetched and kept
+//! read_range   from the whole object if that is here; else fetched, and not kept
+//! put, create  the storage first, then the cache
+//! ```
+//! Nothing in the cache is trusted. Each entry has a checksum that covers its name, so one that is torn, damaged or
+//! misnamed is not there; only ranges of whole objects are read without it. The bytes are those of the repository,
+//! sealed: who reads them opens them as if they had come from far away, and where that fails asks for
+//! [`Storage::drop_cached`] and reads again. What changes under its name
+//! (parity, renewals, the reserve) is never kept, and neither are listings: which manifest is the newest, the storage
+//! alone says.
+
+mod folder;
+
+use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
+use crate::header::{ObjectHeader, ObjectKind};
+use crate::ids::SeriesId;
+use folder::{Class, Folder};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that a cache takes at most, unless said otherwise.
+pub const CACHE_BYTES_DEFAULT: u64 = 4 << 30;
+
+/// A [`Storage`] with a cache of sealed objects in front of it.
+#[derive(Debug)]
+pub struct Cached {
+    inner: Arc<dyn Storage>,
+    folder: Folder,
+    /// Bytes of data containers that this process may still add. A first backup writes more than the cache holds: it
+    /// would only push out what is useful.
+    data_bytes_left: AtomicU64,
+}
+
+impl Cached {
+    /// Puts a cache in front of a storage. `folder` is for this storage alone, and may be shared by processes; it is
+    /// made if it is not there. It takes `bytes_max` at most, about.
+    ///
+    /// # Errors
+    /// Those of making the folder.
+    pub fn open(inner: Arc<dyn Storage>, folder: &Path, bytes_max: u64) -> io::Result<Self> {
+        let folder = Folder::open(folder, bytes_max)?;
+        Ok(Self { inner, folder, data_bytes_left: AtomicU64::new(bytes_max / 2) })
+    }
+
+    /// Keeps a whole object if one of its kind is kept.
+    fn keep(&self, name: &ObjectName, bytes: &[u8]) {
+        let Some(class) = class_of(name, bytes) else { return };
+        if class == Class::Data && !self.take_data_bytes(bytes.len() as u64) {
+            return;
+        }
+        self.folder.keep_whole(name, class, bytes);
+    }
+
+    /// Takes so many bytes of what data containers may still add; false if there are fewer.
+    fn take_data_bytes(&self, bytes: u64) -> bool {
+        let take = |left: u64| left.checked_sub(bytes);
+        self.data_bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+}
+
+/// The class of what this name may hold; `None` for what changes under its name or is written to be read never.
+fn class_of_name(name: &ObjectName) -> Option<Class> {
+    match name {
+        ObjectName::Config(_) | ObjectName::Key(_) | ObjectName::Manifest(..) => Some(Class::Metadata),
+        ObjectName::Container(..) => Some(Class::Data),
+        ObjectName::Copy(_)
+        | ObjectName::Reserve
+        | ObjectName::Parity(..)
+        | ObjectName::Renewal(..)
+        | ObjectName::Aside(..) => None,
+    }
+}
+
+/// The class of an object: a container says in its plain header what it holds.
+fn class_of(name: &ObjectName, bytes: &[u8]) -> Option<Class> {
+    let of_name = class_of_name(name)?;
+    match ObjectHeader::parse(name, bytes) {
+        Ok(header) if header.kind == ObjectKind::MetadataContainer => Some(Class::Metadata),
+        _ => Some(of_name),
+    }
+}
+
+impl Storage for Cached {
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        if class_of_name(name).is_none() {
+            return self.inner.read(name, bytes_max);
+        }
+        match self.folder.whole(name) {
+            Some(whole) if whole.len() as u64 <= bytes_max => Ok(whole),
+            Some(whole) => Err(StorageError::TooLarge { name: *name, bytes: whole.len() as u64, limit: bytes_max }),
+            None => {
+                let bytes = self.inner.read(name, bytes_max)?;
+                // Data is kept when it is written; who reads it whole, checks it.
+                if class_of(name, &bytes) == Some(Class::Metadata) {
+                    self.keep(name, &bytes);
+                }
+                Ok(bytes)
+            }
+        }
+    }
+
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        let here = class_of_name(name).and_then(|_| self.folder.range_of_whole(name, offset, length));
+        here.map_or_else(|| self.inner.read_range(name, offset, length), Ok)
+    }
+
+    fn read_kept(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        if class_of_name(name).is_none() {
+            return self.inner.read_kept(name, offset, length);
+        }
+        let here = || self.folder.range(name, offset, length);
+        if let Some(bytes) = here().or_else(|| self.folder.range_of_whole(name, offset, length)) {
+            return Ok(bytes);
+        }
+        let bytes = self.inner.read_kept(name, offset, length)?;
+        self.folder.keep_range(name, offset, &bytes);
+        Ok(bytes)
+    }
+
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.inner.put(name, bytes)?;
+        self.keep(name, bytes);
+        Ok(())
+    }
+
+    fn barrier(&self) -> Result<(), StorageError> {
+        self.inner.barrier()
+    }
+
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.inner.create(name, bytes)?;
+        self.keep(name, bytes);
+        Ok(())
+    }
+
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        self.folder.drop(name);
+        self.inner.delete(name)
+    }
+
+    fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
+        self.inner.renew(name, before)
+    }
+
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        self.inner.list(what)
+    }
+
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        self.inner.remove_unfinished(series, lease_last)
+    }
+
+    fn drop_cached(&self, name: &ObjectName) -> bool {
+        let was_here = self.folder.drop(name);
+        self.inner.drop_cached(name) || was_here
+    }
+
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.inner.folder()
+    }
+}
