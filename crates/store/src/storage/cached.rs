@@ -19,11 +19,12 @@
 
 mod folder;
 
-use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
+use super::{Capabilities, Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError};
 use crate::header::{ObjectHeader, ObjectKind};
 use crate::ids::SeriesId;
 use folder::{Class, Folder};
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,11 +62,37 @@ impl Cached {
         self.folder.keep_whole(name, class, bytes);
     }
 
+    /// Keeps an object that was fetched whole. Data is kept when it is written only: who reads it whole, checks it.
+    fn keep_fetched(&self, name: &ObjectName, bytes: &[u8]) {
+        if class_of(name, bytes) == Some(Class::Metadata) {
+            self.keep(name, bytes);
+        }
+    }
+
+    /// The answer to a request, if it can be given from here.
+    fn part_here(&self, request: &ReadRequest) -> Option<Result<Vec<u8>, StorageError>> {
+        let name = &request.name;
+        class_of_name(name)?;
+        match request.part {
+            Part::Range { offset, length } => self.folder.range_of_whole(name, offset, length).map(Ok),
+            Part::Whole { bytes_max } => {
+                let whole = self.folder.whole(name)?;
+                let bytes = whole.len() as u64;
+                let is_allowed = bytes <= bytes_max;
+                Some(if is_allowed { Ok(whole) } else { Err(too_large(name, bytes, bytes_max)) })
+            }
+        }
+    }
+
     /// Takes so many bytes of what data containers may still add; false if there are fewer.
     fn take_data_bytes(&self, bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(bytes);
         self.data_bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
+}
+
+fn too_large(name: &ObjectName, bytes: u64, limit: u64) -> StorageError {
+    StorageError::TooLarge { name: *name, bytes, limit }
 }
 
 /// The class of what this name may hold; `None` for what changes under its name or is written to be read never.
@@ -92,26 +119,17 @@ fn class_of(name: &ObjectName, bytes: &[u8]) -> Option<Class> {
 
 impl Storage for Cached {
     fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
-        if class_of_name(name).is_none() {
-            return self.inner.read(name, bytes_max);
+        if let Some(here) = self.part_here(&ReadRequest::whole(*name, bytes_max)) {
+            return here;
         }
-        match self.folder.whole(name) {
-            Some(whole) if whole.len() as u64 <= bytes_max => Ok(whole),
-            Some(whole) => Err(StorageError::TooLarge { name: *name, bytes: whole.len() as u64, limit: bytes_max }),
-            None => {
-                let bytes = self.inner.read(name, bytes_max)?;
-                // Data is kept when it is written; who reads it whole, checks it.
-                if class_of(name, &bytes) == Some(Class::Metadata) {
-                    self.keep(name, &bytes);
-                }
-                Ok(bytes)
-            }
-        }
+        let bytes = self.inner.read(name, bytes_max)?;
+        self.keep_fetched(name, &bytes);
+        Ok(bytes)
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        let here = class_of_name(name).and_then(|_| self.folder.range_of_whole(name, offset, length));
-        here.map_or_else(|| self.inner.read_range(name, offset, length), Ok)
+        let here = self.part_here(&ReadRequest::range(*name, offset, length));
+        here.unwrap_or_else(|| self.inner.read_range(name, offset, length))
     }
 
     fn read_kept(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
@@ -125,6 +143,35 @@ impl Storage for Cached {
         let bytes = self.inner.read_kept(name, offset, length)?;
         self.folder.keep_range(name, offset, &bytes);
         Ok(bytes)
+    }
+
+    fn read_many(
+        &self,
+        requests: &[ReadRequest],
+        answer: &mut dyn FnMut(usize, Result<Vec<u8>, StorageError>) -> ControlFlow<()>,
+    ) {
+        let mut far = Vec::new();
+        for (place, request) in requests.iter().enumerate() {
+            let Some(here) = self.part_here(request) else {
+                far.push((place, *request));
+                continue;
+            };
+            if answer(place, here).is_break() {
+                return;
+            }
+        }
+        let asked: Vec<ReadRequest> = far.iter().map(|(_, request)| *request).collect();
+        self.inner.read_many(&asked, &mut |at, result| {
+            let Some((place, request)) = far.get(at) else { return ControlFlow::Continue(()) };
+            if let (Part::Whole { .. }, Ok(bytes)) = (request.part, &result) {
+                self.keep_fetched(&request.name, bytes);
+            }
+            answer(*place, result)
+        });
+    }
+
+    fn size_of(&self, name: &ObjectName) -> Result<u64, StorageError> {
+        self.inner.size_of(name)
     }
 
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
@@ -148,12 +195,23 @@ impl Storage for Cached {
         self.inner.delete(name)
     }
 
+    fn delete_many(&self, names: &[ObjectName]) -> Result<(), StorageError> {
+        for name in names {
+            self.folder.drop(name);
+        }
+        self.inner.delete_many(names)
+    }
+
     fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
         self.inner.renew(name, before)
     }
 
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
         self.inner.list(what)
+    }
+
+    fn list_after(&self, what: Listing, after: &ObjectName) -> Result<Vec<ObjectMeta>, StorageError> {
+        self.inner.list_after(what, after)
     }
 
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
@@ -163,6 +221,10 @@ impl Storage for Cached {
     fn drop_cached(&self, name: &ObjectName) -> bool {
         let was_here = self.folder.drop(name);
         self.inner.drop_cached(name) || was_here
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 
     fn location(&self) -> String {

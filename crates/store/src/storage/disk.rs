@@ -100,6 +100,10 @@ impl Storage for Disk {
         self.root.read_range(name, offset, length)
     }
 
+    fn size_of(&self, name: &ObjectName) -> Result<u64, StorageError> {
+        self.root.size_of(name)
+    }
+
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
         let ticket = self.queue.begin(name)?;
         match self.write_new(name, bytes) {

@@ -7,12 +7,20 @@
 //! - `create` is the commit: whole or absent, never torn, refused if the name exists, durable when it returns. It does
 //!   *not* imply a barrier for earlier puts: the caller asks for one first;
 //! - `delete` may be undone by a crash before the next `barrier`.
+//!
+//! Calls for many objects (`read_many`, `delete_many`, `list_after`) promise no more than the same calls one by one.
+//! They exist because a place at a distance does them in a fraction of the time; each has a default that does them one
+//! by one. [`Storage::capabilities`] says what pays.
 
 mod cached;
+mod capabilities;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod disk;
 mod error;
 mod name;
 mod recorder;
+mod request;
 pub mod scheduled;
 mod simulated;
 #[cfg(test)]
@@ -20,6 +28,7 @@ mod tests;
 mod traced;
 
 pub use cached::{CACHE_BYTES_DEFAULT, Cached};
+pub use capabilities::{Capabilities, Latency};
 pub use disk::Disk;
 pub use error::StorageError;
 pub use name::{
@@ -27,11 +36,13 @@ pub use name::{
     RESERVE_MANIFESTS, Replaced,
 };
 pub use recorder::{NameKind, ObjectCalls, Recorder, StorageCalls};
+pub use request::{Part, ReadRequest};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
 pub use traced::Traced;
 
 use crate::ids::SeriesId;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -50,6 +61,40 @@ pub trait Storage: Send + Sync + fmt::Debug {
         self.read_range(name, offset, length)
     }
 
+    /// Reads one object or a part of one, by [`Storage::read`] or [`Storage::read_range`].
+    fn read_part(&self, request: &ReadRequest) -> Result<Vec<u8>, StorageError> {
+        match request.part {
+            Part::Whole { bytes_max } => self.read(&request.name, bytes_max),
+            Part::Range { offset, length } => self.read_range(&request.name, offset, length),
+        }
+    }
+
+    /// Reads many objects or parts of objects, and gives each answer to `answer` with its request's place in
+    /// `requests`: every request is answered once, in any order, as answers come. A failed read is an answer like
+    /// others. Where `answer` breaks, nothing more is asked for and the call returns. `answer` runs in the caller's
+    /// thread. Answers that wait for it are bounded in bytes.
+    fn read_many(
+        &self,
+        requests: &[ReadRequest],
+        answer: &mut dyn FnMut(usize, Result<Vec<u8>, StorageError>) -> ControlFlow<()>,
+    ) {
+        for (place, request) in requests.iter().enumerate() {
+            if answer(place, self.read_part(request)).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the length of an object in bytes.
+    fn size_of(&self, name: &ObjectName) -> Result<u64, StorageError> {
+        // Nothing is read of an object that is longer than the limit.
+        match self.read(name, 0) {
+            Ok(bytes) => Ok(bytes.len() as u64),
+            Err(StorageError::TooLarge { bytes, .. }) => Ok(bytes),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes a new object; visible and durable after the next successful [`Storage::barrier`]. The name must be new.
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError>;
 
@@ -63,6 +108,12 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Removes an object; fine if it is already gone.
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError>;
 
+    /// Removes objects, as [`Storage::delete`] removes each. All are tried; the first failure is returned.
+    fn delete_many(&self, names: &[ObjectName]) -> Result<(), StorageError> {
+        let failures: Vec<StorageError> = names.iter().filter_map(|name| self.delete(name).err()).collect();
+        failures.into_iter().next().map_or(Ok(()), Err)
+    }
+
     /// Makes an empty object and then removes another one, if it is there: a renewal and the one before. Visible on
     /// return, durable at some time or never. It stands apart from all other calls: its failure poisons nothing, and it
     /// is never told theirs.
@@ -73,6 +124,14 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Names and sizes, sorted by name. Foreign files are passed over.
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError>;
+
+    /// Lists as [`Storage::list`] does, but only objects whose names come after this one. A place at a distance does
+    /// not look at the others.
+    fn list_after(&self, what: Listing, after: &ObjectName) -> Result<Vec<ObjectMeta>, StorageError> {
+        let mut objects = self.list(what)?;
+        objects.retain(|object| object.name > *after);
+        Ok(objects)
+    }
 
     /// Removes what interrupted puts and creates of this series left behind (temporary files), of manifests up to this
     /// number and of containers written under a lease up to it, and says how many there were. Only the writer of the
@@ -86,6 +145,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn drop_cached(&self, name: &ObjectName) -> bool {
         let _ = name;
         false
+    }
+
+    /// Returns the capabilities of the place. Storages that wrap another one pass its own on.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 
     /// Returns the place of the storage, for messages: a path or an address.
@@ -111,6 +175,18 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
         (**self).read_kept(name, offset, length)
     }
 
+    fn read_many(
+        &self,
+        requests: &[ReadRequest],
+        answer: &mut dyn FnMut(usize, Result<Vec<u8>, StorageError>) -> ControlFlow<()>,
+    ) {
+        (**self).read_many(requests, answer);
+    }
+
+    fn size_of(&self, name: &ObjectName) -> Result<u64, StorageError> {
+        (**self).size_of(name)
+    }
+
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
         (**self).put(name, bytes)
     }
@@ -127,6 +203,10 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
         (**self).delete(name)
     }
 
+    fn delete_many(&self, names: &[ObjectName]) -> Result<(), StorageError> {
+        (**self).delete_many(names)
+    }
+
     fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
         (**self).renew(name, before)
     }
@@ -135,12 +215,20 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
         (**self).list(what)
     }
 
+    fn list_after(&self, what: Listing, after: &ObjectName) -> Result<Vec<ObjectMeta>, StorageError> {
+        (**self).list_after(what, after)
+    }
+
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
         (**self).remove_unfinished(series, lease_last)
     }
 
     fn drop_cached(&self, name: &ObjectName) -> bool {
         (**self).drop_cached(name)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
     }
 
     fn location(&self) -> String {

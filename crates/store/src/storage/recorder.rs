@@ -4,10 +4,10 @@
 //! Calls are counted whether they succeed or not; bytes only when they moved. The counts live in memory: one small
 //! record per object touched.
 
-use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
+use super::{Capabilities, Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError};
 use crate::ids::SeriesId;
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, ControlFlow};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -57,6 +57,8 @@ pub struct ObjectCalls {
     pub reads: u64,
     /// Reads of a range.
     pub range_reads: u64,
+    /// Questions for the object's length.
+    pub sizes: u64,
     /// Bytes that reads of either form returned.
     pub bytes_read: u64,
     /// Calls of `put`.
@@ -65,7 +67,7 @@ pub struct ObjectCalls {
     pub creates: u64,
     /// Bytes that successful puts and creates were given.
     pub bytes_written: u64,
-    /// Calls of `delete`.
+    /// Deletions, alone or with others.
     pub deletes: u64,
 }
 
@@ -73,6 +75,7 @@ impl AddAssign for ObjectCalls {
     fn add_assign(&mut self, other: Self) {
         self.reads += other.reads;
         self.range_reads += other.range_reads;
+        self.sizes += other.sizes;
         self.bytes_read += other.bytes_read;
         self.puts += other.puts;
         self.creates += other.creates;
@@ -88,8 +91,12 @@ pub struct StorageCalls {
     pub objects: BTreeMap<ObjectName, ObjectCalls>,
     /// Calls of `barrier`.
     pub barriers: u64,
-    /// Calls of `list`.
+    /// Calls of `list` and `list_after`.
     pub lists: u64,
+    /// Calls of `read_many`; what they read is counted with each object.
+    pub read_batches: u64,
+    /// Calls of `delete_many`; what they delete is counted with each object.
+    pub delete_batches: u64,
 }
 
 impl StorageCalls {
@@ -147,35 +154,57 @@ impl<S: Storage> Recorder<S> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count_range(&self, name: &ObjectName, read: Result<Vec<u8>, StorageError>) -> Result<Vec<u8>, StorageError> {
-        self.count(name, |calls| {
-            calls.range_reads += 1;
-            calls.bytes_read += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
-        });
-        read
-    }
-
     fn count(&self, name: &ObjectName, add: impl FnOnce(&mut ObjectCalls)) {
         add(self.lock().objects.entry(*name).or_default());
+    }
+
+    fn count_read(&self, request: &ReadRequest, result: &Result<Vec<u8>, StorageError>) {
+        self.count(&request.name, |calls| {
+            match request.part {
+                Part::Whole { .. } => calls.reads += 1,
+                Part::Range { .. } => calls.range_reads += 1,
+            }
+            calls.bytes_read += result.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        });
     }
 }
 
 impl<S: Storage> Storage for Recorder<S> {
     fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
         let result = self.inner.read(name, bytes_max);
-        self.count(name, |calls| {
-            calls.reads += 1;
-            calls.bytes_read += result.as_ref().map_or(0, |bytes| bytes.len() as u64);
-        });
+        self.count_read(&ReadRequest::whole(*name, bytes_max), &result);
         result
     }
 
     fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        self.count_range(name, self.inner.read_range(name, offset, length))
+        let result = self.inner.read_range(name, offset, length);
+        self.count_read(&ReadRequest::range(*name, offset, length), &result);
+        result
     }
 
     fn read_kept(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        self.count_range(name, self.inner.read_kept(name, offset, length))
+        let result = self.inner.read_kept(name, offset, length);
+        self.count_read(&ReadRequest::range(*name, offset, length), &result);
+        result
+    }
+
+    fn read_many(
+        &self,
+        requests: &[ReadRequest],
+        answer: &mut dyn FnMut(usize, Result<Vec<u8>, StorageError>) -> ControlFlow<()>,
+    ) {
+        self.lock().read_batches += 1;
+        self.inner.read_many(requests, &mut |place, result| {
+            if let Some(request) = requests.get(place) {
+                self.count_read(request, &result);
+            }
+            answer(place, result)
+        });
+    }
+
+    fn size_of(&self, name: &ObjectName) -> Result<u64, StorageError> {
+        self.count(name, |calls| calls.sizes += 1);
+        self.inner.size_of(name)
     }
 
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
@@ -206,6 +235,14 @@ impl<S: Storage> Storage for Recorder<S> {
         self.inner.delete(name)
     }
 
+    fn delete_many(&self, names: &[ObjectName]) -> Result<(), StorageError> {
+        self.lock().delete_batches += 1;
+        for name in names {
+            self.count(name, |calls| calls.deletes += 1);
+        }
+        self.inner.delete_many(names)
+    }
+
     fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
         self.count(name, |calls| calls.creates += 1);
         if let Some(before) = before {
@@ -219,12 +256,21 @@ impl<S: Storage> Storage for Recorder<S> {
         self.inner.list(what)
     }
 
+    fn list_after(&self, what: Listing, after: &ObjectName) -> Result<Vec<ObjectMeta>, StorageError> {
+        self.lock().lists += 1;
+        self.inner.list_after(what, after)
+    }
+
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
         self.inner.remove_unfinished(series, lease_last)
     }
 
     fn drop_cached(&self, name: &ObjectName) -> bool {
         self.inner.drop_cached(name)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 
     fn location(&self) -> String {

@@ -1,41 +1,27 @@
-//! Tests of the storages: one suite of the contract for all of them, and what each promises beyond it.
+//! Tests of the storages: the contract for all of them, and what each promises beyond it.
 
 mod cached;
-mod conformance;
 mod crash;
 mod disk;
+mod recorder;
 
-use super::{ObjectName, SimulatedDisk, Storage};
-use crate::ids::{ContainerId, KeyId, SeriesId};
+use super::conformance::{OTHER_SERIES, SERIES, container, exists, foreign_container, key, manifest};
+use super::{Cached, Disk, ObjectName, Recorder, SimulatedDisk, Storage, Traced};
+use std::sync::Arc;
 
-const SERIES: SeriesId = SeriesId([0xa5; 16]);
-const OTHER_SERIES: SeriesId = SeriesId([0x5a; 16]);
-
-fn key(id: u8) -> ObjectName {
-    ObjectName::Key(KeyId([id; 16]))
+/// Does a contract on each kind of storage.
+fn every_storage(contract: fn(&dyn Storage)) {
+    let folder = tempfile::tempdir().unwrap();
+    contract(&Disk::create(folder.path().join("repository")).unwrap());
+    contract(&SimulatedDisk::new());
+    contract(&Arc::new(Traced::new(Recorder::new(SimulatedDisk::new()))));
+    let cache = tempfile::tempdir().unwrap();
+    contract(&Cached::open(Arc::new(SimulatedDisk::new()), cache.path(), 1 << 20).unwrap());
 }
 
-fn manifest(sequence: u64) -> ObjectName {
-    ObjectName::Manifest(SERIES, sequence)
-}
-
-fn container(serial: u32) -> ObjectName {
-    ObjectName::Container(SERIES, ContainerId { lease: 1, serial })
-}
-
-fn foreign_container(serial: u32) -> ObjectName {
-    ObjectName::Container(OTHER_SERIES, ContainerId { lease: 1, serial })
-}
+crate::contracts!(every_storage);
 
 /// Names of a disk after a crash with each of many seeds.
 fn crashes(disk: &SimulatedDisk) -> impl Iterator<Item = SimulatedDisk> + '_ {
     (0..200).map(|seed| disk.crash(seed))
-}
-
-fn exists(storage: &dyn Storage, name: &ObjectName) -> bool {
-    match storage.read(name, u64::MAX) {
-        Ok(_) => true,
-        Err(error) if error.is_not_found() => false,
-        Err(error) => panic!("{name}: {error}"),
-    }
 }

@@ -21,7 +21,7 @@ use tracing::debug;
 /// Bytes of the checksum at the end of an entry.
 const CHECKSUM_BYTES: usize = blake3::OUT_LEN;
 /// Age from which a temporary file is left over: its process is long gone.
-const LEFT_OVER_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+const LEFT_OVER_AFTER: Duration = Duration::from_hours(24);
 /// The word that a temporary name begins with.
 const TEMPORARY: &str = "new-";
 

@@ -110,6 +110,10 @@ impl Root {
         read_exact(&file, name, offset, length)
     }
 
+    pub(super) fn size_of(&self, name: &ObjectName) -> Result<u64, StorageError> {
+        self.open_object(name).map(|(_, bytes)| bytes)
+    }
+
     /// Asks the system to drop the pages it keeps of an object. It may decline; then its memory answers the next read.
     pub(super) fn drop_cached(&self, name: &ObjectName) {
         if let Ok((file, _)) = self.open_object(name) {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::header::{ObjectHeader, ObjectKind};
+use crate::ids::ContainerId;
 use crate::storage::{Cached, Recorder};
 use std::fs;
 use std::path::{Path, PathBuf};
