@@ -84,7 +84,8 @@ mod tests {
         let object = || "series/01/02".to_owned();
         let manifest = StoreError::NeedsMemory { object: object(), found: 2, limit: 1 }.of_series("s");
         assert_eq!(of_store(&manifest).as_deref(), Some("--memory raises it"));
-        let fixed = StoreError::Limit { object: object(), what: "the password hash's memory in KiB", found: 2, limit: 1 };
+        let fixed =
+            StoreError::Limit { object: object(), what: "the password hash's memory in KiB", found: 2, limit: 1 };
         assert_eq!(of_store(&fixed), None);
     }
 }

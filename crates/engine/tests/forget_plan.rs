@@ -4,7 +4,7 @@ mod common;
 
 use common::{Sandbox, noise, resources};
 use siltstone_engine::forget::policy::KeepPolicy;
-use siltstone_engine::forget::{ForgetOptions, ForgetPlan, Marking, Selection};
+use siltstone_engine::forget::{ForgetOptions, ForgetPlan, Marking, SnapshotSelection};
 use siltstone_engine::snapshots::{GroupKey, SnapshotFilter, SnapshotView};
 use siltstone_engine::{EngineError, Session};
 use siltstone_store::repository::Repository;
@@ -34,9 +34,9 @@ fn session(sandbox: &Sandbox) -> Session {
     Session::new(sandbox.repository(), resources())
 }
 
-fn by_policy(policy: KeepPolicy, group_by: &[GroupKey], filter: SnapshotFilter) -> Selection {
+fn by_policy(policy: KeepPolicy, group_by: &[GroupKey], filter: SnapshotFilter) -> SnapshotSelection {
     let now = jiff::Timestamp::from_second(NOW).expect("a moment").to_zoned(jiff::tz::TimeZone::UTC);
-    Selection::ByPolicy { filter, group_by: group_by.to_vec(), policy, now }
+    SnapshotSelection::ByPolicy { filter, group_by: group_by.to_vec(), policy, now }
 }
 
 fn last(count: u32) -> KeepPolicy {
@@ -114,7 +114,7 @@ fn what_is_forecast_is_what_executing_does_to_the_byte() {
     let (sandbox, ids) = three();
     let session = session(&sandbox);
     let keys: Vec<_> = sandbox.snapshots().iter().map(SnapshotView::key).filter(|(_, id)| *id != ids[2]).collect();
-    let plan = session.plan_forget(Selection::Given(keys), &ForgetOptions::default()).expect("a plan");
+    let plan = session.plan_forget(SnapshotSelection::Given(keys), &ForgetOptions::default()).expect("a plan");
     let forecast = session.forecast(&plan).expect("a forecast");
     assert_eq!(sandbox.snapshots().len(), 3, "a forecast removes nothing");
     let done = session.execute(&plan).expect("forgetting");
@@ -132,11 +132,11 @@ fn a_plan_marks_and_ends_marks_where_it_is_told_to() {
     let at = |seconds, keep| Marking { now: Time { seconds, nanoseconds: 0 }, keep, ..Marking::default() };
     let keys = || sandbox.snapshots().iter().map(SnapshotView::key).take(1).collect();
     let options = ForgetOptions::default().with_marking(at(NOW, Duration::from_mins(1)));
-    let plan = session.plan_forget(Selection::Given(keys()), &options).expect("a plan");
+    let plan = session.plan_forget(SnapshotSelection::Given(keys()), &options).expect("a plan");
     assert_eq!(plan.series[0].marked, BTreeSet::from([ids[0]]));
     assert_eq!(session.execute(&plan).expect("marking").snapshots_marked, 1);
     let marks = |options: &ForgetOptions| {
-        let selection = Selection::Marks { filter: SnapshotFilter::default() };
+        let selection = SnapshotSelection::Marks { filter: SnapshotFilter::default() };
         session.plan_forget(selection, options).expect("a plan")
     };
     let early = marks(&ForgetOptions::default().with_marking(at(NOW + 59, Duration::ZERO)));

@@ -149,7 +149,9 @@ pub enum StoreError {
     },
 
     /// A manifest's body is longer than the memory allowed lets it be; nothing of it was decompressed.
-    #[error("{object}: size of the body in bytes (more memory raises what is allowed) is {found}, the limit is {limit}")]
+    #[error(
+        "{object}: size of the body in bytes (more memory raises what is allowed) is {found}, the limit is {limit}"
+    )]
     NeedsMemory {
         /// The manifest's name.
         object: String,

@@ -21,7 +21,7 @@ use messages::{GroupJson, SummaryMessage};
 use report::text;
 use rules::RuleArgs;
 use siltstone_engine::Session;
-use siltstone_engine::forget::{DecidedGroup, ForgetOptions, ForgetPlan, Marking, Selection};
+use siltstone_engine::forget::{DecidedGroup, ForgetOptions, ForgetPlan, Marking, SnapshotSelection};
 use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_store::repository::Repository;
 use std::path::PathBuf;
@@ -125,13 +125,13 @@ impl ForgetArgs {
     }
 
     /// Snapshots chosen where no ids are given.
-    fn selection(&self) -> Selection {
+    fn selection(&self) -> SnapshotSelection {
         let filter = filter(self).filter();
         if self.only_ends() {
-            return Selection::Marks { filter };
+            return SnapshotSelection::Marks { filter };
         }
         let (group_by, policy, now) = (self.group_by.0.clone(), self.rules.policy(), jiff::Zoned::now());
-        Selection::ByPolicy { filter, group_by, policy, now }
+        SnapshotSelection::ByPolicy { filter, group_by, policy, now }
     }
 }
 
@@ -144,10 +144,14 @@ fn filter(arguments: &ForgetArgs) -> FilterArgs {
     }
 }
 
-fn by_id(arguments: &ForgetArgs, repository: &Repository, context: &Context) -> Result<(Selection, Done), CliError> {
+fn by_id(
+    arguments: &ForgetArgs,
+    repository: &Repository,
+    context: &Context,
+) -> Result<(SnapshotSelection, Done), CliError> {
     let filter = SnapshotFilter { deleted: arguments.end_deleted, ..filter(arguments).filter() };
     let (snapshots, found) = find_all(repository, &arguments.ids, &filter, context.output)?;
-    Ok((Selection::Given(keys(&snapshots)), found))
+    Ok((SnapshotSelection::Given(keys(&snapshots)), found))
 }
 
 /// Prints what rules say of each group, if there are any.

@@ -21,7 +21,7 @@ mod selection;
 
 pub use held::{Held, held_by};
 pub(crate) use plan::without_checkpoints;
-pub use selection::{DecidedGroup, ForgetPlan, Kept, Selection, SeriesOutlook, plan_forget};
+pub use selection::{DecidedGroup, ForgetPlan, Kept, SeriesOutlook, SnapshotSelection, plan_forget};
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};

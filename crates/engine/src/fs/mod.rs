@@ -32,7 +32,7 @@ mod writer;
 mod xattrs;
 
 pub use exclude::{ExcludeRules, ExcludeRulesBuilder};
-pub use filter::{PathFilter, PathFilterBuilder, Selection};
+pub use filter::{EntrySelection, PathFilter, PathFilterBuilder};
 pub use identity::{FolderIdentity, is_home};
 pub use names::Ownership;
 pub use patterns::{Case, PatternError};

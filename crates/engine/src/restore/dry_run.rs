@@ -6,7 +6,7 @@ use super::options::RestoreSummary;
 use super::run::RestoreRun;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::fs::{FolderIdentity, Made, Problem, ProblemKind, Selection, TargetDir};
+use crate::fs::{EntrySelection, FolderIdentity, Made, Problem, ProblemKind, TargetDir};
 use crate::observer::EntryAction;
 use siltstone_store::catalog::{Content, Entry};
 use std::collections::HashSet;
@@ -66,10 +66,10 @@ impl RestoreRun<'_> {
         summary: &mut RestoreSummary,
     ) {
         let selection = self.options.filter.select(&entry.path, entry.is_directory());
-        if entry.is_directory() && selection != Selection::Excluded {
+        if entry.is_directory() && selection != EntrySelection::Excluded {
             frames.enter(entry, selection);
         }
-        let (Selection::Selected, Some(path)) = (selection, self.part.target_path(&entry.path)) else { return };
+        let (EntrySelection::Selected, Some(path)) = (selection, self.part.target_path(&entry.path)) else { return };
         summary.entries += 1;
         let fate = target.filter(|_| !entry.is_directory()).map_or(Ok(Fate::New), |target| {
             let fate = Fate::of(self, target, chunks, &path, entry)?;

@@ -5,7 +5,7 @@ use super::frames::Frame;
 use super::options::RestoreSummary;
 use super::place::Placing;
 use super::run::RestoreRun;
-use crate::fs::{DAMAGED_SUFFIX, Made, Problem, ProblemKind, Selection, TargetDir};
+use crate::fs::{DAMAGED_SUFFIX, EntrySelection, Made, Problem, ProblemKind, TargetDir};
 use crate::observer::EntryAction;
 use siltstone_store::catalog::EntryPath;
 
@@ -65,7 +65,7 @@ impl RestoreRun<'_> {
             Some(directory) => directory.join(name),
             None => EntryPath::new(name),
         };
-        let is_excluded = |path: EntryPath| self.options.filter.select(&path, false) == Selection::Excluded;
+        let is_excluded = |path: EntryPath| self.options.filter.select(&path, false) == EntrySelection::Excluded;
         let is_aside = self.options.keep_damaged && name.ends_with(DAMAGED_SUFFIX.as_bytes());
         frame.holds(name) || is_aside || path.is_ok_and(is_excluded)
     }

@@ -4,7 +4,7 @@
 //! Memory grows with the depth and, for `--delete`, with the names of the directories open.
 
 use super::run::RestoreRun;
-use crate::fs::{Made, Selection};
+use crate::fs::{EntrySelection, Made};
 use siltstone_store::catalog::{Entry, EntryPath, Metadata};
 use std::collections::BTreeSet;
 
@@ -110,9 +110,9 @@ impl<'t> Frames<'t> {
     }
 
     /// Enters a directory.
-    pub(super) fn enter(&mut self, entry: &Entry, selection: Selection) {
+    pub(super) fn enter(&mut self, entry: &Entry, selection: EntrySelection) {
         let target = self.run.part.target_path(&entry.path);
-        let selected = selection == Selection::Selected;
+        let selected = selection == EntrySelection::Selected;
         // The one that becomes the target itself is as new as that.
         let made = if target.is_none() { self.frames.first().and_then(|root| root.made) } else { None };
         let (path, metadata) = (Some(entry.path.clone()), Some(entry.metadata.clone()));

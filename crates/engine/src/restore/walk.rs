@@ -13,7 +13,7 @@ use super::run::{RestoreRun, manifest_of};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::decode::Worker;
-use crate::fs::{Draft, InTheWay, Made, Problem, ProblemKind, Selection, Subject};
+use crate::fs::{Draft, EntrySelection, InTheWay, Made, Problem, ProblemKind, Subject};
 use crate::linked::Linked;
 use crate::observer::{EntryAction, Notice};
 use crate::parallel::Pool;
@@ -168,13 +168,13 @@ impl Walk<'_, '_> {
         self.leave(Some(&entry.path));
         self.frames.note(&entry);
         let selection = self.run.options.filter.select(&entry.path, entry.is_directory());
-        if selection == Selection::Excluded {
+        if selection == EntrySelection::Excluded {
             return Ok(());
         }
         let path = self.run.part.target_path(&entry.path);
         if entry.is_directory() {
             self.frames.enter(&entry, selection);
-            if selection == Selection::Selected && path.is_some() {
+            if selection == EntrySelection::Selected && path.is_some() {
                 self.summary.entries += 1;
                 self.make_directories();
             }
