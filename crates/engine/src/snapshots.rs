@@ -7,6 +7,7 @@
 
 use crate::EngineError;
 use crate::lease::now;
+use crate::setters::setters;
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectName};
@@ -48,6 +49,7 @@ impl SnapshotView {
 
 /// Which snapshots a command is about; empty lists let every live one through.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct SnapshotFilter {
     /// Only these hosts.
     pub hosts: Vec<String>,
@@ -60,6 +62,14 @@ pub struct SnapshotFilter {
     /// Only those that are marked as deleted, instead of only those that are not.
     pub deleted: bool,
 }
+
+setters!(SnapshotFilter {
+    with_hosts(hosts: Vec<String>),
+    with_tags(tags: Vec<Vec<String>>),
+    with_paths(paths: Vec<Vec<u8>>),
+    with_series(series: Vec<String>),
+    with_deleted(deleted: bool),
+});
 
 impl SnapshotFilter {
     /// Whether every snapshot passes that is live, or deleted.

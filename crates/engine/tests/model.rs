@@ -285,7 +285,7 @@ impl Model {
         }
         let later = self.sandbox.at(common::faults::copy(&self.disk));
         let now = Time { seconds: i64::MAX, nanoseconds: 0 };
-        let marking = Marking { now, ..options.marking.clone() };
+        let marking = options.marking.clone().with_now(now);
         let ended = later.try_forget(&[], &options.clone().with_marking(marking)).expect("ending all");
         assert_eq!((ended.snapshots_ended, ended.held.snapshots), (done.held.snapshots, 0));
         assert_eq!(Some(ended.bytes_returned()), done.held.bytes);

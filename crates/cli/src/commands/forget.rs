@@ -22,7 +22,6 @@ use report::text;
 use rules::RuleArgs;
 use siltstone_engine::Session;
 use siltstone_engine::forget::{DecidedGroup, ForgetOptions, ForgetPlan, Marking, SnapshotSelection};
-use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_store::repository::Repository;
 use std::path::PathBuf;
 
@@ -90,12 +89,10 @@ fn plan(arguments: &ForgetArgs, repository: &Repository, context: &Context) -> R
     } else {
         by_id(arguments, repository, context)?
     };
-    let marking = Marking {
-        keep: arguments.keep_deleted(),
-        ends_given: arguments.end_deleted,
-        now: environment::now(),
-        series: Vec::new(),
-    };
+    let marking = Marking::default()
+        .with_keep(arguments.keep_deleted())
+        .with_ends_given(arguments.end_deleted)
+        .with_now(environment::now());
     let options = options(context)?
         .with_dry_run(arguments.dry_run)
         .with_allow_remove_all(arguments.unsafe_allow_remove_all)
@@ -149,7 +146,7 @@ fn by_id(
     repository: &Repository,
     context: &Context,
 ) -> Result<(SnapshotSelection, Done), CliError> {
-    let filter = SnapshotFilter { deleted: arguments.end_deleted, ..filter(arguments).filter() };
+    let filter = filter(arguments).filter().with_deleted(arguments.end_deleted);
     let (snapshots, found) = find_all(repository, &arguments.ids, &filter, context.output)?;
     Ok((SnapshotSelection::Given(keys(&snapshots)), found))
 }

@@ -169,6 +169,7 @@ setters!(BackupOptions {
 
 /// Rule for when a running backup commits what it has done so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct CheckpointRule {
     /// Time after which it does,
     pub every: Duration,
@@ -182,6 +183,8 @@ impl CheckpointRule {
     /// Checkpoints every five minutes or four gigabytes: what an interruption costs at most, for some 100 KB each.
     pub const DEFAULT: Self = Self { every: Duration::from_mins(5), bytes: 4 << 30, bytes_least: 16 << 20 };
 }
+
+setters!(CheckpointRule { with_every(every: Duration), with_bytes(bytes: u64), with_bytes_least(bytes_least: u64) });
 
 /// Counts of new chunks that resemble old ones, by what became of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

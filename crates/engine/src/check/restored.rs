@@ -6,6 +6,7 @@
 use super::{Finding, Learnt, SeriesCheck};
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource, Probe};
+use crate::setters::setters;
 use siltstone_store::catalog::{CatalogReader, Content, Entry};
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// Which files to restore into nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct RestoreSample {
     /// How many files of each series; all, where there are fewer.
     pub files: usize,
@@ -29,6 +31,15 @@ pub struct RestoreSample {
     /// The snapshots to draw from, by the beginning of their ids; all if there is none.
     pub snapshots: Vec<String>,
 }
+
+impl RestoreSample {
+    /// Samples files of all snapshots, drawn by the seed on the machine of this name.
+    pub fn new(files: usize, seed: u64, host: String) -> Self {
+        Self { files, seed, host, snapshots: Vec::new() }
+    }
+}
+
+setters!(RestoreSample { with_snapshots(snapshots: Vec<String>) });
 
 /// A file that was restored into nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]

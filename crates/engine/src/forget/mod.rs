@@ -106,6 +106,7 @@ impl ForgetOptions {
 /// Marks of deleted snapshots: those that a run makes, and those that end with it. By default it makes none and ends
 /// none.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Marking {
     /// How long whole snapshots are kept, marked as deleted, instead of being removed; no time at all: they are
     /// removed. Checkpoints always are.
@@ -118,6 +119,13 @@ pub struct Marking {
     /// Series in which marks that are over end, beside those of the given snapshots.
     pub series: Vec<SeriesId>,
 }
+
+setters!(Marking {
+    with_keep(keep: Duration),
+    with_ends_given(ends_given: bool),
+    with_now(now: Time),
+    with_series(series: Vec<SeriesId>),
+});
 
 /// What forgetting did, or would do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -14,6 +14,7 @@
 //! Cost: one pass, a few calendar conversions per snapshot. No clock is read: `now` carries the moment and the time
 //! zone.
 
+use crate::setters::setters;
 use crate::snapshots::SnapshotView;
 use jiff::{Span, Timestamp, Zoned};
 use siltstone_store::Time;
@@ -21,6 +22,7 @@ use siltstone_store::Time;
 /// The rules; a snapshot that any of them keeps is kept. `Option<u32>`: `None` and 0 off; `u32::MAX` stands for
 /// "unlimited".
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct KeepPolicy {
     /// The last N.
     pub last: Option<u32>,
@@ -49,6 +51,22 @@ pub struct KeepPolicy {
     /// All that have every tag of one of these lists; an empty tag stands for "has no tags".
     pub tags: Vec<Vec<String>>,
 }
+
+setters!(KeepPolicy {
+    with_last(last: Option<u32>),
+    with_hourly(hourly: Option<u32>),
+    with_daily(daily: Option<u32>),
+    with_weekly(weekly: Option<u32>),
+    with_monthly(monthly: Option<u32>),
+    with_yearly(yearly: Option<u32>),
+    with_within(within: Option<Span>),
+    with_within_hourly(within_hourly: Option<Span>),
+    with_within_daily(within_daily: Option<Span>),
+    with_within_weekly(within_weekly: Option<Span>),
+    with_within_monthly(within_monthly: Option<Span>),
+    with_within_yearly(within_yearly: Option<Span>),
+    with_tags(tags: Vec<Vec<String>>),
+});
 
 impl KeepPolicy {
     /// The count that means "all of them".
