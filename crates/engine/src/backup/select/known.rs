@@ -6,17 +6,17 @@
 use crate::backup::sketch_file::{SketchDraft, SketchRecord, SketchRecords, SketchesIdentity};
 use crate::bases::{depth_of, level_of, raise};
 use crate::chunks::{Address, ChunkSource};
-use crate::decode::{Bytes, Gatherer, Order, RegionVisitor};
+use crate::decode::{Bytes, Gatherer, RegionVisitor};
 use crate::delta::{ForwardPolicy, SimilarIndex, sketcher};
 use crate::numbers::numbers_of;
 use crate::observer::Notice;
-use crate::parallel::{Pool, lock};
+use crate::parallel::lock;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_similar::sketch::{Sketch, Sketcher};
 use siltstone_store::container::{ContainerKind, RegionEntry};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::{ChunkEntry, RegionDecoder, split_region};
+use siltstone_store::region::{ChunkEntry, split_region};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::HashMap;
 use std::io;
@@ -149,17 +149,10 @@ impl Known {
         let noted = Rebuilding { known: self, draft, depths: HashMap::new(), result: Ok(()) };
         let reading = Arc::new(Reading { origin, sketcher: sketcher(), noted: Mutex::new(Some(noted)) });
         std::thread::scope(|scope| -> Result<(), StoreError> {
-            let gatherer = Gatherer {
-                chunks: chunks.clone(),
-                order: Order::new(origin.manifest),
-                // One, so that chunks come in the same order each time: of those as like as others the last is found.
-                pool: Pool::start(scope, "decode", 1, 1, || Ok(RegionDecoder::new()))?,
-                workers: 1,
-                waiting_bytes: origin.waiting_bytes,
-                spill_folder: origin.spill.to_owned(),
-                tally: Arc::default(),
-                observer: &*origin.resources.observer,
-            };
+            // One thread, so that chunks come in the same order each time: of those as like as others the last is found.
+            let (threads, chunks, folder) = (1, chunks.clone(), origin.spill.to_owned());
+            let (manifest, waiting_bytes) = (origin.manifest, origin.waiting_bytes);
+            let gatherer = Gatherer::start(scope, threads, chunks, manifest, waiting_bytes, folder, origin.resources)?;
             // What cannot be read is passed over; a check will tell of it.
             gatherer.regions(&wanted, &reading).map(drop)
         })?;

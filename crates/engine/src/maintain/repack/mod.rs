@@ -18,7 +18,7 @@ mod tests;
 pub(crate) use categories::Class;
 
 use crate::chunks::ChunkSource;
-use crate::decode::{Gatherer, Order};
+use crate::decode::Gatherer;
 use crate::delta::{DELTA_REGION_BYTES_TARGET, OpenRegion};
 use crate::pack::{ContainerSink, Packed};
 use crate::parallel::{Pool, Ticket};
@@ -28,7 +28,7 @@ use categories::Categories;
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -217,23 +217,15 @@ impl<'e> Repacker<'e> {
     where
         'e: 'scope,
     {
-        let (workers, fetches) = (resources.workers, resources.fetches);
         let encoder = || Ok(RegionEncoder::fast(compression_level));
-        let gatherer = Gatherer {
-            chunks: chunks.clone(),
-            order: Order::new(manifest),
-            pool: Pool::start(scope, "decode", fetches, fetches, || Ok(RegionDecoder::new()))?,
-            workers: fetches,
-            waiting_bytes: resources.repack_shares().waiting_bytes,
-            spill_folder: resources.scratch_of(chunks.repository()),
-            tally: Arc::default(),
-            observer: &*resources.observer,
-        };
+        let (threads, waiting_bytes) = (resources.fetches, resources.repack_shares().waiting_bytes);
+        let folder = resources.scratch_of(chunks.repository());
+        let gatherer = Gatherer::start(scope, threads, chunks.clone(), manifest, waiting_bytes, folder, resources)?;
         Ok(Self {
             resources,
             chunks: chunks.clone(),
             gatherer,
-            encoders: Pool::start(scope, "encode", workers, TASKS_WAITING_MAX, encoder)?,
+            encoders: Pool::start(scope, "encode", resources.workers, TASKS_WAITING_MAX, encoder)?,
             is_exact,
             compression_level,
             categories: Categories::new(chunks.repository().keys(), manifest.series, sink, is_exact),
