@@ -18,7 +18,7 @@ use edit::{Edit, any_edits};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestRunner;
-use siltstone_engine::backup::{self, BackupOptions, Source, TakenBack};
+use siltstone_engine::backup::{self, BackupOptions, Reused, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
 use siltstone_engine::forget::{ForgetOptions, ForgetSummary, Marking};
@@ -244,8 +244,8 @@ impl Model {
             backup::backup(&self.sandbox.repository(), Source::Paths(vec![source.clone()]), options, &resources)
                 .expect("a backup");
         assert_eq!(summary.statistics.problems, 0);
-        TAKEN_BACK.fetch_add(summary.taken_back.chunks, Ordering::Relaxed);
-        assert!(options.deltas != CHUNK_BY_CHUNK || summary.taken_back == TakenBack::default());
+        TAKEN_BACK.fetch_add(summary.reused.chunks, Ordering::Relaxed);
+        assert!(options.deltas != CHUNK_BY_CHUNK || summary.reused == Reused::default());
         let id = summary.snapshot.expect("a snapshot");
         self.live.push(Live { id, series, tree: tree::read(&source) });
     }

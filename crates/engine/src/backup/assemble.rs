@@ -192,8 +192,8 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         if self.is_unusable(number) {
             return Ok(Met::Hurt(number));
         }
-        self.account.taken_back.chunks += 1;
-        self.account.taken_back.plain_bytes += bytes.len() as u64;
+        self.account.reused.chunks += 1;
+        self.account.reused.plain_bytes += bytes.len() as u64;
         Ok(Met::Known(number))
     }
 

@@ -57,8 +57,8 @@ mod stages;
 pub use changed_list::ChangedList;
 pub use chunker::{CHUNK_BYTES_AVERAGE, chunker_names, chunker_sized, default_chunker};
 pub use options::{
-    BackupOptions, BackupSummary, CheckpointRule, DELTA_THRESHOLD_DEFAULT, DeltaCounts, Healed, SAMPLE_BYTES_DEFAULT,
-    SEGMENT_BYTES_DEFAULT, SHRINK_SHARE_DEFAULT, Source, TakenBack,
+    BackupOptions, BackupSummary, CheckpointRule, DELTA_THRESHOLD_DEFAULT, DeltaCounts, Healed, Reused,
+    SAMPLE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, SHRINK_SHARE_DEFAULT, Source,
 };
 pub use sources::default_series_name;
 

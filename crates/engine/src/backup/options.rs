@@ -199,7 +199,7 @@ pub struct DeltaCounts {
 
 /// Chunks that the last snapshot lacked, but an older live one had: used again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TakenBack {
+pub struct Reused {
     /// Number of chunks, data and metadata.
     pub chunks: u64,
     /// Their bytes.
@@ -229,7 +229,7 @@ pub struct BackupSummary {
     /// Chunks encoded against the snapshot before.
     pub deltas: DeltaCounts,
     /// Chunks that snapshots before the one before had.
-    pub taken_back: TakenBack,
+    pub reused: Reused,
     /// Chunks that were damaged and are whole again.
     pub healed: Healed,
     /// Data moved once the snapshot stood.

@@ -27,7 +27,7 @@ use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
 use crate::maintain::dead::container_ids;
 use crate::maintain::ghost_bytes;
-use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_sound};
+use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
 use crate::observer::Notice;
 use crate::pack::ContainerSink;
 use crate::setters::setters;
@@ -368,7 +368,7 @@ fn rewrite_and_commit(
 ) -> Result<u64, EngineError> {
     let (manifest, sink): (_, &dyn ContainerSink) = (writer.manifest(), writer);
     let Rewritten { old, new, is_whole } =
-        rewrite_sound(repository, manifest, to_rewrite, live, options.rewriting(), sink, resources)?;
+        rewrite_intact(repository, manifest, to_rewrite, live, options.rewriting(), sink, resources)?;
     verify_written(repository, manifest.series, &new)?;
     let mut next = writer.manifest().clone();
     replace(&mut next, &old, new);

@@ -28,7 +28,7 @@
 //!    containers that are dead in part are compacted.
 //! 4. Of small containers that have become many, one is made (module `merge`).
 //!
-//! What cannot be read is passed over and told (module `sound`): it stays as it is, the rest is settled, and it is not
+//! What cannot be read is passed over and told (module `damage`): it stays as it is, the rest is settled, and it is not
 //! tried again.
 //!
 //! New containers are durable and committed before the old ones go; a stop at any point leaves the last manifest true,
@@ -37,6 +37,7 @@
 
 mod commit;
 mod compact;
+mod damage;
 pub(crate) mod dead;
 mod ghosts;
 mod hulls;
@@ -49,7 +50,6 @@ pub(crate) mod repack;
 mod retired;
 pub(crate) mod rewrite;
 mod settle;
-mod sound;
 mod split;
 
 pub(crate) use ghosts::ghost_bytes;

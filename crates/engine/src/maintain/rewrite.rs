@@ -36,7 +36,7 @@ pub(crate) struct Rewritten {
 
 /// Rewrites the containers that can be read. A damaged container is told and stays as it is, for what is sound of it is
 /// still needed; what was made of it before the damage was met is left to be swept.
-pub(crate) fn rewrite_sound(
+pub(crate) fn rewrite_intact(
     repository: &Repository,
     manifest: &Manifest,
     mut to_rewrite: Vec<ContainerRecord>,

@@ -2,10 +2,10 @@
 
 use super::commit::{commit, credit, credit_last};
 use super::compact::compact;
+use super::damage::PassedOver;
 use super::options::{MaintainOptions, MaintainSummary, Maintenance};
 use super::retired::RetiredChunks;
 use super::rewrite::Rewriting;
-use super::sound::PassedOver;
 use super::split::{self, Split};
 use super::{ghosts, merge};
 use crate::EngineError;

@@ -23,7 +23,7 @@ use crate::lease::{Purpose, acquire, is_running_here, now};
 use crate::protect::protect_these;
 use crate::setters::setters;
 use crate::{EngineError, Resources};
-pub use objects::{ObjectPlan, Remedy};
+pub use objects::{ObjectPlan, ObjectRepair};
 use roaring::RoaringTreemap;
 use siltstone_store::manifest::{Manifest, Snapshot};
 use siltstone_store::repository::Repository;
@@ -73,14 +73,14 @@ pub struct RepairPlan {
 impl RepairPlan {
     /// Whether there is anything to be done.
     pub fn has_steps(&self) -> bool {
-        self.objects.iter().any(|object| object.remedy != Remedy::Nothing)
+        self.objects.iter().any(|object| object.repair != ObjectRepair::Nothing)
             || self.series.iter().any(|series| !matches!(series.step, Step::Nothing))
     }
 
     /// Whether something stays lost when all is done.
     pub fn has_losses(&self) -> bool {
-        self.objects.iter().any(|object| object.remedy == Remedy::Nothing)
-            || self.series.iter().any(|series| !series.hurt.is_empty() || series.is_beyond_repair)
+        self.objects.iter().any(|object| object.repair == ObjectRepair::Nothing)
+            || self.series.iter().any(|series| !series.damaged.is_empty() || series.is_beyond_repair)
     }
 }
 
@@ -101,9 +101,9 @@ pub struct SeriesPlan {
     /// be among them.
     pub found: Vec<Snapshot>,
     /// Snapshots that cannot be restored whole.
-    pub hurt: Vec<Hurt>,
+    pub damaged: Vec<DamagedSnapshot>,
     /// Whether those are dropped.
-    pub drops_hurt: bool,
+    pub drops_damaged: bool,
     /// What is kept aside, and then removed from its place.
     pub aside: Vec<ObjectName>,
     /// Containers that get parity.
@@ -126,17 +126,17 @@ pub enum Basis {
 
 /// A snapshot that cannot be restored whole.
 #[derive(Clone, Debug)]
-pub struct Hurt {
+pub struct DamagedSnapshot {
     /// The snapshot.
     pub snapshot: Snapshot,
     /// Chunks of it that cannot be read.
     pub chunks_lost: u64,
     /// Whether parts of its catalog are among them: then files are missing that nobody can name.
-    pub catalog_is_hurt: bool,
+    pub catalog_is_damaged: bool,
     /// Files with such chunks, at most [`FILES_NAMED_MAX`], as paths in the snapshot.
     pub files: Vec<Vec<u8>>,
     /// How many there are.
-    pub files_hurt: u64,
+    pub files_damaged: u64,
 }
 
 /// Damaged files of a snapshot that are named one by one.
@@ -187,7 +187,7 @@ pub struct RepairSummary {
     /// Snapshots that no readable manifest named, and that are back.
     pub snapshots_found: u64,
     /// Snapshots that cannot be restored whole, and stay.
-    pub snapshots_hurt: u64,
+    pub snapshots_damaged: u64,
     /// Those that were dropped.
     pub snapshots_dropped: u64,
     /// Objects that were put aside.
@@ -311,13 +311,13 @@ fn execute_series(
     options: &RepairOptions,
     resources: &Resources,
 ) -> Result<RepairSummary, EngineError> {
-    let hurt = plan.hurt.len() as u64;
+    let damaged = plan.damaged.len() as u64;
     let mut done = RepairSummary {
         series_repaired: u64::from(!matches!(plan.step, Step::Nothing)),
         snapshots_found: plan.found.len() as u64,
         objects_aside: plan.aside.len() as u64,
-        snapshots_dropped: if plan.drops_hurt { hurt } else { 0 },
-        snapshots_hurt: if plan.drops_hurt { 0 } else { hurt },
+        snapshots_dropped: if plan.drops_damaged { damaged } else { 0 },
+        snapshots_damaged: if plan.drops_damaged { 0 } else { damaged },
         ..RepairSummary::default()
     };
     match plan.step {
@@ -349,7 +349,7 @@ impl RepairSummary {
         self.containers_protected += other.containers_protected;
         self.series_repaired += other.series_repaired;
         self.snapshots_found += other.snapshots_found;
-        self.snapshots_hurt += other.snapshots_hurt;
+        self.snapshots_damaged += other.snapshots_damaged;
         self.snapshots_dropped += other.snapshots_dropped;
         self.objects_aside += other.objects_aside;
     }

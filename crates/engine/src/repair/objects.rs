@@ -17,13 +17,13 @@ pub struct ObjectPlan {
     /// What is wrong, each with the place.
     pub faults: Vec<String>,
     /// What is done about it.
-    pub remedy: Remedy,
+    pub repair: ObjectRepair,
     twins: Twins,
 }
 
 /// What is done about an object of which a place is damaged or missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Remedy {
+pub enum ObjectRepair {
     /// It is written anew from this place.
     From(ObjectName),
     /// Nothing needs it any more: it is put aside.
@@ -34,14 +34,14 @@ pub enum Remedy {
 
 impl From<Twins> for ObjectPlan {
     fn from(twins: Twins) -> Self {
-        let sound = |place: &ObjectName| twins.faults.iter().all(|(hurt, _)| hurt != place);
-        let remedy = match twins.original.places().into_iter().find(sound) {
-            Some(place) => Remedy::From(place),
-            None if twins.is_newest => Remedy::Nothing,
-            None => Remedy::PutAside,
+        let sound = |place: &ObjectName| twins.faults.iter().all(|(damaged, _)| damaged != place);
+        let repair = match twins.original.places().into_iter().find(sound) {
+            Some(place) => ObjectRepair::From(place),
+            None if twins.is_newest => ObjectRepair::Nothing,
+            None => ObjectRepair::PutAside,
         };
         let faults = twins.faults.iter().map(|(_, error)| error.to_string()).collect();
-        Self { name: twins.original.name(), faults, remedy, twins }
+        Self { name: twins.original.name(), faults, repair, twins }
     }
 }
 
@@ -57,10 +57,10 @@ pub(super) fn of_series(repository: &Repository, series: SeriesId) -> Result<Vec
 
 /// Does what the plan says; `false` if there was nothing to do.
 pub(super) fn execute(repository: &Repository, plan: &ObjectPlan) -> Result<bool, EngineError> {
-    match plan.remedy {
-        Remedy::From(_) => Ok(twins::mend(repository, &plan.twins)?),
-        Remedy::PutAside => put_aside(repository, plan.twins.original),
-        Remedy::Nothing => Ok(false),
+    match plan.repair {
+        ObjectRepair::From(_) => Ok(twins::mend(repository, &plan.twins)?),
+        ObjectRepair::PutAside => put_aside(repository, plan.twins.original),
+        ObjectRepair::Nothing => Ok(false),
     }
 }
 

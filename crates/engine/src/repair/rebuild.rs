@@ -2,9 +2,9 @@
 //! what the containers hold.
 
 use super::choose::{Answers, choose, runs};
-use super::damage::hurt;
+use super::damage::damaged_by;
 use super::gather::{Holding, Holdings, gather};
-use super::{Basis, Hurt, RepairOptions, SeriesPlan, Step, refuse_at_work};
+use super::{Basis, DamagedSnapshot, RepairOptions, SeriesPlan, Step, refuse_at_work};
 use crate::chunks::ChunkSource;
 use crate::numbers::numbers_of;
 use crate::{EngineError, Resources};
@@ -50,8 +50,8 @@ fn blank(series: SeriesId, manifests: &Manifests, fault: &StoreError, step: Step
         basis: seed.map_or(Basis::Containers, |seed| Basis::Older(seed.sequence)),
         snapshots: seed.map_or(0, |seed| seed.snapshots().len() as u64),
         found: Vec::new(),
-        hurt: Vec::new(),
-        drops_hurt: false,
+        damaged: Vec::new(),
+        drops_damaged: false,
         aside: Vec::new(),
         protected: 0,
         is_beyond_repair: false,
@@ -163,14 +163,17 @@ impl<'r> Rebuild<'r> {
     ) -> Result<SeriesPlan, EngineError> {
         let seed = self.manifests.seed.as_ref();
         self.take_notes(seed);
-        let mut hurt = Vec::new();
+        let mut damaged = Vec::new();
         for (snapshot, position) in self.candidates(seed) {
             resources.unless_cancelled()?;
             let walked = self.walk(&snapshot, seed.zip(position));
             let lost = &walked.direct - &self.answers.available;
             let is_hurt = !walked.is_whole || !lost.is_empty();
             if is_hurt {
-                hurt.push(Hurt { catalog_is_hurt: !walked.is_whole, ..self::hurt(&self.chunks, &snapshot, &lost) });
+                damaged.push(DamagedSnapshot {
+                    catalog_is_damaged: !walked.is_whole,
+                    ..self::damaged_by(&self.chunks, &snapshot, &lost)
+                });
             }
             if !is_hurt || !options.drop_damaged {
                 self.push(snapshot, &walked.direct)?;
@@ -179,7 +182,7 @@ impl<'r> Rebuild<'r> {
         self.keep_lost_containers(seed);
         let before_last: HashSet<_> = self.next.snapshots().iter().rev().skip(1).map(|kept| kept.id).collect();
         self.next.unsettled.retain(|id| before_last.contains(id));
-        Ok(self.into_plan(fault, hurt, options))
+        Ok(self.into_plan(fault, damaged, options))
     }
 
     /// What the seed knows beside snapshots and containers, and numbers that were never given.
@@ -248,7 +251,7 @@ impl<'r> Rebuild<'r> {
         self.next.damaged |= unanswered;
     }
 
-    fn into_plan(self, fault: &StoreError, hurt: Vec<Hurt>, options: &RepairOptions) -> SeriesPlan {
+    fn into_plan(self, fault: &StoreError, damaged: Vec<DamagedSnapshot>, options: &RepairOptions) -> SeriesPlan {
         let Self { manifests, holdings, next, found, .. } = self;
         let series = next.series;
         let named: HashSet<_> = next.containers.iter().map(|record| record.id).collect();
@@ -262,7 +265,7 @@ impl<'r> Rebuild<'r> {
         let last =
             leases.chain(holdings.unreadable.iter().map(|(id, _)| id.lease)).fold(manifests.last.max(seen), u64::max);
         let is_dropped = |snapshot: &Snapshot| {
-            options.drop_damaged && hurt.iter().any(|hurt: &Hurt| hurt.snapshot.id == snapshot.id)
+            options.drop_damaged && damaged.iter().any(|damaged: &DamagedSnapshot| damaged.snapshot.id == snapshot.id)
         };
         let found = found.into_iter().filter(|snapshot| !is_dropped(snapshot)).collect();
         SeriesPlan {
@@ -272,8 +275,8 @@ impl<'r> Rebuild<'r> {
             basis: manifests.seed.as_ref().map_or(Basis::Containers, |seed| Basis::Older(seed.sequence)),
             snapshots: next.snapshots().len() as u64,
             found,
-            hurt,
-            drops_hurt: options.drop_damaged,
+            damaged,
+            drops_damaged: options.drop_damaged,
             aside: unreadable.iter().map(|what| what.name()).collect(),
             protected: 0,
             is_beyond_repair: false,

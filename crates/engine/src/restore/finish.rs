@@ -5,7 +5,7 @@ use super::frames::Frame;
 use super::options::RestoreSummary;
 use super::place::Placing;
 use super::run::RestoreRun;
-use crate::fs::{DAMAGED_SUFFIX, EntrySelection, Made, Problem, ProblemKind, TargetDir};
+use crate::fs::{DAMAGED_SUFFIX, DirectoryOutcome, EntrySelection, Problem, ProblemKind, TargetDir};
 use crate::observer::EntryAction;
 use siltstone_store::catalog::EntryPath;
 
@@ -13,14 +13,14 @@ impl RestoreRun<'_> {
     /// Finishes a directory when all that it holds is in place.
     pub(super) fn finish(&self, placing: &Placing<'_>, frame: &Frame, summary: &mut RestoreSummary) {
         let target = placing.target;
-        if frame.used && frame.made == Some(Made::Existing) {
+        if frame.used && frame.made == Some(DirectoryOutcome::Existing) {
             target.sweep(frame.target.as_ref());
         }
         if frame.selected && self.options.delete {
             self.delete_extra(placing, frame, summary);
         }
         // A target that was there before keeps the metadata it has.
-        let is_ours = frame.target.is_some() || frame.made == Some(Made::New);
+        let is_ours = frame.target.is_some() || frame.made == Some(DirectoryOutcome::New);
         if let (Some(metadata), true) = (&frame.metadata, frame.used && is_ours) {
             for problem in target.apply_metadata(frame.target.as_ref(), metadata) {
                 placing.report(&problem);

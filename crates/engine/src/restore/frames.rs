@@ -4,7 +4,7 @@
 //! Memory grows with the depth and, for `--delete`, with the names of the directories open.
 
 use super::run::RestoreRun;
-use crate::fs::{EntrySelection, Made};
+use crate::fs::{DirectoryOutcome, EntrySelection};
 use siltstone_store::catalog::{Entry, EntryPath, Metadata};
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub(super) struct Frame {
     pub(super) used: bool,
     /// Whether it exists in the target by now; one that is only passed through is made when something below it is
     /// taken.
-    pub(super) made: Option<Made>,
+    pub(super) made: Option<DirectoryOutcome>,
     /// The names it holds in the snapshot; gathered only to delete others.
     names: BTreeSet<Vec<u8>>,
     names_bytes: u64,
@@ -69,7 +69,7 @@ pub(super) struct Frames<'t> {
 
 impl<'t> Frames<'t> {
     /// Before the first entry; `made` says whether the target is new.
-    pub(super) fn new(run: &'t RestoreRun<'t>, made: Made) -> Self {
+    pub(super) fn new(run: &'t RestoreRun<'t>, made: DirectoryOutcome) -> Self {
         let selected = run.options.filter.takes_everything() && run.part.below.is_none();
         Self { run, frames: vec![Frame { selected, made: Some(made), ..Frame::default() }] }
     }

@@ -44,7 +44,7 @@ const RUN_DIGITS: usize = 16;
 
 /// What becomes of something else that stands where an entry is to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum InTheWay {
+pub enum ConflictPolicy {
     /// It is replaced; a directory only if it is empty.
     Replace,
     /// It is kept, and that is a [`Problem`] of the kind [`ProblemKind::InTheWay`].
@@ -53,7 +53,7 @@ pub enum InTheWay {
 
 /// Whether a directory was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Made {
+pub enum DirectoryOutcome {
     /// It was.
     New,
     /// It was there already.

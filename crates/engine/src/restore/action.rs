@@ -7,7 +7,7 @@ use crate::fs::{NodeKind, Problem, ProblemKind, Status, TargetDir};
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 
 /// What is to become of an entry.
-pub(super) enum Fate {
+pub(super) enum Action {
     /// It is made: nothing stands there.
     New,
     /// It takes the place of what stands there.
@@ -28,7 +28,7 @@ pub(super) enum Fate {
     },
 }
 
-impl Fate {
+impl Action {
     /// What the snapshot's entry meets under its path in the target.
     ///
     /// # Errors
