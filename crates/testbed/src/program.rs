@@ -168,7 +168,7 @@ pub enum Ending {
 pub struct Ended {
     /// Its exit status; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// Whether it was killed because its time was over.
+    /// True if it was killed because its time was over.
     pub overdue: bool,
     /// Standard output, then standard error.
     pub said: String,

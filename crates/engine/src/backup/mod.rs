@@ -72,8 +72,8 @@ use std::time::Instant;
 /// Makes a snapshot of `source`.
 ///
 /// # Errors
-/// What stops the backup as a whole: nothing to back up, the stream failed, the repository is missing, locked, damaged
-/// or full, the user interrupted it. Then there is no new snapshot, and all others are as before.
+/// Anything that stops the backup as a whole: nothing to back up, the stream failed, the repository is missing, locked,
+/// damaged or full, the user interrupted it. Then there is no new snapshot, and all others are as before.
 pub fn backup(
     repository: &Repository,
     source: Source,

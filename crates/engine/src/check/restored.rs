@@ -44,22 +44,22 @@ setters!(RestoreSample { with_snapshots(snapshots: Vec<String>) });
 /// A file that was restored into nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SampledFile {
-    /// Of which snapshot, its short id.
+    /// Short id of its snapshot.
     pub snapshot: String,
     /// Its path, as the snapshot has it.
     pub path: siltstone_store::catalog::EntryPath,
     /// Its size.
     pub bytes: u64,
-    /// What came of it.
+    /// Outcome of restoring it.
     pub outcome: SampleOutcome,
 }
 
-/// What came of restoring a file into nothing.
+/// Outcome of restoring a file into nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SampleOutcome {
     /// Every chunk has its fingerprint; the source is gone, elsewhere or was changed.
     Sound,
-    /// The same, and the source, unchanged by its size, time and inode, has the same bytes.
+    /// Every chunk has its fingerprint, and the source, unchanged by its size, time and inode, has the same bytes.
     SameAsSource,
     /// It cannot be restored, or the source has other bytes although it looks unchanged.
     Wrong {

@@ -38,7 +38,7 @@ pub(super) struct State {
     parity: HashMap<ContainerId, u64>,
 }
 
-/// What a run would do.
+/// Outcome that a run would have.
 pub(super) struct Outcome {
     /// The state it would leave.
     pub(super) next: State,
@@ -172,7 +172,7 @@ struct Overlay {
     held: Mutex<Places>,
 }
 
-/// What lies in the file.
+/// Objects in the file.
 #[derive(Debug, Default)]
 struct Places {
     /// Where it ends.

@@ -72,7 +72,7 @@ impl KeepPolicy {
     /// The count that means "all of them".
     pub const UNLIMITED: u32 = u32::MAX;
 
-    /// Whether no rule is on.
+    /// Tells whether no rule is on.
     pub fn is_empty(&self) -> bool {
         self.tags.is_empty()
             && self.counts().iter().all(|(count, ..)| is_off(*count))
@@ -107,10 +107,10 @@ pub const AHEAD: &str = "dated in the future";
 /// The reason to keep what an interrupted backup has left: the next whole backup takes it over.
 pub const PARTIAL: &str = "partial";
 
-/// What a policy decides for one snapshot.
+/// Decision of a policy on one snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it stays.
+    /// True if it stays.
     pub keep: bool,
     /// The rules that keep it, in restic's words ("last snapshot", "daily snapshot", ...).
     pub reasons: Vec<String>,
@@ -163,7 +163,7 @@ pub fn span_text(span: &Span) -> String {
     given.fold(String::new(), |text, (number, unit)| format!("{text}{number}{unit}"))
 }
 
-/// What a rule counts by; two moments of equal key lie in one period.
+/// Period that a rule counts by; two moments of equal key lie in one.
 #[derive(Clone, Copy)]
 enum Period {
     Each,

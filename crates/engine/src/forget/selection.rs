@@ -70,7 +70,7 @@ impl DecidedGroup {
         self.group.snapshots.iter().zip(&self.decisions)
     }
 
-    /// Whether nothing stays of what rules decide on.
+    /// Tells whether nothing stays of what rules decide on.
     fn is_emptied(&self) -> bool {
         let is_passed_over =
             |decision: &&Decision| decision.reasons.iter().any(|reason| [AHEAD, PARTIAL].contains(&reason.as_str()));

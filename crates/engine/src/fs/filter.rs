@@ -14,7 +14,7 @@ pub struct PathFilter {
     exclude: Patterns,
 }
 
-/// What a [`PathFilter`] says of an entry.
+/// Answer of a [`PathFilter`] on an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntrySelection {
     /// Taken.
@@ -31,17 +31,17 @@ impl PathFilter {
         PathFilterBuilder::default()
     }
 
-    /// Whether everything is taken.
+    /// Tells whether everything is taken.
     pub fn takes_everything(&self) -> bool {
         self.include.is_none() && self.exclude.is_empty()
     }
 
-    /// Whether only what patterns include is taken.
+    /// Tells whether only what patterns include is taken.
     pub fn chooses(&self) -> bool {
         self.include.is_some()
     }
 
-    /// What becomes of an entry; the answer does not depend on what was asked before.
+    /// Decides on an entry; the answer does not depend on what was asked before.
     pub fn select(&self, path: &EntryPath, is_directory: bool) -> EntrySelection {
         let path = path.as_bytes();
         if !self.exclude.is_empty() && self.exclude.verdict_with_parents(path, is_directory) == Verdict::Matched {

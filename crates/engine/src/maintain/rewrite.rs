@@ -30,7 +30,7 @@ pub(crate) struct Rewritten {
     pub(crate) old: Vec<ContainerRecord>,
     /// Containers that replace them.
     pub(crate) new: Vec<ContainerRecord>,
-    /// Whether all could be read. Else something may have been made for nothing.
+    /// True if all could be read. Else something may have been made for nothing.
     pub(crate) is_whole: bool,
 }
 

@@ -15,8 +15,8 @@ use siltstone_store::storage::{ObjectMeta, ObjectName};
 use siltstone_store::{ContainerId, StoreError};
 use std::collections::BTreeSet;
 
-/// What to do about the containers of a series that are missing or cannot be read, about parity that is missing, and
-/// about chunks that a check found unreadable; `None` if there are none.
+/// Plans the repair of containers of a series that are missing or cannot be read, of missing parity, and of chunks that
+/// a check found unreadable; `None` if there are none.
 pub(super) fn plan(
     repository: &Repository,
     manifest: &Manifest,
@@ -70,7 +70,7 @@ pub(super) fn plan(
     }))
 }
 
-/// What a snapshot loses with the chunks of it that are `lost`.
+/// Returns the loss of a snapshot through the chunks of it that are `lost`.
 pub(super) fn damaged_by(chunks: &ChunkSource<'_>, snapshot: &Snapshot, lost: &RoaringTreemap) -> DamagedSnapshot {
     let mut damaged = DamagedSnapshot {
         snapshot: snapshot.clone(),
@@ -97,7 +97,7 @@ pub(super) fn damaged_by(chunks: &ChunkSource<'_>, snapshot: &Snapshot, lost: &R
     damaged
 }
 
-/// Whether a file needs any of these chunks, or it cannot be told.
+/// Tells whether a file needs any of these chunks; also `true` if that cannot be known.
 fn needs_any(chunks: &ChunkSource<'_>, recipe: &Recipe, lost: &RoaringTreemap) -> bool {
     let mut needs = false;
     let visited: Result<(), StoreError> =

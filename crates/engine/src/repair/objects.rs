@@ -9,19 +9,19 @@ use siltstone_store::storage::{ObjectName, Original, Replaced};
 use siltstone_store::twins::{self, Twins};
 use siltstone_store::{SeriesId, StoreError};
 
-/// What is to be done with an object that is kept twice.
+/// Plan for an object that is kept twice.
 #[derive(Debug)]
 pub struct ObjectPlan {
     /// The object.
     pub name: ObjectName,
-    /// What is wrong, each with the place.
+    /// Faults, each with the place.
     pub faults: Vec<String>,
-    /// What is done about it.
+    /// Repair of it.
     pub repair: ObjectRepair,
     twins: Twins,
 }
 
-/// What is done about an object of which a place is damaged or missing.
+/// Repair of an object of which a place is damaged or missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectRepair {
     /// It is written anew from this place.
@@ -45,12 +45,12 @@ impl From<Twins> for ObjectPlan {
     }
 }
 
-/// What is wrong with objects that belong to no series.
+/// Plans the repair of objects that belong to no series.
 pub(super) fn of_repository(repository: &Repository) -> Result<Vec<ObjectPlan>, EngineError> {
     Ok(twins::of_repository(repository)?.into_iter().map(ObjectPlan::from).collect())
 }
 
-/// What is wrong with the manifests of a series that can be read.
+/// Plans the repair of the manifests of a series that can be read.
 pub(super) fn of_series(repository: &Repository, series: SeriesId) -> Result<Vec<ObjectPlan>, EngineError> {
     Ok(twins::of_series(repository, series)?.into_iter().map(ObjectPlan::from).collect())
 }

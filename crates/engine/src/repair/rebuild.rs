@@ -18,7 +18,7 @@ use siltstone_store::storage::Replaced;
 use siltstone_store::{ChunkNumber, SeriesId, StoreError};
 use std::collections::HashSet;
 
-/// What to do about a series whose manifest has this fault.
+/// Plans the repair of a series whose manifest has this fault.
 pub(super) fn plan(
     repository: &Repository,
     series: SeriesId,
@@ -97,7 +97,7 @@ impl Manifests {
         Ok(found)
     }
 
-    /// Whether there are damaged manifests, and no containers.
+    /// Tells whether there are damaged manifests, and no containers.
     fn are_all(&self, holdings: &Holdings) -> bool {
         holdings.readable.is_empty() && holdings.unreadable.is_empty() && !self.unreadable.is_empty()
     }
@@ -122,7 +122,7 @@ const LOST_CHUNKS_MAX: u64 = 1 << 28;
 /// A snapshot, and what it needs.
 struct Walked {
     direct: RoaringTreemap,
-    /// Whether its catalog could be walked to its end.
+    /// True if its catalog could be walked to its end.
     is_whole: bool,
 }
 
@@ -185,7 +185,7 @@ impl<'r> Rebuild<'r> {
         Ok(self.into_plan(fault, damaged, options))
     }
 
-    /// What the seed knows beside snapshots and containers, and numbers that were never given.
+    /// Takes over what the seed knows beside snapshots and containers, and numbers that were never given.
     fn take_notes(&mut self, seed: Option<&Manifest>) {
         let next = &mut self.next;
         if let Some(seed) = seed {
@@ -211,7 +211,8 @@ impl<'r> Rebuild<'r> {
         all
     }
 
-    /// What the snapshot refers to; of a catalog that cannot be walked to its end, what the seed says besides.
+    /// Collects the chunks that the snapshot refers to; of a catalog that cannot be walked to its end, also those in
+    /// the seed.
     fn walk(&self, snapshot: &Snapshot, in_seed: Option<(&Manifest, usize)>) -> Walked {
         let mut walked = Walked { direct: RoaringTreemap::new(), is_whole: true };
         let mut room = self.answers.available.len() + LOST_CHUNKS_MAX;
@@ -236,7 +237,7 @@ impl<'r> Rebuild<'r> {
         Ok(())
     }
 
-    /// What lost containers held and snapshots need stays in the manifest: in the seed's records, so that a container
+    /// Keeps chunks of lost containers that snapshots need in the manifest: in the seed's records, so that a container
     /// that is brought back counts again; and where no record tells, among the damaged chunks.
     fn keep_lost_containers(&mut self, seed: Option<&Manifest>) {
         let mut unanswered = self.next.live() - &self.answers.available;

@@ -1,4 +1,4 @@
-//! What is to become of an entry, given what stands where it belongs.
+//! The choice of what a restore does with an entry, given what stands where it belongs.
 
 use super::options::Overwrite;
 use super::run::RestoreRun;
@@ -6,7 +6,7 @@ use crate::chunks::ChunkSource;
 use crate::fs::{NodeKind, Problem, ProblemKind, Status, TargetDir};
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 
-/// What is to become of an entry.
+/// Action of a restore on an entry.
 pub(super) enum Action {
     /// It is made: nothing stands there.
     New,
@@ -17,11 +17,11 @@ pub(super) enum Action {
         /// That has the snapshot's size and time; what differs nevertheless.
         only_looked_right: Option<Problem>,
     },
-    /// What is there stays.
+    /// The object that is there stays.
     Keep {
-        /// Whether it is what the snapshot holds, by its size and time and, if that was asked for, by its content.
+        /// True if it equals the snapshot's by its size and time and, if that was asked for, by its content.
         as_wanted: bool,
-        /// Whether its content was compared and found right.
+        /// True if its content was compared and found right.
         verified: bool,
         /// How its content differs.
         differs: Option<Problem>,
@@ -29,7 +29,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// What the snapshot's entry meets under its path in the target.
+    /// Chooses the action for an entry by what stands under its path in the target.
     ///
     /// # Errors
     /// The path cannot be looked at.
@@ -69,7 +69,7 @@ impl Action {
     }
 }
 
-/// Whether what stands there has the kind, size and modification time of the entry.
+/// Tells whether the object there has the kind, size and modification time of the entry.
 fn looks_like(there: &Status, entry: &Entry) -> bool {
     let same_time = there.modified == entry.metadata.modified;
     match &entry.content {

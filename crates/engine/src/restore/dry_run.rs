@@ -1,4 +1,4 @@
-//! What a restore would do, looking at the target but writing nothing.
+//! A restore that looks at the target but writes nothing.
 
 use super::action::Action;
 use super::frames::Frames;

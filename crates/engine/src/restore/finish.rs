@@ -58,8 +58,8 @@ impl RestoreRun<'_> {
         }
     }
 
-    /// Whether a name stays in a directory: the snapshot has it, or the filter leaves it out, so that it is not for the
-    /// restore to touch.
+    /// Tells whether a name stays in a directory: the snapshot has it, or the filter leaves it out, so that it is not
+    /// for the restore to touch.
     fn is_wanted(&self, frame: &Frame, name: &[u8]) -> bool {
         let path = match &frame.path {
             Some(directory) => directory.join(name),

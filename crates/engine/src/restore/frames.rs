@@ -8,9 +8,9 @@ use crate::fs::{DirectoryOutcome, EntrySelection};
 use siltstone_store::catalog::{Entry, EntryPath, Metadata};
 use std::collections::BTreeSet;
 
-/// What a frame is counted as, in bytes of memory, its names apart.
+/// Bytes of memory that a frame is counted as, its names apart.
 const FRAME_BYTES: u64 = 1000;
-/// What a name is counted as, its bytes apart.
+/// Bytes of memory that a name is counted as, its own bytes apart.
 const NAME_BYTES: u64 = 64;
 
 /// A directory whose entries are passing by.
@@ -22,22 +22,21 @@ pub(super) struct Frame {
     pub(super) target: Option<EntryPath>,
     /// `None` if no entry of it came by, because that part of the catalog is damaged, and for the root above all.
     pub(super) metadata: Option<Metadata>,
-    /// Whether it was asked for, and not only passed through.
+    /// True if it was asked for, and not only passed through.
     pub(super) selected: bool,
-    /// Whether anything in it, or it itself, was taken, so that it exists in the target.
+    /// True if anything in it, or it itself, was taken, so that it exists in the target.
     pub(super) used: bool,
-    /// Whether it exists in the target by now; one that is only passed through is made when something below it is
-    /// taken.
+    /// Outcome of making it; `None` while it is only passed through, until something below it is taken.
     pub(super) made: Option<DirectoryOutcome>,
     /// The names it holds in the snapshot; gathered only to delete others.
     names: BTreeSet<Vec<u8>>,
     names_bytes: u64,
-    /// Whether a damaged part of the catalog may hold more names of it: then nothing in it is deleted.
+    /// True if a damaged part of the catalog may hold more names of it: then nothing in it is deleted.
     pub(super) is_incomplete: bool,
 }
 
 impl Frame {
-    /// Whether the snapshot has this name in the directory.
+    /// Tells whether the snapshot has this name in the directory.
     pub(super) fn holds(&self, name: &[u8]) -> bool {
         self.names.contains(name)
     }

@@ -38,8 +38,8 @@ use std::sync::atomic::Ordering;
 /// Restores a snapshot, or part of it. What cannot be restored is reported, and the rest goes on.
 ///
 /// # Errors
-/// What stops the restore as a whole: the target cannot be used, the path asked for is not there, the user interrupted
-/// it.
+/// Anything that stops the restore as a whole: the target cannot be used, the path asked for is not there, the user
+/// interrupted it.
 pub fn restore(
     repository: &Repository,
     snapshot: &SnapshotView,
@@ -88,8 +88,7 @@ pub fn restore(
 }
 
 impl RestoreRun<'_> {
-    /// What could not be restored may be gone because the snapshot was removed meanwhile: that is worth a word of its
-    /// own.
+    /// Reports a snapshot that was removed meanwhile, which may be why content could not be restored.
     fn report_if_forgotten(&self, placing: &Placing<'_>) {
         let failed = placing.counts.problems.load(Ordering::Relaxed) > 0;
         if failed && matches!(manifest_of(self.repository, self.snapshot), Err(EngineError::NoSnapshot { .. })) {

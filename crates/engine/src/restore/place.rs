@@ -24,7 +24,7 @@ pub(super) struct Counts {
     pub(super) problems: AtomicU64,
 }
 
-/// What all workers share.
+/// State that all workers share.
 pub(super) struct Placing<'a> {
     pub(super) target: &'a TargetDir,
     pub(super) observer: &'a dyn Observer,

@@ -1,6 +1,6 @@
 //! The walk: directories, links and special files are made as they come by, regular files gathered into batches.
 //!
-//! What is left to do when a batch is in place (further names of its files, directories that the walk has left) waits
+//! Work left to do when a batch is in place (further names of its files, directories that the walk has left) waits
 //! beside it.
 
 use super::action::Action;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// A name that a file has, another that it is to have, and what becomes of what stands there.
 type Link = (EntryPath, EntryPath, ConflictPolicy);
 
-/// What is to be done once a batch is in place.
+/// Work to be done once a batch is in place.
 #[derive(Default)]
 struct After {
     links: Vec<Link>,
@@ -53,9 +53,9 @@ struct Walk<'w, 'a> {
     next_draft: u64,
     batch: Batch,
     batch_bytes: u64,
-    /// What has several names and was taken under its first.
+    /// Files with several names that were taken under their first.
     linked: Linked,
-    /// What waits for the batch.
+    /// Work that waits for the batch.
     after: After,
     /// The batch before, being placed, and what waits for it.
     running: Option<(Running<'w>, After)>,
@@ -230,7 +230,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What becomes of an entry. In a directory made just now nothing stands in its way.
+    /// Chooses the action for an entry. In a directory made just now nothing stands in its way.
     fn action(&self, path: &EntryPath, entry: &Entry) -> Result<Action, Problem> {
         if self.frames.last().is_some_and(|frame| frame.made == Some(DirectoryOutcome::New)) {
             return Ok(Action::New);
@@ -301,7 +301,8 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Whether this is a further name of what was taken under another; then it is linked once the batch is in place.
+    /// Tells whether this is a further name of a file that was taken under another; then it is linked once the batch is
+    /// in place.
     fn link(&mut self, path: &EntryPath, entry: &Entry, on_conflict: ConflictPolicy) -> bool {
         let Some(first) = self.linked.first_name(entry) else { return false };
         self.after.links.push((first, path.clone(), on_conflict));

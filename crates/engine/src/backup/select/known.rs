@@ -36,9 +36,9 @@ pub(in crate::backup) struct Origin<'o> {
     pub(in crate::backup) cache: Option<(&'o Path, SketchesIdentity, [u8; 32])>,
     /// The folder for what has to be written meanwhile.
     pub(in crate::backup) spill: &'o Path,
-    /// What the index may take.
+    /// Bytes that the index may take.
     pub(in crate::backup) memory_bytes: u64,
-    /// What may wait for bases in memory if all is read.
+    /// Bytes that may wait for bases in memory if all is read.
     pub(in crate::backup) waiting_bytes: u64,
     pub(in crate::backup) resources: &'o Resources,
 }
@@ -50,11 +50,11 @@ struct Reading<'k> {
     noted: Mutex<Option<Rebuilding<'k>>>,
 }
 
-/// What was read.
+/// State of reading the chunks.
 struct Rebuilding<'k> {
     known: &'k mut Known,
     draft: SketchDraft,
-    /// Of regions.
+    /// Depths of regions.
     depths: HashMap<Address, u32>,
     result: io::Result<()>,
 }
@@ -98,10 +98,10 @@ impl Known {
         Self { similar, depths: Vec::new(), forward, records: None }
     }
 
-    /// What `origin` holds.
+    /// Opens the chunks that `origin` holds.
     ///
     /// # Errors
-    /// Of the repository, or of the folder for what is written meanwhile. Chunks that are damaged are passed over.
+    /// Errors of the repository, or of the folder for temporary files. Damaged chunks are passed over.
     pub(in crate::backup) fn open(forward: ForwardPolicy, origin: &Origin<'_>) -> Result<Self, EngineError> {
         let memory_bytes = origin.memory_bytes.min(origin.needed.len() * BYTES_PER_CHUNK_MAX);
         let mut known = Self::new(forward, memory_bytes);

@@ -1,4 +1,4 @@
-//! What the target makes of what the scan found must look the same to another scan.
+//! A tree that the target makes of what a scan found must look the same to another scan.
 
 use super::*;
 use siltstone_store::catalog::Metadata;

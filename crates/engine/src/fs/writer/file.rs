@@ -20,7 +20,7 @@ const NAME_BYTES_MAX: usize = 255;
 pub struct Draft {
     /// Makes the hidden name; one per file of a restore.
     pub serial: u64,
-    /// What becomes of something that has the file's name when it is complete.
+    /// Policy for an object that has the file's name when it is complete.
     pub on_conflict: ConflictPolicy,
 }
 

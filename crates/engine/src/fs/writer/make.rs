@@ -139,7 +139,7 @@ pub(super) fn rename_new(parent: &OwnedFd, passing: &CStr, name: &CStr) -> Syste
     renamed
 }
 
-/// The same by a second name and, where there are no hard links either, by looking first.
+/// Links by a second name and, where there are no hard links either, by looking first.
 fn link_new(parent: &OwnedFd, passing: &CStr, name: &CStr) -> SystemResult<()> {
     match rustix::fs::linkat(parent, passing, parent, name, AtFlags::empty()) {
         Ok(()) => rustix::fs::unlinkat(parent, passing, AtFlags::empty()),

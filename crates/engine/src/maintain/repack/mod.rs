@@ -60,12 +60,12 @@ pub(crate) struct Link {
     pub(crate) bases: Vec<ChunkNumber>,
 }
 
-/// What is known of a chunk that becomes part of a delta.
+/// Facts about a chunk that becomes part of a delta.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) row: usize,
     pub(crate) dependents_depth: u32,
-    /// Whether its candidates are guesses: it is laid apart, because a region is kept as a delta or not as a whole.
+    /// True if its candidates are guesses: it is laid apart, because a region is kept as a delta or not as a whole.
     pub(crate) is_guess: bool,
 }
 
@@ -109,7 +109,7 @@ impl From<Stopped> for EngineError {
     }
 }
 
-/// What repacking made.
+/// Summary of repacking.
 #[derive(Debug, Default)]
 pub(crate) struct Repacked {
     /// The new containers.
@@ -135,9 +135,9 @@ struct StandingRegion {
 struct Region {
     class: Class,
     standing: Standing,
-    /// Whether it may become a delta.
+    /// True if it may become a delta.
     was_offered: bool,
-    /// Of those that may be its bases, some.
+    /// Some of the chunks that may be its bases.
     bases: Vec<ChunkNumber>,
     chunks: Vec<ChunkEntry>,
     plain: Vec<u8>,
@@ -156,11 +156,11 @@ struct Encoding {
 pub(crate) struct RepackOptions {
     /// Level of zstd.
     pub(crate) compression_level: i32,
-    /// Whether no container may hold what another class has.
+    /// True if no container may hold what another class has.
     pub(crate) is_exact: bool,
 }
 
-/// What is gathered into one region.
+/// Key of the chunks gathered into one region.
 type Key = (Class, Option<(bool, u32)>);
 
 /// Takes chunks and makes containers.
@@ -169,7 +169,7 @@ pub(crate) struct Repacker<'e> {
     chunks: Arc<ChunkSource<'e>>,
     gatherer: Gatherer<'e>,
     encoders: Encoders<'e>,
-    /// Whether no container may hold what another class has.
+    /// True if no container may hold what another class has.
     is_exact: bool,
     compression_level: i32,
     categories: Categories<'e>,
