@@ -21,7 +21,7 @@ use proptest::test_runner::TestRunner;
 use siltstone_engine::backup::{self, BackupOptions, Reused, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
-use siltstone_engine::forget::{ForgetOptions, ForgetSummary, Marking};
+use siltstone_engine::forget::{ForgetOptions, ForgetSummary};
 use siltstone_engine::maintain::{self, MIGRATE_THRESHOLD_DEFAULT};
 use siltstone_engine::restore::{self};
 use siltstone_engine::{EntryAction, Notice, Observer, Resources};
