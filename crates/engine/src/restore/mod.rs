@@ -1,11 +1,11 @@
 //! Restore: plan -> fetch -> open -> decode -> verify -> place.
 //!
 //! The catalog is walked once. The walk (`walk`) makes directories, links and special files as it meets them, unless
-//! what stands there stays (`action`), and gathers regular files into batches; a batch's regions are fetched and decoded
-//! with all their bases (`fetch`, by `crate::decode`) and placed (`place`) while the next is gathered. A directory that
-//! the walk has left (`frames`) is finished (`finish`) with the batch in which its last file is: then nothing below it
-//! changes any more. Memory holds two batches, whatever the snapshot; a batch is as large as memory allows, as each
-//! batch visits the containers it needs once.
+//! what stands there stays (`action`), and gathers regular files into batches; a batch's regions are fetched and
+//! decoded with all their bases (`fetch`, by `crate::decode`) and placed (`place`) while the next is gathered. A
+//! directory that the walk has left (`frames`) is finished (`finish`) with the batch in which its last file is: then
+//! nothing below it changes any more. Memory holds two batches, whatever the snapshot; a batch is as large as memory
+//! allows, as each batch visits the containers it needs once.
 
 mod action;
 mod batch;

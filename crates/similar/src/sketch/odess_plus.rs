@@ -20,11 +20,12 @@
 //!
 //! A chunk of which nothing is sampled has no sketch.
 //!
-//! The vector form asks first, by bytes, which places may reach the boundary ([`CandidateFilter`]): two of three that it names do,
-//! at the usual rate. They are written down without asking whether there are any, for such a branch would be foreseen
-//! at one block in two only. Of each, the hash is summed from its 32 bytes and kept by stepping over it or not; what is
-//! kept goes through all functions at once. With four windows and up to the functions that runs at 12.2, 10.5 and 6.7
-//! GB/s in the cache (AVX-512, AVX2, SSSE3, 2026-11), with hashes by words at every place instead 8.9, 6.5 and 2.0.
+//! The vector form asks first, by bytes, which places may reach the boundary ([`CandidateFilter`]): two of three that
+//! it names do, at the usual rate. They are written down without asking whether there are any, for such a branch would
+//! be foreseen at one block in two only. Of each, the hash is summed from its 32 bytes and kept by stepping over it or
+//! not; what is kept goes through all functions at once. With four windows and up to the functions that runs at 12.2,
+//! 10.5 and 6.7 GB/s in the cache (AVX-512, AVX2, SSSE3, 2026-11), with hashes by words at every place instead 8.9, 6.5
+//! and 2.0.
 //!
 //! The paper's forms have as many lanes as windows, so that eight windows are faster there. Bytes are as many whatever
 //! a hash is, and eight windows have more of them to add: whole sketches run at 0.96 (two windows) and 0.83 (eight) of

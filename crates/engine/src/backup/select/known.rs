@@ -149,7 +149,8 @@ impl Known {
         let noted = Rebuilding { known: self, draft, depths: HashMap::new(), result: Ok(()) };
         let reading = Arc::new(Reading { origin, sketcher: sketcher(), noted: Mutex::new(Some(noted)) });
         std::thread::scope(|scope| -> Result<(), StoreError> {
-            // One thread, so that chunks come in the same order each time: of those as like as others the last is found.
+            // One thread, so that chunks come in the same order each time: of those as like as others the last is
+            // found.
             let (threads, chunks, folder) = (1, chunks.clone(), origin.spill.to_owned());
             let (manifest, waiting_bytes) = (origin.manifest, origin.waiting_bytes);
             let gatherer = Gatherer::start(scope, threads, chunks, manifest, waiting_bytes, folder, origin.resources)?;
