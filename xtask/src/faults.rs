@@ -5,6 +5,7 @@
 //! After each fault: every snapshot that was committed comes back exactly, a command that said it was done did it, some
 //! password opens the repository, `check --read-data` is clean, and the next backup works.
 
+use crate::campaign;
 use crate::damage::edit;
 use crate::kill_loop::generate;
 use anyhow::{Context, Result, ensure};
@@ -48,18 +49,14 @@ pub(crate) struct Options {
     /// Faults of each kind in each command, evenly spread over its calls; 0: every call.
     #[arg(long, default_value_t = 0)]
     each: u64,
-    /// Use the release build.
-    #[arg(long)]
-    release: bool,
-    /// Keeps the result under bench/record.
-    #[arg(long)]
-    record: bool,
+    #[command(flatten)]
+    campaign: campaign::Options,
 }
 
 impl Options {
     /// The form that is part of the tests.
     pub(crate) fn short() -> Self {
-        Self { each: 1, release: false, record: false }
+        Self { each: 1, campaign: campaign::Options::default() }
     }
 }
 
@@ -96,7 +93,7 @@ const OPERATIONS: [Operation; 5] =
 pub(crate) fn run(options: &Options) -> Result<()> {
     install::ensure(&[STRACE])?;
     let folder = tempfile::tempdir()?;
-    let scene = Scene::make(folder.path(), options.release)?;
+    let scene = Scene::make(folder.path(), options.campaign.release)?;
     let mut report = String::from("| command | fault | calls hit | calls made |\n|---|---|---:|---:|\n");
     for operation in OPERATIONS {
         for fault in FAULTS {
@@ -112,7 +109,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     report += "\nCommitted snapshots lost, commands that were done and were not, passwords lost, damage found: 0.\n";
-    if options.record { keep(&report, folder.path()) } else { Ok(()) }
+    if options.campaign.record { keep(&report, folder.path()) } else { Ok(()) }
 }
 
 fn keep(report: &str, work: &Path) -> Result<()> {

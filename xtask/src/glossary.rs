@@ -51,7 +51,7 @@ fn plain() -> impl Iterator<Item = &'static str> {
     PLAIN.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace)
 }
 
-/// Whether a word, or what it is the plural of, is among these.
+/// Tells whether a word, or what it is the plural of, is among these.
 fn is_known(word: &str, known: &BTreeSet<String>) -> bool {
     let singular = word.strip_suffix("ies").map(|stem| format!("{stem}y"));
     let singular = singular.or_else(|| word.strip_suffix('s').map(str::to_owned));

@@ -3,6 +3,7 @@
 //! of what users install, and none of its crates is needed here: what a task needs of them it starts as a program.
 
 mod bench;
+mod campaign;
 mod cross;
 mod damage;
 mod demo;

@@ -20,7 +20,7 @@
 
 use crate::normalised::Normalised;
 use crate::{Chunker, Isa, Sizes};
-use siltstone_rolling::swpr::{self, GROUP, Roll, Rolled};
+use siltstone_rolling::swpr::{self, GROUP, Roll, RollingWindows};
 use siltstone_simd::{Kernel, Simd};
 
 /// The bytes a hash depends on and a warm-up reads.
@@ -65,7 +65,7 @@ impl Swpr {
 
     /// The definition, with four rolled hashes taking turns.
     fn cut_scalar(&self, data: &[u8], from: usize) -> usize {
-        let mut rolled = Rolled::<4>::new();
+        let mut rolled = RollingWindows::<4>::new();
         for (length, byte) in (1..).zip(data).skip(from - swpr::WINDOW_BYTES) {
             let hash = low_half(rolled.next(*byte));
             if length >= from && hash.wrapping_mul(self.odd) < self.threshold(length) {

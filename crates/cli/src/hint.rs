@@ -31,7 +31,7 @@ pub(crate) fn of_store(error: &StoreError) -> Hint {
         StoreError::WrongPassword { untried: 1.., .. } => "--key-hint names it",
         StoreError::LostSeries { .. } => "--accept-rollback goes on without it",
         StoreError::BothDamaged { object, .. } if object.starts_with("config/") => "'silt repair --from-older-config'",
-        StoreError::Limit { what, .. } if what.contains("memory") => "--memory raises it",
+        StoreError::NeedsMemory { .. } => "--memory raises it",
         StoreError::Storage(error) => return of_storage(error),
         StoreError::Shared(error) => return of_store(error),
         StoreError::UnreadableSeries { source, .. } => return of_store(source),
@@ -73,4 +73,19 @@ pub(crate) fn of_engine(error: &EngineError) -> Hint {
         _ => return None,
     };
     Some(hint.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_hinted_at_only_where_more_of_it_helps() {
+        let object = || "series/01/02".to_owned();
+        let manifest = StoreError::NeedsMemory { object: object(), found: 2, limit: 1 }.of_series("s");
+        assert_eq!(of_store(&manifest).as_deref(), Some("--memory raises it"));
+        let fixed =
+            StoreError::Limit { object: object(), what: "the password hash's memory in KiB", found: 2, limit: 1 };
+        assert_eq!(of_store(&fixed), None);
+    }
 }

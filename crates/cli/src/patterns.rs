@@ -32,13 +32,11 @@ impl FilterArgs {
         let variable = || crate::environment::variable("SILT_HOST").map(|host| host.to_string_lossy().into_owned());
         let hosts: Vec<String> =
             if self.hosts.is_empty() { variable().into_iter().collect() } else { self.hosts.clone() };
-        SnapshotFilter {
-            hosts: hosts.into_iter().filter(|host| !host.is_empty()).collect(),
-            tags: self.tags.iter().map(|list| list.0.clone()).collect(),
-            paths: self.paths.iter().map(|path| absolute(path)).collect(),
-            series: self.series.clone(),
-            deleted: false,
-        }
+        SnapshotFilter::default()
+            .with_hosts(hosts.into_iter().filter(|host| !host.is_empty()).collect())
+            .with_tags(self.tags.iter().map(|list| list.0.clone()).collect())
+            .with_paths(self.paths.iter().map(|path| absolute(path)).collect())
+            .with_series(self.series.clone())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use siltstone_engine::backup::{BackupOptions, Source, default_chunker};
 use siltstone_engine::check::{CheckOptions, ReadData};
-use siltstone_engine::forget::{ForgetOptions, Selection};
+use siltstone_engine::forget::{ForgetOptions, SnapshotSelection};
 use siltstone_engine::restore::RestoreOptions;
 use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_engine::{Resources, Session};
@@ -47,7 +47,7 @@ pub(crate) fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
     let summary = session.restore(oldest, &RestoreOptions::new(&target).with_below(Some(below)))?;
     println!("restored {} files: {:?}", summary.files_restored, fs::read_to_string(target.join("notes.txt"))?);
 
-    let plan = session.plan_forget(Selection::Given(vec![oldest.key()]), &ForgetOptions::default())?;
+    let plan = session.plan_forget(SnapshotSelection::Given(vec![oldest.key()]), &ForgetOptions::default())?;
     println!("forgetting it gives back {} bytes", session.forecast(&plan)?.bytes_returned());
     session.execute(&plan)?;
     let report = session.check(&CheckOptions::reading(ReadData::All))?;

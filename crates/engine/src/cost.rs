@@ -1,4 +1,4 @@
-//! What reading, moving and keeping bytes costs at different places, and what follows from it for the layout.
+//! Costs of reading, moving and keeping bytes at different places, and what follows from them for the layout.
 //!
 //! | | a request in vain, as bytes read instead | moving a byte, as months of keeping it | then |
 //! |---|---:|---:|---|

@@ -16,13 +16,13 @@ pub enum EngineError {
     /// No snapshot goes by that name.
     #[error("no snapshot matches '{wanted}'; 'silt snapshots' lists what there is")]
     NoSnapshot {
-        /// What was asked for.
+        /// Reference that was asked for.
         wanted: String,
     },
     /// A short id fits several.
     #[error("'{wanted}' fits {count} snapshots; give more of its digits")]
     AmbiguousSnapshot {
-        /// What was asked for.
+        /// Reference that was asked for.
         wanted: String,
         /// How many fit.
         count: usize,
@@ -114,13 +114,13 @@ pub enum EngineError {
     BadPattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// Fault.
         reason: String,
     },
     /// The memory option is below what any run needs.
     #[error("{given_mib} MiB of memory are too little; at least {least_mib} MiB are needed")]
     MemoryTooSmall {
-        /// What was given.
+        /// Memory given, in MiB.
         given_mib: u64,
         /// The least.
         least_mib: u64,
@@ -132,9 +132,9 @@ pub enum EngineError {
         list: String,
         /// Where in it.
         place: String,
-        /// What stands there, escaped, perhaps cut short.
+        /// Text that stands there, escaped, perhaps cut short.
         found: String,
-        /// What is expected there.
+        /// Text expected there.
         expected: &'static str,
     },
     /// An entry of a list of changes lies in none of the sources.
@@ -163,7 +163,7 @@ pub enum EngineError {
         list: String,
         /// Its length.
         entries: u64,
-        /// What it may take.
+        /// Memory it may take, in MiB.
         most_mib: u64,
         /// A limit of the whole backup that would do, about.
         needed_mib: u64,
@@ -184,7 +184,7 @@ pub enum EngineError {
         /// Sources given.
         given: String,
     },
-    /// What a list of changes does not mention cannot be copied from the previous snapshot.
+    /// Files that a list of changes does not mention cannot be copied from the previous snapshot.
     #[error(
         "the previous snapshot cannot be built on: {reason}; make a full backup, which stores again what is missing"
     )]
@@ -206,13 +206,13 @@ pub enum EngineError {
     /// A source of which the list says that something in it changed cannot be looked at.
     #[error("{problem}; no snapshot was made, so that its content does not pass for deleted")]
     SourceGone {
-        /// What went wrong, with the source's path.
+        /// Fault, with the source's path.
         problem: String,
     },
     /// An average size of chunks that no repository can have.
     #[error("{given} bytes are no average size of chunks; it must be from 4 KiB to 1 MiB")]
     BadChunkSize {
-        /// What was given.
+        /// Value given.
         given: u64,
     },
     /// The source lost most of what it had, or all. No snapshot was made.
@@ -250,7 +250,7 @@ pub enum EngineError {
         /// Number of snapshots in it.
         snapshots: usize,
     },
-    /// What is there contradicts what this machine saw of the repository.
+    /// The repository's state contradicts what this machine saw of it.
     #[error(
         "{}: an older copy of the repository was brought back, or part of it was deleted; bring the newer one back, see \
          what 'silt repair' finds of it, or accept the loss and go on with what is there",
@@ -295,7 +295,7 @@ impl fmt::Display for Danger {
 }
 
 impl EngineError {
-    /// Whether bytes in the repository are not those that were written.
+    /// Tells whether bytes in the repository are not those that were written.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_damage())
     }

@@ -15,7 +15,7 @@ use siltstone_store::{StoreError, Time};
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a lease is wanted for.
+/// Purpose of a lease.
 pub(crate) struct Purpose<'a> {
     /// `backup`, `forget`, ...
     pub(crate) name: &'a str,
@@ -23,7 +23,7 @@ pub(crate) struct Purpose<'a> {
     pub(crate) user: &'a str,
     /// Take the lease over whoever holds it.
     pub(crate) take_over: bool,
-    /// What to do on a full disk.
+    /// Use of the reserve on a full disk.
     pub(crate) reserve: ReserveUse,
 }
 
@@ -102,7 +102,7 @@ fn this_holder(user: &str) -> LeaseHolder {
     }
 }
 
-/// Whether the process that took a lease is known to be gone.
+/// Tells whether the process that took a lease is known to be gone.
 fn is_dead(holder: &LeaseHolder) -> bool {
     let here = boot();
     let ([machine_here, boot_here, space_here], [machine, boot, space]) = (parts(&here), parts(&holder.boot));
@@ -116,12 +116,12 @@ fn is_dead(holder: &LeaseHolder) -> bool {
     space_here == space && is_gone(holder)
 }
 
-/// Whether the process that took a lease is known to be at work, on this machine.
+/// Tells whether the process that took a lease is known to be at work, on this machine.
 pub(crate) fn is_running_here(holder: &LeaseHolder) -> bool {
     holder.host == machine_name() && holder.boot == boot() && !is_gone(holder)
 }
 
-/// Whether no process of this process-id space is the holder.
+/// Tells whether no process of this process-id space is the holder.
 fn is_gone(holder: &LeaseHolder) -> bool {
     let exists = |pid| !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH));
     match started_ticks(holder.pid) {

@@ -4,7 +4,8 @@ use siltstone_store::Time;
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 use std::collections::HashMap;
 
-/// What has several names and came by under its first, by device and inode. Forgets what all names of have come by.
+/// Files with several names that came by under their first, by device and inode. Forgets those of which all names have
+/// come by.
 #[derive(Debug, Default)]
 pub(crate) struct Linked(HashMap<(u64, u64), First>);
 
@@ -13,7 +14,7 @@ struct First {
     path: EntryPath,
     /// How many names are to come.
     names: u64,
-    /// What must agree with a further name's: an inode's number may have been given anew during the backup.
+    /// Kind that must agree with a further name's: an inode's number may have been given anew during the backup.
     kind: std::mem::Discriminant<Content>,
     size: u64,
     modified: Time,

@@ -1,4 +1,4 @@
-//! What the engine tells while it works, and the one thing it asks: whether to stop. Implementations count and print;
+//! Reports of the engine while it works, and the one question it asks: stop or go on. Implementations count and print;
 //! the engine calls them from several threads and never waits for a terminal.
 
 use crate::fs::Problem;
@@ -6,7 +6,7 @@ use siltstone_store::SnapshotId;
 use siltstone_store::catalog::EntryPath;
 use std::time::Duration;
 
-/// What happened to one entry.
+/// Action on one entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntryAction {
     /// Backup: not in the previous snapshot.
@@ -34,7 +34,7 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
-    /// What the chunks of the last snapshot look like was not known on this machine: all of them were read.
+    /// Sketches of the last snapshot's chunks were not on this machine: all of the chunks were read.
     SketchesRebuilt {
         /// How many.
         chunks: u64,
@@ -126,18 +126,18 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
-    /// What was done so far is committed as a partial snapshot.
+    /// Work done so far is committed as a partial snapshot.
     Checkpoint {
         /// Which.
         snapshot: SnapshotId,
-        /// Whether the run ends with it, because it was interrupted.
+        /// True if the run ends with it, because it was interrupted.
         is_last: bool,
     },
     /// A file in the target had the snapshot's size and time, but not its content; it is restored anew.
     OnlyLookedRight {
         /// Which.
         path: EntryPath,
-        /// What differed.
+        /// Difference found.
         reason: String,
     },
     /// A container vanished under a reader (a concurrent forget): the manifest was read again.
@@ -161,7 +161,7 @@ pub trait Observer: Send + Sync {
         let _ = (path, action, bytes);
     }
 
-    /// Whether [`Observer::entry`] is of use.
+    /// Tells whether [`Observer::entry`] is of use.
     fn wants_entries(&self) -> bool {
         false
     }
@@ -176,7 +176,7 @@ pub trait Observer: Send + Sync {
         let _ = notice;
     }
 
-    /// Whether the user asked to stop; polled at every piece of work.
+    /// Tells whether the user asked to stop; polled at every piece of work.
     fn is_cancelled(&self) -> bool {
         false
     }

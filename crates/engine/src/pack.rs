@@ -59,7 +59,7 @@ pub(crate) struct Packer<'a> {
     packed: Packed,
 }
 
-/// What a packer made.
+/// Summary of a packer.
 #[derive(Debug, Default)]
 pub(crate) struct Packed {
     /// The containers, in the order they were finished.

@@ -18,7 +18,7 @@ use siltstone_store::storage::Listing;
 use siltstone_store::{ContainerId, SeriesId, StoreError};
 use std::collections::HashMap;
 
-/// What was made.
+/// Summary of what was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ProtectSummary {
     /// Containers that have the wanted parity now and had not before.

@@ -5,7 +5,7 @@ use crate::backup::{BackupOptions, BackupSummary, Source, backup};
 use crate::check::{CheckOptions, CheckReport, check};
 use crate::dump::{Archive, dump};
 use crate::file_reader::SnapshotReader;
-use crate::forget::{ForgetOptions, ForgetPlan, ForgetSummary, Selection, held_by, plan_forget};
+use crate::forget::{ForgetOptions, ForgetPlan, ForgetSummary, SnapshotSelection, held_by, plan_forget};
 use crate::maintain::{MaintainOptions, MaintainSummary, maintain};
 use crate::protect::{ProtectSummary, protect};
 use crate::repair::{self, RepairOptions, RepairPlan, RepairSummary};
@@ -109,7 +109,11 @@ impl<R: Borrow<Repository>> Session<R> {
     ///
     /// # Errors
     /// Those of [`plan_forget`].
-    pub fn plan_forget(&self, selection: Selection, options: &ForgetOptions) -> Result<ForgetPlan, EngineError> {
+    pub fn plan_forget(
+        &self,
+        selection: SnapshotSelection,
+        options: &ForgetOptions,
+    ) -> Result<ForgetPlan, EngineError> {
         plan_forget(self.repository(), selection, options)
     }
 

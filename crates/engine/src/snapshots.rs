@@ -7,13 +7,14 @@
 
 use crate::EngineError;
 use crate::lease::now;
+use crate::setters::setters;
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectName};
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
 
-/// What clocks of machines that back up to one place may differ by, mistaken time zones included: a day. A snapshot
-/// dated further ahead was made by a clock that is wrong.
+/// Seconds that clocks of machines that back up to one place may differ by, mistaken time zones included: a day. A
+/// snapshot dated further ahead was made by a clock that is wrong.
 const CLOCKS_DIFFER_SECONDS_MAX: i64 = 24 * 60 * 60;
 
 /// A snapshot and the series it belongs to.
@@ -40,7 +41,7 @@ impl SnapshotView {
         (self.series, self.snapshot.id)
     }
 
-    /// Whether it is dated further ahead of `now` than honest clocks differ.
+    /// Tells whether it is dated further ahead of `now` than honest clocks differ.
     pub fn is_ahead(&self, now: Time) -> bool {
         self.dated().seconds > now.seconds.saturating_add(CLOCKS_DIFFER_SECONDS_MAX)
     }
@@ -48,6 +49,7 @@ impl SnapshotView {
 
 /// Which snapshots a command is about; empty lists let every live one through.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct SnapshotFilter {
     /// Only these hosts.
     pub hosts: Vec<String>,
@@ -61,13 +63,21 @@ pub struct SnapshotFilter {
     pub deleted: bool,
 }
 
+setters!(SnapshotFilter {
+    with_hosts(hosts: Vec<String>),
+    with_tags(tags: Vec<Vec<String>>),
+    with_paths(paths: Vec<Vec<u8>>),
+    with_series(series: Vec<String>),
+    with_deleted(deleted: bool),
+});
+
 impl SnapshotFilter {
-    /// Whether every snapshot passes that is live, or deleted.
+    /// Tells whether every snapshot passes that is live, or deleted.
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty() && self.tags.is_empty() && self.paths.is_empty() && self.series.is_empty()
     }
 
-    /// Whether a snapshot passes.
+    /// Tells whether a snapshot passes.
     pub fn matches(&self, view: &SnapshotView) -> bool {
         let snapshot = &view.snapshot;
         snapshot.deleted.is_some() == self.deleted
@@ -213,7 +223,7 @@ fn lost_manifest(repository: &Repository) -> Result<Option<EngineError>, EngineE
     Ok(lost.map(|meta| StoreError::LostManifest { container: meta.name.to_string(), sequence: 0 }.into()))
 }
 
-/// What snapshots are grouped by.
+/// Field that snapshots are grouped by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GroupKey {
     /// `host`

@@ -46,11 +46,11 @@ pub struct HeldLease {
     pub series: String,
     /// The lease.
     pub lease: Lease,
-    /// Whether its holder lives, as far as that is known.
+    /// State of its holder, as far as it is known.
     pub life: Life,
 }
 
-/// Whether the holder of a lease lives, as far as that is known.
+/// State of the holder of a lease, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Life {
     /// It runs on this machine.
@@ -99,7 +99,7 @@ pub fn unlock(
     Ok(summary)
 }
 
-/// Whether the lease was ended; a holder that may live keeps it.
+/// Ends the lease, and tells whether it did; a holder that may live keeps it.
 fn end_lease(
     repository: &Repository,
     series_name: &str,

@@ -1,4 +1,4 @@
-//! What a run wrote, read back before it is committed: of each container every seal must hold, so that every byte is
+//! Reading back what a run wrote before it is committed: of each container every seal must hold, so that every byte is
 //! the one sealed.
 //!
 //! It finds what goes wrong between the sealing and the storage's answer: memory, a controller, a file system, a

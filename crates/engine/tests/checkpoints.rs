@@ -18,9 +18,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Enough for what these tests keep: no time, some bytes.
-const RULE: CheckpointRule = CheckpointRule { every: Duration::from_secs(9999), bytes: 1 << 40, bytes_least: 1 << 16 };
+fn rule() -> CheckpointRule {
+    CheckpointRule::DEFAULT.with_every(Duration::from_secs(9999)).with_bytes(1 << 40).with_bytes_least(1 << 16)
+}
+
 /// A checkpoint wherever there can be one.
-const EVERY_PIECE: CheckpointRule = CheckpointRule { every: Duration::ZERO, bytes: 0, bytes_least: 1 };
+fn every_piece() -> CheckpointRule {
+    CheckpointRule::DEFAULT.with_every(Duration::ZERO).with_bytes(0).with_bytes_least(1)
+}
+
 const FILE_BYTES: usize = 300_000;
 
 /// Asks to stop once so many bytes are done.
@@ -63,7 +69,7 @@ fn sandbox_with(files: usize) -> Sandbox {
 }
 
 fn options(sandbox: &Sandbox) -> BackupOptions {
-    sandbox.options().with_checkpoint(Some(RULE))
+    sandbox.options().with_checkpoint(Some(rule()))
 }
 
 /// A backup that is interrupted after so many bytes; gives the partial snapshot it left.
@@ -160,7 +166,7 @@ fn checkpoints_at_every_piece_leave_what_none_would_leave() {
     let all = [Deltas::default(), Deltas::Forward { depth: 4 }, CHUNK_BY_CHUNK, Deltas::Off];
     for deltas in all {
         let sandbox = sandbox_with(12);
-        let options = sandbox.options().with_deltas(deltas).with_checkpoint(Some(EVERY_PIECE));
+        let options = sandbox.options().with_deltas(deltas).with_checkpoint(Some(every_piece()));
         whole(&sandbox, &options);
         for number in 0..6 {
             let mut edited = noise(number, FILE_BYTES);
@@ -180,7 +186,7 @@ fn checkpoints_at_every_piece_leave_what_none_would_leave() {
 #[test]
 fn a_run_replaces_its_own_checkpoints() {
     let sandbox = sandbox_with(12);
-    let options = sandbox.options().with_checkpoint(Some(EVERY_PIECE));
+    let options = sandbox.options().with_checkpoint(Some(every_piece()));
     interrupted(&sandbox, &options, 8 * FILE_BYTES);
     assert_eq!(sandbox.snapshots().len(), 1);
 }
@@ -212,7 +218,7 @@ fn a_partial_snapshot_is_neither_the_latest_nor_counted() {
     let partial = interrupted(&sandbox, &options(&sandbox), 5 * FILE_BYTES).snapshot.id;
     assert_eq!(resolve().expect("latest").0.snapshot.id, first);
     let views = sandbox.snapshots();
-    let decisions = apply(&views, &KeepPolicy { last: Some(1), ..KeepPolicy::default() }, &jiff::Zoned::now());
+    let decisions = apply(&views, &KeepPolicy::default().with_last(Some(1)), &jiff::Zoned::now());
     assert!(decisions.iter().all(|decision| decision.keep), "the partial one takes no place");
     let of_partial = views.iter().position(|view| view.snapshot.id == partial).expect("it is listed");
     assert_eq!(decisions[of_partial].reasons, ["partial"]);
@@ -221,7 +227,7 @@ fn a_partial_snapshot_is_neither_the_latest_nor_counted() {
 #[test]
 fn too_little_is_not_worth_a_checkpoint() {
     let sandbox = sandbox_with(4);
-    let rule = CheckpointRule { bytes_least: 1 << 30, ..EVERY_PIECE };
+    let rule = every_piece().with_bytes_least(1 << 30);
     for checkpoint in [Some(rule), None] {
         let options = sandbox.options().with_checkpoint(checkpoint);
         let observer = Arc::new(StopsAfter::bytes(2 * FILE_BYTES));

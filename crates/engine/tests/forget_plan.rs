@@ -4,7 +4,7 @@ mod common;
 
 use common::{Sandbox, noise, resources};
 use siltstone_engine::forget::policy::KeepPolicy;
-use siltstone_engine::forget::{ForgetOptions, ForgetPlan, Marking, Selection};
+use siltstone_engine::forget::{ForgetOptions, ForgetPlan, Marking, SnapshotSelection};
 use siltstone_engine::snapshots::{GroupKey, SnapshotFilter, SnapshotView};
 use siltstone_engine::{EngineError, Session};
 use siltstone_store::repository::Repository;
@@ -34,17 +34,17 @@ fn session(sandbox: &Sandbox) -> Session {
     Session::new(sandbox.repository(), resources())
 }
 
-fn by_policy(policy: KeepPolicy, group_by: &[GroupKey], filter: SnapshotFilter) -> Selection {
+fn by_policy(policy: KeepPolicy, group_by: &[GroupKey], filter: SnapshotFilter) -> SnapshotSelection {
     let now = jiff::Timestamp::from_second(NOW).expect("a moment").to_zoned(jiff::tz::TimeZone::UTC);
-    Selection::ByPolicy { filter, group_by: group_by.to_vec(), policy, now }
+    SnapshotSelection::ByPolicy { filter, group_by: group_by.to_vec(), policy, now }
 }
 
 fn last(count: u32) -> KeepPolicy {
-    KeepPolicy { last: Some(count), ..KeepPolicy::default() }
+    KeepPolicy::default().with_last(Some(count))
 }
 
 fn with_tag(tag: &str) -> KeepPolicy {
-    KeepPolicy { tags: vec![vec![tag.to_owned()]], ..KeepPolicy::default() }
+    KeepPolicy::default().with_tags(vec![vec![tag.to_owned()]])
 }
 
 /// Decisions in the order of the groups, a letter for each snapshot: `k` for one that is kept.
@@ -65,7 +65,7 @@ fn rules_decide_for_each_group_by_itself() {
         kept(&session(&sandbox).plan_forget(selection, &ForgetOptions::default()).expect("a plan"))
     };
     assert_eq!(plan(last(1), &[GroupKey::Host]), "--k");
-    assert_eq!(plan(KeepPolicy { last: Some(1), ..with_tag("dear") }, &[GroupKey::Host]), "-kk");
+    assert_eq!(plan(with_tag("dear").with_last(Some(1)), &[GroupKey::Host]), "-kk");
     assert_eq!(plan(last(1), &[GroupKey::Tags]), "-kk");
 }
 
@@ -77,7 +77,7 @@ fn what_would_remove_all_by_accident_is_refused_and_may_be_allowed() {
         let selection = by_policy(policy, &[GroupKey::Host], filter);
         session(&sandbox).plan_forget(selection, options)
     };
-    let hosts = || SnapshotFilter { hosts: vec!["host".to_owned()], ..SnapshotFilter::default() };
+    let hosts = || SnapshotFilter::default().with_hosts(vec!["host".to_owned()]);
     let empty = plan(KeepPolicy::default(), hosts(), &ForgetOptions::default());
     assert!(matches!(empty, Err(EngineError::EmptyPolicy)), "{empty:?}");
     let unfiltered = plan(last(0), SnapshotFilter::default(), &allowed);
@@ -114,7 +114,7 @@ fn what_is_forecast_is_what_executing_does_to_the_byte() {
     let (sandbox, ids) = three();
     let session = session(&sandbox);
     let keys: Vec<_> = sandbox.snapshots().iter().map(SnapshotView::key).filter(|(_, id)| *id != ids[2]).collect();
-    let plan = session.plan_forget(Selection::Given(keys), &ForgetOptions::default()).expect("a plan");
+    let plan = session.plan_forget(SnapshotSelection::Given(keys), &ForgetOptions::default()).expect("a plan");
     let forecast = session.forecast(&plan).expect("a forecast");
     assert_eq!(sandbox.snapshots().len(), 3, "a forecast removes nothing");
     let done = session.execute(&plan).expect("forgetting");
@@ -129,14 +129,14 @@ fn what_is_forecast_is_what_executing_does_to_the_byte() {
 fn a_plan_marks_and_ends_marks_where_it_is_told_to() {
     let (sandbox, ids) = three();
     let session = session(&sandbox);
-    let at = |seconds, keep| Marking { now: Time { seconds, nanoseconds: 0 }, keep, ..Marking::default() };
+    let at = |seconds, keep| Marking::default().with_now(Time { seconds, nanoseconds: 0 }).with_keep(keep);
     let keys = || sandbox.snapshots().iter().map(SnapshotView::key).take(1).collect();
     let options = ForgetOptions::default().with_marking(at(NOW, Duration::from_mins(1)));
-    let plan = session.plan_forget(Selection::Given(keys()), &options).expect("a plan");
+    let plan = session.plan_forget(SnapshotSelection::Given(keys()), &options).expect("a plan");
     assert_eq!(plan.series[0].marked, BTreeSet::from([ids[0]]));
     assert_eq!(session.execute(&plan).expect("marking").snapshots_marked, 1);
     let marks = |options: &ForgetOptions| {
-        let selection = Selection::Marks { filter: SnapshotFilter::default() };
+        let selection = SnapshotSelection::Marks { filter: SnapshotFilter::default() };
         session.plan_forget(selection, options).expect("a plan")
     };
     let early = marks(&ForgetOptions::default().with_marking(at(NOW + 59, Duration::ZERO)));

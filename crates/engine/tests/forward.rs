@@ -9,7 +9,7 @@ use common::log::Log;
 use common::policy::CHUNK_BY_CHUNK;
 use common::{Sandbox, noise, tree};
 use siltstone_engine::Notice;
-use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source, TakenBack};
+use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Reused, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_store::container::ContainerReader;
@@ -239,12 +239,12 @@ fn what_comes_back_is_used_again_and_what_resembles_it_is_a_delta() {
         history.back_up(deltas);
         let first = history.content.clone();
         history.edit(EDITS);
-        assert_eq!(history.back_up(deltas).taken_back, TakenBack::default());
+        assert_eq!(history.back_up(deltas).reused, Reused::default());
         history.content = first;
         history.edit(2);
         let summary = history.back_up(deltas);
         assert!(summary.deltas.kept > 0, "{deltas:?}");
-        assert_eq!(summary.taken_back.chunks > 0, deltas != CHUNK_BY_CHUNK, "{deltas:?}: {:?}", summary.taken_back);
+        assert_eq!(summary.reused.chunks > 0, deltas != CHUNK_BY_CHUNK, "{deltas:?}: {:?}", summary.reused);
         history.assert_sound();
     }
 }

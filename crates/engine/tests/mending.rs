@@ -9,7 +9,7 @@ use common::scene::Scene;
 use common::{PASSWORD, noise, resources};
 use siltstone_engine::EngineError;
 use siltstone_engine::check::ReadData;
-use siltstone_engine::repair::{self, Remedy, RepairOptions, RepairSummary};
+use siltstone_engine::repair::{self, ObjectRepair, RepairOptions, RepairSummary};
 use siltstone_store::config::older::OlderRecord;
 use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::keys::{Argon2Cost, OpenOptions};
@@ -74,7 +74,7 @@ fn whatever_is_kept_twice_is_written_anew_from_its_other_place() {
             let hurt = disk.read(place, u64::MAX).ok();
             let plan = repair::plan(&open(&disk), &options(), &resources()).expect("a plan");
             let [object] = plan.objects.as_slice() else { panic!("one object: {plan:?} after {story}") };
-            assert!(matches!(object.remedy, Remedy::From(other) if other != *place), "{story}");
+            assert!(matches!(object.repair, ObjectRepair::From(other) if other != *place), "{story}");
             assert_eq!(try_repair(&disk).expect("a repair").objects_mended, 1, "{story}");
             assert_eq!(bytes(&disk, place), bytes(&scene.disk, place), "{story}");
             assert!(hurt.is_none_or(|hurt| aside(&disk).contains(&hurt)), "what was damaged is kept: {story}");
@@ -110,7 +110,7 @@ fn a_key_slot_lost_in_both_places_is_told_and_the_other_keys_open() {
         scene.disk.damage(&place, Damage::Flip { offset: 90, mask: 1 });
     }
     let plan = repair::plan(&open(&scene.disk), &options(), &resources()).expect("a plan");
-    assert_eq!(plan.objects[0].remedy, Remedy::Nothing);
+    assert_eq!(plan.objects[0].repair, ObjectRepair::Nothing);
     assert!(plan.objects[0].faults[0].contains(&id.to_string()) && plan.has_losses() && !plan.has_steps());
 }
 
@@ -179,7 +179,7 @@ fn what_parity_heals_is_written_anew_and_the_damaged_bytes_are_kept() {
             let hurt = bytes(&disk, &ruin.name);
             let summary = try_repair(&disk).expect("a repair");
             assert_eq!(
-                (summary.containers_healed, summary.snapshots_hurt, summary.objects_aside),
+                (summary.containers_healed, summary.snapshots_damaged, summary.objects_aside),
                 (1, 0, 1),
                 "{}",
                 ruin.story()
@@ -242,7 +242,7 @@ fn without_any_manifest_parity_still_heals() {
                 disk.damage(&name, Damage::Delete);
             }
             let summary = try_repair(&disk).expect("a repair");
-            assert_eq!((summary.snapshots_found, summary.snapshots_hurt), (2, 0), "{}", ruin.story());
+            assert_eq!((summary.snapshots_found, summary.snapshots_damaged), (2, 0), "{}", ruin.story());
             assert_mended(&scene, &disk, &scene.ids, &format!("{}, and no manifest", ruin.story()));
         }
     }
@@ -259,7 +259,7 @@ fn damage_that_only_reading_finds_is_noted_for_the_next_backup() {
     let ruin = flips(&scene, series, &record).into_iter().find(|ruin| ruin.part == "region").expect("a flip");
     let disk = ruin.done_to(&scene.disk);
     let summary = try_repair(&disk).expect("a repair");
-    assert_eq!((summary.series_repaired, summary.snapshots_hurt), (1, 1));
+    assert_eq!((summary.series_repaired, summary.snapshots_damaged), (1, 1));
     let sandbox = scene.sandbox.at(disk.clone());
     sandbox.try_backup(&sandbox.options().with_take_over(true)).expect("a backup");
     assert_eq!(scene.assert_sound(&disk, "a repair and a backup").len(), 2);

@@ -18,10 +18,10 @@ use edit::{Edit, any_edits};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestRunner;
-use siltstone_engine::backup::{self, BackupOptions, Source, TakenBack};
+use siltstone_engine::backup::{self, BackupOptions, Reused, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
-use siltstone_engine::forget::{ForgetOptions, ForgetSummary, Marking};
+use siltstone_engine::forget::{ForgetOptions, ForgetSummary};
 use siltstone_engine::maintain::{self, MIGRATE_THRESHOLD_DEFAULT};
 use siltstone_engine::restore::{self};
 use siltstone_engine::{EntryAction, Notice, Observer, Resources};
@@ -244,8 +244,8 @@ impl Model {
             backup::backup(&self.sandbox.repository(), Source::Paths(vec![source.clone()]), options, &resources)
                 .expect("a backup");
         assert_eq!(summary.statistics.problems, 0);
-        TAKEN_BACK.fetch_add(summary.taken_back.chunks, Ordering::Relaxed);
-        assert!(options.deltas != CHUNK_BY_CHUNK || summary.taken_back == TakenBack::default());
+        TAKEN_BACK.fetch_add(summary.reused.chunks, Ordering::Relaxed);
+        assert!(options.deltas != CHUNK_BY_CHUNK || summary.reused == Reused::default());
         let id = summary.snapshot.expect("a snapshot");
         self.live.push(Live { id, series, tree: tree::read(&source) });
     }
@@ -285,7 +285,7 @@ impl Model {
         }
         let later = self.sandbox.at(common::faults::copy(&self.disk));
         let now = Time { seconds: i64::MAX, nanoseconds: 0 };
-        let marking = Marking { now, ..options.marking.clone() };
+        let marking = options.marking.clone().with_now(now);
         let ended = later.try_forget(&[], &options.clone().with_marking(marking)).expect("ending all");
         assert_eq!((ended.snapshots_ended, ended.held.snapshots), (done.held.snapshots, 0));
         assert_eq!(Some(ended.bytes_returned()), done.held.bytes);

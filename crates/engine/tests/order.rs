@@ -26,7 +26,7 @@ fn resolve(sandbox: &Sandbox, wanted: &str) -> Result<SnapshotId, EngineError> {
 /// What stays of the listed snapshots if the last one is to be kept.
 fn kept_of_one(sandbox: &Sandbox) -> Vec<SnapshotId> {
     let views = sandbox.snapshots();
-    let policy = KeepPolicy { last: Some(1), ..KeepPolicy::default() };
+    let policy = KeepPolicy::default().with_last(Some(1));
     let decisions = apply(&views, &policy, &jiff::Zoned::now());
     views.iter().zip(decisions).filter(|(_, decision)| decision.keep).map(|(view, _)| view.snapshot.id).collect()
 }

@@ -6,7 +6,7 @@ mod common;
 use common::faults::copy;
 use common::policy::CHUNK_BY_CHUNK;
 use common::{Sandbox, noise, resources, tree};
-use siltstone_engine::backup::{BackupOptions, BackupSummary, TakenBack};
+use siltstone_engine::backup::{BackupOptions, BackupSummary, Reused};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex};
@@ -125,16 +125,16 @@ fn what_was_away_for_one_backup_is_stored_once_but_where_a_policy_does_not_reach
         let (grown, stored) = (history.bytes().saturating_sub(before), summary.statistics.added_plain_bytes);
         history.assert_sound();
         if deltas == CHUNK_BY_CHUNK {
-            assert_eq!(summary.taken_back, TakenBack::default());
+            assert_eq!(summary.reused, Reused::default());
             assert!(stored >= AWAY_BYTES && grown > AWAY_BYTES / 2, "{grown} bytes more");
             continue;
         }
         assert_eq!(stored, 0, "{deltas:?}, {threshold}");
-        assert!(summary.taken_back.plain_bytes > AWAY_BYTES, "{:?}", summary.taken_back);
+        assert!(summary.reused.plain_bytes > AWAY_BYTES, "{:?}", summary.reused);
         assert!(grown < 60_000, "{grown} bytes more, {deltas:?}, {threshold}");
         let manifest = history.manifest();
         let between = manifest.necessary(1) - manifest.direct(1);
-        assert!(between.len() >= summary.taken_back.chunks, "counted in between");
+        assert!(between.len() >= summary.reused.chunks, "counted in between");
         assert!((between - manifest.necessary(2)).is_empty() && manifest.verify_intervals().is_ok());
         let last = (manifest.necessary(2), manifest.direct(2));
         let hangs_on_old = matches!(deltas, Deltas::Forward { .. });
@@ -169,7 +169,7 @@ fn it_may_be_away_for_long_and_come_and_go() {
         }
         history.sandbox.write("here/edited", &noise(50 + version, 20_000));
         let summary = history.back_up();
-        assert_eq!(summary.taken_back.chunks > 0, version == 4 || version == 7, "version {version}");
+        assert_eq!(summary.reused.chunks > 0, version == 4 || version == 7, "version {version}");
         assert!(version == 0 || summary.statistics.added_plain_bytes < 30_000, "version {version}");
     }
     history.assert_sound();
@@ -251,7 +251,7 @@ fn chains_stay_as_short_as_asked_for_when_their_chunks_come_and_go() {
             history.back_up();
             history.sandbox.write("mounted/edited", &edited);
             let summary = history.back_up();
-            assert!(summary.taken_back.plain_bytes >= edited.len() as u64, "version {version}");
+            assert!(summary.reused.plain_bytes >= edited.len() as u64, "version {version}");
         }
         history.assert_sound();
         longest_chain(&history)
@@ -310,7 +310,7 @@ fn what_comes_back_leaves_the_dead_where_they_are() {
     history.sandbox.write("mounted/many/3", &noise(303, 3000));
     history.sandbox.write("mounted/large", &away(AWAY_BYTES / 2));
     let summary = history.back_up();
-    assert!(summary.taken_back.plain_bytes > AWAY_BYTES / 3, "{:?}", summary.taken_back);
+    assert!(summary.reused.plain_bytes > AWAY_BYTES / 3, "{:?}", summary.reused);
     let moved = summary.migration.bytes_written;
     assert!(moved > 200_000 && moved < 900_000, "{moved} bytes moved, of 2.6 million dead ones and 0.3 living");
     history.assert_sound();
@@ -393,7 +393,7 @@ fn a_lying_index_of_older_chunks_is_not_believed() {
         let sandbox = history.sandbox.at(copy(&history.disk));
         let summary = sandbox.try_backup(&history.options()).expect("a backup");
         // What is told truly is used, but for deltas.
-        assert_eq!(summary.taken_back.chunks > 0, shift == 0, "{:?}", summary.taken_back);
+        assert_eq!(summary.reused.chunks > 0, shift == 0, "{:?}", summary.reused);
         let id = summary.snapshot.expect("a snapshot");
         assert!(sandbox.restored(id) == tree::read(&sandbox.source()), "with numbers shifted by {shift}");
         assert_eq!(sandbox.check(ReadData::All).findings, []);
@@ -418,6 +418,6 @@ fn what_is_dead_is_not_taken_back() {
     history.back_up();
     history.bring();
     let summary = history.back_up();
-    assert_eq!(summary.taken_back, TakenBack::default());
+    assert_eq!(summary.reused, Reused::default());
     history.assert_sound();
 }

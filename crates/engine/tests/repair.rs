@@ -246,12 +246,12 @@ fn a_lost_container_is_noted_and_who_needs_it_is_named() {
     disk.damage(&record.object_name(series_of(&disk)), Damage::Delete);
     let plan = planned(&disk, &options());
     let series = &plan.series[0];
-    let hurt: Vec<_> = series.hurt.iter().map(|hurt| hurt.snapshot.id).collect();
-    assert_eq!(hurt, [scene.ids[1]], "only the second snapshot needs it");
-    let files: Vec<_> = series.hurt[0].files.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    let damaged: Vec<_> = series.damaged.iter().map(|damaged| damaged.snapshot.id).collect();
+    assert_eq!(damaged, [scene.ids[1]], "only the second snapshot needs it");
+    let files: Vec<_> = series.damaged[0].files.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
     assert!(files.iter().any(|file| file.ends_with("/changed")) && !files.iter().any(|file| file.ends_with("large")));
     let summary = try_repair(&disk, &options()).expect("a repair");
-    assert_eq!((summary.series_repaired, summary.snapshots_hurt), (1, 1));
+    assert_eq!((summary.series_repaired, summary.snapshots_damaged), (1, 1));
     let manifest = open(&disk).manifest(series_of(&disk)).expect("readable").expect("a manifest");
     assert!(!manifest.damaged.is_empty());
     assert!(!planned(&disk, &options()).has_steps(), "it is noted once");
@@ -273,8 +273,8 @@ fn without_manifests_and_a_container_the_rest_comes_back_and_the_loss_is_named()
         disk.damage(&name, damage.clone());
         damage_manifests(&disk, &Damage::Delete);
         let plan = planned(&disk, &options());
-        let hurt: Vec<_> = plan.series[0].hurt.iter().map(|hurt| hurt.snapshot.id).collect();
-        assert_eq!(hurt, [scene.ids[1]]);
+        let damaged: Vec<_> = plan.series[0].damaged.iter().map(|damaged| damaged.snapshot.id).collect();
+        assert_eq!(damaged, [scene.ids[1]]);
         try_repair(&disk, &options()).expect("a repair");
         let sandbox = scene.sandbox.at(disk.clone());
         assert!(sandbox.restored(scene.ids[0]) == scene.trees[&scene.ids[0]], "{damage:?}");

@@ -6,7 +6,7 @@ use common::faults::copy;
 use common::scene::Scene;
 use common::{PASSWORD, noise, resources};
 use siltstone_engine::check::ReadData;
-use siltstone_engine::forget::{Selection, forget};
+use siltstone_engine::forget::{SnapshotSelection, forget};
 use siltstone_engine::maintain::maintain;
 use siltstone_engine::restore::RestoreOptions;
 use siltstone_engine::snapshots::SnapshotView;
@@ -132,7 +132,7 @@ fn no_command_begins_with_too_little_memory() {
     let target = tempfile::tempdir().expect("a folder");
     let sandbox = &scene.sandbox;
     let restoring = || RestoreOptions::new(target.path().join("new")).with_dry_run(true);
-    let nothing = || Selection::Given(Vec::new());
+    let nothing = || SnapshotSelection::Given(Vec::new());
     let run = |command: Command, less: u64| -> Result<(), EngineError> {
         let session = session(command, less);
         match command {

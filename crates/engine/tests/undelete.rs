@@ -82,7 +82,7 @@ fn nobody_who_asks_for_snapshots_finds_a_deleted_one() {
     scene.sandbox.mark(&[newest], AT, WEEK);
     let repository = scene.sandbox.repository();
     let find = |wanted: &str, deleted| {
-        let filter = SnapshotFilter { deleted, ..SnapshotFilter::default() };
+        let filter = SnapshotFilter::default().with_deleted(deleted);
         resolve(&repository, wanted, &filter).map(|(view, _)| view.snapshot.id)
     };
     assert_eq!(find("latest", false).expect("found"), before);
@@ -160,7 +160,7 @@ fn a_clock_before_the_mark_ends_nothing_and_one_before_its_end_neither() {
 fn marks_can_be_ended_before_their_time() {
     let scene = history();
     let stated = scene.sandbox.mark(&scene.ids[..2], AT, WEEK);
-    let marking = Marking { ends_given: true, now: Time { seconds: AT, nanoseconds: 0 }, ..Marking::default() };
+    let marking = Marking::default().with_ends_given(true).with_now(Time { seconds: AT, nanoseconds: 0 });
     let options = scene.sandbox.forget_options(false).with_marking(marking);
     let ended = forgotten_as_stated(&scene.sandbox, &scene.ids[..2], &options);
     assert_eq!((ended.snapshots_ended, ended.snapshots_removed), (2, 0));

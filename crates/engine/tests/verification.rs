@@ -135,7 +135,7 @@ fn what_was_read_before_an_interrupt_counts() {
 }
 
 fn sampling(files: usize, seed: u64) -> CheckOptions {
-    let sample = RestoreSample { files, seed, host: "host".into(), snapshots: Vec::new() };
+    let sample = RestoreSample::new(files, seed, "host".into());
     CheckOptions::reading(ReadData::None).with_restore_sample(Some(sample)).with_record(Some("user".into()))
 }
 

@@ -148,6 +148,19 @@ pub enum StoreError {
         limit: u64,
     },
 
+    /// A manifest's body is longer than the memory allowed lets it be; nothing of it was decompressed.
+    #[error(
+        "{object}: size of the body in bytes (more memory raises what is allowed) is {found}, the limit is {limit}"
+    )]
+    NeedsMemory {
+        /// The manifest's name.
+        object: String,
+        /// Bytes of its body.
+        found: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+
     /// A chunk was asked for that no container of the series holds.
     #[error("chunk {number} is in no container of the series")]
     MissingChunk {
@@ -368,6 +381,7 @@ impl StoreError {
             | Self::RecordLost { .. }
             | Self::Misplaced { .. }
             | Self::Limit { .. }
+            | Self::NeedsMemory { .. }
             | Self::UnknownVersion { .. }
             | Self::UnknownFeature { .. }
             | Self::MissingChunk { .. }

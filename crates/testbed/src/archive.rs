@@ -34,7 +34,7 @@ pub struct Taken {
     pub files: usize,
     /// Files and folders that could not be read; they are left out.
     pub unreadable: usize,
-    /// Whether something was left out for its size.
+    /// True if something was left out for its size.
     pub is_part: bool,
 }
 

@@ -111,7 +111,7 @@ fn apt_get(words: &[&str], packages: &[&str]) -> Result<()> {
     program::run(command.args(words).args(packages).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
-/// Whether this process may do everything.
+/// Tells whether this process may do everything.
 pub fn is_root() -> Result<bool> {
     Ok(program::quietly(Command::new("id").arg("-u"))?.trim() == "0")
 }

@@ -5,10 +5,10 @@
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{IsTerminal, Read, Seek, SeekFrom};
+use std::io::{BufWriter, IsTerminal, Read, Seek, SeekFrom};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -94,6 +94,21 @@ pub fn quietly(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Runs `command` on the input that `write` gives it, without its output; fails if it does.
+pub fn fed(command: &mut Command, write: impl FnOnce(&mut BufWriter<ChildStdin>) -> Result<()>) -> Result<()> {
+    let line = command_line(command);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+    let mut child = child.with_context(|| format!("`{line}` could not be started"))?;
+    let mut input = BufWriter::with_capacity(1 << 20, child.stdin.take().context("it has an input")?);
+    write(&mut input)?;
+    drop(input.into_inner()?);
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("`{line}` failed: {status}");
+    }
+    Ok(())
+}
+
 /// Runs `command` and measures it; its output goes to a file and is shown only if it fails.
 pub fn measured(command: &mut Command) -> Result<Cost> {
     measured_saying(command).map(|(cost, _)| cost)
@@ -168,7 +183,7 @@ pub enum Ending {
 pub struct Ended {
     /// Its exit status; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// Whether it was killed because its time was over.
+    /// True if it was killed because its time was over.
     pub overdue: bool,
     /// Standard output, then standard error.
     pub said: String,

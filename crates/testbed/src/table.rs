@@ -51,7 +51,7 @@ impl fmt::Display for Table {
 }
 
 impl Table {
-    /// Whether all filled cells of a column are numbers: such columns stand to the right.
+    /// Tells whether all filled cells of a column are numbers: such columns stand to the right.
     fn is_numeric(&self, column: usize) -> bool {
         let mut cells =
             self.rows[1..].iter().map(|row| row[column].as_str()).filter(|cell| !cell.is_empty()).peekable();

@@ -29,7 +29,7 @@ pub enum Name {
     Borg,
 }
 
-/// Whether a backup trusts what the file system says of unchanged files.
+/// Trust of a backup in what the file system says of unchanged files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reading {
     /// Files whose size, times and inode are as before are not opened.

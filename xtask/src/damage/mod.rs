@@ -12,6 +12,7 @@ mod mutation;
 mod scene;
 mod trial;
 
+use crate::campaign;
 use anyhow::{Context, Result};
 use clap::Args;
 use mutation::Mutation;
@@ -39,18 +40,14 @@ pub(crate) struct Options {
     /// Percent of parity beside containers of data.
     #[arg(long, value_name = "PERCENT")]
     parity: Option<u32>,
-    /// Use the release build.
-    #[arg(long)]
-    release: bool,
-    /// Keeps the result under bench/record.
-    #[arg(long)]
-    record: bool,
+    #[command(flatten)]
+    campaign: campaign::Options,
 }
 
 impl Options {
     /// The form that is part of the tests.
     pub(crate) fn short() -> Self {
-        Self { trials: 60, flips: 10, seed: 1, parity: None, release: false, record: false }
+        Self { trials: 60, flips: 10, seed: 1, parity: None, campaign: campaign::Options::default() }
     }
 }
 
@@ -66,7 +63,7 @@ struct Count {
 /// Runs the campaign; the first thing that must never be ends it with the seed and the trial.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let scene = Scene::make(folder.path(), options.release, options.parity)?;
+    let scene = Scene::make(folder.path(), options.campaign.release, options.parity)?;
     let mut counts: BTreeMap<(String, String), Count> = BTreeMap::new();
     let mut peak_bytes = 0;
     let objects = scene.objects()?;
@@ -95,7 +92,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     writeln!(report, "\nPanics, hangs, restores that lie: 0. Peak memory of any command: {} MiB.", peak_bytes >> 20)?;
     report += &flips(&scene, options)?;
     println!("{report}");
-    if options.record { keep(&report, options) } else { Ok(()) }
+    if options.campaign.record { keep(&report, options) } else { Ok(()) }
 }
 
 /// The cost of one flipped bit in a container, place by place.

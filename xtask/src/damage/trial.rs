@@ -23,7 +23,7 @@ const CODES: [i32; 8] = [0, 1, 3, 10, 11, 12, 13, 14];
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) commands: u64,
-    /// Whether all of them ended with 0.
+    /// True if all of them ended with 0.
     pub(super) unhurt: bool,
     pub(super) peak_bytes: u64,
 }

@@ -6,6 +6,7 @@ mod device;
 #[cfg(feature = "power")]
 mod recording;
 
+use crate::campaign;
 use anyhow::Result;
 use clap::Args;
 
@@ -18,25 +19,21 @@ pub(crate) struct Options {
     /// Seed that the moments are drawn from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Use the release build.
-    #[arg(long)]
-    release: bool,
-    /// Keeps the result under bench/record.
-    #[arg(long)]
-    record: bool,
+    #[command(flatten)]
+    campaign: campaign::Options,
 }
 
 impl Options {
     /// The form that is part of the tests.
     pub(crate) fn short() -> Self {
-        Self { losses: 8, seed: 1, release: false, record: false }
+        Self { losses: 8, seed: 1, campaign: campaign::Options::default() }
     }
 
     /// Returns the words of a command line that say so.
     #[cfg(not(feature = "power"))]
     fn words(&self) -> Vec<String> {
         let numbers = [format!("--losses={}", self.losses), format!("--seed={}", self.seed)].into_iter();
-        let switches = [(self.release, "--release"), (self.record, "--record")];
+        let switches = [(self.campaign.release, "--release"), (self.campaign.record, "--record")];
         let switches = switches.into_iter().filter(|(is_on, _)| *is_on).map(|(_, word)| word.to_owned());
         numbers.chain(switches).collect()
     }

@@ -34,7 +34,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     }
     install::ensure(&NEEDED)?;
     let folder = tempfile::tempdir()?;
-    let recording = Recording::make(folder.path(), options.release)?;
+    let recording = Recording::make(folder.path(), options.campaign.release)?;
     let (begin, end) = (recording.marks[0].position, recording.log.position());
     for loss in 0..options.losses {
         let mut sequence = Sequence::of(&[options.seed, loss]);
@@ -48,7 +48,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let report =
         format!("{losses} losses among {writes} writes and {flushes} flushes: nothing that had ended was undone");
     println!("power: {report}");
-    if options.record { keep(&report, options.seed, folder.path()) } else { Ok(()) }
+    if options.campaign.record { keep(&report, options.seed, folder.path()) } else { Ok(()) }
 }
 
 fn keep(report: &str, seed: u64, work: &Path) -> Result<()> {

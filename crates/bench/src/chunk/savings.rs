@@ -30,7 +30,7 @@ pub(super) struct Point {
     pub(super) keys: u64,
     /// By how much the keys differ in what they store: most less least, against the middle.
     pub(super) key_spread: Option<f64>,
-    /// Whether the average is within a hundredth of the wanted one; otherwise it is the nearest this method has on this
+    /// True if the average is within a hundredth of the wanted one; otherwise it is the nearest this method has on this
     /// data.
     pub(super) is_reached: bool,
 }

@@ -19,7 +19,7 @@ const LEVEL: i32 = 3;
 pub(super) struct Pair<'d> {
     pub(super) base: &'d [u8],
     pub(super) target: &'d [u8],
-    /// Whether a delta costs less than half of the chunk alone, both by zstd.
+    /// True if a delta costs less than half of the chunk alone, both by zstd.
     pub(super) is_accepted: bool,
 }
 

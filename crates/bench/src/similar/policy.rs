@@ -25,7 +25,7 @@ pub(super) struct Policy {
     pub(super) fit: Fit,
     /// A delta is kept below this; none keeps all.
     pub(super) line: Option<Benefit>,
-    /// Whether a base is left alone that its features do not let expect to pay.
+    /// True if a base is left alone that its features do not let expect to pay.
     pub(super) foresees: bool,
     /// The longest chain of deltas; none bounds it not.
     pub(super) depth: Option<u32>,

@@ -297,7 +297,7 @@ impl<'a> SummaryMessage<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use siltstone_engine::backup::{DeltaCounts, TakenBack};
+    use siltstone_engine::backup::{DeltaCounts, Reused};
     use siltstone_engine::maintain::MaintainSummary;
     use siltstone_store::SnapshotId;
 
@@ -319,7 +319,7 @@ mod tests {
             series: "host:/source".into(),
             statistics,
             deltas: DeltaCounts { kept: 5, rejected: 4, skipped: 3 },
-            taken_back: TakenBack::default(),
+            reused: Reused::default(),
             healed: Healed::default(),
             migration: MaintainSummary { deltas_kept: 20, deltas_rejected: 10, ..MaintainSummary::default() },
             missing_sources: 0,

@@ -84,7 +84,7 @@ fn sample(files: usize, arguments: &CheckArgs) -> Result<RestoreSample, CliError
         Some(seed) => seed,
         None => u64::from_le_bytes(random_bytes()?),
     };
-    Ok(RestoreSample { files, seed, host: environment::host(), snapshots: arguments.sample_from.clone() })
+    Ok(RestoreSample::new(files, seed, environment::host()).with_snapshots(arguments.sample_from.clone()))
 }
 
 fn part(subset: Subset, repository: &Repository) -> Result<ReadData, CliError> {

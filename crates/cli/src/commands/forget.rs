@@ -21,8 +21,7 @@ use messages::{GroupJson, SummaryMessage};
 use report::text;
 use rules::RuleArgs;
 use siltstone_engine::Session;
-use siltstone_engine::forget::{DecidedGroup, ForgetOptions, ForgetPlan, Marking, Selection};
-use siltstone_engine::snapshots::SnapshotFilter;
+use siltstone_engine::forget::{DecidedGroup, ForgetOptions, ForgetPlan, Marking, SnapshotSelection};
 use siltstone_store::repository::Repository;
 use std::path::PathBuf;
 
@@ -90,12 +89,10 @@ fn plan(arguments: &ForgetArgs, repository: &Repository, context: &Context) -> R
     } else {
         by_id(arguments, repository, context)?
     };
-    let marking = Marking {
-        keep: arguments.keep_deleted(),
-        ends_given: arguments.end_deleted,
-        now: environment::now(),
-        series: Vec::new(),
-    };
+    let marking = Marking::default()
+        .with_keep(arguments.keep_deleted())
+        .with_ends_given(arguments.end_deleted)
+        .with_now(environment::now());
     let options = options(context)?
         .with_dry_run(arguments.dry_run)
         .with_allow_remove_all(arguments.unsafe_allow_remove_all)
@@ -125,13 +122,13 @@ impl ForgetArgs {
     }
 
     /// Snapshots chosen where no ids are given.
-    fn selection(&self) -> Selection {
+    fn selection(&self) -> SnapshotSelection {
         let filter = filter(self).filter();
         if self.only_ends() {
-            return Selection::Marks { filter };
+            return SnapshotSelection::Marks { filter };
         }
         let (group_by, policy, now) = (self.group_by.0.clone(), self.rules.policy(), jiff::Zoned::now());
-        Selection::ByPolicy { filter, group_by, policy, now }
+        SnapshotSelection::ByPolicy { filter, group_by, policy, now }
     }
 }
 
@@ -144,10 +141,14 @@ fn filter(arguments: &ForgetArgs) -> FilterArgs {
     }
 }
 
-fn by_id(arguments: &ForgetArgs, repository: &Repository, context: &Context) -> Result<(Selection, Done), CliError> {
-    let filter = SnapshotFilter { deleted: arguments.end_deleted, ..filter(arguments).filter() };
+fn by_id(
+    arguments: &ForgetArgs,
+    repository: &Repository,
+    context: &Context,
+) -> Result<(SnapshotSelection, Done), CliError> {
+    let filter = filter(arguments).filter().with_deleted(arguments.end_deleted);
     let (snapshots, found) = find_all(repository, &arguments.ids, &filter, context.output)?;
-    Ok((Selection::Given(keys(&snapshots)), found))
+    Ok((SnapshotSelection::Given(keys(&snapshots)), found))
 }
 
 /// Prints what rules say of each group, if there are any.

@@ -12,7 +12,9 @@ use crate::repository::{Opened, open_by_older_config, open_to_repair};
 use crate::retry::while_locked;
 use clap::Args;
 use messages::{ObjectMessage, PlanMessage, SummaryMessage};
-use siltstone_engine::repair::{Basis, Hurt, ObjectPlan, Remedy, RepairOptions, RepairPlan, RepairSummary, SeriesPlan};
+use siltstone_engine::repair::{
+    Basis, DamagedSnapshot, ObjectPlan, ObjectRepair, RepairOptions, RepairPlan, RepairSummary, SeriesPlan,
+};
 use siltstone_engine::seen::Subject;
 use siltstone_store::config::older::OlderRecord;
 use siltstone_store::manifest::Snapshot;
@@ -154,10 +156,10 @@ fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> 
 fn object_text(object: &ObjectPlan) -> String {
     let mut lines = vec![object.name.to_string()];
     lines.extend(object.faults.iter().map(|fault| format!("  wrong: {fault}")));
-    lines.push(match object.remedy {
-        Remedy::From(place) => format!("  will be written anew from {place}"),
-        Remedy::PutAside => "  moved to aside/: what came after it is sound".to_owned(),
-        Remedy::Nothing => {
+    lines.push(match object.repair {
+        ObjectRepair::From(place) => format!("  will be written anew from {place}"),
+        ObjectRepair::PutAside => "  moved to aside/: what came after it is sound".to_owned(),
+        ObjectRepair::Nothing => {
             "  nothing brings it back: whoever used this key needs another, by 'silt key add'".to_owned()
         }
     });
@@ -194,8 +196,8 @@ fn text(series: &SeriesPlan, shows_all: bool) -> String {
     }
     lines.extend(series.aside.iter().map(|name| format!("  moved to aside/: {name}")));
     lines.extend((series.protected > 0).then(|| format!("  gets parity: {} containers", series.protected)));
-    lines.extend(series.hurt.iter().flat_map(|hurt| hurt_lines(hurt, series.drops_hurt, shows_all)));
-    if !series.hurt.is_empty() && !series.drops_hurt {
+    lines.extend(series.damaged.iter().flat_map(|damaged| hurt_lines(damaged, series.drops_damaged, shows_all)));
+    if !series.damaged.is_empty() && !series.drops_damaged {
         lines.push("  what the source still has is stored again by the next 'silt backup --force'".into());
     }
     lines.join("\n")
@@ -206,14 +208,14 @@ fn described(snapshot: &Snapshot) -> String {
     format!("{} of [{paths}] at {} on {}", snapshot.id.short(), local(snapshot.time), visible(snapshot.host.as_bytes()))
 }
 
-fn hurt_lines(hurt: &Hurt, is_dropped: bool, shows_all: bool) -> Vec<String> {
+fn hurt_lines(damaged: &DamagedSnapshot, is_dropped: bool, shows_all: bool) -> Vec<String> {
     let fate = if is_dropped { "is dropped" } else { "stays" };
-    let catalog = if hurt.catalog_is_hurt { ", some of its catalog" } else { "" };
-    let (id, chunks, files) = (hurt.snapshot.id.short(), hurt.chunks_lost, hurt.files_hurt);
+    let catalog = if damaged.catalog_is_damaged { ", some of its catalog" } else { "" };
+    let (id, chunks, files) = (damaged.snapshot.id.short(), damaged.chunks_lost, damaged.files_damaged);
     let mut lines =
         vec![format!("  lost: {chunks} chunks{catalog} of snapshot {id}, which {fate}; {files} files are hurt")];
-    let shown = if shows_all { hurt.files.len() } else { FILES_SHOWN.min(hurt.files.len()) };
-    lines.extend(hurt.files.iter().take(shown).map(|path| format!("    /{}", visible(path))));
+    let shown = if shows_all { damaged.files.len() } else { FILES_SHOWN.min(damaged.files.len()) };
+    lines.extend(damaged.files.iter().take(shown).map(|path| format!("    /{}", visible(path))));
     let more = files.saturating_sub(shown as u64);
     lines.extend((more > 0).then(|| format!("    and {more} more")));
     lines
@@ -226,7 +228,7 @@ fn done(summary: &RepairSummary) -> String {
         (summary.containers_healed > 0).then(|| format!("{} containers were healed", summary.containers_healed)),
         (summary.containers_protected > 0).then(|| format!("{} containers have parity", summary.containers_protected)),
         (summary.snapshots_found > 0).then(|| format!("{} snapshots are back", summary.snapshots_found)),
-        (summary.snapshots_hurt > 0).then(|| format!("{} snapshots are not whole", summary.snapshots_hurt)),
+        (summary.snapshots_damaged > 0).then(|| format!("{} snapshots are not whole", summary.snapshots_damaged)),
         (summary.snapshots_dropped > 0).then(|| format!("{} snapshots were dropped", summary.snapshots_dropped)),
         (summary.objects_aside > 0).then(|| format!("{} objects were moved to aside/", summary.objects_aside)),
         (summary.series_failed > 0).then(|| format!("{} series could not be repaired", summary.series_failed)),

@@ -12,7 +12,7 @@ use crate::render::{GroupHeader, Path, SnapshotJson, snapshot_table};
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::snapshots::{Group, GroupKey, SnapshotFilter, SnapshotView, group, list_readable, newest_last};
+use siltstone_engine::snapshots::{Group, GroupKey, SnapshotView, group, list_readable, newest_last};
 use siltstone_store::repository::Repository;
 
 /// List the snapshots
@@ -95,7 +95,7 @@ fn wanted(
     repository: &Repository,
     context: &Context,
 ) -> Result<(Vec<SnapshotView>, Done), CliError> {
-    let filter = SnapshotFilter { deleted: arguments.deleted, ..arguments.filter.filter() };
+    let filter = arguments.filter.filter().with_deleted(arguments.deleted);
     if arguments.ids.is_empty() {
         let (views, damaged) = list_readable(repository, &filter)?;
         return Ok((views, without(&damaged, context.output)));

@@ -13,7 +13,7 @@ use crate::repository::open;
 use clap::{Args, ValueEnum};
 use messages::StatsJson;
 use siltstone_engine::forget::held_by;
-use siltstone_engine::snapshots::{SnapshotFilter, SnapshotKey, SnapshotView, list_readable};
+use siltstone_engine::snapshots::{SnapshotKey, SnapshotView, list_readable};
 use siltstone_engine::stats::{DeltaFigures, SnapshotFigures, Stats, stats};
 use siltstone_store::repository::Repository;
 
@@ -64,7 +64,7 @@ struct Deleted {
 impl Deleted {
     fn find(arguments: &StatsArgs, repository: &Repository, context: &Context) -> Result<Self, CliError> {
         // What cannot be read has been told.
-        let (views, _) = list_readable(repository, &SnapshotFilter { deleted: true, ..arguments.filter.filter() })?;
+        let (views, _) = list_readable(repository, &arguments.filter.filter().with_deleted(true))?;
         let bytes = held_by(repository, &keys(&views), &forget::options(context)?, &context.resources())?;
         Ok(Self { snapshots: views.len() as u64, bytes })
     }

@@ -11,7 +11,6 @@ use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_engine::undelete::UndeleteOptions;
 
 /// Bring back snapshots that 'silt forget --keep-deleted' has marked as deleted
@@ -33,7 +32,7 @@ struct SummaryMessage {
 
 pub(crate) fn run(arguments: &UndeleteArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let filter = SnapshotFilter { deleted: true, ..arguments.filter.filter() };
+    let filter = arguments.filter.filter().with_deleted(true);
     let (views, found) = find_all(&repository, &arguments.ids, &filter, context.output)?;
     let options = UndeleteOptions::default().with_user(environment::user());
     let progress = Progress::begin(Work::Undelete, context.output)?;

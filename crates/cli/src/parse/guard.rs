@@ -31,7 +31,7 @@ impl FromStr for Checkpointing {
             "off" => Ok(Self(None)),
             _ => {
                 let Duration(every) = text.parse().map_err(|error| format!("{error}, or off"))?;
-                Ok(Self(Some(CheckpointRule { every, ..CheckpointRule::DEFAULT })))
+                Ok(Self(Some(CheckpointRule::DEFAULT.with_every(every))))
             }
         }
     }
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!("80%".parse(), Ok(ShrinkGuard(Some(0.8))));
         assert!("120%".parse::<ShrinkGuard>().is_err() && "".parse::<ShrinkGuard>().is_err());
         assert_eq!("off".parse(), Ok(Checkpointing(None)));
-        let rule = CheckpointRule { every: std::time::Duration::from_mins(1), ..CheckpointRule::DEFAULT };
+        let rule = CheckpointRule::DEFAULT.with_every(std::time::Duration::from_mins(1));
         assert_eq!("1m".parse(), Ok(Checkpointing(Some(rule))));
         assert!("1".parse::<Checkpointing>().is_err());
     }

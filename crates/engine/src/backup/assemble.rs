@@ -54,7 +54,7 @@ impl Outlet<'_> {
 pub(super) struct ChunkStore<'a, 'env> {
     keys: &'a RepositoryKeys,
     index: FingerprintIndex,
-    /// What is asked where the index knows nothing.
+    /// Chunks of older snapshots, asked where the index knows nothing.
     older: Option<Older<'a>>,
     unusable: &'a Unusable,
     /// The first number that this run gives to a catalog piece.
@@ -71,7 +71,7 @@ pub(super) struct ChunkStore<'a, 'env> {
     account: Account,
 }
 
-/// What is known of content that was met.
+/// State of content that was met.
 enum Met {
     /// Its chunk can be used.
     Known(ChunkNumber),
@@ -155,7 +155,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         self.account.data_plain_bytes + self.account.metadata_plain_bytes
     }
 
-    /// Whether a checkpoint can be made: none is once something was healed, for only the end of the run hands its
+    /// Tells whether a checkpoint can be made: none is once something was healed, for only the end of the run hands its
     /// numbers over.
     pub(super) fn takes_checkpoints(&self) -> bool {
         !self.healer.has_any()
@@ -192,8 +192,8 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         if self.is_unusable(number) {
             return Ok(Met::Hurt(number));
         }
-        self.account.taken_back.chunks += 1;
-        self.account.taken_back.plain_bytes += bytes.len() as u64;
+        self.account.reused.chunks += 1;
+        self.account.reused.plain_bytes += bytes.len() as u64;
         Ok(Met::Known(number))
     }
 

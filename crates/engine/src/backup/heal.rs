@@ -42,12 +42,12 @@ impl Healer {
         Self { data, metadata, level, encoder: None, packer, healed }
     }
 
-    /// Whether the chunk was stored again in this run.
+    /// Tells whether the chunk was stored again in this run.
     pub(super) fn has(&self, number: ChunkNumber) -> bool {
         self.healed.contains(number.0)
     }
 
-    /// Whether any chunk was stored again in this run.
+    /// Tells whether any chunk was stored again in this run.
     pub(super) fn has_any(&self) -> bool {
         !self.healed.is_empty()
     }

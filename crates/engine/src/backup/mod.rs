@@ -57,8 +57,8 @@ mod stages;
 pub use changed_list::ChangedList;
 pub use chunker::{CHUNK_BYTES_AVERAGE, chunker_names, chunker_sized, default_chunker};
 pub use options::{
-    BackupOptions, BackupSummary, CheckpointRule, DELTA_THRESHOLD_DEFAULT, DeltaCounts, Healed, SAMPLE_BYTES_DEFAULT,
-    SEGMENT_BYTES_DEFAULT, SHRINK_SHARE_DEFAULT, Source, TakenBack,
+    BackupOptions, BackupSummary, CheckpointRule, DELTA_THRESHOLD_DEFAULT, DeltaCounts, Healed, Reused,
+    SAMPLE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, SHRINK_SHARE_DEFAULT, Source,
 };
 pub use sources::default_series_name;
 
@@ -72,8 +72,8 @@ use std::time::Instant;
 /// Makes a snapshot of `source`.
 ///
 /// # Errors
-/// What stops the backup as a whole: nothing to back up, the stream failed, the repository is missing, locked, damaged
-/// or full, the user interrupted it. Then there is no new snapshot, and all others are as before.
+/// Anything that stops the backup as a whole: nothing to back up, the stream failed, the repository is missing, locked,
+/// damaged or full, the user interrupted it. Then there is no new snapshot, and all others are as before.
 pub fn backup(
     repository: &Repository,
     source: Source,

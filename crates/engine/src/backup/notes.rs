@@ -1,4 +1,4 @@
-//! What is noted of each new region on its way into a container: sketches of its chunks, and what it hangs on.
+//! Notes on each new region on its way into a container: sketches of its chunks, and the regions it hangs on.
 
 use super::flow::Encoded;
 use super::outcome::Noted;
@@ -10,11 +10,11 @@ use std::io;
 
 /// Takes the regions in the order in which they are packed.
 pub(super) struct Notes<'k> {
-    /// Of new chunks, if old ones will be encoded against them.
+    /// Index of new chunks, if old ones will be encoded against them.
     similar: Option<SimilarIndex>,
-    /// What new chunks are encoded against, if they are.
+    /// Chunks that new ones are encoded against, if they are.
     known: Option<&'k Known>,
-    /// Of new chunks, for the next backup.
+    /// Sketches of new chunks, for the next backup.
     draft: Option<SketchDraft>,
     observer: &'k dyn Observer,
     noted: Noted,
@@ -59,7 +59,7 @@ impl<'k> Notes<'k> {
         self.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
     }
 
-    /// What was noted so far.
+    /// Returns the notes so far.
     pub(super) fn so_far(&self) -> &Noted {
         &self.noted
     }

@@ -32,7 +32,7 @@ const REBUILT_CONTAINERS_MAX: usize = 4096;
 /// Chunks of older live snapshots.
 pub(super) struct Older<'b> {
     index: FingerprintIndex,
-    /// What may be used: needed by a live snapshot.
+    /// Chunks that may be used: those that a live snapshot needs.
     live: RoaringTreemap,
     /// Numbers that turned out to be of no use.
     useless: RoaringTreemap,

@@ -169,6 +169,7 @@ setters!(BackupOptions {
 
 /// Rule for when a running backup commits what it has done so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct CheckpointRule {
     /// Time after which it does,
     pub every: Duration,
@@ -183,6 +184,8 @@ impl CheckpointRule {
     pub const DEFAULT: Self = Self { every: Duration::from_mins(5), bytes: 4 << 30, bytes_least: 16 << 20 };
 }
 
+setters!(CheckpointRule { with_every(every: Duration), with_bytes(bytes: u64), with_bytes_least(bytes_least: u64) });
+
 /// Counts of new chunks that resemble old ones, by what became of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DeltaCounts {
@@ -196,7 +199,7 @@ pub struct DeltaCounts {
 
 /// Chunks that the last snapshot lacked, but an older live one had: used again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TakenBack {
+pub struct Reused {
     /// Number of chunks, data and metadata.
     pub chunks: u64,
     /// Their bytes.
@@ -226,7 +229,7 @@ pub struct BackupSummary {
     /// Chunks encoded against the snapshot before.
     pub deltas: DeltaCounts,
     /// Chunks that snapshots before the one before had.
-    pub taken_back: TakenBack,
+    pub reused: Reused,
     /// Chunks that were damaged and are whole again.
     pub healed: Healed,
     /// Data moved once the snapshot stood.

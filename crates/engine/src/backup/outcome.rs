@@ -1,6 +1,6 @@
 //! Results of the stages: what each leaves behind, and counts and sums on the way.
 
-use super::options::{DeltaCounts, Healed, TakenBack};
+use super::options::{DeltaCounts, Healed, Reused};
 use super::sketch_file::SketchRecords;
 use crate::delta::SimilarIndex;
 use crate::index::{FingerprintIndex, Runs};
@@ -47,7 +47,7 @@ pub(super) struct Account {
     /// Bytes of new catalog pieces.
     pub(super) metadata_plain_bytes: u64,
     /// Chunks of both kinds that the last snapshot lacked, but an older one had.
-    pub(super) taken_back: TakenBack,
+    pub(super) reused: Reused,
     /// Chunks of both kinds that were known, could not be read and were stored again.
     pub(super) healed: Healed,
 }

@@ -93,7 +93,7 @@ impl<'s, 'r> Planner<'s, 'r> {
         Ok(planned)
     }
 
-    /// What the walk met that is no entry.
+    /// Tells of a thing the walk met that is no entry.
     pub(super) fn tell(&self, item: ScanItem, planned: &mut Planned) {
         match item {
             ScanItem::Problem(problem) => {
@@ -149,7 +149,7 @@ impl<'s, 'r> Planner<'s, 'r> {
         self.add(item)
     }
 
-    /// Whether size, times and inode say that the content is still what it was.
+    /// Tells whether size, times and inode say that the content is still what it was.
     fn is_unchanged(&self, previous: &Entry, metadata: &Metadata, size: u64) -> bool {
         let same_size = matches!(previous.content, Content::File { size: before, .. } if before == size);
         let before = &previous.metadata;
@@ -160,7 +160,7 @@ impl<'s, 'r> Planner<'s, 'r> {
             && (self.options.ignore_inode || before.inode == metadata.inode)
     }
 
-    /// What is known of a file of which only ranges changed.
+    /// Returns the facts known of a file of which only ranges changed.
     fn patch(&self, previous: Entry, changed: &[Range<u64>]) -> Option<Box<Patch>> {
         let is_whole = self.unusable.lost.is_empty() || self.reusable(&previous).is_some();
         match previous.content {
@@ -195,12 +195,12 @@ impl<'s, 'r> Planner<'s, 'r> {
         (!lost).then(|| (recipe.clone(), needs))
     }
 
-    /// Whether another name of this file is being read already; if not, remembers that this one is.
+    /// Tells whether another name of this file is being read already; if not, remembers that this one is.
     fn is_link(&mut self, metadata: &Metadata) -> bool {
         metadata.links > 1 && !self.links.insert((metadata.device, metadata.inode))
     }
 
-    /// Whether another name of this file is being read.
+    /// Tells whether another name of this file is being read.
     pub(super) fn is_being_read(&self, metadata: &Metadata) -> bool {
         self.links.contains(&(metadata.device, metadata.inode))
     }

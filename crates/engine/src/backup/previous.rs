@@ -1,5 +1,5 @@
-//! What a backup builds on: the last whole snapshot of the series, and the partial ones that interrupted runs have left
-//! behind it.
+//! The snapshots a backup builds on: the last whole one of the series, and the partial ones that interrupted runs have
+//! left behind it.
 //!
 //! A partial snapshot ends where its run was interrupted. So their catalogs are read one behind the other, the newest
 //! first, each going on where the one before it ended: what an interrupted run had done is taken from it, the rest from
@@ -36,13 +36,13 @@ pub(super) fn partial_ids(manifest: &Manifest) -> BTreeSet<SnapshotId> {
     manifest.snapshots().iter().filter(|snapshot| snapshot.partial).map(|snapshot| snapshot.id).collect()
 }
 
-/// What a backup may refer to without storing it: the chunks that the last whole snapshot's catalog refers to, and
-/// those of checkpoints.
+/// Returns the chunks that a backup may refer to without storing them: those that the last whole snapshot's catalog
+/// refers to, and those of checkpoints.
 pub(super) fn known(manifest: &Manifest) -> RoaringTreemap {
     built_on(manifest).fold(RoaringTreemap::new(), |all, position| all | manifest.direct(position))
 }
 
-/// The same with all bases.
+/// Returns the chunks of [`known`] with all their bases.
 pub(super) fn needed(manifest: &Manifest) -> RoaringTreemap {
     built_on(manifest).fold(RoaringTreemap::new(), |all, position| all | manifest.necessary(position))
 }

@@ -9,7 +9,7 @@ use siltstone_store::container::ContainerKind;
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder, split_region};
 use std::sync::Arc;
 
-/// What sketches the new chunks, if it is of use.
+/// Sketcher of new chunks, if sketches are of use.
 pub(super) type ChunkSketcher = Option<Arc<dyn Sketcher>>;
 
 /// Chunks of one kind gathered until they fill a region.

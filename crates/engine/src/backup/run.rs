@@ -118,7 +118,7 @@ impl<'t> BackupRun<'t> {
             series: self.series.to_owned(),
             statistics,
             deltas: outcome.noted.deltas,
-            taken_back: account.taken_back,
+            reused: account.reused,
             healed: account.healed,
             migration: MaintainSummary::default(),
             missing_sources: outcome.planned.missing_sources,

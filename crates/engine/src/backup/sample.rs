@@ -17,7 +17,7 @@ const CONTAINERS_MAX: usize = 8;
 /// Reads about so many bytes of regions that hold data of the last snapshot; at least one region, but for 0 bytes.
 ///
 /// # Errors
-/// Of the storage. Damage is no error here.
+/// Errors of the storage. Damage is no error here.
 pub(super) fn read_sample(chunks: &ChunkSource<'_>, manifest: &Manifest, bytes: u64) -> Result<Probe, EngineError> {
     let mut sampled = Probe::default();
     let Some(last) = manifest.snapshots().len().checked_sub(1).filter(|_| bytes > 0) else {

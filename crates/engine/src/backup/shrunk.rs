@@ -41,7 +41,7 @@ impl BackupRun<'_> {
     }
 }
 
-/// Whether more than this share is gone, or all.
+/// Tells whether more than this share is gone, or all.
 #[allow(clippy::cast_precision_loss)]
 fn is_shrunk(then: u64, now: u64, share: f64) -> bool {
     let gone = then.saturating_sub(now);

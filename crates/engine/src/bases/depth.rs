@@ -27,7 +27,7 @@ pub(crate) trait Descent {
     /// The node that a base lies in.
     fn node_of(base: &Self::Base) -> Self::Node;
 
-    /// Whether a node need not be looked at, because it is known from elsewhere.
+    /// Tells whether a node need not be looked at, because it is known from elsewhere.
     fn is_known(&mut self, node: Self::Node) -> bool;
 
     /// Takes note of a step; an error ends the walk.

@@ -1,4 +1,5 @@
-//! Whether region deltas hang together: every base is in some container, and no region is, over others, its own base.
+//! Checks how region deltas hang together: every base is in some container, and no region is, over others, its own
+//! base.
 //!
 //! Indexes only, and only of containers with deltas. Memory: 8 bytes for each pair of a region delta and a region delta
 //! it needs.

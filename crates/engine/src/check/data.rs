@@ -25,9 +25,9 @@ use std::time::Instant;
 
 /// Containers checked together: 32 GiB or less.
 const GROUP_CONTAINERS: usize = 2048;
-/// The same where it is remembered what was read: what an interrupt costs, 2 GiB or less.
+/// Containers checked together where it is remembered what was read: an interrupt costs 2 GiB or less.
 const REMEMBERED_GROUP_CONTAINERS: usize = 128;
-/// The same where time is short: what is read after it is over, 256 MiB or less.
+/// Containers checked together where time is short: 256 MiB or less are read after it is over.
 const TIMED_GROUP_CONTAINERS: usize = 16;
 
 /// Gathers what is wrong.
@@ -110,7 +110,8 @@ impl SeriesCheck<'_> {
         }
     }
 
-    /// Whether to read on. Something is read in any case, or a check with too little time would never come further.
+    /// Tells whether to read on. Something is read in any case, or a check with too little time would never come
+    /// further.
     fn has_time(&self, has_read: bool) -> bool {
         let is_over = self.asked.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         !is_over || !(has_read || self.asked.has_read)

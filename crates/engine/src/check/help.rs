@@ -1,8 +1,8 @@
-//! What helps against what a check found.
+//! Help against the findings of a check.
 
 use siltstone_store::StoreError;
 
-/// What helps against a finding.
+/// Help against a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Help {
     /// `silt repair`: a second copy, older manifests or containers bring back what is lost.

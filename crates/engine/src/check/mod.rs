@@ -54,7 +54,7 @@ pub enum ReadData {
     Subset {
         /// Which part, from 1.
         part: u32,
-        /// Of how many.
+        /// Number of parts.
         parts: u32,
     },
     /// A random share of the containers.
@@ -104,15 +104,15 @@ const ATTEMPTS_MAX: u32 = 8;
 pub struct Finding {
     /// Name of the object (or snapshot) concerned.
     pub object: String,
-    /// What is wrong.
+    /// Fault, in words.
     pub what: String,
     /// Snapshots (short ids) that cannot be restored in full because of it, where known.
     pub snapshots: Vec<String>,
-    /// What helps.
+    /// Help against it.
     pub help: Help,
 }
 
-/// What a check saw.
+/// Report of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
     /// Damage; empty means the repository is sound as far as it was looked at.
@@ -146,11 +146,11 @@ pub struct CheckReport {
     pub orphan_bytes: u64,
     /// Containers without the parity that the repository's settings want; `silt maintain` makes it.
     pub unprotected: u64,
-    /// What is known of damage now and was not before, or no longer, by series.
+    /// Damage that is known now and was not before, or no longer, by series.
     pub records: Vec<DamageRecord>,
 }
 
-/// What a check learnt of a series' damage.
+/// Damage of a series that a check found, or found gone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DamageRecord {
     /// The series' name.
@@ -159,11 +159,11 @@ pub struct DamageRecord {
     pub damaged: u64,
     /// Chunks that were known to be damaged and are readable again.
     pub sound: u64,
-    /// Whether that stands in the manifest.
+    /// Outcome of recording it in the manifest.
     pub outcome: RecordOutcome,
 }
 
-/// Whether damage was recorded.
+/// Outcome of recording damage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RecordOutcome {
     /// It stands in the manifest: backups heed it.
@@ -199,7 +199,8 @@ impl CheckReport {
 /// Checks the whole repository; damage is reported, not returned as an error.
 ///
 /// # Errors
-/// What keeps the repository from being looked at: the storage cannot be listed; the user interrupted the check.
+/// Anything that keeps the repository from being looked at: the storage cannot be listed; the user interrupted the
+/// check.
 pub fn check(
     repository: &Repository,
     options: &CheckOptions,
@@ -355,12 +356,12 @@ fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut Chec
     }
 }
 
-/// What is asked of the check of a series.
+/// Request to check a series.
 struct Asked<'c> {
     options: &'c CheckOptions,
     /// When to begin no further reading.
     deadline: Option<Instant>,
-    /// Whether data of another series was read.
+    /// True if data of another series was read.
     has_read: bool,
 }
 
@@ -381,7 +382,7 @@ struct ContainerDamage {
     cost: Cost,
 }
 
-/// What a damage costs.
+/// Cost of a damage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cost {
     /// The chunks are lost where they lie; or there are none, and the object is not what was written.
@@ -392,7 +393,7 @@ enum Cost {
     Nothing,
 }
 
-/// What a check learnt of single chunks.
+/// Facts about single chunks that a check learnt.
 #[derive(Default)]
 struct Learnt {
     /// Those that are lost where they lie.
@@ -532,8 +533,8 @@ impl SeriesCheck<'_> {
         self.unless_healed(record, damage, is_open)
     }
 
-    /// What is damaged of a container, and whether it can be opened: nothing, and yes, if its parity heals it. That is
-    /// told apart from what is lost.
+    /// Returns the damage of a container, and whether it can be opened: nothing, and yes, if its parity heals it. That
+    /// is told apart from what is lost.
     fn unless_healed(
         &self,
         record: &ContainerRecord,
@@ -589,7 +590,7 @@ impl SeriesCheck<'_> {
         }));
     }
 
-    /// What helps against damage of these snapshots, given by their short ids.
+    /// Returns the help against damage of these snapshots, given by their short ids.
     fn help_for(&self, snapshots: &[String]) -> Help {
         let last = self.manifest.snapshots().iter().rfind(|snapshot| !snapshot.partial);
         Help::against_loss(snapshots, last.map(|snapshot| snapshot.id.short()).as_deref())

@@ -25,7 +25,7 @@ const MAGIC: &[u8; 8] = b"SILTREAD";
 const VERSION: u64 = 1;
 const RECORD_BYTES: usize = 28;
 
-/// What pins a container, and when it was read: seconds since 1970.
+/// Mark that pins a container, and when it was read: seconds since 1970.
 type Reading = ([u8; 8], i64);
 
 /// The readings of one series.
@@ -39,7 +39,7 @@ pub(super) struct ReadLog {
 }
 
 impl ReadLog {
-    /// What the folder has of the series; nothing, if that is missing or cannot be trusted.
+    /// Opens the folder's log of the series; it is empty if that is missing or cannot be trusted.
     pub(super) fn open(folder: Option<&Path>, repository: &Repository, series: SeriesId) -> Self {
         let header = [MAGIC.as_slice(), &VERSION.to_le_bytes(), &series.0].concat();
         let path = folder.map(|folder| folder.join(repository.id().to_string()).join(format!("{series}.read")));

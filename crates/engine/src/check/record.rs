@@ -1,5 +1,5 @@
-//! What a check found is recorded in the manifest: backups then take it for unknown, and store it again where the
-//! source still has it.
+//! Recording of damage in the manifest: backups then take the chunks for unknown, and store them again where the source
+//! still has them.
 //!
 //! Recorded are the chunks that are lost where they lie, not those that merely hang on them: these are whole again with
 //! their bases. What was read and is sound is taken out of the record. Nothing is committed where nothing is new.

@@ -6,6 +6,7 @@
 use super::{Finding, Learnt, SeriesCheck};
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource, Probe};
+use crate::setters::setters;
 use siltstone_store::catalog::{CatalogReader, Content, Entry};
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// Which files to restore into nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct RestoreSample {
     /// How many files of each series; all, where there are fewer.
     pub files: usize,
@@ -30,25 +32,34 @@ pub struct RestoreSample {
     pub snapshots: Vec<String>,
 }
 
+impl RestoreSample {
+    /// Samples files of all snapshots, drawn by the seed on the machine of this name.
+    pub fn new(files: usize, seed: u64, host: String) -> Self {
+        Self { files, seed, host, snapshots: Vec::new() }
+    }
+}
+
+setters!(RestoreSample { with_snapshots(snapshots: Vec<String>) });
+
 /// A file that was restored into nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SampledFile {
-    /// Of which snapshot, its short id.
+    /// Short id of its snapshot.
     pub snapshot: String,
     /// Its path, as the snapshot has it.
     pub path: siltstone_store::catalog::EntryPath,
     /// Its size.
     pub bytes: u64,
-    /// What came of it.
+    /// Outcome of restoring it.
     pub outcome: SampleOutcome,
 }
 
-/// What came of restoring a file into nothing.
+/// Outcome of restoring a file into nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SampleOutcome {
     /// Every chunk has its fingerprint; the source is gone, elsewhere or was changed.
     Sound,
-    /// The same, and the source, unchanged by its size, time and inode, has the same bytes.
+    /// Every chunk has its fingerprint, and the source, unchanged by its size, time and inode, has the same bytes.
     SameAsSource,
     /// It cannot be restored, or the source has other bytes although it looks unchanged.
     Wrong {

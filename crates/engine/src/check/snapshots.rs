@@ -1,4 +1,4 @@
-//! Whether the snapshots of a series need what their manifest says.
+//! Checks that the snapshots of a series need the chunks that their manifest says.
 
 use super::{Finding, SeriesCheck};
 use crate::EngineError;

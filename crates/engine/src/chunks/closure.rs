@@ -59,7 +59,7 @@ impl ChunkSource<'_> {
     /// All deltas of the series, and what they hang on.
     ///
     /// # Errors
-    /// What reading the indexes gives.
+    /// Errors of reading the indexes.
     ///
     /// # Complexity
     /// Each index of a container with deltas is read once; what they list is in memory.

@@ -65,7 +65,7 @@ impl<'r> ChunkSource<'r> {
         Self::with_limits(repository, manifest, READERS_MAX, REGION_BYTES_MAX)
     }
 
-    /// The same, keeping at most so many container indexes and so many bytes of decoded regions.
+    /// Opens the source, keeping at most this many container indexes and this many bytes of decoded regions.
     pub(crate) fn with_limits(
         repository: &'r Repository,
         manifest: &Manifest,
@@ -123,7 +123,7 @@ impl<'r> ChunkSource<'r> {
         }
     }
 
-    /// Whether the newest manifest is beyond this one; it is then the one to go by.
+    /// Tells whether the newest manifest is beyond this one; it is then the one to go by.
     fn has_moved_on(&self, sequence: u64) -> bool {
         let Ok(Some(newest)) = self.repository.manifest(self.series) else {
             return false;

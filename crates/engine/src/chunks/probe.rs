@@ -8,7 +8,7 @@ use siltstone_store::container::ContainerRecord;
 use siltstone_store::region::split_region;
 use std::collections::HashSet;
 
-/// What was found.
+/// Findings on the regions read.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
     /// The chunks that are lost where they lie; not those that merely hang on them.
@@ -22,7 +22,7 @@ impl Probe {
     /// Reads a region.
     ///
     /// # Errors
-    /// Of the storage. Damage is noted.
+    /// Errors of the storage. Damage is noted.
     pub(crate) fn read(&mut self, chunks: &ChunkSource<'_>, address: Address) -> Result<(), StoreError> {
         let mut pending = vec![address];
         while let Some(address) = pending.pop() {
@@ -90,7 +90,7 @@ impl ChunkSource<'_> {
         Some(reader.index().regions().get(address.region)?.chunks.iter().map(|chunk| chunk.number.0).collect())
     }
 
-    /// Whether a region's bytes are those that were sealed; what it hangs on is not looked at.
+    /// Tells whether a region's bytes are those that were sealed; its bases are not looked at.
     fn is_sealed(&self, address: Address) -> bool {
         let reader = self.reader(address.container);
         reader.is_ok_and(|reader| reader.copy_region(self.repository.storage(), address.region).is_ok())

@@ -104,7 +104,7 @@ impl ChunkSource<'_> {
         last.ok_or_else(|| self.damaged(wanted, "it was not decoded"))
     }
 
-    /// What has to be decoded, deepest first; the region wanted comes last.
+    /// Lists the regions that have to be decoded, deepest first; the region wanted comes last.
     fn plan_region(&self, wanted: Address) -> Result<RegionPlan, StoreError> {
         let mut planning = Planning { chunks: self, plan: RegionPlan::default() };
         descend(&mut planning, wanted)?;

@@ -16,7 +16,7 @@ pub(crate) struct Bench {
     pub(crate) repository: Repository,
     pub(crate) disk: Arc<Recorder<SimulatedDisk>>,
     pub(crate) manifest: Manifest,
-    /// What each chunk holds.
+    /// Content of each chunk.
     pub(crate) contents: BTreeMap<u64, Vec<u8>>,
     encoder: RegionEncoder,
 }

@@ -6,14 +6,17 @@
 use super::{
     Bytes, DecodeSettings, DecodeVisitor, Decoding, GAP_BYTES_DEFAULT, Order, Plan, PlannedRegion, Tally, Worker,
 };
+use crate::Resources;
 use crate::chunks::{Address, ChunkSource};
 use crate::observer::Observer;
 use crate::parallel::{Pool, lock};
-use siltstone_store::region::{ChunkEntry, split_region};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::region::{ChunkEntry, RegionDecoder, split_region};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::thread::Scope;
 
 /// The longest range read.
 const READ_BYTES_MAX: u64 = 4 << 20;
@@ -24,16 +27,16 @@ pub(crate) type Gathered = (HashMap<ChunkNumber, Bytes>, Vec<Arc<StoreError>>);
 /// Reads regions and chunks.
 pub(crate) struct Gatherer<'env> {
     pub(crate) chunks: Arc<ChunkSource<'env>>,
-    pub(crate) order: Order<'env>,
-    pub(crate) pool: Pool<'env, Worker>,
+    order: Order<'env>,
+    pool: Pool<'env, Worker>,
     /// Threads of the pool.
-    pub(crate) workers: usize,
-    /// What may wait for bases in memory; the rest goes to a temporary file in the folder.
-    pub(crate) waiting_bytes: u64,
-    pub(crate) spill_folder: PathBuf,
-    /// Of all that is gathered.
+    threads: usize,
+    /// Bytes that may wait for bases in memory; the rest goes to a temporary file in the folder.
+    waiting_bytes: u64,
+    spill_folder: PathBuf,
+    /// Counts of all that is gathered.
     pub(crate) tally: Arc<Tally>,
-    pub(crate) observer: &'env dyn Observer,
+    observer: &'env dyn Observer,
 }
 
 /// Receives regions that were asked for, from several threads.
@@ -92,6 +95,24 @@ impl RegionVisitor for Choice<'_> {
 }
 
 impl<'env> Gatherer<'env> {
+    /// Starts its threads, which end with it. At most `waiting_bytes` wait for bases in memory.
+    ///
+    /// # Errors
+    /// The system gives no threads.
+    pub(crate) fn start<'scope>(
+        scope: &'scope Scope<'scope, 'env>,
+        threads: usize,
+        chunks: Arc<ChunkSource<'env>>,
+        manifest: &'env Manifest,
+        waiting_bytes: u64,
+        spill_folder: PathBuf,
+        resources: &'env Resources,
+    ) -> Result<Self, StoreError> {
+        let pool = Pool::start(scope, "decode", threads, threads, || Ok(RegionDecoder::new()))?;
+        let (order, observer) = (Order::new(manifest), &*resources.observer);
+        Ok(Self { chunks, order, pool, threads, waiting_bytes, spill_folder, tally: Arc::default(), observer })
+    }
+
     /// Gives `visitor` the regions at these addresses, each given once, as far as they can be decoded. Gives the
     /// reasons why others could not be, by their places in the list.
     ///
@@ -112,7 +133,7 @@ impl<'env> Gatherer<'env> {
         let (visitor, observer) = (visitor.clone(), self.observer);
         let visitor = Gathering { wanted: wanted.len(), visitor, failures: Mutex::default(), observer };
         let decoding = Arc::new(Decoding::new(self.chunks.clone(), plan, settings, self.tally.clone(), visitor));
-        decoding.wait(decoding.start(&self.pool, self.workers))?;
+        decoding.wait(decoding.start(&self.pool, self.threads))?;
         Ok(std::mem::take(&mut *lock(&decoding.visitor().failures)))
     }
 

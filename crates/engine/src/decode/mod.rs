@@ -71,7 +71,7 @@ pub(crate) struct PlannedRegion {
     /// Its place among the regions wanted; beyond those if it only holds bases.
     pub(crate) node: usize,
     pub(crate) address: Address,
-    /// Whether the plan already said that it cannot be decoded.
+    /// True if the plan already said that it cannot be decoded.
     pub(crate) is_fault: bool,
 }
 
@@ -80,7 +80,7 @@ pub(crate) trait DecodeVisitor: Send + Sync {
     /// A region was decoded. Its chunks are *not* verified.
     fn decoded(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8]);
 
-    /// The same of a delta, with its bases, which are verified.
+    /// Takes a decoded delta, with its bases, which are verified.
     fn decoded_delta(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
         let _ = bases;
         self.decoded(region, chunks, plain);
@@ -94,7 +94,7 @@ pub(crate) trait DecodeVisitor: Send + Sync {
         let _ = (region, error);
     }
 
-    /// Whether to read a container whole, to look at all of it.
+    /// Tells whether to read a container whole, to look at all of it.
     fn reads_whole(&self, container: usize) -> bool {
         let _ = container;
         false
@@ -113,7 +113,7 @@ pub(crate) trait DecodeVisitor: Send + Sync {
     /// The temporary file cannot be written: from now on more memory is used than allowed.
     fn spill_failed(&self, error: &StoreError);
 
-    /// Whether to stop.
+    /// Tells whether to stop.
     fn is_cancelled(&self) -> bool;
 }
 
@@ -131,12 +131,12 @@ pub(crate) struct Tally {
     pub(crate) bytes_read: AtomicU64,
     /// Bytes written to temporary files.
     pub(crate) bytes_prewritten: AtomicU64,
-    /// Whether the user asked to stop before all was decoded.
+    /// True if the user asked to stop before all was decoded.
     is_stopped: AtomicBool,
 }
 
 impl Tally {
-    /// Whether the user asked to stop before all was decoded: part of what was asked for is then missing.
+    /// Tells whether the user asked to stop before all was decoded: part of what was asked for is then missing.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
@@ -150,7 +150,7 @@ enum Ready {
     Complete { node: u32, delta: Box<Delta> },
 }
 
-/// What the workers share.
+/// State that the workers share.
 struct Shared {
     waiting: Waiting,
     ready: VecDeque<Ready>,
@@ -400,7 +400,7 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         self.fail_from(node, node, error);
     }
 
-    /// The same, because of another.
+    /// Fails a node, and all that needs it, because of another.
     fn fail_from(&self, origin: u32, node: u32, error: &Arc<StoreError>) {
         let origin = self.planned(origin);
         let mut failing = vec![node];

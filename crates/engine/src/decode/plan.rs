@@ -46,7 +46,7 @@ pub(crate) struct Plan {
     pub(super) nodes: Vec<Node>,
     feeds: Vec<Feed>,
     pub(super) visits: Vec<Visit>,
-    /// Whether containers are visited, and regions decoded, in the order they lie: there is no delta.
+    /// True if containers are visited, and regions decoded, in the order they lie: there is no delta.
     pub(super) is_plain: bool,
     /// Nodes that cannot be decoded, and why.
     pub(super) faults: BTreeMap<u32, Arc<StoreError>>,
@@ -58,7 +58,7 @@ impl Plan {
         Self::visiting(chunks, wanted, &[], order)
     }
 
-    /// The same, visiting these containers too if nothing of them is needed.
+    /// Plans the decoding of these regions, visiting these containers too if nothing of them is needed.
     pub(crate) fn visiting(
         chunks: &ChunkSource<'_>,
         wanted: &[Address],

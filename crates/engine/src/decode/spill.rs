@@ -1,4 +1,4 @@
-//! What waits beyond the budget, in a temporary file.
+//! Temporary file of regions that wait beyond the budget.
 //!
 //! The file has no name, so it is gone when the process is, however that ends. What it holds is sealed under a key of
 //! its own that is never written: it may be on another disk than what is restored, and nothing read back is believed

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Default)]
 struct Heard {
     decoded: Mutex<BTreeMap<usize, Vec<u8>>>,
-    /// What failed, because of which region of the plan, and what was said.
+    /// Regions that failed, each with the region of the plan at fault and the message.
     failed: Mutex<BTreeMap<usize, (usize, String)>>,
     visits: Mutex<Vec<usize>>,
     spill_failures: AtomicU64,
@@ -145,9 +145,9 @@ fn order_goes_by_columns_then_rows_backwards() {
 /// Regions of some chunks each, with bases among those of earlier ones, spread over containers.
 #[derive(Clone, Debug)]
 struct Shape {
-    /// Of each region: how many chunks, which earlier chunks are its bases, and which container it lies in.
+    /// Shape of each region: number of chunks, the earlier chunks that are its bases, and the container it lies in.
     regions: Vec<(u64, Vec<prop::sample::Index>, usize)>,
-    /// Whether later regions of a container lie first.
+    /// True if later regions of a container lie first.
     backwards: bool,
     budget: u64,
     workers: usize,

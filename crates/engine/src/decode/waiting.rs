@@ -1,4 +1,4 @@
-//! What waits for more: region deltas for their bases, bases for their delta, within a budget.
+//! Regions that wait for others: region deltas for their bases, bases for their delta, within a budget.
 
 use super::plan::Plan;
 use super::spill::{Span, Spill};
@@ -24,11 +24,11 @@ pub(super) struct Delta {
     pub(super) payload: Option<Piece>,
     /// Its bases as far as they have come.
     pub(super) bases: Vec<Option<Piece>>,
-    /// What of all that lies in memory.
+    /// Bytes of all these in memory.
     memory_bytes: u64,
 }
 
-/// What is known of a node.
+/// State of a node.
 #[derive(Debug)]
 struct Held {
     /// How much is to come: its bases and itself.
@@ -46,7 +46,7 @@ pub(super) struct Waiting {
     memory_bytes: u64,
     memory_bytes_max: u64,
     spill: Spill,
-    /// Whether writing to the temporary file failed: then all stays in memory.
+    /// True if writing to the temporary file failed: then all stays in memory.
     is_spill_broken: bool,
     /// Nodes neither decoded nor failed.
     pub(super) left: usize,
@@ -71,7 +71,7 @@ impl Waiting {
         self.spill.bytes_written
     }
 
-    /// Whether a node was decoded or has failed.
+    /// Tells whether a node was decoded or has failed.
     pub(super) fn is_done(&self, node: u32) -> bool {
         self.held[node as usize].is_done
     }

@@ -1,4 +1,5 @@
-//! Whether a region stays a delta: one rule for backups and maintenance, unless a program brings a policy of its own.
+//! Decides if a region stays a delta: one rule for backups and maintenance, unless a program brings a policy of its
+//! own.
 //!
 //! A delta is kept if it is smaller. Asking more was tried, since what is stored whole is the good base of its next
 //! versions: a delta had to be below 0.7 of the region encoded whole. Asked of backups, `forward:16` takes 1.2 % more
@@ -21,17 +22,17 @@ impl KeepRule {
     /// A delta must be smaller. Few regions compress to a quarter of their text.
     pub const IS_SMALLER: Self = Self { clear_part: 4, benefit: Benefit::ANY };
 
-    /// Whether a base with this many of a chunk's features can be expected to give a delta that is kept.
+    /// Tells whether a base with this many of a chunk's features can be expected to give a delta that is kept.
     pub(crate) fn expects(self, matches: usize) -> bool {
         self.benefit.expects(matches, Shape::DEFAULT.features())
     }
 
-    /// Whether a delta is kept whatever the region would cost whole.
+    /// Tells whether a delta is kept whatever the region would cost whole.
     pub(crate) fn is_clear(self, delta_bytes: usize, text_bytes: usize) -> bool {
         delta_bytes * self.clear_part <= text_bytes
     }
 
-    /// Whether a delta is kept beside the region encoded whole.
+    /// Tells whether a delta is kept beside the region encoded whole.
     pub(crate) fn accepts(self, delta_bytes: usize, whole_bytes: usize) -> bool {
         self.benefit.accepts(delta_bytes as u64, whole_bytes as u64)
     }

@@ -36,12 +36,12 @@ pub enum Deltas {
 }
 
 impl Deltas {
-    /// Whether old chunks are encoded against new ones.
+    /// Tells whether old chunks are encoded against new ones.
     pub(crate) fn is_reverse(self) -> bool {
         matches!(self, Self::Reverse { .. })
     }
 
-    /// Whether a backup uses chunks again that only snapshots before the last one have.
+    /// Tells whether a backup uses chunks again that only snapshots before the last one have.
     pub(crate) fn reaches_back(self) -> bool {
         self.forward().is_none_or(|policy| policy.reaches_back)
     }
@@ -64,15 +64,15 @@ pub struct ForwardPolicy {
     pub depth: u32,
     /// Bases looked up for each chunk.
     pub candidates: usize,
-    /// Whether chunks are alike by one super-feature in common, the newest first, rather than by most features.
+    /// True if chunks are alike by one super-feature in common, the newest first, rather than by most features.
     pub super_features: bool,
     /// Which deltas are kept.
     pub keep: KeepRule,
     /// Text of a region of deltas, bytes. 0: each chunk alone, whose base may then be of any length.
     pub region_bytes: usize,
-    /// Whether chunks without a base in the last snapshot are offered those of their own segment.
+    /// True if chunks without a base in the last snapshot are offered those of their own segment.
     pub intra_segment: bool,
-    /// Whether a backup uses chunks again that only snapshots before the last one have.
+    /// True if a backup uses chunks again that only snapshots before the last one have.
     pub reaches_back: bool,
 }
 

@@ -26,7 +26,7 @@ impl OpenRegion {
         Self { plain: Vec::with_capacity(bytes), ..Self::default() }
     }
 
-    /// Whether a chunk would fill it beyond so many bytes.
+    /// Tells whether a chunk would fill it beyond so many bytes.
     pub(crate) fn is_full_for(&self, chunk: &ChunkEntry, target: usize) -> bool {
         !self.chunks.is_empty() && self.plain.len() + chunk.length as usize > target
     }

@@ -20,14 +20,14 @@ const CHUNKS_MIN: usize = 1 << 10;
 /// Chunks by their sketches, in bounded memory: what does not fit is as if nothing resembled it.
 pub(crate) struct SimilarIndex {
     index: Index,
-    /// What the index may grow to, chunks; it has room for this, shifted right.
+    /// Chunks that the index may grow to; it has room for this, shifted right.
     chunks_max: usize,
     shift: u32,
     held: Held,
     make: fn(usize) -> Index,
 }
 
-/// What is in an index, in order, as long as it may grow.
+/// Chunks of an index, in order, as long as it may grow.
 #[derive(Default)]
 struct Held {
     numbers: Vec<u64>,
@@ -35,7 +35,7 @@ struct Held {
 }
 
 impl Held {
-    /// What a chunk takes.
+    /// Bytes that a chunk takes.
     fn bytes_per_chunk() -> usize {
         size_of::<u64>() + size_of::<u32>() * Shape::DEFAULT.features()
     }

@@ -1,11 +1,11 @@
 //! `dump`: the content of a file, or an archive of a folder, as one stream.
 //!
-//! The catalog is walked in order and cut into portions of about one region of content (`ahead`); workers read and
+//! The catalog is walked in order and cut into portions of about one region of content (`prefetch`); workers read and
 //! verify a few of them ahead while what came before is written, so the memory of some regions is all it takes. What is
 //! damaged ends the dump: a stream that promised a size cannot leave anything out.
 
 pub(crate) mod acl;
-mod ahead;
+mod prefetch;
 mod tar;
 mod zip;
 
@@ -15,7 +15,7 @@ use crate::parallel::Pool;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Resources};
-use ahead::{Portion, Portions, Step};
+use prefetch::{Portion, Portions, Step};
 use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
 use siltstone_store::repository::Repository;
 use std::cell::Cell;

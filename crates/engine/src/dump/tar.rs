@@ -24,7 +24,7 @@ pub(super) struct Tar<'o> {
     observer: &'o dyn Observer,
     /// Bytes written of the current entry's content.
     written: u64,
-    /// Whether holes of the current entry are left out.
+    /// True if holes of the current entry are left out.
     is_sparse: bool,
 }
 
@@ -170,7 +170,8 @@ impl Records {
         self.add(record, name);
     }
 
-    /// What a header has no room for of an inode. Gives the names of attributes that no record can have.
+    /// Adds the metadata of an inode that a header has no room for. Returns the names of attributes that no record can
+    /// have.
     fn add_metadata(&mut self, header: &mut Header, metadata: &Metadata) -> Vec<Vec<u8>> {
         for (record, number) in [("uid", metadata.uid), ("gid", metadata.gid)] {
             if number > OWNER_MAX {

@@ -25,7 +25,7 @@ pub(super) struct Zip<'o> {
     archive: Option<ZipWriter<StreamWriter<Gate<'o>>>>,
     is_shut: Rc<Cell<bool>>,
     observer: &'o dyn Observer,
-    /// Whether the current entry has content in the archive.
+    /// True if the current entry has content in the archive.
     is_file: bool,
 }
 

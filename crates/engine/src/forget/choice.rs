@@ -12,7 +12,7 @@ use siltstone_store::{SnapshotId, Time};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What becomes of a series' snapshots; those in none of the sets stay as they are.
+/// Changes to a series' snapshots; those in none of the sets stay as they are.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Choice {
     /// Given, and taken out at once.
@@ -25,7 +25,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// What `options` make of the given snapshots, as far as they are there.
+    /// Applies `options` to the given snapshots, as far as they are there.
     pub(super) fn new(manifest: &Manifest, given: &BTreeSet<SnapshotId>, marking: &Marking) -> Self {
         let mut choice = Self { mark: marking.mark(), ..Self::default() };
         for snapshot in manifest.snapshots() {
@@ -51,12 +51,12 @@ impl Choice {
         (self.removed.len() + self.ended.len() + self.marked.len()) as u64
     }
 
-    /// Whether a live snapshot is removed or marked.
+    /// Tells whether a live snapshot is removed or marked.
     pub(super) fn takes(&self, id: &SnapshotId) -> bool {
         self.removed.contains(id) || self.marked.contains(id)
     }
 
-    /// Whether everything stays as it is.
+    /// Tells whether everything stays as it is.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }

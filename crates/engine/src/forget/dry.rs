@@ -9,7 +9,7 @@ use super::choice::Choice;
 use super::plan::plan;
 use crate::maintain::dead::{Left, object_bytes};
 use crate::maintain::ghost_bytes;
-use crate::maintain::rewrite::{Rewritten, replace, rewrite_sound};
+use crate::maintain::rewrite::{Rewritten, replace, rewrite_intact};
 use crate::pack::{ContainerSink, DrySink};
 use crate::protect::parity_bytes;
 use crate::{EngineError, Resources};
@@ -38,7 +38,7 @@ pub(super) struct State {
     parity: HashMap<ContainerId, u64>,
 }
 
-/// What a run would do.
+/// Outcome that a run would have.
 pub(super) struct Outcome {
     /// The state it would leave.
     pub(super) next: State,
@@ -71,7 +71,7 @@ impl State {
         let (names, rewrites) = (DrySink::new(lease), !to_rewrite.is_empty());
         let sink = Sink { names, kept, series: first.series };
         let Rewritten { old, new, .. } =
-            rewrite_sound(repository, &first, to_rewrite, &live, options.rewriting(), &sink, resources)?;
+            rewrite_intact(repository, &first, to_rewrite, &live, options.rewriting(), &sink, resources)?;
         let mut manifest = first.clone();
         replace(&mut manifest, &old, new.clone());
         (manifest.lease, manifest.sequence) = (None, lease + 1 + u64::from(rewrites));
@@ -172,7 +172,7 @@ struct Overlay {
     held: Mutex<Places>,
 }
 
-/// What lies in the file.
+/// Objects in the file.
 #[derive(Debug, Default)]
 struct Places {
     /// Where it ends.

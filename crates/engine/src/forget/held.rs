@@ -1,4 +1,4 @@
-//! What snapshots that are marked as deleted hold, to the byte: what a run that ended their marks would give back.
+//! Bytes that snapshots marked as deleted hold: exactly those that a run that ended their marks would give back.
 
 use super::ForgetOptions;
 use super::choice::{Choice, marked};
@@ -55,7 +55,7 @@ impl Observer for Unheard {
     }
 }
 
-/// What the marked snapshots of a series hold, in this state of it.
+/// Returns the bytes that the marked snapshots of a series hold, in this state of it.
 pub(super) fn held(repository: &Repository, state: &State, options: &ForgetOptions, resources: &Resources) -> Held {
     let bytes = || freed(repository, state, marked(&state.manifest), options, resources).ok();
     let is_any = state.manifest.snapshots().iter().any(|snapshot| snapshot.deleted.is_some());

@@ -21,13 +21,13 @@ mod selection;
 
 pub use held::{Held, held_by};
 pub(crate) use plan::without_checkpoints;
-pub use selection::{DecidedGroup, ForgetPlan, Kept, Selection, SeriesOutlook, plan_forget};
+pub use selection::{DecidedGroup, ForgetPlan, Kept, SeriesOutlook, SnapshotSelection, plan_forget};
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
 use crate::maintain::dead::container_ids;
 use crate::maintain::ghost_bytes;
-use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_sound};
+use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
 use crate::observer::Notice;
 use crate::pack::ContainerSink;
 use crate::setters::setters;
@@ -59,7 +59,7 @@ pub const REWRITE_THRESHOLD_DEFAULT: f64 = 0.2;
 pub struct ForgetOptions {
     /// Do everything but write: the summary states the exact bytes.
     pub dry_run: bool,
-    /// Whether a series may lose its last snapshots.
+    /// True if a series may lose its last snapshots.
     pub allow_remove_all: bool,
     /// A container whose dead share exceeds this is rewritten (0 ..= 1).
     pub rewrite_threshold: f64,
@@ -69,7 +69,7 @@ pub struct ForgetOptions {
     pub user: String,
     /// Compression level of zstd for rewritten regions.
     pub compression_level: i32,
-    /// What is marked as deleted rather than removed, and which marks end.
+    /// Snapshots that are marked as deleted rather than removed, and marks that end.
     pub marking: Marking,
 }
 
@@ -106,6 +106,7 @@ impl ForgetOptions {
 /// Marks of deleted snapshots: those that a run makes, and those that end with it. By default it makes none and ends
 /// none.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Marking {
     /// How long whole snapshots are kept, marked as deleted, instead of being removed; no time at all: they are
     /// removed. Checkpoints always are.
@@ -119,7 +120,14 @@ pub struct Marking {
     pub series: Vec<SeriesId>,
 }
 
-/// What forgetting did, or would do.
+setters!(Marking {
+    with_keep(keep: Duration),
+    with_ends_given(ends_given: bool),
+    with_now(now: Time),
+    with_series(series: Vec<SeriesId>),
+});
+
+/// Summary of forgetting, done or planned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ForgetSummary {
     /// Snapshots removed at once.
@@ -128,7 +136,7 @@ pub struct ForgetSummary {
     pub snapshots_marked: u64,
     /// Snapshots that had been marked as deleted, and were removed.
     pub snapshots_ended: u64,
-    /// What is still marked as deleted, in the series concerned.
+    /// Snapshots still marked as deleted, in the series concerned.
     pub held: Held,
     /// Snapshots asked for that could not be removed (their series failed); the error was reported as a problem.
     pub snapshots_failed: u64,
@@ -156,8 +164,8 @@ impl ForgetSummary {
 /// already gone are passed over. Marks that are over end, in the series of the given snapshots and those named beside.
 ///
 /// # Errors
-/// What concerns the repository as a whole; [`EngineError::RemovesAll`] before anything is removed or marked. If one
-/// series of several fails, it is reported as a problem and counted.
+/// Errors of the repository as a whole; [`EngineError::RemovesAll`] before anything is removed or marked. If one series
+/// of several fails, it is reported as a problem and counted.
 pub fn forget(
     repository: &Repository,
     snapshots: &[SnapshotKey],
@@ -281,7 +289,7 @@ impl ForgetSummary {
     }
 }
 
-/// What would be done in a series; gives the bytes that would come back.
+/// Reports what would be done in a series; returns the bytes that would come back.
 fn dry_run(
     repository: &Repository,
     manifest: &Manifest,
@@ -360,7 +368,7 @@ fn rewrite_and_commit(
 ) -> Result<u64, EngineError> {
     let (manifest, sink): (_, &dyn ContainerSink) = (writer.manifest(), writer);
     let Rewritten { old, new, is_whole } =
-        rewrite_sound(repository, manifest, to_rewrite, live, options.rewriting(), sink, resources)?;
+        rewrite_intact(repository, manifest, to_rewrite, live, options.rewriting(), sink, resources)?;
     verify_written(repository, manifest.series, &new)?;
     let mut next = writer.manifest().clone();
     replace(&mut next, &old, new);

@@ -14,6 +14,7 @@
 //! Cost: one pass, a few calendar conversions per snapshot. No clock is read: `now` carries the moment and the time
 //! zone.
 
+use crate::setters::setters;
 use crate::snapshots::SnapshotView;
 use jiff::{Span, Timestamp, Zoned};
 use siltstone_store::Time;
@@ -21,6 +22,7 @@ use siltstone_store::Time;
 /// The rules; a snapshot that any of them keeps is kept. `Option<u32>`: `None` and 0 off; `u32::MAX` stands for
 /// "unlimited".
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct KeepPolicy {
     /// The last N.
     pub last: Option<u32>,
@@ -50,11 +52,27 @@ pub struct KeepPolicy {
     pub tags: Vec<Vec<String>>,
 }
 
+setters!(KeepPolicy {
+    with_last(last: Option<u32>),
+    with_hourly(hourly: Option<u32>),
+    with_daily(daily: Option<u32>),
+    with_weekly(weekly: Option<u32>),
+    with_monthly(monthly: Option<u32>),
+    with_yearly(yearly: Option<u32>),
+    with_within(within: Option<Span>),
+    with_within_hourly(within_hourly: Option<Span>),
+    with_within_daily(within_daily: Option<Span>),
+    with_within_weekly(within_weekly: Option<Span>),
+    with_within_monthly(within_monthly: Option<Span>),
+    with_within_yearly(within_yearly: Option<Span>),
+    with_tags(tags: Vec<Vec<String>>),
+});
+
 impl KeepPolicy {
     /// The count that means "all of them".
     pub const UNLIMITED: u32 = u32::MAX;
 
-    /// Whether no rule is on.
+    /// Tells whether no rule is on.
     pub fn is_empty(&self) -> bool {
         self.tags.is_empty()
             && self.counts().iter().all(|(count, ..)| is_off(*count))
@@ -89,10 +107,10 @@ pub const AHEAD: &str = "dated in the future";
 /// The reason to keep what an interrupted backup has left: the next whole backup takes it over.
 pub const PARTIAL: &str = "partial";
 
-/// What a policy decides for one snapshot.
+/// Decision of a policy on one snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it stays.
+    /// True if it stays.
     pub keep: bool,
     /// The rules that keep it, in restic's words ("last snapshot", "daily snapshot", ...).
     pub reasons: Vec<String>,
@@ -145,7 +163,7 @@ pub fn span_text(span: &Span) -> String {
     given.fold(String::new(), |text, (number, unit)| format!("{text}{number}{unit}"))
 }
 
-/// What a rule counts by; two moments of equal key lie in one period.
+/// Period that a rule counts by; two moments of equal key lie in one.
 #[derive(Clone, Copy)]
 enum Period {
     Each,

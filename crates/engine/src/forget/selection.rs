@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "a command makes one")]
-pub enum Selection {
+pub enum SnapshotSelection {
     /// Snapshots by their identities; of one marked as deleted, the mark ends if [`super::Marking::ends_given`].
     Given(Vec<SnapshotKey>),
     /// Snapshots that pass the filter and that the policy does not keep. Marks that are over end in their series; with
@@ -70,7 +70,7 @@ impl DecidedGroup {
         self.group.snapshots.iter().zip(&self.decisions)
     }
 
-    /// Whether nothing stays of what rules decide on.
+    /// Tells whether nothing stays of what rules decide on.
     fn is_emptied(&self) -> bool {
         let is_passed_over =
             |decision: &&Decision| decision.reasons.iter().any(|reason| [AHEAD, PARTIAL].contains(&reason.as_str()));
@@ -130,22 +130,22 @@ pub struct ForgetPlan {
 /// carried out.
 pub fn plan_forget(
     repository: &Repository,
-    selection: Selection,
+    selection: SnapshotSelection,
     options: &ForgetOptions,
 ) -> Result<ForgetPlan, EngineError> {
     let options = options.clone();
     let mut plan =
         ForgetPlan { groups: Vec::new(), series: Vec::new(), unreadable: Vec::new(), options, chosen: Vec::new() };
     match selection {
-        Selection::Given(chosen) => plan.chosen = chosen,
-        Selection::ByPolicy { filter, group_by, policy, now } => {
+        SnapshotSelection::Given(chosen) => plan.chosen = chosen,
+        SnapshotSelection::ByPolicy { filter, group_by, policy, now } => {
             plan.refuse_empty(&policy, &filter)?;
             let (views, unreadable) = list_readable(repository, &filter)?;
             plan.unreadable = unreadable;
             plan.decide(views, &group_by, &policy, &now);
             plan.add_marked(repository, filter)?;
         }
-        Selection::Marks { filter } => plan.add_marked(repository, filter)?,
+        SnapshotSelection::Marks { filter } => plan.add_marked(repository, filter)?,
     }
     plan.look_at_series(repository);
     Ok(plan)

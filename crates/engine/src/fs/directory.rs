@@ -100,7 +100,7 @@ impl NameList {
         CStr::from_bytes_with_nul(self.spans.get(index)?.of(&self.bytes)).ok()
     }
 
-    /// Whether a name is in the list.
+    /// Tells whether a name is in the list.
     pub(super) fn contains(&self, name: &CStr) -> bool {
         self.spans.binary_search_by(|span| span.of(&self.bytes).cmp(name.to_bytes_with_nul())).is_ok()
     }

@@ -1,4 +1,4 @@
-//! What a backup leaves out: patterns, directories that carry a mark, and files beyond a size.
+//! Exclusion from a backup: patterns, directories that carry a mark, and files beyond a size.
 
 use super::identity::FolderIdentity;
 use super::patterns::{Case, PatternError, Patterns, PatternsBuilder, Verdict};
@@ -25,7 +25,7 @@ pub struct ExcludeRules {
 pub(super) struct Mark {
     /// Its name.
     pub(super) name: Vec<u8>,
-    /// What it begins with; empty if its presence is enough.
+    /// Beginning of the file; empty if its presence is enough.
     pub(super) header: Vec<u8>,
 }
 
@@ -35,8 +35,8 @@ impl ExcludeRules {
         ExcludeRulesBuilder::default()
     }
 
-    /// The same rules, and one folder left out with all it holds by whatever path it is met, because the program itself
-    /// writes there during the backup. A folder that does not exist changes nothing.
+    /// Adds one folder that is left out with all it holds by whatever path it is met, because the program itself writes
+    /// there during the backup. A folder that does not exist changes nothing.
     #[must_use]
     pub fn without_own_folder(mut self, folder: &Path) -> Self {
         self.own_folders.extend(FolderIdentity::of(folder));

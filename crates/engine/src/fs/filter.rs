@@ -14,9 +14,9 @@ pub struct PathFilter {
     exclude: Patterns,
 }
 
-/// What a [`PathFilter`] says of an entry.
+/// Answer of a [`PathFilter`] on an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Selection {
+pub enum EntrySelection {
     /// Taken.
     Selected,
     /// A directory that is not itself taken but may hold what is.
@@ -31,29 +31,29 @@ impl PathFilter {
         PathFilterBuilder::default()
     }
 
-    /// Whether everything is taken.
+    /// Tells whether everything is taken.
     pub fn takes_everything(&self) -> bool {
         self.include.is_none() && self.exclude.is_empty()
     }
 
-    /// Whether only what patterns include is taken.
+    /// Tells whether only what patterns include is taken.
     pub fn chooses(&self) -> bool {
         self.include.is_some()
     }
 
-    /// What becomes of an entry; the answer does not depend on what was asked before.
-    pub fn select(&self, path: &EntryPath, is_directory: bool) -> Selection {
+    /// Decides on an entry; the answer does not depend on what was asked before.
+    pub fn select(&self, path: &EntryPath, is_directory: bool) -> EntrySelection {
         let path = path.as_bytes();
         if !self.exclude.is_empty() && self.exclude.verdict_with_parents(path, is_directory) == Verdict::Matched {
-            return Selection::Excluded;
+            return EntrySelection::Excluded;
         }
         let Some(include) = &self.include else {
-            return Selection::Selected;
+            return EntrySelection::Selected;
         };
         match include.verdict_with_parents(path, is_directory) {
-            Verdict::Matched => Selection::Selected,
-            _ if is_directory => Selection::Descend,
-            _ => Selection::Excluded,
+            Verdict::Matched => EntrySelection::Selected,
+            _ if is_directory => EntrySelection::Descend,
+            _ => EntrySelection::Excluded,
         }
     }
 }
@@ -101,13 +101,13 @@ impl PathFilterBuilder {
 mod tests {
     use super::*;
 
-    fn select(filter: &PathFilter, path: &str, is_directory: bool) -> Selection {
+    fn select(filter: &PathFilter, path: &str, is_directory: bool) -> EntrySelection {
         filter.select(&EntryPath::new(path).expect("a valid path"), is_directory)
     }
 
     #[test]
     fn everything_is_taken_by_default() {
-        assert_eq!(select(&PathFilter::default(), "a/b", false), Selection::Selected);
+        assert_eq!(select(&PathFilter::default(), "a/b", false), EntrySelection::Selected);
         assert!(PathFilter::default().takes_everything());
     }
 
@@ -117,11 +117,11 @@ mod tests {
         builder.include("/home/u/photos", Case::Sensitive).expect("valid");
         builder.include("*.TXT", Case::Insensitive).expect("valid");
         let filter = builder.build().expect("a filter");
-        assert_eq!(select(&filter, "home", true), Selection::Descend);
-        assert_eq!(select(&filter, "home/u/photos", true), Selection::Selected);
-        assert_eq!(select(&filter, "home/u/photos/2020/a.jpg", false), Selection::Selected);
-        assert_eq!(select(&filter, "etc/motd.txt", false), Selection::Selected);
-        assert_eq!(select(&filter, "etc/motd", false), Selection::Excluded);
+        assert_eq!(select(&filter, "home", true), EntrySelection::Descend);
+        assert_eq!(select(&filter, "home/u/photos", true), EntrySelection::Selected);
+        assert_eq!(select(&filter, "home/u/photos/2020/a.jpg", false), EntrySelection::Selected);
+        assert_eq!(select(&filter, "etc/motd.txt", false), EntrySelection::Selected);
+        assert_eq!(select(&filter, "etc/motd", false), EntrySelection::Excluded);
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
         let mut builder = PathFilter::builder();
         builder.exclude("cache/", Case::Sensitive).expect("valid");
         let filter = builder.build().expect("a filter");
-        assert_eq!(select(&filter, "home/cache/x/y", false), Selection::Excluded);
-        assert_eq!(select(&filter, "home/x", false), Selection::Selected);
+        assert_eq!(select(&filter, "home/cache/x/y", false), EntrySelection::Excluded);
+        assert_eq!(select(&filter, "home/x", false), EntrySelection::Selected);
     }
 }

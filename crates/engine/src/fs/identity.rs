@@ -48,8 +48,8 @@ impl From<&Metadata> for FolderIdentity {
     }
 }
 
-/// Whether a folder is somebody's home: in the system's list of users, by `$HOME`, or because the system says so of its
-/// owner.
+/// Tells whether a folder is somebody's home: in the system's list of users, by `$HOME`, or because the system says so
+/// of its owner.
 pub fn is_home(folder: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(folder) else { return false };
     let listed = std::fs::read("/etc/passwd").unwrap_or_default();

@@ -32,7 +32,7 @@ mod writer;
 mod xattrs;
 
 pub use exclude::{ExcludeRules, ExcludeRulesBuilder};
-pub use filter::{PathFilter, PathFilterBuilder, Selection};
+pub use filter::{EntrySelection, PathFilter, PathFilterBuilder};
 pub use identity::{FolderIdentity, is_home};
 pub use names::Ownership;
 pub use patterns::{Case, PatternError};
@@ -43,7 +43,7 @@ pub use scan_item::{FileKind, ScanEntry, ScanItem, ScanOptions, SkipReason};
 pub use source_file::{Extent, FileHandle, SourceFile};
 pub use source_tree::absolute_source;
 pub use status::{NodeKind, Status};
-pub use writer::{DAMAGED_SUFFIX, DRAFT_PREFIX, Draft, InTheWay, Made, TargetDir, TargetFile, aside};
+pub use writer::{ConflictPolicy, DAMAGED_SUFFIX, DRAFT_PREFIX, DirectoryOutcome, Draft, TargetDir, TargetFile, aside};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

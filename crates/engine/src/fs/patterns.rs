@@ -14,7 +14,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path, path::PathBuf};
 /// Greatest size of a file of patterns, in bytes.
 const PATTERN_FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Whether letters match in the other case too.
+/// Rule for letters of the other case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Case {
     /// `a` is not `A`.
@@ -32,7 +32,7 @@ pub enum PatternError {
     Invalid {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// Fault.
         reason: String,
     },
     /// The file of patterns cannot be read.
@@ -104,7 +104,7 @@ impl Default for Patterns {
     }
 }
 
-/// What the last matching pattern says.
+/// Answer of the last matching pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Matched,
@@ -117,12 +117,12 @@ impl Patterns {
         self.0.is_empty()
     }
 
-    /// What the patterns say of this very path (as a catalog writes it).
+    /// Returns the answer of the patterns on this very path (as a catalog writes it).
     pub(super) fn verdict(&self, path: &[u8], is_directory: bool) -> Verdict {
         Self::read(&self.0.matched(Path::new(OsStr::from_bytes(path)), is_directory))
     }
 
-    /// What the patterns say of this path or, if nothing, of the nearest directory above of which they say something.
+    /// Returns the answer of the patterns on this path or, if none, on the nearest directory above that they match.
     pub(super) fn verdict_with_parents(&self, path: &[u8], is_directory: bool) -> Verdict {
         Self::read(&self.0.matched_path_or_any_parents(Path::new(OsStr::from_bytes(path)), is_directory))
     }

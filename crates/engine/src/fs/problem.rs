@@ -1,4 +1,4 @@
-//! What went wrong with one entry. A problem is recorded and told; it never stops a run, it only changes how the run
+//! Problems with single entries. A problem is recorded and reported; it never stops a run, it only changes how the run
 //! ends.
 
 use siltstone_store::catalog::EntryPath;
@@ -7,9 +7,9 @@ use std::fmt;
 /// One entry could not be dealt with as it should.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// What it concerns.
+    /// Object concerned.
     pub subject: Subject,
-    /// What could not be done.
+    /// Kind of failure.
     pub kind: ProblemKind,
     /// Why, in words; mostly the operating system's.
     pub reason: String,
@@ -43,7 +43,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a problem concerns.
+/// Object that a problem concerns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Subject {
     /// The root of the walk itself: `/` in a backup, the target folder in a restore.
@@ -76,7 +76,7 @@ fn write_visible(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     text.chars().try_for_each(|c| if c.is_control() { write!(f, "{}", c.escape_default()) } else { write!(f, "{c}") })
 }
 
-/// What could not be done with an entry.
+/// Kind of failure with an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ProblemKind {
@@ -117,7 +117,7 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// What could not be done, in words.
+    /// Returns the failure in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::SourceMissing => "cannot be backed up",
@@ -163,7 +163,7 @@ impl ProblemKind {
         }
     }
 
-    /// Whether only something beside the content is wrong, as happens to every restore without root's rights.
+    /// Tells whether only something beside the content is wrong, as happens to every restore without root's rights.
     pub fn is_minor(self) -> bool {
         matches!(self, Self::Owner | Self::Attribute | Self::Permissions | Self::Times)
     }

@@ -43,7 +43,7 @@ pub struct Scanner {
     options: ScanOptions,
     reader: MetadataReader,
     nested: BTreeSet<Vec<u8>>,
-    /// What of the sources is walked; `None` for all.
+    /// Part of the sources that is walked; `None` for all.
     choice: Option<Choice>,
     frames: Vec<Frame>,
     /// Path of the current entry; a frame's own path is a prefix of it.

@@ -1,4 +1,4 @@
-//! What a walk over the sources is told, and what it meets.
+//! Input and items of a walk over the sources.
 
 use super::{exclude::ExcludeRules, problem::Problem, read_metadata::ScanDetail, source_file::FileHandle};
 use siltstone_store::catalog::{EntryPath, Metadata};
@@ -6,7 +6,7 @@ use siltstone_store::catalog::{EntryPath, Metadata};
 /// How to walk.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
-    /// What to leave out.
+    /// Rules for what is left out.
     pub exclude: ExcludeRules,
     /// Stay on the file systems of the sources. A directory on which another is mounted is kept, empty.
     pub one_file_system: bool,
@@ -14,7 +14,7 @@ pub struct ScanOptions {
     pub detail: ScanDetail,
 }
 
-/// What a walk meets.
+/// Item that a walk meets.
 #[derive(Debug)]
 pub enum ScanItem {
     /// An entry to back up.
@@ -41,13 +41,13 @@ pub enum ScanItem {
 pub struct ScanEntry {
     /// Its absolute path without the leading slash.
     pub path: EntryPath,
-    /// What its inode carries.
+    /// Metadata of its inode.
     pub metadata: Metadata,
-    /// What kind of file it is.
+    /// Kind of the file.
     pub kind: FileKind,
 }
 
-/// What kind of file a walk found.
+/// Kind of a file that a walk found.
 #[derive(Debug)]
 pub enum FileKind {
     /// A directory; what it holds follows.
@@ -88,7 +88,7 @@ pub enum FileKind {
 pub enum SkipReason {
     /// A pattern matches it.
     Excluded,
-    /// What the directory holds is left out because of a mark in it.
+    /// Content of the directory is left out because of a mark in it.
     Marked,
     /// A folder that the program itself writes to: the repository, or what is kept on this machine.
     OwnFolder,

@@ -22,7 +22,7 @@ use std::{
 /// Below, the call costs more than it brings.
 const SEQUENTIAL_BYTES_MIN: u64 = 1 << 20;
 
-/// What is needed to open a file of the scan later, from any thread. Holds its directory open.
+/// Handle to open a file of the scan later, from any thread. Holds its directory open.
 #[derive(Clone, Debug)]
 pub struct FileHandle {
     directory: Arc<OwnedFd>,
@@ -117,7 +117,7 @@ impl SourceFile {
         }
     }
 
-    /// Whether the file system keeps less than the file's length, so that it may have holes (or be compressed).
+    /// Tells whether the file system keeps less than the file's length, so that it may have holes (or be compressed).
     pub fn may_have_holes(&self) -> bool {
         self.status.blocks.saturating_mul(512) < self.status.size
     }
@@ -166,7 +166,7 @@ impl SourceFile {
         })
     }
 
-    /// Whether the file has been written to (or its inode changed) since it was opened.
+    /// Tells whether the file has been written to (or its inode changed) since it was opened.
     pub fn changed_since_open(&self) -> io::Result<bool> {
         Ok(!Status::of(&self.file)?.is_same_content(&self.status))
     }

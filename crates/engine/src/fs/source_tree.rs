@@ -34,9 +34,9 @@ pub fn absolute_source(path: &Path) -> io::Result<PathBuf> {
 /// One directory on the way to sources, or a source.
 #[derive(Default, Debug)]
 pub(super) struct SourceNode {
-    /// Whether everything below is backed up; then it has no children.
+    /// True if everything below is backed up; then it has no children.
     pub(super) is_source: bool,
-    /// What lies below, by name, in catalog order.
+    /// Entries below, by name, in catalog order.
     pub(super) children: BTreeMap<CString, SourceNode>,
 }
 

@@ -1,11 +1,11 @@
-//! What the file system says of one inode, in the catalog's words.
+//! Status of one inode from the file system, in the catalog's words.
 
 use rustix::fs::{AtFlags, FileType, StatxFlags};
 use rustix::io::Result;
 use siltstone_store::Time;
 use std::{ffi::CStr, os::fd::AsFd};
 
-/// What kind of file an inode is.
+/// Kind of an inode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeKind {
     /// A directory.
@@ -29,7 +29,7 @@ pub enum NodeKind {
 /// The status of an inode at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// What kind of file it is.
+    /// Kind of the file.
     pub kind: NodeKind,
     /// Permission, set-id and sticky bits: the lower twelve bits of `st_mode`.
     pub mode: u32,
@@ -88,12 +88,12 @@ impl Status {
         })
     }
 
-    /// Whether both are the same inode.
+    /// Tells whether both are the same inode.
     pub fn is_same_inode(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Whether nothing that a write changes differs.
+    /// Tells whether all that a write changes is equal.
     pub fn is_same_content(&self, other: &Self) -> bool {
         (self.size, self.modified, self.changed) == (other.size, other.modified, other.changed)
     }

@@ -136,7 +136,7 @@ fn names_may_be_any_bytes() {
 }
 
 /// A draft for a name that nothing has.
-const NEW: Draft = Draft { serial: 0, in_the_way: InTheWay::Keep };
+const NEW: Draft = Draft { serial: 0, on_conflict: ConflictPolicy::Keep };
 
 #[test]
 fn paths_beyond_the_kernels_limit_are_walked() {
@@ -145,10 +145,10 @@ fn paths_beyond_the_kernels_limit_are_walked() {
     // Deep by long names, and deeper than directories are kept open.
     for (name, levels) in [("n".repeat(200), 30), ("short-one".to_owned(), 700)] {
         let mut path = EntryPath::new(name.as_str()).expect("a path");
-        target.make_directory(&path, InTheWay::Keep).expect("made");
+        target.make_directory(&path, ConflictPolicy::Keep).expect("made");
         for _ in 1..levels {
             path = path.join(name.as_bytes()).expect("a path");
-            target.make_directory(&path, InTheWay::Keep).expect("made");
+            target.make_directory(&path, ConflictPolicy::Keep).expect("made");
             let file = path.join(b"zz").expect("a path");
             target.create_file(&file, NEW).expect("made");
             target.publish(&file, NEW).expect("published");

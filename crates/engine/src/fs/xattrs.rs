@@ -119,7 +119,7 @@ fn read_value(read: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
     Ok(value)
 }
 
-/// Whether `/proc` can be used to name open files.
+/// Tells whether `/proc` can be used to name open files.
 fn has_proc() -> bool {
     rustix::fs::access(c"/proc/self/fd", rustix::fs::Access::EXISTS).is_ok()
 }

@@ -105,7 +105,7 @@ impl CachedRun {
         self.0.len()
     }
 
-    /// Whether it holds none.
+    /// Tells whether it holds none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -115,7 +115,7 @@ impl CachedRun {
     }
 }
 
-/// What a run needs, made while its file is read from front to end.
+/// Part of a run's file that stays in memory, made while the file is read from front to end.
 struct Building {
     /// The records, if they are to stay in memory.
     held: Option<Vec<Packed>>,

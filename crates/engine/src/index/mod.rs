@@ -66,7 +66,7 @@ pub struct FingerprintIndex {
 
 type NewTable = HashMap<Fingerprint, ChunkNumber, BuildHasherDefault<FingerprintHasher>>;
 
-/// What [`Runs::save`] did.
+/// Statistics of [`Runs::save`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheStatistics {
     /// Chunks in the new cache file.
@@ -236,7 +236,7 @@ pub struct IndexError {
 }
 
 impl IndexError {
-    /// What kind of failure it is, such as a full disk.
+    /// Returns the kind of failure, such as a full disk.
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }

@@ -1,7 +1,7 @@
 //! Compacting a series: what is dead goes, whole containers at once, parts by rewriting the rest.
 
 use super::dead::{container_ids, left, object_bytes};
-use super::rewrite::{Rewriting, Rewritten, replace, rewrite_sound};
+use super::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
 use crate::lease::now;
 use crate::written::verify_written;
 use crate::{EngineError, Resources};
@@ -21,7 +21,7 @@ pub(super) fn compact(
 ) -> Result<(u64, u64), EngineError> {
     let plan = left(writer.manifest().clone(), rewriting.threshold);
     let Rewritten { old, new, is_whole } =
-        rewrite_sound(repository, &plan.next, plan.to_rewrite, &plan.live, rewriting, writer, resources)?;
+        rewrite_intact(repository, &plan.next, plan.to_rewrite, &plan.live, rewriting, writer, resources)?;
     if plan.dead.is_empty() && old.is_empty() {
         return if is_whole { Ok((0, 0)) } else { Ok(writer.sweep().map(|()| (0, 0))?) };
     }

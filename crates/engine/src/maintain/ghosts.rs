@@ -41,7 +41,7 @@ struct Dependent {
     /// Those of its chunks that are no ghosts.
     members: Vec<ChunkPlace>,
     bases: Vec<ChunkNumber>,
-    /// What its members take, about.
+    /// Bytes that its members take, about.
     stored_bytes: u64,
 }
 
@@ -51,7 +51,7 @@ struct Elimination {
     dependents: Vec<Dependent>,
     /// The ghosts that are part of a delta, and what they hang on.
     ghosts: BaseGraph,
-    /// What those ghosts take, about.
+    /// Bytes that those ghosts take, about.
     ghost_bytes: u64,
 }
 
@@ -89,7 +89,7 @@ impl Elimination {
         Ok(found)
     }
 
-    /// What a delta may hang on instead: its bases, each ghost replaced by what it hangs on.
+    /// Returns the chunks that a delta may hang on instead: its bases, each ghost replaced by what it hangs on.
     fn instead_of(&self, bases: &[ChunkNumber]) -> impl Iterator<Item = ChunkNumber> {
         self.ghosts.roots(bases).into_iter().map(ChunkNumber)
     }
@@ -148,7 +148,7 @@ fn stored_bytes(chunks: &ChunkSource<'_>, numbers: &RoaringTreemap) -> Result<u6
     Ok(bytes)
 }
 
-/// What so many plain bytes of a region take, about.
+/// Estimates the stored bytes of this many plain bytes of a region.
 fn share(entry: &RegionEntry, plain_bytes: u64) -> u64 {
     u64::from(entry.sealed_bytes) * plain_bytes / u64::from(entry.plain_bytes.max(1))
 }

@@ -6,7 +6,7 @@ use siltstone_store::series::SeriesWriter;
 use siltstone_store::{SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
 
-/// Whether marks of this manifest are over.
+/// Tells whether marks of this manifest are over.
 pub(super) fn has_marks_over(manifest: &Manifest, now: Time) -> bool {
     !over(manifest, now).is_empty()
 }

@@ -7,9 +7,9 @@
 //! exact layout (threshold 0) nothing is merged.
 
 use super::commit::commit;
+use super::damage::PassedOver;
 use super::options::{MaintainSummary, Maintenance};
 use super::repack::{Class, RepackOptions, Repacker};
-use super::sound::PassedOver;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::numbers::numbers_of;

@@ -21,15 +21,15 @@
 //!    on with survivors, dead chunks into their category. Below the threshold it stays as it is, and counts in the
 //!    newer column. With threshold 0 no container ever mixes categories: the layout of MeGA (ATC 2022, section 4.3).
 //!
-//! What all chunks of a container live on, or die with, moves by name alone: where it belongs is known from the
-//! manifest's bitmaps.
+//! A container whose chunks all live on, or all die, moves by name alone: where it belongs is known from the manifest's
+//! bitmaps.
 //!
 //! 3. Where snapshots were taken out, hulls shrink (module `hulls`), ghosts are eliminated (module `ghosts`), and
 //!    containers that are dead in part are compacted.
 //! 4. Of small containers that have become many, one is made (module `merge`).
 //!
-//! What cannot be read is passed over and told (module `sound`): it stays as it is, the rest is settled, and it is not
-//! tried again.
+//! A container that cannot be read is passed over and reported (module `damage`): it stays as it is, the rest is
+//! settled, and it is not tried again.
 //!
 //! New containers are durable and committed before the old ones go; a stop at any point leaves the last manifest true,
 //! with the snapshot still among those to be settled. Work is done in pieces, each with a commit of its own, so that
@@ -37,6 +37,7 @@
 
 mod commit;
 mod compact;
+mod damage;
 pub(crate) mod dead;
 mod ghosts;
 mod hulls;
@@ -49,7 +50,6 @@ pub(crate) mod repack;
 mod retired;
 pub(crate) mod rewrite;
 mod settle;
-mod sound;
 mod split;
 
 pub(crate) use ghosts::ghost_bytes;

@@ -23,11 +23,11 @@ pub(super) struct RetiredChunks {
     pub(super) dying: RoaringTreemap,
     /// The chunks that the next snapshot took back: it refers to them, this one does not, and yet they count for it.
     pub(super) returned: RoaringTreemap,
-    /// What may become a base: chunks that the next snapshot needs, but this one does not.
+    /// Chunks that may become a base: the next snapshot needs them, but this one does not.
     pub(super) fresh: RoaringTreemap,
     /// Those of the latter, by their sketches.
     pub(super) similar: SimilarIndex,
-    /// What stands where they stood.
+    /// New chunks that stand where dying ones stood.
     pub(super) places: Places,
     pub(super) sketcher: Arc<dyn Sketcher>,
 }

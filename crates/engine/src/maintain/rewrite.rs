@@ -30,13 +30,13 @@ pub(crate) struct Rewritten {
     pub(crate) old: Vec<ContainerRecord>,
     /// Containers that replace them.
     pub(crate) new: Vec<ContainerRecord>,
-    /// Whether all could be read. Else something may have been made for nothing.
+    /// True if all could be read. Else something may have been made for nothing.
     pub(crate) is_whole: bool,
 }
 
 /// Rewrites the containers that can be read. A damaged container is told and stays as it is, for what is sound of it is
 /// still needed; what was made of it before the damage was met is left to be swept.
-pub(crate) fn rewrite_sound(
+pub(crate) fn rewrite_intact(
     repository: &Repository,
     manifest: &Manifest,
     mut to_rewrite: Vec<ContainerRecord>,

@@ -2,10 +2,10 @@
 
 use super::commit::{commit, credit, credit_last};
 use super::compact::compact;
+use super::damage::PassedOver;
 use super::options::{MaintainOptions, MaintainSummary, Maintenance};
 use super::retired::RetiredChunks;
 use super::rewrite::Rewriting;
-use super::sound::PassedOver;
 use super::split::{self, Split};
 use super::{ghosts, merge};
 use crate::EngineError;
@@ -21,8 +21,8 @@ use std::collections::{HashMap, VecDeque};
 /// again. The lease is kept.
 ///
 /// # Errors
-/// Of the repository, or because the user asked to stop; what is settled by then stays so. A container that is damaged
-/// or missing is told and left as it is.
+/// Errors of the repository, or a stop by the user; what is settled by then stays so. A container that is damaged or
+/// missing is reported and left as it is.
 pub(crate) fn settle(
     work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,

@@ -20,10 +20,10 @@ use siltstone_store::{ChunkNumber, ContainerId, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// What came of some containers.
+/// Outcome of splitting some containers.
 pub(super) struct Split {
     repacked: Repacked,
-    /// What each container worked on answers for from now on.
+    /// Chunks that each container worked on answers for from now on.
     left: HashMap<ContainerId, RoaringTreemap>,
     /// The bases that came to be needed, by the first snapshot that needs them.
     bases: BTreeMap<usize, RoaringTreemap>,
@@ -105,9 +105,9 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// What goes on to other containers of those chunks that one still answers for: all, if it is split, or nothing. A
-    /// container of dead chunks of which few were encoded back is not split: these move out, and the dead stay among
-    /// themselves.
+    /// Returns the chunks that go on to other containers of those that one still answers for: all, if it is split, or
+    /// nothing. A container of dead chunks of which few were encoded back is not split: these move out, and the dead
+    /// stay among themselves.
     fn moved(
         &self,
         record: &ContainerRecord,

@@ -2,7 +2,7 @@
 //! who needs that.
 
 use super::look::{Looked, look};
-use super::{Basis, FILES_NAMED_MAX, Hurt, Mending, RepairOptions, SeriesPlan, Step};
+use super::{Basis, DamagedSnapshot, FILES_NAMED_MAX, Mending, RepairOptions, SeriesPlan, Step};
 use crate::chunks::ChunkSource;
 use crate::numbers::numbers_of;
 use crate::{EngineError, Resources};
@@ -15,8 +15,8 @@ use siltstone_store::storage::{ObjectMeta, ObjectName};
 use siltstone_store::{ContainerId, StoreError};
 use std::collections::BTreeSet;
 
-/// What to do about the containers of a series that are missing or cannot be read, about parity that is missing, and
-/// about chunks that a check found unreadable; `None` if there are none.
+/// Plans the repair of containers of a series that are missing or cannot be read, of missing parity, and of chunks that
+/// a check found unreadable; `None` if there are none.
 pub(super) fn plan(
     repository: &Repository,
     manifest: &Manifest,
@@ -39,14 +39,15 @@ pub(super) fn plan(
     }
     chunks.add_dependents(&mut lost)?;
     lost &= &live;
-    let mut hurt_ones = Vec::new();
+    let mut damaged = Vec::new();
     for (position, snapshot) in manifest.snapshots().iter().enumerate().filter(|_| !lost.is_empty()) {
         let of_snapshot = manifest.direct(position) & &lost;
         if !of_snapshot.is_empty() {
-            hurt_ones.push(hurt(&chunks, snapshot, &of_snapshot));
+            damaged.push(damaged_by(&chunks, snapshot, &of_snapshot));
         }
     }
-    let dropped: BTreeSet<_> = hurt_ones.iter().filter(|_| options.drop_damaged).map(|hurt| hurt.snapshot.id).collect();
+    let dropped: BTreeSet<_> =
+        damaged.iter().filter(|_| options.drop_damaged).map(|damaged| damaged.snapshot.id).collect();
     let is_noted = lost.is_subset(&manifest.damaged) && dropped.is_empty();
     let snapshots = manifest.snapshots().len() - dropped.len();
     let name = |id: &ContainerId| ObjectName::Container(manifest.series, *id);
@@ -60,8 +61,8 @@ pub(super) fn plan(
         basis: Basis::Newest,
         snapshots: snapshots as u64,
         found: Vec::new(),
-        hurt: hurt_ones,
-        drops_hurt: options.drop_damaged,
+        damaged,
+        drops_damaged: options.drop_damaged,
         aside,
         protected,
         is_beyond_repair: false,
@@ -69,34 +70,34 @@ pub(super) fn plan(
     }))
 }
 
-/// What a snapshot loses with the chunks of it that are `lost`.
-pub(super) fn hurt(chunks: &ChunkSource<'_>, snapshot: &Snapshot, lost: &RoaringTreemap) -> Hurt {
-    let mut hurt = Hurt {
+/// Returns the loss of a snapshot through the chunks of it that are `lost`.
+pub(super) fn damaged_by(chunks: &ChunkSource<'_>, snapshot: &Snapshot, lost: &RoaringTreemap) -> DamagedSnapshot {
+    let mut damaged = DamagedSnapshot {
         snapshot: snapshot.clone(),
         chunks_lost: lost.len(),
-        catalog_is_hurt: false,
+        catalog_is_damaged: false,
         files: Vec::new(),
-        files_hurt: 0,
+        files_damaged: 0,
     };
     for entry in CatalogReader::new(chunks, snapshot.root).entries() {
         match entry {
-            Err(_) => hurt.catalog_is_hurt = true,
+            Err(_) => damaged.catalog_is_damaged = true,
             Ok(entry) => {
                 if let Content::File { recipe, .. } = &entry.content
                     && needs_any(chunks, recipe, lost)
                 {
-                    hurt.files_hurt += 1;
-                    if hurt.files.len() < FILES_NAMED_MAX {
-                        hurt.files.push(entry.path.as_bytes().to_vec());
+                    damaged.files_damaged += 1;
+                    if damaged.files.len() < FILES_NAMED_MAX {
+                        damaged.files.push(entry.path.as_bytes().to_vec());
                     }
                 }
             }
         }
     }
-    hurt
+    damaged
 }
 
-/// Whether a file needs any of these chunks, or it cannot be told.
+/// Tells whether a file needs any of these chunks; also `true` if that cannot be known.
 fn needs_any(chunks: &ChunkSource<'_>, recipe: &Recipe, lost: &RoaringTreemap) -> bool {
     let mut needs = false;
     let visited: Result<(), StoreError> =

@@ -14,11 +14,11 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Debug)]
 pub(super) struct Holding {
     pub(super) reader: ContainerReader,
-    /// Whether the manifest that is built on names it.
+    /// True if the manifest that is built on names it.
     pub(super) is_named: bool,
 }
 
-/// What there is.
+/// Objects of a series that are there.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     /// Containers that can be opened, by ascending id.

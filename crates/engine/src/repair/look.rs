@@ -1,4 +1,4 @@
-//! What is wrong with the containers of a series whose manifest can be read, and what their parity heals of it.
+//! Examination of the containers of a series whose manifest can be read, and of what their parity heals.
 
 use super::RepairOptions;
 use crate::numbers::numbers_of;
@@ -15,10 +15,10 @@ use siltstone_store::storage::{ObjectMeta, ObjectName};
 use siltstone_store::{ContainerId, StoreError};
 use std::collections::HashMap;
 
-/// What was found.
+/// Findings of the examination.
 #[derive(Default)]
 pub(super) struct Looked {
-    /// What is wrong, each with the object it concerns.
+    /// Faults, each with the object it concerns.
     pub(super) faults: Vec<String>,
     /// Chunks that cannot be read where they lie.
     pub(super) lost: RoaringTreemap,
@@ -31,10 +31,10 @@ pub(super) struct Looked {
 /// How it is with one container.
 #[derive(Default)]
 struct Seen {
-    /// What is wrong, and the chunks that costs.
+    /// Fault, and the chunks that it costs.
     fault: Option<(String, RoaringTreemap)>,
     is_healed: bool,
-    /// What is wrong with its parity.
+    /// Fault of its parity.
     parity: Option<String>,
 }
 
@@ -118,7 +118,7 @@ fn look_at(
     Ok(seen)
 }
 
-/// What is wrong with the bytes of a container, and the chunks it answers for that this costs.
+/// Returns the fault in the bytes of a container, and the chunks it answers for that this costs.
 fn damage_in(
     repository: &Repository,
     manifest: &Manifest,
@@ -135,7 +135,7 @@ fn damage_in(
     Some((first, lost & numbers_of(record)))
 }
 
-/// What is wrong with the parity of a sound container; nothing if it has none.
+/// Returns the fault in the parity of an intact container; nothing if it has none.
 fn parity_fault(
     repository: &Repository,
     manifest: &Manifest,

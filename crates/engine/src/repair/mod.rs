@@ -23,7 +23,7 @@ use crate::lease::{Purpose, acquire, is_running_here, now};
 use crate::protect::protect_these;
 use crate::setters::setters;
 use crate::{EngineError, Resources};
-pub use objects::{ObjectPlan, Remedy};
+pub use objects::{ObjectPlan, ObjectRepair};
 use roaring::RoaringTreemap;
 use siltstone_store::manifest::{Manifest, Snapshot};
 use siltstone_store::repository::Repository;
@@ -61,7 +61,7 @@ setters!(RepairOptions {
     with_seen(seen: BTreeMap<SeriesId, u64>),
 });
 
-/// What a repair would do.
+/// Plan of a repair.
 #[derive(Debug, Default)]
 pub struct RepairPlan {
     /// Objects kept twice of which a place is damaged or missing.
@@ -71,29 +71,29 @@ pub struct RepairPlan {
 }
 
 impl RepairPlan {
-    /// Whether there is anything to be done.
+    /// Tells whether there is anything to be done.
     pub fn has_steps(&self) -> bool {
-        self.objects.iter().any(|object| object.remedy != Remedy::Nothing)
+        self.objects.iter().any(|object| object.repair != ObjectRepair::Nothing)
             || self.series.iter().any(|series| !matches!(series.step, Step::Nothing))
     }
 
-    /// Whether something stays lost when all is done.
+    /// Tells whether something stays lost when all is done.
     pub fn has_losses(&self) -> bool {
-        self.objects.iter().any(|object| object.remedy == Remedy::Nothing)
-            || self.series.iter().any(|series| !series.hurt.is_empty() || series.is_beyond_repair)
+        self.objects.iter().any(|object| object.repair == ObjectRepair::Nothing)
+            || self.series.iter().any(|series| !series.damaged.is_empty() || series.is_beyond_repair)
     }
 }
 
-/// What a repair would do with one series.
+/// Plan of the repair of one series.
 #[derive(Debug)]
 pub struct SeriesPlan {
     /// The series.
     pub series: SeriesId,
     /// Its name, if that is known.
     pub name: Option<String>,
-    /// What is wrong, each with the object it concerns.
+    /// Faults, each with the object it concerns.
     pub faults: Vec<String>,
-    /// What its snapshots are taken from.
+    /// Source of its snapshots.
     pub basis: Basis,
     /// Snapshots it will have.
     pub snapshots: u64,
@@ -101,19 +101,19 @@ pub struct SeriesPlan {
     /// be among them.
     pub found: Vec<Snapshot>,
     /// Snapshots that cannot be restored whole.
-    pub hurt: Vec<Hurt>,
-    /// Whether those are dropped.
-    pub drops_hurt: bool,
-    /// What is kept aside, and then removed from its place.
+    pub damaged: Vec<DamagedSnapshot>,
+    /// True if those are dropped.
+    pub drops_damaged: bool,
+    /// Objects that are kept aside, and then removed from their place.
     pub aside: Vec<ObjectName>,
     /// Containers that get parity.
     pub protected: u64,
-    /// Whether nothing can be made of what is there.
+    /// True if nothing can be made of what is there.
     pub is_beyond_repair: bool,
     step: Step,
 }
 
-/// What the snapshots of a repaired series are taken from.
+/// Source of the snapshots of a repaired series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Basis {
     /// The newest manifest, which can be read.
@@ -126,23 +126,23 @@ pub enum Basis {
 
 /// A snapshot that cannot be restored whole.
 #[derive(Clone, Debug)]
-pub struct Hurt {
+pub struct DamagedSnapshot {
     /// The snapshot.
     pub snapshot: Snapshot,
     /// Chunks of it that cannot be read.
     pub chunks_lost: u64,
-    /// Whether parts of its catalog are among them: then files are missing that nobody can name.
-    pub catalog_is_hurt: bool,
+    /// True if parts of its catalog are among them: then files are missing that nobody can name.
+    pub catalog_is_damaged: bool,
     /// Files with such chunks, at most [`FILES_NAMED_MAX`], as paths in the snapshot.
     pub files: Vec<Vec<u8>>,
     /// How many there are.
-    pub files_hurt: u64,
+    pub files_damaged: u64,
 }
 
 /// Damaged files of a snapshot that are named one by one.
 pub const FILES_NAMED_MAX: usize = 1000;
 
-/// What is to be done with a series.
+/// Step of the repair of a series.
 #[derive(Debug)]
 enum Step {
     /// Nothing more can be done.
@@ -151,11 +151,11 @@ enum Step {
     Clear { unreadable: Vec<Replaced> },
     /// A manifest beyond all that were ever seen takes the place of those that cannot be read.
     Commit { manifest: Box<Manifest>, last: u64, unreadable: Vec<Replaced> },
-    /// What its manifest can be kept for is mended.
+    /// Mends a manifest that can be kept.
     Mend(Mending),
 }
 
-/// What is to be done in a series whose manifest can be read.
+/// Repair of a series whose manifest can be read.
 #[derive(Debug, Default)]
 struct Mending {
     series_name: String,
@@ -169,7 +169,7 @@ struct Mending {
     unprotected: Vec<ContainerId>,
 }
 
-/// What a repair did.
+/// Summary of a repair.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RepairSummary {
     /// The series with a manifest that does not continue what was there.
@@ -187,7 +187,7 @@ pub struct RepairSummary {
     /// Snapshots that no readable manifest named, and that are back.
     pub snapshots_found: u64,
     /// Snapshots that cannot be restored whole, and stay.
-    pub snapshots_hurt: u64,
+    pub snapshots_damaged: u64,
     /// Those that were dropped.
     pub snapshots_dropped: u64,
     /// Objects that were put aside.
@@ -197,7 +197,7 @@ pub struct RepairSummary {
 /// Looks for what is wrong, and decides what to do about it. Data is read only if that is asked for.
 ///
 /// # Errors
-/// What keeps the repository from being looked at; the user interrupted it.
+/// Anything that keeps the repository from being looked at; the user interrupted it.
 pub fn plan(
     repository: &Repository,
     options: &RepairOptions,
@@ -311,13 +311,13 @@ fn execute_series(
     options: &RepairOptions,
     resources: &Resources,
 ) -> Result<RepairSummary, EngineError> {
-    let hurt = plan.hurt.len() as u64;
+    let damaged = plan.damaged.len() as u64;
     let mut done = RepairSummary {
         series_repaired: u64::from(!matches!(plan.step, Step::Nothing)),
         snapshots_found: plan.found.len() as u64,
         objects_aside: plan.aside.len() as u64,
-        snapshots_dropped: if plan.drops_hurt { hurt } else { 0 },
-        snapshots_hurt: if plan.drops_hurt { 0 } else { hurt },
+        snapshots_dropped: if plan.drops_damaged { damaged } else { 0 },
+        snapshots_damaged: if plan.drops_damaged { 0 } else { damaged },
         ..RepairSummary::default()
     };
     match plan.step {
@@ -349,7 +349,7 @@ impl RepairSummary {
         self.containers_protected += other.containers_protected;
         self.series_repaired += other.series_repaired;
         self.snapshots_found += other.snapshots_found;
-        self.snapshots_hurt += other.snapshots_hurt;
+        self.snapshots_damaged += other.snapshots_damaged;
         self.snapshots_dropped += other.snapshots_dropped;
         self.objects_aside += other.objects_aside;
     }

@@ -9,21 +9,21 @@ use siltstone_store::storage::{ObjectName, Original, Replaced};
 use siltstone_store::twins::{self, Twins};
 use siltstone_store::{SeriesId, StoreError};
 
-/// What is to be done with an object that is kept twice.
+/// Plan for an object that is kept twice.
 #[derive(Debug)]
 pub struct ObjectPlan {
     /// The object.
     pub name: ObjectName,
-    /// What is wrong, each with the place.
+    /// Faults, each with the place.
     pub faults: Vec<String>,
-    /// What is done about it.
-    pub remedy: Remedy,
+    /// Repair of it.
+    pub repair: ObjectRepair,
     twins: Twins,
 }
 
-/// What is done about an object of which a place is damaged or missing.
+/// Repair of an object of which a place is damaged or missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Remedy {
+pub enum ObjectRepair {
     /// It is written anew from this place.
     From(ObjectName),
     /// Nothing needs it any more: it is put aside.
@@ -34,33 +34,33 @@ pub enum Remedy {
 
 impl From<Twins> for ObjectPlan {
     fn from(twins: Twins) -> Self {
-        let sound = |place: &ObjectName| twins.faults.iter().all(|(hurt, _)| hurt != place);
-        let remedy = match twins.original.places().into_iter().find(sound) {
-            Some(place) => Remedy::From(place),
-            None if twins.is_newest => Remedy::Nothing,
-            None => Remedy::PutAside,
+        let sound = |place: &ObjectName| twins.faults.iter().all(|(damaged, _)| damaged != place);
+        let repair = match twins.original.places().into_iter().find(sound) {
+            Some(place) => ObjectRepair::From(place),
+            None if twins.is_newest => ObjectRepair::Nothing,
+            None => ObjectRepair::PutAside,
         };
         let faults = twins.faults.iter().map(|(_, error)| error.to_string()).collect();
-        Self { name: twins.original.name(), faults, remedy, twins }
+        Self { name: twins.original.name(), faults, repair, twins }
     }
 }
 
-/// What is wrong with objects that belong to no series.
+/// Plans the repair of objects that belong to no series.
 pub(super) fn of_repository(repository: &Repository) -> Result<Vec<ObjectPlan>, EngineError> {
     Ok(twins::of_repository(repository)?.into_iter().map(ObjectPlan::from).collect())
 }
 
-/// What is wrong with the manifests of a series that can be read.
+/// Plans the repair of the manifests of a series that can be read.
 pub(super) fn of_series(repository: &Repository, series: SeriesId) -> Result<Vec<ObjectPlan>, EngineError> {
     Ok(twins::of_series(repository, series)?.into_iter().map(ObjectPlan::from).collect())
 }
 
 /// Does what the plan says; `false` if there was nothing to do.
 pub(super) fn execute(repository: &Repository, plan: &ObjectPlan) -> Result<bool, EngineError> {
-    match plan.remedy {
-        Remedy::From(_) => Ok(twins::mend(repository, &plan.twins)?),
-        Remedy::PutAside => put_aside(repository, plan.twins.original),
-        Remedy::Nothing => Ok(false),
+    match plan.repair {
+        ObjectRepair::From(_) => Ok(twins::mend(repository, &plan.twins)?),
+        ObjectRepair::PutAside => put_aside(repository, plan.twins.original),
+        ObjectRepair::Nothing => Ok(false),
     }
 }
 

@@ -2,9 +2,9 @@
 //! what the containers hold.
 
 use super::choose::{Answers, choose, runs};
-use super::damage::hurt;
+use super::damage::damaged_by;
 use super::gather::{Holding, Holdings, gather};
-use super::{Basis, Hurt, RepairOptions, SeriesPlan, Step, refuse_at_work};
+use super::{Basis, DamagedSnapshot, RepairOptions, SeriesPlan, Step, refuse_at_work};
 use crate::chunks::ChunkSource;
 use crate::numbers::numbers_of;
 use crate::{EngineError, Resources};
@@ -18,7 +18,7 @@ use siltstone_store::storage::Replaced;
 use siltstone_store::{ChunkNumber, SeriesId, StoreError};
 use std::collections::HashSet;
 
-/// What to do about a series whose manifest has this fault.
+/// Plans the repair of a series whose manifest has this fault.
 pub(super) fn plan(
     repository: &Repository,
     series: SeriesId,
@@ -50,8 +50,8 @@ fn blank(series: SeriesId, manifests: &Manifests, fault: &StoreError, step: Step
         basis: seed.map_or(Basis::Containers, |seed| Basis::Older(seed.sequence)),
         snapshots: seed.map_or(0, |seed| seed.snapshots().len() as u64),
         found: Vec::new(),
-        hurt: Vec::new(),
-        drops_hurt: false,
+        damaged: Vec::new(),
+        drops_damaged: false,
         aside: Vec::new(),
         protected: 0,
         is_beyond_repair: false,
@@ -97,7 +97,7 @@ impl Manifests {
         Ok(found)
     }
 
-    /// Whether there are damaged manifests, and no containers.
+    /// Tells whether there are damaged manifests, and no containers.
     fn are_all(&self, holdings: &Holdings) -> bool {
         holdings.readable.is_empty() && holdings.unreadable.is_empty() && !self.unreadable.is_empty()
     }
@@ -122,7 +122,7 @@ const LOST_CHUNKS_MAX: u64 = 1 << 28;
 /// A snapshot, and what it needs.
 struct Walked {
     direct: RoaringTreemap,
-    /// Whether its catalog could be walked to its end.
+    /// True if its catalog could be walked to its end.
     is_whole: bool,
 }
 
@@ -163,14 +163,17 @@ impl<'r> Rebuild<'r> {
     ) -> Result<SeriesPlan, EngineError> {
         let seed = self.manifests.seed.as_ref();
         self.take_notes(seed);
-        let mut hurt = Vec::new();
+        let mut damaged = Vec::new();
         for (snapshot, position) in self.candidates(seed) {
             resources.unless_cancelled()?;
             let walked = self.walk(&snapshot, seed.zip(position));
             let lost = &walked.direct - &self.answers.available;
             let is_hurt = !walked.is_whole || !lost.is_empty();
             if is_hurt {
-                hurt.push(Hurt { catalog_is_hurt: !walked.is_whole, ..self::hurt(&self.chunks, &snapshot, &lost) });
+                damaged.push(DamagedSnapshot {
+                    catalog_is_damaged: !walked.is_whole,
+                    ..self::damaged_by(&self.chunks, &snapshot, &lost)
+                });
             }
             if !is_hurt || !options.drop_damaged {
                 self.push(snapshot, &walked.direct)?;
@@ -179,10 +182,10 @@ impl<'r> Rebuild<'r> {
         self.keep_lost_containers(seed);
         let before_last: HashSet<_> = self.next.snapshots().iter().rev().skip(1).map(|kept| kept.id).collect();
         self.next.unsettled.retain(|id| before_last.contains(id));
-        Ok(self.into_plan(fault, hurt, options))
+        Ok(self.into_plan(fault, damaged, options))
     }
 
-    /// What the seed knows beside snapshots and containers, and numbers that were never given.
+    /// Takes over what the seed knows beside snapshots and containers, and numbers that were never given.
     fn take_notes(&mut self, seed: Option<&Manifest>) {
         let next = &mut self.next;
         if let Some(seed) = seed {
@@ -208,7 +211,8 @@ impl<'r> Rebuild<'r> {
         all
     }
 
-    /// What the snapshot refers to; of a catalog that cannot be walked to its end, what the seed says besides.
+    /// Collects the chunks that the snapshot refers to; of a catalog that cannot be walked to its end, also those in
+    /// the seed.
     fn walk(&self, snapshot: &Snapshot, in_seed: Option<(&Manifest, usize)>) -> Walked {
         let mut walked = Walked { direct: RoaringTreemap::new(), is_whole: true };
         let mut room = self.answers.available.len() + LOST_CHUNKS_MAX;
@@ -233,7 +237,7 @@ impl<'r> Rebuild<'r> {
         Ok(())
     }
 
-    /// What lost containers held and snapshots need stays in the manifest: in the seed's records, so that a container
+    /// Keeps chunks of lost containers that snapshots need in the manifest: in the seed's records, so that a container
     /// that is brought back counts again; and where no record tells, among the damaged chunks.
     fn keep_lost_containers(&mut self, seed: Option<&Manifest>) {
         let mut unanswered = self.next.live() - &self.answers.available;
@@ -248,7 +252,7 @@ impl<'r> Rebuild<'r> {
         self.next.damaged |= unanswered;
     }
 
-    fn into_plan(self, fault: &StoreError, hurt: Vec<Hurt>, options: &RepairOptions) -> SeriesPlan {
+    fn into_plan(self, fault: &StoreError, damaged: Vec<DamagedSnapshot>, options: &RepairOptions) -> SeriesPlan {
         let Self { manifests, holdings, next, found, .. } = self;
         let series = next.series;
         let named: HashSet<_> = next.containers.iter().map(|record| record.id).collect();
@@ -262,7 +266,7 @@ impl<'r> Rebuild<'r> {
         let last =
             leases.chain(holdings.unreadable.iter().map(|(id, _)| id.lease)).fold(manifests.last.max(seen), u64::max);
         let is_dropped = |snapshot: &Snapshot| {
-            options.drop_damaged && hurt.iter().any(|hurt: &Hurt| hurt.snapshot.id == snapshot.id)
+            options.drop_damaged && damaged.iter().any(|damaged: &DamagedSnapshot| damaged.snapshot.id == snapshot.id)
         };
         let found = found.into_iter().filter(|snapshot| !is_dropped(snapshot)).collect();
         SeriesPlan {
@@ -272,8 +276,8 @@ impl<'r> Rebuild<'r> {
             basis: manifests.seed.as_ref().map_or(Basis::Containers, |seed| Basis::Older(seed.sequence)),
             snapshots: next.snapshots().len() as u64,
             found,
-            hurt,
-            drops_hurt: options.drop_damaged,
+            damaged,
+            drops_damaged: options.drop_damaged,
             aside: unreadable.iter().map(|what| what.name()).collect(),
             protected: 0,
             is_beyond_repair: false,

@@ -113,11 +113,11 @@ pub(crate) struct BackupShares {
 pub(crate) struct BackupUses {
     /// Bytes of its list of changes.
     pub(crate) list_bytes: u64,
-    /// Whether new chunks are encoded against old ones.
+    /// True if new chunks are encoded against old ones.
     pub(crate) selects: bool,
-    /// Whether sketches are looked up.
+    /// True if sketches are looked up.
     pub(crate) sketches: bool,
-    /// Whether chunks of older snapshots are used again.
+    /// True if chunks of older snapshots are used again.
     pub(crate) reaches_back: bool,
 }
 

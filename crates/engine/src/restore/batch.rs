@@ -1,4 +1,4 @@
-//! What is restored together: files, and for every chunk of theirs where it lies and where it goes.
+//! Batches of files restored together, with the place of every chunk in the repository and in its file.
 //!
 //! Planning a file looks each of its chunks up, in order; a [`FilePlan`] stops when the batch is full and goes on in
 //! the next one, so that a file of any size is restored in the memory of two batches.
@@ -13,9 +13,9 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a file of a batch is counted as, in bytes of memory: its metadata, its path, its share of the lists.
+/// Bytes of memory that a file of a batch is counted as: its metadata, its path, its share of the lists.
 const FILE_BYTES: u64 = 1000;
-/// What a placement is counted as: itself, and its share of the plan of what is decoded for it.
+/// Bytes of memory that a placement is counted as: itself, and its share of the plan of what is decoded for it.
 const PLACEMENT_BYTES: u64 = 100;
 
 /// A regular file to be restored.
@@ -24,13 +24,13 @@ pub(super) struct FileTask {
     pub(super) metadata: Metadata,
     pub(super) size: u64,
     pub(super) draft: Draft,
-    /// Whether the draft exists.
+    /// True if the draft exists.
     pub(super) made: Mutex<bool>,
-    /// Whether the length must be set: the end of the file may not be written.
+    /// True if the length must be set: the end of the file may not be written.
     pub(super) has_holes: AtomicBool,
-    /// Whether part of the content could not be had.
+    /// True if part of the content could not be had.
     pub(super) damaged: AtomicBool,
-    /// Whether it cannot be written at all, which has been told.
+    /// True if it cannot be written at all, which has been reported.
     pub(super) failed: AtomicBool,
     /// Bytes of content planned and not yet dealt with, and one more until planning has ended.
     left: AtomicU64,
@@ -56,13 +56,13 @@ impl FileTask {
         self.left.fetch_sub(bytes, Ordering::AcqRel) == bytes
     }
 
-    /// Whether all of the content has been dealt with.
+    /// Tells whether all of the content has been dealt with.
     pub(super) fn is_complete(&self) -> bool {
         self.left.load(Ordering::Acquire) == 0
     }
 
-    /// Whether some content could not be had, or the file cannot be written: then nothing gets its name. Known once its
-    /// batch is done.
+    /// Tells whether some content could not be had, or the file cannot be written: then nothing gets its name. Known
+    /// once its batch is done.
     pub(super) fn is_faulty(&self) -> bool {
         self.damaged.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
     }
@@ -83,7 +83,7 @@ pub(super) struct Placement {
 pub(super) struct Batch {
     pub(super) files: Vec<Arc<FileTask>>,
     pub(super) placements: Vec<Placement>,
-    /// Whether the last file goes on in the next batch.
+    /// True if the last file goes on in the next batch.
     continues: bool,
     bytes_max: u64,
 }
@@ -94,7 +94,7 @@ impl Batch {
         Self { files: Vec::new(), placements: Vec::new(), continues: false, bytes_max }
     }
 
-    /// The same files with other placements.
+    /// Returns the files of this batch with other placements.
     pub(super) fn with_placements(&self, placements: Vec<Placement>) -> Self {
         Self { files: self.files.clone(), placements, ..*self }
     }

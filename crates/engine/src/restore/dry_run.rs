@@ -1,12 +1,12 @@
-//! What a restore would do, looking at the target but writing nothing.
+//! A restore that looks at the target but writes nothing.
 
-use super::fate::Fate;
+use super::action::Action;
 use super::frames::Frames;
 use super::options::RestoreSummary;
 use super::run::RestoreRun;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::fs::{FolderIdentity, Made, Problem, ProblemKind, Selection, TargetDir};
+use crate::fs::{DirectoryOutcome, EntrySelection, FolderIdentity, Problem, ProblemKind, TargetDir};
 use crate::observer::EntryAction;
 use siltstone_store::catalog::{Content, Entry};
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ impl RestoreRun<'_> {
         let target = TargetDir::open(&self.options.target, self.options.ownership).ok();
         let target = target.map(|target| target.protecting(protected));
         let mut summary = RestoreSummary::default();
-        let mut frames = Frames::new(self, Made::Existing);
+        let mut frames = Frames::new(self, DirectoryOutcome::Existing);
         for entry in self.entries(chunks) {
             if self.resources.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
@@ -66,20 +66,20 @@ impl RestoreRun<'_> {
         summary: &mut RestoreSummary,
     ) {
         let selection = self.options.filter.select(&entry.path, entry.is_directory());
-        if entry.is_directory() && selection != Selection::Excluded {
+        if entry.is_directory() && selection != EntrySelection::Excluded {
             frames.enter(entry, selection);
         }
-        let (Selection::Selected, Some(path)) = (selection, self.part.target_path(&entry.path)) else { return };
+        let (EntrySelection::Selected, Some(path)) = (selection, self.part.target_path(&entry.path)) else { return };
         summary.entries += 1;
-        let fate = target.filter(|_| !entry.is_directory()).map_or(Ok(Fate::New), |target| {
-            let fate = Fate::of(self, target, chunks, &path, entry)?;
-            if matches!(fate, Fate::Replace { directory: true, .. }) && self.empties_directories() {
+        let action = target.filter(|_| !entry.is_directory()).map_or(Ok(Action::New), |target| {
+            let action = Action::of(self, target, chunks, &path, entry)?;
+            if matches!(action, Action::Replace { directory: true, .. }) && self.empties_directories() {
                 target.visit_tree(&path, &mut |path| self.tell_deleted(path, summary));
             }
-            Ok(fate)
+            Ok(action)
         });
-        let keeps = match fate {
-            Ok(Fate::Keep { verified, differs, .. }) => {
+        let keeps = match action {
+            Ok(Action::Keep { verified, differs, .. }) => {
                 summary.files_verified += u64::from(verified && matches!(entry.content, Content::File { .. }));
                 self.plan_problem(differs, summary);
                 true

@@ -5,7 +5,7 @@ use super::frames::Frame;
 use super::options::RestoreSummary;
 use super::place::Placing;
 use super::run::RestoreRun;
-use crate::fs::{DAMAGED_SUFFIX, Made, Problem, ProblemKind, Selection, TargetDir};
+use crate::fs::{DAMAGED_SUFFIX, DirectoryOutcome, EntrySelection, Problem, ProblemKind, TargetDir};
 use crate::observer::EntryAction;
 use siltstone_store::catalog::EntryPath;
 
@@ -13,14 +13,14 @@ impl RestoreRun<'_> {
     /// Finishes a directory when all that it holds is in place.
     pub(super) fn finish(&self, placing: &Placing<'_>, frame: &Frame, summary: &mut RestoreSummary) {
         let target = placing.target;
-        if frame.used && frame.made == Some(Made::Existing) {
+        if frame.used && frame.made == Some(DirectoryOutcome::Existing) {
             target.sweep(frame.target.as_ref());
         }
         if frame.selected && self.options.delete {
             self.delete_extra(placing, frame, summary);
         }
         // A target that was there before keeps the metadata it has.
-        let is_ours = frame.target.is_some() || frame.made == Some(Made::New);
+        let is_ours = frame.target.is_some() || frame.made == Some(DirectoryOutcome::New);
         if let (Some(metadata), true) = (&frame.metadata, frame.used && is_ours) {
             for problem in target.apply_metadata(frame.target.as_ref(), metadata) {
                 placing.report(&problem);
@@ -58,14 +58,14 @@ impl RestoreRun<'_> {
         }
     }
 
-    /// Whether a name stays in a directory: the snapshot has it, or the filter leaves it out, so that it is not for the
-    /// restore to touch.
+    /// Tells whether a name stays in a directory: the snapshot has it, or the filter leaves it out, so that it is not
+    /// for the restore to touch.
     fn is_wanted(&self, frame: &Frame, name: &[u8]) -> bool {
         let path = match &frame.path {
             Some(directory) => directory.join(name),
             None => EntryPath::new(name),
         };
-        let is_excluded = |path: EntryPath| self.options.filter.select(&path, false) == Selection::Excluded;
+        let is_excluded = |path: EntryPath| self.options.filter.select(&path, false) == EntrySelection::Excluded;
         let is_aside = self.options.keep_damaged && name.ends_with(DAMAGED_SUFFIX.as_bytes());
         frame.holds(name) || is_aside || path.is_ok_and(is_excluded)
     }

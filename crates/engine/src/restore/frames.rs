@@ -4,13 +4,13 @@
 //! Memory grows with the depth and, for `--delete`, with the names of the directories open.
 
 use super::run::RestoreRun;
-use crate::fs::{Made, Selection};
+use crate::fs::{DirectoryOutcome, EntrySelection};
 use siltstone_store::catalog::{Entry, EntryPath, Metadata};
 use std::collections::BTreeSet;
 
-/// What a frame is counted as, in bytes of memory, its names apart.
+/// Bytes of memory that a frame is counted as, its names apart.
 const FRAME_BYTES: u64 = 1000;
-/// What a name is counted as, its bytes apart.
+/// Bytes of memory that a name is counted as, its own bytes apart.
 const NAME_BYTES: u64 = 64;
 
 /// A directory whose entries are passing by.
@@ -22,22 +22,21 @@ pub(super) struct Frame {
     pub(super) target: Option<EntryPath>,
     /// `None` if no entry of it came by, because that part of the catalog is damaged, and for the root above all.
     pub(super) metadata: Option<Metadata>,
-    /// Whether it was asked for, and not only passed through.
+    /// True if it was asked for, and not only passed through.
     pub(super) selected: bool,
-    /// Whether anything in it, or it itself, was taken, so that it exists in the target.
+    /// True if anything in it, or it itself, was taken, so that it exists in the target.
     pub(super) used: bool,
-    /// Whether it exists in the target by now; one that is only passed through is made when something below it is
-    /// taken.
-    pub(super) made: Option<Made>,
+    /// Outcome of making it; `None` while it is only passed through, until something below it is taken.
+    pub(super) made: Option<DirectoryOutcome>,
     /// The names it holds in the snapshot; gathered only to delete others.
     names: BTreeSet<Vec<u8>>,
     names_bytes: u64,
-    /// Whether a damaged part of the catalog may hold more names of it: then nothing in it is deleted.
+    /// True if a damaged part of the catalog may hold more names of it: then nothing in it is deleted.
     pub(super) is_incomplete: bool,
 }
 
 impl Frame {
-    /// Whether the snapshot has this name in the directory.
+    /// Tells whether the snapshot has this name in the directory.
     pub(super) fn holds(&self, name: &[u8]) -> bool {
         self.names.contains(name)
     }
@@ -69,7 +68,7 @@ pub(super) struct Frames<'t> {
 
 impl<'t> Frames<'t> {
     /// Before the first entry; `made` says whether the target is new.
-    pub(super) fn new(run: &'t RestoreRun<'t>, made: Made) -> Self {
+    pub(super) fn new(run: &'t RestoreRun<'t>, made: DirectoryOutcome) -> Self {
         let selected = run.options.filter.takes_everything() && run.part.below.is_none();
         Self { run, frames: vec![Frame { selected, made: Some(made), ..Frame::default() }] }
     }
@@ -110,9 +109,9 @@ impl<'t> Frames<'t> {
     }
 
     /// Enters a directory.
-    pub(super) fn enter(&mut self, entry: &Entry, selection: Selection) {
+    pub(super) fn enter(&mut self, entry: &Entry, selection: EntrySelection) {
         let target = self.run.part.target_path(&entry.path);
-        let selected = selection == Selection::Selected;
+        let selected = selection == EntrySelection::Selected;
         // The one that becomes the target itself is as new as that.
         let made = if target.is_none() { self.frames.first().and_then(|root| root.made) } else { None };
         let (path, metadata) = (Some(entry.path.clone()), Some(entry.metadata.clone()));

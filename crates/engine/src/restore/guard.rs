@@ -1,8 +1,8 @@
 //! Targets that a restore refuses: the repository's own folder always; with `--delete` also a folder that holds the
 //! repository, the root and home folders, where somebody who mistyped the target loses what cannot be brought back.
 //!
-//! What gets past this by a way not thought of still meets [`TargetDir`](crate::fs::TargetDir), which neither writes
-//! nor removes anything in the folders given here.
+//! A write that gets past this still meets [`TargetDir`](crate::fs::TargetDir), which neither writes nor removes
+//! anything in the folders given here.
 
 use super::options::RestoreOptions;
 use crate::fs::{FolderIdentity, is_home};

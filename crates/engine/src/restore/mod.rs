@@ -1,15 +1,15 @@
 //! Restore: plan -> fetch -> open -> decode -> verify -> place.
 //!
 //! The catalog is walked once. The walk (`walk`) makes directories, links and special files as it meets them, unless
-//! what stands there stays (`fate`), and gathers regular files into batches; a batch's regions are fetched and decoded
-//! with all their bases (`fetch`, by `crate::decode`) and placed (`place`) while the next is gathered. A directory that
-//! the walk has left (`frames`) is finished (`finish`) with the batch in which its last file is: then nothing below it
-//! changes any more. Memory holds two batches, whatever the snapshot; a batch is as large as memory allows, as each
-//! batch visits the containers it needs once.
+//! what stands there stays (`action`), and gathers regular files into batches; a batch's regions are fetched and
+//! decoded with all their bases (`fetch`, by `crate::decode`) and placed (`place`) while the next is gathered. A
+//! directory that the walk has left (`frames`) is finished (`finish`) with the batch in which its last file is: then
+//! nothing below it changes any more. Memory holds two batches, whatever the snapshot; a batch is as large as memory
+//! allows, as each batch visits the containers it needs once.
 
+mod action;
 mod batch;
 mod dry_run;
-mod fate;
 mod fetch;
 mod finish;
 mod frames;
@@ -25,7 +25,7 @@ pub(crate) use run::manifest_of;
 
 use crate::chunks::ChunkSource;
 use crate::decode::Order;
-use crate::fs::{Made, Problem, ProblemKind, TargetDir};
+use crate::fs::{DirectoryOutcome, Problem, ProblemKind, TargetDir};
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Resources};
 use fetch::Fetching;
@@ -38,8 +38,8 @@ use std::sync::atomic::Ordering;
 /// Restores a snapshot, or part of it. What cannot be restored is reported, and the rest goes on.
 ///
 /// # Errors
-/// What stops the restore as a whole: the target cannot be used, the path asked for is not there, the user interrupted
-/// it.
+/// Anything that stops the restore as a whole: the target cannot be used, the path asked for is not there, the user
+/// interrupted it.
 pub fn restore(
     repository: &Repository,
     snapshot: &SnapshotView,
@@ -58,7 +58,7 @@ pub fn restore(
     if options.dry_run {
         return run.dry_run(&chunks, protected);
     }
-    let made = if options.target.exists() { Made::Existing } else { Made::New };
+    let made = if options.target.exists() { DirectoryOutcome::Existing } else { DirectoryOutcome::New };
     let target = TargetDir::create(&options.target, options.ownership)
         .map_err(|source| EngineError::Target { path: options.target.clone(), source })?
         .protecting(protected);
@@ -88,8 +88,7 @@ pub fn restore(
 }
 
 impl RestoreRun<'_> {
-    /// What could not be restored may be gone because the snapshot was removed meanwhile: that is worth a word of its
-    /// own.
+    /// Reports a snapshot that was removed meanwhile, which may be why content could not be restored.
     fn report_if_forgotten(&self, placing: &Placing<'_>) {
         let failed = placing.counts.problems.load(Ordering::Relaxed) > 0;
         if failed && matches!(manifest_of(self.repository, self.snapshot), Err(EngineError::NoSnapshot { .. })) {

@@ -7,7 +7,7 @@
 use super::batch::{Batch, FileTask, Placement};
 use crate::Observer;
 use crate::chunks::ChunkSource;
-use crate::fs::{Draft, InTheWay, Problem, ProblemKind, Subject, TargetDir, TargetFile, aside};
+use crate::fs::{ConflictPolicy, Draft, Problem, ProblemKind, Subject, TargetDir, TargetFile, aside};
 use crate::observer::EntryAction;
 use siltstone_store::StoreError;
 use siltstone_store::catalog::EntryPath;
@@ -24,7 +24,7 @@ pub(super) struct Counts {
     pub(super) problems: AtomicU64,
 }
 
-/// What all workers share.
+/// State that all workers share.
 pub(super) struct Placing<'a> {
     pub(super) target: &'a TargetDir,
     pub(super) observer: &'a dyn Observer,
@@ -59,7 +59,7 @@ impl Placing<'_> {
     /// Removes the drafts of files that will not be completed, because the restore ends here.
     pub(super) fn abandon(&self) {
         for (serial, path) in self.drafts.lock().drain() {
-            let _ = self.target.discard(&path, Draft { serial, in_the_way: InTheWay::Keep });
+            let _ = self.target.discard(&path, Draft { serial, on_conflict: ConflictPolicy::Keep });
         }
     }
 
@@ -129,7 +129,7 @@ impl Placing<'_> {
         if !file.damaged.swap(true, Ordering::Relaxed) {
             let outcome = match aside(&file.path) {
                 Some(aside) if self.keep_damaged => format!("what could be had is kept as {}", Subject::Entry(aside)),
-                _ if file.draft.in_the_way == InTheWay::Replace => "what stands there stays".to_owned(),
+                _ if file.draft.on_conflict == ConflictPolicy::Replace => "what stands there stays".to_owned(),
                 _ => "it is left out".to_owned(),
             };
             self.report(&Problem::entry(&file.path, ProblemKind::ContentDamaged, format_args!("{error}; {outcome}")));

@@ -1,10 +1,10 @@
 //! The walk: directories, links and special files are made as they come by, regular files gathered into batches.
 //!
-//! What is left to do when a batch is in place (further names of its files, directories that the walk has left) waits
+//! Work left to do when a batch is in place (further names of its files, directories that the walk has left) waits
 //! beside it.
 
+use super::action::Action;
 use super::batch::{Batch, FilePlan, FileTask};
-use super::fate::Fate;
 use super::fetch::{Fetching, Running};
 use super::frames::{Frame, Frames};
 use super::options::{Overwrite, RestoreSummary};
@@ -13,7 +13,7 @@ use super::run::{RestoreRun, manifest_of};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::decode::Worker;
-use crate::fs::{Draft, InTheWay, Made, Problem, ProblemKind, Selection, Subject};
+use crate::fs::{ConflictPolicy, DirectoryOutcome, Draft, EntrySelection, Problem, ProblemKind, Subject};
 use crate::linked::Linked;
 use crate::observer::{EntryAction, Notice};
 use crate::parallel::Pool;
@@ -23,9 +23,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A name that a file has, another that it is to have, and what becomes of what stands there.
-type Link = (EntryPath, EntryPath, InTheWay);
+type Link = (EntryPath, EntryPath, ConflictPolicy);
 
-/// What is to be done once a batch is in place.
+/// Work to be done once a batch is in place.
 #[derive(Default)]
 struct After {
     links: Vec<Link>,
@@ -53,9 +53,9 @@ struct Walk<'w, 'a> {
     next_draft: u64,
     batch: Batch,
     batch_bytes: u64,
-    /// What has several names and was taken under its first.
+    /// Files with several names that were taken under their first.
     linked: Linked,
-    /// What waits for the batch.
+    /// Work that waits for the batch.
     after: After,
     /// The batch before, being placed, and what waits for it.
     running: Option<(Running<'w>, After)>,
@@ -68,7 +68,7 @@ pub(super) fn place_all<'a>(
     run: &RestoreRun<'_>,
     fetching: &Fetching<'a>,
     chunks: &Arc<ChunkSource<'a>>,
-    made: Made,
+    made: DirectoryOutcome,
     summary: &mut RestoreSummary,
 ) -> Result<(), EngineError> {
     std::thread::scope(|scope| {
@@ -137,11 +137,11 @@ impl Walk<'_, '_> {
         let batch = self.fetching.finish(running, &self.pool, &mut || reload(run))?;
         let is_missing = |file: &&Arc<FileTask>| file.metadata.links > 1 && file.is_faulty();
         self.missing.extend(batch.files.iter().filter(is_missing).map(|file| file.path.clone()));
-        for (existing, path, in_the_way) in after.links {
+        for (existing, path, on_conflict) in after.links {
             if self.missing.contains(&existing) {
                 let reason = format!("it is another name of {}, which failed", Subject::Entry(existing));
                 placing.report(&Problem::entry(&path, ProblemKind::NotWritten, reason));
-            } else if let Err(problem) = placing.target.make_hard_link(&existing, &path, in_the_way) {
+            } else if let Err(problem) = placing.target.make_hard_link(&existing, &path, on_conflict) {
                 placing.report(&problem);
             }
         }
@@ -168,13 +168,13 @@ impl Walk<'_, '_> {
         self.leave(Some(&entry.path));
         self.frames.note(&entry);
         let selection = self.run.options.filter.select(&entry.path, entry.is_directory());
-        if selection == Selection::Excluded {
+        if selection == EntrySelection::Excluded {
             return Ok(());
         }
         let path = self.run.part.target_path(&entry.path);
         if entry.is_directory() {
             self.frames.enter(&entry, selection);
-            if selection == Selection::Selected && path.is_some() {
+            if selection == EntrySelection::Selected && path.is_some() {
                 self.summary.entries += 1;
                 self.make_directories();
             }
@@ -187,9 +187,9 @@ impl Walk<'_, '_> {
         }
         self.frames.use_last();
         self.make_directories();
-        match self.fate(&path, &entry) {
-            Ok(Fate::New) => return self.make(path, entry, InTheWay::Keep),
-            Ok(Fate::Replace { directory, only_looked_right }) => {
+        match self.action(&path, &entry) {
+            Ok(Action::New) => return self.make(path, entry, ConflictPolicy::Keep),
+            Ok(Action::Replace { directory, only_looked_right }) => {
                 if let Some(problem) = only_looked_right {
                     self.run
                         .resources
@@ -198,12 +198,12 @@ impl Walk<'_, '_> {
                 }
                 return if directory && self.run.empties_directories() {
                     self.remove_directory(&path);
-                    self.make(path, entry, InTheWay::Keep)
+                    self.make(path, entry, ConflictPolicy::Keep)
                 } else {
-                    self.make(path, entry, InTheWay::Replace)
+                    self.make(path, entry, ConflictPolicy::Replace)
                 };
             }
-            Ok(Fate::Keep { as_wanted, verified, differs }) => {
+            Ok(Action::Keep { as_wanted, verified, differs }) => {
                 self.summary.files_verified += u64::from(verified && matches!(entry.content, Content::File { .. }));
                 if let Some(problem) = differs {
                     self.placing.report(&problem);
@@ -217,25 +217,25 @@ impl Walk<'_, '_> {
 
     /// Makes the directories above that do not exist yet.
     fn make_directories(&mut self) {
-        let in_the_way = match self.run.options.overwrite {
-            Overwrite::Never => InTheWay::Keep,
-            _ => InTheWay::Replace,
+        let on_conflict = match self.run.options.overwrite {
+            Overwrite::Never => ConflictPolicy::Keep,
+            _ => ConflictPolicy::Replace,
         };
         for frame in self.frames.iter_mut().filter(|frame| frame.made.is_none()) {
             let Some(path) = &frame.target else { continue };
-            frame.made = Some(self.placing.target.make_directory(path, in_the_way).unwrap_or_else(|problem| {
+            frame.made = Some(self.placing.target.make_directory(path, on_conflict).unwrap_or_else(|problem| {
                 self.placing.report(&problem);
-                Made::Existing
+                DirectoryOutcome::Existing
             }));
         }
     }
 
-    /// What becomes of an entry. In a directory made just now nothing stands in its way.
-    fn fate(&self, path: &EntryPath, entry: &Entry) -> Result<Fate, Problem> {
-        if self.frames.last().is_some_and(|frame| frame.made == Some(Made::New)) {
-            return Ok(Fate::New);
+    /// Chooses the action for an entry. In a directory made just now nothing stands in its way.
+    fn action(&self, path: &EntryPath, entry: &Entry) -> Result<Action, Problem> {
+        if self.frames.last().is_some_and(|frame| frame.made == Some(DirectoryOutcome::New)) {
+            return Ok(Action::New);
         }
-        Fate::of(self.run, self.placing.target, self.chunks, path, entry)
+        Action::of(self.run, self.placing.target, self.chunks, path, entry)
     }
 
     /// Removes a directory that stands where something else is to be. Nothing it holds is in the snapshot.
@@ -258,8 +258,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn make(&mut self, path: EntryPath, entry: Entry, in_the_way: InTheWay) -> Result<(), EngineError> {
-        if self.link(&path, &entry, in_the_way) {
+    fn make(&mut self, path: EntryPath, entry: Entry, on_conflict: ConflictPolicy) -> Result<(), EngineError> {
+        if self.link(&path, &entry, on_conflict) {
             return Ok(());
         }
         let target = self.placing.target;
@@ -267,14 +267,14 @@ impl Walk<'_, '_> {
             Content::File { size, recipe } => {
                 self.linked.remember(&path, &entry);
                 self.next_draft += 1;
-                let draft = Draft { serial: self.next_draft, in_the_way };
+                let draft = Draft { serial: self.next_draft, on_conflict };
                 return self.file(FilePlan::new(self.chunks, (path, entry.metadata, draft), (*size, recipe)));
             }
             Content::Directory => Ok(()),
-            Content::Symlink { target: to } => target.make_symlink(&path, to, in_the_way),
-            Content::Fifo => target.make_fifo(&path, in_the_way),
-            Content::CharDevice { major, minor } => target.make_char_device(&path, (*major, *minor), in_the_way),
-            Content::BlockDevice { major, minor } => target.make_block_device(&path, (*major, *minor), in_the_way),
+            Content::Symlink { target: to } => target.make_symlink(&path, to, on_conflict),
+            Content::Fifo => target.make_fifo(&path, on_conflict),
+            Content::CharDevice { major, minor } => target.make_char_device(&path, (*major, *minor), on_conflict),
+            Content::BlockDevice { major, minor } => target.make_block_device(&path, (*major, *minor), on_conflict),
         };
         match made {
             Err(problem) => self.placing.report(&problem),
@@ -301,10 +301,11 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Whether this is a further name of what was taken under another; then it is linked once the batch is in place.
-    fn link(&mut self, path: &EntryPath, entry: &Entry, in_the_way: InTheWay) -> bool {
+    /// Tells whether this is a further name of a file that was taken under another; then it is linked once the batch is
+    /// in place.
+    fn link(&mut self, path: &EntryPath, entry: &Entry, on_conflict: ConflictPolicy) -> bool {
         let Some(first) = self.linked.first_name(entry) else { return false };
-        self.after.links.push((first, path.clone(), in_the_way));
+        self.after.links.push((first, path.clone(), on_conflict));
         if let Content::File { size, .. } = entry.content {
             self.summary.files_restored += 1;
             self.run.resources.observer.advance(1, size);

@@ -48,7 +48,7 @@ impl MemoryFile {
         self.folder.join(format!("{}.seen", self.name))
     }
 
-    /// What was seen; `true` if there is a file, and it is not what was written.
+    /// Reads what was seen; `true` if there is a file, and it is not what was written.
     pub(super) fn read(&self) -> io::Result<(BTreeMap<Subject, Sighting>, bool)> {
         match self.read_records() {
             Ok(seen) => Ok((seen, false)),

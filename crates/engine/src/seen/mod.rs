@@ -1,4 +1,5 @@
-//! What this machine saw of a repository: the newest commit of its record and of each series, by number and hash.
+//! Memory of what this machine saw of a repository: the newest commit of its record and of each series, by number and
+//! hash.
 //!
 //! Everything in a repository is authenticated, but a store that brings back an older state of it, or drops a series,
 //! shows nothing but what was once genuine. Only memory tells. It lies in the user's state folder, a file per
@@ -32,7 +33,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// Whether the memory in this folder can be used; `true` where there is none.
+/// Tells whether the memory in this folder can be used; `true` where there is none.
 pub(crate) fn is_genuine(folder: &Path, repository: RepositoryId, key: [u8; 32]) -> io::Result<bool> {
     MemoryFile::new(folder, repository, key).read().map(|(_, is_begun_anew)| !is_begun_anew)
 }
@@ -44,7 +45,7 @@ pub struct Memory<'r> {
     file: MemoryFile,
     /// As it was when the memory was opened, or last tested.
     seen: BTreeMap<Subject, Sighting>,
-    /// Whether what was in the file could not be used; it is begun anew.
+    /// True if the content of the file could not be used; it is begun anew.
     pub is_begun_anew: bool,
 }
 
@@ -109,7 +110,8 @@ impl<'r> Memory<'r> {
         self.seen.iter().filter_map(series).collect()
     }
 
-    /// What is there now. The record was read before the memory was: where it seems to be older, it is read again.
+    /// Returns what is there now. The record was read before the memory was: where it seems to be older, it is read
+    /// again.
     fn find(&self, subject: Subject, seen: &Sighting) -> Result<Option<Found>, StoreError> {
         match subject {
             Subject::Record => {

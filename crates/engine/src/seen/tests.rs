@@ -1,4 +1,4 @@
-//! What is a contradiction, and what the file keeps.
+//! Contradictions, and what the file keeps.
 
 use super::file::MemoryFile;
 use super::*;

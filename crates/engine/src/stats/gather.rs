@@ -81,9 +81,9 @@ impl Stats {
 
 struct Gathering<'g> {
     manifest: &'g Manifest,
-    /// What each snapshot needs.
+    /// Chunks that each snapshot needs.
     needs: NecessaryChunks,
-    /// What any snapshot asked for needs.
+    /// Chunks that any snapshot asked for needs.
     needed: RoaringTreemap,
     /// How many snapshots are asked for before each position; and at the end, in all.
     counted: Vec<usize>,
@@ -167,13 +167,13 @@ impl Gathering<'_> {
         }
     }
 
-    /// Whether any snapshot asked for lies within.
+    /// Tells whether any snapshot asked for lies within.
     fn is_asked(&self, Lifecycle { row, column }: Lifecycle) -> bool {
         self.counted.get(row) < self.counted.get(column + 1)
     }
 }
 
-/// What is needed of a region.
+/// Needed part of a region.
 #[derive(Clone, Copy, Default)]
 struct Need {
     chunks: u64,
@@ -247,7 +247,7 @@ impl Reduction {
     }
 }
 
-/// What a restore reads of one container.
+/// Part of one container that a restore reads.
 #[derive(Clone, Copy, Default)]
 struct Visit {
     /// Where the last region read ends.

@@ -1,9 +1,9 @@
 //! Figures about a repository and its snapshots: what deduplication, deltas and compression each leave, what backups
 //! and migration did, and what a restore of each snapshot reads.
 //!
-//! What a backup did is part of its snapshot; the rest is computed from manifests and the indexes of containers (module
-//! `gather`). A region may hold chunks that are needed beside others that are not: of its stored bytes each takes the
-//! share that it has of the plain ones.
+//! The summary of a backup is part of its snapshot; the rest is computed from manifests and the indexes of containers
+//! (module `gather`). A region may hold chunks that are needed beside others that are not: of its stored bytes each
+//! takes the share that it has of the plain ones.
 //!
 //! ```text
 //! logical_bytes        what restores would write
@@ -20,7 +20,7 @@ use siltstone_store::StoreError;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 
-/// What the repository holds.
+/// Content of the repository.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Snapshots asked for.
@@ -29,9 +29,9 @@ pub struct Stats {
     pub files: u64,
     /// Bytes a restore of each would write, summed.
     pub restore_bytes: u64,
-    /// What became of their files' chunks.
+    /// Reduction of their files' chunks.
     pub data: Reduction,
-    /// What became of their catalogs' chunks.
+    /// Reduction of their catalogs' chunks.
     pub metadata: Reduction,
     /// Chunks that became part of a delta, by their backups and by settling what those left behind.
     pub deltas_kept: u64,
@@ -62,9 +62,9 @@ pub struct Stats {
 pub struct SnapshotFigures {
     /// The snapshot; it has what its backup did.
     pub view: SnapshotView,
-    /// What its files need.
+    /// Reduction of the chunks that its files need.
     pub data: Reduction,
-    /// What its catalog needs.
+    /// Reduction of the chunks that its catalog needs.
     pub metadata: Reduction,
     /// Data containers that a restore reads from, each once: those of bases included.
     pub containers_needed: u64,
@@ -82,7 +82,7 @@ impl SnapshotFigures {
     }
 }
 
-/// What is left, step by step, of chunks of one kind. None of it includes indexes and padding of containers.
+/// Bytes left, step by step, of chunks of one kind. None of it includes indexes and padding of containers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reduction {
     /// Chunks that catalogs refer to, each once.
@@ -93,9 +93,9 @@ pub struct Reduction {
     pub bases: u64,
     /// The bytes of those.
     pub base_bytes: u64,
-    /// Of all these the bytes of what is stored whole, and what deltas take. A delta is compressed in the making.
+    /// Bytes of all these: plain of those stored whole, compressed of deltas.
     pub after_delta_bytes: u64,
-    /// What all these take.
+    /// Bytes that all these take.
     pub stored_bytes: u64,
     /// Those that are part of a delta.
     pub deltas: DeltaFigures,
@@ -120,7 +120,7 @@ pub struct DeltaFigures {
     pub chunks: u64,
     /// Their bytes.
     pub plain_bytes: u64,
-    /// What they take.
+    /// Bytes that they take.
     pub stored_bytes: u64,
 }
 

@@ -227,7 +227,7 @@ impl Sandbox {
     pub fn marking(&self, at: i64, seconds: u64) -> ForgetOptions {
         let now = Time { seconds: at, nanoseconds: 0 };
         let series = self.repository().series().expect("series");
-        let marking = Marking { keep: Duration::from_secs(seconds), now, series, ..Marking::default() };
+        let marking = Marking::default().with_keep(Duration::from_secs(seconds)).with_now(now).with_series(series);
         self.forget_options(false).with_marking(marking)
     }
 
@@ -239,7 +239,7 @@ impl Sandbox {
 
     /// Snapshots marked as deleted.
     pub fn deleted(&self) -> Vec<SnapshotView> {
-        let filter = SnapshotFilter { deleted: true, ..SnapshotFilter::default() };
+        let filter = SnapshotFilter::default().with_deleted(true);
         snapshots::list(&self.repository(), &filter).expect("a list")
     }
 }
@@ -258,7 +258,7 @@ pub fn heard_by(observer: impl Into<Arc<dyn Observer>>) -> Resources {
 fn keys_of(repository: &Repository, ids: &[SnapshotId]) -> Result<Vec<SnapshotKey>, EngineError> {
     let mut keys = Vec::new();
     for deleted in [false, true] {
-        let views = snapshots::list(repository, &SnapshotFilter { deleted, ..SnapshotFilter::default() })?;
+        let views = snapshots::list(repository, &SnapshotFilter::default().with_deleted(deleted))?;
         let named = views.iter().filter(|view| ids.contains(&view.snapshot.id));
         keys.extend(named.map(|view| (view.series, view.snapshot.id)));
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use siltstone_engine::Session;
 use siltstone_engine::backup::Source;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas, FORWARD_DEPTH_DEFAULT, ForwardPolicy, KeepRule};
-use siltstone_engine::forget::{ForgetOptions, Selection};
+use siltstone_engine::forget::{ForgetOptions, SnapshotSelection};
 use siltstone_engine::fs::Ownership;
 use siltstone_engine::maintain::{MIGRATE_THRESHOLD_DEFAULT, MaintainOptions};
 use siltstone_engine::restore::RestoreOptions;
@@ -150,7 +150,7 @@ impl Engine {
             .with_allow_remove_all(true)
             .with_user("lab".into())
             .with_compression_level(self.scale.level);
-        let plan = self.session.plan_forget(Selection::Given(vec![view.key()]), &options)?;
+        let plan = self.session.plan_forget(SnapshotSelection::Given(vec![view.key()]), &options)?;
         self.session.execute(&plan)?;
         self.snapshots.remove(&version);
         self.upkeep(begin, &before)

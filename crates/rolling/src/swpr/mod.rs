@@ -15,12 +15,12 @@
 //!    Algorithm 1 also takes the first byte of a chunk for one that is not there, Algorithm 2 does not; nor do we.
 //! 2. **W = 8**: the paper says that eight bytes are mapped to 16 bits, not how. A sum lets all of them count.
 //! 3. **Vectors need no rolling**: the sum is a FIR filter, which gives the values of many neighbouring places at once,
-//!    the same to the bit ([`Roll`] by words, for four windows; [`Tops`] the highest bytes only, by bytes).
+//!    the same to the bit ([`Roll`] by words, for four windows; [`CandidateFilter`] the highest bytes only, by bytes).
 
-mod tops;
+mod filter;
 mod vectors;
 
-pub use tops::Tops;
+pub use filter::CandidateFilter;
 pub use vectors::{GROUP, Group, Roll};
 
 /// Bytes that decide on a value.
@@ -61,7 +61,7 @@ fn four_terms(subwindows: u64) -> u64 {
 
 /// The values of one place after another, `WINDOWS` rolling in turn: the definition word for word.
 #[derive(Clone, Debug)]
-pub struct Rolled<const WINDOWS: usize> {
+pub struct RollingWindows<const WINDOWS: usize> {
     /// The last value of each window.
     values: [u64; WINDOWS],
     /// Number of the window whose turn it is.
@@ -70,7 +70,7 @@ pub struct Rolled<const WINDOWS: usize> {
     bytes: u64,
 }
 
-impl<const WINDOWS: usize> Rolled<WINDOWS> {
+impl<const WINDOWS: usize> RollingWindows<WINDOWS> {
     /// Bits of a value.
     pub const BITS: u32 = 128 >> WINDOWS.ilog2();
 
@@ -99,7 +99,7 @@ impl<const WINDOWS: usize> Rolled<WINDOWS> {
     }
 }
 
-impl<const WINDOWS: usize> Default for Rolled<WINDOWS> {
+impl<const WINDOWS: usize> Default for RollingWindows<WINDOWS> {
     fn default() -> Self {
         Self::new()
     }
@@ -132,7 +132,7 @@ mod tests {
 
     fn rolls_as_defined<const WINDOWS: usize>() {
         let data = noise(100);
-        let mut rolled = Rolled::<WINDOWS>::new();
+        let mut rolled = RollingWindows::<WINDOWS>::new();
         for end in 1..=100 {
             assert_eq!(rolled.next(data[end - 1]), defined(WINDOWS, &data, end), "{WINDOWS} windows, {end}");
         }
@@ -189,15 +189,15 @@ mod tests {
         fn run<S: Simd>(self, s: S) {
             let data = &[&[0; WINDOW_BYTES], self.0].concat()[..];
             let values: Vec<u64> = (WINDOW_BYTES..data.len()).map(|at| hash::<WINDOWS>(data, at + 1)).collect();
-            let greatest = u64::MAX >> (64 - Rolled::<WINDOWS>::BITS);
-            let before = Tops::<S, WINDOWS>::BEFORE;
+            let greatest = u64::MAX >> (64 - RollingWindows::<WINDOWS>::BITS);
+            let before = CandidateFilter::<S, WINDOWS>::BEFORE;
             let some = (0..225).map(|part| greatest / 225 * part);
             for boundary in some.chain([greatest - greatest / 32, greatest - greatest / 128, greatest]) {
-                let mut tops = Tops::<S, WINDOWS>::new(s, boundary);
+                let mut filter = CandidateFilter::<S, WINDOWS>::new(s, boundary);
                 let mut let_through = 0;
                 for (vector, values) in values.chunks_exact(S::LANES).enumerate() {
                     let at = WINDOW_BYTES + vector * S::LANES;
-                    let mask = tops.next(s, &data[at - before..at + S::LANES]);
+                    let mask = filter.next(s, &data[at - before..at + S::LANES]);
                     let_through += mask.count_ones();
                     for (lane, value) in values.iter().enumerate() {
                         assert!(mask >> lane & 1 == 1 || *value < boundary, "{}, {boundary:x}: {value:x}", S::ISA);

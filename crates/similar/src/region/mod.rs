@@ -15,8 +15,8 @@
 //!                window is at most the power of two that is not less than the bytes of prefix and text, and 1024
 //! ```
 //!
-//! Whether a region is plain, how long the text is, and which chunks are bases, the holder of the region knows: the
-//! payload does not say. Encoders may change, decoding may not.
+//! The holder of a region knows whether it is plain, how long the text is, and which chunks are bases: the payload does
+//! not say. Encoders may change, decoding may not.
 //!
 //! Speeds and sizes here were measured on the new chunks, 16 KiB on average, of successive versions of
 //! sources (OpenSSL), dumps (Redis), binaries (the packages of numpy) and a database (pages of sqlite), named in this

@@ -20,11 +20,12 @@
 //!
 //! A chunk of which nothing is sampled has no sketch.
 //!
-//! The vector form asks first, by bytes, which places may reach the boundary ([`Tops`]): two of three that it names do,
-//! at the usual rate. They are written down without asking whether there are any, for such a branch would be foreseen
-//! at one block in two only. Of each, the hash is summed from its 32 bytes and kept by stepping over it or not; what is
-//! kept goes through all functions at once. With four windows and up to the functions that runs at 12.2, 10.5 and 6.7
-//! GB/s in the cache (AVX-512, AVX2, SSSE3, 2026-11), with hashes by words at every place instead 8.9, 6.5 and 2.0.
+//! The vector form asks first, by bytes, which places may reach the boundary ([`CandidateFilter`]): two of three that
+//! it names do, at the usual rate. They are written down without asking whether there are any, for such a branch would
+//! be foreseen at one block in two only. Of each, the hash is summed from its 32 bytes and kept by stepping over it or
+//! not; what is kept goes through all functions at once. With four windows and up to the functions that runs at 12.2,
+//! 10.5 and 6.7 GB/s in the cache (AVX-512, AVX2, SSSE3, 2026-11), with hashes by words at every place instead 8.9, 6.5
+//! and 2.0.
 //!
 //! The paper's forms have as many lanes as windows, so that eight windows are faster there. Bytes are as many whatever
 //! a hash is, and eight windows have more of them to add: whole sketches run at 0.96 (two windows) and 0.83 (eight) of
@@ -34,7 +35,7 @@
 
 use super::transforms::{Extreme, Extremes, Transforms};
 use super::{Rate, Shape, Sketch, Sketcher};
-use siltstone_rolling::swpr::{self, Rolled, Tops};
+use siltstone_rolling::swpr::{self, CandidateFilter, RollingWindows};
 use siltstone_simd::{Isa, Kernel, Simd};
 
 /// Places are taken in so many at once.
@@ -70,8 +71,8 @@ impl OdessPlus {
     /// The definition, word for word.
     #[allow(clippy::cast_possible_truncation)] // Functions take the low half.
     fn scalar<const WINDOWS: usize>(&self, chunk: &[u8]) -> Option<Sketch> {
-        let boundary = boundary(Rolled::<WINDOWS>::BITS, self.rate);
-        let (mut rolled, mut is_sampled) = (Rolled::<WINDOWS>::new(), false);
+        let boundary = boundary(RollingWindows::<WINDOWS>::BITS, self.rate);
+        let (mut rolled, mut is_sampled) = (RollingWindows::<WINDOWS>::new(), false);
         let mut features = Extremes::none(Extreme::Min);
         for byte in &chunk[..places(chunk)] {
             let hash = rolled.next(*byte);
@@ -142,19 +143,19 @@ impl<const WINDOWS: usize> Kernel for Vectors<'_, WINDOWS> {
     fn run<S: Simd>(self, s: S) -> Option<Sketch> {
         let Self { sketcher, chunk } = self;
         let end = places(chunk);
-        let boundary = boundary(Rolled::<WINDOWS>::BITS, sketcher.rate);
-        let mut tops = Tops::<S, WINDOWS>::new(s, boundary);
+        let boundary = boundary(RollingWindows::<WINDOWS>::BITS, sketcher.rate);
+        let mut filter = CandidateFilter::<S, WINDOWS>::new(s, boundary);
         let mut sample = Sample::<WINDOWS> { boundary, is_empty: true, features: Extremes::none(Extreme::Min) };
         let mut named = Named::new();
         // The first block, with the zeros before it.
         let mut head = [0; swpr::WINDOW_BYTES + BLOCK];
         head[swpr::WINDOW_BYTES..].copy_from_slice(&chunk[..BLOCK]);
-        named.add(swpr::WINDOW_BYTES, block(s, &mut tops, &head, swpr::WINDOW_BYTES));
+        named.add(swpr::WINDOW_BYTES, block(s, &mut filter, &head, swpr::WINDOW_BYTES));
         sample.take(s, &sketcher.transforms, &head, &mut named);
         let mut at = BLOCK;
         while at + BLOCK <= end {
             s.prefetch(chunk, at + AHEAD_BYTES);
-            named.add(at, block(s, &mut tops, chunk, at));
+            named.add(at, block(s, &mut filter, chunk, at));
             if named.is_full() {
                 sample.take(s, &sketcher.transforms, chunk, &mut named);
             }
@@ -163,7 +164,7 @@ impl<const WINDOWS: usize> Kernel for Vectors<'_, WINDOWS> {
         if at < end {
             // The last block once more from further back; what was looked at before is not looked at again.
             let back = end - BLOCK;
-            named.add(back, block(s, &mut tops, chunk, back) & u64::MAX << (at - back));
+            named.add(back, block(s, &mut filter, chunk, back) & u64::MAX << (at - back));
         }
         sample.take(s, &sketcher.transforms, chunk, &mut named);
         (!sample.is_empty).then(|| sketcher.transforms.sketch(&sample.features))
@@ -172,12 +173,12 @@ impl<const WINDOWS: usize> Kernel for Vectors<'_, WINDOWS> {
 
 /// Tells which of the `BLOCK` places from `at` on may be sampled.
 #[inline(always)]
-fn block<S: Simd, const WINDOWS: usize>(s: S, tops: &mut Tops<S, WINDOWS>, data: &[u8], at: usize) -> u64 {
-    let before = Tops::<S, WINDOWS>::BEFORE;
+fn block<S: Simd, const WINDOWS: usize>(s: S, filter: &mut CandidateFilter<S, WINDOWS>, data: &[u8], at: usize) -> u64 {
+    let before = CandidateFilter::<S, WINDOWS>::BEFORE;
     let bytes = &data[at - before..at + BLOCK];
     let mut mask = 0;
     for vector in (0..BLOCK).step_by(S::LANES) {
-        mask |= tops.next(s, &bytes[vector..vector + before + S::LANES]) << vector;
+        mask |= filter.next(s, &bytes[vector..vector + before + S::LANES]) << vector;
     }
     mask
 }

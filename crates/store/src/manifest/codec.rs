@@ -109,13 +109,16 @@ impl Manifest {
     /// Reads the plain bytes of the object of this name.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] or [`StoreError::Limit`], naming the object.
+    /// [`StoreError::Damaged`] or [`StoreError::NeedsMemory`], naming the object.
     pub fn decode(object: &ObjectName, bytes: &[u8]) -> Result<Self, StoreError> {
         Self::decode_within(object, bytes, BODY_BYTES_MAX as u64)
     }
 
     /// Decodes as [`Manifest::decode`] does, refusing a body that takes more bytes once decompressed; nothing is
     /// decompressed then.
+    ///
+    /// # Errors
+    /// As [`Manifest::decode`].
     pub fn decode_within(object: &ObjectName, bytes: &[u8], body_bytes_max: u64) -> Result<Self, StoreError> {
         let mut rest = Rest { bytes, object };
         let head = rest.head()?;
@@ -193,12 +196,7 @@ impl Manifest {
 fn decode_body(compressed: &[u8], body_bytes: usize, object: &ObjectName, limit: u64) -> Result<Body, StoreError> {
     let found = body_bytes as u64;
     if found > limit {
-        return Err(StoreError::limit(
-            object,
-            "size of the body in bytes (more memory raises what is allowed)",
-            found,
-            limit,
-        ));
+        return Err(StoreError::NeedsMemory { object: object.to_string(), found, limit });
     }
     let bytes = plain::decompress(compressed, body_bytes)
         .map_err(|error| damaged(object, &format!("its body does not decompress: {error}")))?;

@@ -202,6 +202,15 @@ fn a_lease_too_long_for_its_place_is_refused() {
 }
 
 #[test]
+fn a_body_beyond_the_memory_allowed_needs_more_of_it() {
+    let manifest = manifest(1);
+    let bytes = manifest.encode().unwrap();
+    let decode = |body_bytes_max| Manifest::decode_within(&manifest.object_name(), &bytes, body_bytes_max);
+    let Err(StoreError::NeedsMemory { found, limit: 1, .. }) = decode(1) else { panic!("a body was decompressed") };
+    assert!(matches!(decode(found - 1), Err(StoreError::NeedsMemory { .. })) && decode(found).is_ok());
+}
+
+#[test]
 fn a_manifest_in_anothers_place_is_refused() {
     let manifest = manifest(1);
     let bytes = manifest.encode().unwrap();

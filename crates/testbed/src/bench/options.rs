@@ -21,7 +21,7 @@ pub struct DataOptions {
 }
 
 impl DataOptions {
-    /// Whether nothing was asked for.
+    /// Tells whether nothing was asked for.
     pub fn is_default(&self) -> bool {
         self.only.is_empty() && self.data.is_none()
     }

@@ -11,12 +11,12 @@ use crate::deterministic::Sequence;
 use crate::install::{self, Missing};
 use crate::program;
 use crate::tree;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use serde::Serialize;
 use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Rows of the first version, and versions.
 struct Shape {
@@ -102,21 +102,11 @@ fn make_version(folder: &Path, shape: &Shape, version: u64) -> Result<()> {
 const SCHEMA: &str = "create table if not exists events (id integer primary key, time integer, account integer, kind text, \
                       path text, message text, token text, state integer);";
 
-fn import(database: &Path, rows: std::ops::Range<u64>, salt: u64) -> Result<()> {
-    let mut command = sqlite(database);
-    command.arg(SCHEMA).arg(".import --csv /dev/stdin events").stdin(Stdio::piped());
-    let mut child = command.spawn().context("sqlite3 could not be started")?;
-    let mut out = BufWriter::with_capacity(1 << 20, child.stdin.take().context("it has an input")?);
+fn import(database: &Path, mut rows: std::ops::Range<u64>, salt: u64) -> Result<()> {
     let vocabulary = vocabulary();
-    for id in rows {
-        write_row(&mut out, id, salt, &vocabulary)?;
-    }
-    drop(out.into_inner()?);
-    let status = child.wait()?;
-    if !status.success() {
-        bail!("sqlite3 could not fill {}: {status}", database.display());
-    }
-    Ok(())
+    program::fed(sqlite(database).arg(SCHEMA).arg(".import --csv /dev/stdin events"), |out| {
+        rows.try_for_each(|id| write_row(out, id, salt, &vocabulary))
+    })
 }
 
 /// Changes a twentieth of the youngest tenth of the rows and one in 2 000 of all, and deletes a stretch of old ones.
@@ -141,7 +131,6 @@ fn sqlite(database: &Path) -> Command {
         .arg("-batch")
         .arg(database)
         .arg("pragma journal_mode = off; pragma synchronous = off; pragma cache_size = -64000;");
-    command.stdout(Stdio::null());
     command
 }
 

@@ -41,7 +41,7 @@ pub struct Pair {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Run {
     bytes: usize,
-    /// Whether both chunks begin with it.
+    /// True if both chunks begin with it.
     is_first: bool,
 }
 

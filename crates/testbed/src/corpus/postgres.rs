@@ -87,7 +87,7 @@ impl Postgres {
     }
 }
 
-/// Whether a server can be made here.
+/// Finds the programs of a server, if one can be made here.
 pub(super) fn find_programs() -> Option<PathBuf> {
     let major = |folder: &PathBuf| folder.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
     let mut folders: Vec<PathBuf> = tree::entries(Path::new(DEBIAN)).unwrap_or_default();

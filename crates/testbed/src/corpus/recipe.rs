@@ -223,7 +223,7 @@ impl Recipe {
         })
     }
 
-    /// Whether the same parameters give the same bytes on every machine.
+    /// Tells whether the same parameters give the same bytes on every machine.
     pub(super) fn is_repeatable(&self) -> bool {
         matches!(
             self,

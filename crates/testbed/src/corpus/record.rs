@@ -19,7 +19,7 @@ pub struct Record {
     pub kind: String,
     /// Description, in a sentence.
     pub description: String,
-    /// Whether the same parameters give the same bytes: on every machine, at any time.
+    /// True if the same parameters give the same bytes: on every machine, at any time.
     pub repeatable: bool,
     /// Version of the lab that made it.
     pub made_by: String,

@@ -14,7 +14,7 @@ pub fn stop() -> bool {
     MAKERS.load(Ordering::SeqCst) > 0
 }
 
-/// Whether to go on: an error once [`stop`] was called.
+/// Returns an error once [`stop`] was called.
 pub(super) fn go_on() -> Result<()> {
     if IS_ASKED.load(Ordering::SeqCst) {
         bail!("stopped, as asked; nothing unfinished is left");

@@ -14,7 +14,7 @@ use crate::tree;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -135,18 +135,10 @@ impl Server {
     }
 
     /// Gives each of these keys the value of this version.
-    fn write(&self, values: impl Iterator<Item = (u64, u64)>, salt: u64) -> Result<()> {
-        let mut child = self.client().arg("--pipe").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
-        let mut out = BufWriter::with_capacity(1 << 20, child.stdin.take().context("it has an input")?);
-        for (key, version) in values {
-            write_value(&mut out, key, version, salt)?;
-        }
-        drop(out.into_inner()?);
-        let status = child.wait()?;
-        if !status.success() {
-            bail!("redis-cli could not write: {status}");
-        }
-        Ok(())
+    fn write(&self, mut values: impl Iterator<Item = (u64, u64)>, salt: u64) -> Result<()> {
+        program::fed(self.client().arg("--pipe"), |out| {
+            values.try_for_each(|(key, version)| write_value(out, key, version, salt))
+        })
     }
 
     /// Lets the server write a dump, and moves it to `to`.

@@ -58,21 +58,20 @@ impl RuleArgs {
     pub(super) fn policy(&self) -> KeepPolicy {
         let count = |option: Option<KeepCount>| option.map(|count| count.0);
         let span = |option: Option<KeepSpan>| option.map(|span| span.0);
-        KeepPolicy {
-            last: count(self.keep_last),
-            hourly: count(self.keep_hourly),
-            daily: count(self.keep_daily),
-            weekly: count(self.keep_weekly),
-            monthly: count(self.keep_monthly),
-            yearly: count(self.keep_yearly),
-            within: span(self.keep_within),
-            within_hourly: span(self.keep_within_hourly),
-            within_daily: span(self.keep_within_daily),
-            within_weekly: span(self.keep_within_weekly),
-            within_monthly: span(self.keep_within_monthly),
-            within_yearly: span(self.keep_within_yearly),
-            tags: self.keep_tag.iter().map(|list| list.0.clone()).collect(),
-        }
+        KeepPolicy::default()
+            .with_last(count(self.keep_last))
+            .with_hourly(count(self.keep_hourly))
+            .with_daily(count(self.keep_daily))
+            .with_weekly(count(self.keep_weekly))
+            .with_monthly(count(self.keep_monthly))
+            .with_yearly(count(self.keep_yearly))
+            .with_within(span(self.keep_within))
+            .with_within_hourly(span(self.keep_within_hourly))
+            .with_within_daily(span(self.keep_within_daily))
+            .with_within_weekly(span(self.keep_within_weekly))
+            .with_within_monthly(span(self.keep_within_monthly))
+            .with_within_yearly(span(self.keep_within_yearly))
+            .with_tags(self.keep_tag.iter().map(|list| list.0.clone()).collect())
     }
 
     fn counts(&self) -> Option<String> {

@@ -3,7 +3,7 @@
 
 use crate::render::Path;
 use serde::Serialize;
-use siltstone_engine::repair::{Basis, Hurt, ObjectPlan, Remedy, RepairSummary, SeriesPlan};
+use siltstone_engine::repair::{Basis, DamagedSnapshot, ObjectPlan, ObjectRepair, RepairSummary, SeriesPlan};
 
 /// `message_type` `object`: one that is kept twice.
 #[derive(Serialize)]
@@ -17,10 +17,10 @@ pub(super) struct ObjectMessage<'p> {
 
 impl<'p> From<&'p ObjectPlan> for ObjectMessage<'p> {
     fn from(plan: &'p ObjectPlan) -> Self {
-        let (remedy, from) = match plan.remedy {
-            Remedy::From(place) => ("written_anew", Some(place.to_string())),
-            Remedy::PutAside => ("put_aside", None),
-            Remedy::Nothing => ("none", None),
+        let (remedy, from) = match plan.repair {
+            ObjectRepair::From(place) => ("written_anew", Some(place.to_string())),
+            ObjectRepair::PutAside => ("put_aside", None),
+            ObjectRepair::Nothing => ("none", None),
         };
         Self { message_type: "object", object: plan.name.to_string(), faults: &plan.faults, remedy, from }
     }
@@ -52,14 +52,14 @@ struct HurtJson {
     files: Vec<String>,
 }
 
-impl From<&Hurt> for HurtJson {
-    fn from(hurt: &Hurt) -> Self {
+impl From<&DamagedSnapshot> for HurtJson {
+    fn from(hurt: &DamagedSnapshot) -> Self {
         let path = |path: &Vec<u8>| Path::from_bytes(&[b"/", path.as_slice()].concat()).lossy();
         Self {
             snapshot_id: hurt.snapshot.id.to_string(),
             chunks_lost: hurt.chunks_lost,
-            catalog_is_hurt: hurt.catalog_is_hurt,
-            files_hurt: hurt.files_hurt,
+            catalog_is_hurt: hurt.catalog_is_damaged,
+            files_hurt: hurt.files_damaged,
             files: hurt.files.iter().map(path).collect(),
         }
     }
@@ -79,8 +79,8 @@ impl<'p> From<&'p SeriesPlan> for PlanMessage<'p> {
             },
             snapshots: series.snapshots,
             snapshots_found: series.found.iter().map(|snapshot| snapshot.id.to_string()).collect(),
-            snapshots_hurt: series.hurt.iter().map(HurtJson::from).collect(),
-            drops_hurt: series.drops_hurt,
+            snapshots_hurt: series.damaged.iter().map(HurtJson::from).collect(),
+            drops_hurt: series.drops_damaged,
             aside: series.aside.iter().map(ToString::to_string).collect(),
             containers_protected: series.protected,
             is_beyond_repair: series.is_beyond_repair,
@@ -110,7 +110,7 @@ impl From<&RepairSummary> for SummaryMessage {
             series_repaired: summary.series_repaired,
             series_failed: summary.series_failed,
             snapshots_found: summary.snapshots_found,
-            snapshots_hurt: summary.snapshots_hurt,
+            snapshots_hurt: summary.snapshots_damaged,
             snapshots_dropped: summary.snapshots_dropped,
             objects_aside: summary.objects_aside,
             objects_mended: summary.objects_mended,

@@ -34,7 +34,7 @@ impl Stretch {
 pub(super) struct Layout<'c, 'r> {
     chunks: &'c ChunkSource<'r>,
     pieces: RecipeReader<&'c ChunkSource<'r>>,
-    /// What is left of the current run.
+    /// Rest of the current run.
     run: Option<ChunkRun>,
     current: Option<Stretch>,
 }

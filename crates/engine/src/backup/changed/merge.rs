@@ -27,7 +27,7 @@ struct Copied {
 struct Merge<'m, 's, 'r> {
     planner: Planner<'s, 'r>,
     list: &'m ChangedList,
-    /// What is looked at anew as a whole, and whether anything was or is there.
+    /// Path that is looked at anew as a whole; `true` if anything was or is there.
     anew: Option<(EntryPath, bool)>,
     /// By device and inode, until all names are copied.
     copied: HashMap<(u64, u64), Copied>,
@@ -72,7 +72,7 @@ impl Merge<'_, '_, '_> {
         Ok(self.planner.flush()?)
     }
 
-    /// What the walk found. The previous catalog stands at its path or behind it.
+    /// Takes an entry that the walk found. The previous catalog stands at its path or behind it.
     fn found(&mut self, found: ScanEntry) -> Result<(), Halt> {
         let ranges = self.list.ranges_of(&found.path);
         let inode = (found.metadata.device, found.metadata.inode);
@@ -102,7 +102,7 @@ impl Merge<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether the path is among what is looked at anew; then there was, or is, something to look at.
+    /// Tells whether the path is among what is looked at anew; then there was, or is, something to look at.
     fn is_anew(&mut self, path: &EntryPath) -> bool {
         match &mut self.anew {
             Some((anew, has_any)) if *path == *anew || path.is_beneath(anew) => {

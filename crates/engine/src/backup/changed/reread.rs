@@ -25,7 +25,7 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::vec::IntoIter;
 
-/// What came of it: the size reached and the bytes read.
+/// Result of reading: the size reached and the bytes read.
 type Outcome = io::Result<(u64, u64)>;
 
 struct Reread<'w, 's, 'a, 'env> {
@@ -61,7 +61,7 @@ impl PieceWriter<'_, '_, '_> {
     }
 }
 
-/// What changed, as far as the file still reaches, and what changed with its length.
+/// Returns the ranges that changed, as far as the file still reaches, and those that changed with its length.
 fn changes(patch: &Patch, size: u64) -> Vec<Range<u64>> {
     let clipped = patch.changed.iter().map(|range| range.start..range.end.min(size));
     let mut changes: Vec<_> = clipped.filter(|range| range.start < range.end).collect();
@@ -214,7 +214,7 @@ impl Reread<'_, '_, '_, '_> {
         Ok(Ok(None))
     }
 
-    /// Whether the previous stretches hold from `done` on: the change is behind, and what begins here began here
+    /// Tells whether the previous stretches hold from `done` on: the change is behind, and what begins here began here
     /// before, and is data or a hole as it was.
     fn agrees(&mut self, goal: &mut u64, is_hole: bool) -> bool {
         let place = self.done;

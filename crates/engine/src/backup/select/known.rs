@@ -6,17 +6,17 @@
 use crate::backup::sketch_file::{SketchDraft, SketchRecord, SketchRecords, SketchesIdentity};
 use crate::bases::{depth_of, level_of, raise};
 use crate::chunks::{Address, ChunkSource};
-use crate::decode::{Bytes, Gatherer, Order, RegionVisitor};
+use crate::decode::{Bytes, Gatherer, RegionVisitor};
 use crate::delta::{ForwardPolicy, SimilarIndex, sketcher};
 use crate::numbers::numbers_of;
 use crate::observer::Notice;
-use crate::parallel::{Pool, lock};
+use crate::parallel::lock;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_similar::sketch::{Sketch, Sketcher};
 use siltstone_store::container::{ContainerKind, RegionEntry};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::{ChunkEntry, RegionDecoder, split_region};
+use siltstone_store::region::{ChunkEntry, split_region};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::HashMap;
 use std::io;
@@ -36,9 +36,9 @@ pub(in crate::backup) struct Origin<'o> {
     pub(in crate::backup) cache: Option<(&'o Path, SketchesIdentity, [u8; 32])>,
     /// The folder for what has to be written meanwhile.
     pub(in crate::backup) spill: &'o Path,
-    /// What the index may take.
+    /// Bytes that the index may take.
     pub(in crate::backup) memory_bytes: u64,
-    /// What may wait for bases in memory if all is read.
+    /// Bytes that may wait for bases in memory if all is read.
     pub(in crate::backup) waiting_bytes: u64,
     pub(in crate::backup) resources: &'o Resources,
 }
@@ -50,11 +50,11 @@ struct Reading<'k> {
     noted: Mutex<Option<Rebuilding<'k>>>,
 }
 
-/// What was read.
+/// State of reading the chunks.
 struct Rebuilding<'k> {
     known: &'k mut Known,
     draft: SketchDraft,
-    /// Of regions.
+    /// Depths of regions.
     depths: HashMap<Address, u32>,
     result: io::Result<()>,
 }
@@ -98,10 +98,10 @@ impl Known {
         Self { similar, depths: Vec::new(), forward, records: None }
     }
 
-    /// What `origin` holds.
+    /// Opens the chunks that `origin` holds.
     ///
     /// # Errors
-    /// Of the repository, or of the folder for what is written meanwhile. Chunks that are damaged are passed over.
+    /// Errors of the repository, or of the folder for temporary files. Damaged chunks are passed over.
     pub(in crate::backup) fn open(forward: ForwardPolicy, origin: &Origin<'_>) -> Result<Self, EngineError> {
         let memory_bytes = origin.memory_bytes.min(origin.needed.len() * BYTES_PER_CHUNK_MAX);
         let mut known = Self::new(forward, memory_bytes);
@@ -149,17 +149,11 @@ impl Known {
         let noted = Rebuilding { known: self, draft, depths: HashMap::new(), result: Ok(()) };
         let reading = Arc::new(Reading { origin, sketcher: sketcher(), noted: Mutex::new(Some(noted)) });
         std::thread::scope(|scope| -> Result<(), StoreError> {
-            let gatherer = Gatherer {
-                chunks: chunks.clone(),
-                order: Order::new(origin.manifest),
-                // One, so that chunks come in the same order each time: of those as like as others the last is found.
-                pool: Pool::start(scope, "decode", 1, 1, || Ok(RegionDecoder::new()))?,
-                workers: 1,
-                waiting_bytes: origin.waiting_bytes,
-                spill_folder: origin.spill.to_owned(),
-                tally: Arc::default(),
-                observer: &*origin.resources.observer,
-            };
+            // One thread, so that chunks come in the same order each time: of those as like as others the last is
+            // found.
+            let (threads, chunks, folder) = (1, chunks.clone(), origin.spill.to_owned());
+            let (manifest, waiting_bytes) = (origin.manifest, origin.waiting_bytes);
+            let gatherer = Gatherer::start(scope, threads, chunks, manifest, waiting_bytes, folder, origin.resources)?;
             // What cannot be read is passed over; a check will tell of it.
             gatherer.regions(&wanted, &reading).map(drop)
         })?;

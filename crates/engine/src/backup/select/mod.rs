@@ -17,8 +17,8 @@
 //! Chunks are laid together by depth: a region is as deep as its deepest base, and so is every chunk in it. Those of
 //! which little is expected stay apart, because a region is kept as a delta or not as a whole.
 //!
-//! What comes out depends on the stream and on what is known, not on the number of threads: all decisions fall on one
-//! thread, and what is encoded is taken in the order in which it was handed out.
+//! The result depends on the stream and on the known chunks, not on the number of threads: all decisions fall on one
+//! thread, and encoded regions are taken in the order in which they were handed out.
 
 mod bases;
 mod intra_segment;
@@ -48,7 +48,7 @@ const SKETCH_BYTES: usize = 1 << 20;
 /// Regions being filled, bytes of text in all.
 const OPEN_BYTES_MAX: usize = 16 << 20;
 
-/// What is laid into one region: kind, depth (0: whole), and whether little is expected of the delta.
+/// Class of chunks laid into one region: kind, depth (0: whole), and whether little is expected of the delta.
 type Group = (ContainerKind, u32, bool);
 
 /// A region being filled.
@@ -61,7 +61,7 @@ struct SketchedRegion {
 /// Takes segments and hands out regions.
 pub(super) struct Selector<'s, 'env> {
     pub(super) known: &'s Known,
-    /// What reads the bases.
+    /// Reads the bases.
     pub(super) gatherer: Gatherer<'env>,
     pub(super) encoders: Pool<'env, RegionEncoder>,
     pub(super) sketcher: Arc<dyn Sketcher>,
@@ -72,7 +72,7 @@ pub(super) struct Selector<'s, 'env> {
     pub(super) filling: Filling,
 }
 
-/// What a selector works on.
+/// Regions that a selector fills.
 #[derive(Default)]
 pub(super) struct Filling {
     open: BTreeMap<Group, SketchedRegion>,

@@ -7,12 +7,11 @@ use crate::backup::flow::Handed;
 use crate::backup::regions::Regions;
 use crate::backup::segments::Segments;
 use crate::backup::select::{Filling, Selector};
-use crate::decode::{Gatherer, Order};
+use crate::decode::Gatherer;
 use crate::delta::sketcher;
 use crate::parallel::{Pool, spawn_named};
 use crossbeam_channel::{Sender, bounded};
-use siltstone_store::region::{RegionDecoder, RegionEncoder};
-use std::sync::Arc;
+use siltstone_store::region::RegionEncoder;
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// A selector at work; ends with how many chunks were left whole because reading their bases would not pay.
@@ -31,17 +30,10 @@ impl Stages<'_, '_, '_> {
             let sketcher = self.similar_bytes.map(|_| sketcher());
             return Ok((Outlet::Regions(Regions::new(encoders, sketcher, packer)), None));
         };
-        let fetches = self.run.resources.fetches;
-        let gatherer = Gatherer {
-            chunks: selection.chunks.clone(),
-            order: Order::new(self.manifest),
-            pool: Pool::start(scope, "decode", fetches, fetches, || Ok(RegionDecoder::new()))?,
-            workers: fetches,
-            waiting_bytes: selection.waiting_bytes,
-            spill_folder: selection.spill_folder.clone(),
-            tally: Arc::default(),
-            observer: &*self.run.resources.observer,
-        };
+        let (chunks, waiting_bytes) = (selection.chunks.clone(), selection.waiting_bytes);
+        let (spill_folder, resources) = (selection.spill_folder.clone(), self.run.resources);
+        let threads = resources.fetches;
+        let gatherer = Gatherer::start(scope, threads, chunks, self.manifest, waiting_bytes, spill_folder, resources)?;
         let selector = Selector {
             known: &selection.known,
             gatherer,

@@ -28,7 +28,7 @@ pub(super) struct ChosenNames {
     before: usize,
 }
 
-/// What was chosen of an entry and what lies beneath it.
+/// Part chosen of an entry and of all beneath it.
 enum Reach {
     Nothing,
     Part(Range<usize>),
@@ -94,7 +94,7 @@ impl Scanner {
         self.enter_chosen(Arc::new(directory), status, status.device, all);
     }
 
-    /// Whether there is a way through this directory above the sources to anything chosen.
+    /// Tells whether there is a way through this directory above the sources to anything chosen.
     pub(super) fn leads_to_chosen(&self, path: &EntryPath) -> bool {
         !matches!(self.reach(path), Reach::Nothing)
     }

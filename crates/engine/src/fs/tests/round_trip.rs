@@ -1,4 +1,4 @@
-//! What the target makes of what the scan found must look the same to another scan.
+//! A tree that the target makes of what a scan found must look the same to another scan.
 
 use super::*;
 use siltstone_store::catalog::Metadata;
@@ -55,7 +55,7 @@ fn restore(items: &[ScanItem], base: &Path, target: &TargetDir) {
 }
 
 fn make(target: &TargetDir, entry: &ScanEntry, path: &EntryPath, first_names: &mut HashMap<(u64, u64), EntryPath>) {
-    let keep = InTheWay::Keep;
+    let keep = ConflictPolicy::Keep;
     let inode = (entry.metadata.device, entry.metadata.inode);
     if !matches!(entry.kind, FileKind::Directory) && entry.metadata.links > 1 {
         if let Some(first) = first_names.get(&inode) {
@@ -71,7 +71,7 @@ fn make(target: &TargetDir, entry: &ScanEntry, path: &EntryPath, first_names: &m
         FileKind::BlockDevice { major, minor } => target.make_block_device(path, (*major, *minor), keep).expect("made"),
         FileKind::File { size, .. } => {
             let source = open(entry).expect("opened");
-            let draft = Draft { serial: entry.metadata.inode, in_the_way: keep };
+            let draft = Draft { serial: entry.metadata.inode, on_conflict: keep };
             let file = target.create_file(path, draft).expect("made");
             file.set_size(*size).expect("sized");
             for extent in source.data_extents() {

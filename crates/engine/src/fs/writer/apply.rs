@@ -88,7 +88,7 @@ impl TargetDir {
     }
 }
 
-/// What metadata is applied to.
+/// Node that metadata is applied to.
 enum Node<'a> {
     /// Something open for reading or writing.
     Open(BorrowedFd<'a>),
@@ -208,7 +208,7 @@ impl Node<'_> {
     }
 }
 
-/// Whether an attribute that the snapshot does not have is to go: the user's own, access control lists and
+/// Tells whether an attribute that the snapshot does not have is to go: the user's own, access control lists and
 /// capabilities. Labels that security modules and file systems set on their own stay.
 fn is_ours_to_remove(name: &[u8]) -> bool {
     name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_") || name == b"security.capability"

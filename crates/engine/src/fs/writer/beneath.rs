@@ -45,7 +45,7 @@ impl Beneath {
         self.protected = folders;
     }
 
-    /// Whether nothing in this folder is to be touched.
+    /// Tells whether nothing in this folder is to be touched.
     pub(super) fn is_protected(&self, folder: FolderIdentity) -> bool {
         self.protected.contains(&folder)
     }

@@ -1,6 +1,6 @@
 //! Regular files under way: written under a hidden name, and given their own when they are complete.
 
-use super::{InTheWay, TargetDir, make, not_made};
+use super::{ConflictPolicy, TargetDir, make, not_made};
 use crate::fs::problem::Problem;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -20,8 +20,8 @@ const NAME_BYTES_MAX: usize = 255;
 pub struct Draft {
     /// Makes the hidden name; one per file of a restore.
     pub serial: u64,
-    /// What becomes of something that has the file's name when it is complete.
-    pub in_the_way: InTheWay,
+    /// Policy for an object that has the file's name when it is complete.
+    pub on_conflict: ConflictPolicy,
 }
 
 /// An open file of the target; any offset may be written, from several threads.
@@ -67,9 +67,9 @@ impl TargetDir {
     /// Gives a complete draft its name. What has it is replaced if it may be (a file, a link or an empty directory).
     pub fn publish(&self, path: &EntryPath, draft: Draft) -> Result<(), Problem> {
         let renamed =
-            self.draft_place(path, draft).and_then(|DraftPlace { parent, hidden, name }| match draft.in_the_way {
-                InTheWay::Replace => make::rename_over(&parent, &hidden, &name),
-                InTheWay::Keep => make::rename_new(&parent, &hidden, &name),
+            self.draft_place(path, draft).and_then(|DraftPlace { parent, hidden, name }| match draft.on_conflict {
+                ConflictPolicy::Replace => make::rename_over(&parent, &hidden, &name),
+                ConflictPolicy::Keep => make::rename_new(&parent, &hidden, &name),
             });
         renamed.map_err(|error| not_made(path, error))
     }

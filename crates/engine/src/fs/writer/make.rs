@@ -1,6 +1,6 @@
 //! Everything that is made at once: directories, links, pipes, device nodes.
 
-use super::{InTheWay, Made, TargetDir, not_made};
+use super::{ConflictPolicy, DirectoryOutcome, TargetDir, not_made};
 use crate::fs::{
     problem::Problem,
     status::{NodeKind, Status},
@@ -16,20 +16,20 @@ use std::{
 impl TargetDir {
     /// Makes a directory, open to its owner only until its metadata is applied. One that is there is kept (and made
     /// writable to its owner).
-    pub fn make_directory(&self, path: &EntryPath, in_the_way: InTheWay) -> Result<Made, Problem> {
-        let made = self.beneath.parent(path).and_then(|(parent, name)| make_directory_at(&parent, &name, in_the_way));
+    pub fn make_directory(&self, path: &EntryPath, on_conflict: ConflictPolicy) -> Result<DirectoryOutcome, Problem> {
+        let made = self.beneath.parent(path).and_then(|(parent, name)| make_directory_at(&parent, &name, on_conflict));
         made.map_err(|error| not_made(path, error))
     }
 
     /// Makes a symbolic link; its target is not looked at.
-    pub fn make_symlink(&self, path: &EntryPath, target: &[u8], in_the_way: InTheWay) -> Result<(), Problem> {
+    pub fn make_symlink(&self, path: &EntryPath, target: &[u8], on_conflict: ConflictPolicy) -> Result<(), Problem> {
         let target = CString::new(target).map_err(|_| not_made(path, Errno::INVAL))?;
-        self.place(path, in_the_way, |parent, name| rustix::fs::symlinkat(&target, parent, name))
+        self.place(path, on_conflict, |parent, name| rustix::fs::symlinkat(&target, parent, name))
     }
 
     /// Makes a named pipe.
-    pub fn make_fifo(&self, path: &EntryPath, in_the_way: InTheWay) -> Result<(), Problem> {
-        self.make_node(path, FileType::Fifo, 0, in_the_way)
+    pub fn make_fifo(&self, path: &EntryPath, on_conflict: ConflictPolicy) -> Result<(), Problem> {
+        self.make_node(path, FileType::Fifo, 0, on_conflict)
     }
 
     /// Makes a character device; for root only.
@@ -37,9 +37,9 @@ impl TargetDir {
         &self,
         path: &EntryPath,
         (major, minor): (u32, u32),
-        in_the_way: InTheWay,
+        on_conflict: ConflictPolicy,
     ) -> Result<(), Problem> {
-        self.make_node(path, FileType::CharacterDevice, rustix::fs::makedev(major, minor), in_the_way)
+        self.make_node(path, FileType::CharacterDevice, rustix::fs::makedev(major, minor), on_conflict)
     }
 
     /// Makes a block device; for root only.
@@ -47,22 +47,33 @@ impl TargetDir {
         &self,
         path: &EntryPath,
         (major, minor): (u32, u32),
-        in_the_way: InTheWay,
+        on_conflict: ConflictPolicy,
     ) -> Result<(), Problem> {
-        self.make_node(path, FileType::BlockDevice, rustix::fs::makedev(major, minor), in_the_way)
+        self.make_node(path, FileType::BlockDevice, rustix::fs::makedev(major, minor), on_conflict)
     }
 
     /// Gives a file that was restored already a further name.
-    pub fn make_hard_link(&self, existing: &EntryPath, path: &EntryPath, in_the_way: InTheWay) -> Result<(), Problem> {
+    pub fn make_hard_link(
+        &self,
+        existing: &EntryPath,
+        path: &EntryPath,
+        on_conflict: ConflictPolicy,
+    ) -> Result<(), Problem> {
         let (from, old_name) = self.beneath.parent(existing).map_err(|error| not_made(path, error))?;
-        self.place(path, in_the_way, |parent, name| {
+        self.place(path, on_conflict, |parent, name| {
             rustix::fs::linkat(&from, &old_name, parent, name, AtFlags::empty())
         })
     }
 
-    fn make_node(&self, path: &EntryPath, kind: FileType, device: u64, in_the_way: InTheWay) -> Result<(), Problem> {
+    fn make_node(
+        &self,
+        path: &EntryPath,
+        kind: FileType,
+        device: u64,
+        on_conflict: ConflictPolicy,
+    ) -> Result<(), Problem> {
         let mode = Mode::RUSR | Mode::WUSR;
-        self.place(path, in_the_way, |parent, name| rustix::fs::mknodat(parent, name, kind, mode, device))
+        self.place(path, on_conflict, |parent, name| rustix::fs::mknodat(parent, name, kind, mode, device))
     }
 
     /// Makes something under its name or, where that is taken and may be, under a passing name that then takes its
@@ -70,11 +81,11 @@ impl TargetDir {
     fn place(
         &self,
         path: &EntryPath,
-        in_the_way: InTheWay,
+        on_conflict: ConflictPolicy,
         make: impl Fn(&OwnedFd, &CStr) -> SystemResult<()>,
     ) -> Result<(), Problem> {
         let placed = self.beneath.parent(path).and_then(|(parent, name)| match make(&parent, &name) {
-            Err(Errno::EXIST) if in_the_way == InTheWay::Replace => {
+            Err(Errno::EXIST) if on_conflict == ConflictPolicy::Replace => {
                 let passing = self.passing_name();
                 make(&parent, &passing)?;
                 rename_over(&parent, &passing, &name)
@@ -85,23 +96,23 @@ impl TargetDir {
     }
 }
 
-fn make_directory_at(parent: &OwnedFd, name: &CStr, in_the_way: InTheWay) -> SystemResult<Made> {
+fn make_directory_at(parent: &OwnedFd, name: &CStr, on_conflict: ConflictPolicy) -> SystemResult<DirectoryOutcome> {
     match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
-        Ok(()) => return Ok(Made::New),
+        Ok(()) => return Ok(DirectoryOutcome::New),
         Err(Errno::EXIST) => {}
         Err(error) => return Err(error),
     }
     let status = Status::at(parent, name)?;
     if status.kind == NodeKind::Directory {
         open_to_owner(parent, name, &status);
-        return Ok(Made::Existing);
+        return Ok(DirectoryOutcome::Existing);
     }
-    if in_the_way == InTheWay::Keep {
+    if on_conflict == ConflictPolicy::Keep {
         return Err(Errno::EXIST);
     }
     rustix::fs::unlinkat(parent, name, AtFlags::empty())?;
     rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
-    Ok(Made::New)
+    Ok(DirectoryOutcome::New)
 }
 
 /// Lets the owner of a directory write into it. Where that fails, so will making what it is to hold, and that is
@@ -128,7 +139,7 @@ pub(super) fn rename_new(parent: &OwnedFd, passing: &CStr, name: &CStr) -> Syste
     renamed
 }
 
-/// The same by a second name and, where there are no hard links either, by looking first.
+/// Links by a second name and, where there are no hard links either, by looking first.
 fn link_new(parent: &OwnedFd, passing: &CStr, name: &CStr) -> SystemResult<()> {
     match rustix::fs::linkat(parent, passing, parent, name, AtFlags::empty()) {
         Ok(()) => rustix::fs::unlinkat(parent, passing, AtFlags::empty()),

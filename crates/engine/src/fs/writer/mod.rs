@@ -42,18 +42,18 @@ pub const DRAFT_PREFIX: &str = ".silt-restore-";
 /// Digits of a number of 64 bits.
 const RUN_DIGITS: usize = 16;
 
-/// What becomes of something else that stands where an entry is to be made.
+/// Policy for an object that stands where an entry is to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum InTheWay {
+pub enum ConflictPolicy {
     /// It is replaced; a directory only if it is empty.
     Replace,
     /// It is kept, and that is a [`Problem`] of the kind [`ProblemKind::InTheWay`].
     Keep,
 }
 
-/// Whether a directory was made.
+/// Outcome of making a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Made {
+pub enum DirectoryOutcome {
     /// It was.
     New,
     /// It was there already.
@@ -66,7 +66,7 @@ pub struct TargetDir {
     owners: Owners,
     /// Tells the drafts of this restore from any other's.
     run: u64,
-    /// Whether no other restore writes into this folder, so that the drafts of others are of dead ones.
+    /// True if no other restore writes into this folder, so that the drafts of others are of dead ones.
     is_alone: bool,
     next_passing: AtomicU64,
 }
@@ -81,7 +81,7 @@ impl TargetDir {
         Ok(Self { beneath: Beneath::new(root), owners, run, is_alone: false, next_passing })
     }
 
-    /// The same, in which nothing is written or removed within these folders.
+    /// Protects these folders: nothing is written or removed within them.
     #[must_use]
     pub fn protecting(mut self, folders: HashSet<FolderIdentity>) -> Self {
         self.beneath.protect(folders);
@@ -98,8 +98,8 @@ impl TargetDir {
         Ok(Self { is_alone, ..opened })
     }
 
-    /// What is there under a path; a symbolic link is described itself. `None` if nothing is, or if the way there is no
-    /// directory.
+    /// Returns the status of a path; a symbolic link is described itself. `None` if nothing is there, or if its parent
+    /// is no directory.
     pub fn state(&self, path: &EntryPath) -> io::Result<Option<Status>> {
         match self.beneath.parent(path).and_then(|(parent, name)| Status::at(&parent, &name)) {
             Ok(status) => Ok(Some(status)),
@@ -132,7 +132,7 @@ impl TargetDir {
     }
 }
 
-/// Whether a name is one that [`TargetDir::hidden_name`] gives.
+/// Tells whether a name is one that [`TargetDir::hidden_name`] gives.
 fn is_hidden_name(name: &[u8]) -> bool {
     let Some((run, serial)) = name
         .strip_prefix(DRAFT_PREFIX.as_bytes())

@@ -16,7 +16,7 @@ use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-/// What becomes of a region of a container that is taken.
+/// Treatment of a region of a container that is taken.
 pub(super) enum RegionFate {
     /// Nothing of it is kept.
     Left,
@@ -61,7 +61,7 @@ fn is_tolerable(lost: usize, of: usize, tolerated: f64) -> bool {
 #[derive(Default)]
 pub(super) struct RegionBatch {
     regions: Vec<(Address, RegionFate)>,
-    /// Of those that are taken apart.
+    /// Bytes of those that are taken apart.
     bytes: usize,
 }
 
@@ -127,7 +127,7 @@ impl RegionVisitor for BatchVisitor<'_> {
 }
 
 impl Repacker<'_> {
-    /// Whether anything of a container would not be copied as it is, if it were taken.
+    /// Tells whether anything of a container would not be copied as it is, if it were taken.
     pub(crate) fn changes(
         &self,
         container: usize,

@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 /// Below this a class shares its container: about what a disk reads in the time that finding another object takes.
 pub(crate) const SMALL_BYTES: usize = 256 << 10;
 
-/// What is laid together.
+/// Class of chunks that are laid together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Class {
     /// Whose chunks.
     pub(crate) kind: ContainerKind,
-    /// Whether the last snapshot needs them.
+    /// True if the last snapshot needs them.
     pub(crate) is_open: bool,
     /// Since which snapshots they are needed: one class of rows.
     pub(crate) rows: u32,

@@ -18,7 +18,7 @@ mod tests;
 pub(crate) use categories::Class;
 
 use crate::chunks::ChunkSource;
-use crate::decode::{Gatherer, Order};
+use crate::decode::Gatherer;
 use crate::delta::{DELTA_REGION_BYTES_TARGET, OpenRegion};
 use crate::pack::{ContainerSink, Packed};
 use crate::parallel::{Pool, Ticket};
@@ -28,7 +28,7 @@ use categories::Categories;
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -60,12 +60,12 @@ pub(crate) struct Link {
     pub(crate) bases: Vec<ChunkNumber>,
 }
 
-/// What is known of a chunk that becomes part of a delta.
+/// Facts about a chunk that becomes part of a delta.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) row: usize,
     pub(crate) dependents_depth: u32,
-    /// Whether its candidates are guesses: it is laid apart, because a region is kept as a delta or not as a whole.
+    /// True if its candidates are guesses: it is laid apart, because a region is kept as a delta or not as a whole.
     pub(crate) is_guess: bool,
 }
 
@@ -109,7 +109,7 @@ impl From<Stopped> for EngineError {
     }
 }
 
-/// What repacking made.
+/// Summary of repacking.
 #[derive(Debug, Default)]
 pub(crate) struct Repacked {
     /// The new containers.
@@ -135,9 +135,9 @@ struct StandingRegion {
 struct Region {
     class: Class,
     standing: Standing,
-    /// Whether it may become a delta.
+    /// True if it may become a delta.
     was_offered: bool,
-    /// Of those that may be its bases, some.
+    /// Some of the chunks that may be its bases.
     bases: Vec<ChunkNumber>,
     chunks: Vec<ChunkEntry>,
     plain: Vec<u8>,
@@ -156,11 +156,11 @@ struct Encoding {
 pub(crate) struct RepackOptions {
     /// Level of zstd.
     pub(crate) compression_level: i32,
-    /// Whether no container may hold what another class has.
+    /// True if no container may hold what another class has.
     pub(crate) is_exact: bool,
 }
 
-/// What is gathered into one region.
+/// Key of the chunks gathered into one region.
 type Key = (Class, Option<(bool, u32)>);
 
 /// Takes chunks and makes containers.
@@ -169,7 +169,7 @@ pub(crate) struct Repacker<'e> {
     chunks: Arc<ChunkSource<'e>>,
     gatherer: Gatherer<'e>,
     encoders: Encoders<'e>,
-    /// Whether no container may hold what another class has.
+    /// True if no container may hold what another class has.
     is_exact: bool,
     compression_level: i32,
     categories: Categories<'e>,
@@ -217,23 +217,15 @@ impl<'e> Repacker<'e> {
     where
         'e: 'scope,
     {
-        let (workers, fetches) = (resources.workers, resources.fetches);
         let encoder = || Ok(RegionEncoder::fast(compression_level));
-        let gatherer = Gatherer {
-            chunks: chunks.clone(),
-            order: Order::new(manifest),
-            pool: Pool::start(scope, "decode", fetches, fetches, || Ok(RegionDecoder::new()))?,
-            workers: fetches,
-            waiting_bytes: resources.repack_shares().waiting_bytes,
-            spill_folder: resources.scratch_of(chunks.repository()),
-            tally: Arc::default(),
-            observer: &*resources.observer,
-        };
+        let (threads, waiting_bytes) = (resources.fetches, resources.repack_shares().waiting_bytes);
+        let folder = resources.scratch_of(chunks.repository());
+        let gatherer = Gatherer::start(scope, threads, chunks.clone(), manifest, waiting_bytes, folder, resources)?;
         Ok(Self {
             resources,
             chunks: chunks.clone(),
             gatherer,
-            encoders: Pool::start(scope, "encode", workers, TASKS_WAITING_MAX, encoder)?,
+            encoders: Pool::start(scope, "encode", resources.workers, TASKS_WAITING_MAX, encoder)?,
             is_exact,
             compression_level,
             categories: Categories::new(chunks.repository().keys(), manifest.series, sink, is_exact),

@@ -63,8 +63,8 @@ fn owners_set_id_bits_and_special_files_are_restored_by_root() {
     let (target, base) = (&fixture.target, &fixture.base);
     let foreign = |mode| Metadata { uid: 4321, gid: 8765, ..metadata(mode) };
     write(target, "file", NEW, b"x");
-    target.make_symlink(&path("link"), b"nowhere", InTheWay::Keep).expect("made");
-    target.make_fifo(&path("fifo"), InTheWay::Keep).expect("made");
+    target.make_symlink(&path("link"), b"nowhere", ConflictPolicy::Keep).expect("made");
+    target.make_fifo(&path("fifo"), ConflictPolicy::Keep).expect("made");
     for name in ["file", "link", "fifo"] {
         assert_eq!(target.apply_metadata(Some(&path(name)), &foreign(0o6751)), [], "{name}");
         let found = fs::symlink_metadata(base.join(name)).expect("status");
@@ -75,8 +75,8 @@ fn owners_set_id_bits_and_special_files_are_restored_by_root() {
     assert_eq!(target.apply_metadata(Some(&path("link")), &trusted), []);
     let mut value = [0; 8];
     assert_eq!(rustix::fs::lgetxattr(base.join("link"), "trusted.x", &mut value), Ok(1), "a link has its own");
-    if target.make_char_device(&path("null"), (1, 3), InTheWay::Keep).is_ok() {
-        target.make_block_device(&path("loop"), (7, 300), InTheWay::Keep).expect("made");
+    if target.make_char_device(&path("null"), (1, 3), ConflictPolicy::Keep).is_ok() {
+        target.make_block_device(&path("loop"), (7, 300), ConflictPolicy::Keep).expect("made");
         let state = |name| target.state(&path(name)).expect("state").expect("there");
         let found = state("loop");
         assert_eq!((found.kind, found.special_major, found.special_minor), (NodeKind::BlockDevice, 7, 300));
@@ -120,6 +120,6 @@ fn without_rights_owners_are_a_minor_problem() {
     assert!(!problems.is_empty() && problems.iter().all(|problem| problem.kind.is_minor()), "{problems:?}");
     let found = fs::metadata(fixture.base.join("file")).expect("status");
     assert_eq!((found.mode() & 0o7777, found.mtime()), (0o755, 1_000_000_000));
-    let device = fixture.target.make_char_device(&path("null"), (1, 3), InTheWay::Keep);
+    let device = fixture.target.make_char_device(&path("null"), (1, 3), ConflictPolicy::Keep);
     assert_eq!(device.expect_err("for root only").kind, ProblemKind::NotWritten);
 }

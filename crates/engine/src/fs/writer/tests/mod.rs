@@ -58,11 +58,11 @@ fn metadata(mode: u32) -> Metadata {
 }
 
 /// A draft for a name that nothing has.
-const NEW: Draft = Draft { serial: u64::MAX, in_the_way: InTheWay::Keep };
+const NEW: Draft = Draft { serial: u64::MAX, on_conflict: ConflictPolicy::Keep };
 
 /// A draft that takes the place of what has its name.
 fn over(serial: u64) -> Draft {
-    Draft { serial, in_the_way: InTheWay::Replace }
+    Draft { serial, on_conflict: ConflictPolicy::Replace }
 }
 
 fn write(target: &TargetDir, name: &str, draft: Draft, content: &[u8]) {
@@ -164,23 +164,26 @@ fn what_is_in_the_way_is_replaced_only_when_told() {
     fs::write(base.join("full/x"), "old").expect("written");
     fs::create_dir(base.join("bare")).expect("made");
 
-    assert_eq!(target.make_directory(&path("a"), InTheWay::Keep).expect_err("taken").kind, ProblemKind::InTheWay);
-    assert_eq!(target.make_symlink(&path("a"), b"t", InTheWay::Keep).expect_err("taken").kind, ProblemKind::InTheWay);
+    assert_eq!(target.make_directory(&path("a"), ConflictPolicy::Keep).expect_err("taken").kind, ProblemKind::InTheWay);
+    assert_eq!(
+        target.make_symlink(&path("a"), b"t", ConflictPolicy::Keep).expect_err("taken").kind,
+        ProblemKind::InTheWay
+    );
     assert_eq!(fs::read(base.join("a")).expect("read"), b"old");
 
-    assert_eq!(target.make_directory(&path("a"), InTheWay::Replace).expect("made"), Made::New);
-    assert_eq!(target.make_directory(&path("a"), InTheWay::Keep).expect("there"), Made::Existing);
-    target.make_symlink(&path("b"), b"to\xff", InTheWay::Replace).expect("made");
+    assert_eq!(target.make_directory(&path("a"), ConflictPolicy::Replace).expect("made"), DirectoryOutcome::New);
+    assert_eq!(target.make_directory(&path("a"), ConflictPolicy::Keep).expect("there"), DirectoryOutcome::Existing);
+    target.make_symlink(&path("b"), b"to\xff", ConflictPolicy::Replace).expect("made");
     assert_eq!(target.read_link(&path("b")).expect("read"), b"to\xff");
-    target.make_fifo(&path("c"), InTheWay::Replace).expect("made");
-    target.make_hard_link(&path("d"), &path("e"), InTheWay::Replace).expect("made");
-    target.make_hard_link(&path("d"), &path("e"), InTheWay::Replace).expect("made again");
+    target.make_fifo(&path("c"), ConflictPolicy::Replace).expect("made");
+    target.make_hard_link(&path("d"), &path("e"), ConflictPolicy::Replace).expect("made");
+    target.make_hard_link(&path("d"), &path("e"), ConflictPolicy::Replace).expect("made again");
     let state = |name| target.state(&path(name)).expect("state").expect("there");
     assert_eq!(state("c").kind, NodeKind::Fifo);
     assert!(state("d").is_same_inode(&state("e")) && state("d").links == 2);
 
-    target.make_symlink(&path("bare"), b"t", InTheWay::Replace).expect("an empty directory goes");
-    let problem = target.make_symlink(&path("full"), b"t", InTheWay::Replace).expect_err("a full one stays");
+    target.make_symlink(&path("bare"), b"t", ConflictPolicy::Replace).expect("an empty directory goes");
+    let problem = target.make_symlink(&path("full"), b"t", ConflictPolicy::Replace).expect_err("a full one stays");
     assert_eq!(problem.kind, ProblemKind::InTheWay);
     let draft = over(0);
     target.create_file(&path("full"), draft).expect("made");
@@ -209,11 +212,11 @@ fn planted_links_lead_nowhere() {
             assert!(target.read_link(&inside).is_err() && target.list(Some(&path(way))).is_err());
             for (name, draft) in [(&inside, NEW), (&new, over(1))] {
                 assert_eq!(target.create_file(name, draft).expect_err("a link").kind, ProblemKind::InTheWay);
-                assert!(target.make_directory(name, InTheWay::Replace).is_err());
-                assert!(target.make_symlink(name, b"x", InTheWay::Replace).is_err());
-                assert!(target.make_fifo(name, InTheWay::Replace).is_err());
+                assert!(target.make_directory(name, ConflictPolicy::Replace).is_err());
+                assert!(target.make_symlink(name, b"x", ConflictPolicy::Replace).is_err());
+                assert!(target.make_fifo(name, ConflictPolicy::Replace).is_err());
             }
-            assert!(target.make_hard_link(&inside, &path("stolen"), InTheWay::Replace).is_err());
+            assert!(target.make_hard_link(&inside, &path("stolen"), ConflictPolicy::Replace).is_err());
             assert!(!target.apply_metadata(Some(&inside), &metadata(0o777)).is_empty());
             target.remove_tree(&inside, &mut |_| panic!("nothing is removed"));
             target.remove_extra(Some(&path(way)), |_| false, &mut |_| panic!("nothing is removed"));
@@ -225,7 +228,7 @@ fn planted_links_lead_nowhere() {
         assert!(outside.mtime() != 1_000_000_000 && outside.mode() & 0o777 != 0o777);
         let linked = fs::symlink_metadata(base.join("precious")).expect("status");
         assert_eq!((linked.mtime(), linked.mtime_nsec()), (1_000_000_000, 123_456_789));
-        assert_eq!(target.make_directory(&path("way"), InTheWay::Replace).expect("made"), Made::New);
+        assert_eq!(target.make_directory(&path("way"), ConflictPolicy::Replace).expect("made"), DirectoryOutcome::New);
         write(target, "way/sub", over(2), b"inside");
         assert_eq!(target.remove_extra(None, |_| false, &mut |_| ()), []);
         fixture.assert_outside_untouched();
@@ -237,7 +240,10 @@ fn an_existing_directory_is_opened_to_its_owner() {
     let fixture = fixture();
     fs::create_dir(fixture.base.join("dir")).expect("made");
     fs::set_permissions(fixture.base.join("dir"), fs::Permissions::from_mode(0o555)).expect("permissions");
-    assert_eq!(fixture.target.make_directory(&path("dir"), InTheWay::Keep).expect("there"), Made::Existing);
+    assert_eq!(
+        fixture.target.make_directory(&path("dir"), ConflictPolicy::Keep).expect("there"),
+        DirectoryOutcome::Existing
+    );
     assert_eq!(fs::metadata(fixture.base.join("dir")).expect("status").mode() & 0o777, 0o755);
 }
 
@@ -267,10 +273,10 @@ fn only_what_is_extra_is_removed() {
 fn a_removed_parent_is_not_written_into() {
     let fixture = fixture();
     let target = &fixture.target;
-    target.make_directory(&path("a"), InTheWay::Keep).expect("made");
+    target.make_directory(&path("a"), ConflictPolicy::Keep).expect("made");
     write(target, "a/file", NEW, b"x");
     assert_eq!(target.remove_tree(&path("a"), &mut |_| ()), []);
-    target.make_directory(&path("a"), InTheWay::Keep).expect("made");
+    target.make_directory(&path("a"), ConflictPolicy::Keep).expect("made");
     write(target, "a/file", NEW, b"again");
     assert_eq!(fs::read(fixture.base.join("a/file")).expect("read"), b"again");
 }
@@ -301,18 +307,18 @@ fn without_openat2_long_paths_work_too() {
     fixture.target.beneath.forgo_openat2();
     let target = &fixture.target;
     let mut deep = path("start");
-    target.make_directory(&deep, InTheWay::Keep).expect("made");
+    target.make_directory(&deep, ConflictPolicy::Keep).expect("made");
     while deep.as_bytes().len() < 5000 {
         deep = deep.join(&[b'n'; 250]).expect("a path");
-        target.make_directory(&deep, InTheWay::Keep).expect("made");
+        target.make_directory(&deep, ConflictPolicy::Keep).expect("made");
     }
     let file = deep.join(b"file").expect("a path");
     target.create_file(&file, over(0)).expect("made").write_all_at(b"x", 0).expect("written");
     target.publish(&file, over(0)).expect("published");
     assert_eq!(target.apply_metadata(Some(&file), &metadata(0o444)), []);
     assert_eq!(target.state(&file).expect("state").expect("there").mode, 0o444);
-    target.make_symlink(&deep.join(b"link").expect("a path"), b"x", InTheWay::Keep).expect("made");
-    target.make_hard_link(&file, &path("near"), InTheWay::Keep).expect("made");
+    target.make_symlink(&deep.join(b"link").expect("a path"), b"x", ConflictPolicy::Keep).expect("made");
+    target.make_hard_link(&file, &path("near"), ConflictPolicy::Keep).expect("made");
     assert_eq!(target.remove_tree(&path("start"), &mut |_| ()), []);
     assert_eq!(target.list(None).expect("listed"), [b"near"]);
 }

@@ -1,4 +1,4 @@
-//! What is to become of an entry, given what stands where it belongs.
+//! The choice of what a restore does with an entry, given what stands where it belongs.
 
 use super::options::Overwrite;
 use super::run::RestoreRun;
@@ -6,8 +6,8 @@ use crate::chunks::ChunkSource;
 use crate::fs::{NodeKind, Problem, ProblemKind, Status, TargetDir};
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 
-/// What is to become of an entry.
-pub(super) enum Fate {
+/// Action of a restore on an entry.
+pub(super) enum Action {
     /// It is made: nothing stands there.
     New,
     /// It takes the place of what stands there.
@@ -17,19 +17,19 @@ pub(super) enum Fate {
         /// That has the snapshot's size and time; what differs nevertheless.
         only_looked_right: Option<Problem>,
     },
-    /// What is there stays.
+    /// The object that is there stays.
     Keep {
-        /// Whether it is what the snapshot holds, by its size and time and, if that was asked for, by its content.
+        /// True if it equals the snapshot's by its size and time and, if that was asked for, by its content.
         as_wanted: bool,
-        /// Whether its content was compared and found right.
+        /// True if its content was compared and found right.
         verified: bool,
         /// How its content differs.
         differs: Option<Problem>,
     },
 }
 
-impl Fate {
-    /// What the snapshot's entry meets under its path in the target.
+impl Action {
+    /// Chooses the action for an entry by what stands under its path in the target.
     ///
     /// # Errors
     /// The path cannot be looked at.
@@ -69,7 +69,7 @@ impl Fate {
     }
 }
 
-/// Whether what stands there has the kind, size and modification time of the entry.
+/// Tells whether the object there has the kind, size and modification time of the entry.
 fn looks_like(there: &Status, entry: &Entry) -> bool {
     let same_time = there.modified == entry.metadata.modified;
     match &entry.content {

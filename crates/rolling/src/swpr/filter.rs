@@ -28,11 +28,11 @@
 //!
 //! Cost: eight to twelve loads and some twenty operations for a whole vector of places.
 
-use super::Rolled;
+use super::RollingWindows;
 use siltstone_simd::Simd;
 
 /// The filter for so many windows: the sums of the vector before.
-pub struct Tops<S: Simd, const WINDOWS: usize> {
+pub struct CandidateFilter<S: Simd, const WINDOWS: usize> {
     /// `U`.
     sums: S::Bytes,
     /// `Q`.
@@ -41,7 +41,7 @@ pub struct Tops<S: Simd, const WINDOWS: usize> {
     least: S::Bytes,
 }
 
-impl<S: Simd, const WINDOWS: usize> Tops<S, WINDOWS> {
+impl<S: Simd, const WINDOWS: usize> CandidateFilter<S, WINDOWS> {
     /// Bytes looked at before the first of a vector.
     pub const BEFORE: usize = match WINDOWS {
         2 => 30,
@@ -56,7 +56,7 @@ impl<S: Simd, const WINDOWS: usize> Tops<S, WINDOWS> {
         /// 1.875 in units of 2^-8.
         const ERROR: u64 = 480;
         let zero = s.splat(0);
-        let top = boundary >> (Rolled::<WINDOWS>::BITS - 16);
+        let top = boundary >> (RollingWindows::<WINDOWS>::BITS - 16);
         let least = top.checked_sub(ERROR).map_or(0, |above| (above >> 8) as u8 + 1);
         Self { sums: zero, means: zero, least: s.splat(least) }
     }

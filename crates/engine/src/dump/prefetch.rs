@@ -1,4 +1,4 @@
-//! What is dumped, cut into portions that are read ahead.
+//! Content of a dump, cut into portions that are read ahead.
 //!
 //! A portion ends where the content goes on in another region, so that each region is decoded by one worker and, as far
 //! as the order of the files allows, once.
@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 const STEPS_MAX: usize = 4096;
 const BYTES_MAX: usize = 4 << 20;
 
-/// What is written next.
+/// Step of writing a dump.
 pub(super) enum Step {
     /// An entry begins. Of a file with holes what is none, if that is wanted.
     Begin(Box<Entry>, Option<Vec<Extent>>),

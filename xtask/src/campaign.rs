@@ -1,0 +1,14 @@
+//! Options that campaigns against the real program share.
+
+use clap::Args;
+
+/// Build that is tried, and whether the result is kept.
+#[derive(Args, Default)]
+pub(crate) struct Options {
+    /// Use the release build.
+    #[arg(long)]
+    pub(crate) release: bool,
+    /// Keeps the result under bench/record.
+    #[arg(long)]
+    pub(crate) record: bool,
+}
