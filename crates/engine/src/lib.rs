@@ -50,3 +50,4 @@ pub use observer::{EntryAction, Notice, Observer, Silent};
 pub use resources::{Command, MEMORY_BYTES_DEFAULT, Resources};
 pub use session::Session;
 pub use siltstone_chunk::Isa;
+pub use written::VerifyWritten;

@@ -5,6 +5,7 @@ mod common;
 
 use common::faults::forget_parity;
 use common::{Sandbox, noise};
+use siltstone_engine::VerifyWritten;
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_store::SnapshotId;
@@ -44,7 +45,7 @@ impl Scene {
 
     fn backup(&mut self) {
         let options = self.sandbox.options().with_force(true).with_deltas(Deltas::Forward { depth: 8 });
-        let options = options.with_verify_written(false).with_sample_bytes(0);
+        let options = options.with_verify_written(VerifyWritten::Never).with_sample_bytes(Some(0));
         let id = self.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
         self.made.push((id, common::tree::read(&self.sandbox.source())));
     }

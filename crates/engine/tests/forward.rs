@@ -267,7 +267,7 @@ fn a_damaged_base_is_not_used() {
     history.edit(FILE_BYTES / 4096);
     let log = Log::default();
     // A sample would meet the damage before; here it is met when a base is read.
-    let summary = history.back_up_with(&history.options(deltas).with_sample_bytes(0), &log);
+    let summary = history.back_up_with(&history.options(deltas).with_sample_bytes(Some(0)), &log);
     assert!(summary.deltas.rejected > 0 && summary.deltas.kept == 0, "{:?}", summary.deltas);
     assert!(log.notices().iter().any(|notice| matches!(notice, Notice::BaseUnreadable { .. })));
     history.assert_restores(history.ids[1]);

@@ -8,6 +8,7 @@ use common::log::Log;
 use common::scene::Scene;
 use common::writer::{acquire, distant_holder};
 use common::{Sandbox, heard_by, noise, resources};
+use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData, RecordOutcome};
 use siltstone_engine::delta::Deltas;
@@ -41,7 +42,7 @@ fn scene(deltas: Deltas) -> Scene {
 
 /// The options of a backup that looks at nothing old by itself, so that only what is recorded counts.
 fn unsuspecting(sandbox: &Sandbox) -> BackupOptions {
-    sandbox.options().with_force(true).with_sample_bytes(0)
+    sandbox.options().with_force(true).with_sample_bytes(Some(0))
 }
 
 fn manifest(sandbox: &Sandbox) -> Manifest {
@@ -308,7 +309,7 @@ fn what_reads_back_otherwise_than_it_was_written_is_not_committed() {
     disk.set_fault(Fault::None);
     assert_eq!(scene.assert_sound(&disk, "a faulty disk").len(), 2);
     disk.set_fault(Fault::WrongPuts);
-    let options = sandbox.options().with_verify_written(false).with_migrate(false);
+    let options = sandbox.options().with_verify_written(VerifyWritten::Never).with_migrate(false);
     let id = snapshot(sandbox.try_backup(&options));
     assert!(!restores(&sandbox, &scene, id), "without reading back nobody notices");
 }

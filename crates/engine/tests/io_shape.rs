@@ -5,6 +5,7 @@ mod common;
 
 use common::resources;
 use common::scene::Scene;
+use siltstone_engine::VerifyWritten;
 use siltstone_engine::restore::{self};
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::storage::{NameKind, ObjectName, RESERVE_MANIFESTS, Recorder, SimulatedDisk};
@@ -108,7 +109,7 @@ fn a_backup_without_changes_reads_no_file_content_and_writes_one_small_container
     scene.sandbox.write("file", &common::noise(1, 900_000));
     scene.backup();
     recorder.reset();
-    let options = scene.sandbox.options().with_sample_bytes(0).with_verify_written(false);
+    let options = scene.sandbox.options().with_sample_bytes(Some(0)).with_verify_written(VerifyWritten::Never);
     scene.sandbox.try_backup(&options).expect("a backup");
     let containers = recorder.reset().of_kind(NameKind::Container);
     assert!(containers.bytes_written < 16 << 10, "{containers:?}");
@@ -124,7 +125,8 @@ fn a_sample_of_old_data_ends_where_it_is_told_to() {
     scene.backup();
     let [none, little, more] = [0, 1, 5 << 20].map(|sample_bytes| {
         recorder.reset();
-        let options = scene.sandbox.options().with_sample_bytes(sample_bytes).with_verify_written(false);
+        let options =
+            scene.sandbox.options().with_sample_bytes(Some(sample_bytes)).with_verify_written(VerifyWritten::Never);
         scene.sandbox.try_backup(&options).expect("a backup");
         recorder.reset().of_kind(NameKind::Container).bytes_read
     });

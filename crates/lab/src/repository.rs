@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use siltstone_engine::Resources;
+use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::{BackupOptions, chunker_sized};
 use siltstone_engine::delta::Deltas;
 use siltstone_store::Time;
@@ -31,8 +32,8 @@ pub(crate) fn backup_options(deltas: Deltas) -> BackupOptions {
         .with_shrink_share(None)
         .with_deltas(deltas)
         .with_migrate(false)
-        .with_verify_written(false)
-        .with_sample_bytes(0)
+        .with_verify_written(VerifyWritten::Never)
+        .with_sample_bytes(Some(0))
 }
 
 /// Resources of one run, with a cache in this folder.

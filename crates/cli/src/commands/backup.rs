@@ -15,6 +15,7 @@ use crate::repository::{open, open_keeping_stdin};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
+use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::{BackupOptions, BackupSummary, Healed, SHRINK_SHARE_DEFAULT, Source};
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_store::Time;
@@ -83,15 +84,16 @@ pub(crate) struct BackupArgs {
     /// read, the higher it should be
     #[arg(long, value_name = "N")]
     delta_threshold: Option<u32>,
-    /// Read back what was written before it is committed (the default)
+    /// Read back what was written before it is committed (the default where the repository is not far away)
     #[arg(long, overrides_with = "no_verify_written")]
     verify_written: bool,
     /// Do not read back what was written
     #[arg(long)]
     no_verify_written: bool,
-    /// Old data that is read back first, so that damage is met while the source can heal it; 0 for none
-    #[arg(long, value_name = "SIZE", default_value = "8M")]
-    verify_sample: Size,
+    /// Old data that is read back first, so that damage is met while the source can heal it; 0 for none [default: 8M,
+    /// none where the repository is far away]
+    #[arg(long, value_name = "SIZE")]
+    verify_sample: Option<Size>,
     /// Leave what this backup supersedes as it is, for 'silt maintain' to encode and lay out
     #[arg(long)]
     no_migrate: bool,
@@ -170,8 +172,12 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
         .with_migrate(!arguments.no_migrate)
         .with_migrate_threshold(arguments.layout.threshold(context.preset()?))
         .with_delta_threshold(arguments.delta_threshold.unwrap_or(context.preset()?.delta_threshold()))
-        .with_verify_written(!arguments.no_verify_written)
-        .with_sample_bytes(arguments.verify_sample.0))
+        .with_verify_written(match (arguments.verify_written, arguments.no_verify_written) {
+            (true, _) => VerifyWritten::Always,
+            (_, true) => VerifyWritten::Never,
+            _ => VerifyWritten::Nearby,
+        })
+        .with_sample_bytes(arguments.verify_sample.map(|size| size.0)))
 }
 
 /// The share that the source may lose.

@@ -86,7 +86,7 @@ impl<'t> BackupRun<'t> {
         let live = manifest.live();
         let mut known = &manifest.damaged & &live;
         known |= &live - answered(manifest);
-        let sampled = read_sample(chunks, manifest, self.options.sample_bytes)?;
+        let sampled = read_sample(chunks, manifest, self.options.sample_bytes_of(self.repository.storage()))?;
         let found = &sampled.damaged - &gone;
         for error in &sampled.errors {
             self.resources.observer.notice(&Notice::DamageMet { reason: error.to_string() });

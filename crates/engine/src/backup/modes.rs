@@ -38,9 +38,8 @@ impl<'t> BackupRun<'t> {
         let lost = writer.lost.clone();
         let checkpoints = Checkpoints::new(&mut *writer);
         let (mut outcome, known) = self.run_stages(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?;
-        if self.options.verify_written {
-            verify_written(self.repository, manifest.series, &outcome.packed.containers)?;
-        }
+        let verify = self.options.verify_written;
+        verify_written(verify, self.repository, manifest.series, &outcome.packed.containers)?;
         self.refuse_shrunk(&manifest, &outcome.entries.statistics)?;
         if self.is_unwanted(outcome.snapshot.root, &manifest) {
             if !outcome.assembled.healed.is_empty() {

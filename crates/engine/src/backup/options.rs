@@ -6,8 +6,10 @@ use crate::fs::ExcludeRules;
 use crate::lease::machine_name;
 use crate::maintain::{MIGRATE_THRESHOLD_DEFAULT, MaintainSummary};
 use crate::setters::setters;
+use crate::written::VerifyWritten;
 use siltstone_store::manifest::SnapshotStatistics;
 use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
+use siltstone_store::storage::{Latency, Storage};
 use siltstone_store::{SnapshotId, Time};
 use std::io::Read;
 use std::path::PathBuf;
@@ -99,10 +101,11 @@ pub struct BackupOptions {
     pub delta_threshold: u32,
     /// New data that is looked at together for this, bytes; less where memory is short.
     pub segment_bytes: u64,
-    /// Read back what was written, before it is committed.
-    pub verify_written: bool,
-    /// Old data of the last snapshot that is read back first, bytes; [`SAMPLE_BYTES_DEFAULT`].
-    pub sample_bytes: u64,
+    /// Whether to read back what was written, before it is committed.
+    pub verify_written: VerifyWritten,
+    /// Old data of the last snapshot that is read back first, bytes. `None`: [`SAMPLE_BYTES_DEFAULT`] from a disk of
+    /// this machine, nothing over a network.
+    pub sample_bytes: Option<u64>,
 }
 
 impl Default for BackupOptions {
@@ -132,9 +135,17 @@ impl Default for BackupOptions {
             migrate_threshold: MIGRATE_THRESHOLD_DEFAULT,
             delta_threshold: DELTA_THRESHOLD_DEFAULT,
             segment_bytes: SEGMENT_BYTES_DEFAULT,
-            verify_written: true,
-            sample_bytes: SAMPLE_BYTES_DEFAULT,
+            verify_written: VerifyWritten::default(),
+            sample_bytes: None,
         }
+    }
+}
+
+impl BackupOptions {
+    /// Returns how much old data is read back first from this place, bytes.
+    pub(super) fn sample_bytes_of(&self, storage: &dyn Storage) -> u64 {
+        let usual = if storage.capabilities().latency == Latency::Disk { SAMPLE_BYTES_DEFAULT } else { 0 };
+        self.sample_bytes.unwrap_or(usual)
     }
 }
 
@@ -163,8 +174,8 @@ setters!(BackupOptions {
     with_migrate_threshold(migrate_threshold: f64),
     with_delta_threshold(delta_threshold: u32),
     with_segment_bytes(segment_bytes: u64),
-    with_verify_written(verify_written: bool),
-    with_sample_bytes(sample_bytes: u64),
+    with_verify_written(verify_written: VerifyWritten),
+    with_sample_bytes(sample_bytes: Option<u64>),
 });
 
 /// Rule for when a running backup commits what it has done so far.

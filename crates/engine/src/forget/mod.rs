@@ -32,7 +32,7 @@ use crate::observer::Notice;
 use crate::pack::ContainerSink;
 use crate::setters::setters;
 use crate::snapshots::SnapshotKey;
-use crate::written::verify_written;
+use crate::written::{VerifyWritten, verify_written};
 use crate::{EngineError, Resources};
 use choice::{Choice, marked};
 use dry::State;
@@ -369,7 +369,7 @@ fn rewrite_and_commit(
     let (manifest, sink): (_, &dyn ContainerSink) = (writer.manifest(), writer);
     let Rewritten { old, new, is_whole } =
         rewrite_intact(repository, manifest, to_rewrite, live, options.rewriting(), sink, resources)?;
-    verify_written(repository, manifest.series, &new)?;
+    verify_written(VerifyWritten::default(), repository, manifest.series, &new)?;
     let mut next = writer.manifest().clone();
     replace(&mut next, &old, new);
     writer.commit(next, false, now())?;

@@ -33,11 +33,9 @@ pub(super) fn commit(
 ) -> Result<MaintainSummary, EngineError> {
     let mut summary = MaintainSummary::default();
     let kept: HashSet<_> = next.containers.iter().map(|record| record.id).collect();
-    if work.options.verify_written {
-        let before: HashSet<_> = writer.manifest().containers.iter().map(|record| record.id).collect();
-        let new = next.containers.iter().filter(|record| !before.contains(&record.id));
-        verify_written(work.repository, next.series, new)?;
-    }
+    let before: HashSet<_> = writer.manifest().containers.iter().map(|record| record.id).collect();
+    let new = next.containers.iter().filter(|record| !before.contains(&record.id));
+    verify_written(work.options.verify_written, work.repository, next.series, new)?;
     let gone: Vec<_> =
         writer.manifest().containers.iter().filter(|record| !kept.contains(&record.id)).cloned().collect();
     summary.containers_deleted = gone.len() as u64;

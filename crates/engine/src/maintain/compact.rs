@@ -3,7 +3,7 @@
 use super::dead::{container_ids, left, object_bytes};
 use super::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
 use crate::lease::now;
-use crate::written::verify_written;
+use crate::written::{VerifyWritten, verify_written};
 use crate::{EngineError, Resources};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
@@ -25,7 +25,7 @@ pub(super) fn compact(
     if plan.dead.is_empty() && old.is_empty() {
         return if is_whole { Ok((0, 0)) } else { Ok(writer.sweep().map(|()| (0, 0))?) };
     }
-    verify_written(repository, plan.next.series, &new)?;
+    verify_written(VerifyWritten::default(), repository, plan.next.series, &new)?;
     let (written, mut next) = (object_bytes(&new), plan.next);
     replace(&mut next, &old, new);
     note(&mut next, written);

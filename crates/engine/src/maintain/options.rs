@@ -3,6 +3,7 @@
 use crate::Resources;
 use crate::delta::Deltas;
 use crate::setters::setters;
+use crate::written::VerifyWritten;
 use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
 use siltstone_store::repository::Repository;
 
@@ -24,8 +25,8 @@ pub struct MaintainOptions {
     pub compression_level: i32,
     /// Bytes of old containers that are worked on between two commits; at least one container.
     pub piece_bytes: u64,
-    /// Read back what was written, before each commit.
-    pub verify_written: bool,
+    /// Whether to read back what was written, before each commit.
+    pub verify_written: VerifyWritten,
     /// Take over a lease whose holder cannot be seen from here.
     pub take_over: bool,
     /// Who does it, recorded in the lease.
@@ -39,7 +40,7 @@ impl Default for MaintainOptions {
             threshold: MIGRATE_THRESHOLD_DEFAULT,
             compression_level: ZSTD_LEVEL_DEFAULT,
             piece_bytes: PIECE_BYTES_DEFAULT,
-            verify_written: true,
+            verify_written: VerifyWritten::default(),
             take_over: false,
             user: String::new(),
         }
@@ -51,7 +52,7 @@ setters!(MaintainOptions {
     with_threshold(threshold: f64),
     with_compression_level(compression_level: i32),
     with_piece_bytes(piece_bytes: u64),
-    with_verify_written(verify_written: bool),
+    with_verify_written(verify_written: VerifyWritten),
     with_take_over(take_over: bool),
     with_user(user: String),
 });

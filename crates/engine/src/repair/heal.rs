@@ -7,7 +7,7 @@
 use crate::chunks::ChunkSource;
 use crate::maintain::repack::{Class, RepackOptions, Repacker};
 use crate::numbers::{keep_numbers, numbers_of};
-use crate::written::verify_written;
+use crate::written::{VerifyWritten, verify_written};
 use crate::{EngineError, Resources};
 use siltstone_store::ContainerId;
 use siltstone_store::container::ContainerRecord;
@@ -40,7 +40,7 @@ pub(super) fn rewrite(
         old.push(record.id);
         next.damaged -= numbers_of(record);
     }
-    verify_written(repository, manifest.series, &new)?;
+    verify_written(VerifyWritten::Always, repository, manifest.series, &new)?;
     for id in &old {
         set_aside(repository.storage(), Replaced::Container(manifest.series, *id))?;
     }

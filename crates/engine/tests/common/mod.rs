@@ -10,6 +10,7 @@ pub mod scene;
 pub mod tree;
 pub mod writer;
 
+use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData};
 use siltstone_engine::delta::Deltas;
@@ -141,8 +142,8 @@ impl Sandbox {
             .with_migrate_threshold(MIGRATE_THRESHOLD_DEFAULT)
             .with_delta_threshold(backup::DELTA_THRESHOLD_DEFAULT)
             .with_segment_bytes(backup::SEGMENT_BYTES_DEFAULT)
-            .with_verify_written(true)
-            .with_sample_bytes(backup::SAMPLE_BYTES_DEFAULT)
+            .with_verify_written(VerifyWritten::Always)
+            .with_sample_bytes(Some(backup::SAMPLE_BYTES_DEFAULT))
     }
 
     pub fn migrate_options(&self) -> MaintainOptions {
@@ -151,7 +152,7 @@ impl Sandbox {
             .with_threshold(MIGRATE_THRESHOLD_DEFAULT)
             .with_compression_level(1)
             .with_piece_bytes(PIECE_BYTES_DEFAULT)
-            .with_verify_written(true)
+            .with_verify_written(VerifyWritten::Always)
             .with_take_over(false)
             .with_user("user".into())
     }

@@ -8,6 +8,7 @@ use super::uncached::Uncached;
 use crate::repository::{backup_options, new_repository, resources};
 use anyhow::{Context, Result, ensure};
 use siltstone_engine::Session;
+use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::Source;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas, FORWARD_DEPTH_DEFAULT, ForwardPolicy, KeepRule};
 use siltstone_engine::forget::{ForgetOptions, SnapshotSelection};
@@ -99,7 +100,7 @@ impl Engine {
             .with_deltas(self.deltas)
             .with_threshold(self.migrate_threshold)
             .with_compression_level(self.scale.level)
-            .with_verify_written(false)
+            .with_verify_written(VerifyWritten::Never)
             .with_user("lab".into());
         self.session.maintain(&options)?;
         self.upkeep(begin, &before)
