@@ -231,7 +231,9 @@ impl<S: Storage> Storage for Recorder<S> {
 
     fn delete_many(&self, names: &[ObjectName]) -> Result<(), StorageError> {
         self.lock().delete_batches += 1;
-        names.iter().for_each(|name| self.count(name, |calls| calls.deletes += 1));
+        for name in names {
+            self.count(name, |calls| calls.deletes += 1);
+        }
         self.inner.delete_many(names)
     }
 
