@@ -64,6 +64,8 @@ enum Task {
     /// Give every parser of outside bytes inputs that reach new code: none may panic, hang or take memory it was not
     /// paid for.
     Fuzz(fuzz::Options),
+    /// Install MinIO, a server of an object store, compiled by Go: tests of remote places run against it where it is.
+    Minio,
     /// Read golden and fresh repositories by a reader that was written from docs/FORMAT.md alone.
     Reader,
     /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the
@@ -102,6 +104,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Faults(options) => faults::run(options),
         Task::Power(options) => power::run(options),
         Task::Fuzz(options) => fuzz::run(options),
+        Task::Minio => siltstone_testbed::install::by_go("minio", "github.com/minio/minio@latest"),
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),
         Task::LabReport(options) => lab_report::run(options),

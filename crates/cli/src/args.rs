@@ -14,6 +14,10 @@ Environment (an option given wins; an invalid value is an error):
   SILT_HOST, SILT_PRESET                                   as --cache-dir, --compression, --deltas, --host, --preset
   SILT_STATE_DIR                                           where it is kept what was seen of repositories [default: siltstone in the
                                                            user's state folder]
+  AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN,
+  AWS_PROFILE, AWS_DEFAULT_REGION                          credentials and region of s3:
+  GOOGLE_APPLICATION_CREDENTIALS                           file with the credentials of gs:
+  AZURE_ACCOUNT_NAME, AZURE_ACCOUNT_KEY, AZURE_ACCOUNT_SAS credentials of az:
   SILT_PROGRESS_FPS                                        progress updates per second, also where there is no terminal
   SILT_ISA                                                 instruction set to use, lower than the best one
 

@@ -16,7 +16,8 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Global options")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct GlobalArgs {
-    /// Folder of the repository [default: $SILT_REPOSITORY]
+    /// Place of the repository: a folder, s3:https://host/bucket/prefix, gs:bucket:/prefix or az:container:/prefix
+    /// [default: $SILT_REPOSITORY]
     #[arg(short, long, global = true, value_name = "REPOSITORY")]
     pub(crate) repo: Option<PathBuf>,
     /// File that holds the place of the repository [default: $SILT_REPOSITORY_FILE]

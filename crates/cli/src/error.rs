@@ -3,6 +3,7 @@
 use crate::hint;
 use siltstone_engine::EngineError;
 use siltstone_engine::fs::PatternError;
+use siltstone_remote::{ConnectError, PlaceError};
 use siltstone_store::storage::StorageError;
 use siltstone_store::{RecoveryKeyError, StoreError};
 use std::borrow::Cow;
@@ -56,8 +57,10 @@ pub(crate) enum CliError {
     RepositoryFile { path: PathBuf, source: io::Error },
     #[error("the place in {path} is empty: put the repository's path on its first line")]
     RepositoryFileEmpty { path: PathBuf },
-    #[error("{location}: this version keeps repositories in local folders only, not at '{scheme}:'")]
-    UnsupportedPlace { location: String, scheme: String },
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error(transparent)]
+    Connect(ConnectError),
     #[error("{path} is not empty: a new repository needs an empty or a new folder")]
     FolderNotEmpty { path: PathBuf },
     #[error("cannot read the password file {path}: {source}")]

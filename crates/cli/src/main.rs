@@ -18,6 +18,7 @@ mod output;
 mod parse;
 mod password;
 mod patterns;
+mod place;
 mod progress;
 mod render;
 mod repository;

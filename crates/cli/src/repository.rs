@@ -8,25 +8,25 @@ use crate::key_hint;
 use crate::memory;
 use crate::output::Output;
 use crate::password::{Password, PasswordSource};
+use crate::place;
 use crate::retry::lease_terms;
+use siltstone_remote::Place;
 use siltstone_store::StoreError;
 use siltstone_store::config::older::OlderRecord;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
-use siltstone_store::storage::{Disk, Storage, Traced};
+use siltstone_store::storage::Storage;
 use std::ffi::OsString;
 use std::ops::{Deref, DerefMut};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How often a person may mistype the password.
 const TRIES_MAX: u32 = 3;
-/// Places other tools know; a path that begins so is hardly meant as a folder.
-const FOREIGN_SCHEMES: [&str; 9] = ["s3", "sftp", "rest", "rclone", "b2", "azure", "gs", "swift", "ssh"];
 
-/// The folder of the repository, by option or variable.
-pub(crate) fn place(options: &GlobalArgs) -> Result<PathBuf, CliError> {
+/// The place of the repository, by option or variable.
+pub(crate) fn place(options: &GlobalArgs) -> Result<Place, CliError> {
     let variable = |name| environment::variable(name).map(PathBuf::from);
     let given = choose(options.repo.clone(), options.repository_file.clone(), ["--repo", "--repository-file"])?;
     let set = || {
@@ -43,13 +43,14 @@ fn choose(
     place: Option<PathBuf>,
     file: Option<PathBuf>,
     [first, second]: [&'static str; 2],
-) -> Result<Option<PathBuf>, CliError> {
-    match (place, file) {
-        (Some(_), Some(_)) => Err(CliError::Conflict { first, second }),
-        (Some(place), None) => folder(&place).map(Some),
-        (None, Some(file)) => folder(&first_line(&file)?).map(Some),
-        (None, None) => Ok(None),
-    }
+) -> Result<Option<Place>, CliError> {
+    let address = match (place, file) {
+        (Some(_), Some(_)) => return Err(CliError::Conflict { first, second }),
+        (Some(place), None) => place,
+        (None, Some(file)) => first_line(&file)?,
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(Place::parse(address.as_os_str())?))
 }
 
 fn first_line(path: &Path) -> Result<PathBuf, CliError> {
@@ -59,23 +60,6 @@ fn first_line(path: &Path) -> Result<PathBuf, CliError> {
         return Err(CliError::RepositoryFileEmpty { path: path.into() });
     }
     Ok(PathBuf::from(OsString::from_vec(line.to_vec())))
-}
-
-/// The folder a place means: `local:` may stand before it.
-pub(crate) fn folder(place: &Path) -> Result<PathBuf, CliError> {
-    let bytes = place.as_os_str().as_bytes();
-    if let Some(path) = bytes.strip_prefix(b"local:") {
-        return Ok(PathBuf::from(OsString::from_vec(path.to_vec())));
-    }
-    let scheme = FOREIGN_SCHEMES
-        .iter()
-        .find(|scheme| bytes.strip_prefix(scheme.as_bytes()).is_some_and(|rest| rest.starts_with(b":")));
-    match scheme {
-        Some(&scheme) => {
-            Err(CliError::UnsupportedPlace { location: place.display().to_string(), scheme: scheme.to_owned() })
-        }
-        None => Ok(place.to_owned()),
-    }
 }
 
 /// An open repository that says, when all is done, which containers were read with their parity.
@@ -130,9 +114,9 @@ pub(crate) fn open_to_repair(context: &Context) -> Result<Opened, CliError> {
 
 /// A repository by an older config, where the newest cannot be read; `None` where it can.
 pub(crate) fn open_by_older_config(context: &Context) -> Result<Option<OlderRecord>, CliError> {
-    let disk: Arc<dyn Storage> = Arc::new(Traced::new(Disk::open(&place(&context.options)?)?));
+    let storage = place::open(&place(&context.options)?)?;
     let password = PasswordSource::choose(&context.options)?.read("enter password for repository: ")?;
-    Ok(OlderRecord::open(&disk, &password, &open_options(context)?)?)
+    Ok(OlderRecord::open(&storage, &password, &open_options(context)?)?)
 }
 
 /// Bounds of opening a repository, and the keys that are tried first.
@@ -156,14 +140,14 @@ pub(crate) fn open_and_tell(context: &Context) -> Result<(Opened, Password), Cli
     open_with(context, &PasswordSource::choose(&context.options)?)
 }
 
-/// The place of a repository that is there.
+/// The storage of a repository that is there.
 ///
 /// # Errors
 /// No password opens what is not there: that is told before one is asked for.
-pub(crate) fn disk(context: &Context) -> Result<Arc<dyn Storage>, CliError> {
-    let disk: Arc<dyn Storage> = Arc::new(Traced::new(Disk::open(&place(&context.options)?)?));
-    find(disk.as_ref())?;
-    Ok(disk)
+pub(crate) fn storage(context: &Context) -> Result<Arc<dyn Storage>, CliError> {
+    let storage = place::open(&place(&context.options)?)?;
+    find(storage.as_ref())?;
+    Ok(storage)
 }
 
 fn open_with(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
@@ -173,13 +157,13 @@ fn open_with(context: &Context, source: &PasswordSource) -> Result<(Opened, Pass
 }
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
-    let disk = disk(context)?;
+    let storage = storage(context)?;
     let open = open_options(context)?;
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };
     loop {
         let password = source.read("enter password for repository: ")?;
         tries -= 1;
-        match Repository::open_with(Arc::clone(&disk), &password, &open) {
+        match Repository::open_with(Arc::clone(&storage), &password, &open) {
             Err(StoreError::WrongPassword { .. }) if tries > 0 => context.output.warn("wrong password, try again"),
             opened => {
                 let repository = opened?;
@@ -204,20 +188,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_folders_for_now() {
-        let path = |text: &str| folder(Path::new(text)).map(|path| path.display().to_string());
-        assert_eq!(path("/backups/repo").expect("fine"), "/backups/repo");
-        assert_eq!(path("local:/backups/repo").expect("fine"), "/backups/repo");
-        assert_eq!(path("s3-copy/repo").expect("fine"), "s3-copy/repo");
-        assert!(matches!(path("s3:host/bucket"), Err(CliError::UnsupportedPlace { .. })));
-    }
-
-    #[test]
     fn a_repository_file_names_the_place_on_its_first_line() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), b" /backups/repo \nmore\n").expect("written");
         let options = GlobalArgs { repository_file: Some(file.path().into()), ..Default::default() };
-        assert_eq!(place(&options).expect("fine"), Path::new("/backups/repo"));
+        assert_eq!(place(&options).expect("fine"), Place::Folder("/backups/repo".into()));
         let both = GlobalArgs { repo: Some("x".into()), ..options };
         assert!(matches!(place(&both), Err(CliError::Conflict { .. })));
         std::fs::write(file.path(), b"\n").expect("written");

@@ -319,8 +319,10 @@ fn places_come_from_options_files_and_variables() {
     ran(silt().args(["--repository-file", "place", "snapshots"])).ok();
     ran(silt().arg("snapshots").env("SILT_REPOSITORY_FILE", "place")).ok();
     ran(silt().args(["-r", &repository, "--repository-file", "place", "snapshots"])).exits(1);
-    let remote = ran(silt().args(["-r", "s3:host/bucket", "snapshots"])).exits(1);
-    assert!(remote.stderr.contains("local folders only"), "{}", remote.stderr);
+    let unknown = ran(silt().args(["-r", "rest:http://host/", "snapshots"])).exits(1);
+    assert!(unknown.stderr.contains("does not reach 'rest:'"), "{}", unknown.stderr);
+    let wrong = ran(silt().args(["init", "s3:host"])).exits(1);
+    assert!(wrong.stderr.contains("s3:https://host/bucket/prefix"), "{}", wrong.stderr);
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub struct Needed {
 
 /// The C compiler that the cryptography and compression libraries are built with.
 pub const COMPILER: Needed = Needed { program: "cc", package: "gcc" };
+/// Compiles programs that the distribution has not.
+pub const GO: Needed = Needed { program: "go", package: "golang-go" };
 /// Sets access control lists in tests.
 pub const SETFACL: Needed = Needed { program: "setfacl", package: "acl" };
 /// Sets extended attributes in tests.
@@ -84,6 +86,15 @@ pub fn ensure(needed: &[Needed]) -> Result<()> {
 pub fn packages(names: &[&str]) -> Result<()> {
     apt_get(&["update", "--quiet"], &[])?;
     apt_get(&["install", "--yes", "--quiet", "--no-install-recommends"], names)
+}
+
+/// Makes sure that a program is there which Go compiles from this module; it takes minutes.
+pub fn by_go(program: &str, module: &str) -> Result<()> {
+    if candidates(program).is_empty() {
+        ensure(&[GO])?;
+        program::run(Command::new("go").arg("install").arg(module))?;
+    }
+    Ok(())
 }
 
 /// Where `program` is: on the search path, or where Go installs programs (a newer peer than the distribution's may be

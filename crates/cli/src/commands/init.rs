@@ -5,23 +5,25 @@ use crate::error::{CliError, Done};
 use crate::kdf::KdfArgs;
 use crate::parse::{Parity, Size};
 use crate::password::PasswordSource;
+use crate::place::{connect, traced};
 use crate::render::visible;
-use crate::repository::{folder, label, place};
+use crate::repository::{label, place};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use siltstone_engine::backup;
+use siltstone_remote::{Bucket, Place};
 use siltstone_store::StoreError;
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Disk, Listing, ObjectName, Original, Storage, Traced};
+use siltstone_store::storage::{Disk, Listing, Storage};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Make a new repository
 #[derive(Args, Debug)]
 pub(crate) struct InitArgs {
-    /// Folder of the new repository; the same as -r
+    /// Place of the new repository; the same as -r
     #[arg(value_name = "REPOSITORY", conflicts_with = "repo")]
     place: Option<PathBuf>,
 
@@ -61,17 +63,17 @@ struct Initialized {
 }
 
 pub(crate) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliError> {
-    let path = match &arguments.place {
-        Some(given) => folder(given)?,
+    let place = match &arguments.place {
+        Some(given) => Place::parse(given.as_os_str())?,
         None => place(&context.options)?,
     };
     let chunker = backup::chunker_sized(&arguments.chunker, arguments.chunk_size)?;
-    let repository = make(&path, chunker, &arguments.kdf, context)?;
+    let repository = make(&place, chunker, &arguments.kdf, context)?;
     repository.amend(|config| {
         config.parity.data_percent = arguments.parity.0;
         Ok(())
     })?;
-    let (id, place) = (repository.id().to_string(), path.display().to_string());
+    let (id, place) = (repository.id().to_string(), place.to_string());
     if context.output.json {
         context.output.json(&Initialized { message_type: "initialized", id, repository: place })?;
         return Ok(Done::Whole);
@@ -87,17 +89,38 @@ pub(crate) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
 }
 
 /// The password is asked for only once it is known that there can be a repository.
-fn make(path: &Path, chunker: ChunkerSettings, kdf: &KdfArgs, context: &Context) -> Result<Repository, CliError> {
+fn make(place: &Place, chunker: ChunkerSettings, kdf: &KdfArgs, context: &Context) -> Result<Repository, CliError> {
+    let storage = match place {
+        Place::Folder(path) => vacant_folder(path)?,
+        Place::Bucket(bucket) => vacant_prefix(bucket)?,
+    };
+    let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
+    Ok(Repository::init(storage, &password, &label(None, None), kdf.cost(context)?, chunker)?)
+}
+
+fn vacant_folder(path: &Path) -> Result<Arc<dyn Storage>, CliError> {
     let disk = Disk::create(path)?;
-    let objects = disk.list(Listing::All)?;
-    if objects.iter().any(|object| matches!(object.name, ObjectName::Config(_) | ObjectName::Copy(Original::Config(_))))
-    {
-        return Err(StoreError::AlreadyARepository { location: disk.location() }.into());
-    }
+    refuse_repository(&disk)?;
     // Objects without a config are what an interrupted init left; they are in nobody's way.
-    if objects.is_empty() && !disk.is_empty()? {
+    if disk.list(Listing::All)?.is_empty() && !disk.is_empty()? {
         return Err(CliError::FolderNotEmpty { path: path.to_owned() });
     }
-    let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
-    Ok(Repository::init(Arc::new(Traced::new(disk)), &password, &label(None, None), kdf.cost(context)?, chunker)?)
+    Ok(traced(disk))
+}
+
+/// A prefix may hold foreign objects: nothing looks at them. The bucket must keep commits apart.
+fn vacant_prefix(bucket: &Bucket) -> Result<Arc<dyn Storage>, CliError> {
+    let storage = connect(bucket)?;
+    refuse_repository(&storage)?;
+    storage.probe()?;
+    Ok(traced(storage))
+}
+
+fn refuse_repository(storage: &dyn Storage) -> Result<(), CliError> {
+    for configs in [Listing::Configs, Listing::ConfigCopies] {
+        if !storage.list(configs)?.is_empty() {
+            return Err(StoreError::AlreadyARepository { location: storage.location() }.into());
+        }
+    }
+    Ok(())
 }

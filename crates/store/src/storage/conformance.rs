@@ -21,12 +21,26 @@ pub const SERIES: SeriesId = SeriesId([0xa5; 16]);
 /// Another series.
 pub const OTHER_SERIES: SeriesId = SeriesId([0x5a; 16]);
 
-/// Makes a test of each contract. `$every_storage` is a function that calls what it is given once for each storage to
-/// be tested, with a new one each time: `fn(fn(&dyn Storage))`.
+/// A contract: a function that panics where a storage breaks a promise.
+pub type Contract = fn(&dyn Storage);
+
+/// Returns all contracts with their names.
+pub fn all() -> Vec<(&'static str, Contract)> {
+    crate::contracts!()
+}
+
+/// Makes a test of each contract. `$every_storage` is a function that calls the [`Contract`] it is given once for each
+/// storage to be tested, with a new one each time. Without an argument: all contracts with their names.
 #[macro_export]
 macro_rules! contracts {
+    () => {
+        $crate::contracts! { @names pairs }
+    };
     ($every_storage:path) => {
-        $crate::contracts! { $every_storage:
+        $crate::contracts! { @names tests $every_storage }
+    };
+    (@names $($what:tt)*) => {
+        $crate::contracts! { @make $($what)* =>
             put_objects_read_back_after_a_barrier
             ranges_are_exact_or_refused
             an_object_beyond_the_limit_is_refused_by_name_and_one_at_it_is_read
@@ -50,7 +64,10 @@ macro_rules! contracts {
             random_steps_end_as_on_a_plain_map
         }
     };
-    ($every_storage:path: $($contract:ident)*) => {
+    (@make pairs => $($contract:ident)*) => {
+        vec![$((stringify!($contract), $contract as Contract)),*]
+    };
+    (@make tests $every_storage:path => $($contract:ident)*) => {
         $(
             #[test]
             fn $contract() {

@@ -88,6 +88,54 @@ pub enum StorageError {
         /// The object that was being written.
         name: ObjectName,
     },
+    /// The place refuses a request for want of rights.
+    #[error("{location} refuses to {operation} {name}: {reason}; check the credentials, and what they may do there")]
+    Refused {
+        /// The operation that was tried: a verb.
+        operation: &'static str,
+        /// The object, or the objects.
+        name: String,
+        /// The address.
+        location: String,
+        /// The words of the place.
+        reason: String,
+    },
+    /// The place cannot be reached, or answers with failures, for as long as it is tried.
+    #[error("{location} did not {operation} {name} in {tries} tries: {reason}; check the network, then run again")]
+    Unavailable {
+        /// The operation that was tried: a verb.
+        operation: &'static str,
+        /// The object, or the objects.
+        name: String,
+        /// The address.
+        location: String,
+        /// Tries that were made.
+        tries: u32,
+        /// The last failure.
+        reason: String,
+    },
+    /// A request to write an object may have been carried out or not: no answer came, and the name cannot be looked at.
+    #[error(
+        "it is unknown whether {location} has written {name}: {reason}; when the place can be reached, run again, which \
+         goes on from what is there"
+    )]
+    OutcomeUnknown {
+        /// The object that was being written.
+        name: ObjectName,
+        /// The address.
+        location: String,
+        /// The last failure.
+        reason: String,
+    },
+    /// The place replaces objects although it is told not to.
+    #[error(
+        "{location} replaces an object that it was asked to leave as it is (by If-None-Match), so that two writers could \
+         destroy each other's commits: use a place that refuses, or a newer version of its server"
+    )]
+    ReplacesObjects {
+        /// The address.
+        location: String,
+    },
     /// The place itself cannot be opened.
     #[error("cannot open {location}: check that the path is right and the disk is mounted")]
     Unreachable {

@@ -6,7 +6,7 @@ use crate::environment;
 use crate::error::{CliError, Done};
 use crate::key_hint;
 use crate::render::local;
-use crate::repository::{disk, open};
+use crate::repository::{open, storage};
 use clap::Args;
 use serde::Serialize;
 use siltstone_store::RecoveryKey;
@@ -95,7 +95,7 @@ fn sheet(repository: &Repository, key: &RecoveryKey) -> String {
 }
 
 pub(super) fn import(arguments: &ImportArgs, context: &Context) -> Result<Done, CliError> {
-    let disk = disk(context)?;
+    let disk = storage(context)?;
     let key: RecoveryKey = key_text(&read(&arguments.sheet)?).parse()?;
     if !check_recovery(disk.as_ref(), &key)? {
         let (repository, number) = (key.repository.to_string(), key.epoch.0);

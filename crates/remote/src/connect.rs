@@ -1,0 +1,254 @@
+//! From a bucket's address to a storage, with the credentials that the environment gives.
+
+use crate::object::ObjectStorage;
+use crate::place::{Bucket, PlaceError, Service};
+use crate::profile::Profile;
+use crate::retries::Retries;
+use crate::service::Connector;
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
+use object_store::azure::{AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
+use siltstone_store::storage::StorageError;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The region that is named to servers which have none.
+const REGION_DEFAULT: &str = "us-east-1";
+/// Variables that give keys of Amazon where no machine's role does.
+const S3_VARIABLES: &str = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE";
+/// Variables that name an account of Azure, and give its key.
+const AZURE_VARIABLES: &str = "AZURE_ACCOUNT_NAME, and AZURE_ACCOUNT_KEY or AZURE_ACCOUNT_SAS";
+/// Variables by which a role of the machine gives keys.
+const ROLES: [&str; 3] =
+    ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
+
+/// Variables of an environment: credentials and settings by the names that the services' own tools use. Empty ones
+/// count as not set.
+#[derive(Clone, Default)]
+pub struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    /// Returns the variables of this process.
+    pub fn of_process() -> Self {
+        let texts =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        texts.collect()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The variables whose names begin so and that `known` reads in small letters.
+    fn settings<'v, K>(&'v self, prefix: &str, known: impl Fn(&str) -> Option<K>) -> Vec<(K, &'v str)> {
+        let ours = self.0.iter().filter(|(name, value)| name.starts_with(prefix) && !value.is_empty());
+        ours.filter_map(|(name, value)| Some((known(&name.to_ascii_lowercase())?, value.as_str()))).collect()
+    }
+}
+
+impl FromIterator<(String, String)> for Variables {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for Variables {
+    /// Names alone: values may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.keys()).finish()
+    }
+}
+
+/// A bucket cannot be connected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The address or the credentials do not do.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// The machine does not do.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// Makes the storage of a bucket. Nothing is asked of the place yet.
+///
+/// # Errors
+/// The variables give no credentials, or settings that are not understood.
+pub fn connect(bucket: &Bucket, variables: &Variables) -> Result<ObjectStorage, ConnectError> {
+    let location = bucket.to_string();
+    let (store, deletes_in_batches): (Arc<dyn ObjectStore>, bool) = match &bucket.service {
+        Service::S3 { endpoint } => (Arc::new(s3(bucket, endpoint, &location, variables)?), true),
+        Service::Google => (Arc::new(google(bucket, &location, variables)?), false),
+        Service::Azure => (Arc::new(azure(bucket, &location, variables)?), true),
+    };
+    let storage = ObjectStorage::new(store, &bucket.prefix, &location, Retries::default())?;
+    Ok(if deletes_in_batches { storage.with_batch_delete() } else { storage })
+}
+
+fn s3(bucket: &Bucket, endpoint: &str, location: &str, variables: &Variables) -> Result<AmazonS3, PlaceError> {
+    let settings = variables.settings("AWS_", |name| name.parse::<AmazonS3ConfigKey>().ok());
+    let mut builder =
+        settings.into_iter().fold(AmazonS3Builder::new(), |builder, (key, value)| builder.with_config(key, value));
+    builder = builder
+        .with_bucket_name(&bucket.name)
+        .with_conditional_put(S3ConditionalPut::ETagMatch)
+        .with_retry(no_retries())
+        .with_client_options(client().with_allow_http(endpoint.starts_with("http://")))
+        .with_http_connector(Connector);
+    let amazon = amazon_region(endpoint);
+    if amazon.is_none() {
+        builder = builder.with_endpoint(endpoint).with_virtual_hosted_style_request(false);
+    }
+    if !(variables.has("AWS_REGION") || variables.has("AWS_DEFAULT_REGION")) {
+        builder = builder.with_region(amazon.flatten().unwrap_or(REGION_DEFAULT));
+    }
+    let has_role = amazon.is_some() || ROLES.iter().any(|role| variables.has(role));
+    if let Some(profile) = s3_keys(variables, has_role).ok_or_else(|| no_credentials(location, S3_VARIABLES))? {
+        builder = builder.with_access_key_id(profile.key_id).with_secret_access_key(profile.secret);
+        if let Some(token) = profile.token {
+            builder = builder.with_token(token);
+        }
+    }
+    builder.build().map_err(|error| wrong_settings(location, &error))
+}
+
+/// Returns the keys of a profile where the variables give none themselves; `None` if nothing gives keys.
+fn s3_keys(variables: &Variables, has_role: bool) -> Option<Option<Profile>> {
+    match (variables.has("AWS_ACCESS_KEY_ID"), variables.has("AWS_SECRET_ACCESS_KEY")) {
+        (true, true) => Some(None),
+        (false, false) => match Profile::chosen(variables) {
+            None if variables.has("AWS_PROFILE") || !has_role => None,
+            profile => Some(profile),
+        },
+        _ => None,
+    }
+}
+
+fn no_credentials(location: &str, variables: &'static str) -> PlaceError {
+    PlaceError::NoCredentials { location: location.to_owned(), variables }
+}
+
+/// Tells whether an endpoint is Amazon's own, and the region that it names.
+fn amazon_region(endpoint: &str) -> Option<Option<&str>> {
+    let host = endpoint.strip_prefix("https://")?.strip_suffix("amazonaws.com")?.strip_suffix('.')?;
+    match host.split_once(['.', '-']) {
+        None if host == "s3" => Some(None),
+        Some(("s3", region)) => Some(Some(region)),
+        _ => None,
+    }
+}
+
+fn google(bucket: &Bucket, location: &str, variables: &Variables) -> Result<GoogleCloudStorage, PlaceError> {
+    let settings = variables.settings("GOOGLE_", |name| name.parse::<GoogleConfigKey>().ok());
+    let builder = settings
+        .into_iter()
+        .fold(GoogleCloudStorageBuilder::new(), |builder, (key, value)| builder.with_config(key, value));
+    let builder = builder
+        .with_bucket_name(&bucket.name)
+        .with_retry(no_retries())
+        .with_client_options(client())
+        .with_http_connector(Connector);
+    builder.build().map_err(|error| wrong_settings(location, &error))
+}
+
+fn azure(bucket: &Bucket, location: &str, variables: &Variables) -> Result<MicrosoftAzure, PlaceError> {
+    let settings = variables.settings("AZURE_", |name| name.parse::<AzureConfigKey>().ok());
+    let mut builder = settings
+        .into_iter()
+        .fold(MicrosoftAzureBuilder::new(), |builder, (key, value)| builder.with_config(key, value));
+    // The words of restic, where they differ from those of the cloud's own tools.
+    let words = [
+        ("AZURE_ACCOUNT_NAME", AzureConfigKey::AccountName),
+        ("AZURE_ACCOUNT_KEY", AzureConfigKey::AccessKey),
+        ("AZURE_ACCOUNT_SAS", AzureConfigKey::SasKey),
+    ];
+    for (name, key) in words {
+        if let Some(value) = variables.get(name) {
+            builder = builder.with_config(key, value);
+        }
+    }
+    if builder.get_config_value(&AzureConfigKey::AccountName).is_none() {
+        return Err(no_credentials(location, AZURE_VARIABLES));
+    }
+    let builder = builder
+        .with_container_name(&bucket.name)
+        .with_retry(no_retries())
+        .with_client_options(client())
+        .with_http_connector(Connector);
+    builder.build().map_err(|error| wrong_settings(location, &error))
+}
+
+/// No retries: those of [`ObjectStorage`] know which writes may be repeated.
+fn no_retries() -> RetryConfig {
+    RetryConfig { max_retries: 0, ..RetryConfig::default() }
+}
+
+/// A client that bears any length of transfer: silence is what ends one.
+fn client() -> ClientOptions {
+    ClientOptions::new().with_timeout_disabled().with_http1_only()
+}
+
+fn wrong_settings(location: &str, error: &object_store::Error) -> PlaceError {
+    PlaceError::Settings { location: location.to_owned(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+
+    fn connected(address: &str, variables: &[(&str, &str)]) -> Result<ObjectStorage, ConnectError> {
+        let Ok(Place::Bucket(bucket)) = Place::parse(address.as_ref()) else { panic!("{address} is a bucket") };
+        connect(&bucket, &variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn missing_credentials_are_named_before_anything_is_asked() {
+        let no_file = ("AWS_SHARED_CREDENTIALS_FILE", "/nowhere/credentials");
+        let (key, secret) = (("AWS_ACCESS_KEY_ID", "id"), ("AWS_SECRET_ACCESS_KEY", "hidden"));
+        for variables in
+            [&[no_file][..], &[no_file, key], &[no_file, secret], &[no_file, key, ("AWS_SECRET_ACCESS_KEY", "")]]
+        {
+            let error = connected("s3:http://127.0.0.1:9/bucket", variables).unwrap_err().to_string();
+            assert!(error.contains("s3:http://127.0.0.1:9/bucket") && error.contains("AWS_ACCESS_KEY_ID"), "{error}");
+            assert!(!error.contains("hidden"), "{error}");
+        }
+        connected("s3:http://127.0.0.1:9/bucket", &[key, secret]).unwrap();
+        let error = connected("az:box:/x", &[]).unwrap_err().to_string();
+        assert!(error.contains("AZURE_ACCOUNT_NAME"), "{error}");
+        connected("az:box:/x", &[("AZURE_ACCOUNT_NAME", "me"), ("AZURE_ACCOUNT_KEY", "aGlkZGVu")]).unwrap();
+    }
+
+    #[test]
+    fn a_profile_gives_keys_where_no_variable_does() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "[work]\naws_access_key_id=A\naws_secret_access_key=S\n").unwrap();
+        let file = ("AWS_SHARED_CREDENTIALS_FILE", file.path().to_str().unwrap());
+        connected("s3:https://host/bucket", &[file, ("AWS_PROFILE", "work")]).unwrap();
+        connected("s3:https://host/bucket", &[file, ("AWS_PROFILE", "other")]).unwrap_err();
+    }
+
+    #[test]
+    fn variables_do_not_show_their_values() {
+        let variables: Variables = [("AWS_SECRET_ACCESS_KEY".to_owned(), "hidden".to_owned())].into_iter().collect();
+        assert_eq!(format!("{variables:?}"), r#"["AWS_SECRET_ACCESS_KEY"]"#);
+    }
+
+    #[test]
+    fn endpoints_of_amazon_name_their_region() {
+        assert_eq!(amazon_region("https://s3.amazonaws.com"), Some(None));
+        assert_eq!(amazon_region("https://s3.eu-central-1.amazonaws.com"), Some(Some("eu-central-1")));
+        assert_eq!(amazon_region("https://s3-eu-west-1.amazonaws.com"), Some(Some("eu-west-1")));
+        for other in ["https://minio:9000", "https://s3.amazonaws.com.example.org", "http://127.0.0.1"] {
+            assert_eq!(amazon_region(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Faults: reasons why a request failed, sorted by what is done next.
+
+use crate::service::Refusal;
+use object_store::Error;
+use object_store::client::{HttpError, HttpErrorKind};
+use std::error::Error as StdError;
+
+/// The reason why a request failed; the text is for people.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// There is no such object.
+    Absent,
+    /// There is no such bucket.
+    NoBucket(String),
+    /// The name is taken, or another request for it is under way.
+    Taken,
+    /// The credentials do not allow it, or there are none.
+    Denied(String),
+    /// The request is wrong as it is: trying again does not help.
+    Wrong(String),
+    /// No connection was made: the request had no effect.
+    Unsent(String),
+    /// The place asks for fewer requests. It may have carried this one out.
+    Busy(String),
+    /// No answer, a broken one, or one that says that the place failed. It may have carried the request out.
+    Lost(String),
+}
+
+impl Fault {
+    /// Tells whether the request may be made again.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self, Self::Unsent(_) | Self::Busy(_) | Self::Lost(_))
+    }
+
+    /// Tells whether the place wants fewer requests at the same time, or cannot answer so many in time.
+    pub(crate) fn is_throttling(&self) -> bool {
+        matches!(self, Self::Busy(_) | Self::Lost(_))
+    }
+
+    /// Returns the text for people.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Absent => "it is missing".to_owned(),
+            Self::Taken => "the name is taken".to_owned(),
+            Self::NoBucket(reason)
+            | Self::Denied(reason)
+            | Self::Wrong(reason)
+            | Self::Unsent(reason)
+            | Self::Busy(reason)
+            | Self::Lost(reason) => reason.clone(),
+        }
+    }
+}
+
+impl From<&Error> for Fault {
+    fn from(error: &Error) -> Self {
+        let reason = || deepest(error);
+        match error {
+            Error::NotFound { .. } | Error::Generic { .. } if names_bucket(error) => Self::NoBucket("the bucket does not exist".to_owned()),
+            Error::NotFound { .. } => Self::Absent,
+            Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => Self::Taken,
+            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::Denied(reason()),
+            Error::InvalidPath { .. }
+            | Error::NotSupported { .. }
+            | Error::NotImplemented { .. }
+            | Error::UnknownConfigurationKey { .. } => Self::Wrong(reason()),
+            _ => of_chain(error),
+        }
+    }
+}
+
+/// Sorts an error by the refusal or the failed connection that it comes from.
+fn of_chain(error: &Error) -> Fault {
+    let refusal = chain(error).find_map(|cause| cause.downcast_ref::<Refusal>());
+    if let Some(refusal) = refusal {
+        return of_refusal(refusal);
+    }
+    let reason = deepest(error);
+    match chain(error).find_map(|cause| cause.downcast_ref::<HttpError>()).map(HttpError::kind) {
+        Some(HttpErrorKind::Connect) => Fault::Unsent(reason),
+        None if reason.contains("redirect") => {
+            Fault::Wrong("the bucket lies in another region: set AWS_DEFAULT_REGION to it".to_owned())
+        }
+        _ => Fault::Lost(reason),
+    }
+}
+
+fn of_refusal(refusal: &Refusal) -> Fault {
+    let said = refusal.to_string();
+    match refusal.status {
+        401 | 403 => Fault::Denied(said),
+        429 | 503 => Fault::Busy(said),
+        408 | 500.. => Fault::Lost(said),
+        _ => Fault::Wrong(said),
+    }
+}
+
+fn names_bucket(error: &Error) -> bool {
+    let text = error.to_string();
+    ["NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist"].iter().any(|said| text.contains(said))
+}
+
+fn chain<'e>(error: &'e Error) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    fn source<'e>(cause: &&'e (dyn StdError + 'static)) -> Option<&'e (dyn StdError + 'static)> {
+        (*cause).source()
+    }
+    std::iter::successors(Some(error as &'e (dyn StdError + 'static)), source)
+}
+
+/// The text of the innermost cause: those around it repeat it, with addresses.
+fn deepest(error: &Error) -> String {
+    chain(error).last().map_or_else(String::new, ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16) -> Fault {
+        let refusal = Refusal { status, text: "said".to_owned() };
+        let source = Box::new(HttpError::new(HttpErrorKind::Unknown, refusal));
+        Fault::from(&Error::Generic { store: "S3", source })
+    }
+
+    #[test]
+    fn refusals_are_sorted_by_their_status() {
+        assert_eq!(refused(403), Fault::Denied("403 said".to_owned()));
+        assert_eq!(refused(400), Fault::Wrong("400 said".to_owned()));
+        for status in [429, 503] {
+            assert!(matches!(refused(status), Fault::Busy(_)));
+        }
+        for status in [408, 500, 502, 504] {
+            assert!(matches!(refused(status), Fault::Lost(_)));
+        }
+    }
+
+    #[test]
+    fn only_a_connection_that_was_not_made_had_no_effect() {
+        let failed = |kind| {
+            let source = Box::new(HttpError::new(kind, std::io::Error::other("x")));
+            Fault::from(&Error::Generic { store: "S3", source })
+        };
+        assert_eq!(failed(HttpErrorKind::Connect), Fault::Unsent("x".to_owned()));
+        for kind in [HttpErrorKind::Request, HttpErrorKind::Timeout, HttpErrorKind::Interrupted] {
+            assert_eq!(failed(kind), Fault::Lost("x".to_owned()));
+        }
+    }
+}

@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
+mod connect;
+mod fault;
+mod object;
+mod place;
+mod profile;
+mod retries;
+mod service;
+mod window;
+
+pub use connect::{ConnectError, Variables, connect};
+pub use object::ObjectStorage;
+pub use place::{Bucket, Place, PlaceError, Service};
+pub use retries::Retries;
