@@ -6,10 +6,12 @@ use crate::output::Output;
 use crate::parse::{Compression, Duration, Preset, Size};
 use crate::progress::Progress;
 use clap::{ArgAction, Args};
-use siltstone_engine::cost::LocationProfile;
 use siltstone_engine::{Resources, Session};
 use siltstone_store::repository::Repository;
 use std::path::PathBuf;
+
+/// Requests in flight at most, whatever a place could bear: each has a buffer and a thread.
+const FETCHES_MAX: usize = 16;
 
 /// Options of every command.
 #[derive(Args, Debug, Default)]
@@ -50,6 +52,9 @@ pub(crate) struct GlobalArgs {
     /// Folder of the local index [default: $SILT_CACHE_DIR, or siltstone in the user's cache folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
+    /// Bytes that the cache of objects of a repository over a network takes at most [default: 4G]
+    #[arg(long, global = true, value_name = "SIZE")]
+    pub(crate) cache_size: Option<Size>,
     /// Go on although history is lost or rolled back (exit status 13): what is there counts as what was seen from now
     /// on
     #[arg(long, global = true)]
@@ -72,7 +77,7 @@ pub(crate) struct GlobalArgs {
     pub(crate) compression: Option<Compression>,
     /// Cost of reading and moving bytes where the repository lies: local, s3-region or s3-internet; it chooses
     /// --deltas, --migrate-threshold, --delta-threshold and which gaps are read rather than asked around [default:
-    /// $SILT_PRESET, or local]
+    /// $SILT_PRESET, or local for a folder and s3-internet for all else]
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) preset: Option<Preset>,
     /// Accepted for the sake of scripts: reading takes no lock
@@ -107,14 +112,10 @@ impl Context {
 
     /// A session whose work is shown.
     pub(crate) fn session<'r>(&self, repository: &'r Repository, progress: &Progress) -> Session<&'r Repository> {
-        Session::new(repository, self.resources().with_observer(progress.observer()))
-    }
-
-    /// Costs of reading and moving where the repository lies.
-    pub(crate) fn preset(&self) -> Result<LocationProfile, CliError> {
-        let set = || environment::parsed::<Preset>("SILT_PRESET");
-        let preset = self.options.preset.map_or_else(set, |preset| Ok(Some(preset)))?;
-        Ok(preset.unwrap_or_default().0)
+        let fetches = repository.storage().capabilities().requests_in_flight.clamp(1, FETCHES_MAX);
+        let resources = self.resources().with_observer(progress.observer());
+        let fetches = resources.fetches.max(fetches);
+        Session::new(repository, resources.with_fetches(fetches))
     }
 
     /// Level of zstd.

@@ -7,15 +7,17 @@ use crate::error::CliError;
 use crate::key_hint;
 use crate::memory;
 use crate::output::Output;
+use crate::parse::Preset;
 use crate::password::{Password, PasswordSource};
 use crate::place;
 use crate::retry::lease_terms;
+use siltstone_engine::cost::LocationProfile;
 use siltstone_remote::Place;
 use siltstone_store::StoreError;
 use siltstone_store::config::older::OlderRecord;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
-use siltstone_store::storage::Storage;
+use siltstone_store::storage::{CACHE_BYTES_DEFAULT, Cached, Latency, Storage};
 use std::ffi::OsString;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::ffi::OsStringExt;
@@ -37,6 +39,17 @@ pub(crate) fn place(options: &GlobalArgs) -> Result<Place, CliError> {
         Some(place) => Ok(place),
         None => set()?.ok_or(CliError::NoRepositoryGiven),
     }
+}
+
+/// Returns the costs of reading and moving where the repository lies.
+pub(crate) fn preset(context: &Context) -> Result<LocationProfile, CliError> {
+    let set = || environment::parsed::<Preset>("SILT_PRESET");
+    let preset = context.options.preset.map_or_else(set, |preset| Ok(Some(preset)))?;
+    Ok(match (preset, place(&context.options)?) {
+        (Some(preset), _) => preset.0,
+        (None, Place::Folder(_)) => LocationProfile::Local,
+        (None, _) => LocationProfile::S3Internet,
+    })
 }
 
 fn choose(
@@ -105,6 +118,13 @@ pub(crate) fn open(context: &Context) -> Result<Opened, CliError> {
     Ok(open_and_tell(context)?.0)
 }
 
+/// As [`open`], but all is read from where it lies, nothing from this machine's cache of objects.
+pub(crate) fn open_uncached(context: &Context) -> Result<Opened, CliError> {
+    let (opened, _) = unlock(context, &PasswordSource::choose(&context.options)?)?;
+    memory::test(&opened, context)?;
+    Ok(opened)
+}
+
 /// As [`open`], but what this machine saw before is not held against it: a repair mends just that.
 pub(crate) fn open_to_repair(context: &Context) -> Result<Opened, CliError> {
     let mut opened = unlock(context, &PasswordSource::choose(&context.options)?)?.0;
@@ -151,9 +171,26 @@ pub(crate) fn storage(context: &Context) -> Result<Arc<dyn Storage>, CliError> {
 }
 
 fn open_with(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
-    let (opened, password) = unlock(context, source)?;
+    let (mut opened, password) = unlock(context, source)?;
+    opened.repository = with_cache(opened.repository, context);
     memory::test(&opened, context)?;
     Ok((opened, password))
+}
+
+/// Puts the cache of objects in front of a repository over a network. It lies with the index of the same repository, so
+/// that objects of another one at the same place are never taken for its own. Without it all works, only slower.
+fn with_cache(repository: Repository, context: &Context) -> Repository {
+    let is_distant = repository.storage().capabilities().latency == Latency::Network;
+    let Some(cache) = context.cache_folder().filter(|_| is_distant) else { return repository };
+    let folder = cache.join(repository.id().to_string()).join("objects");
+    let bytes_max = context.options.cache_size.map_or(CACHE_BYTES_DEFAULT, |size| size.0);
+    repository.over(|inner| match Cached::open(Arc::clone(&inner), &folder, bytes_max) {
+        Ok(cached) => Arc::new(cached),
+        Err(error) => {
+            context.output.warn(format_args!("objects are not cached in {}: {error}", folder.display()));
+            inner
+        }
+    })
 }
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {

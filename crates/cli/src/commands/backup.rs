@@ -11,7 +11,7 @@ use crate::parse::{Checkpointing, Moment, ShrinkGuard, Size, TagList};
 use crate::patterns::ExcludeArgs;
 use crate::progress::{Progress, Work};
 use crate::render::{StatisticsJson, clock, rfc3339, size};
-use crate::repository::{open, open_keeping_stdin};
+use crate::repository::{open, open_keeping_stdin, preset};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
@@ -168,10 +168,10 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
         .with_shrink_share(shrink_share(arguments)?)
         .with_estimate(!arguments.no_scan && (context.output.json || context.output.draws_progress()))
         .with_compression_level(context.compression_level()?)
-        .with_deltas(arguments.layout.deltas(context.preset()?)?)
+        .with_deltas(arguments.layout.deltas(preset(context)?)?)
         .with_migrate(!arguments.no_migrate)
-        .with_migrate_threshold(arguments.layout.threshold(context.preset()?))
-        .with_delta_threshold(arguments.delta_threshold.unwrap_or(context.preset()?.delta_threshold()))
+        .with_migrate_threshold(arguments.layout.threshold(preset(context)?))
+        .with_delta_threshold(arguments.delta_threshold.unwrap_or(preset(context)?.delta_threshold()))
         .with_verify_written(match (arguments.verify_written, arguments.no_verify_written) {
             (true, _) => VerifyWritten::Always,
             (_, true) => VerifyWritten::Never,

@@ -6,7 +6,7 @@ use crate::error::{CliError, Done};
 use crate::parse::{Duration, Subset};
 use crate::progress::{Progress, Work};
 use crate::render::{Path, size};
-use crate::repository::open;
+use crate::repository::open_uncached;
 use clap::Args;
 use serde::Serialize;
 use siltstone_engine::check::{
@@ -52,7 +52,7 @@ pub(crate) struct CheckArgs {
 }
 
 pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliError> {
-    let repository = open(context)?;
+    let repository = open_uncached(context)?;
     let read_data = match (arguments.read_data, arguments.read_data_subset) {
         (true, _) => ReadData::All,
         (false, Some(subset)) => part(subset, &repository)?,

@@ -8,7 +8,7 @@ use crate::memory;
 use crate::parse::Parity;
 use crate::progress::{Progress, Work};
 use crate::render::size;
-use crate::repository::open;
+use crate::repository::{open, preset};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
@@ -50,8 +50,8 @@ struct SummaryMessage {
 pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let options = MaintainOptions::default()
-        .with_deltas(arguments.layout.deltas(context.preset()?)?)
-        .with_threshold(arguments.layout.threshold(context.preset()?))
+        .with_deltas(arguments.layout.deltas(preset(context)?)?)
+        .with_threshold(arguments.layout.threshold(preset(context)?))
         .with_compression_level(context.compression_level()?)
         .with_user(environment::user());
     if let Some(Parity(percent)) = arguments.parity {

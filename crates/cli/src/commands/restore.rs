@@ -8,7 +8,7 @@ use crate::parse::SnapshotReference;
 use crate::patterns::{FilterArgs, SelectArgs};
 use crate::progress::{Counts, Progress, Work};
 use crate::render::{clock, describe, size, visible};
-use crate::repository::open;
+use crate::repository::{open, preset};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use siltstone_engine::fs::Ownership;
@@ -135,7 +135,7 @@ fn options(
         .with_sparse(arguments.sparse)
         .with_dry_run(arguments.dry_run)
         .with_ownership(ownership)
-        .with_gap_bytes(context.preset()?.gap_bytes()))
+        .with_gap_bytes(preset(context)?.gap_bytes()))
 }
 
 fn report(context: &Context, summary: &RestoreSummary, elapsed: Duration, dry_run: bool) -> Result<(), CliError> {
