@@ -172,25 +172,27 @@ pub(crate) fn storage(context: &Context) -> Result<Arc<dyn Storage>, CliError> {
 
 fn open_with(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
     let (mut opened, password) = unlock(context, source)?;
-    opened.repository = with_cache(opened.repository, context);
+    if let Some(repository) = with_cache(&opened, context) {
+        opened.repository = repository;
+    }
     memory::test(&opened, context)?;
     Ok((opened, password))
 }
 
 /// Puts the cache of objects in front of a repository over a network. It lies with the index of the same repository, so
 /// that objects of another one at the same place are never taken for its own. Without it all works, only slower.
-fn with_cache(repository: Repository, context: &Context) -> Repository {
+fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> {
     let is_distant = repository.storage().capabilities().latency == Latency::Network;
-    let Some(cache) = context.cache_folder().filter(|_| is_distant) else { return repository };
+    let cache = context.cache_folder().filter(|_| is_distant)?;
     let folder = cache.join(repository.id().to_string()).join("objects");
     let bytes_max = context.options.cache_size.map_or(CACHE_BYTES_DEFAULT, |size| size.0);
-    repository.over(|inner| match Cached::open(Arc::clone(&inner), &folder, bytes_max) {
+    Some(repository.over(|inner| match Cached::open(Arc::clone(&inner), &folder, bytes_max) {
         Ok(cached) => Arc::new(cached),
         Err(error) => {
             context.output.warn(format_args!("objects are not cached in {}: {error}", folder.display()));
             inner
         }
-    })
+    }))
 }
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
