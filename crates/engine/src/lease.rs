@@ -76,6 +76,7 @@ pub(crate) fn try_acquire<'r>(
         outlasted,
         renewed_every: repository.lease_terms().renewed_every,
         reserve: purpose.reserve,
+        looks_closely: !purpose.is_frequent(),
     };
     SeriesWriter::acquire(repository, &request)
 }

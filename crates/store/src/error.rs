@@ -175,6 +175,18 @@ pub enum StoreError {
         series: String,
     },
 
+    /// The answer to a commit was lost, and what became of it cannot be found out now.
+    #[error(
+        "it is not known whether {object} was written: {reason}; nothing that was there before is lost. \
+         Look at the snapshots once the place answers again, then run the command again"
+    )]
+    OutcomeUnknown {
+        /// The object's name.
+        object: String,
+        /// The reason why it is not known.
+        reason: String,
+    },
+
     /// The newest manifest of a series cannot be read; other series are not concerned.
     #[error("the series {series} cannot be read: {source}; 'silt repair' shows what can be saved")]
     UnreadableSeries {
@@ -295,6 +307,15 @@ impl StoreError {
             other => other.to_string(),
         };
         Self::BothDamaged { object: original.name().to_string(), reason }
+    }
+
+    /// [`StoreError::OutcomeUnknown`], from the error that left it open, with its source.
+    pub(crate) fn outcome_unknown(object: &impl fmt::Display, error: &(dyn std::error::Error + 'static)) -> Self {
+        let reason = match error.source() {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        };
+        Self::OutcomeUnknown { object: object.to_string(), reason }
     }
 
     /// Returns this damage as that of the object that it was found in: a copy is opened under the name of its original.
