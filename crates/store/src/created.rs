@@ -44,7 +44,7 @@ pub(crate) fn create_ours(storage: &dyn Storage, name: &ObjectName, object: &[u8
             Ok(_) => return Ok(Created::Taken),
             Err(read) if read.is_not_found() => {}
             Err(StorageError::TooLarge { .. } | StorageError::Unreadable { .. }) => return Ok(Created::Taken),
-            Err(_) => return Err(unknown(name, &doubt.unwrap_or(error))),
+            Err(read) => return Err(unknown(name, &read)),
         }
         doubt.get_or_insert(error);
     }

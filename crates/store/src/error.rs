@@ -309,13 +309,11 @@ impl StoreError {
         Self::BothDamaged { object: original.name().to_string(), reason }
     }
 
-    /// [`StoreError::OutcomeUnknown`], from the error that left it open, with its source.
+    /// [`StoreError::OutcomeUnknown`], from the error that left it open, with its sources.
     pub(crate) fn outcome_unknown(object: &impl fmt::Display, error: &(dyn std::error::Error + 'static)) -> Self {
-        let reason = match error.source() {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
-        };
-        Self::OutcomeUnknown { object: object.to_string(), reason }
+        let chain = std::iter::successors(Some(error), |error| error.source());
+        let reasons: Vec<String> = chain.map(ToString::to_string).collect();
+        Self::OutcomeUnknown { object: object.to_string(), reason: reasons.join(": ") }
     }
 
     /// Returns this damage as that of the object that it was found in: a copy is opened under the name of its original.

@@ -15,7 +15,7 @@ use crate::manifest::Manifest;
 use crate::parity::Healer;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
 use crate::series::newest::{manifest_numbered, numbers_of_all};
-use crate::series::{LeaseTerms, keep_reserve, newest_manifest};
+use crate::series::{LeaseTerms, StoredManifest, keep_reserve, newest_manifest};
 use crate::storage::{Latency, Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage};
 use crate::{Epoch, KeyId, RecoveryKey, RepositoryId, SeriesId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Times that a change of the record is tried again because others changed it first.
 const AMEND_ATTEMPTS_MAX: u32 = 64;
+/// Bytes of a manifest that is remembered, at most: that of 1 TB.
+const MANIFEST_REMEMBERED_BYTES_MAX: u64 = 4 << 20;
 /// The least bound of a manifest, however little memory there is.
 const MANIFEST_BYTES_LEAST: u64 = 16 << 20;
 
@@ -39,6 +41,8 @@ pub struct Repository {
     lacks_record_copy: AtomicBool,
     /// Numbers of the manifests that were the newest when they were last listed: whoever only reads may begin there.
     numbers: Mutex<BTreeMap<SeriesId, u64>>,
+    /// The manifest that was read or committed last, where reading it again would take a round trip.
+    manifest_read: Mutex<Option<StoredManifest>>,
     manifest_bytes_max: u64,
     lease_terms: LeaseTerms,
     healer: Healer,
@@ -172,6 +176,7 @@ impl Repository {
             record: Mutex::new((Arc::new(stored.config), stored.hash)),
             lacks_record_copy: AtomicBool::new(!stored.has_copy),
             numbers: Mutex::default(),
+            manifest_read: Mutex::default(),
             manifest_bytes_max,
             lease_terms: options.lease_terms,
             healer: Healer::default(),
@@ -188,6 +193,7 @@ impl Repository {
             record: Mutex::new(self.record()),
             lacks_record_copy: AtomicBool::new(self.lacks_record_copy.load(Ordering::Relaxed)),
             numbers: Mutex::default(),
+            manifest_read: Mutex::default(),
             manifest_bytes_max: self.manifest_bytes_max,
             lease_terms: self.lease_terms,
             healer: Healer::default(),
@@ -515,6 +521,20 @@ impl Repository {
         let series: BTreeSet<_> = listed.keys().chain(self.config().series.keys()).copied().collect();
         *self.lock_numbers() = listed;
         Ok(series.into_iter().collect())
+    }
+
+    /// Remembers a manifest that is the newest of its series.
+    pub(crate) fn note_manifest(&self, stored: &StoredManifest) {
+        self.lock_numbers().insert(stored.manifest.series, stored.manifest.sequence);
+        if !self.is_near() && stored.object_bytes <= MANIFEST_REMEMBERED_BYTES_MAX {
+            *self.manifest_read.lock().unwrap_or_else(PoisonError::into_inner) = Some(stored.clone());
+        }
+    }
+
+    /// The manifest of this number, if it is the one that was read or committed last: what has a number never changes.
+    pub(crate) fn manifest_at_hand(&self, series: SeriesId, sequence: u64) -> Option<StoredManifest> {
+        let last = self.manifest_read.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|last| (last.manifest.series, last.manifest.sequence) == (series, sequence)).cloned()
     }
 
     fn lock_numbers(&self) -> MutexGuard<'_, BTreeMap<SeriesId, u64>> {

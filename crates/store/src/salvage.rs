@@ -52,11 +52,10 @@ pub fn commit_beyond(
     let mut next = manifest;
     next.lease = None;
     let first = commit_after(repository, Some(&before), next, now, ReserveUse::Keep)?;
-    first.settle(repository)?;
+    first.settle(repository, false)?;
     // What is replaced goes next. Were it the predecessor, its name would be free for a request that comes late.
-    let second =
-        commit_after(repository, Some(&first.stored), first.stored.manifest.clone(), now, ReserveUse::Keep)?;
-    second.settle(repository)?;
+    let second = commit_after(repository, Some(&first.stored), first.stored.manifest.clone(), now, ReserveUse::Keep)?;
+    second.settle(repository, true)?;
     Ok(second.stored)
 }
 

@@ -66,6 +66,7 @@ pub(crate) fn commit_after(
     let (series, sequence, is_leased) = (&manifest.name, manifest.sequence, manifest.lease.is_some());
     tracing::debug!(?series, sequence, snapshots, containers, is_leased, "committed");
     let stored = StoredManifest { manifest, object_bytes, hash, from_copy: None };
+    repository.note_manifest(&stored);
     Ok(Committed { stored, reserve_spent, object, older })
 }
 
@@ -88,7 +89,7 @@ fn is_overtaken(manifest: &Manifest, listed: &[ObjectMeta]) -> bool {
 /// Tells whether what lies beyond this manifest, which was just created, follows from it.
 ///
 /// # Errors
-/// [`StoreError::OutcomeUnknown`] where nothing tells.
+/// [`StoreError::OutcomeUnknown`] if what would tell cannot be read.
 fn is_built_on(
     repository: &Repository,
     previous: Option<&StoredManifest>,
@@ -109,12 +110,9 @@ fn is_built_on(
         // A copy of the number was all there was; it is of another manifest.
         return Ok(false);
     };
-    if added.is_subset(&snapshot_ids(&newest)) {
-        // Of a commit that added nothing it makes no difference; its writer has lost the lease in either case.
-        return Ok(!added.is_empty());
-    }
-    let error = StoreError::Fenced { series: manifest.name.clone() };
-    Err(unknown(&error))
+    // What added no snapshot makes no difference any more: its writer has lost the lease in either case. Neither does
+    // one whose snapshot others have forgotten since.
+    Ok(!added.is_empty() && added.is_subset(&snapshot_ids(&newest)))
 }
 
 fn snapshot_ids(manifest: &Manifest) -> BTreeSet<SnapshotId> {
@@ -133,11 +131,12 @@ fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ObjectN
 impl Committed {
     /// Writes the second copy, and then removes older manifests. The commit stands whatever comes of this: where there
     /// is no room for the copy, or another one lies there, the older ones stay, and the next commit has both places
-    /// again.
-    pub(crate) fn settle(&self, repository: &Repository) -> Result<(), StoreError> {
+    /// again. At a distance they stay, too, unless the commit is the last of its run.
+    pub(crate) fn settle(&self, repository: &Repository, is_last: bool) -> Result<(), StoreError> {
         let (storage, manifest) = (repository.storage(), &self.stored.manifest);
         let copy = Original::Manifest(manifest.series, manifest.sequence).copy();
-        if create_ours(storage, &copy, &self.object)? == Created::Ours && !self.older.is_empty() {
+        let removes = !self.older.is_empty() && (is_last || repository.is_near());
+        if create_ours(storage, &copy, &self.object)? == Created::Ours && removes {
             storage.delete_many(&self.older)?;
         }
         Ok(())

@@ -71,7 +71,43 @@ impl<'r> SeriesWriter<'r> {
     /// # Errors
     /// [`StoreError::LeaseHeld`] if a writer holds it that is not known to be dead.
     pub fn acquire(repository: &'r Repository, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
-        let found = Found::look(repository, request)?;
+        Self::take(repository, Found::look(repository, request)?, request)
+    }
+
+    /// Looks at a series as [`SeriesWriter::acquire`] does, and takes the lease at once only where there is something to
+    /// be made or tidied up: in a new series, in one with a lease, or where it costs little to look closely. Else the
+    /// first commit takes it, or [`SeriesWriter::take_lease`] before a container is put.
+    ///
+    /// # Errors
+    /// As [`SeriesWriter::acquire`].
+    pub fn acquire_late(repository: &'r Repository, request: LeaseRequest<'r>) -> Result<Self, StoreError> {
+        if repository.is_near() {
+            return Self::acquire(repository, &request);
+        }
+        let mut found = Found::look(repository, &request)?;
+        let is_ready = |stored: &mut StoredManifest| !found.needs_sweep && stored.manifest.listed;
+        let Some(mut stored) = found.stored.take_if(is_ready) else {
+            return Self::take(repository, found, &request);
+        };
+        Ok(Self {
+            repository,
+            lease_sequence: stored.manifest.sequence + 1,
+            read_from_copy: stored.from_copy.take(),
+            stored,
+            next_serial: AtomicU32::new(0),
+            has_put: AtomicBool::new(false),
+            reserve: request.reserve,
+            expected: Some(request),
+            reserve_spent: None,
+            renewals: None,
+            taken_over: None,
+            orphans_removed: 0,
+            lost: Vec::new(),
+        })
+    }
+
+    /// Takes the lease of a series that was looked at.
+    fn take(repository: &'r Repository, found: Found, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
         let taken = Taken::take(repository, found.stored.as_ref(), request)?;
         let mut writer = Self {
             repository,
@@ -92,37 +128,6 @@ impl<'r> SeriesWriter<'r> {
             writer.sweep()?;
         }
         Ok(writer)
-    }
-
-    /// Looks at a series as [`SeriesWriter::acquire`] does, without taking the lease: that is done by the first commit,
-    /// or by [`SeriesWriter::take_lease`] before a container is put. `None` where there is something to be made or
-    /// tidied up at once: a new series, one with a lease, or one that costs little to look at closely.
-    ///
-    /// # Errors
-    /// As [`SeriesWriter::acquire`].
-    pub fn expect(repository: &'r Repository, request: LeaseRequest<'r>) -> Result<Option<Self>, StoreError> {
-        if repository.is_near() {
-            return Ok(None);
-        }
-        let Found { stored, needs_sweep, .. } = Found::look(repository, &request)?;
-        let Some(mut stored) = stored.filter(|stored| !needs_sweep && stored.manifest.listed) else {
-            return Ok(None);
-        };
-        Ok(Some(Self {
-            repository,
-            lease_sequence: stored.manifest.sequence + 1,
-            read_from_copy: stored.from_copy.take(),
-            stored,
-            next_serial: AtomicU32::new(0),
-            has_put: AtomicBool::new(false),
-            reserve: request.reserve,
-            expected: Some(request),
-            reserve_spent: None,
-            renewals: None,
-            taken_over: None,
-            orphans_removed: 0,
-            lost: Vec::new(),
-        }))
     }
 
     /// Takes the lease, if that is still to be done.
@@ -217,6 +222,9 @@ impl<'r> SeriesWriter<'r> {
             Some(request) => Some(request.lease(self.lease_sequence, false)),
             None => self.stored.manifest.lease.clone(),
         };
+        if self.expected.is_some() {
+            verify_history(self.repository, &self.stored.manifest)?;
+        }
         let durable = self.repository.storage().barrier();
         durable.map_err(|error| StoreError::from(error).of_writer(&next.name))?;
         next.lease = lease;
@@ -229,7 +237,7 @@ impl<'r> SeriesWriter<'r> {
         };
         self.expected = None;
         // The commit stands. What cannot be tidied up now the next writer removes.
-        let _ = committed.settle(self.repository);
+        let _ = committed.settle(self.repository, !keep_lease);
         self.reserve_spent = self.reserve_spent.or(committed.reserve_spent);
         self.stored = committed.stored;
         if !keep_lease && let Some(renewals) = self.renewals.take() {
@@ -332,9 +340,6 @@ impl Found {
         {
             return Err(held(request.series_name, lease));
         }
-        if let Some(stored) = &stored {
-            verify_history(repository, &stored.manifest)?;
-        }
         let needs_sweep = containers.is_some();
         let sequence = stored.as_ref().map_or(0, |stored| stored.manifest.sequence);
         refuse_lost_history(&containers.unwrap_or_default(), sequence)?;
@@ -356,6 +361,9 @@ impl Taken {
         before: Option<&StoredManifest>,
         request: &LeaseRequest<'_>,
     ) -> Result<Self, StoreError> {
+        if let Some(before) = before {
+            verify_history(repository, &before.manifest)?;
+        }
         let series = repository.keys().series_id(request.series_name);
         let mut leased =
             before.map_or_else(|| Manifest::new(series, request.series_name), |stored| stored.manifest.clone());
@@ -367,7 +375,7 @@ impl Taken {
         if let Some(renewals) = &renewals {
             renewals.begin(number);
         }
-        let _ = leased.settle(repository);
+        let _ = leased.settle(repository, false);
         if !leased.stored.manifest.listed {
             repository.register_series(series, request.series_name)?;
         }

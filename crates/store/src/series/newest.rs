@@ -54,7 +54,7 @@ fn read_newest(repository: &Repository, series: SeriesId) -> Result<Option<Store
         let Some(sequence) = newest_sequence(repository, series)? else {
             return Ok(None);
         };
-        match read_either(repository, series, sequence) {
+        match read_listed(repository, series, sequence) {
             Err(error) if error.is_not_found() && attempt < READ_ATTEMPTS_MAX => attempt += 1,
             other => return other.map(Some),
         }
@@ -70,11 +70,21 @@ pub(crate) fn manifest_numbered(
     series: SeriesId,
     number: Option<u64>,
 ) -> Result<Option<StoredManifest>, StoreError> {
-    match number.map(|number| read_either(repository, series, number)) {
+    match number.map(|number| read_listed(repository, series, number)) {
         Some(Ok(stored)) => Ok(Some(stored)),
         Some(Err(error)) if !error.is_not_found() => Err(error.of_series(repository.series_words(series))),
         _ => newest_manifest(repository, series),
     }
+}
+
+/// Reads the manifest of a number that a listing showed to be the newest, unless it is at hand.
+fn read_listed(repository: &Repository, series: SeriesId, sequence: u64) -> Result<StoredManifest, StoreError> {
+    if let Some(stored) = repository.manifest_at_hand(series, sequence) {
+        return Ok(stored);
+    }
+    let stored = read_either(repository, series, sequence)?;
+    repository.note_manifest(&stored);
+    Ok(stored)
 }
 
 /// The numbers of the newest manifests of all series that have one.

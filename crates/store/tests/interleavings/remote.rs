@@ -126,17 +126,21 @@ fn a_backup_with_trouble_at_any_request_says_what_is_true() {
 #[test]
 fn a_first_backup_with_trouble_at_any_request_says_what_is_true() {
     let remote = holding(&[]);
-    at_every_request(&remote, |remote| back_up(remote, 1, false), |remote, result, story| {
-        remote.land();
-        let repository = open(remote, PASSWORD).expect("it opens");
-        let read = read_all(&repository).unwrap_or_else(|error| panic!("{error} after {story}"));
-        match result {
-            Ok(()) => assert!(read.contains(&SnapshotId([1; 32])), "{story}"),
-            Err(StoreError::Fenced { .. }) => assert!(read.is_empty(), "{story}"),
-            Err(_) => {}
-        }
-        back_up(remote, 2, true).unwrap_or_else(|error| panic!("{error} after {story}"));
-    });
+    at_every_request(
+        &remote,
+        |remote| back_up(remote, 1, false),
+        |remote, result, story| {
+            remote.land();
+            let repository = open(remote, PASSWORD).expect("it opens");
+            let read = read_all(&repository).unwrap_or_else(|error| panic!("{error} after {story}"));
+            match result {
+                Ok(()) => assert!(read.contains(&SnapshotId([1; 32])), "{story}"),
+                Err(StoreError::Fenced { .. }) => assert!(read.is_empty(), "{story}"),
+                Err(_) => {}
+            }
+            back_up(remote, 2, true).unwrap_or_else(|error| panic!("{error} after {story}"));
+        },
+    );
 }
 
 #[test]
@@ -239,21 +243,25 @@ fn change_keys(deed: Deed, opens_after: &[(&[u8], bool)]) {
     let remote = SimulatedRemote::new();
     let repository = init(Arc::new(remote.clone()), PASSWORD).expect("a repository");
     let other = repository.add_key(OTHER, &label(), Argon2Cost::TEST).expect("a key");
-    at_every_request(&remote, |remote| deed(remote, other), |remote, result, story| {
-        for lands in [false, true] {
-            if lands {
-                remote.land();
-            }
-            let opens = |password: &[u8]| open(remote, password).is_ok();
-            let any = [PASSWORD, OTHER, NEW].into_iter().any(opens);
-            assert!(any, "nothing opens the repository; {result:?} after {story}");
-            if result.is_ok() {
-                for (password, is_open) in opens_after {
-                    assert_eq!(opens(password), *is_open, "{}; {result:?} after {story}", password.escape_ascii());
+    at_every_request(
+        &remote,
+        |remote| deed(remote, other),
+        |remote, result, story| {
+            for lands in [false, true] {
+                if lands {
+                    remote.land();
+                }
+                let opens = |password: &[u8]| open(remote, password).is_ok();
+                let any = [PASSWORD, OTHER, NEW].into_iter().any(opens);
+                assert!(any, "nothing opens the repository; {result:?} after {story}");
+                if result.is_ok() {
+                    for (password, is_open) in opens_after {
+                        assert_eq!(opens(password), *is_open, "{}; {result:?} after {story}", password.escape_ascii());
+                    }
                 }
             }
-        }
-    });
+        },
+    );
 }
 
 #[test]
