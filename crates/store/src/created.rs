@@ -40,11 +40,10 @@ pub(crate) fn create_ours(storage: &dyn Storage, name: &ObjectName, object: &[u8
         match storage.read(name, object.len() as u64) {
             Ok(found) if found == object => return Ok(Created::Ours),
             // A body that was cut off on its way proves nothing.
-            Ok(found) if object.starts_with(&found) => {}
-            Ok(_) => return Ok(Created::Taken),
-            Err(read) if read.is_not_found() => {}
+            Ok(found) if !object.starts_with(&found) => return Ok(Created::Taken),
             Err(StorageError::TooLarge { .. } | StorageError::Unreadable { .. }) => return Ok(Created::Taken),
-            Err(read) => return Err(unknown(name, &read)),
+            Err(read) if !read.is_not_found() => return Err(unknown(name, &read)),
+            Ok(_) | Err(_) => {}
         }
         doubt.get_or_insert(error);
     }

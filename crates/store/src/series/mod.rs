@@ -217,9 +217,12 @@ impl<'r> SeriesWriter<'r> {
     /// # Errors
     /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed.
     pub fn commit(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
+        let renewals = self.expected.as_ref().filter(|_| keep_lease).and_then(|request| {
+            request.renewed_every.and_then(|every| Renewals::prepare(self.repository, self.series(), every))
+        });
         let lease = match &self.expected {
             _ if !keep_lease => None,
-            Some(request) => Some(request.lease(self.lease_sequence, false)),
+            Some(request) => Some(request.lease(self.lease_sequence, renewals.is_some())),
             None => self.stored.manifest.lease.clone(),
         };
         if self.expected.is_some() {
@@ -236,6 +239,10 @@ impl<'r> SeriesWriter<'r> {
             None => committed?,
         };
         self.expected = None;
+        if let Some(renewals) = renewals {
+            renewals.begin(self.lease_sequence);
+            self.renewals = Some(renewals);
+        }
         // The commit stands. What cannot be tidied up now the next writer removes.
         let _ = committed.settle(self.repository, !keep_lease);
         self.reserve_spent = self.reserve_spent.or(committed.reserve_spent);

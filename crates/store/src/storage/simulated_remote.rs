@@ -159,7 +159,9 @@ impl SimulatedRemote {
         let mut bucket = self.lock();
         let under_way = std::mem::take(&mut bucket.under_way);
         let count = under_way.len();
-        under_way.into_iter().for_each(|(_, change)| drop(bucket.apply(change)));
+        for (_, change) in under_way {
+            let _ = bucket.apply(change);
+        }
         count
     }
 
@@ -224,7 +226,9 @@ impl Bucket {
         let nth = self.requests.len() as u64;
         self.requests.push(format!("{operation} {}", name.to_string()));
         let due: Vec<_> = self.under_way.extract_if(.., |(at, _)| *at <= nth).collect();
-        due.into_iter().for_each(|(_, change)| drop(self.apply(change)));
+        for (_, change) in due {
+            let _ = self.apply(change);
+        }
         nth
     }
 

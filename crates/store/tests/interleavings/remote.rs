@@ -6,7 +6,7 @@ use super::{PASSWORD, init, label};
 use siltstone_store::keys::Argon2Cost;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
-use siltstone_store::storage::{Listing, ObjectName, SimulatedRemote, Storage, Trouble};
+use siltstone_store::storage::{Listing, ObjectName, SimulatedRemote, Trouble};
 use siltstone_store::{KeyId, SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
