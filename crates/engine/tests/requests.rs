@@ -108,8 +108,12 @@ fn backups_ask_for_little_beside_their_containers() {
     let (_, first) = place.backup(&options);
     assert_at_most(FIRST_BACKUP, "the first backup", &beside_containers(&first));
 
-    let (snapshot, unchanged) = place.backup(&options);
-    assert_eq!(snapshot, None);
+    // The folders above the source are backed up with it, and other programs change them now and then.
+    let unchanged = (0..50).find_map(|_| {
+        let (snapshot, requests) = place.backup(&options);
+        snapshot.is_none().then_some(requests)
+    });
+    let unchanged = unchanged.expect("a moment in which no other program makes a file beside the source");
     let written = unchanged.iter().filter(|request| !request.starts_with("list") && !request.starts_with("read"));
     assert_eq!(written.count(), 0, "{unchanged:#?}");
     assert_at_most(UNCHANGED_BACKUP, "an unchanged backup", &beside_containers(&unchanged));
