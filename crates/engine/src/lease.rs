@@ -27,6 +27,35 @@ pub(crate) struct Purpose<'a> {
     pub(crate) reserve: ReserveUse,
 }
 
+impl Purpose<'_> {
+    /// Tells whether runs like this one come day by day. Others have time to look for what was left behind.
+    fn is_frequent(&self) -> bool {
+        matches!(self.name, "backup" | "forget" | "undelete")
+    }
+}
+
+/// Takes the lease of a series as [`acquire`] does, or leaves that to the first commit where there is nothing to tidy
+/// up first and every request takes time.
+///
+/// # Errors
+/// As [`acquire`].
+pub(crate) fn acquire_late<'r>(
+    repository: &'r Repository,
+    series_name: &'r str,
+    purpose: &Purpose<'r>,
+    resources: &Resources,
+) -> Result<SeriesWriter<'r>, EngineError> {
+    match SeriesWriter::acquire_late(repository, request(repository, series_name, purpose, None)) {
+        // It may have to be watched.
+        Err(StoreError::LeaseHeld { .. }) => acquire(repository, series_name, purpose, resources),
+        Err(error) => Err(error.into()),
+        Ok(writer) => {
+            tell(&writer, resources);
+            Ok(writer)
+        }
+    }
+}
+
 /// Takes the lease of a series for this process, making the series if there is none; tells if it was taken over. A
 /// holder of whom nothing can be seen is watched first, which may take minutes.
 ///
@@ -48,6 +77,12 @@ pub(crate) fn acquire<'r>(
         }
         other => other?,
     };
+    tell(&writer, resources);
+    Ok(writer)
+}
+
+/// Reports what a writer met.
+fn tell(writer: &SeriesWriter<'_>, resources: &Resources) {
     if let Some(reason) = &writer.read_from_copy {
         resources.observer.notice(&Notice::ReadFromCopy { reason: reason.clone() });
     }
@@ -55,7 +90,6 @@ pub(crate) fn acquire<'r>(
         let holder = lease.holder.to_string();
         resources.observer.notice(&Notice::LeaseTakenOver { holder, objects: writer.orphans_removed });
     }
-    Ok(writer)
 }
 
 /// As [`acquire`], without watching anybody; `outlasted` is the number of the manifest whose holder was watched without
@@ -66,7 +100,16 @@ pub(crate) fn try_acquire<'r>(
     purpose: &Purpose<'_>,
     outlasted: Option<u64>,
 ) -> Result<SeriesWriter<'r>, StoreError> {
-    let request = LeaseRequest {
+    SeriesWriter::acquire(repository, &request(repository, series_name, purpose, outlasted))
+}
+
+fn request<'a>(
+    repository: &Repository,
+    series_name: &'a str,
+    purpose: &Purpose<'a>,
+    outlasted: Option<u64>,
+) -> LeaseRequest<'a> {
+    LeaseRequest {
         series_name,
         holder: this_holder(purpose.user),
         purpose: purpose.name,
@@ -76,8 +119,8 @@ pub(crate) fn try_acquire<'r>(
         outlasted,
         renewed_every: repository.lease_terms().renewed_every,
         reserve: purpose.reserve,
-    };
-    SeriesWriter::acquire(repository, &request)
+        looks_closely: !purpose.is_frequent(),
+    }
 }
 
 /// Begins to watch the lease of this manifest, unless that tells nothing new: its holder is known to be alive, or does

@@ -10,7 +10,7 @@ use crate::lease::now;
 use crate::setters::setters;
 use siltstone_store::manifest::Snapshot;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Listing, ObjectName};
+use siltstone_store::storage::{Latency, Listing, ObjectName};
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
 
 /// Seconds that clocks of machines that back up to one place may differ by, mistaken time zones included: a day. A
@@ -215,8 +215,12 @@ fn no_snapshot(repository: &Repository, damage: Vec<StoreError>) -> Result<Optio
     }
 }
 
-/// The error to tell if there is a series with containers but no manifest.
+/// The error to tell if there is a series with containers but no manifest; at a distance a check looks for that.
 fn lost_manifest(repository: &Repository) -> Result<Option<EngineError>, EngineError> {
+    if repository.storage().capabilities().latency > Latency::Disk {
+        // Millions of objects may be listed in vain.
+        return Ok(None);
+    }
     let series = repository.series()?;
     let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
     let lost = listed.iter().find(|meta| matches!(meta.name, ObjectName::Container(id, _) if !series.contains(&id)));

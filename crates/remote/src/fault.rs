@@ -56,7 +56,9 @@ impl From<&Error> for Fault {
     fn from(error: &Error) -> Self {
         let reason = || deepest(error);
         match error {
-            Error::NotFound { .. } | Error::Generic { .. } if names_bucket(error) => Self::NoBucket("the bucket does not exist".to_owned()),
+            Error::NotFound { .. } | Error::Generic { .. } if names_bucket(error) => {
+                Self::NoBucket("the bucket does not exist".to_owned())
+            }
             Error::NotFound { .. } => Self::Absent,
             Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => Self::Taken,
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::Denied(reason()),

@@ -188,6 +188,18 @@ pub enum StoreError {
         series: String,
     },
 
+    /// The answer to a commit was lost, and what became of it cannot be found out now.
+    #[error(
+        "it is not known whether {object} was written: {reason}; nothing that was there before is lost. \
+         Look at the snapshots once the place answers again, then run the command again"
+    )]
+    OutcomeUnknown {
+        /// The object's name.
+        object: String,
+        /// The reason why it is not known.
+        reason: String,
+    },
+
     /// The newest manifest of a series cannot be read; other series are not concerned.
     #[error("the series {series} cannot be read: {source}; 'silt repair' shows what can be saved")]
     UnreadableSeries {
@@ -308,6 +320,13 @@ impl StoreError {
             other => other.to_string(),
         };
         Self::BothDamaged { object: original.name().to_string(), reason }
+    }
+
+    /// [`StoreError::OutcomeUnknown`], from the error that left it open, with its sources.
+    pub(crate) fn outcome_unknown(object: &impl fmt::Display, error: &(dyn std::error::Error + 'static)) -> Self {
+        let chain = std::iter::successors(Some(error), |error| error.source());
+        let reasons: Vec<String> = chain.map(ToString::to_string).collect();
+        Self::OutcomeUnknown { object: object.to_string(), reason: reasons.join(": ") }
     }
 
     /// Returns this damage as that of the object that it was found in: a copy is opened under the name of its original.

@@ -376,20 +376,30 @@ pub fn unlock<T>(
     options: &OpenOptions,
     mut accept: impl FnMut(&Unlocked) -> Result<Option<T>, StoreError>,
 ) -> Result<(Unlocked, T), StoreError> {
-    let slots = slot_ids(storage)?;
-    let (mut damage, mut refused) = (None, None);
-    for id in options.order(&slots).iter().take(TRIES_MAX) {
-        match open_slot(storage, *id, password, options.memory_bytes) {
-            Ok(Some(unlocked)) => match accept(&unlocked)? {
-                Some(accepted) => return Ok((unlocked, accepted)),
-                None => refused = Some(*id),
-            },
-            Ok(None) => {}
-            Err(error) if error.is_not_found() => {} // Removed since it was listed.
-            Err(error) if error.is_damage() || matches!(error, StoreError::KeyCost { .. }) => {
-                damage = damage.or(Some(error));
+    let mut slots = BTreeSet::new();
+    let (mut damage, mut refused, mut tries) = (None, None, TRIES_MAX);
+    // What is named in full needs no listing; and copies are looked for only if no original opens.
+    for look in [Look::Hints, Look::Originals, Look::Copies] {
+        let found: BTreeSet<KeyId> = look.find(storage, options)?.difference(&slots).copied().collect();
+        for id in options.order(&found).iter().take(tries) {
+            match open_slot(storage, *id, password, options.memory_bytes) {
+                Ok(Some(unlocked)) => match accept(&unlocked)? {
+                    Some(accepted) => return Ok((unlocked, accepted)),
+                    None => refused = Some(*id),
+                },
+                Ok(None) => {}
+                // Removed since it was listed, or named in vain.
+                Err(error) if error.is_not_found() => continue,
+                Err(error) if error.is_damage() || matches!(error, StoreError::KeyCost { .. }) => {
+                    damage = damage.or(Some(error));
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
+            tries -= 1;
+            slots.insert(*id);
+        }
+        if look != Look::Hints {
+            slots.extend(found);
         }
     }
     let location = storage.location();
@@ -407,14 +417,36 @@ pub fn unlock<T>(
     })
 }
 
+/// A way to find key slots.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Look {
+    Hints,
+    Originals,
+    Copies,
+}
+
+impl Look {
+    fn find(self, storage: &dyn Storage, options: &OpenOptions) -> Result<BTreeSet<KeyId>, StoreError> {
+        let listing = match self {
+            Self::Hints => return Ok(options.key_hints.iter().filter_map(|hint| KeyId::from_hex(hint)).collect()),
+            Self::Originals => Listing::Keys,
+            Self::Copies => Listing::KeyCopies,
+        };
+        Ok(slots_in(&storage.list(listing)?))
+    }
+}
+
 /// The slots that lie there, by original or copy, whether or not they count.
 pub fn slot_ids(storage: &dyn Storage) -> Result<BTreeSet<KeyId>, StoreError> {
-    let listed = [storage.list(Listing::Keys)?, storage.list(Listing::KeyCopies)?].concat();
+    Ok(slots_in(&[storage.list(Listing::Keys)?, storage.list(Listing::KeyCopies)?].concat()))
+}
+
+fn slots_in(listed: &[ObjectMeta]) -> BTreeSet<KeyId> {
     let id = |meta: &ObjectMeta| match meta.name {
         ObjectName::Key(id) | ObjectName::Copy(Original::Key(id)) => Some(id),
         _ => None,
     };
-    Ok(listed.iter().filter_map(id).collect())
+    listed.iter().filter_map(id).collect()
 }
 
 /// Reads a slot, or the copy of one, as the slot it is of.

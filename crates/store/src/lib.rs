@@ -3,6 +3,7 @@
 pub mod catalog;
 pub mod config;
 pub mod container;
+mod created;
 mod encoding;
 pub mod error;
 mod header;

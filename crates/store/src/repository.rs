@@ -8,19 +8,24 @@
 use crate::config::chain::{self, Newest, StoredConfig};
 use crate::config::{ChunkerSettings, Config, ParitySettings};
 use crate::container::ContainerRecord;
+use crate::created::create_same;
 pub use crate::keys::OpenOptions;
 use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, read_slot, slot_ids, unlock};
 use crate::manifest::Manifest;
 use crate::parity::Healer;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
-use crate::series::{LeaseTerms, keep_reserve, newest_manifest};
-use crate::storage::{Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage, StorageError};
+use crate::series::newest::{manifest_numbered, numbers_of_all};
+use crate::series::{LeaseTerms, StoredManifest, keep_reserve, newest_manifest};
+use crate::storage::{Latency, Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage};
 use crate::{Epoch, KeyId, RecoveryKey, RepositoryId, SeriesId, StoreError};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Times that a change of the record is tried again because others changed it first.
 const AMEND_ATTEMPTS_MAX: u32 = 64;
+/// Bytes of a manifest that is remembered, at most: that of 1 TB.
+const MANIFEST_REMEMBERED_BYTES_MAX: u64 = 4 << 20;
 /// The least bound of a manifest, however little memory there is.
 const MANIFEST_BYTES_LEAST: u64 = 16 << 20;
 
@@ -32,6 +37,12 @@ pub struct Repository {
     keys: RepositoryKeys,
     /// The newest record this process has read, and BLAKE3 of its object.
     record: Mutex<(Arc<Config>, [u8; 32])>,
+    /// True if that record is known to be without a copy.
+    lacks_record_copy: AtomicBool,
+    /// Numbers of the manifests that were the newest when they were last listed: whoever only reads may begin there.
+    numbers: Mutex<BTreeMap<SeriesId, u64>>,
+    /// The manifest that was read or committed last, where reading it again would take a round trip.
+    manifest_read: Mutex<Option<StoredManifest>>,
     manifest_bytes_max: u64,
     lease_terms: LeaseTerms,
     healer: Healer,
@@ -110,7 +121,8 @@ impl Repository {
             repository: RepositoryId(random_bytes()?),
         };
         let keys = unlocked.keys();
-        write_slot(storage.as_ref(), &unlocked, password, label, cost)?;
+        let slot = write_slot(storage.as_ref(), &unlocked, password, label, cost)?;
+        refuse_overwriting(storage.as_ref(), &ObjectName::Key(unlocked.slot), &slot)?;
         let first = Config::new(unlocked.repository, chunker, label.created, unlocked.slot);
         let Some(stored) = chain::commit(storage.as_ref(), &keys, None, first)? else {
             delete_slot(storage.as_ref(), unlocked.slot)?;
@@ -157,9 +169,18 @@ impl Repository {
     ) -> Self {
         let keys = unlocked.all_keys(&stored.config.older_masters);
         let manifest_bytes_max = (options.memory_bytes / 4).clamp(MANIFEST_BYTES_LEAST, MANIFEST_BYTES_MAX);
-        let record = Mutex::new((Arc::new(stored.config), stored.hash));
-        let lease_terms = options.lease_terms;
-        Self { storage, unlocked, keys, record, manifest_bytes_max, lease_terms, healer: Healer::default() }
+        Self {
+            storage,
+            unlocked,
+            keys,
+            record: Mutex::new((Arc::new(stored.config), stored.hash)),
+            lacks_record_copy: AtomicBool::new(!stored.has_copy),
+            numbers: Mutex::default(),
+            manifest_read: Mutex::default(),
+            manifest_bytes_max,
+            lease_terms: options.lease_terms,
+            healer: Healer::default(),
+        }
     }
 
     /// Returns this repository over another storage that is made of its own, such as one that holds more.
@@ -170,6 +191,9 @@ impl Repository {
             unlocked: self.unlocked.clone(),
             keys: self.keys.clone(),
             record: Mutex::new(self.record()),
+            lacks_record_copy: AtomicBool::new(self.lacks_record_copy.load(Ordering::Relaxed)),
+            numbers: Mutex::default(),
+            manifest_read: Mutex::default(),
             manifest_bytes_max: self.manifest_bytes_max,
             lease_terms: self.lease_terms,
             healer: Healer::default(),
@@ -184,6 +208,12 @@ impl Repository {
     /// Returns the storage of its objects.
     pub fn storage(&self) -> &dyn Storage {
         self.storage.as_ref()
+    }
+
+    /// Tells whether it costs little to look closely: to list what need not have changed, or to look for what need not
+    /// be there. At a distance every request costs a round trip, and listings cost money.
+    pub(crate) fn is_near(&self) -> bool {
+        self.storage.capabilities().latency == Latency::Disk
     }
 
     /// The storage, for a thread that outlives the borrow.
@@ -271,7 +301,11 @@ impl Repository {
 
     /// Makes the copy of the newest record where an interrupted commit left none.
     pub fn keep_record_copy(&self) -> Result<(), StoreError> {
-        chain::keep_copy(self.storage(), &self.keys, self.config().sequence)
+        if self.lacks_record_copy.load(Ordering::Relaxed) {
+            chain::keep_copy(self.storage(), &self.keys, self.config().sequence)?;
+            self.lacks_record_copy.store(false, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Lists the faults of the newest record and its copy.
@@ -280,6 +314,7 @@ impl Repository {
     }
 
     pub(crate) fn keep(&self, stored: StoredConfig) -> Arc<Config> {
+        self.lacks_record_copy.store(!stored.has_copy, Ordering::Relaxed);
         let config = Arc::new(stored.config);
         *self.record.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::clone(&config), stored.hash);
         config
@@ -482,11 +517,28 @@ impl Repository {
 
     /// The series that have a manifest, or a copy of one, and those that the record lists.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
-        let originals = self.storage.list(Listing::AllManifests)?;
-        let copies = self.storage.list(Listing::AllManifestCopies)?;
-        let manifests = originals.iter().chain(&copies).filter_map(|meta| meta.name.series());
-        let series: BTreeSet<_> = manifests.chain(self.config().series.keys().copied()).collect();
+        let listed = numbers_of_all(self)?;
+        let series: BTreeSet<_> = listed.keys().chain(self.config().series.keys()).copied().collect();
+        *self.lock_numbers() = listed;
         Ok(series.into_iter().collect())
+    }
+
+    /// Remembers a manifest that is the newest of its series.
+    pub(crate) fn note_manifest(&self, stored: &StoredManifest) {
+        self.lock_numbers().insert(stored.manifest.series, stored.manifest.sequence);
+        if !self.is_near() && stored.object_bytes <= MANIFEST_REMEMBERED_BYTES_MAX {
+            *self.manifest_read.lock().unwrap_or_else(PoisonError::into_inner) = Some(stored.clone());
+        }
+    }
+
+    /// The manifest of this number, if it is the one that was read or committed last: what has a number never changes.
+    pub(crate) fn manifest_at_hand(&self, series: SeriesId, sequence: u64) -> Option<StoredManifest> {
+        let last = self.manifest_read.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|last| (last.manifest.series, last.manifest.sequence) == (series, sequence)).cloned()
+    }
+
+    fn lock_numbers(&self) -> MutexGuard<'_, BTreeMap<SeriesId, u64>> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The series that the record lists and that have no manifest, with their names.
@@ -516,6 +568,16 @@ impl Repository {
         Ok(newest_manifest(self, series)?.map(|stored| stored.manifest))
     }
 
+    /// The manifest of a series that was the newest when the series were last listed, without looking for a newer one
+    /// as long as it is there: for readers, who find out by what they miss. The newest, if they were not listed.
+    ///
+    /// # Errors
+    /// As [`newest_manifest`].
+    pub fn manifest_listed(&self, series: SeriesId) -> Result<Option<Manifest>, StoreError> {
+        let number = self.lock_numbers().get(&series).copied();
+        Ok(manifest_numbered(self, series, number)?.map(|stored| stored.manifest))
+    }
+
     /// The newest manifests of all series.
     ///
     /// # Errors
@@ -528,7 +590,7 @@ impl Repository {
         Ok(manifests)
     }
 
-    /// Shows the newest manifests of these series, one at a time, and returns what is wrong with those that cannot be
+    /// Shows the manifests of these series, the newest when they were listed, one at a time, and returns what is wrong with those that cannot be
     /// read.
     ///
     /// # Errors
@@ -541,7 +603,7 @@ impl Repository {
     ) -> Result<Vec<StoreError>, E> {
         let (mut readable, mut unreadable) = (0u64, Vec::new());
         for series in series {
-            match self.manifest(series) {
+            match self.manifest_listed(series) {
                 Ok(None) => {}
                 Ok(Some(manifest)) => {
                     readable += 1;
@@ -609,15 +671,24 @@ fn write_slot(
     Ok(object)
 }
 
+/// Creates an object that is there once more, which must be refused: on a place that does it nevertheless two writers
+/// would overwrite each other's commits.
+fn refuse_overwriting(storage: &dyn Storage, name: &ObjectName, object: &[u8]) -> Result<(), StoreError> {
+    match storage.create(name, object) {
+        Err(error) if error.is_already_exists() => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(()) => Err(StoreError::Refused {
+            what: format!("making a repository at {}", storage.location()),
+            reason: "the place replaces objects that it was told not to replace (it ignores conditional writes), \
+                     so that two writers would lose each other's commits; use another place"
+                .to_owned(),
+        }),
+    }
+}
+
 /// Makes a slot and its copy, as far as they are not there.
 fn create_slot(storage: &dyn Storage, id: KeyId, object: &[u8]) -> Result<(), StoreError> {
-    for name in [Original::Key(id).name(), Original::Key(id).copy()] {
-        match storage.create(&name, object) {
-            Err(StorageError::AlreadyExists { .. }) => {}
-            other => other?,
-        }
-    }
-    Ok(())
+    Original::Key(id).places().iter().try_for_each(|name| create_same(storage, name, object))
 }
 
 /// Deletes a slot, durably, and its copy.

@@ -31,7 +31,8 @@ pub fn manifest_at(repository: &Repository, series: SeriesId, sequence: u64) -> 
     read_either(repository, series, sequence)
 }
 
-/// Commits a manifest, without a lease, as the successor of number `last`: the highest ever seen in its series.
+/// Commits a manifest, without a lease, as the successor of number `last`: the highest ever seen in its series; and
+/// once more, so that newest and predecessor are sound.
 ///
 /// # Errors
 /// [`StoreError::Fenced`] if a writer was faster; then nothing was committed.
@@ -50,9 +51,12 @@ pub fn commit_beyond(
     before.manifest.sequence = last;
     let mut next = manifest;
     next.lease = None;
-    let committed = commit_after(repository, Some(&before), next, now, ReserveUse::Keep)?;
-    committed.settle(repository)?;
-    Ok(committed.stored)
+    let first = commit_after(repository, Some(&before), next, now, ReserveUse::Keep)?;
+    first.settle(repository, false)?;
+    // What is replaced goes next. Were it the predecessor, its name would be free for a request that comes late.
+    let second = commit_after(repository, Some(&first.stored), first.stored.manifest.clone(), now, ReserveUse::Keep)?;
+    second.settle(repository, true)?;
+    Ok(second.stored)
 }
 
 /// The hash of a manifest or a record as it lies there, sound or not; zeros if the disk gives it back from neither

@@ -81,6 +81,7 @@ impl ContainerSink for Checkpoints<'_, '_> {
     }
 
     fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
+        self.writer.write().unwrap_or_else(PoisonError::into_inner).take_lease()?;
         self.writer.read().unwrap_or_else(PoisonError::into_inner).put(container)
     }
 }

@@ -4,7 +4,7 @@ use super::options::{BackupOptions, BackupSummary};
 use super::outcome::{Account, Noted, RunOutcome, Tally};
 use super::previous;
 use crate::fs::{ScanDetail, ScanOptions};
-use crate::lease::{Purpose, acquire, now};
+use crate::lease::{Purpose, acquire_late, now};
 use crate::maintain::MaintainSummary;
 use crate::observer::Notice;
 use crate::pack::Packed;
@@ -33,11 +33,11 @@ pub(super) struct BackupRun<'t> {
 }
 
 impl<'t> BackupRun<'t> {
-    /// Takes the lease of the series.
+    /// Takes the lease of the series, or makes ready to take it when there is something to write.
     pub(super) fn acquire(&self) -> Result<SeriesWriter<'t>, EngineError> {
         let BackupOptions { user, take_over, .. } = self.options;
         let purpose = Purpose { name: "backup", user, take_over: *take_over, reserve: ReserveUse::Keep };
-        acquire(self.repository, self.series, &purpose, self.resources)
+        acquire_late(self.repository, self.series, &purpose, self.resources)
     }
 
     /// Makes the whole snapshot to be, without its record.

@@ -24,8 +24,8 @@ pub(crate) use plan::without_checkpoints;
 pub use selection::{DecidedGroup, ForgetPlan, Kept, SeriesOutlook, SnapshotSelection, plan_forget};
 
 use crate::fs::{Problem, ProblemKind};
-use crate::lease::{Purpose, acquire, now};
-use crate::maintain::dead::container_ids;
+use crate::lease::{Purpose, acquire_late, now};
+use crate::maintain::dead::{container_ids, object_bytes};
 use crate::maintain::ghost_bytes;
 use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
 use crate::observer::Notice;
@@ -43,7 +43,8 @@ use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{ReserveUse, SeriesWriter, StoredManifest, newest_manifest};
+use siltstone_store::series::{ReserveUse, SeriesWriter};
+use siltstone_store::storage::Latency;
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -147,9 +148,10 @@ pub struct ForgetSummary {
     /// About how many bytes are held by chunks that only deltas need now: the next backup or `silt maintain` frees most
     /// of them.
     pub ghost_bytes: u64,
-    /// Size of all objects of the repository before.
+    /// Size of all objects of the repository before; at a distance, where listing them takes long, of the containers of
+    /// the series concerned.
     pub bytes_before: u64,
-    /// Size of all objects after.
+    /// Size of the same after.
     pub bytes_after: u64,
 }
 
@@ -177,18 +179,20 @@ pub fn forget(
     for (series, id) in snapshots {
         by_series.entry(*series).or_default().insert(*id);
     }
-    let mut concerned = 0;
+    let (mut concerned, mut recorded_bytes) = (0, 0);
     for (series, ids) in &by_series {
         // One that cannot be read is told below.
-        let Ok(Some(stored)) = newest_manifest(repository, *series) else {
+        let Ok(Some(manifest)) = repository.manifest_listed(*series) else {
             concerned += 1;
             continue;
         };
-        let choice = Choice::new(&stored.manifest, ids, &options.marking);
-        choice.refuse_emptying(&stored.manifest, options)?;
+        let choice = Choice::new(&manifest, ids, &options.marking);
+        choice.refuse_emptying(&manifest, options)?;
         concerned += u32::from(!choice.is_empty());
+        recorded_bytes += object_bytes(&manifest.containers);
     }
-    let bytes_before = repository.bytes()?;
+    let lists_all = repository.storage().capabilities().latency == Latency::Disk;
+    let bytes_before = if lists_all { repository.bytes()? } else { recorded_bytes };
     let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
     let mut bytes_returned = 0i64;
     let only_one = concerned <= 1;
@@ -207,15 +211,15 @@ pub fn forget(
             }
         }
     }
-    summary.bytes_after = if options.dry_run {
-        u64::try_from(i64::try_from(bytes_before).unwrap_or(i64::MAX) - bytes_returned).unwrap_or(0)
-    } else {
+    summary.bytes_after = if lists_all && !options.dry_run {
         repository.bytes()?
+    } else {
+        u64::try_from(i64::try_from(bytes_before).unwrap_or(i64::MAX) - bytes_returned).unwrap_or(0)
     };
     Ok(summary)
 }
 
-/// Forgets in one series; gives the bytes that would come back in a dry run.
+/// Forgets in one series; gives the bytes that would come back in a dry run, or those of its containers that did.
 fn forget_in_series(
     repository: &Repository,
     series: SeriesId,
@@ -224,7 +228,7 @@ fn forget_in_series(
     resources: &Resources,
     summary: &mut ForgetSummary,
 ) -> Result<i64, EngineError> {
-    let Some(StoredManifest { manifest, .. }) = newest_manifest(repository, series)? else {
+    let Some(manifest) = repository.manifest_listed(series)? else {
         return Ok(0);
     };
     let choice = Choice::new(&manifest, ids, &options.marking);
@@ -237,12 +241,15 @@ fn forget_in_series(
     }
     let (user, take_over) = (options.user.as_str(), options.take_over);
     let purpose = Purpose { name: "forget", user, take_over, reserve: ReserveUse::Spend };
-    let mut writer = acquire(repository, &manifest.name, &purpose, resources)?;
+    let mut writer = acquire_late(repository, &manifest.name, &purpose, resources)?;
+    let bytes =
+        |writer: &SeriesWriter<'_>| i64::try_from(object_bytes(&writer.manifest().containers)).unwrap_or(i64::MAX);
+    let bytes_before = bytes(&writer);
     match execute(repository, &mut writer, ids, options, resources) {
         Ok(done) => {
             summary.add(&done);
             summary.add_held(repository, writer.manifest(), options, resources);
-            Ok(0)
+            Ok(bytes_before - bytes(&writer))
         }
         Err(error) => {
             // The first error is the one to tell; a lease left behind is taken over by the next run.
@@ -334,8 +341,7 @@ fn execute(
     let rewrites = !plan.to_rewrite.is_empty();
     // An estimate, which must not keep anything from being forgotten.
     let ghost_bytes = ghost_bytes(repository, &plan.next).unwrap_or(0);
-    writer.commit(plan.next, rewrites, now())?;
-    writer.delete(&container_ids(&plan.dead))?;
+    writer.commit_and_delete(plan.next, &container_ids(&plan.dead), rewrites, now())?;
     let containers_deleted = plan.dead.len() as u64;
     let mut done = ForgetSummary { containers_deleted, ghost_bytes, ..ForgetSummary::of(&choice) };
     if rewrites {
@@ -372,8 +378,7 @@ fn rewrite_and_commit(
     verify_written(VerifyWritten::default(), repository, manifest.series, &new)?;
     let mut next = writer.manifest().clone();
     replace(&mut next, &old, new);
-    writer.commit(next, false, now())?;
-    writer.delete(&container_ids(&old))?;
+    writer.commit_and_delete(next, &container_ids(&old), false, now())?;
     if !is_whole {
         writer.sweep()?;
     }

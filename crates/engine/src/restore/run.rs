@@ -34,12 +34,15 @@ impl RestoreRun<'_> {
     }
 }
 
-/// Reads the newest manifest of the snapshot's series.
+/// Reads the manifest of the snapshot's series that was the newest when the snapshot was found: whoever reads follows
+/// those that come after it.
 pub(crate) fn manifest_of(repository: &Repository, snapshot: &SnapshotView) -> Result<Manifest, EngineError> {
     let gone = || EngineError::NoSnapshot { wanted: snapshot.snapshot.id.short() };
-    let manifest = repository.manifest(snapshot.series)?.ok_or_else(gone)?;
-    manifest.position(&snapshot.snapshot.id).map(|_| ()).ok_or_else(gone)?;
-    Ok(manifest)
+    let has_it = |manifest: &Manifest| manifest.position(&snapshot.snapshot.id).is_some();
+    match repository.manifest_listed(snapshot.series)?.filter(has_it) {
+        Some(manifest) => Ok(manifest),
+        None => repository.manifest(snapshot.series)?.filter(has_it).ok_or_else(gone),
+    }
 }
 
 /// Part of the snapshot that is meant, and what its paths are called in the target.

@@ -8,10 +8,11 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::Config;
+use crate::created::{Created, create_ours};
 use crate::error::StoreError;
 use crate::sealed::ObjectHeader;
 use crate::secrets::RepositoryKeys;
-use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage, StorageError};
+use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage};
 use std::collections::BTreeSet;
 
 /// Times that a reader looks again when the newest record vanishes between listing and reading.
@@ -23,12 +24,14 @@ pub(crate) struct StoredConfig {
     pub(crate) config: Config,
     /// BLAKE3 of the whole object.
     pub(crate) hash: [u8; 32],
+    /// False if it is known to be without a copy.
+    pub(crate) has_copy: bool,
 }
 
 impl StoredConfig {
     fn open(keys: &RepositoryKeys, sequence: u64, object: Vec<u8>) -> Result<Self, StoreError> {
         let hash = *blake3::hash(&object).as_bytes();
-        Ok(Self { config: Config::open(keys, sequence, object)?, hash })
+        Ok(Self { config: Config::open(keys, sequence, object)?, hash, has_copy: true })
     }
 }
 
@@ -36,6 +39,8 @@ impl StoredConfig {
 #[derive(Debug)]
 pub(crate) struct Newest {
     pub(crate) sequence: u64,
+    /// False if an interrupted commit left it without a copy.
+    pub(crate) has_copy: bool,
     object: Vec<u8>,
     is_copy: bool,
 }
@@ -48,11 +53,13 @@ impl Newest {
     /// a sound header.
     pub(crate) fn find(storage: &dyn Storage) -> Result<Self, StoreError> {
         for _ in 0..READ_ATTEMPTS_MAX {
-            let sequence = numbers(storage)?.into_iter().max().ok_or_else(|| none(storage))?;
+            let listed = listed(storage)?;
+            let sequence = listed.iter().filter_map(number).max().ok_or_else(|| none(storage))?;
+            let has_copy = listed.iter().any(|meta| meta.name == Original::Config(sequence).copy());
             match Self::at(storage, sequence) {
                 // Superseded since it was listed.
                 Err(error) if error.is_not_found() => {}
-                other => return other,
+                other => return other.map(|newest| Self { has_copy, ..newest }),
             }
         }
         Err(none(storage))
@@ -62,12 +69,12 @@ impl Newest {
     pub(crate) fn at(storage: &dyn Storage, sequence: u64) -> Result<Self, StoreError> {
         let original = Original::Config(sequence);
         let first = match read(storage, original.name()) {
-            Ok(object) => return Ok(Self { sequence, object, is_copy: false }),
+            Ok(object) => return Ok(Self { sequence, has_copy: true, object, is_copy: false }),
             Err(error @ StoreError::UnknownVersion { .. }) => return Err(error),
             Err(error) => error,
         };
         match read(storage, original.copy()) {
-            Ok(object) => Ok(Self { sequence, object, is_copy: true }),
+            Ok(object) => Ok(Self { sequence, has_copy: true, object, is_copy: true }),
             Err(error) if error.is_not_found() && first.is_not_found() => Err(first),
             Err(_) if first.is_damage() => Err(StoreError::both_damaged(original, &first)),
             // The place itself fails.
@@ -81,7 +88,10 @@ impl Newest {
     /// [`StoreError::Misplaced`] if it is sealed under another master key, an unknown feature,
     /// [`StoreError::BothDamaged`].
     pub(crate) fn open(&self, storage: &dyn Storage, keys: &RepositoryKeys) -> Result<StoredConfig, StoreError> {
-        let open = |object| StoredConfig::open(keys, self.sequence, object);
+        let open = |object| {
+            let stored = StoredConfig::open(keys, self.sequence, object)?;
+            Ok::<_, StoreError>(StoredConfig { has_copy: self.has_copy, ..stored })
+        };
         let original = Original::Config(self.sequence);
         let first = match open(self.object.clone()) {
             Err(error) if error.is_damage() => error,
@@ -125,18 +135,14 @@ pub(crate) fn faults(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec
 
 /// The newest record and the one before, each with BLAKE3 of the object as it was written.
 pub(crate) fn last_two(storage: &dyn Storage, keys: &RepositoryKeys) -> Result<Vec<(Original, [u8; 32])>, StoreError> {
-    let StoredConfig { config, hash } = newest(storage, keys)?;
+    let StoredConfig { config, hash, .. } = newest(storage, keys)?;
     let before = config.sequence.checked_sub(1).filter(|before| *before > 0);
     let before = before.map(|before| (Original::Config(before), config.previous));
     Ok(std::iter::once((Original::Config(config.sequence), hash)).chain(before).collect())
 }
 
-/// Makes the copy of the newest record, known to be this one or a later one, where an interrupted commit left none.
+/// Makes the copy of a record, where an interrupted commit left none.
 pub(crate) fn keep_copy(storage: &dyn Storage, keys: &RepositoryKeys, known: u64) -> Result<(), StoreError> {
-    let copies = storage.list(Listing::ConfigCopies)?;
-    if copies.iter().filter_map(number).any(|sequence| sequence >= known) {
-        return Ok(());
-    }
     let original = Original::Config(known);
     let object = match read(storage, original.name()) {
         Ok(object) => object,
@@ -145,9 +151,9 @@ pub(crate) fn keep_copy(storage: &dyn Storage, keys: &RepositoryKeys, known: u64
         Err(error) => return Err(error),
     };
     StoredConfig::open(keys, known, object.clone())?;
-    match storage.create(&original.copy(), &object) {
-        Err(error) if error.is_already_exists() || error.is_full() => Ok(()),
-        other => Ok(other?),
+    match create_ours(storage, &original.copy(), &object) {
+        Err(error) if error.is_full() => Ok(()),
+        other => other.map(drop),
     }
 }
 
@@ -177,48 +183,61 @@ pub(crate) fn commit(
     next.previous = before.map_or([0; 32], |stored| stored.hash);
     let original = Original::Config(next.sequence);
     let object = next.seal(keys)?;
-    let stored = StoredConfig::open(keys, next.sequence, object.clone())?;
+    let mut stored = StoredConfig::open(keys, next.sequence, object.clone())?;
     if stored.config != next {
         return Err(StoreError::SelfCheck { what: original.name().to_string() });
     }
-    // A number may be free only because others have gone further and tidied up. Whoever does so between this look and
-    // the next is met by taking the record back.
-    if is_overtaken(storage, next.sequence)? {
+    let name = original.name();
+    if create_ours(storage, &name, &object)? == Created::Taken {
         return Ok(None);
     }
-    match storage.create(&original.name(), &object) {
-        Err(StorageError::AlreadyExists { .. }) => return Ok(None),
-        other => other?,
-    }
-    if is_overtaken(storage, next.sequence)? {
-        storage.delete(&original.name())?;
+    // A number may be free only because others have gone further and tidied up.
+    let unknown = |error: &StoreError| StoreError::outcome_unknown(&name, error);
+    let listed = listed(storage).map_err(|error| unknown(&error))?;
+    let is_overtaken = listed.iter().filter_map(number).any(|other| other > next.sequence);
+    if is_overtaken && !is_built_on(storage, keys, &stored).map_err(|error| unknown(&error))? {
+        storage.delete(&name)?;
         storage.barrier()?;
         return Ok(None);
     }
     // The commit stands from here on. A disk without room for the copy does not undo it; older records stay then.
-    match storage.create(&original.copy(), &object) {
-        Err(error) if error.is_full() => return Ok(Some(stored)),
-        // Whoever found the record without its copy made it.
-        Err(error) if error.is_already_exists() => {}
-        other => other?,
+    match create_ours(storage, &original.copy(), &object) {
+        Ok(Created::Ours) => {}
+        Err(error) if !error.is_full() && !matches!(error, StoreError::OutcomeUnknown { .. }) => return Err(error),
+        // The record stands, and the next one has both places again.
+        _ => {
+            stored.has_copy = false;
+            return Ok(Some(stored));
+        }
     }
     // What cannot be tidied up now the next one removes.
-    let _ = delete_below(storage, next.sequence.saturating_sub(1));
+    let below = |meta: &&ObjectMeta| number(meta).is_some_and(|other| other < next.sequence.saturating_sub(1));
+    let older: Vec<ObjectName> = listed.iter().filter(below).map(|meta| meta.name).collect();
+    if !older.is_empty() {
+        let _ = storage.delete_many(&older);
+    }
     Ok(Some(stored))
+}
+
+/// Tells whether the record after this one, which was just created, follows from it.
+///
+/// # Errors
+/// The record after it cannot be read or is gone, so that nothing tells. Of the first record it is known all the same:
+/// nobody else has the keys of a repository that is being made.
+fn is_built_on(storage: &dyn Storage, keys: &RepositoryKeys, stored: &StoredConfig) -> Result<bool, StoreError> {
+    let sequence = stored.config.sequence;
+    let next = Newest::at(storage, sequence.saturating_add(1)).and_then(|next| next.open(storage, keys));
+    match next {
+        Ok(next) => Ok(next.config.previous == stored.hash),
+        Err(error) if sequence == 1 && (error.is_not_found() || matches!(error, StoreError::Misplaced { .. })) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn is_overtaken(storage: &dyn Storage, sequence: u64) -> Result<bool, StoreError> {
     Ok(numbers(storage)?.into_iter().any(|other| other > sequence))
-}
-
-/// Deletes the records below a number, and their copies.
-fn delete_below(storage: &dyn Storage, sequence: u64) -> Result<(), StoreError> {
-    for meta in listed(storage)? {
-        if number(&meta).is_some_and(|other| other < sequence) {
-            storage.delete(&meta.name)?;
-        }
-    }
-    Ok(())
 }
 
 fn listed(storage: &dyn Storage) -> Result<Vec<ObjectMeta>, StoreError> {

@@ -84,13 +84,18 @@ impl OlderRecord {
             }
         }
         self.lost.iter().try_for_each(|sequence| set_aside(storage, Replaced::Config(*sequence)))?;
-        let mut before = StoredConfig { config: next.clone(), hash: hash_of(storage, Original::Config(newest))? };
+        let hash = hash_of(storage, Original::Config(newest))?;
+        let mut before = StoredConfig { config: next.clone(), hash, has_copy: true };
         before.config.sequence = newest;
-        let Some(stored) = chain::commit(storage, repository.keys(), Some(&before), next)? else {
-            let what = "making a new record of the repository".to_owned();
-            return Err(StoreError::Refused { what, reason: "another program was faster; try again".to_owned() });
-        };
-        repository.keep(stored);
+        // Twice: were what is removed the predecessor, its name would be free for a request that comes late.
+        for _ in 0..2 {
+            let Some(stored) = chain::commit(storage, repository.keys(), Some(&before), next.clone())? else {
+                let what = "making a new record of the repository".to_owned();
+                return Err(StoreError::Refused { what, reason: "another program was faster; try again".to_owned() });
+            };
+            before = stored;
+        }
+        repository.keep(before);
         self.lost.iter().try_for_each(|sequence| remove_replaced(storage, Replaced::Config(*sequence)))?;
         storage.barrier()?;
         Ok(self.repository)

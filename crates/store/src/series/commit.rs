@@ -1,12 +1,20 @@
 //! One commit: the next manifest under a number that is free, a second copy of it, and what it lets go of.
+//!
+//! A create that was refused or not answered may have been done: the bytes under the name tell (`created`). One that
+//! was done may have come late, under a number that was free because others have gone further: then there are later
+//! manifests, and the one right after tells by its *previous* whether it follows this one. If it does, the commit
+//! stands, and it stays: it is the predecessor of what was built on it. If it does not, it is taken back.
 
+use super::newest::read_either;
 use super::reserve::create_from_reserve;
-use super::{ReserveUse, StoredManifest};
+use super::{ReserveUse, StoredManifest, newest_manifest};
+use crate::created::{Created, create_ours};
 use crate::manifest::Manifest;
 use crate::repository::Repository;
 use crate::sealed::{ObjectKind, seal_object};
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, StorageError};
-use crate::{StoreError, Time};
+use crate::{SnapshotId, StoreError, Time};
+use std::collections::BTreeSet;
 
 /// A commit that stands, and the work that it leaves to do.
 pub(crate) struct Committed {
@@ -19,6 +27,10 @@ pub(crate) struct Committed {
 }
 
 /// Commits `manifest` as the successor of `previous` and makes sure that it is the newest.
+///
+/// # Errors
+/// [`StoreError::Fenced`] if others have gone on without it: it was not committed. [`StoreError::OutcomeUnknown`] if
+/// that cannot be told.
 pub(crate) fn commit_after(
     repository: &Repository,
     previous: Option<&StoredManifest>,
@@ -36,31 +48,36 @@ pub(crate) fn commit_after(
     }
     let object = seal_object(repository.keys(), &name, ObjectKind::Manifest, &plain)?;
     let fenced = || StoreError::Fenced { series: manifest.name.clone() };
-    // The newest number and the one before are never free, but an older one may be. A writer that slept for so long
-    // finds the newer ones now, or right after, and then takes its own back.
-    if is_overtaken(&manifest, &repository.storage().list(Listing::Manifests(manifest.series))?) {
-        return Err(fenced());
-    }
     let reserve_spent = match create_from_reserve(repository, &name, &object, reserve) {
-        Err(StoreError::Storage(StorageError::AlreadyExists { .. } | StorageError::Swept { .. })) => {
-            return Err(fenced());
-        }
-        other => other?,
+        Err(StoreError::Storage(StorageError::Swept { .. })) | Ok((Created::Taken, _)) => return Err(fenced()),
+        other => other?.1,
     };
-    let mut listed = repository.storage().list(Listing::Manifests(manifest.series))?;
-    listed.extend(repository.storage().list(Listing::ManifestCopies(manifest.series))?);
-    if is_overtaken(&manifest, &listed) {
+    let (hash, object_bytes) = (*blake3::hash(&object).as_bytes(), object.len() as u64);
+    // The newest number and the one before are never free, but an older one may be: whoever slept for so long, or whose
+    // request came so late, finds the newer ones now.
+    let listed = listed(repository, &manifest).map_err(|error| StoreError::outcome_unknown(&name, &error))?;
+    if is_overtaken(&manifest, &listed) && !is_built_on(repository, previous, &manifest, hash)? {
         repository.storage().delete(&name)?;
         repository.storage().barrier()?;
         return Err(fenced());
     }
-    let (hash, object_bytes) = (*blake3::hash(&object).as_bytes(), object.len() as u64);
-    let older = before_predecessor(manifest.sequence, &listed);
+    let older = before_predecessor(&manifest, &listed);
     let (snapshots, containers) = (manifest.snapshots().len(), manifest.containers.len());
     let (series, sequence, is_leased) = (&manifest.name, manifest.sequence, manifest.lease.is_some());
     tracing::debug!(?series, sequence, snapshots, containers, is_leased, "committed");
     let stored = StoredManifest { manifest, object_bytes, hash, from_copy: None };
+    repository.note_manifest(&stored);
     Ok(Committed { stored, reserve_spent, object, older })
+}
+
+/// Lists the manifests of the series. Copies are listed where that costs little: they tell nothing more, unless two
+/// originals in a row were lost.
+fn listed(repository: &Repository, manifest: &Manifest) -> Result<Vec<ObjectMeta>, StorageError> {
+    let mut listed = repository.storage().list(Listing::Manifests(manifest.series))?;
+    if repository.is_near() {
+        listed.extend(repository.storage().list(Listing::ManifestCopies(manifest.series))?);
+    }
+    Ok(listed)
 }
 
 /// Tells whether there is a manifest beyond this one, or a copy of another one of its number: its own has none yet.
@@ -69,26 +86,58 @@ fn is_overtaken(manifest: &Manifest, listed: &[ObjectMeta]) -> bool {
     listed.iter().any(|meta| meta.name == copy || meta.name.sequence() > Some(manifest.sequence))
 }
 
+/// Tells whether what lies beyond this manifest, which was just created, follows from it.
+///
+/// # Errors
+/// [`StoreError::OutcomeUnknown`] if what would tell cannot be read.
+fn is_built_on(
+    repository: &Repository,
+    previous: Option<&StoredManifest>,
+    manifest: &Manifest,
+    hash: [u8; 32],
+) -> Result<bool, StoreError> {
+    let unknown = |error: &StoreError| StoreError::outcome_unknown(&manifest.object_name(), error);
+    match read_either(repository, manifest.series, manifest.sequence + 1) {
+        Ok(next) => return Ok(next.manifest.previous == hash),
+        // It was superseded, too: by three commits at least since this one's turn.
+        Err(error) if error.is_not_found() => {}
+        Err(error) => return Err(unknown(&error)),
+    }
+    let before = previous.map(|stored| snapshot_ids(&stored.manifest)).unwrap_or_default();
+    let added: BTreeSet<SnapshotId> = snapshot_ids(manifest).difference(&before).copied().collect();
+    let newest = newest_manifest(repository, manifest.series).map_err(|error| unknown(&error))?;
+    let Some(newest) = newest.map(|stored| stored.manifest).filter(|newest| newest.sequence > manifest.sequence) else {
+        // A copy of the number was all there was; it is of another manifest.
+        return Ok(false);
+    };
+    // What added no snapshot makes no difference any more: its writer has lost the lease in either case. Neither does
+    // one whose snapshot others have forgotten since.
+    Ok(!added.is_empty() && added.is_subset(&snapshot_ids(&newest)))
+}
+
+fn snapshot_ids(manifest: &Manifest) -> BTreeSet<SnapshotId> {
+    manifest.snapshots().iter().map(|snapshot| snapshot.id).collect()
+}
+
 /// Lists the objects of manifests before the predecessor; copies first, so that none is ever left without its original.
-fn before_predecessor(sequence: u64, listed: &[ObjectMeta]) -> Vec<ObjectName> {
-    let is_older = |name: &ObjectName| name.sequence().is_some_and(|older| older + 1 < sequence);
-    let mut older: Vec<_> = listed.iter().map(|meta| meta.name).filter(is_older).collect();
-    older.sort_unstable_by_key(|name| !matches!(name, ObjectName::Copy(_)));
-    older
+fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ObjectName> {
+    let numbers = listed.iter().filter_map(|meta| meta.name.sequence());
+    let older: BTreeSet<u64> = numbers.filter(|older| older + 1 < manifest.sequence).collect();
+    let originals = older.into_iter().map(|sequence| Original::Manifest(manifest.series, sequence));
+    let (copies, originals): (Vec<_>, Vec<_>) = originals.map(|original| (original.copy(), original.name())).unzip();
+    [copies, originals].concat()
 }
 
 impl Committed {
     /// Writes the second copy, and then removes older manifests. The commit stands whatever comes of this: where there
-    /// is no room for the copy the older ones stay, and the next commit has both places again.
-    pub(crate) fn settle(&self, repository: &Repository) -> Result<(), StoreError> {
+    /// is no room for the copy, or another one lies there, the older ones stay, and the next commit has both places
+    /// again. At a distance they stay, too, unless the commit is the last of its run.
+    pub(crate) fn settle(&self, repository: &Repository, is_last: bool) -> Result<(), StoreError> {
         let (storage, manifest) = (repository.storage(), &self.stored.manifest);
         let copy = Original::Manifest(manifest.series, manifest.sequence).copy();
-        match storage.create(&copy, &self.object) {
-            Err(error) if !error.is_already_exists() => return Err(error.into()),
-            _ => {}
-        }
-        for name in &self.older {
-            storage.delete(name)?;
+        let removes = !self.older.is_empty() && (is_last || repository.is_near());
+        if create_ours(storage, &copy, &self.object)? == Created::Ours && removes {
+            storage.delete_many(&self.older)?;
         }
         Ok(())
     }

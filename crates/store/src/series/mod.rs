@@ -33,15 +33,19 @@ use crate::{ContainerId, SeriesId, StoreError, Time};
 use commit::{Committed, commit_after};
 use renewals::Renewals;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The holder of a series' lease, and what acquiring it found.
 #[derive(Debug)]
 pub struct SeriesWriter<'r> {
     repository: &'r Repository,
     stored: StoredManifest,
+    /// The request for the lease, until it is taken.
+    expected: Option<LeaseRequest<'r>>,
     lease_sequence: u64,
     next_serial: AtomicU32,
+    /// Tells whether a container was put.
+    has_put: AtomicBool,
     reserve: ReserveUse,
     /// Size of the reserve if a commit had to use it up.
     reserve_spent: Option<u64>,
@@ -62,54 +66,81 @@ impl<'r> SeriesWriter<'r> {
     /// Takes the lease of a series, making the series if there is none, and removes what interrupted writers left
     /// behind.
     ///
+    /// At a distance nothing is looked for where the writer before has given its lease back: it has tidied up.
+    ///
     /// # Errors
     /// [`StoreError::LeaseHeld`] if a writer holds it that is not known to be dead.
     pub fn acquire(repository: &'r Repository, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
-        let series = repository.keys().series_id(request.series_name);
-        let containers = repository.storage().list(Listing::Containers(series))?;
-        let stored = newest_manifest(repository, series)?;
-        let current = stored.as_ref().and_then(|stored| stored.manifest.lease.clone());
-        if let (Some(lease), Some(stored)) = (&current, &stored)
-            && !request.may_take_over(lease, stored.manifest.sequence)
-        {
-            return Err(held(request.series_name, lease));
+        Self::take(repository, Found::look(repository, request)?, request)
+    }
+
+    /// Looks at a series as [`SeriesWriter::acquire`] does, and takes the lease at once only where there is something to
+    /// be made or tidied up: in a new series, in one with a lease, or where it costs little to look closely. Else the
+    /// first commit takes it, or [`SeriesWriter::take_lease`] before a container is put.
+    ///
+    /// # Errors
+    /// As [`SeriesWriter::acquire`].
+    pub fn acquire_late(repository: &'r Repository, request: LeaseRequest<'r>) -> Result<Self, StoreError> {
+        if repository.is_near() {
+            return Self::acquire(repository, &request);
         }
-        if let Some(stored) = &stored {
-            verify_history(repository, &stored.manifest)?;
-        }
-        refuse_lost_history(&containers, stored.as_ref().map_or(0, |stored| stored.manifest.sequence))?;
-        let mut leased = stored
-            .as_ref()
-            .map_or_else(|| Manifest::new(series, request.series_name), |stored| stored.manifest.clone());
-        let renewals = request.renewed_every.and_then(|every| Renewals::prepare(repository, series, every));
-        let number = stored.as_ref().map_or(1, |stored| stored.manifest.sequence + 1);
-        leased.lease = Some(request.lease(number, renewals.is_some()));
-        let leased = commit_after(repository, stored.as_ref(), leased, request.now, request.reserve);
-        let leased = leased.map_err(|error| who_was_faster(repository, series, error))?;
-        if let Some(renewals) = &renewals {
-            renewals.begin(number);
-        }
-        let _ = leased.settle(repository);
-        if !leased.stored.manifest.listed {
-            repository.register_series(series, request.series_name)?;
-        }
-        repository.keep_record_copy()?;
-        let Committed { stored: own, reserve_spent, .. } = leased;
+        let mut found = Found::look(repository, &request)?;
+        let is_ready = |stored: &mut StoredManifest| !found.needs_sweep && stored.manifest.listed;
+        let Some(mut stored) = found.stored.take_if(is_ready) else {
+            return Self::take(repository, found, &request);
+        };
+        Ok(Self {
+            repository,
+            lease_sequence: stored.manifest.sequence + 1,
+            read_from_copy: stored.from_copy.take(),
+            stored,
+            next_serial: AtomicU32::new(0),
+            has_put: AtomicBool::new(false),
+            reserve: request.reserve,
+            expected: Some(request),
+            reserve_spent: None,
+            renewals: None,
+            taken_over: None,
+            orphans_removed: 0,
+            lost: Vec::new(),
+        })
+    }
+
+    /// Takes the lease of a series that was looked at.
+    fn take(repository: &'r Repository, found: Found, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
+        let taken = Taken::take(repository, found.stored.as_ref(), request)?;
         let mut writer = Self {
             repository,
-            lease_sequence: own.manifest.sequence,
-            stored: own,
+            expected: None,
+            lease_sequence: taken.stored.manifest.sequence,
+            stored: taken.stored,
             next_serial: AtomicU32::new(0),
+            has_put: AtomicBool::new(false),
             reserve: request.reserve,
-            reserve_spent,
-            renewals,
-            read_from_copy: stored.and_then(|stored| stored.from_copy),
-            taken_over: current,
+            reserve_spent: taken.reserve_spent,
+            renewals: taken.renewals,
+            read_from_copy: found.stored.and_then(|stored| stored.from_copy),
+            taken_over: found.lease,
             orphans_removed: 0,
             lost: Vec::new(),
         };
-        writer.sweep()?;
+        if found.needs_sweep {
+            writer.sweep()?;
+        }
         Ok(writer)
+    }
+
+    /// Takes the lease, if that is still to be done.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseHeld`] or [`StoreError::Fenced`] if another writer was faster.
+    pub fn take_lease(&mut self) -> Result<(), StoreError> {
+        let Some(request) = &self.expected else { return Ok(()) };
+        let taken = Taken::take(self.repository, Some(&self.stored), request)?;
+        self.expected = None;
+        (self.stored, self.renewals) = (taken.stored, taken.renewals);
+        self.reserve_spent = self.reserve_spent.or(taken.reserve_spent);
+        Ok(())
     }
 
     /// Removes containers and parity that no manifest names, unfinished writes, and renewals of earlier leases; notes
@@ -174,29 +205,72 @@ impl<'r> SeriesWriter<'r> {
     }
 
     fn put_object(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StoreError> {
+        assert!(self.expected.is_none(), "{name} is put without a lease");
+        self.has_put.store(true, Ordering::Relaxed);
         let put = self.repository.storage().put(name, bytes);
         put.map_err(|error| StoreError::from(error).of_writer(&self.stored.manifest.name))
     }
 
     /// Commits `next` after everything put so far is durable, then removes manifests before the one that was the newest
-    /// until now. The lease stays if `keep_lease`.
+    /// until now. The lease stays if `keep_lease`; one that was not taken yet is taken by this very commit.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed.
     pub fn commit(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
-        let lease = if keep_lease { self.stored.manifest.lease.clone() } else { None };
+        let renewals = self.expected.as_ref().filter(|_| keep_lease).and_then(|request| {
+            request.renewed_every.and_then(|every| Renewals::prepare(self.repository, self.series(), every))
+        });
+        let lease = match &self.expected {
+            _ if !keep_lease => None,
+            Some(request) => Some(request.lease(self.lease_sequence, renewals.is_some())),
+            None => self.stored.manifest.lease.clone(),
+        };
+        if self.expected.is_some() {
+            verify_history(self.repository, &self.stored.manifest)?;
+        }
         let durable = self.repository.storage().barrier();
         durable.map_err(|error| StoreError::from(error).of_writer(&next.name))?;
         next.lease = lease;
         // Taking the lease saw to it.
         next.listed = true;
-        let committed = commit_after(self.repository, Some(&self.stored), next, now, self.reserve)?;
+        let committed = commit_after(self.repository, Some(&self.stored), next, now, self.reserve);
+        let committed = match &self.expected {
+            Some(_) => committed.map_err(|error| who_was_faster(self.repository, self.series(), error))?,
+            None => committed?,
+        };
+        self.expected = None;
+        if let Some(renewals) = renewals {
+            renewals.begin(self.lease_sequence);
+            self.renewals = Some(renewals);
+        }
         // The commit stands. What cannot be tidied up now the next writer removes.
-        let _ = committed.settle(self.repository);
+        let _ = committed.settle(self.repository, !keep_lease);
         self.reserve_spent = self.reserve_spent.or(committed.reserve_spent);
         self.stored = committed.stored;
         if !keep_lease && let Some(renewals) = self.renewals.take() {
             renewals.end(self.repository.storage());
+        }
+        Ok(())
+    }
+
+    /// Commits `next`, then deletes containers that it does not name. A lease that is not to be kept is given back after
+    /// that where the next writer would not look for what was left behind.
+    ///
+    /// # Errors
+    /// Those of the commit, and then nothing was deleted; those of deleting, and then the commit stands.
+    pub fn commit_and_delete(
+        &mut self,
+        next: Manifest,
+        containers: &[ContainerId],
+        keep_lease: bool,
+        now: Time,
+    ) -> Result<(), StoreError> {
+        let gives_back_later = !keep_lease && !containers.is_empty() && !self.repository.is_near();
+        self.commit(next, keep_lease || gives_back_later, now)?;
+        self.delete(containers)?;
+        if gives_back_later {
+            let unchanged = self.stored.manifest.clone();
+            self.commit(unchanged, false, now)?;
         }
         Ok(())
     }
@@ -207,22 +281,27 @@ impl<'r> SeriesWriter<'r> {
     /// If it does name one: deleting it would lose data.
     pub fn delete(&self, containers: &[ContainerId]) -> Result<(), StoreError> {
         let named = self.container_ids();
+        let mut names = Vec::new();
         for id in containers {
             assert!(!named.contains(id), "container {id} is in use");
             // Parity first: whoever misses the container then does not take it for a lost one that can be healed.
-            self.repository.storage().delete(&ObjectName::Parity(self.series(), *id))?;
-            self.repository.storage().delete(&ObjectName::Container(self.series(), *id))?;
+            names.extend([ObjectName::Parity(self.series(), *id), ObjectName::Container(self.series(), *id)]);
         }
-        Ok(())
+        if names.is_empty() { Ok(()) } else { Ok(self.repository.storage().delete_many(&names)?) }
     }
 
     /// Gives the lease back without changing anything else, and removes what was written under it. That makes room, so
     /// the reserve may go for it on a full disk; it is put back at once.
     pub fn abandon(mut self, now: Time) -> Result<(), StoreError> {
+        if self.expected.is_some() {
+            return Ok(());
+        }
         self.reserve = ReserveUse::Spend;
         let unchanged = self.stored.manifest.clone();
         self.commit(unchanged, false, now)?;
-        self.sweep()?;
+        if self.repository.is_near() || self.has_put.load(Ordering::Relaxed) {
+            self.sweep()?;
+        }
         self.repository.storage().barrier()?;
         self.restore_reserve()
     }
@@ -237,6 +316,79 @@ impl<'r> SeriesWriter<'r> {
 
     fn container_ids(&self) -> HashSet<ContainerId> {
         self.stored.manifest.containers.iter().map(|record| record.id).collect()
+    }
+}
+
+/// What lies there of a series, as its next writer finds it.
+struct Found {
+    stored: Option<StoredManifest>,
+    /// The lease that is recorded; it may be taken over.
+    lease: Option<Lease>,
+    /// Whether something may have been left behind.
+    needs_sweep: bool,
+}
+
+impl Found {
+    /// Finds out whether the lease may be taken.
+    fn look(repository: &Repository, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
+        let series = repository.keys().series_id(request.series_name);
+        let list = || repository.storage().list(Listing::Containers(series));
+        let has_ended_well = |stored: &StoredManifest| stored.manifest.lease.is_none();
+        let mut containers = if repository.is_near() || request.looks_closely { Some(list()?) } else { None };
+        let mut stored = newest_manifest(repository, series)?;
+        if containers.is_none() && !stored.as_ref().is_some_and(has_ended_well) {
+            // The containers first: a writer that begins in between is not to be taken for a lost manifest.
+            containers = Some(list()?);
+            stored = newest_manifest(repository, series)?;
+        }
+        let lease = stored.as_ref().and_then(|stored| stored.manifest.lease.clone());
+        if let (Some(lease), Some(stored)) = (&lease, &stored)
+            && !request.may_take_over(lease, stored.manifest.sequence)
+        {
+            return Err(held(request.series_name, lease));
+        }
+        let needs_sweep = containers.is_some();
+        let sequence = stored.as_ref().map_or(0, |stored| stored.manifest.sequence);
+        refuse_lost_history(&containers.unwrap_or_default(), sequence)?;
+        Ok(Self { stored, lease, needs_sweep })
+    }
+}
+
+/// A lease that was just taken.
+struct Taken {
+    stored: StoredManifest,
+    reserve_spent: Option<u64>,
+    renewals: Option<Renewals>,
+}
+
+impl Taken {
+    /// Takes the lease, as the successor of this manifest.
+    fn take(
+        repository: &Repository,
+        before: Option<&StoredManifest>,
+        request: &LeaseRequest<'_>,
+    ) -> Result<Self, StoreError> {
+        if let Some(before) = before {
+            verify_history(repository, &before.manifest)?;
+        }
+        let series = repository.keys().series_id(request.series_name);
+        let mut leased =
+            before.map_or_else(|| Manifest::new(series, request.series_name), |stored| stored.manifest.clone());
+        let renewals = request.renewed_every.and_then(|every| Renewals::prepare(repository, series, every));
+        let number = before.map_or(1, |stored| stored.manifest.sequence + 1);
+        leased.lease = Some(request.lease(number, renewals.is_some()));
+        let leased = commit_after(repository, before, leased, request.now, request.reserve);
+        let leased = leased.map_err(|error| who_was_faster(repository, series, error))?;
+        if let Some(renewals) = &renewals {
+            renewals.begin(number);
+        }
+        let _ = leased.settle(repository, false);
+        if !leased.stored.manifest.listed {
+            repository.register_series(series, request.series_name)?;
+        }
+        repository.keep_record_copy()?;
+        let Committed { stored, reserve_spent, .. } = leased;
+        Ok(Self { stored, reserve_spent, renewals })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::repository::Repository;
 use crate::sealed::{ObjectKind, open_object};
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original};
 use crate::{ContainerId, SeriesId, StoreError};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Times that a reader looks again when the newest manifest vanishes between listing and reading.
 const READ_ATTEMPTS_MAX: u32 = 16;
@@ -54,11 +54,51 @@ fn read_newest(repository: &Repository, series: SeriesId) -> Result<Option<Store
         let Some(sequence) = newest_sequence(repository, series)? else {
             return Ok(None);
         };
-        match read_either(repository, series, sequence) {
+        match read_listed(repository, series, sequence) {
             Err(error) if error.is_not_found() && attempt < READ_ATTEMPTS_MAX => attempt += 1,
             other => return other.map(Some),
         }
     }
+}
+
+/// The manifest of this number, which a listing showed to be the newest; what is the newest now if it is gone since.
+///
+/// # Errors
+/// As [`newest_manifest`].
+pub(crate) fn manifest_numbered(
+    repository: &Repository,
+    series: SeriesId,
+    number: Option<u64>,
+) -> Result<Option<StoredManifest>, StoreError> {
+    match number.map(|number| read_listed(repository, series, number)) {
+        Some(Ok(stored)) => Ok(Some(stored)),
+        Some(Err(error)) if !error.is_not_found() => Err(error.of_series(repository.series_words(series))),
+        _ => newest_manifest(repository, series),
+    }
+}
+
+/// Reads the manifest of a number that a listing showed to be the newest, unless it is at hand.
+fn read_listed(repository: &Repository, series: SeriesId, sequence: u64) -> Result<StoredManifest, StoreError> {
+    if let Some(stored) = repository.manifest_at_hand(series, sequence) {
+        return Ok(stored);
+    }
+    let stored = read_either(repository, series, sequence)?;
+    repository.note_manifest(&stored);
+    Ok(stored)
+}
+
+/// The numbers of the newest manifests of all series that have one.
+pub(crate) fn numbers_of_all(repository: &Repository) -> Result<BTreeMap<SeriesId, u64>, StoreError> {
+    let originals = repository.storage().list(Listing::AllManifests)?;
+    let copies = repository.storage().list(Listing::AllManifestCopies)?;
+    let mut numbers = BTreeMap::new();
+    for meta in originals.iter().chain(&copies) {
+        if let (Some(series), Some(sequence)) = (meta.name.series(), meta.name.sequence()) {
+            let newest: &mut u64 = numbers.entry(series).or_default();
+            *newest = sequence.max(*newest);
+        }
+    }
+    Ok(numbers)
 }
 
 fn newest_sequence(repository: &Repository, series: SeriesId) -> Result<Option<u64>, StoreError> {
@@ -102,7 +142,7 @@ fn read_at(repository: &Repository, original: Original, place: &ObjectName) -> R
 }
 
 /// Holds the manifest before against the newest, which has its hash. One that is damaged or missing proves nothing, and
-/// is for a check to tell.
+/// is for a check to tell; so is one of another history whose copy is the right one.
 ///
 /// # Errors
 /// [`StoreError::BrokenHistory`] if the one before is sound and another one than the newest followed.
@@ -111,14 +151,16 @@ pub fn verify_history(repository: &Repository, newest: &Manifest) -> Result<(), 
         return Ok(());
     };
     let original = Original::Manifest(newest.series, before);
-    match read_at(repository, original, &original.name()) {
-        Ok(stored) if stored.hash != newest.previous => Err(StoreError::BrokenHistory {
-            object: newest.object_name().to_string(),
-            before: original.name().to_string(),
-        }),
-        Err(error) if !error.is_damage() => Err(error),
-        _ => Ok(()),
+    let is_other = |place: &ObjectName| match read_at(repository, original, place) {
+        Ok(stored) => Ok(Some(stored.hash != newest.previous)),
+        Err(error) if error.is_damage() => Ok(None),
+        Err(error) => Err(error),
+    };
+    if is_other(&original.name())? == Some(true) && is_other(&original.copy())? != Some(false) {
+        let (object, before) = (newest.object_name().to_string(), original.name().to_string());
+        return Err(StoreError::BrokenHistory { object, before });
     }
+    Ok(())
 }
 
 /// Lists the faults of the newest manifest and the one before, of which both copies must lie there. A copy that is

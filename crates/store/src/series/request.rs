@@ -3,6 +3,7 @@
 use super::renewals::recorded;
 use crate::Time;
 use crate::manifest::{Lease, LeaseHolder};
+use std::fmt;
 use std::time::Duration;
 
 /// The conduct of a writer when the disk has no room for its manifest.
@@ -25,7 +26,7 @@ pub struct LeaseRequest<'a> {
     /// Now.
     pub now: Time,
     /// Tells whether a holder is known to be dead, so that its lease may be taken over.
-    pub is_dead: &'a dyn Fn(&LeaseHolder) -> bool,
+    pub is_dead: &'a (dyn Fn(&LeaseHolder) -> bool + Sync),
     /// Take the lease over whoever holds it.
     pub take_over: bool,
     /// Number of the manifest whose lease was watched for long enough without a sign of life: it may be taken over as
@@ -35,6 +36,14 @@ pub struct LeaseRequest<'a> {
     pub renewed_every: Option<Duration>,
     /// Conduct on a full disk.
     pub reserve: ReserveUse,
+    /// Look for what may have been left behind even where the last writer has ended well.
+    pub looks_closely: bool,
+}
+
+impl fmt::Debug for LeaseRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseRequest").field("series_name", &self.series_name).field("purpose", &self.purpose).finish()
+    }
 }
 
 impl<'a> LeaseRequest<'a> {
@@ -50,6 +59,7 @@ impl<'a> LeaseRequest<'a> {
             outlasted: None,
             renewed_every: None,
             reserve: ReserveUse::Keep,
+            looks_closely: false,
         }
     }
 

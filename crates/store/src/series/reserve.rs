@@ -2,42 +2,49 @@
 
 use super::ReserveUse;
 use crate::StoreError;
+use crate::created::{Created, create_ours};
 use crate::repository::Repository;
 use crate::secrets::random_bytes;
-use crate::storage::{Listing, ObjectName, RESERVE_MANIFESTS, StorageError};
+use crate::storage::{ObjectName, RESERVE_MANIFESTS, StorageError};
 
 /// The least size of the reserve that lets `forget` commit on a full disk.
 const RESERVE_BYTES_MIN: u64 = 256 << 10;
 
-/// Creates an object; on a full disk the reserve may be given up for it, and its size is then returned.
+/// Creates an object and finds out what came of it; on a full disk the reserve may be given up for it, and its size is
+/// then returned.
 pub(super) fn create_from_reserve(
     repository: &Repository,
     name: &ObjectName,
     object: &[u8],
     reserve: ReserveUse,
-) -> Result<Option<u64>, StoreError> {
+) -> Result<(Created, Option<u64>), StoreError> {
     let storage = repository.storage();
-    match storage.create(name, object) {
+    match create_ours(storage, name, object) {
         Err(error) if error.is_full() && reserve == ReserveUse::Spend => {
             let Some(bytes) = reserve_present(repository)? else {
-                return Err(error.into());
+                return Err(error);
             };
             storage.delete(&ObjectName::Reserve)?;
             storage.barrier()?;
-            storage.create(name, object)?;
-            Ok(Some(bytes))
+            Ok((create_ours(storage, name, object)?, Some(bytes)))
         }
-        other => Ok(other.map(|()| None)?),
+        other => Ok((other?, None)),
     }
 }
 
 fn reserve_present(repository: &Repository) -> Result<Option<u64>, StoreError> {
-    let listed = repository.storage().list(Listing::All)?;
-    Ok(listed.iter().find(|meta| meta.name == ObjectName::Reserve).map(|meta| meta.bytes))
+    match repository.storage().size_of(&ObjectName::Reserve) {
+        Err(error) if error.is_not_found() => Ok(None),
+        other => Ok(Some(other?)),
+    }
 }
 
-/// Makes sure the reserve is there and large enough for manifests of this size; a full disk is no error.
+/// Makes sure the reserve is there and large enough for manifests of this size; a full disk is no error. A place that
+/// cannot run full has none.
 pub fn keep_reserve(repository: &Repository, manifest_bytes: u64) -> Result<(), StoreError> {
+    if !repository.storage().capabilities().keeps_reserve {
+        return Ok(());
+    }
     let wanted = manifest_bytes.saturating_mul(RESERVE_MANIFESTS).next_multiple_of(4096).max(RESERVE_BYTES_MIN);
     match reserve_present(repository)? {
         Some(present) if present >= wanted => Ok(()),

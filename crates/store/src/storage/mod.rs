@@ -23,6 +23,7 @@ mod recorder;
 mod request;
 pub mod scheduled;
 mod simulated;
+mod simulated_remote;
 #[cfg(test)]
 mod tests;
 mod traced;
@@ -38,6 +39,7 @@ pub use name::{
 pub use recorder::{NameKind, ObjectCalls, Recorder, StorageCalls};
 pub use request::{Part, ReadRequest};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
+pub use simulated_remote::{SimulatedRemote, Trouble};
 pub use traced::Traced;
 
 use crate::ids::SeriesId;

@@ -28,7 +28,8 @@ mod platter;
 
 use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use crate::ids::SeriesId;
-use platter::{Bytes, Change, Creating, Pending, Platter};
+pub(super) use platter::Bytes;
+use platter::{Change, Creating, Pending, Platter};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -6,7 +6,7 @@ mod disk;
 mod recorder;
 
 use super::conformance::{OTHER_SERIES, SERIES, container, exists, foreign_container, key, manifest};
-use super::{Cached, Disk, ObjectName, Recorder, SimulatedDisk, Storage, Traced};
+use super::{Cached, Disk, ObjectName, Recorder, SimulatedDisk, SimulatedRemote, Storage, Traced};
 use std::sync::Arc;
 
 /// Does a contract on each kind of storage.
@@ -14,6 +14,7 @@ fn every_storage(contract: fn(&dyn Storage)) {
     let folder = tempfile::tempdir().unwrap();
     contract(&Disk::create(folder.path().join("repository")).unwrap());
     contract(&SimulatedDisk::new());
+    contract(&SimulatedRemote::new());
     contract(&Arc::new(Traced::new(Recorder::new(SimulatedDisk::new()))));
     let cache = tempfile::tempdir().unwrap();
     contract(&Cached::open(Arc::new(SimulatedDisk::new()), cache.path(), 1 << 20).unwrap());

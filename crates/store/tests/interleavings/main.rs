@@ -1,8 +1,10 @@
 //! Every order of the calls of two programs on one repository, within bounds on how often they change over, and some of
-//! them killed on the way. Whatever the order: what was acknowledged can be read, a listed key opens the repository,
-//! and who loses a race is told so.
+//! them killed on the way; and every request of one program to a place at a distance, with an answer that is lost, late
+//! or wrong. Whatever happens: what was acknowledged can be read, a listed key opens the repository, and who loses a
+//! race is told so.
 
 mod keys;
+mod remote;
 mod series;
 
 use siltstone_store::config::ChunkerSettings;

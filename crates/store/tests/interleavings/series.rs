@@ -12,9 +12,9 @@ use siltstone_store::{ChunkNumber, SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const SERIES: &str = "series";
+pub(super) const SERIES: &str = "series";
 
-fn acquire(repository: &Repository, pid: u32, take_over: bool) -> Result<SeriesWriter<'_>, StoreError> {
+pub(super) fn acquire(repository: &Repository, pid: u32, take_over: bool) -> Result<SeriesWriter<'_>, StoreError> {
     SeriesWriter::acquire(repository, &LeaseRequest { take_over, ..LeaseRequest::new(SERIES, holder(pid), "backup") })
 }
 
@@ -24,7 +24,7 @@ fn holder(pid: u32) -> LeaseHolder {
 }
 
 /// A container of the next chunk.
-fn container(repository: &Repository, writer: &SeriesWriter<'_>) -> Result<SealedContainer, StoreError> {
+pub(super) fn container(repository: &Repository, writer: &SeriesWriter<'_>) -> Result<SealedContainer, StoreError> {
     let number = writer.manifest().next_data;
     let chunk = ChunkEntry { number, fingerprint: repository.keys().fingerprint_of(number, b"a chunk"), length: 7 };
     let region = EncodedRegion::encode(&mut RegionEncoder::fast(1), vec![chunk], b"a chunk")?;
@@ -35,7 +35,7 @@ fn container(repository: &Repository, writer: &SeriesWriter<'_>) -> Result<Seale
 }
 
 /// The manifest with one more snapshot, which needs what the container holds.
-fn with_snapshot(manifest: &Manifest, id: SnapshotId, record: ContainerRecord) -> Manifest {
+pub(super) fn with_snapshot(manifest: &Manifest, id: SnapshotId, record: ContainerRecord) -> Manifest {
     let mut next = manifest.clone();
     let number = next.next_data;
     next.next_data = ChunkNumber(number.0 + 1);
@@ -83,7 +83,7 @@ fn back_up_under(repository: &Repository, mut writer: SeriesWriter<'_>, pid: u8)
 }
 
 /// Forgetting in small: a commit without the snapshot and its container, then the container goes.
-fn forget(repository: &Repository, snapshot: SnapshotId) -> Result<(), StoreError> {
+pub(super) fn forget(repository: &Repository, snapshot: SnapshotId) -> Result<(), StoreError> {
     let mut writer = acquire(repository, 9, false)?;
     let mut next = writer.manifest().clone();
     next.remove_snapshots(&BTreeSet::from([snapshot]));
@@ -99,7 +99,7 @@ fn forget(repository: &Repository, snapshot: SnapshotId) -> Result<(), StoreErro
 ///
 /// # Errors
 /// Lists what is missing or cannot be read.
-fn read_all(repository: &Repository) -> Result<BTreeSet<SnapshotId>, StoreError> {
+pub(super) fn read_all(repository: &Repository) -> Result<BTreeSet<SnapshotId>, StoreError> {
     let series = repository.keys().series_id(SERIES);
     let Some(stored) = newest_manifest(repository, series)? else {
         return Ok(BTreeSet::new());
@@ -115,6 +115,16 @@ fn read_all(repository: &Repository) -> Result<BTreeSet<SnapshotId>, StoreError>
         }
     }
     Ok(stored.manifest.snapshots().iter().map(|snapshot| snapshot.id).collect())
+}
+
+/// Tells whether the manifest before the newest is there, as the one that the newest follows: its name is taken.
+pub(super) fn has_predecessor(repository: &Repository) -> bool {
+    let series = repository.keys().series_id(SERIES);
+    let Ok(Some(newest)) = newest_manifest(repository, series) else { return true };
+    let name = ObjectName::Manifest(series, newest.manifest.sequence - 1);
+    let before = repository.storage().read(&name, name.bytes_max());
+    newest.manifest.sequence == 1
+        || before.is_ok_and(|before| *blake3::hash(&before).as_bytes() == newest.manifest.previous)
 }
 
 /// Reads as a reader does: it reads again if what it looked for has gone and the manifest has changed.
@@ -160,6 +170,7 @@ fn two_on_one_series(schedule: &mut Schedule, before: &SimulatedDisk, deeds: [De
     for disk in found(&disk) {
         let repository = open(Arc::new(disk));
         let read = read_all(&repository);
+        assert_under(schedule, has_predecessor(&repository), &format!("{story}, and the predecessor is gone"));
         for (pid, result) in (1..).zip(&results) {
             let is_kept = read.as_ref().is_ok_and(|ids| ids.contains(&SnapshotId([pid; 32])));
             assert_under(

@@ -7,7 +7,7 @@ use crate::storage::{ObjectName, StorageError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(super) type Bytes = Arc<[u8]>;
+pub(in crate::storage) type Bytes = Arc<[u8]>;
 
 #[derive(Clone, Default, Debug)]
 pub(super) struct Platter {

@@ -1,0 +1,182 @@
+//! The number of requests that each command makes of a place at a distance, where each costs a round trip and money:
+//! upper bounds, on a repository that is open. Containers, their parity, and what is read of them by what was asked for
+//! come on top where it is said so.
+
+mod common;
+
+use common::{Sandbox, noise, resources};
+use siltstone_engine::backup::{self, BackupOptions, Source};
+use siltstone_engine::forget;
+use siltstone_engine::restore;
+use siltstone_engine::snapshots::{self, SnapshotFilter};
+use siltstone_store::SnapshotId;
+use siltstone_store::repository::Repository;
+use siltstone_store::storage::{SimulatedRemote, Trouble};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Of a new series: it is looked for, its config is committed, and what an earlier series may have left is swept.
+const FIRST_BACKUP: usize = 25;
+/// Originals and copies of the manifests are listed, the newest is read.
+const UNCHANGED_BACKUP: usize = 3;
+/// The same, the predecessor; the lease and the snapshot, each created, looked after and copied; one deletion.
+const UNSETTLED_BACKUP: usize = 11;
+/// Two more commits, one of what was settled and one that gives the lease back, and one more deletion.
+const LATER_BACKUP: usize = 18;
+/// Originals and copies of the manifests are listed, the newest is read.
+const SNAPSHOTS: usize = 3;
+/// As listing snapshots; then indexes and regions of two containers of catalogs and one of data. A file may lie in two
+/// regions that are not neighbours.
+const RESTORE_ONE: usize = SNAPSHOTS + 7;
+/// The same with some runs of regions more.
+const RESTORE_ALL: usize = SNAPSHOTS + 9;
+/// As listing snapshots; both listings again, the predecessor; two commits, as the lease is given back after containers
+/// are deleted; two deletions.
+const FORGET_ONE: usize = SNAPSHOTS + 11;
+
+struct Place {
+    remote: SimulatedRemote,
+    sandbox: Sandbox,
+}
+
+impl Place {
+    /// A place with a source of some folders, whose files fit into a few containers.
+    fn new() -> Self {
+        let remote = SimulatedRemote::new();
+        let sandbox = Sandbox::on(Arc::new(remote.clone()));
+        for number in 0..60 {
+            sandbox.write(&format!("folder{}/file{number}", number % 6), &noise(number, 50_000));
+        }
+        Self { remote, sandbox }
+    }
+
+    /// Does something with the open repository, and returns the requests that it took.
+    fn requests<T>(&self, deed: impl FnOnce(&Repository) -> T) -> (T, Vec<String>) {
+        let repository = self.sandbox.repository();
+        self.remote.set_trouble(Trouble::None);
+        let result = deed(&repository);
+        (result, self.remote.requests())
+    }
+
+    fn options(&self) -> BackupOptions {
+        self.sandbox.options().with_skip_if_unchanged(true).with_sample_bytes(Some(0)).with_verify_written(false)
+    }
+
+    /// Backs up what changed. The source is left to age first: what changed just before a backup is read again by the
+    /// next one.
+    fn backup(&self, options: &BackupOptions) -> (Option<SnapshotId>, Vec<String>) {
+        std::thread::sleep(Duration::from_millis(60));
+        let source = || Source::Paths(vec![self.sandbox.source()]);
+        let (summary, requests) =
+            self.requests(|repository| backup::backup(repository, source(), options, &self.sandbox.resources()));
+        (summary.expect("a backup").snapshot, requests)
+    }
+
+    fn change(&self, seed: u64) {
+        self.sandbox.write("folder1/file1", &noise(100 + seed, 60_000));
+    }
+}
+
+/// The requests that are not about the bytes of containers.
+fn beside_containers(requests: &[String]) -> Vec<String> {
+    let is_of_container = |request: &&String| {
+        ["put containers/", "put parity/", "read a range of containers/", "read containers/"]
+            .iter()
+            .any(|kind| request.starts_with(kind))
+    };
+    requests.iter().filter(|request| !is_of_container(request)).cloned().collect()
+}
+
+fn assert_at_most(most: usize, what: &str, requests: &[String]) {
+    assert!(requests.len() <= most, "{what} takes {} requests:\n{}", requests.len(), requests.join("\n"));
+}
+
+#[test]
+fn opening_asks_for_the_config_and_one_key() {
+    let place = Place::new();
+    place.remote.set_trouble(Trouble::None);
+    place.sandbox.repository();
+    // Configs and their copies are listed, the newest is read; the keys are listed, one is read.
+    assert_at_most(5, "opening", &place.remote.requests());
+}
+
+#[test]
+fn backups_ask_for_little_beside_their_containers() {
+    let place = Place::new();
+    let options = place.options();
+    let (_, first) = place.backup(&options);
+    assert_at_most(FIRST_BACKUP, "the first backup", &beside_containers(&first));
+
+    // The folders above the source are backed up with it, and other programs change them now and then.
+    let unchanged = (0..50).find_map(|_| {
+        let (snapshot, requests) = place.backup(&options);
+        snapshot.is_none().then_some(requests)
+    });
+    let unchanged = unchanged.expect("a moment in which no other program makes a file beside the source");
+    let written = unchanged.iter().filter(|request| !request.starts_with("list") && !request.starts_with("read"));
+    assert_eq!(written.count(), 0, "{unchanged:#?}");
+    assert_at_most(UNCHANGED_BACKUP, "an unchanged backup", &beside_containers(&unchanged));
+
+    place.change(1);
+    let (_, later) = place.backup(&options);
+    assert_at_most(LATER_BACKUP, "a later backup, with settling", &beside_containers(&later));
+
+    place.change(2);
+    let (_, unsettled) = place.backup(&options.with_migrate(false));
+    assert_at_most(UNSETTLED_BACKUP, "a later backup", &beside_containers(&unsettled));
+    for requests in [first, unchanged, later, unsettled] {
+        assert!(!requests.iter().any(|request| request == "list All"), "{requests:#?}");
+    }
+}
+
+#[test]
+fn reading_asks_for_the_newest_manifest_and_what_is_wanted() {
+    let place = Place::new();
+    let (id, _) = place.backup(&place.options());
+    place.change(1);
+    place.backup(&place.options());
+    let filter = SnapshotFilter::default();
+    let (views, listing) = place.requests(|repository| snapshots::list(repository, &filter).expect("a list"));
+    assert_at_most(SNAPSHOTS, "listing snapshots", &listing);
+
+    let view = views.into_iter().find(|view| Some(view.snapshot.id) == id).expect("the snapshot");
+    let target = TempDir::new().expect("a folder");
+    let below = common::entry_path(&place.sandbox.source().join("folder2/file2"));
+    let options = place.sandbox.restore_options(target.path()).with_verify(false).with_below(Some(below));
+    let (_, one) = place.requests(|repository| {
+        snapshots::list(repository, &filter).expect("a list");
+        restore::restore(repository, &view, &options, &resources()).expect("a restore")
+    });
+    assert_at_most(RESTORE_ONE, "restoring one file", &one);
+
+    let options = place.sandbox.restore_options(&target.path().join("all")).with_verify(false);
+    let options = options.with_below(Some(common::entry_path(&place.sandbox.source())));
+    let (_, all) = place.requests(|repository| {
+        snapshots::list(repository, &filter).expect("a list");
+        restore::restore(repository, &view, &options, &resources()).expect("a restore")
+    });
+    assert_at_most(RESTORE_ALL, "restoring all", &all);
+}
+
+#[test]
+fn forgetting_asks_for_the_manifest_and_commits() {
+    let place = Place::new();
+    let options = place.options().with_migrate(false);
+    let mut ids = Vec::new();
+    for version in 0..3 {
+        place.change(version);
+        ids.extend(place.backup(&options).0);
+    }
+    let filter = SnapshotFilter::default();
+    let (_, requests) = place.requests(|repository| {
+        let keys = snapshots::list(repository, &filter).expect("a list");
+        let keys: Vec<_> = keys.iter().filter(|view| view.snapshot.id == ids[1]).map(|view| view.key()).collect();
+        let options = place.sandbox.forget_options(false);
+        forget::forget(repository, &keys, &options, &resources()).expect("forgetting")
+    });
+    assert_at_most(FORGET_ONE, "forgetting one of three", &beside_containers(&requests));
+    assert!(!requests.iter().any(|request| request == "list All"), "{requests:#?}");
+    assert_eq!(place.sandbox.snapshots().len(), 2);
+    assert_eq!(place.sandbox.check(siltstone_engine::check::ReadData::All).findings, []);
+}
