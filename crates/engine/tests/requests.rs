@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Sandbox, noise, resources};
+use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::forget;
 use siltstone_engine::restore;
@@ -60,7 +61,7 @@ impl Place {
     }
 
     fn options(&self) -> BackupOptions {
-        self.sandbox.options().with_skip_if_unchanged(true).with_sample_bytes(Some(0)).with_verify_written(false)
+        self.sandbox.options().with_skip_if_unchanged(true).with_sample_bytes(Some(0)).with_verify_written(VerifyWritten::Never)
     }
 
     /// Backs up what changed. The source is left to age first: what changed just before a backup is read again by the

@@ -671,10 +671,10 @@ fn write_slot(
     Ok(object)
 }
 
-/// Creates an object that is there once more, which must be refused: on a place that does it nevertheless two writers
-/// would overwrite each other's commits.
+/// Creates an object that is there once more with other bytes, which must be refused: on a place that does it
+/// nevertheless two writers would overwrite each other's commits. (The same bytes might pass for a lost answer.)
 fn refuse_overwriting(storage: &dyn Storage, name: &ObjectName, object: &[u8]) -> Result<(), StoreError> {
-    match storage.create(name, object) {
+    match storage.create(name, &[object, b"again"].concat()) {
         Err(error) if error.is_already_exists() => Ok(()),
         Err(error) => Err(error.into()),
         Ok(()) => Err(StoreError::Refused {
