@@ -1,21 +1,23 @@
 //! A cache of sealed objects in a folder of this machine, in front of a storage that is far away.
 //!
-//! Objects never change under their name, so what was read once need not be read again: config, key slots, manifests,
-//! indexes of containers and containers of metadata. What is written goes there as well, data of the newest snapshots
-//! included, as far as the cache has room: a later backup then finds what it encodes against on this machine.
+//! A container never changes under its name, so what was read once need not be read again: indexes of containers, and
+//! containers of metadata. What is written goes there as well, data of the newest snapshots included, as far as the
+//! cache has room: a later backup then finds what it encodes against on this machine.
 //!
 //! ```text
-//! read         the whole object, by its name                      \
+//! read         the whole container, by its name                   \
 //! read_kept    a range that is asked for again: an index           > looked up, else fetched and kept
-//! read_range   from the whole object if that is here; else fetched, and not kept
-//! put, create  the storage first, then the cache
+//! read_range   from the whole container if that is here; else fetched, and not kept
+//! put          the storage first, then the cache
 //! ```
 //! Nothing in the cache is trusted. Each entry has a checksum that covers its name, so one that is torn, damaged or
-//! misnamed is not there; only ranges of whole objects are read without it. The bytes are those of the repository,
-//! sealed: who reads them opens them as if they had come from far away, and where that fails asks for
-//! [`Storage::drop_cached`] and reads again. What changes under its name
-//! (parity, renewals, the reserve) is never kept, and neither are listings: which manifest is the newest, the storage
-//! alone says.
+//! misnamed is not there; only ranges of whole containers are read without it. The bytes are those of the repository,
+//! sealed: who reads them opens them by the salt in the manifest's record, and where that fails asks for
+//! [`Storage::drop_cached`] and reads again. So a container of a history that was rolled back is never taken for one of
+//! the same name.
+//!
+//! Nothing vouches so for configs, key slots and manifests, and the storage alone says which is the newest: they are
+//! read from there each time, as is all that changes under its name.
 
 mod folder;
 
@@ -72,7 +74,9 @@ impl Cached {
     /// The answer to a request, if it can be given from here.
     fn part_here(&self, request: &ReadRequest) -> Option<Result<Vec<u8>, StorageError>> {
         let name = &request.name;
-        class_of_name(name)?;
+        if !is_kept(name) {
+            return None;
+        }
         match request.part {
             Part::Range { offset, length } => self.folder.range_of_whole(name, offset, length).map(Ok),
             Part::Whole { bytes_max } => {
@@ -95,25 +99,17 @@ fn too_large(name: &ObjectName, bytes: u64, limit: u64) -> StorageError {
     StorageError::TooLarge { name: *name, bytes, limit }
 }
 
-/// The class of what this name may hold; `None` for what changes under its name or is written to be read never.
-fn class_of_name(name: &ObjectName) -> Option<Class> {
-    match name {
-        ObjectName::Config(_) | ObjectName::Key(_) | ObjectName::Manifest(..) => Some(Class::Metadata),
-        ObjectName::Container(..) => Some(Class::Data),
-        ObjectName::Copy(_)
-        | ObjectName::Reserve
-        | ObjectName::Parity(..)
-        | ObjectName::Renewal(..)
-        | ObjectName::Aside(..) => None,
-    }
+/// Tells whether objects of this kind are kept.
+fn is_kept(name: &ObjectName) -> bool {
+    matches!(name, ObjectName::Container(..))
 }
 
-/// The class of an object: a container says in its plain header what it holds.
+/// The class of an object that is kept: a container says in its plain header what it holds.
 fn class_of(name: &ObjectName, bytes: &[u8]) -> Option<Class> {
-    let of_name = class_of_name(name)?;
     match ObjectHeader::parse(name, bytes) {
+        _ if !is_kept(name) => None,
         Ok(header) if header.kind == ObjectKind::MetadataContainer => Some(Class::Metadata),
-        _ => Some(of_name),
+        _ => Some(Class::Data),
     }
 }
 
@@ -133,7 +129,7 @@ impl Storage for Cached {
     }
 
     fn read_kept(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        if class_of_name(name).is_none() {
+        if !is_kept(name) {
             return self.inner.read_kept(name, offset, length);
         }
         let here = || self.folder.range(name, offset, length);

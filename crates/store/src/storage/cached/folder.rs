@@ -28,7 +28,7 @@ const TEMPORARY: &str = "new-";
 /// A class of objects; the later one goes first when room is needed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Class {
-    /// Config, key slots, manifests, containers of metadata, indexes of containers.
+    /// Containers of metadata, and indexes of all containers.
     Metadata,
     /// Containers of data.
     Data,

@@ -53,42 +53,40 @@ fn object(kind: ObjectKind, bytes: usize) -> Vec<u8> {
 fn what_was_read_or_written_once_is_not_fetched_again() {
     let scene = Scene::new();
     let far = &scene.far;
-    far.create(&manifest(1), b"manifest").unwrap();
+    let metadata = object(ObjectKind::MetadataContainer, 3000);
+    far.create(&container(0), &metadata).unwrap();
     far.create(&container(1), &object(ObjectKind::DataContainer, 5000)).unwrap();
-    let (read, kept) = (
-        |cached: &Cached| cached.read(&manifest(1), 100).unwrap(),
-        |cached: &Cached| cached.read_kept(&container(1), 4000, 500).unwrap(),
-    );
-    let first = (read(&scene.cached()), kept(&scene.cached()));
+    let read = |cached: &Cached| {
+        (cached.read(&container(0), 3000).unwrap(), cached.read_kept(&container(1), 4000, 500).unwrap())
+    };
+    let first = read(&scene.cached());
     assert_eq!(scene.far_reads(), 2);
-    assert_eq!((read(&scene.cached()), kept(&scene.cached())), first);
+    assert_eq!(read(&scene.cached()), first);
     assert_eq!(scene.far_reads(), 0);
-    assert_eq!(first.1, far.read_range(&container(1), 4000, 500).unwrap());
+    assert_eq!(first, (metadata, far.read_range(&container(1), 4000, 500).unwrap()));
 
     let written = object(ObjectKind::MetadataContainer, 9000);
     let writer = scene.cached();
     writer.put(&container(2), &written).unwrap();
-    writer.create(&manifest(2), b"next").unwrap();
     scene.far_reads();
     let reader = scene.cached();
     assert_eq!(reader.read(&container(2), u64::MAX).unwrap(), written);
     assert_eq!(reader.read_range(&container(2), 8000, 1000).unwrap(), written[8000..]);
-    assert_eq!(reader.read(&manifest(2), u64::MAX).unwrap(), b"next");
     assert_eq!(scene.far_reads(), 0);
 }
 
 #[test]
-fn ranges_of_data_are_not_kept_and_what_changes_under_its_name_never_is() {
+fn ranges_of_data_are_not_kept_and_nothing_but_containers_is() {
     let scene = Scene::new();
     scene.far.create(&container(1), &object(ObjectKind::DataContainer, 5000)).unwrap();
-    scene.far.create(&ObjectName::Reserve, b"reserve").unwrap();
     let cached = scene.cached();
+    cached.create(&manifest(1), b"manifest").unwrap();
     let parity = ObjectName::Parity(SERIES, ContainerId { lease: 1, serial: 1 });
     cached.put(&parity, b"old").unwrap();
     cached.barrier().unwrap();
     for _ in 0..2 {
         cached.read_range(&container(1), 100, 200).unwrap();
-        cached.read(&ObjectName::Reserve, 100).unwrap();
+        cached.read(&manifest(1), 100).unwrap();
         cached.read(&parity, 100).unwrap();
     }
     assert_eq!(scene.far_reads(), 6);
@@ -98,26 +96,26 @@ fn ranges_of_data_are_not_kept_and_what_changes_under_its_name_never_is() {
 #[test]
 fn an_entry_that_is_damaged_cut_or_of_another_name_is_fetched_anew() {
     let scene = Scene::new();
-    for name in [manifest(1), manifest(2)] {
-        scene.far.create(&name, name.to_string().as_bytes()).unwrap();
-        scene.cached().read(&name, 1000).unwrap();
-    }
-    let [first, second] = [manifest(1), manifest(2)].map(|name| {
-        let folder = name.to_string().replace('/', ".");
-        scene.folder.path().join("metadata").join(folder).join("whole")
-    });
-    let sound = fs::read(&first).unwrap();
+    let whole = |name: ObjectName| {
+        scene.folder.path().join("metadata").join(name.to_string().replace('/', ".")).join("whole")
+    };
+    let [first, second] = [container(1), container(2)];
+    let bytes = object(ObjectKind::MetadataContainer, 100);
+    scene.far.create(&first, &bytes).unwrap();
+    scene.far.create(&second, &object(ObjectKind::MetadataContainer, 110)).unwrap();
+    [first, second].map(|name| scene.cached().read(&name, 1000).unwrap());
+    let sound = fs::read(whole(first)).unwrap();
     let mut damages: Vec<Vec<u8>> = (0..sound.len()).map(|length| sound[..length].to_vec()).collect();
     damages.extend((0..sound.len()).map(|at| {
         let mut flipped = sound.clone();
         flipped[at] ^= 1;
         flipped
     }));
-    damages.push(fs::read(&second).unwrap());
+    damages.push(fs::read(whole(second)).unwrap());
     for damage in damages {
-        fs::write(&first, damage).unwrap();
-        assert_eq!(scene.cached().read(&manifest(1), 1000).unwrap(), manifest(1).to_string().as_bytes());
-        assert_eq!(fs::read(&first).unwrap(), sound);
+        fs::write(whole(first), damage).unwrap();
+        assert_eq!(scene.cached().read(&first, 1000).unwrap(), bytes);
+        assert_eq!(fs::read(whole(first)).unwrap(), sound);
     }
 }
 
@@ -125,16 +123,17 @@ fn an_entry_that_is_damaged_cut_or_of_another_name_is_fetched_anew() {
 fn what_is_deleted_or_dropped_is_asked_of_the_storage() {
     let scene = Scene::new();
     let cached = scene.cached();
-    cached.create(&manifest(1), b"one").unwrap();
-    cached.create(&manifest(2), b"two").unwrap();
-    cached.delete(&manifest(1)).unwrap();
-    assert!(!exists(&cached, &manifest(1)));
+    let bytes = object(ObjectKind::MetadataContainer, 100);
+    cached.create(&container(1), &bytes).unwrap();
+    cached.create(&container(2), &bytes).unwrap();
+    cached.delete(&container(1)).unwrap();
+    assert!(!exists(&cached, &container(1)));
     scene.far_reads();
-    assert!(cached.drop_cached(&manifest(2)));
-    assert!(!cached.drop_cached(&manifest(2)));
-    assert_eq!(cached.read(&manifest(2), 100).unwrap(), b"two");
+    assert!(cached.drop_cached(&container(2)));
+    assert!(!cached.drop_cached(&container(2)));
+    assert_eq!(cached.read(&container(2), 100).unwrap(), bytes);
     assert_eq!(scene.far_reads(), 1);
-    assert!(matches!(cached.read(&manifest(2), 2), Err(crate::storage::StorageError::TooLarge { bytes: 3, .. })));
+    assert!(matches!(cached.read(&container(2), 99), Err(crate::storage::StorageError::TooLarge { bytes: 100, .. })));
 }
 
 #[test]
@@ -167,7 +166,7 @@ fn a_cache_that_cannot_be_written_costs_nothing_but_speed() {
     let cached = scene.cached();
     fs::remove_dir_all(scene.folder.path()).unwrap();
     fs::write(scene.folder.path(), b"in the way").unwrap();
-    cached.create(&manifest(1), b"one").unwrap();
-    assert_eq!(cached.read(&manifest(1), 100).unwrap(), b"one");
+    cached.create(&container(1), b"one").unwrap();
+    assert_eq!(cached.read(&container(1), 100).unwrap(), b"one");
     fs::remove_file(scene.folder.path()).unwrap();
 }
