@@ -8,7 +8,7 @@ use common::{Sandbox, noise, resources};
 use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::forget;
 use siltstone_engine::restore;
-use siltstone_engine::snapshots::{self, SnapshotFilter};
+use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{SimulatedRemote, Trouble};
 use siltstone_store::{SnapshotId, Time};
@@ -181,7 +181,7 @@ fn forgetting_asks_for_the_manifest_and_commits() {
     let filter = SnapshotFilter::default();
     let (_, requests) = place.requests(|repository| {
         let keys = snapshots::list(repository, &filter).expect("a list");
-        let keys: Vec<_> = keys.iter().filter(|view| view.snapshot.id == ids[1]).map(|view| view.key()).collect();
+        let keys: Vec<_> = keys.iter().filter(|view| view.snapshot.id == ids[1]).map(SnapshotView::key).collect();
         let options = place.sandbox.forget_options(false);
         forget::forget(repository, &keys, &options, &resources()).expect("forgetting")
     });
