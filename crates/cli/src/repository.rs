@@ -166,7 +166,7 @@ pub(crate) fn open_and_tell(context: &Context) -> Result<(Opened, Password), Cli
 /// No password opens what is not there: that is told before one is asked for.
 pub(crate) fn storage(context: &Context) -> Result<Arc<dyn Storage>, CliError> {
     let storage = place::open(&place(&context.options)?)?;
-    find(storage.as_ref())?;
+    find(Arc::clone(&storage))?;
     Ok(storage)
 }
 
@@ -196,13 +196,13 @@ fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> 
 }
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
-    let storage = storage(context)?;
+    let mut found = find(place::open(&place(&context.options)?)?)?;
     let open = open_options(context)?;
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };
     loop {
         let password = source.read("enter password for repository: ")?;
         tries -= 1;
-        match Repository::open_with(Arc::clone(&storage), &password, &open) {
+        match found.open(&password, &open) {
             Err(StoreError::WrongPassword { .. }) if tries > 0 => context.output.warn("wrong password, try again"),
             opened => {
                 let repository = opened?;

@@ -72,12 +72,45 @@ pub struct Rotation {
     pub invalidated: BTreeSet<KeyId>,
 }
 
-/// Says whether there is a repository, before anybody is asked for a password.
+/// A repository that is there and not yet opened.
+#[derive(Debug)]
+pub struct Found {
+    storage: Arc<dyn Storage>,
+    newest: Newest,
+}
+
+/// Finds a repository, before anybody is asked for a password.
 ///
 /// # Errors
 /// As [`Repository::open`], as far as they show without a key.
-pub fn find(storage: &dyn Storage) -> Result<(), StoreError> {
-    Newest::find(storage).map(drop)
+pub fn find(storage: Arc<dyn Storage>) -> Result<Found, StoreError> {
+    Ok(Found { newest: Newest::find(storage.as_ref())?, storage })
+}
+
+impl Found {
+    /// Opens the repository with the password of any of its key slots. After a wrong one it can be tried again.
+    ///
+    /// # Errors
+    /// As [`Repository::open`].
+    pub fn open(&mut self, password: &[u8], options: &OpenOptions) -> Result<Repository, StoreError> {
+        let storage = self.storage.as_ref();
+        loop {
+            match unlock(storage, password, options, |unlocked| accept(storage, &self.newest, unlocked)) {
+                Ok((unlocked, stored)) => {
+                    return Ok(Repository::assemble(Arc::clone(&self.storage), unlocked, stored, options));
+                }
+                Err(refused @ StoreError::KeyInvalid { .. }) => {
+                    // It may have been added since the record was read.
+                    let now = Newest::find(storage)?;
+                    if now.sequence == self.newest.sequence {
+                        return Err(refused);
+                    }
+                    self.newest = now;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
 }
 
 /// Tells whether this master key is the newest of the repository.
@@ -144,21 +177,7 @@ impl Repository {
 
     /// Opens as [`Repository::open`] does, with options.
     pub fn open_with(storage: Arc<dyn Storage>, password: &[u8], options: &OpenOptions) -> Result<Self, StoreError> {
-        let mut newest = Newest::find(storage.as_ref())?;
-        loop {
-            match unlock(storage.as_ref(), password, options, |unlocked| accept(storage.as_ref(), &newest, unlocked)) {
-                Ok((unlocked, stored)) => return Ok(Self::assemble(storage, unlocked, stored, options)),
-                Err(refused @ StoreError::KeyInvalid { .. }) => {
-                    // It may have been added since the record was read.
-                    let now = Newest::find(storage.as_ref())?;
-                    if now.sequence == newest.sequence {
-                        return Err(refused);
-                    }
-                    newest = now;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        find(storage)?.open(password, options)
     }
 
     pub(crate) fn assemble(
@@ -523,6 +542,11 @@ impl Repository {
         Ok(series.into_iter().collect())
     }
 
+    /// The number of the newest manifest of a series, when the series were listed last.
+    pub fn number_listed(&self, series: SeriesId) -> Option<u64> {
+        self.lock_numbers().get(&series).copied()
+    }
+
     /// Remembers a manifest that is the newest of its series.
     pub(crate) fn note_manifest(&self, stored: &StoredManifest) {
         self.lock_numbers().insert(stored.manifest.series, stored.manifest.sequence);
@@ -574,8 +598,7 @@ impl Repository {
     /// # Errors
     /// As [`newest_manifest`].
     pub fn manifest_listed(&self, series: SeriesId) -> Result<Option<Manifest>, StoreError> {
-        let number = self.lock_numbers().get(&series).copied();
-        Ok(manifest_numbered(self, series, number)?.map(|stored| stored.manifest))
+        Ok(manifest_numbered(self, series, self.number_listed(series))?.map(|stored| stored.manifest))
     }
 
     /// The newest manifests of all series.
@@ -590,8 +613,8 @@ impl Repository {
         Ok(manifests)
     }
 
-    /// Shows the manifests of these series, the newest when they were listed, one at a time, and returns what is wrong with those that cannot be
-    /// read.
+    /// Shows the manifests of these series, the newest when they were listed, one at a time, and returns what is wrong
+    /// with those that cannot be read.
     ///
     /// # Errors
     /// Errors of the repository as a whole, and whatever `visit` returns. If there are series and none can be read,

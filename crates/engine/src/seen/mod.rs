@@ -27,7 +27,7 @@ pub use crate::history::{Loss, Sighting, Subject};
 use file::MemoryFile;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
-use siltstone_store::storage::{Listing, ObjectName, StorageError};
+use siltstone_store::storage::StorageError;
 use siltstone_store::{RepositoryId, SeriesId, StoreError};
 use std::collections::BTreeMap;
 use std::io;
@@ -172,7 +172,7 @@ impl<'r> Memory<'r> {
         self.note(Subject::Record, Found::record(self.repository));
         for series in self.repository.series()? {
             let subject = Subject::Series(series);
-            if self.newest_number(series)? <= self.seen.get(&subject).map(|seen| seen.sequence) {
+            if self.repository.number_listed(series) <= self.seen.get(&subject).map(|seen| seen.sequence) {
                 continue;
             }
             match newest_manifest(self.repository, series) {
@@ -183,15 +183,6 @@ impl<'r> Memory<'r> {
             }
         }
         Ok(())
-    }
-
-    fn newest_number(&self, series: SeriesId) -> Result<Option<u64>, StoreError> {
-        let listed = self.repository.storage().list(Listing::Manifests(series))?;
-        let numbers = listed.iter().filter_map(|meta| match meta.name {
-            ObjectName::Manifest(_, sequence) => Some(sequence),
-            _ => None,
-        });
-        Ok(numbers.max())
     }
 
     fn note(&mut self, subject: Subject, found: Found) {
