@@ -150,9 +150,12 @@ fn expected_bytes(request: &ReadRequest) -> u64 {
     }
 }
 
+/// The place of a request, the bytes it was taken for, and its answer, if it has one.
+type Sent = (usize, u64, Option<Result<Vec<u8>, StorageError>>);
+
 /// An answer on its way. It is sent when it is dropped, so that work that is broken off is an answer, too.
 struct Reply {
-    sender: Sender<(usize, u64, Option<Result<Vec<u8>, StorageError>>)>,
+    sender: Sender<Sent>,
     place: usize,
     bytes: u64,
     result: Option<Result<Vec<u8>, StorageError>>,
