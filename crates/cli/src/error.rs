@@ -192,6 +192,7 @@ fn storage_status(error: &StorageError) -> u8 {
     let absent = |source: &io::Error| matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     match error {
         StorageError::Unreachable { source, .. } if absent(source) => EXIT_NO_REPOSITORY,
+        StorageError::NoBucket { .. } => EXIT_NO_REPOSITORY,
         StorageError::Swept { .. } => EXIT_LOCKED,
         _ => EXIT_FAILED,
     }
@@ -215,6 +216,7 @@ mod tests {
             (CliError::Store(StoreError::NotARepository { location: location() }), 10),
             (unreachable(io::ErrorKind::NotFound), 10),
             (unreachable(io::ErrorKind::PermissionDenied), 1),
+            (CliError::Storage(StorageError::NoBucket { location: location() }), 10),
             (CliError::Engine(EngineError::Store(held())), 11),
             (CliError::Store(StoreError::Fenced { series: "s".into() }), 11),
             (CliError::Store(StoreError::WrongPassword { location: location(), slots: 1, untried: 0 }), 12),

@@ -3,13 +3,23 @@
 use crate::error::CliError;
 use siltstone_remote::{Bucket, ConnectError, ObjectStorage, Place, Variables};
 use siltstone_store::storage::{Disk, Storage, Traced};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Opens a place. A folder must be there; a bucket is asked nothing yet.
-pub(crate) fn open(place: &Place) -> Result<Arc<dyn Storage>, CliError> {
+/// Opens a place. A folder must be there; a bucket is asked nothing yet. The cache remembers which places were probed.
+pub(crate) fn open(place: &Place, cache: Option<PathBuf>) -> Result<Arc<dyn Storage>, CliError> {
     Ok(match place {
         Place::Folder(path) => traced(Disk::open(path)?),
-        Place::Bucket(bucket) => traced(connect(bucket)?),
+        Place::Bucket(bucket) => {
+            let storage = connect(bucket)?;
+            match cache {
+                Some(cache) => {
+                    let file = storage.location().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+                    traced(storage.with_probe_marker(cache.join("probed").join(file)))
+                }
+                None => traced(storage),
+            }
+        }
     })
 }
 

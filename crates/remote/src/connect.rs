@@ -102,15 +102,16 @@ fn s3(bucket: &Bucket, endpoint: &str, location: &str, variables: &Variables) ->
         .with_retry(no_retries())
         .with_client_options(client().with_allow_http(endpoint.starts_with("http://")))
         .with_http_connector(Connector);
-    let amazon = amazon_region(endpoint);
+    let amazon = amazon_name(endpoint);
     if amazon.is_none() {
         builder = builder.with_endpoint(endpoint).with_virtual_hosted_style_request(false);
     }
     if !(variables.has("AWS_REGION") || variables.has("AWS_DEFAULT_REGION")) {
-        builder = builder.with_region(amazon.flatten().unwrap_or(REGION_DEFAULT));
+        builder = builder.with_region(amazon.and_then(amazon_region).unwrap_or(REGION_DEFAULT));
     }
     let has_role = amazon.is_some() || ROLES.iter().any(|role| variables.has(role));
-    if let Some(profile) = s3_keys(variables, has_role).ok_or_else(|| no_credentials(location, S3_VARIABLES))? {
+    let keys = s3_keys(variables, has_role).ok_or_else(|| no_credentials(location, S3_VARIABLES))?;
+    if let Keys::Profile(profile) = keys {
         builder = builder.with_access_key_id(profile.key_id).with_secret_access_key(profile.secret);
         if let Some(token) = profile.token {
             builder = builder.with_token(token);
@@ -119,13 +120,20 @@ fn s3(bucket: &Bucket, endpoint: &str, location: &str, variables: &Variables) ->
     builder.build().map_err(|error| wrong_settings(location, &error))
 }
 
-/// Returns the keys of a profile where the variables give none themselves; `None` if nothing gives keys.
-fn s3_keys(variables: &Variables, has_role: bool) -> Option<Option<Profile>> {
+/// The source of the keys for S3.
+enum Keys {
+    Variables,
+    Profile(Profile),
+    Role,
+}
+
+/// Finds what gives keys; `None` if nothing does.
+fn s3_keys(variables: &Variables, has_role: bool) -> Option<Keys> {
     match (variables.has("AWS_ACCESS_KEY_ID"), variables.has("AWS_SECRET_ACCESS_KEY")) {
-        (true, true) => Some(None),
+        (true, true) => Some(Keys::Variables),
         (false, false) => match Profile::chosen(variables) {
-            None if variables.has("AWS_PROFILE") || !has_role => None,
-            profile => Some(profile),
+            Some(profile) => Some(Keys::Profile(profile)),
+            None => (has_role && !variables.has("AWS_PROFILE")).then_some(Keys::Role),
         },
         _ => None,
     }
@@ -135,14 +143,15 @@ fn no_credentials(location: &str, variables: &'static str) -> PlaceError {
     PlaceError::NoCredentials { location: location.to_owned(), variables }
 }
 
-/// Tells whether an endpoint is Amazon's own, and the region that it names.
-fn amazon_region(endpoint: &str) -> Option<Option<&str>> {
-    let host = endpoint.strip_prefix("https://")?.strip_suffix("amazonaws.com")?.strip_suffix('.')?;
-    match host.split_once(['.', '-']) {
-        None if host == "s3" => Some(None),
-        Some(("s3", region)) => Some(Some(region)),
-        _ => None,
-    }
+/// The name of Amazon's endpoint without its domain: `s3`, or with a region; `None` for other endpoints.
+fn amazon_name(endpoint: &str) -> Option<&str> {
+    let name = endpoint.strip_prefix("https://")?.strip_suffix(".amazonaws.com")?;
+    matches!(name.as_bytes(), b"s3" | [b's', b'3', b'.' | b'-', ..]).then_some(name)
+}
+
+/// The region that an endpoint of Amazon names.
+fn amazon_region(name: &str) -> Option<&str> {
+    name.split_once(['.', '-']).map(|(_, region)| region)
 }
 
 fn google(bucket: &Bucket, location: &str, variables: &Variables) -> Result<GoogleCloudStorage, PlaceError> {
@@ -244,11 +253,12 @@ mod tests {
 
     #[test]
     fn endpoints_of_amazon_name_their_region() {
-        assert_eq!(amazon_region("https://s3.amazonaws.com"), Some(None));
-        assert_eq!(amazon_region("https://s3.eu-central-1.amazonaws.com"), Some(Some("eu-central-1")));
-        assert_eq!(amazon_region("https://s3-eu-west-1.amazonaws.com"), Some(Some("eu-west-1")));
-        for other in ["https://minio:9000", "https://s3.amazonaws.com.example.org", "http://127.0.0.1"] {
-            assert_eq!(amazon_region(other), None, "{other}");
+        let region = |endpoint| amazon_name(endpoint).map(amazon_region);
+        assert_eq!(region("https://s3.amazonaws.com"), Some(None));
+        assert_eq!(region("https://s3.eu-central-1.amazonaws.com"), Some(Some("eu-central-1")));
+        assert_eq!(region("https://s3-eu-west-1.amazonaws.com"), Some(Some("eu-west-1")));
+        for other in ["https://minio:9000", "https://s3.amazonaws.com.example.org", "https://s3x.amazonaws.com"] {
+            assert_eq!(region(other), None, "{other}");
         }
     }
 }

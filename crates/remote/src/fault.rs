@@ -11,7 +11,7 @@ pub(crate) enum Fault {
     /// There is no such object.
     Absent,
     /// There is no such bucket.
-    NoBucket(String),
+    NoBucket,
     /// The name is taken, or another request for it is under way.
     Taken,
     /// The credentials do not allow it, or there are none.
@@ -42,8 +42,8 @@ impl Fault {
         match self {
             Self::Absent => "it is missing".to_owned(),
             Self::Taken => "the name is taken".to_owned(),
-            Self::NoBucket(reason)
-            | Self::Denied(reason)
+            Self::NoBucket => "there is no such bucket".to_owned(),
+            Self::Denied(reason)
             | Self::Wrong(reason)
             | Self::Unsent(reason)
             | Self::Busy(reason)
@@ -56,9 +56,7 @@ impl From<&Error> for Fault {
     fn from(error: &Error) -> Self {
         let reason = || deepest(error);
         match error {
-            Error::NotFound { .. } | Error::Generic { .. } if names_bucket(error) => {
-                Self::NoBucket("the bucket does not exist".to_owned())
-            }
+            Error::NotFound { .. } | Error::Generic { .. } if names_bucket(error) => Self::NoBucket,
             Error::NotFound { .. } => Self::Absent,
             Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => Self::Taken,
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::Denied(reason()),

@@ -4,7 +4,7 @@
 //! look at the name: bytes that are ours say that the request was carried out. So a commit is never told as lost
 //! that was made, nor as made that was not; where neither can be found out, the error says so
 //! ([`StorageError::OutcomeUnknown`]). An object store's own retries are off: they would repeat such a write and then
-//! meet their own object. Before its first commit a process tests that the place refuses indeed.
+//! meet their own object. Before its first commit a machine tests that the place refuses indeed.
 //!
 //! ```text
 //! put      queued, then as create, in the background; bounded in number and bytes
@@ -15,7 +15,7 @@
 //! list     LIST by prefix and offset, page by page; after a failure from the last name on
 //! ```
 //!
-//! **Cost.** One request a call, and four more before the first commit of a process. Threads: two, whatever the
+//! **Cost.** One request a call, and four more before the first commit of a machine. Threads: two, whatever the
 //! machine. Memory: [`queue::WRITE_BYTES_MAX`] for what is queued, [`READ_BYTES_MAX`] for answers of one `read_many`.
 
 mod queue;
@@ -36,8 +36,10 @@ use siltstone_store::storage::{
     Capabilities, Latency, Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError,
 };
 use std::future::Future;
+use std::fs;
 use std::io;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
@@ -60,6 +62,8 @@ pub struct ObjectStorage {
     runtime: Option<Runtime>,
     /// The place was seen to refuse a name that is taken.
     is_probed: Mutex<bool>,
+    /// File that says that it was seen by this machine.
+    probe_marker: Option<PathBuf>,
     deletes_in_batches: bool,
 }
 
@@ -85,6 +89,7 @@ impl ObjectStorage {
             queue: Arc::default(),
             runtime: Some(runtime),
             is_probed: Mutex::new(false),
+            probe_marker: None,
             deletes_in_batches: false,
         })
     }
@@ -96,8 +101,18 @@ impl ObjectStorage {
         self
     }
 
+    /// Returns this storage, which remembers in this file that the place was probed: it is not again while the file
+    /// names it.
+    #[must_use]
+    pub fn with_probe_marker(mut self, marker: PathBuf) -> Self {
+        let is_probed = fs::read(&marker).is_ok_and(|place| place == self.requests.location.as_bytes());
+        self.is_probed = Mutex::new(is_probed);
+        self.probe_marker = Some(marker);
+        self
+    }
+
     /// Tests that the place refuses a name that is taken: not by an error it gives otherwise too, but by an object
-    /// that it is asked to write twice. Four requests, once in a process.
+    /// that it is asked to write twice. Four requests, once on each machine that has a marker, else once in a process.
     ///
     /// # Errors
     /// [`StorageError::ReplacesObjects`] if it does not refuse; those of writing.
@@ -107,6 +122,11 @@ impl ObjectStorage {
             let requests = Arc::clone(&self.requests);
             self.wait(async move { requests.probe().await })?;
             *is_probed = true;
+            if let Some(marker) = &self.probe_marker {
+                // Without it the next process probes again.
+                let _ = marker.parent().map(fs::create_dir_all);
+                let _ = fs::write(marker, self.requests.location.as_bytes());
+            }
         }
         Ok(())
     }
@@ -150,9 +170,12 @@ fn expected_bytes(request: &ReadRequest) -> u64 {
     }
 }
 
+/// The place of a request, the bytes it was taken for, and its answer, if it has one.
+type Sent = (usize, u64, Option<Result<Vec<u8>, StorageError>>);
+
 /// An answer on its way. It is sent when it is dropped, so that work that is broken off is an answer, too.
 struct Reply {
-    sender: Sender<(usize, u64, Option<Result<Vec<u8>, StorageError>>)>,
+    sender: Sender<Sent>,
     place: usize,
     bytes: u64,
     result: Option<Result<Vec<u8>, StorageError>>,

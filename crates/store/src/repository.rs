@@ -542,7 +542,12 @@ impl Repository {
         Ok(series.into_iter().collect())
     }
 
-    /// The number of the newest manifest of a series, when the series were listed last.
+    /// The series whose manifests this process has listed, read or committed.
+    pub fn series_known(&self) -> Vec<SeriesId> {
+        self.lock_numbers().keys().copied().collect()
+    }
+
+    /// The number of the newest manifest of a series, when the series were listed last, or of this process's own.
     pub fn number_listed(&self, series: SeriesId) -> Option<u64> {
         self.lock_numbers().get(&series).copied()
     }
@@ -598,7 +603,15 @@ impl Repository {
     /// # Errors
     /// As [`newest_manifest`].
     pub fn manifest_listed(&self, series: SeriesId) -> Result<Option<Manifest>, StoreError> {
-        Ok(manifest_numbered(self, series, self.number_listed(series))?.map(|stored| stored.manifest))
+        Ok(self.stored_listed(series)?.map(|stored| stored.manifest))
+    }
+
+    /// As [`Repository::manifest_listed`], with what the next manifest must say of it.
+    ///
+    /// # Errors
+    /// As [`newest_manifest`].
+    pub fn stored_listed(&self, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
+        manifest_numbered(self, series, self.number_listed(series))
     }
 
     /// The newest manifests of all series.

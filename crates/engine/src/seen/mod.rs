@@ -133,7 +133,7 @@ impl<'r> Memory<'r> {
     /// Those of the repository, and of the file.
     pub fn accept(&mut self) -> Result<(), EngineError> {
         self.seen.clear();
-        self.look()?;
+        self.look(self.repository.series()?)?;
         self.file.replace(&self.seen).map_err(|source| EngineError::Local { source })
     }
 
@@ -162,20 +162,29 @@ impl<'r> Memory<'r> {
     /// # Errors
     /// Those of the repository, and of the file.
     pub fn remember(&mut self) -> Result<(), EngineError> {
-        self.look()?;
+        self.look(self.repository.series()?)?;
         self.file.merge(&self.seen).map_err(|source| EngineError::Local { source })
     }
 
-    /// Reads the newest manifest of each series that has gone on, or was not seen before. One that cannot be read is
-    /// left as it was.
-    fn look(&mut self) -> Result<(), EngineError> {
+    /// Remembers what this process itself has read or committed, without looking for more.
+    ///
+    /// # Errors
+    /// Those of the repository, and of the file.
+    pub fn remember_own(&mut self) -> Result<(), EngineError> {
+        self.look(self.repository.series_known())?;
+        self.file.merge(&self.seen).map_err(|source| EngineError::Local { source })
+    }
+
+    /// Reads the newest manifest of each of these series that has gone on, or was not seen before. One that cannot be
+    /// read is left as it was.
+    fn look(&mut self, series: Vec<SeriesId>) -> Result<(), EngineError> {
         self.note(Subject::Record, Found::record(self.repository));
-        for series in self.repository.series()? {
+        for series in series {
             let subject = Subject::Series(series);
             if self.repository.number_listed(series) <= self.seen.get(&subject).map(|seen| seen.sequence) {
                 continue;
             }
-            match newest_manifest(self.repository, series) {
+            match self.repository.stored_listed(series) {
                 Ok(Some(stored)) => self.note(subject, Found::manifest(&stored)),
                 Ok(None) => {}
                 Err(error) if error.is_damage() => {}

@@ -171,7 +171,7 @@ impl Requests {
                     }
                     Err(looked) => return Err(self.of_write(name, &looked, true, tries.made() + 1)),
                 },
-                Fault::Absent | Fault::NoBucket(_) | Fault::Denied(_) | Fault::Wrong(_) => {
+                Fault::Absent | Fault::NoBucket | Fault::Denied(_) | Fault::Wrong(_) => {
                     return Err(self.of_write(name, &fault, is_unsure, tries.made() + 1));
                 }
             };
@@ -342,7 +342,7 @@ impl Requests {
     }
 
     fn below(&self, parts: &str) -> Path {
-        parts.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+        parts.split('/').fold(self.prefix.clone(), Path::join)
     }
 
     /// The object at a path; `None` for a foreign one.
@@ -383,10 +383,7 @@ impl Requests {
     fn of_place(&self, operation: &'static str, name: &str, fault: &Fault, tries: u32) -> StorageError {
         let (name, location, reason) = (name.to_owned(), self.location.clone(), fault.reason());
         match fault {
-            Fault::NoBucket(_) => {
-                let source = io::Error::new(io::ErrorKind::NotFound, reason);
-                StorageError::Unreachable { location, source }
-            }
+            Fault::NoBucket => StorageError::NoBucket { location },
             Fault::Denied(_) => StorageError::Refused { operation, name, location, reason },
             Fault::Unsent(_) | Fault::Busy(_) | Fault::Lost(_) | Fault::Taken => {
                 StorageError::Unavailable { operation, name, location, tries, reason }

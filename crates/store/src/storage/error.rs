@@ -127,6 +127,12 @@ pub enum StorageError {
         /// The last failure.
         reason: String,
     },
+    /// The bucket of the address does not exist.
+    #[error("{location}: there is no such bucket; make it, or check the address")]
+    NoBucket {
+        /// The address.
+        location: String,
+    },
     /// The place replaces objects although it is told not to.
     #[error(
         "{location} replaces an object that it was asked to leave as it is (by If-None-Match), so that two writers could \
