@@ -61,7 +61,11 @@ impl Place {
     }
 
     fn options(&self) -> BackupOptions {
-        self.sandbox.options().with_skip_if_unchanged(true).with_sample_bytes(Some(0)).with_verify_written(VerifyWritten::Never)
+        self.sandbox
+            .options()
+            .with_skip_if_unchanged(true)
+            .with_sample_bytes(Some(0))
+            .with_verify_written(VerifyWritten::Never)
     }
 
     /// Backs up what changed. The source is left to age first: what changed just before a backup is read again by the

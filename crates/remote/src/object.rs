@@ -35,8 +35,8 @@ use siltstone_store::SeriesId;
 use siltstone_store::storage::{
     Capabilities, Latency, Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError,
 };
-use std::future::Future;
 use std::fs;
+use std::future::Future;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

@@ -223,6 +223,21 @@ fn the_history_costs_one_request_a_call_and_four_for_the_probe() {
 }
 
 #[test]
+fn a_machine_with_a_marker_probes_a_place_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Troubled::new(Trouble::Unsent, 0, 0);
+    let commit = |sequence: u64, prefix: &str| {
+        let before = store.made.load(Ordering::Relaxed);
+        let location = format!("memory:{prefix}");
+        let place =
+            ObjectStorage::new(Arc::clone(&store) as Arc<dyn ObjectStore>, prefix, &location, Retries::default());
+        place.unwrap().with_probe_marker(folder.path().join("probed/place")).create(&manifest(sequence), b"x").unwrap();
+        store.made.load(Ordering::Relaxed) - before
+    };
+    assert_eq!([commit(1, "p"), commit(2, "p"), commit(1, "q")], [5, 1, 5]);
+}
+
+#[test]
 fn passing_trouble_at_any_request_changes_nothing() {
     for first in 0..requests() {
         for (trouble, length) in PASSING.into_iter().flat_map(|trouble| [(trouble, 1), (trouble, 3)]) {

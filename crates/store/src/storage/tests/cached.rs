@@ -96,9 +96,8 @@ fn ranges_of_data_are_not_kept_and_nothing_but_containers_is() {
 #[test]
 fn an_entry_that_is_damaged_cut_or_of_another_name_is_fetched_anew() {
     let scene = Scene::new();
-    let whole = |name: ObjectName| {
-        scene.folder.path().join("metadata").join(name.to_string().replace('/', ".")).join("whole")
-    };
+    let whole =
+        |name: ObjectName| scene.folder.path().join("metadata").join(name.to_string().replace('/', ".")).join("whole");
     let [first, second] = [container(1), container(2)];
     let bytes = object(ObjectKind::MetadataContainer, 100);
     scene.far.create(&first, &bytes).unwrap();
