@@ -95,7 +95,7 @@ fn a_damaged_cache_hurts_no_restore() {
     forget_parity(scene.far.inner());
     let sound: Vec<_> =
         files(scene.cache.path()).into_iter().map(|path| (fs::read(&path).expect("read"), path)).collect();
-    assert!(sound.len() > 10, "{}", sound.len());
+    assert!(sound.len() >= 6, "{}", sound.len());
     for (bytes, path) in &sound {
         let places = (0..bytes.len()).step_by(bytes.len() / 5 + 1);
         for at in places {

@@ -102,7 +102,9 @@ fn an_entry_that_is_damaged_cut_or_of_another_name_is_fetched_anew() {
     let bytes = object(ObjectKind::MetadataContainer, 100);
     scene.far.create(&first, &bytes).unwrap();
     scene.far.create(&second, &object(ObjectKind::MetadataContainer, 110)).unwrap();
-    [first, second].map(|name| scene.cached().read(&name, 1000).unwrap());
+    for name in [first, second] {
+        scene.cached().read(&name, 1000).unwrap();
+    }
     let sound = fs::read(whole(first)).unwrap();
     let mut damages: Vec<Vec<u8>> = (0..sound.len()).map(|length| sound[..length].to_vec()).collect();
     damages.extend((0..sound.len()).map(|at| {
