@@ -17,7 +17,7 @@ use siltstone_store::container::{ContainerRecord, SealedContainer};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::manifest_object_bytes;
-use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
+use siltstone_store::storage::{Capabilities, Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use siltstone_store::{ContainerId, SeriesId, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -256,6 +256,14 @@ impl Storage for Overlay {
 
     fn remove_unfinished(&self, _: SeriesId, _: u64) -> Result<u64, StorageError> {
         Err(refused())
+    }
+
+    fn drop_cached(&self, name: &ObjectName) -> bool {
+        self.below.drop_cached(name)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.below.capabilities()
     }
 
     fn location(&self) -> String {
