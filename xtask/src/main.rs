@@ -111,3 +111,14 @@ fn run(task: &Task) -> Result<()> {
         Task::Bench { bench } => bench::run(bench),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_task_can_be_asked_for() {
+        Arguments::command().debug_assert();
+    }
+}
