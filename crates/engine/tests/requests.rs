@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Of a new series: it is looked for, its config is committed, and what an earlier series may have left is swept.
+/// Requests of a new series: it is looked for, its config is committed, and what an earlier series may have left is swept.
 const FIRST_BACKUP: usize = 25;
 /// Originals and copies of the manifests are listed, the newest is read.
 const UNCHANGED_BACKUP: usize = 3;
@@ -30,7 +30,7 @@ const SNAPSHOTS: usize = 3;
 /// As listing snapshots; then indexes and regions of two containers of catalogs and one of data. A file may lie in two
 /// regions that are not neighbours.
 const RESTORE_ONE: usize = SNAPSHOTS + 7;
-/// The same with some runs of regions more.
+/// Requests of a restore from several containers: some runs of regions more.
 const RESTORE_ALL: usize = SNAPSHOTS + 9;
 /// As listing snapshots; both listings again, the predecessor; two commits, as the lease is given back after containers
 /// are deleted; two deletions.

@@ -60,7 +60,7 @@ pub enum PlaceError {
     Malformed {
         /// The address.
         address: String,
-        /// What is wrong with it.
+        /// The fault of it.
         reason: &'static str,
         /// The form it should have.
         form: &'static str,
@@ -81,7 +81,7 @@ pub enum PlaceError {
     Settings {
         /// The address.
         location: String,
-        /// What is wrong with them.
+        /// The fault of them.
         reason: String,
     },
 }

@@ -4,8 +4,9 @@
 //! meet its own object. So neither an error nor a name that is taken tells what happened. The bytes under the name do:
 //! they are sealed under a random salt, and nobody else can have made the same ones.
 //!
-//! What is absent is sent again: two requests for the same bytes under one name are one. A disk that failed says so
-//! (its barrier fails from then on), and what lies there may be gone after a loss of power: such an error stands.
+//! An object that is absent is sent again: two requests for the same bytes under one name are one. A disk that failed
+//! says so (its barrier fails from then on), and what lies there may be gone after a loss of power: such an error stands.
+//! A storage that has looked itself, and says that the outcome is unknown, is not asked again.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -34,6 +35,7 @@ pub(crate) fn create_ours(storage: &dyn Storage, name: &ObjectName, object: &[u8
     for _ in 0..CREATE_ATTEMPTS_MAX {
         let error = match storage.create(name, object) {
             Ok(()) => return Ok(Created::Ours),
+            Err(error @ StorageError::OutcomeUnknown { .. }) => return Err(unknown(name, &error)),
             Err(error) if leaves_doubt(storage, &error) => error,
             Err(error) => return Err(doubt.map_or_else(|| error.into(), |first| unknown(name, &first))),
         };

@@ -74,7 +74,7 @@ pub struct Rotation {
 
 /// A repository that is there and not yet opened.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundRepository {
     storage: Arc<dyn Storage>,
     newest: Newest,
 }
@@ -83,11 +83,11 @@ pub struct Found {
 ///
 /// # Errors
 /// As [`Repository::open`], as far as they show without a key.
-pub fn find(storage: Arc<dyn Storage>) -> Result<Found, StoreError> {
-    Ok(Found { newest: Newest::find(storage.as_ref())?, storage })
+pub fn find(storage: Arc<dyn Storage>) -> Result<FoundRepository, StoreError> {
+    Ok(FoundRepository { newest: Newest::find(storage.as_ref())?, storage })
 }
 
-impl Found {
+impl FoundRepository {
     /// Opens the repository with the password of any of its key slots. After a wrong one it can be tried again.
     ///
     /// # Errors

@@ -29,8 +29,8 @@
 //! Nothing that shapes a repository's bytes depends on M: how regions are batched and segments cut in maintenance
 //! decides in which order they are laid into containers. Only what waits, or is looked up, grows with M.
 //!
-//! Anything that does not fit goes to temporary files in the folder that `Resources::scratch_of` gives: the repository's within
-//! the cache, else the scratch folder. A restore's lie in its target, which has the room.
+//! Anything that does not fit goes to temporary files in the folder that `Resources::scratch_of` gives: the
+//! repository's within the cache, else the scratch folder. A restore's lie in its target, which has the room.
 
 use super::Resources;
 

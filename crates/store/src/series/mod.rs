@@ -74,9 +74,9 @@ impl<'r> SeriesWriter<'r> {
         Self::take(repository, Found::look(repository, request)?, request)
     }
 
-    /// Looks at a series as [`SeriesWriter::acquire`] does, and takes the lease at once only where there is something to
-    /// be made or tidied up: in a new series, in one with a lease, or where it costs little to look closely. Else the
-    /// first commit takes it, or [`SeriesWriter::take_lease`] before a container is put.
+    /// Looks at a series as [`SeriesWriter::acquire`] does, and takes the lease at once only where there is something
+    /// to be made or tidied up: in a new series, in one with a lease, or where it costs little to look closely. Else
+    /// the first commit takes it, or [`SeriesWriter::take_lease`] before a container is put.
     ///
     /// # Errors
     /// As [`SeriesWriter::acquire`].
@@ -253,8 +253,8 @@ impl<'r> SeriesWriter<'r> {
         Ok(())
     }
 
-    /// Commits `next`, then deletes containers that it does not name. A lease that is not to be kept is given back after
-    /// that where the next writer would not look for what was left behind.
+    /// Commits `next`, then deletes containers that it does not name. A lease that is not to be kept is given back
+    /// after that where the next writer would not look for what was left behind.
     ///
     /// # Errors
     /// Those of the commit, and then nothing was deleted; those of deleting, and then the commit stands.
@@ -319,7 +319,7 @@ impl<'r> SeriesWriter<'r> {
     }
 }
 
-/// What lies there of a series, as its next writer finds it.
+/// The state of a series, as its next writer finds it.
 struct Found {
     stored: Option<StoredManifest>,
     /// The lease that is recorded; it may be taken over.

@@ -116,8 +116,8 @@ pub enum StorageError {
     },
     /// A request to write an object may have been carried out or not: no answer came, and the name cannot be looked at.
     #[error(
-        "it is unknown whether {location} has written {name}: {reason}; when the place can be reached, run again, which \
-         goes on from what is there"
+        "it is unknown whether {location} has written {name}: {reason}; when the place can be reached, run again, \
+         which goes on from what is there"
     )]
     OutcomeUnknown {
         /// The object that was being written.
@@ -135,8 +135,8 @@ pub enum StorageError {
     },
     /// The place replaces objects although it is told not to.
     #[error(
-        "{location} replaces an object that it was asked to leave as it is (by If-None-Match), so that two writers could \
-         destroy each other's commits: use a place that refuses, or a newer version of its server"
+        "{location} replaces an object that it was asked to leave as it is (by If-None-Match), so that two writers \
+         could destroy each other's commits: use a place that refuses, or a newer version of its server"
     )]
     ReplacesObjects {
         /// The address.

@@ -1,5 +1,5 @@
-//! One program at a place at a distance, with trouble at each of its requests: what it says of its work is true, nothing
-//! is lost, and a request that comes late changes nothing that counts.
+//! One program at a place at a distance, with trouble at each of its requests: what it says of its work is true,
+//! nothing is lost, and a request that comes late changes nothing that counts.
 
 use super::series::{SERIES, acquire, container, forget, has_predecessor, read_all, with_snapshot};
 use super::{PASSWORD, init, label};
@@ -86,7 +86,7 @@ fn at_every_request<T>(
     requests.len() as u64
 }
 
-/// What lies there is what the program said, whether what is under way lands now or after two more backups.
+/// Holds what lies there against what the program said, whether what is under way lands now or after two more backups.
 fn examine(remote: &SimulatedRemote, result: &Result<(), StoreError>, is_done: fn(&BTreeSet<u8>) -> bool, story: &str) {
     let told = format!("{result:?} after {story}");
     for lands_late in [false, true] {

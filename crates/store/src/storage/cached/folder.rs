@@ -192,7 +192,7 @@ fn remove_temporaries(root: &Path, before: SystemTime) {
     }
 }
 
-/// What an entry's checksum covers beside its bytes.
+/// The text that an entry's checksum covers beside its bytes.
 fn label(name: &ObjectName, offset: u64) -> String {
     format!("{name}@{offset}")
 }
