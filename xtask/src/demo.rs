@@ -2,7 +2,9 @@
 //! temporary folder that is removed at the end.
 
 use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
 use siltstone_testbed::edit;
+use siltstone_testbed::minio::Minio;
 use siltstone_testbed::program::{self, Cost};
 use siltstone_testbed::table::{self, Table};
 use siltstone_testbed::tool::{Reading, Repository, Tool};
@@ -11,14 +13,48 @@ use siltstone_testbed::workspace::{self, Build};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Options: where the repository lies.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The place of the repository.
+    #[arg(long, value_enum, default_value_t = Where::Folder)]
+    place: Where,
+}
+
+/// Kinds of places.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Where {
+    /// A folder.
+    Folder,
+    /// A bucket of an object store: MinIO on this machine, if it is installed (`cargo xtask minio`).
+    S3,
+}
+
+/// Prefix of the repository in its bucket.
+const PREFIX: &str = "demo";
+
 /// Runs the demonstration; fails if anything is not as it should be.
-pub(crate) fn run() -> Result<()> {
-    let silt = Tool::silt(Build::Release)?;
+pub(crate) fn run(options: &Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
+    let server = (options.place == Where::S3).then(|| Minio::start(folder.path())).transpose()?;
+    let silt = Tool::silt(Build::Release)?;
     let source = folder.path().join("checkout");
     copy_checkout(&source)?;
-    let repository = silt.init(&folder.path().join("silt"))?;
-    let mut demo = Demo { folder: folder.path(), source: &source, repository: &repository, table: new_table() };
+    let machine = folder.path().join("silt");
+    let (repository, stored) = match &server {
+        Some(server) => {
+            let place = server.place(server.address(), PREFIX);
+            eprintln!("{}\n$ silt init {}", server.version, place.address);
+            (silt.init_at(place, &machine)?, server.folder(PREFIX))
+        }
+        None => {
+            let repository = silt.init(&machine)?;
+            let stored = repository.path();
+            (repository, stored)
+        }
+    };
+    let table = new_table();
+    let mut demo = Demo { folder: folder.path(), source: &source, repository: &repository, stored: &stored, table };
 
     let first = demo.back_up("first")?;
     change(&source)?;
@@ -63,6 +99,8 @@ struct Demo<'a> {
     folder: &'a Path,
     source: &'a Path,
     repository: &'a Repository,
+    /// Where its bytes lie; a server adds a few of its own.
+    stored: &'a Path,
     table: Table,
 }
 
@@ -107,7 +145,7 @@ impl Demo<'_> {
             source_bytes.map(table::bytes).unwrap_or_default(),
             format!("{seconds:.2}"),
             source_bytes.map(|bytes| format!("{:.0}", table::mb_per_s(bytes, seconds))).unwrap_or_default(),
-            table::bytes(tree::bytes(&self.repository.path())?),
+            table::bytes(tree::bytes(self.stored)?),
         ]);
         Ok(())
     }

@@ -39,7 +39,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// Back up this checkout twice, restore both snapshots, compare, forget, check; prints sizes and speeds.
-    Demo,
+    Demo(demo::Options),
     /// All tests: the workspace's own, the second reader, short forms of kill-loop, damage, faults and power.
     Test,
     /// Tests of chunking and its vectors on ARM and POWER, emulated, built with the oldest compiler they promise to
@@ -93,7 +93,7 @@ fn main() -> ExitCode {
 
 fn run(task: &Task) -> Result<()> {
     match task {
-        Task::Demo => demo::run(),
+        Task::Demo(options) => demo::run(options),
         Task::Test => test::run(),
         Task::Cross => cross::run(),
         Task::Sanitize(options) => sanitize::run(options),
@@ -104,7 +104,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Faults(options) => faults::run(options),
         Task::Power(options) => power::run(options),
         Task::Fuzz(options) => fuzz::run(options),
-        Task::Minio => siltstone_testbed::install::by_go("minio", "github.com/minio/minio@latest"),
+        Task::Minio => siltstone_testbed::minio::Minio::install(),
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),
         Task::LabReport(options) => lab_report::run(options),

@@ -7,6 +7,7 @@
 //! deterministic, corpus, data    the same data on every machine: numbers, versions on disk, versions in memory
 //! statistics, table, json        from samples to what is shown; what programs say as JSON
 //! workspace, tool, record        this checkout, the backup programs, results that are kept
+//! minio, distance                a server of an object store; servers as if they were far away
 //! trials                         independent trials on all cores
 //! bench                          what benchmarks share: options, turns, what is done with results
 //! ```
@@ -19,10 +20,12 @@ pub mod bench;
 pub mod corpus;
 pub mod data;
 pub mod deterministic;
+pub mod distance;
 pub mod edit;
 pub mod install;
 pub mod json;
 pub mod machine;
+pub mod minio;
 pub mod program;
 pub mod record;
 pub mod statistics;

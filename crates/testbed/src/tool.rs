@@ -11,12 +11,22 @@ use crate::workspace::{self, Build};
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The password of all repositories made here.
 pub const PASSWORD: &str = "correct horse battery staple";
+
+/// A place other than a folder, where a repository lies.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its address, in words that `silt` and restic share.
+    pub address: String,
+    /// Variables that give the keys of it.
+    pub variables: Vec<(&'static str, &'static str)>,
+}
 
 /// Which program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -119,13 +129,23 @@ impl Tool {
 
     /// The repository that was made below `folder`.
     pub fn repository_at(&self, folder: &Path) -> Repository {
-        Repository { tool: self.clone(), folder: folder.to_path_buf() }
+        Repository { tool: self.clone(), folder: folder.to_path_buf(), place: None }
     }
 
     /// Makes a new repository below `folder`.
     pub fn init(&self, folder: &Path) -> Result<Repository> {
+        self.made(folder, None)
+    }
+
+    /// Makes a new repository at another place; what this machine keeps of it lies below `folder`.
+    pub fn init_at(&self, place: Place, folder: &Path) -> Result<Repository> {
+        ensure!(self.name != Name::Borg, "borg knows no such places");
+        self.made(folder, Some(place))
+    }
+
+    fn made(&self, folder: &Path, place: Option<Place>) -> Result<Repository> {
         fs::create_dir_all(folder)?;
-        let repository = Repository { tool: self.clone(), folder: folder.to_path_buf() };
+        let repository = Repository { tool: self.clone(), folder: folder.to_path_buf(), place };
         let mut command = repository.command();
         match self.name {
             Name::Silt | Name::Restic => command.arg("init"),
@@ -144,6 +164,8 @@ impl Tool {
 pub struct Repository {
     tool: Tool,
     folder: PathBuf,
+    /// `None` for a folder.
+    place: Option<Place>,
 }
 
 impl Repository {
@@ -152,36 +174,42 @@ impl Repository {
         self.tool.name
     }
 
-    /// The repository itself.
+    /// The repository itself, where it lies in a folder.
     pub fn path(&self) -> PathBuf {
         self.folder.join("repository")
+    }
+
+    fn address(&self) -> OsString {
+        self.place.as_ref().map_or_else(|| self.path().into_os_string(), |place| place.address.clone().into())
     }
 
     /// A copy of it, cache and all, as it is now; below `folder`, where nothing is yet.
     pub fn copied_to(&self, folder: &Path) -> Result<Self> {
         tree::copy(&self.folder, folder)?;
-        Ok(Self { tool: self.tool.clone(), folder: folder.to_path_buf() })
+        Ok(self.at(folder))
     }
 
-    /// The copy of it that was made below `folder`.
+    /// The copy of it that was made below `folder`; or a repository at another place, for a machine that keeps what it
+    /// knows below `folder`.
     #[must_use]
     pub fn at(&self, folder: &Path) -> Self {
-        Self { tool: self.tool.clone(), folder: folder.to_path_buf() }
+        Self { folder: folder.to_path_buf(), ..self.clone() }
     }
 
     /// The tool with its environment set, waiting for its verb.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.tool.program);
         let cache = self.folder.join("cache");
+        command.envs(self.place.iter().flat_map(|place| place.variables.iter().copied()));
         match self.tool.name {
             Name::Silt => {
                 // Versions differ in size as they like.
                 command.env("SILT_SHRINK_GUARD", "off").env("SILT_CACHE_DIR", cache);
                 command.env("SILT_STATE_DIR", self.folder.join("state"));
-                command.env("SILT_REPOSITORY", self.path()).env("SILT_PASSWORD", PASSWORD)
+                command.env("SILT_REPOSITORY", self.address()).env("SILT_PASSWORD", PASSWORD)
             }
             Name::Restic => command
-                .env("RESTIC_REPOSITORY", self.path())
+                .env("RESTIC_REPOSITORY", self.address())
                 .env("RESTIC_PASSWORD", PASSWORD)
                 .env("RESTIC_CACHE_DIR", cache),
             Name::Borg => command

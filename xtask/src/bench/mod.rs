@@ -5,6 +5,7 @@ mod ageing;
 mod backup;
 mod history;
 mod parity;
+mod remote;
 mod report;
 mod restore_order;
 
@@ -31,6 +32,8 @@ pub(crate) enum Bench {
     /// Cost of parity in bytes and seconds, and how many files one flipped byte in each container costs without and
     /// with it.
     Parity(parity::Options),
+    /// A repository in an object store some milliseconds away: requests, bytes and seconds, beside restic.
+    Remote(remote::Options),
     /// Reads of a restore: containers needed and read, for the first, the middle and the last snapshot of a history.
     RestoreOrder(restore_order::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
@@ -46,6 +49,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::History(options) => history::run(options),
         Bench::Ageing(options) => ageing::run(options),
         Bench::Parity(options) => parity::run(options),
+        Bench::Remote(options) => remote::run(options),
         Bench::RestoreOrder(options) => restore_order::run(options),
         Bench::Stages(_) | Bench::Chunk(_) | Bench::Similar(_) => by_siltstone_bench(),
     }

@@ -1,0 +1,144 @@
+//! A server of an object store for tasks: MinIO on this machine's loopback, with a bucket in a folder that goes with it.
+
+use crate::install;
+use crate::tool::Place;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Name of the program.
+pub const PROGRAM: &str = "minio";
+/// The module that Go compiles it from.
+pub const MODULE: &str = "github.com/minio/minio@latest";
+/// The account of the server.
+const USER: &str = "silt-tasks";
+const SECRET: &str = "silt-tasks-secret";
+const BUCKET: &str = "bucket";
+/// No start takes longer.
+const START_MAX: Duration = Duration::from_mins(1);
+
+/// A server that ends with the value.
+#[derive(Debug)]
+pub struct Minio {
+    process: Child,
+    address: SocketAddr,
+    folder: TempDir,
+    /// In its own words.
+    pub version: String,
+}
+
+impl Minio {
+    /// Tells whether the program is there.
+    pub fn is_installed() -> bool {
+        !install::candidates(PROGRAM).is_empty()
+    }
+
+    /// Installs the program where it is not there; that takes minutes.
+    pub fn install() -> Result<()> {
+        install::by_go(PROGRAM, MODULE)
+    }
+
+    /// Starts a server with an empty bucket, in a folder below `work`.
+    pub fn start(work: &Path) -> Result<Self> {
+        let candidates = install::candidates(PROGRAM);
+        let program = candidates.first().context("MinIO is not installed: `cargo xtask minio` does that")?;
+        let folder = tempfile::Builder::new().prefix(PROGRAM).tempdir_in(work)?;
+        // Each folder of a server's drive is a bucket.
+        fs::create_dir_all(folder.path().join("drive").join(BUCKET))?;
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let process = Command::new(program)
+            .args(["server", "--quiet", "--address", &address.to_string(), "--console-address", "127.0.0.1:0"])
+            .arg(folder.path().join("drive"))
+            .env("MINIO_ROOT_USER", USER)
+            .env("MINIO_ROOT_PASSWORD", SECRET)
+            .env("HOME", folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("{} cannot be started", program.display()))?;
+        let mut server = Self { process, address, folder, version: version(program) };
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+
+    /// Returns the address of the server.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the folder in which the objects below a prefix of the bucket lie.
+    pub fn folder(&self, prefix: &str) -> PathBuf {
+        self.folder.path().join("drive").join(BUCKET).join(prefix)
+    }
+
+    /// Returns the place of a repository below a prefix, reached by this address, its own or one before it.
+    pub fn place(&self, address: SocketAddr, prefix: &str) -> Place {
+        let keys = [("AWS_ACCESS_KEY_ID", USER), ("AWS_SECRET_ACCESS_KEY", SECRET)];
+        Place { address: format!("s3:http://{address}/{BUCKET}/{prefix}"), variables: keys.to_vec() }
+    }
+
+    /// Returns the variables that tell `rclone` of a remote of this name at this address.
+    pub fn rclone_remote(name: &str, address: SocketAddr) -> Vec<(String, String)> {
+        let endpoint = format!("http://{address}");
+        let settings = [
+            ("TYPE", "s3"),
+            ("PROVIDER", "Minio"),
+            ("ACCESS_KEY_ID", USER),
+            ("SECRET_ACCESS_KEY", SECRET),
+            ("ENDPOINT", &endpoint),
+        ];
+        let variable = |(setting, value): (&str, &str)| {
+            (format!("RCLONE_CONFIG_{}_{setting}", name.to_uppercase()), value.to_owned())
+        };
+        settings.into_iter().map(variable).collect()
+    }
+
+    /// Returns the bucket's path for `rclone`.
+    pub fn rclone_path(name: &str, prefix: &str) -> String {
+        format!("{name}:{BUCKET}/{prefix}")
+    }
+
+    /// Waits until it serves: it listens before that.
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let begin = Instant::now();
+        while begin.elapsed() < START_MAX {
+            if self.is_ready().unwrap_or(false) {
+                return Ok(());
+            }
+            if let Some(status) = self.process.try_wait()? {
+                bail!("MinIO ended while it started: {status}");
+            }
+            sleep(Duration::from_millis(100));
+        }
+        bail!("MinIO did not start within {} s", START_MAX.as_secs())
+    }
+
+    fn is_ready(&self) -> Result<bool> {
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        let path = "/minio/health/ready";
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer.starts_with("HTTP/1.1 200"))
+    }
+}
+
+impl Drop for Minio {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn version(program: &Path) -> String {
+    let said = Command::new(program).arg("--version").output();
+    let text = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    text.lines().next().unwrap_or("minio, version unknown").to_owned()
+}

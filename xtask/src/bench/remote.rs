@@ -1,0 +1,344 @@
+//! A repository at a distance, `cargo xtask bench remote`: a server of an object store on this machine, behind a round
+//! trip of some milliseconds. Requests, bytes and seconds of each operation, beside restic at the same server, and
+//! `rclone copy` where files as they are say something.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::json;
+use siltstone_testbed::bench::DataOptions;
+use siltstone_testbed::bench::publish::{Output, Row, table_of};
+use siltstone_testbed::bench::rounds::{Pile, flush, turns};
+use siltstone_testbed::corpus::{Corpus, History};
+use siltstone_testbed::data;
+use siltstone_testbed::distance::{Link, Traffic};
+use siltstone_testbed::install::{self, RCLONE};
+use siltstone_testbed::minio::Minio;
+use siltstone_testbed::program::{self, Cost};
+use siltstone_testbed::statistics::{Spread, rounded};
+use siltstone_testbed::table::as_float;
+use siltstone_testbed::tool::{Name, Reading, Repository, Tool, restored_place};
+use siltstone_testbed::tree::{self, Listing};
+use siltstone_testbed::workspace;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Options: how far, and on what.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    data: DataOptions,
+    /// The round trip to the server in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 30)]
+    rtt: u64,
+    /// Rounds in which everything is measured; 3 by default, 1 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: Option<u64>,
+}
+
+/// The programs that are compared.
+const TOOLS: [Name; 2] = [Name::Silt, Name::Restic];
+/// Versions of a history that are backed up one after the other.
+const VERSIONS: usize = 3;
+/// Bytes that nothing makes smaller.
+const RANDOM_BYTES: usize = 168_000_000;
+const RANDOM_BYTES_QUICK: usize = 20_000_000;
+/// The remote of `rclone`.
+const REMOTE: &str = "far";
+const RCLONE_COPY: &str = "rclone copy";
+const COLUMNS: &str = "data operation tool requests mb_up mb_down seconds spread_percent peak_mib ratio";
+
+/// One operation of one tool in one round.
+struct Sample {
+    data: String,
+    operation: &'static str,
+    tool: &'static str,
+    cost: Cost,
+    traffic: Traffic,
+}
+
+/// What all rounds share.
+struct Bench<'a> {
+    work: &'a Path,
+    server: &'a Minio,
+    link: &'a Link,
+    pile: Pile,
+    samples: Vec<Sample>,
+}
+
+/// Runs the benchmark and prints its table.
+pub(super) fn run(options: &Options) -> Result<()> {
+    let rounds = options.rounds.unwrap_or(if options.output.quick { 1 } else { 3 });
+    Minio::install()?;
+    install::ensure(&[RCLONE])?;
+    let tools: Vec<Tool> = TOOLS.into_iter().map(Tool::prepare).collect::<Result<_>>()?;
+    let corpora = options.data.corpora(options.output.quick, &[History::Openssl])?;
+    let work = tempfile::tempdir_in(workspace::target()?)?;
+    let server = Minio::start(work.path())?;
+    let link = Link::to(server.address(), Duration::from_millis(options.rtt))?;
+    let random = work.path().join("random");
+    make_random(&random, if options.output.quick { RANDOM_BYTES_QUICK } else { RANDOM_BYTES })?;
+
+    let pile = Pile::below(work.path())?;
+    let mut bench = Bench { work: work.path(), server: &server, link: &link, pile, samples: Vec::new() };
+    for round in 0..rounds {
+        for corpus in &corpora {
+            bench.history(corpus, &tools, round)?;
+        }
+        bench.random(&random, &tools, round)?;
+    }
+
+    let rows = rows_of(&bench.samples);
+    let mut notes: Vec<String> = tools.iter().map(|tool| format!("{}: {}", tool.version, "as it comes")).collect();
+    notes.push(format!("server: {}, round trip {} ms, bandwidth as it is", server.version, options.rtt));
+    notes.push(format!("rclone: {}", first_line(&program::quietly(Command::new("rclone").arg("version"))?)));
+    notes.push(format!("{rounds} rounds, taking turns; medians of seconds; requests and bytes of the last round"));
+    notes.push("cold: a machine that has never seen the repository; ratio: seconds to those of restic".into());
+    notes.extend(
+        corpora.iter().map(|corpus| format!("{}: the newest {VERSIONS} of {}", corpus.name, corpus.description)),
+    );
+    options.output.publish("remote", &table_of(COLUMNS, &rows).to_string(), &rows, &notes, work.path())
+}
+
+/// Makes a folder of files of random bytes.
+fn make_random(folder: &Path, bytes: usize) -> Result<()> {
+    const FILES: usize = 21;
+    fs::create_dir_all(folder)?;
+    for seed in 0..FILES {
+        fs::write(folder.join(format!("{seed:02}")), data::random(seed as u64, bytes / FILES))?;
+    }
+    Ok(())
+}
+
+impl Bench<'_> {
+    /// Every operation on the newest versions of a history, the tools taking turns.
+    fn history(&mut self, corpus: &Corpus, tools: &[Tool], round: u64) -> Result<()> {
+        let newest = corpus.versions.len().saturating_sub(VERSIONS);
+        let versions = &corpus.versions[newest..];
+        ensure!(versions.len() == VERSIONS, "{} has fewer than {VERSIONS} versions", corpus.name);
+        for turn in turns(tools.len(), round) {
+            self.versions(&corpus.name, versions, &tools[turn], round)?;
+        }
+        Ok(())
+    }
+
+    fn versions(&mut self, data: &str, versions: &[PathBuf], tool: &Tool, round: u64) -> Result<()> {
+        let folder = tempfile::tempdir_in(self.work)?;
+        let source = folder.path().join("source");
+        let repository = self.new_repository(tool, &format!("{data}-{round}"), folder.path())?;
+        tree::copy(&versions[0], &source)?;
+        self.measure(
+            data,
+            "first backup",
+            &repository,
+            &mut repository.backup_command(&source, "0", Reading::Changed),
+        )?;
+        tree::make_equal(&source, &versions[1])?;
+        repository.backup(&source, "1", Reading::Changed)?;
+        tree::make_equal(&source, &versions[2])?;
+        let mut later = repository.backup_command(&source, "2", Reading::Changed);
+        self.measure(data, "later backup", &repository, &mut later)?;
+        let mut unchanged = repository.backup_command(&source, "3", Reading::Changed);
+        self.measure(data, "unchanged backup", &repository, &mut unchanged)?;
+        let mut skipped = repository.backup_command(&source, "4", Reading::Changed);
+        self.measure(data, "unchanged, skipped", &repository, skipped.arg("--skip-if-unchanged"))?;
+
+        self.measure(data, "snapshots", &repository, repository.command().arg("snapshots"))?;
+        let elsewhere = |name: &str| repository.at(&folder.path().join(name));
+        let cold = elsewhere("cold-snapshots");
+        self.measure(data, "snapshots, cold", &cold, cold.command().arg("snapshots"))?;
+        let listing = Listing::of(&source)?;
+        self.restore_file(data, "restore one file", &repository, &source)?;
+        self.restore_file(data, "restore one file, cold", &elsewhere("cold-file"), &source)?;
+        self.restore(data, "restore all", &repository, &source, &listing)?;
+        self.restore(data, "restore all, cold", &elsewhere("cold-all"), &source, &listing)?;
+        let mut forget = repository.forget_command(&["0".to_owned()])?;
+        self.measure(data, "forget the oldest", &repository, &mut forget)?;
+        self.restore(data, "restore all, after that", &repository, &source, &listing)
+    }
+
+    /// A backup and a restore of what nothing makes smaller, beside files copied as they are.
+    fn random(&mut self, source: &Path, tools: &[Tool], round: u64) -> Result<()> {
+        let listing = Listing::of(source)?;
+        for turn in turns(tools.len() + 1, round) {
+            let folder = tempfile::tempdir_in(self.work)?;
+            match tools.get(turn) {
+                Some(tool) => {
+                    let repository = self.new_repository(tool, &format!("random-{round}"), folder.path())?;
+                    let mut backup = repository.backup_command(source, "0", Reading::Changed);
+                    self.measure("random", "first backup", &repository, &mut backup)?;
+                    self.restore(
+                        "random",
+                        "restore all, cold",
+                        &repository.at(&folder.path().join("cold")),
+                        source,
+                        &listing,
+                    )?;
+                }
+                None => self.copied(source, &listing, round)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies files as they are to the server and back.
+    fn copied(&mut self, source: &Path, listing: &Listing, round: u64) -> Result<()> {
+        let far = Minio::rclone_path(REMOTE, &format!("files-{round}"));
+        let target = self.pile.place(listing.bytes())?;
+        for (operation, from, to) in [
+            ("first backup", source.as_os_str().to_owned(), far.clone().into()),
+            ("restore all, cold", far.clone().into(), target.as_os_str().to_owned()),
+        ] {
+            flush()?;
+            let mut command = Command::new(RCLONE.program);
+            command.envs(Minio::rclone_remote(REMOTE, self.link.address())).arg("copy").arg(from).arg(to);
+            self.link.take_traffic();
+            let cost = program::measured(&mut command)?;
+            self.add("random", operation, RCLONE_COPY, cost);
+        }
+        listing.expect_same(&Listing::of(&target)?).or_else(|error| {
+            // It keeps neither owners nor modes; the bytes are what is compared.
+            let found = Listing::of(&target)?;
+            ensure!(listing.files() == found.files() && listing.bytes() == found.bytes(), "{error:#}");
+            Ok(())
+        })
+    }
+
+    fn new_repository(&self, tool: &Tool, prefix: &str, folder: &Path) -> Result<Repository> {
+        let place = self.server.place(self.link.address(), &format!("{}-{prefix}", tool.name.text()));
+        tool.init_at(place, &folder.join("machine"))
+    }
+
+    fn restore_file(
+        &mut self,
+        data: &str,
+        operation: &'static str,
+        repository: &Repository,
+        source: &Path,
+    ) -> Result<()> {
+        let files = tree::files(source)?;
+        let file = files.get(files.len() / 2).context("the source has files")?;
+        let target = self.pile.place(0)?;
+        let mut command = repository.command();
+        command.args(["restore", "latest", "--target"]).arg(&target).arg("--include").arg(file);
+        self.measure(data, operation, repository, &mut command)?;
+        let restored = restored_place(file, &target)?;
+        let is_same = fs::read(file)? == fs::read(&restored).with_context(|| restored.display().to_string())?;
+        ensure!(is_same, "{} restored {} differently", repository.name().text(), file.display());
+        Ok(())
+    }
+
+    fn restore(
+        &mut self,
+        data: &str,
+        operation: &'static str,
+        repository: &Repository,
+        source: &Path,
+        expected: &Listing,
+    ) -> Result<()> {
+        let target = self.pile.place(expected.bytes())?;
+        let mut command = repository.command();
+        command.args(["restore", "latest", "--target"]).arg(&target);
+        self.measure(data, operation, repository, &mut command)?;
+        let compared = expected.expect_same(&Listing::of(&restored_place(source, &target)?)?);
+        compared.with_context(|| format!("{} restored {data} differently", repository.name().text()))
+    }
+
+    fn measure(
+        &mut self,
+        data: &str,
+        operation: &'static str,
+        repository: &Repository,
+        command: &mut Command,
+    ) -> Result<()> {
+        flush()?;
+        self.link.take_traffic();
+        let cost = program::measured(command)?;
+        self.add(data, operation, repository.name().text(), cost);
+        Ok(())
+    }
+
+    fn add(&mut self, data: &str, operation: &'static str, tool: &'static str, cost: Cost) {
+        let traffic = self.link.take_traffic();
+        eprintln!("{data}, {operation}, {tool}: {:.2} s, {} requests", cost.wall.as_secs_f64(), traffic.requests);
+        self.samples.push(Sample { data: data.to_owned(), operation, tool, cost, traffic });
+    }
+}
+
+/// One row for each operation of each tool, in the order in which they came.
+fn rows_of(samples: &[Sample]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut done: Vec<(&str, &str)> = Vec::new();
+    for sample in samples {
+        if done.contains(&(&sample.data, sample.operation)) {
+            continue;
+        }
+        done.push((&sample.data, sample.operation));
+        let of = |tool: &str| -> Vec<&Sample> {
+            let is_one = |other: &&Sample| {
+                other.data == sample.data && other.operation == sample.operation && other.tool == tool
+            };
+            samples.iter().filter(is_one).collect()
+        };
+        let restic = of(Name::Restic.text());
+        let tools = [Name::Silt.text(), Name::Restic.text(), RCLONE_COPY];
+        rows.extend(tools.into_iter().map(of).filter(|own| !own.is_empty()).map(|own| row(&own, &restic)));
+    }
+    rows
+}
+
+fn row(own: &[&Sample], restic: &[&Sample]) -> Row {
+    let seconds = |samples: &[&Sample]| Spread::of(samples.iter().map(|sample| sample.cost.wall.as_secs_f64()));
+    let (last, spread) = (own[own.len() - 1], seconds(own));
+    let megabytes = |bytes| rounded(as_float(bytes) / 1e6, 3);
+    let peak = own.iter().map(|sample| sample.cost.peak_bytes).max().unwrap_or_default();
+    let ratio = (!restic.is_empty()).then(|| rounded(spread.median / seconds(restic).median, 2));
+    let cells = [
+        ("data", json!(last.data)),
+        ("operation", json!(last.operation)),
+        ("tool", json!(last.tool)),
+        ("requests", json!(last.traffic.requests)),
+        ("mb_up", json!(megabytes(last.traffic.bytes_up))),
+        ("mb_down", json!(megabytes(last.traffic.bytes_down))),
+        ("seconds", json!(rounded(spread.median, 2))),
+        ("spread_percent", json!(rounded(spread.percent(), 0))),
+        ("peak_mib", json!(rounded(as_float(peak) / f64::from(1 << 20), 0))),
+        ("ratio", json!(ratio)),
+    ];
+    cells.into_iter().map(|(column, value)| (column.to_owned(), value)).collect()
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(tool: &'static str, seconds: u64) -> Sample {
+        let cost = Cost { wall: Duration::from_secs(seconds), ..Cost::default() };
+        let traffic = Traffic { requests: seconds, bytes_up: 1_000_000, bytes_down: 0 };
+        Sample { data: "d".into(), operation: "snapshots", tool, cost, traffic }
+    }
+
+    #[test]
+    fn rows_stand_by_operation_with_their_ratio_to_restic() {
+        let samples: Vec<Sample> =
+            [1, 3, 2].into_iter().flat_map(|s| [sample("restic", s * 2), sample("silt", s)]).collect();
+        let rows = rows_of(&samples);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(
+            (&rows[0]["tool"], &rows[0]["seconds"], &rows[0]["ratio"]),
+            (&json!("silt"), &json!(2.0), &json!(0.5))
+        );
+        assert_eq!(
+            (&rows[1]["tool"], &rows[1]["ratio"], &rows[1]["mb_up"]),
+            (&json!("restic"), &json!(1.0), &json!(1.0))
+        );
+        assert!(rows.iter().all(|row| COLUMNS.split(' ').all(|column| row.contains_key(column))));
+    }
+}
