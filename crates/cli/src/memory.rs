@@ -67,7 +67,7 @@ fn accept_lost_series(repository: &Repository, context: &Context) -> Result<(), 
 /// Remembers what was committed.
 pub(crate) fn renew(repository: &Repository, context: &Context) {
     if let Some(mut memory) = open(repository, context)
-        && let Err(error) = memory.remember_own()
+        && let Err(error) = memory.remember()
     {
         warn(&error, context);
     }

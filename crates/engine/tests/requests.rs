@@ -9,6 +9,7 @@ use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::forget;
 use siltstone_engine::restore;
+use siltstone_engine::seen::Memory;
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{SimulatedRemote, Trouble};
@@ -18,20 +19,22 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Requests of a new series: it is looked for, its config is committed, and what an earlier series may have left is swept.
-const FIRST_BACKUP: usize = 25;
+const FIRST_BACKUP: usize = 21;
 /// Originals and copies of the manifests are listed, the newest is read.
 const UNCHANGED_BACKUP: usize = 3;
 /// The same, the predecessor; the lease and the snapshot, each created, looked after and copied; one deletion.
 const UNSETTLED_BACKUP: usize = 11;
+/// The same with one commit for the snapshot and for what there is to settle.
+const UNCHANGED_AND_KEPT: usize = 11;
 /// Two more commits, one of what was settled and one that gives the lease back, and one more deletion.
 const LATER_BACKUP: usize = 18;
 /// Originals and copies of the manifests are listed, the newest is read.
 const SNAPSHOTS: usize = 3;
 /// As listing snapshots; then indexes and regions of two containers of catalogs and one of data. A file may lie in two
 /// regions that are not neighbours.
-const RESTORE_ONE: usize = SNAPSHOTS + 7;
+const RESTORE_ONE: usize = SNAPSHOTS + 6;
 /// Requests of a restore from several containers: some runs of regions more.
-const RESTORE_ALL: usize = SNAPSHOTS + 9;
+const RESTORE_ALL: usize = SNAPSHOTS + 6;
 /// As listing snapshots; both listings again, the predecessor; two commits, as the lease is given back after containers
 /// are deleted; two deletions.
 const FORGET_ONE: usize = SNAPSHOTS + 11;
@@ -143,6 +146,50 @@ fn an_unchanged_backup_writes_nothing() {
     let written = unchanged.iter().filter(|request| !request.starts_with("list") && !request.starts_with("read"));
     assert_eq!(written.count(), 0, "{unchanged:#?}");
     assert_at_most(UNCHANGED_BACKUP, "an unchanged backup", &beside_containers(&unchanged));
+}
+
+#[test]
+fn a_snapshot_that_leaves_nothing_behind_is_settled_by_its_own_commit() {
+    let place = Place::new();
+    let options = place.options();
+    place.backup(&options);
+    let (_, kept) = place.backup(&options.with_skip_if_unchanged(false));
+    assert_at_most(UNCHANGED_AND_KEPT, "an unchanged backup that is kept", &beside_containers(&kept));
+    let commits = kept.iter().filter(|request| request.starts_with("create series/")).count();
+    assert_eq!(commits, 2, "the lease and the snapshot: {kept:#?}");
+    let repository = place.sandbox.repository();
+    let series = repository.series().expect("a list")[0];
+    let manifest = repository.manifest(series).expect("it reads").expect("the series");
+    assert!(manifest.unsettled.is_empty() && manifest.lease.is_none());
+    assert_eq!(place.sandbox.check(siltstone_engine::check::ReadData::All).findings, []);
+}
+
+/// A program that tests what it opens lists the manifests once, for the test and for what comes after it.
+#[test]
+fn what_a_memory_lists_is_not_listed_again() {
+    let place = Place::new();
+    let options = place.options();
+    place.backup(&options);
+    let folder = TempDir::new().expect("a folder");
+    let remember = |repository: &Repository| {
+        let mut memory = Memory::open(repository, folder.path()).expect("a memory");
+        memory.test().expect("what was seen");
+        memory.remember().expect("remembered");
+    };
+    place.requests(remember);
+    let filter = SnapshotFilter::default();
+    let (_, listing) = place.requests(|repository| {
+        remember(repository);
+        snapshots::list(repository, &filter).expect("a list");
+    });
+    assert_at_most(SNAPSHOTS, "testing and listing", &listing);
+    place.change(1);
+    let source = Source::Paths(vec![place.sandbox.source()]);
+    let (_, later) = place.requests(|repository| {
+        remember(repository);
+        backup::backup(repository, source, &options.with_migrate(false), &place.sandbox.resources()).expect("a backup");
+    });
+    assert_at_most(UNSETTLED_BACKUP, "testing and a later backup", &beside_containers(&later));
 }
 
 #[test]

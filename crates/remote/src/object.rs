@@ -27,6 +27,7 @@ use crate::fault::Fault;
 use crate::retries::Retries;
 use crate::window::{REQUESTS_MAX, Window};
 use bytes::Bytes;
+use futures_util::future::join;
 use object_store::ObjectStore;
 use object_store::path::Path;
 use queue::WriteQueue;
@@ -278,6 +279,15 @@ impl Storage for ObjectStorage {
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
         let requests = Arc::clone(&self.requests);
         self.wait(async move { requests.list(what, None).await })
+    }
+
+    fn list_both(&self, what: [Listing; 2]) -> Result<[Vec<ObjectMeta>; 2], StorageError> {
+        let requests = Arc::clone(&self.requests);
+        let [first, second] = what;
+        self.wait(async move {
+            let lists = join(requests.list(first, None), requests.list(second, None)).await;
+            Ok([lists.0?, lists.1?])
+        })
     }
 
     fn list_after(&self, what: Listing, after: &ObjectName) -> Result<Vec<ObjectMeta>, StorageError> {

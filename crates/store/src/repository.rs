@@ -41,6 +41,8 @@ pub struct Repository {
     lacks_record_copy: AtomicBool,
     /// Numbers of the manifests that were the newest when they were last listed: whoever only reads may begin there.
     numbers: Mutex<BTreeMap<SeriesId, u64>>,
+    /// The next call for the series gives what was listed last.
+    is_listed_ahead: AtomicBool,
     /// The manifest that was read or committed last, where reading it again would take a round trip.
     manifest_read: Mutex<Option<StoredManifest>>,
     manifest_bytes_max: u64,
@@ -195,6 +197,7 @@ impl Repository {
             record: Mutex::new((Arc::new(stored.config), stored.hash)),
             lacks_record_copy: AtomicBool::new(!stored.has_copy),
             numbers: Mutex::default(),
+            is_listed_ahead: AtomicBool::default(),
             manifest_read: Mutex::default(),
             manifest_bytes_max,
             lease_terms: options.lease_terms,
@@ -212,6 +215,7 @@ impl Repository {
             record: Mutex::new(self.record()),
             lacks_record_copy: AtomicBool::new(self.lacks_record_copy.load(Ordering::Relaxed)),
             numbers: Mutex::default(),
+            is_listed_ahead: AtomicBool::default(),
             manifest_read: Mutex::default(),
             manifest_bytes_max: self.manifest_bytes_max,
             lease_terms: self.lease_terms,
@@ -536,10 +540,32 @@ impl Repository {
 
     /// The series that have a manifest, or a copy of one, and those that the record lists.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
-        let listed = numbers_of_all(self)?;
-        let series: BTreeSet<_> = listed.keys().chain(self.config().series.keys()).copied().collect();
-        *self.lock_numbers() = listed;
+        if !self.was_listed_ahead() {
+            self.list_series()?;
+        }
+        let series: BTreeSet<_> = self.lock_numbers().keys().chain(self.config().series.keys()).copied().collect();
         Ok(series.into_iter().collect())
+    }
+
+    /// Lists the series as [`Repository::series`] does. Its next call, or the next writer of a series, takes what this
+    /// one found, without a look: so a program that tests what it opens, and then goes on at once, looks once.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn list_series_ahead(&self) -> Result<(), StoreError> {
+        self.list_series()?;
+        self.is_listed_ahead.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Tells whether the series were listed ahead, once.
+    pub(crate) fn was_listed_ahead(&self) -> bool {
+        self.is_listed_ahead.swap(false, Ordering::Relaxed)
+    }
+
+    fn list_series(&self) -> Result<(), StoreError> {
+        *self.lock_numbers() = numbers_of_all(self)?;
+        Ok(())
     }
 
     /// The series whose manifests this process has listed, read or committed.

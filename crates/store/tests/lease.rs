@@ -95,6 +95,36 @@ fn a_writer_that_began_meanwhile_is_not_taken_for_a_lost_manifest() {
     }
 }
 
+#[test]
+fn what_is_staged_is_of_the_next_commit_and_goes_with_an_abandoned_writer() {
+    let disk = SimulatedDisk::new();
+    let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
+    let chunker = ChunkerSettings { name: "gear-nc2".into(), min_bytes: 8192, average_bytes: 16384, max_bytes: 65536 };
+    let repository = Repository::init(Arc::new(disk), b"password", &label, Argon2Cost::TEST, chunker);
+    let repository = repository.expect("a repository");
+    let stage = |writer: &mut SeriesWriter<'_>| {
+        let mut next = writer.manifest().clone();
+        next.next_data.0 += 1;
+        writer.stage(next.clone());
+        assert_eq!(writer.manifest(), &next);
+        next
+    };
+    let stored = |repository: &Repository, series| repository.manifest(series).expect("it reads").expect("one");
+
+    let mut writer = acquire(&repository, 1).expect("the lease is free");
+    let (series, before) = (writer.series(), writer.manifest().next_data);
+    stage(&mut writer);
+    assert_eq!(stored(&repository, series).next_data, before, "nothing is committed yet");
+    writer.abandon(Time::default()).expect("an end");
+    assert_eq!(stored(&repository, series).next_data, before);
+
+    let mut writer = acquire(&repository, 1).expect("the lease is free");
+    let next = stage(&mut writer);
+    writer.commit(next.clone(), false, Time::default()).expect("a commit");
+    assert_eq!(stored(&repository, series).next_data, next.next_data);
+    assert_eq!(writer.manifest(), &writer.stored().manifest, "nothing is staged any more");
+}
+
 /// The story: the winner swept the loser's manifest away before it had its name, and the loser failed with a message
 /// about a missing file. On a real disk, where that takes several processes and luck.
 #[test]

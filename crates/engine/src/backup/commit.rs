@@ -10,6 +10,7 @@ use super::{heal, sketch_file};
 use crate::EngineError;
 use crate::forget;
 use crate::lease::now;
+use crate::maintain;
 use crate::observer::Notice;
 use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::series::{SeriesWriter, keep_reserve};
@@ -46,7 +47,10 @@ impl<'t> BackupRun<'t> {
         if !partial.is_empty() {
             (next, dead) = forget::without_checkpoints(&next, &partial);
         }
-        self.commit_and_delete(writer, next, dead, self.options.migrate)?;
+        let is_settled = dead.is_empty()
+            && next.damaged.is_empty()
+            && maintain::settle_in_manifest(&mut next, self.options.migrate_threshold);
+        self.commit_and_delete(writer, next, dead, self.options.migrate && !is_settled)?;
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().object_bytes);

@@ -10,7 +10,7 @@ use crate::observer::Notice;
 use siltstone_store::series::SeriesWriter;
 
 impl<'t> BackupRun<'t> {
-    /// Settles what the backup leaves behind, if asked to, and gives the lease back. The snapshot stands: whatever goes
+    /// Settles what the backup leaves behind, if asked to, and gives the lease back, unless its commit did so. The snapshot stands: whatever goes
     /// wrong here is told, and left to the next [`maintain::maintain`].
     pub(super) fn settle(
         &self,
@@ -18,7 +18,7 @@ impl<'t> BackupRun<'t> {
         mut summary: BackupSummary,
         similar: Option<SimilarIndex>,
     ) -> BackupSummary {
-        if !self.options.migrate {
+        if writer.manifest().lease.is_none() {
             return summary;
         }
         let options = MaintainOptions {

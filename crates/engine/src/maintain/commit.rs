@@ -24,14 +24,18 @@ pub(super) fn credit_last(manifest: &mut Manifest, done: &MaintainSummary) {
     credit(manifest, manifest.snapshots().len().saturating_sub(1), done);
 }
 
-/// Commits `next` once what is new in it was read back, then deletes the containers that it no longer names. The lease
-/// is kept.
+/// Commits `next` once what is new in it was read back, then deletes the containers that it no longer names. Where it
+/// names the same ones, the next commit takes it along. The lease is kept.
 pub(super) fn commit(
     work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
     next: Manifest,
 ) -> Result<MaintainSummary, EngineError> {
     let mut summary = MaintainSummary::default();
+    if next.containers == writer.manifest().containers {
+        writer.stage(next);
+        return Ok(summary);
+    }
     let kept: HashSet<_> = next.containers.iter().map(|record| record.id).collect();
     let before: HashSet<_> = writer.manifest().containers.iter().map(|record| record.id).collect();
     let new = next.containers.iter().filter(|record| !before.contains(&record.id));

@@ -54,6 +54,11 @@ pub(super) fn merge(
     Ok(summary)
 }
 
+/// Tells whether there is nothing to merge.
+pub(super) fn is_merged(manifest: &Manifest) -> bool {
+    groups(manifest).is_empty()
+}
+
 /// Small containers that are many: by kind, by whether the last snapshot needs any of them, and by size; each group
 /// oldest first.
 fn groups(manifest: &Manifest) -> Vec<(Class, Vec<ContainerId>)> {

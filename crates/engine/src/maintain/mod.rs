@@ -55,7 +55,7 @@ mod split;
 pub(crate) use ghosts::ghost_bytes;
 pub(crate) use options::Maintenance;
 pub use options::{MIGRATE_THRESHOLD_DEFAULT, MaintainOptions, MaintainSummary, PIECE_BYTES_DEFAULT};
-pub(crate) use settle::settle;
+pub(crate) use settle::{settle, settle_in_manifest};
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};

@@ -8,6 +8,7 @@ use crate::numbers::numbers_of;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_similar::sketch::Sketcher;
+use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::split_region;
 use siltstone_store::repository::Repository;
@@ -42,13 +43,12 @@ impl RetiredChunks {
     ) -> Result<Self, EngineError> {
         let (here, next) = (manifest.necessary(position), manifest.necessary(position + 1));
         let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
-        let dying = &here - &next;
+        let (dying, returned) = dying_and_returned(manifest, position);
         let mut fresh = &next - &here;
         // Snapshots' records are read when all else is lost, and should hang on nothing.
         for snapshot in manifest.snapshots() {
             fresh.remove(snapshot.record.0);
         }
-        let returned = (manifest.direct(position + 1) - manifest.direct(position)) & &here;
         // Where chunks that retired with the next snapshot are settled, nothing is known of how long their chains are.
         let is_open = manifest.snapshots().get(position + 1).is_some_and(|next| manifest.unsettled.contains(&next.id));
         if !is_open {
@@ -75,24 +75,51 @@ impl RetiredChunks {
     /// The containers that answer for any of its chunks, or for any taken back, in the order in which they were
     /// written.
     pub(super) fn containers(&self, manifest: &Manifest) -> Vec<ContainerId> {
-        let concerned = &self.dying | &self.returned;
-        let holds = |record: &&siltstone_store::container::ContainerRecord| {
-            record.chunks.iter().any(|run| concerned.range_cardinality(run.range()) > 0)
-        };
-        let mut ids: Vec<_> = manifest.containers.iter().filter(holds).map(|record| record.id).collect();
-        ids.sort_unstable();
-        ids
+        containers_of(manifest, &(&self.dying | &self.returned))
     }
 
     /// Notes that they are settled. What is whole of them keeps the depth of its dependents, for it may be taken back;
     /// what is dead needs none.
     pub(super) fn settle(&self, manifest: &mut Manifest) {
-        manifest.unsettled.remove(&self.snapshot);
-        let live = manifest.live();
-        manifest.dependents_depths.iter_mut().for_each(|of_depth| *of_depth &= &live);
-        while manifest.dependents_depths.last().is_some_and(RoaringTreemap::is_empty) {
-            manifest.dependents_depths.pop();
-        }
+        settle(manifest, &self.snapshot);
+    }
+}
+
+/// Notes that what retired with the snapshot at `position` is settled, if no container holds any of it but the snapshot's
+/// own record: that is one chunk, and is read when all else is lost.
+pub(super) fn settle_nothing(manifest: &mut Manifest, position: usize) -> bool {
+    let (mut dying, returned) = dying_and_returned(manifest, position);
+    if let Some(snapshot) = manifest.snapshots().get(position) {
+        dying.remove(snapshot.record.0);
+    }
+    let is_nothing = containers_of(manifest, &(dying | returned)).is_empty();
+    if let (true, Some(id)) = (is_nothing, manifest.snapshots().get(position).map(|snapshot| snapshot.id)) {
+        settle(manifest, &id);
+    }
+    is_nothing
+}
+
+/// The chunks that the snapshot at `position` was the last to need, and those that the next one took back.
+fn dying_and_returned(manifest: &Manifest, position: usize) -> (RoaringTreemap, RoaringTreemap) {
+    let here = manifest.necessary(position);
+    let returned = (manifest.direct(position + 1) - manifest.direct(position)) & &here;
+    (here - manifest.necessary(position + 1), returned)
+}
+
+/// The containers that answer for any of these chunks, in the order in which they were written.
+fn containers_of(manifest: &Manifest, chunks: &RoaringTreemap) -> Vec<ContainerId> {
+    let holds = |record: &&ContainerRecord| record.chunks.iter().any(|run| chunks.range_cardinality(run.range()) > 0);
+    let mut ids: Vec<_> = manifest.containers.iter().filter(holds).map(|record| record.id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+fn settle(manifest: &mut Manifest, snapshot: &SnapshotId) {
+    manifest.unsettled.remove(snapshot);
+    let live = manifest.live();
+    manifest.dependents_depths.iter_mut().for_each(|of_depth| *of_depth &= &live);
+    while manifest.dependents_depths.last().is_some_and(RoaringTreemap::is_empty) {
+        manifest.dependents_depths.pop();
     }
 }
 

@@ -4,16 +4,15 @@ use super::commit::{commit, credit, credit_last};
 use super::compact::compact;
 use super::damage::PassedOver;
 use super::options::{MaintainOptions, MaintainSummary, Maintenance};
-use super::retired::RetiredChunks;
+use super::retired::{self, RetiredChunks};
 use super::rewrite::Rewriting;
 use super::split::{self, Split};
 use super::{ghosts, merge};
 use crate::EngineError;
 use crate::delta::SimilarIndex;
-use crate::lease::now;
-use siltstone_store::ContainerId;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::series::SeriesWriter;
+use siltstone_store::{ContainerId, SnapshotId};
 use std::collections::{HashMap, VecDeque};
 
 /// Settles what is unsettled in a series, oldest first, and eliminates the ghosts that forgetting has made. `similar`
@@ -50,6 +49,20 @@ pub(crate) fn settle(
     Ok(summary)
 }
 
+/// Settles a series in its manifest alone, where that is all there is to do: nothing is unsettled but what retired with
+/// the last snapshot but one, and no container holds any of that. Else the manifest stays as it is. Exact layout
+/// (threshold 0) is for [`settle`] to keep.
+pub(crate) fn settle_in_manifest(manifest: &mut Manifest, threshold: f64) -> bool {
+    if threshold <= 0.0 || manifest.ghosts_due || !merge::is_merged(manifest) {
+        return false;
+    }
+    let Some(position) = manifest.snapshots().len().checked_sub(2) else {
+        return manifest.unsettled.is_empty();
+    };
+    let is_last = |id: &SnapshotId| manifest.snapshots().get(position).is_some_and(|snapshot| snapshot.id == *id);
+    manifest.unsettled.iter().all(is_last) && retired::settle_nothing(manifest, position)
+}
+
 /// Cleans up after snapshots were taken out: shrinks hulls, eliminates ghosts, and compacts what is dead in part.
 fn clean_up(
     work: Maintenance<'_>,
@@ -79,7 +92,7 @@ fn clean_up(
     if is_done {
         let mut next = writer.manifest().clone();
         next.ghosts_due = false;
-        writer.commit(next, true, now())?;
+        writer.stage(next);
     }
     Ok(summary)
 }

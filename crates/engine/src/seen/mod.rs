@@ -83,6 +83,7 @@ impl<'r> Memory<'r> {
     /// [`EngineError::HistoryLost`] with all that contradicts it. What keeps the storage from being listed. A series
     /// that cannot be read is not judged: whatever reads it tells of it.
     pub fn test(&mut self) -> Result<(), EngineError> {
+        self.repository.list_series_ahead()?;
         let (mut losses, mut now) = (Vec::new(), BTreeMap::new());
         for (subject, seen) in &self.seen {
             match self.find(*subject, seen) {
@@ -120,7 +121,7 @@ impl<'r> Memory<'r> {
                 }
                 Ok(Some(Found::record(self.repository)))
             }
-            Subject::Series(series) => match newest_manifest(self.repository, series) {
+            Subject::Series(series) => match self.repository.stored_listed(series) {
                 Err(StoreError::LostSeries { .. }) => Ok(None),
                 found => Ok(found?.as_ref().map(Found::manifest)),
             },
@@ -157,20 +158,11 @@ impl<'r> Memory<'r> {
         Ok(())
     }
 
-    /// Remembers what is there now, where it is newer than what was seen.
+    /// Remembers what this process itself has listed, read or committed, where it is newer than what was seen.
     ///
     /// # Errors
     /// Those of the repository, and of the file.
     pub fn remember(&mut self) -> Result<(), EngineError> {
-        self.look(self.repository.series()?)?;
-        self.file.merge(&self.seen).map_err(|source| EngineError::Local { source })
-    }
-
-    /// Remembers what this process itself has read or committed, without looking for more.
-    ///
-    /// # Errors
-    /// Those of the repository, and of the file.
-    pub fn remember_own(&mut self) -> Result<(), EngineError> {
         self.look(self.repository.series_known())?;
         self.file.merge(&self.seen).map_err(|source| EngineError::Local { source })
     }

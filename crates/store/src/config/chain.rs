@@ -241,7 +241,7 @@ fn is_overtaken(storage: &dyn Storage, sequence: u64) -> Result<bool, StoreError
 }
 
 fn listed(storage: &dyn Storage) -> Result<Vec<ObjectMeta>, StoreError> {
-    Ok([storage.list(Listing::Configs)?, storage.list(Listing::ConfigCopies)?].concat())
+    Ok(storage.list_both([Listing::Configs, Listing::ConfigCopies])?.concat())
 }
 
 /// The numbers of the records there are, sound or not, highest first.

@@ -40,6 +40,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub struct SeriesWriter<'r> {
     repository: &'r Repository,
     stored: StoredManifest,
+    /// What the next commit is to be made of, where that differs.
+    staged: Option<Manifest>,
     /// The request for the lease, until it is taken.
     expected: Option<LeaseRequest<'r>>,
     lease_sequence: u64,
@@ -97,6 +99,7 @@ impl<'r> SeriesWriter<'r> {
             next_serial: AtomicU32::new(0),
             has_put: AtomicBool::new(false),
             reserve: request.reserve,
+            staged: None,
             expected: Some(request),
             reserve_spent: None,
             renewals: None,
@@ -111,6 +114,7 @@ impl<'r> SeriesWriter<'r> {
         let taken = Taken::take(repository, found.stored.as_ref(), request)?;
         let mut writer = Self {
             repository,
+            staged: None,
             expected: None,
             lease_sequence: taken.stored.manifest.sequence,
             stored: taken.stored,
@@ -171,9 +175,19 @@ impl<'r> SeriesWriter<'r> {
         self.stored.manifest.series
     }
 
-    /// The newest manifest: this writer's own.
+    /// The newest manifest: this writer's own, with what is staged.
     pub fn manifest(&self) -> &Manifest {
-        &self.stored.manifest
+        self.staged.as_ref().unwrap_or(&self.stored.manifest)
+    }
+
+    /// Keeps `next` for the next commit, which is to be made of it. That is for changes which may be lost, as they are
+    /// found out again, so that they need no commit of their own.
+    ///
+    /// # Panics
+    /// If it names other containers: they would be deleted, or taken for orphans.
+    pub fn stage(&mut self, next: Manifest) {
+        assert_eq!(next.containers, self.manifest().containers, "containers change by a commit");
+        self.staged = Some(next);
     }
 
     /// The newest manifest as stored.
@@ -239,6 +253,7 @@ impl<'r> SeriesWriter<'r> {
             None => committed?,
         };
         self.expected = None;
+        self.staged = None;
         if let Some(renewals) = renewals {
             renewals.begin(self.lease_sequence);
             self.renewals = Some(renewals);
@@ -335,7 +350,12 @@ impl Found {
         let list = || repository.storage().list(Listing::Containers(series));
         let has_ended_well = |stored: &StoredManifest| stored.manifest.lease.is_none();
         let mut containers = if repository.is_near() || request.looks_closely { Some(list()?) } else { None };
-        let mut stored = newest_manifest(repository, series)?;
+        // What was listed a moment ago does: who was faster since then is met by the commit. But what containers are
+        // held against must not be older than they.
+        let mut stored = match repository.was_listed_ahead() && containers.is_none() {
+            true => repository.stored_listed(series)?,
+            false => newest_manifest(repository, series)?,
+        };
         if containers.is_none() && !stored.as_ref().is_some_and(has_ended_well) {
             // The containers first: a writer that begins in between is not to be taken for a lost manifest.
             containers = Some(list()?);

@@ -89,10 +89,9 @@ fn read_listed(repository: &Repository, series: SeriesId, sequence: u64) -> Resu
 
 /// The numbers of the newest manifests of all series that have one.
 pub(crate) fn numbers_of_all(repository: &Repository) -> Result<BTreeMap<SeriesId, u64>, StoreError> {
-    let originals = repository.storage().list(Listing::AllManifests)?;
-    let copies = repository.storage().list(Listing::AllManifestCopies)?;
+    let listed = repository.storage().list_both([Listing::AllManifests, Listing::AllManifestCopies])?;
     let mut numbers = BTreeMap::new();
-    for meta in originals.iter().chain(&copies) {
+    for meta in listed.iter().flatten() {
         if let (Some(series), Some(sequence)) = (meta.name.series(), meta.name.sequence()) {
             let newest: &mut u64 = numbers.entry(series).or_default();
             *newest = sequence.max(*newest);
@@ -102,9 +101,8 @@ pub(crate) fn numbers_of_all(repository: &Repository) -> Result<BTreeMap<SeriesI
 }
 
 fn newest_sequence(repository: &Repository, series: SeriesId) -> Result<Option<u64>, StoreError> {
-    let originals = repository.storage().list(Listing::Manifests(series))?;
-    let copies = repository.storage().list(Listing::ManifestCopies(series))?;
-    Ok(originals.iter().chain(&copies).filter_map(|meta| meta.name.sequence()).max())
+    let listed = repository.storage().list_both([Listing::Manifests(series), Listing::ManifestCopies(series)])?;
+    Ok(listed.iter().flatten().filter_map(|meta| meta.name.sequence()).max())
 }
 
 /// The manifest of this number, by its original or its copy. It is not found if it is at neither place: copies are

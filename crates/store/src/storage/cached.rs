@@ -206,6 +206,10 @@ impl Storage for Cached {
         self.inner.list(what)
     }
 
+    fn list_both(&self, what: [Listing; 2]) -> Result<[Vec<ObjectMeta>; 2], StorageError> {
+        self.inner.list_both(what)
+    }
+
     fn list_after(&self, what: Listing, after: &ObjectName) -> Result<Vec<ObjectMeta>, StorageError> {
         self.inner.list_after(what, after)
     }

@@ -256,6 +256,11 @@ impl<S: Storage> Storage for Recorder<S> {
         self.inner.list(what)
     }
 
+    fn list_both(&self, what: [Listing; 2]) -> Result<[Vec<ObjectMeta>; 2], StorageError> {
+        self.lock().lists += 2;
+        self.inner.list_both(what)
+    }
+
     fn list_after(&self, what: Listing, after: &ObjectName) -> Result<Vec<ObjectMeta>, StorageError> {
         self.lock().lists += 1;
         self.inner.list_after(what, after)

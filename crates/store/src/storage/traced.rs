@@ -114,6 +114,11 @@ impl<S: Storage> Storage for Traced<S> {
         logged("list", &format_args!("{what:?}"), || self.inner.list(what), found)
     }
 
+    fn list_both(&self, what: [Listing; 2]) -> Result<[Vec<ObjectMeta>; 2], StorageError> {
+        let found = |lists: &[Vec<ObjectMeta>; 2]| lists.iter().flatten().map(|object| object.bytes).sum();
+        logged("list", &format_args!("{:?} and {:?}", what[0], what[1]), || self.inner.list_both(what), found)
+    }
+
     fn list_after(&self, what: Listing, after: &ObjectName) -> Result<Vec<ObjectMeta>, StorageError> {
         let found = |objects: &Vec<ObjectMeta>| objects.iter().map(|object| object.bytes).sum();
         logged("list", &format_args!("{what:?} after {after}"), || self.inner.list_after(what, after), found)
