@@ -67,7 +67,7 @@ fn name_in(list: &[u8], uid: u32) -> Option<String> {
     line.split(':').next().filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
-/// Whether the user may do anything to files.
+/// Tells whether the user may do anything to files.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -141,12 +141,12 @@ impl CliError {
         }
     }
 
-    /// Whether another writer stood in the way, so that trying again later helps.
+    /// Tells whether another writer stood in the way, so that trying again later helps.
     pub(crate) fn is_locked(&self) -> bool {
         self.exit_status() == EXIT_LOCKED
     }
 
-    /// Whether the reader of our output went away: nothing is left to tell, and nobody to tell it to.
+    /// Tells whether the reader of our output went away: nothing is left to tell, and nobody to tell it to.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

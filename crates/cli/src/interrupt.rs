@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// Whether the next signal ends the program where it stands.
+/// True if the next signal ends the program where it stands.
 static ENDS_AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 /// Prints how far the work is, while there is any.
 static STATUS: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
@@ -46,7 +46,7 @@ fn listen_for_status() -> io::Result<()> {
     std::thread::Builder::new().name("status".into()).spawn(print).map(|_| ())
 }
 
-/// Whether whoever started the program wants it to outlive this signal, as `nohup` does.
+/// Tells whether whoever started the program wants it to outlive this signal, as `nohup` does.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -54,7 +54,7 @@ fn is_ignored(signal: i32) -> bool {
     bits >> (signal - 1) & 1 != 0
 }
 
-/// Whether the user asked to stop.
+/// Tells whether the user asked to stop.
 pub(crate) fn is_asked() -> bool {
     ASKED.load(Ordering::SeqCst)
 }

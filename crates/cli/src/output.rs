@@ -63,7 +63,7 @@ impl Output {
         error_line(&line);
     }
 
-    /// Whether a progress line can be drawn and is wanted.
+    /// Tells whether a progress line can be drawn and is wanted.
     pub(crate) fn draws_progress(self) -> bool {
         !self.quiet && !self.json && self.verbosity < VERBOSITY_OF_LOG && io::stderr().is_terminal()
     }

@@ -53,12 +53,12 @@ impl PasswordSource {
         Ok(source.unwrap_or_else(|| variable("SILT_PASSWORD").map_or(Self::Ask, Self::Variable)))
     }
 
-    /// Whether reading the password takes standard input, or would if there is no terminal.
+    /// Tells whether reading the password takes standard input, or would if there is no terminal.
     pub(crate) fn needs_stdin(&self) -> bool {
         *self == Self::Ask && !io::stdin().is_terminal()
     }
 
-    /// Whether a person answers, who may try again.
+    /// Tells whether a person answers, who may try again.
     pub(crate) fn is_person(&self) -> bool {
         *self == Self::Ask && io::stdin().is_terminal()
     }

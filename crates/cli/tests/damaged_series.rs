@@ -39,7 +39,7 @@ fn damage(sandbox: &Sandbox, with: impl Fn(Vec<u8>) -> Vec<u8>) -> String {
     id
 }
 
-/// Whether a file is a manifest, or the copy of one.
+/// Tells whether a file is a manifest, or the copy of one.
 fn is_manifest(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "series")
 }

@@ -58,7 +58,7 @@ impl Holder {
     }
 }
 
-/// Whether a folder of this folder holds anything.
+/// Tells whether a folder of this folder holds anything.
 fn is_any_below(folder: &std::path::Path) -> bool {
     let Ok(folders) = std::fs::read_dir(folder) else { return false };
     folders.flatten().any(|folder| std::fs::read_dir(folder.path()).is_ok_and(|mut files| files.next().is_some()))

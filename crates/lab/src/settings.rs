@@ -24,7 +24,7 @@ pub struct Settings {
     pub experiments: Vec<String>,
     /// The user's data: files and folders.
     pub data: Vec<PathBuf>,
-    /// Whether each entry of a folder of `data` is a version, in the order of their names; if not, the whole folder is
+    /// True if each entry of a folder of `data` is a version, in the order of their names; if not, the whole folder is
     /// one.
     pub versions: bool,
     /// Corpora made by the lab, by name.
@@ -123,13 +123,13 @@ impl Settings {
         known("method", &self.methods, chosen.iter().flat_map(|experiment| experiment.head().methods))
     }
 
-    /// Whether this experiment is to be run.
+    /// Tells whether this experiment is to be run.
     pub fn chooses(&self, experiment: &str) -> bool {
         let is_of = |command: &str| experiment.strip_prefix(command).is_some_and(|rest| rest.starts_with('-'));
         self.experiments.is_empty() || self.experiments.iter().any(|name| name == experiment || is_of(name))
     }
 
-    /// Whether this method is to be measured.
+    /// Tells whether this method is to be measured.
     pub fn chooses_method(&self, method: &str) -> bool {
         self.methods.is_empty() || self.methods.iter().any(|wanted| wanted.eq_ignore_ascii_case(method))
     }

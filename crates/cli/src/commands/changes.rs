@@ -31,7 +31,7 @@ pub(super) struct ChangeArgs {
 }
 
 impl ChangeArgs {
-    /// Whether a list comes from standard input.
+    /// Tells whether a list comes from standard input.
     pub(super) fn take_stdin(&self) -> bool {
         self.all().any(|list| list.as_os_str() == "-")
     }

@@ -107,7 +107,7 @@ fn plan(arguments: &ForgetArgs, repository: &Repository, context: &Context) -> R
 }
 
 impl ForgetArgs {
-    /// Whether no rules are to be applied, and only what is deleted goes.
+    /// Tells whether no rules are to be applied, and only what is deleted goes.
     fn only_ends(&self) -> bool {
         self.end_deleted && self.rules.policy().is_empty() && !self.unsafe_allow_remove_all
     }

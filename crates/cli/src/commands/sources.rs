@@ -29,7 +29,7 @@ pub(super) struct ListArgs {
 }
 
 impl ListArgs {
-    /// Whether a list comes from standard input.
+    /// Tells whether a list comes from standard input.
     pub(super) fn take_stdin(&self) -> bool {
         let lists = [&self.files_from, &self.files_from_verbatim, &self.files_from_raw];
         lists.into_iter().flatten().any(|list| list.as_os_str() == "-")
@@ -55,7 +55,7 @@ impl StreamArgs {
         self.stdin || self.stdin_from_command
     }
 
-    /// Whether standard input is the data.
+    /// Tells whether standard input is the data.
     pub(super) fn takes_stdin(&self) -> bool {
         self.stdin
     }

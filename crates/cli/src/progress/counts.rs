@@ -12,7 +12,7 @@ const TOLD_MAX: u64 = 10;
 pub(crate) struct Counts {
     pub(crate) files_total: u64,
     pub(crate) bytes_total: u64,
-    /// Whether the totals are final.
+    /// True if the totals are final.
     pub(crate) is_total_known: bool,
     pub(crate) files_done: u64,
     pub(crate) bytes_done: u64,

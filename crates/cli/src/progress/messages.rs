@@ -23,7 +23,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Whether its result is one JSON document, beside which nothing else may stand on standard output.
+    /// Tells whether its result is one JSON document, beside which nothing else may stand on standard output.
     pub(super) fn prints_one_document(self) -> bool {
         matches!(self, Self::Forget | Self::Undelete)
     }

@@ -41,7 +41,7 @@ fn state(view: &SnapshotView) -> Option<String> {
     view.snapshot.partial.then(|| "partial".to_owned())
 }
 
-/// Whether the snapshot lies in a series that was named by the user.
+/// Tells whether the snapshot lies in a series that was named by the user.
 fn has_own_series(view: &SnapshotView) -> bool {
     view.series_name != default_series_name(&view.snapshot.host, &view.snapshot.paths)
 }

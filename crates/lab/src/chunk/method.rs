@@ -111,7 +111,7 @@ impl Method {
         }
     }
 
-    /// Whether others are compared with it: `FastCDC` 2020 at level 2, as we cut and as the crate does.
+    /// Tells whether others are compared with it: `FastCDC` 2020 at level 2, as we cut and as the crate does.
     pub fn is_yardstick(self) -> bool {
         YARDSTICKS.contains(&self.name())
     }
@@ -150,7 +150,7 @@ impl Method {
         }
     }
 
-    /// Whether the key decides where it cuts.
+    /// Tells whether the key decides where it cuts.
     fn is_keyed(self) -> bool {
         self.algorithm().is_some_and(|algorithm| algorithm.keyed)
     }

@@ -27,7 +27,7 @@ pub struct Found<T> {
     pub measured: T,
     /// Its real average.
     pub average: f64,
-    /// Whether that is within [`TOLERANCE`] of the wanted one; otherwise it is the nearest one found.
+    /// True if that is within [`TOLERANCE`] of the wanted one; otherwise it is the nearest one found.
     pub is_reached: bool,
 }
 

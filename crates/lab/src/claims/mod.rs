@@ -126,7 +126,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Whether it holds.
+    /// Returns the verdict: it holds, or it does not.
     pub fn verdict(&self) -> Verdict {
         self.ours.verdict
     }
@@ -153,7 +153,7 @@ pub struct Found {
     pub judged: usize,
     /// So many ratios were not, having 0 on both sides.
     pub empty: usize,
-    /// Whether the claim holds here.
+    /// The verdict on the claim here.
     pub verdict: Verdict,
 }
 

@@ -21,7 +21,7 @@ pub(super) fn listen() {
     });
 }
 
-/// Whether the user asked to stop.
+/// Tells whether the user asked to stop.
 pub(super) fn is_asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }

@@ -119,7 +119,7 @@ fn told(message: std::fmt::Arguments, status: u8) -> u8 {
     status
 }
 
-/// Whether the reader of our output went away: there is nobody left to tell.
+/// Tells whether the reader of our output went away: there is nobody left to tell.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

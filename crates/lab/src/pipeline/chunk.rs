@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A part of a version.
 pub(super) struct Piece {
     pub(super) bytes: Vec<u8>,
-    /// Whether the version ends with it.
+    /// True if the version ends with it.
     pub(super) ends_version: bool,
 }
 
@@ -44,7 +44,7 @@ impl Chunk {
 /// The chunks that end in one piece.
 pub(super) struct Chunks {
     pub(super) chunks: Vec<Chunk>,
-    /// Whether a version ends with the last.
+    /// True if a version ends with the last.
     pub(super) ends_version: bool,
 }
 

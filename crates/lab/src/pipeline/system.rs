@@ -36,7 +36,7 @@ pub(super) struct System<'s> {
     pub(super) threads: usize,
 }
 
-/// Whether regions are compressed.
+/// Compression of regions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Compression {
     None,

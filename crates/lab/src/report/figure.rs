@@ -91,7 +91,7 @@ pub struct Bars {
 pub struct Line {
     /// Its name in the legend.
     pub name: String,
-    /// Whether it is theory rather than measurement: drawn dashed.
+    /// True if it is theory rather than measurement: drawn dashed.
     pub is_theory: bool,
     /// Points by ascending x.
     pub points: Vec<(f64, f64)>,

@@ -43,7 +43,7 @@ pub struct Report {
     pub advice: Vec<(String, Vec<String>)>,
     /// Experiments that were left out, and why, a line each: those that need two versions, of data that has one.
     pub skipped: Vec<String>,
-    /// Whether all that was asked for was measured; if not, the run was interrupted or failed.
+    /// True if all that was asked for was measured; if not, the run was interrupted or failed.
     pub is_whole: bool,
 }
 

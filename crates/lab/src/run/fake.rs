@@ -16,9 +16,9 @@ pub(crate) struct Fake {
     pub(crate) needs: Needs,
     /// Its subjects.
     pub(crate) methods: Vec<&'static str>,
-    /// Whether `broken` cannot be run.
+    /// True if `broken` cannot be run.
     pub(crate) is_ill: Arc<AtomicBool>,
-    /// Whether subjects cannot be made at all.
+    /// True if subjects cannot be made at all.
     pub(crate) has_no_subjects: AtomicBool,
     /// Every run, by method, in the order in which they were made.
     pub(crate) runs: Arc<Mutex<Vec<&'static str>>>,

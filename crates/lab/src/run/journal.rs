@@ -167,7 +167,7 @@ pub struct Step {
     pub broken: Option<String>,
     /// Why there was nothing to do.
     pub skipped: Option<String>,
-    /// Whether it is done.
+    /// True if it is done.
     pub is_done: bool,
 }
 

@@ -22,7 +22,7 @@ pub const SETTINGS_FILE: &str = "run.toml";
 
 /// Who looks on, and may ask to stop.
 pub trait Watch {
-    /// Whether the run is to stop before the next subject.
+    /// Tells whether the run is to stop before the next subject.
     fn is_interrupted(&self) -> bool;
 
     /// A step begins, the `number`th (from 0) of so many; its subjects are being made.
@@ -53,7 +53,7 @@ pub struct Order<'o> {
     pub corpora: Vec<Corpus>,
     /// The folder of the run; it exists.
     pub folder: &'o Path,
-    /// Whether a journal that is there already is forgotten.
+    /// True if a journal that is there already is forgotten.
     pub afresh: bool,
 }
 

@@ -18,7 +18,7 @@ pub(super) fn size(settings: &Settings) -> u32 {
     settings.expected_bytes.first().copied().unwrap_or(USUAL_BYTES)
 }
 
-/// Whether this method is asked for.
+/// Tells whether this method is asked for.
 pub(super) fn wants(settings: &Settings, method: &str) -> bool {
     settings.chooses_method(method)
 }

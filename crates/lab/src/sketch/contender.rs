@@ -113,7 +113,7 @@ impl Contender {
         self.window_bytes
     }
 
-    /// Whether it has a form for vectors, and this is one: else it is slow.
+    /// Tells whether it has a form for vectors, and this is one: else it is slow.
     pub(super) fn is_vector(&self) -> bool {
         self.isa != Isa::SCALAR
     }

@@ -218,12 +218,12 @@ fn fastest_forms(findings: &[Finding]) -> Vec<&Finding> {
     findings.iter().filter(|one| is_fastest(one)).collect()
 }
 
-/// Whether its chunks are of the size that is shown where only one is.
+/// Tells whether its chunks are of the size that is shown where only one is.
 fn is_of_usual_size(findings: &[Finding], one: &Finding) -> bool {
     draw::usual_size(findings).is_some_and(|size| size == draw::size_name(one))
 }
 
-/// Whether there are forms for several instruction sets.
+/// Tells whether there are forms for several instruction sets.
 fn has_forms(findings: &[Finding], one: &Finding) -> bool {
     let method = draw::method_name(one);
     findings.iter().any(|other| draw::method_name(other) == method && other.parameter("isa") != one.parameter("isa"))

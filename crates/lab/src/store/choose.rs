@@ -42,12 +42,12 @@ impl Allowed {
         }
     }
 
-    /// Whether a duplicate there is left out.
+    /// Tells whether a duplicate there is left out.
     pub(super) fn duplicate(&self, container: Container) -> bool {
         self.for_duplicates.as_ref().is_none_or(|kept| kept.contains(&container))
     }
 
-    /// Whether a base there is read.
+    /// Tells whether a base there is read.
     pub(super) fn base(&self, container: Container) -> bool {
         self.for_bases.as_ref().is_none_or(|kept| kept.contains(&container))
     }

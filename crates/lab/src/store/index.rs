@@ -78,7 +78,7 @@ impl Index {
         }
     }
 
-    /// Whether chunks must be inserted again by every version that has them.
+    /// Tells whether chunks must be inserted again by every version that has them.
     pub(super) fn forgets(&self) -> bool {
         self.reach == Reach::Adjacent
     }

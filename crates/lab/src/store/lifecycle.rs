@@ -144,8 +144,8 @@ impl Lifecycles {
         Ok(())
     }
 
-    /// Whether a container that is not split stays as it is: unless it has room for what waits to be laid down before
-    /// it.
+    /// Tells whether a container that is not split stays as it is: unless it has room for what waits to be laid down
+    /// before it.
     fn may_pass(&self, writer: &Writer, container: Container) -> bool {
         let held = writer.held_bytes();
         let together = held + self.store.containers[&container].plain_bytes;
@@ -227,7 +227,7 @@ struct Leaving {
 }
 
 impl Leaving {
-    /// Whether only some go on.
+    /// Tells whether only some go on.
     fn is_split(&self) -> bool {
         self.going > 0 && self.staying > 0
     }

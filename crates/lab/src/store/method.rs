@@ -91,8 +91,8 @@ impl Method {
         names
     }
 
-    /// Whether the settings ask for it, and it can obey them: Siltstone's engine takes all CPUs it sees, where they
-    /// cannot be hidden.
+    /// Tells whether the settings ask for it, and it can obey them: Siltstone's engine takes all CPUs it sees, where
+    /// they cannot be hidden.
     pub(super) fn is_asked_for(self, settings: &Settings) -> bool {
         let obeys = !matches!(self, Self::Silt(..)) || can_limit(settings.threads);
         obeys && (settings.chooses_method(self.name()) || settings.chooses_method(self.own_name()))

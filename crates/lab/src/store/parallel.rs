@@ -30,7 +30,7 @@ pub(super) fn each<T: Sync, S, R: Send>(
     })
 }
 
-/// Whether [`on_cpus`] can keep work to so many.
+/// Tells whether [`on_cpus`] can keep work to so many.
 pub(super) fn can_limit(cpus: usize) -> bool {
     cfg!(target_os = "linux") || std::thread::available_parallelism().is_ok_and(|all| all.get() <= cpus)
 }

@@ -28,7 +28,7 @@ pub(super) struct Way {
     pub(super) reach: Reach,
     /// Rule by which references are refused.
     pub(super) rule: Rule,
-    /// Whether chunks are encoded against others that are like them.
+    /// True if chunks are encoded against others that are like them.
     pub(super) has_deltas: bool,
 }
 

@@ -68,7 +68,7 @@ pub(super) struct Labelled {
 pub(super) struct Label {
     /// The room it takes.
     pub(super) room: Rectangle,
-    /// Whether it lies so far off that a line must lead to it.
+    /// True if it lies so far off that a line must lead to it.
     pub(super) is_far: bool,
 }
 

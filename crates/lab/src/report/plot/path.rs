@@ -30,7 +30,7 @@ impl Path {
         self
     }
 
-    /// Whether nothing was drawn.
+    /// Tells whether nothing was drawn.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -139,7 +139,7 @@ impl Ruler {
         Some(share.clamp(0.0, 1.0))
     }
 
-    /// Whether a value lies beyond the end of the axis.
+    /// Tells whether a value lies beyond the end of the axis.
     pub(super) fn is_beyond(&self, value: f64) -> bool {
         value > self.high * (1.0 + 1e-9)
     }
