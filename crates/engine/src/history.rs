@@ -14,6 +14,16 @@ pub enum Subject {
     Series(SeriesId),
 }
 
+impl Subject {
+    /// Returns the series, if it is one.
+    pub fn series(&self) -> Option<SeriesId> {
+        match self {
+            Self::Record => None,
+            Self::Series(series) => Some(*series),
+        }
+    }
+}
+
 /// The newest commit of a history, as it was seen once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sighting {

@@ -12,7 +12,7 @@ use siltstone_engine::restore;
 use siltstone_engine::seen::Memory;
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{SimulatedRemote, Trouble};
+use siltstone_store::storage::{NameKind, Recorder, SimulatedRemote, Trouble};
 use siltstone_store::{SnapshotId, Time};
 use std::sync::Arc;
 use std::time::Duration;
@@ -178,18 +178,49 @@ fn what_a_memory_lists_is_not_listed_again() {
     };
     place.requests(remember);
     let filter = SnapshotFilter::default();
-    let (_, listing) = place.requests(|repository| {
+    let ((), listing) = place.requests(|repository| {
         remember(repository);
         snapshots::list(repository, &filter).expect("a list");
     });
     assert_at_most(SNAPSHOTS, "testing and listing", &listing);
     place.change(1);
     let source = Source::Paths(vec![place.sandbox.source()]);
-    let (_, later) = place.requests(|repository| {
+    let ((), later) = place.requests(|repository| {
         remember(repository);
         backup::backup(repository, source, &options.with_migrate(false), &place.sandbox.resources()).expect("a backup");
     });
     assert_at_most(UNSETTLED_BACKUP, "testing and a later backup", &beside_containers(&later));
+}
+
+/// As many at a time as a place takes, where one after the other would take a round trip for each of them.
+#[test]
+fn manifests_of_many_series_are_read_at_the_same_time_and_once() {
+    const SERIES: usize = 20;
+    let recorder = Arc::new(Recorder::new(SimulatedRemote::new()));
+    let sandbox = Sandbox::on(recorder.clone());
+    let repository = sandbox.repository();
+    for number in 0..SERIES {
+        let reader = Box::new(std::io::Cursor::new(noise(number as u64, 1000)));
+        let source = Source::Stream { name: "stream".into(), reader };
+        let options = sandbox.options().with_series(Some(format!("series {number}")));
+        backup::backup(&repository, source, &options, &sandbox.resources()).expect("a backup");
+    }
+    let folder = TempDir::new().expect("a folder");
+    let listed = || {
+        let repository = sandbox.repository();
+        recorder.reset();
+        let mut memory = Memory::open(&repository, folder.path()).expect("a memory");
+        memory.test().expect("what was seen");
+        memory.remember().expect("remembered");
+        let views = snapshots::list(&repository, &SnapshotFilter::default()).expect("a list");
+        assert_eq!(views.len(), SERIES);
+        recorder.reset()
+    };
+    for meeting in ["the first", "the second"] {
+        let calls = listed();
+        let read = calls.of_kind(NameKind::Manifest).reads;
+        assert_eq!((read, calls.read_batches, calls.lists), (SERIES as u64, 1, 2), "{meeting}");
+    }
 }
 
 #[test]

@@ -14,7 +14,8 @@ use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, read_slot, slot_ids, 
 use crate::manifest::Manifest;
 use crate::parity::Healer;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
-use crate::series::newest::{manifest_numbered, numbers_of_all};
+use crate::series::newest::{manifest_numbered, numbers_of_all, read_ahead};
+use crate::series::remembered::RememberedManifests;
 use crate::series::{LeaseTerms, StoredManifest, keep_reserve, newest_manifest};
 use crate::storage::{Latency, Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage};
 use crate::{Epoch, KeyId, RecoveryKey, RepositoryId, SeriesId, StoreError};
@@ -24,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Times that a change of the record is tried again because others changed it first.
 const AMEND_ATTEMPTS_MAX: u32 = 64;
-/// Bytes of a manifest that is remembered, at most: that of 1 TB.
-const MANIFEST_REMEMBERED_BYTES_MAX: u64 = 4 << 20;
+/// Manifests that are read at the same time, at a distance.
+pub const MANIFESTS_AT_ONCE: usize = 64;
 /// The least bound of a manifest, however little memory there is.
 const MANIFEST_BYTES_LEAST: u64 = 16 << 20;
 
@@ -43,8 +44,8 @@ pub struct Repository {
     numbers: Mutex<BTreeMap<SeriesId, u64>>,
     /// The next call for the series gives what was listed last.
     is_listed_ahead: AtomicBool,
-    /// The manifest that was read or committed last, where reading it again would take a round trip.
-    manifest_read: Mutex<Option<StoredManifest>>,
+    /// Manifests that were read or committed, where reading one again would take a round trip.
+    remembered: Mutex<RememberedManifests>,
     manifest_bytes_max: u64,
     lease_terms: LeaseTerms,
     healer: Healer,
@@ -198,7 +199,7 @@ impl Repository {
             lacks_record_copy: AtomicBool::new(!stored.has_copy),
             numbers: Mutex::default(),
             is_listed_ahead: AtomicBool::default(),
-            manifest_read: Mutex::default(),
+            remembered: Mutex::default(),
             manifest_bytes_max,
             lease_terms: options.lease_terms,
             healer: Healer::default(),
@@ -216,7 +217,7 @@ impl Repository {
             lacks_record_copy: AtomicBool::new(self.lacks_record_copy.load(Ordering::Relaxed)),
             numbers: Mutex::default(),
             is_listed_ahead: AtomicBool::default(),
-            manifest_read: Mutex::default(),
+            remembered: Mutex::default(),
             manifest_bytes_max: self.manifest_bytes_max,
             lease_terms: self.lease_terms,
             healer: Healer::default(),
@@ -581,15 +582,33 @@ impl Repository {
     /// Remembers a manifest that is the newest of its series.
     pub(crate) fn note_manifest(&self, stored: &StoredManifest) {
         self.lock_numbers().insert(stored.manifest.series, stored.manifest.sequence);
-        if !self.is_near() && stored.object_bytes <= MANIFEST_REMEMBERED_BYTES_MAX {
-            *self.manifest_read.lock().unwrap_or_else(PoisonError::into_inner) = Some(stored.clone());
+        if !self.is_near() {
+            self.lock_remembered().keep(stored);
         }
     }
 
-    /// The manifest of this number, if it is the one that was read or committed last: what has a number never changes.
+    /// Returns the manifest of this number, if it is remembered.
     pub(crate) fn manifest_at_hand(&self, series: SeriesId, sequence: u64) -> Option<StoredManifest> {
-        let last = self.manifest_read.lock().unwrap_or_else(PoisonError::into_inner);
-        last.as_ref().filter(|last| (last.manifest.series, last.manifest.sequence) == (series, sequence)).cloned()
+        self.lock_remembered().get(series, sequence).cloned()
+    }
+
+    /// Remembers a manifest that was read ahead of its use; `false`, and nothing is done, where there is no room.
+    pub(crate) fn remember_manifest(&self, stored: &StoredManifest) -> bool {
+        let mut remembered = self.lock_remembered();
+        let has_room = remembered.has_room(stored.object_bytes);
+        if has_room {
+            remembered.keep(stored);
+        }
+        has_room
+    }
+
+    /// Makes room for manifests that are read ahead.
+    pub(crate) fn make_room_for_manifests(&self) {
+        self.lock_remembered().make_room();
+    }
+
+    fn lock_remembered(&self) -> MutexGuard<'_, RememberedManifests> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_numbers(&self) -> MutexGuard<'_, BTreeMap<SeriesId, u64>> {
@@ -652,6 +671,14 @@ impl Repository {
         Ok(manifests)
     }
 
+    /// Reads the newest manifests of these series ahead of their use, at the same time, where each takes a round trip;
+    /// those that were listed, and as far as there is room for them in memory. What fails is left to the use.
+    pub fn read_manifests_ahead(&self, series: &[SeriesId]) {
+        if !self.is_near() {
+            read_ahead(self, series);
+        }
+    }
+
     /// Shows the manifests of these series, the newest when they were listed, one at a time, and returns what is wrong
     /// with those that cannot be read.
     ///
@@ -664,15 +691,19 @@ impl Repository {
         mut visit: impl FnMut(Manifest) -> Result<(), E>,
     ) -> Result<Vec<StoreError>, E> {
         let (mut readable, mut unreadable) = (0u64, Vec::new());
-        for series in series {
-            match self.manifest_listed(series) {
-                Ok(None) => {}
-                Ok(Some(manifest)) => {
-                    readable += 1;
-                    visit(manifest)?;
+        let series: Vec<SeriesId> = series.into_iter().collect();
+        for batch in series.chunks(MANIFESTS_AT_ONCE) {
+            self.read_manifests_ahead(batch);
+            for series in batch {
+                match self.manifest_listed(*series) {
+                    Ok(None) => {}
+                    Ok(Some(manifest)) => {
+                        readable += 1;
+                        visit(manifest)?;
+                    }
+                    Err(error) if error.is_damage() => unreadable.push(error),
+                    Err(error) => return Err(error.into()),
                 }
-                Err(error) if error.is_damage() => unreadable.push(error),
-                Err(error) => return Err(error.into()),
             }
         }
         if unreadable.is_empty() || readable > 0 { Ok(unreadable) } else { Err(unreadable.swap_remove(0).into()) }

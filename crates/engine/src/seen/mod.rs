@@ -25,7 +25,7 @@ use crate::EngineError;
 use crate::history::{Found, judge};
 pub use crate::history::{Loss, Sighting, Subject};
 use file::MemoryFile;
-use siltstone_store::repository::Repository;
+use siltstone_store::repository::{MANIFESTS_AT_ONCE, Repository};
 use siltstone_store::series::newest_manifest;
 use siltstone_store::storage::StorageError;
 use siltstone_store::{RepositoryId, SeriesId, StoreError};
@@ -85,14 +85,19 @@ impl<'r> Memory<'r> {
     pub fn test(&mut self) -> Result<(), EngineError> {
         self.repository.list_series_ahead()?;
         let (mut losses, mut now) = (Vec::new(), BTreeMap::new());
-        for (subject, seen) in &self.seen {
-            match self.find(*subject, seen) {
-                Ok(found) => {
-                    losses.extend(judge(seen, found.as_ref()));
-                    now.extend(found.map(|found| (*subject, found.sighting)));
+        let subjects: Vec<_> = self.seen.iter().collect();
+        for batch in subjects.chunks(MANIFESTS_AT_ONCE) {
+            let series: Vec<SeriesId> = batch.iter().filter_map(|(subject, _)| subject.series()).collect();
+            self.repository.read_manifests_ahead(&series);
+            for (subject, seen) in batch {
+                match self.find(**subject, seen) {
+                    Ok(found) => {
+                        losses.extend(judge(seen, found.as_ref()));
+                        now.extend(found.map(|found| (**subject, found.sighting)));
+                    }
+                    Err(error) if error.is_damage() => drop(now.insert(**subject, (*seen).clone())),
+                    Err(error) => return Err(error.into()),
                 }
-                Err(error) if error.is_damage() => drop(now.insert(*subject, seen.clone())),
-                Err(error) => return Err(error.into()),
             }
         }
         if !losses.is_empty() {
@@ -104,10 +109,7 @@ impl<'r> Memory<'r> {
 
     /// The number of the newest commit that was seen of each series.
     pub fn commits(&self) -> BTreeMap<SeriesId, u64> {
-        let series = |(subject, seen): (&Subject, &Sighting)| match subject {
-            Subject::Record => None,
-            Subject::Series(series) => Some((*series, seen.sequence)),
-        };
+        let series = |(subject, seen): (&Subject, &Sighting)| subject.series().map(|series| (series, seen.sequence));
         self.seen.iter().filter_map(series).collect()
     }
 
@@ -169,18 +171,19 @@ impl<'r> Memory<'r> {
 
     /// Reads the newest manifest of each of these series that has gone on, or was not seen before. One that cannot be
     /// read is left as it was.
-    fn look(&mut self, series: Vec<SeriesId>) -> Result<(), EngineError> {
+    fn look(&mut self, mut series: Vec<SeriesId>) -> Result<(), EngineError> {
         self.note(Subject::Record, Found::record(self.repository));
-        for series in series {
-            let subject = Subject::Series(series);
-            if self.repository.number_listed(series) <= self.seen.get(&subject).map(|seen| seen.sequence) {
-                continue;
-            }
-            match self.repository.stored_listed(series) {
-                Ok(Some(stored)) => self.note(subject, Found::manifest(&stored)),
-                Ok(None) => {}
-                Err(error) if error.is_damage() => {}
-                Err(error) => return Err(error.into()),
+        let seen = |series: &SeriesId| self.seen.get(&Subject::Series(*series)).map(|seen| seen.sequence);
+        series.retain(|series| self.repository.number_listed(*series) > seen(series));
+        for batch in series.chunks(MANIFESTS_AT_ONCE) {
+            self.repository.read_manifests_ahead(batch);
+            for series in batch {
+                match self.repository.stored_listed(*series) {
+                    Ok(Some(stored)) => self.note(Subject::Series(*series), Found::manifest(&stored)),
+                    Ok(None) => {}
+                    Err(error) if error.is_damage() => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         Ok(())

@@ -12,6 +12,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod newest;
+pub(crate) mod remembered;
 mod renewals;
 mod request;
 mod reserve;
@@ -352,9 +353,10 @@ impl Found {
         let mut containers = if repository.is_near() || request.looks_closely { Some(list()?) } else { None };
         // What was listed a moment ago does: who was faster since then is met by the commit. But what containers are
         // held against must not be older than they.
-        let mut stored = match repository.was_listed_ahead() && containers.is_none() {
-            true => repository.stored_listed(series)?,
-            false => newest_manifest(repository, series)?,
+        let mut stored = if repository.was_listed_ahead() && containers.is_none() {
+            repository.stored_listed(series)?
+        } else {
+            newest_manifest(repository, series)?
         };
         if containers.is_none() && !stored.as_ref().is_some_and(has_ended_well) {
             // The containers first: a writer that begins in between is not to be taken for a lost manifest.

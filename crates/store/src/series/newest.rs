@@ -8,9 +8,10 @@ use crate::container::ContainerRecord;
 use crate::manifest::Manifest;
 use crate::repository::Repository;
 use crate::sealed::{ObjectKind, open_object};
-use crate::storage::{Listing, ObjectMeta, ObjectName, Original};
+use crate::storage::{Listing, ObjectMeta, ObjectName, Original, ReadRequest};
 use crate::{ContainerId, SeriesId, StoreError};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 
 /// Times that a reader looks again when the newest manifest vanishes between listing and reading.
 const READ_ATTEMPTS_MAX: u32 = 16;
@@ -87,6 +88,29 @@ fn read_listed(repository: &Repository, series: SeriesId, sequence: u64) -> Resu
     Ok(stored)
 }
 
+/// Reads manifests ahead of their use, many at a time: those that the last listing named and that are not at hand, as
+/// far as they are remembered. What cannot be read so is left to its use.
+pub(crate) fn read_ahead(repository: &Repository, series: &[SeriesId]) {
+    let wanted = series.iter().filter_map(|series| {
+        let number = repository.number_listed(*series)?;
+        let is_at_hand = repository.manifest_at_hand(*series, number).is_some();
+        (!is_at_hand).then_some(ObjectName::Manifest(*series, number))
+    });
+    let bytes_max = repository.manifest_bytes_max();
+    let wanted: Vec<ReadRequest> = wanted.map(|name| ReadRequest::whole(name, bytes_max)).collect();
+    if wanted.len() < 2 {
+        return;
+    }
+    repository.make_room_for_manifests();
+    repository.storage().read_many(&wanted, &mut |at, object| {
+        let (Some(request), Ok(object)) = (wanted.get(at), object) else { return ControlFlow::Continue(()) };
+        match opened(repository, &request.name, object) {
+            Ok(stored) if !repository.remember_manifest(&stored) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    });
+}
+
 /// The numbers of the newest manifests of all series that have one.
 pub(crate) fn numbers_of_all(repository: &Repository) -> Result<BTreeMap<SeriesId, u64>, StoreError> {
     let listed = repository.storage().list_both([Listing::AllManifests, Listing::AllManifestCopies])?;
@@ -129,12 +153,16 @@ pub(crate) fn read_either(
 /// Reads a manifest from one of its two places.
 fn read_at(repository: &Repository, original: Original, place: &ObjectName) -> Result<StoredManifest, StoreError> {
     let (name, bytes_max) = (original.name(), repository.manifest_bytes_max());
-    let object = repository.storage().read(place, bytes_max)?;
+    opened(repository, &name, repository.storage().read(place, bytes_max)?)
+}
+
+/// Opens and decodes the object of a manifest, whichever of its two places it was read from.
+fn opened(repository: &Repository, name: &ObjectName, object: Vec<u8>) -> Result<StoredManifest, StoreError> {
     let (hash, object_bytes) = (*blake3::hash(&object).as_bytes(), object.len() as u64);
-    let plain = open_object(repository.keys(), &name, ObjectKind::Manifest, object)?;
-    let manifest = Manifest::decode_within(&name, &plain, bytes_max)?;
-    if manifest.object_name() != name {
-        return Err(StoreError::damaged(&name, "content", "it names another series or sequence number"));
+    let plain = open_object(repository.keys(), name, ObjectKind::Manifest, object)?;
+    let manifest = Manifest::decode_within(name, &plain, repository.manifest_bytes_max())?;
+    if manifest.object_name() != *name {
+        return Err(StoreError::damaged(name, "content", "it names another series or sequence number"));
     }
     Ok(StoredManifest { manifest, object_bytes, hash, from_copy: None })
 }

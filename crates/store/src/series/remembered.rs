@@ -1,0 +1,89 @@
+//! Manifests that this process has read or committed: at a distance, reading one again takes a round trip. What has a
+//! number never changes.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
+use super::StoredManifest;
+use crate::SeriesId;
+use std::collections::BTreeMap;
+
+/// Bytes of the objects of all manifests that are remembered; that of a series of 1 TB has 4 MiB.
+const REMEMBERED_BYTES_MAX: u64 = 16 << 20;
+/// Bytes of the object of a manifest that is remembered.
+const MANIFEST_BYTES_MAX: u64 = 4 << 20;
+
+/// The manifests, one of each series.
+#[derive(Debug, Default)]
+pub(crate) struct RememberedManifests {
+    of: BTreeMap<SeriesId, StoredManifest>,
+    bytes: u64,
+}
+
+impl RememberedManifests {
+    /// Remembers a manifest if it is small. Where there is no room, the others are forgotten.
+    pub(crate) fn keep(&mut self, stored: &StoredManifest) {
+        self.forget(stored.manifest.series);
+        if stored.object_bytes > MANIFEST_BYTES_MAX {
+            return;
+        }
+        if !self.has_room(stored.object_bytes) {
+            *self = Self::default();
+        }
+        self.bytes += stored.object_bytes;
+        self.of.insert(stored.manifest.series, stored.clone());
+    }
+
+    fn forget(&mut self, series: SeriesId) {
+        let before = self.of.remove(&series);
+        self.bytes -= before.map_or(0, |before| before.object_bytes);
+    }
+
+    /// Tells whether a manifest of so many bytes can be kept beside the others.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        bytes <= MANIFEST_BYTES_MAX && self.bytes + bytes <= REMEMBERED_BYTES_MAX
+    }
+
+    /// Forgets all if the room for more is less than the half.
+    pub(crate) fn make_room(&mut self) {
+        if self.bytes > REMEMBERED_BYTES_MAX / 2 {
+            *self = Self::default();
+        }
+    }
+
+    /// Returns the manifest of this number, if it is the one that is remembered of its series.
+    pub(crate) fn get(&self, series: SeriesId, sequence: u64) -> Option<&StoredManifest> {
+        self.of.get(&series).filter(|stored| stored.manifest.sequence == sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Manifest;
+
+    fn stored(series: u8, sequence: u64, object_bytes: u64) -> StoredManifest {
+        let mut manifest = Manifest::new(SeriesId([series; 16]), "series");
+        manifest.sequence = sequence;
+        StoredManifest { manifest, object_bytes, hash: [0; 32], from_copy: None }
+    }
+
+    fn has(remembered: &RememberedManifests, series: u8, sequence: u64) -> bool {
+        remembered.get(SeriesId([series; 16]), sequence).is_some()
+    }
+
+    #[test]
+    fn the_last_of_each_series_is_remembered_within_the_bound() {
+        let mut remembered = RememberedManifests::default();
+        for series in 0..4 {
+            remembered.keep(&stored(series, 1, MANIFEST_BYTES_MAX));
+        }
+        remembered.keep(&stored(2, 2, MANIFEST_BYTES_MAX));
+        assert!(has(&remembered, 0, 1) && has(&remembered, 2, 2) && !has(&remembered, 2, 1));
+        assert!(!remembered.has_room(1));
+        remembered.keep(&stored(9, 1, 1));
+        assert!(has(&remembered, 9, 1) && !has(&remembered, 0, 1), "no room: the others go");
+        remembered.keep(&stored(9, 2, MANIFEST_BYTES_MAX + 1));
+        assert!(!has(&remembered, 9, 1) && !has(&remembered, 9, 2), "too large");
+        assert_eq!(remembered.bytes, 0);
+    }
+}
