@@ -16,4 +16,4 @@ pub use connect::{ConnectError, Variables, connect};
 pub use object::ObjectStorage;
 pub use place::{Bucket, Place, PlaceError, Service};
 pub use retries::Retries;
-pub use server::{Programs, Server, connect_server, connect_server_with};
+pub use server::{Programs, Server, connect_server, create_server};

@@ -5,7 +5,7 @@ use crate::connect::{ConnectError, Variables};
 use crate::object::ObjectStorage;
 use crate::place::PlaceError;
 use crate::retries::Retries;
-use crate::sftp::{Naming, Program, SftpStore};
+use crate::sftp::{Connection, Naming, Program, Root, SftpStore};
 use std::fmt;
 use std::sync::Arc;
 use url::Url;
@@ -16,9 +16,8 @@ const SSH_ADVICE: &str = "install OpenSSH (Debian's package openssh-client), or 
 const RCLONE_ADVICE: &str = "install rclone (Debian's package rclone), or name it by SILT_RCLONE_PROGRAM";
 /// Arguments of rclone. Its caches would hide what others write, and would say that a file is written before it is.
 const RCLONE_ARGUMENTS: &str = "serve sftp --stdio --vfs-cache-mode off --dir-cache-time 0s --poll-interval 0";
-/// Time of silence, per time without an answer, after which a request is given up from outside. The connection itself
-/// is the first to notice.
-const SILENCES: u32 = 10;
+/// Times of silence after which one request is given up from outside. The connection itself is the first to notice.
+const SILENCES: u32 = 20;
 
 /// A folder on a server that a program of this machine reaches.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -184,31 +183,32 @@ impl fmt::Display for Server {
     }
 }
 
-/// Makes the storage of a server's folder. Nothing is asked of the server yet. `makes_folder`: it is for a new
-/// repository, whose folder is made with the first object if it is missing.
+/// Makes the storage of a server's folder, which must be there. Nothing is asked of the server yet. A connection is given
+/// up after twice the silence of these retries, for a busy disk may take long to make durable what was written.
 ///
 /// # Errors
 /// The programs' words cannot be read, or the system gives no threads.
-pub fn connect_server(server: &Server, programs: &Programs, makes_folder: bool) -> Result<ObjectStorage, ConnectError> {
-    connect_server_with(server, programs, makes_folder, Retries::default().with_silence(SILENCE))
+pub fn connect_server(server: &Server, programs: &Programs, retries: Retries) -> Result<ObjectStorage, ConnectError> {
+    storage(server, programs, retries, Root::IsThere)
 }
 
-/// Time without an answer after which a connection is given up: a busy disk may take long to write what is synced.
-const SILENCE: std::time::Duration = std::time::Duration::from_secs(60);
-
-/// Makes the storage as [`connect_server`] does, with these retries; their silence is that of a connection.
+/// Makes the storage as [`connect_server`] does, for a new repository, whose folder is made with its first object.
 ///
 /// # Errors
 /// As of [`connect_server`].
-pub fn connect_server_with(
+pub fn create_server(server: &Server, programs: &Programs, retries: Retries) -> Result<ObjectStorage, ConnectError> {
+    storage(server, programs, retries, Root::IsMade)
+}
+
+fn storage(
     server: &Server,
     programs: &Programs,
-    makes_folder: bool,
     retries: Retries,
+    kind: Root,
 ) -> Result<ObjectStorage, ConnectError> {
     let (program, root, naming) = server.program(programs)?;
-    let store = SftpStore::new(program, root, naming, makes_folder, retries.silence);
-    let outside = retries.with_silence(retries.silence * SILENCES);
+    let store = SftpStore::new(Connection::new(program, 2 * retries.silence), root, naming, kind);
+    let outside = retries.with_silence(SILENCES * retries.silence);
     let storage = ObjectStorage::new(Arc::new(store), "", &server.to_string(), outside)?;
     Ok(storage.with_batch_delete().with_temporaries())
 }
@@ -280,6 +280,6 @@ mod tests {
         programs.sftp_command = Some("doas 'my ssh' sftp".to_owned());
         assert_eq!(words("sftp:host:/x", &programs), "doas my ssh sftp");
         programs.sftp_command = Some("'".to_owned());
-        assert!(matches!(connect_server(&server("sftp:h:x"), &programs, false), Err(ConnectError::Place(_))));
+        assert!(matches!(connect_server(&server("sftp:h:x"), &programs, Retries::default()), Err(ConnectError::Place(_))));
     }
 }

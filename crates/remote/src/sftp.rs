@@ -8,8 +8,9 @@
 //! ```
 //! **Safety.** A file gets its name by a hard link (`hardlink@openssh.com`), which never replaces, on any file system.
 //! `rename` of OpenSSH does so only where there are hard links, and would look first and rename then elsewhere. A server
-//! without that extension is asked to rename, which by the protocol does not replace; [`crate::ObjectStorage::probe`]
-//! tests it. `posix-rename@openssh.com` replaces and is never used. rclone replaces in any case: see [`Naming::Checked`].
+//! that has no such request is asked to rename, which by the protocol does not replace; [`crate::ObjectStorage::probe`]
+//! tests it. `posix-rename@openssh.com` replaces and is never used. rclone replaces whatever it is asked for, also where
+//! a file is opened as a new one (version 1.60): see [`Naming::Checked`].
 //!
 //! **Durability.** `fsync@openssh.com` is asked for each file where the server has it. The protocol has no such request
 //! for folders: after a power failure of the server, its file system may have forgotten the names of the last seconds.
@@ -29,7 +30,7 @@ mod tests;
 use crate::fault::Fault;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use connection::Connection;
+pub(crate) use connection::Connection;
 use futures_util::future;
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use object_store::path::Path;
@@ -45,7 +46,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::runtime::Handle as RuntimeHandle;
 
 /// Blocks of one file that are on their way at once.
@@ -71,6 +71,15 @@ pub(crate) enum Naming {
     Checked,
 }
 
+/// The folder of a repository.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Root {
+    /// It must be there.
+    IsThere,
+    /// It is made with the first object if it is missing, as are those above it.
+    IsMade,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SftpStore(Arc<Folder>);
@@ -82,8 +91,7 @@ struct Folder {
     /// Path of the folder without a slash at its end; `""` is where the server begins.
     root: String,
     naming: Naming,
-    /// The folder is made if it is missing.
-    makes_root: bool,
+    kind: Root,
     /// Temporary files of this process.
     temporaries: Mutex<BTreeSet<String>>,
     /// Held from the look at a name until a file has it.
@@ -91,13 +99,13 @@ struct Folder {
 }
 
 impl SftpStore {
-    /// Keeps objects in a folder that this program reaches. Nothing is asked yet.
-    pub(crate) fn new(program: Program, root: &str, naming: Naming, makes_root: bool, silence: Duration) -> Self {
+    /// Keeps objects in a folder at the other end of this connection. Nothing is asked yet.
+    pub(crate) fn new(connection: Connection, root: &str, naming: Naming, kind: Root) -> Self {
         Self(Arc::new(Folder {
-            connection: Connection::new(program, silence),
+            connection,
             root: root.to_owned(),
             naming,
-            makes_root,
+            kind,
             temporaries: Mutex::default(),
             checked: tokio::sync::Mutex::default(),
         }))
@@ -128,7 +136,8 @@ impl Folder {
             let opened = self.open_new(&session, &path).await;
             return match opened {
                 Err(fault @ Fault::Wrong(_)) => Err(self.reason_of_write(&session, &path, fault).await),
-                opened => opened?.close().await,
+                // Once it was opened it is there, whatever becomes of its closing.
+                opened => opened?.close().await.map_err(lost_of),
             };
         }
         let temporary = Temporary::reserve(self, &session, object)?;
@@ -189,11 +198,14 @@ impl Folder {
     async fn name_once(&self, session: &Arc<Session>, from: &str, to: &str) -> Result<(), Fault> {
         match self.naming {
             Naming::Refused if session.abilities().hard_links => {
-                let linked = session.order(Request::hard_link(from, to)).await;
-                linked.map_err(|fault| match fault {
-                    Fault::Denied(said) => Fault::Denied(format!("{said}, or there are no hard links there")),
-                    fault => fault,
-                })
+                match session.ask(Request::hard_link(from, to)).await? {
+                    Answer::Status { code: Code::Done, .. } => Ok(()),
+                    Answer::Status { code: Code::Unsupported, .. } => session.order(Request::rename(from, to)).await,
+                    Answer::Status { code: Code::Denied, message } => {
+                        Err(Fault::Denied(format!("{message}, or there are no hard links there")))
+                    }
+                    other => Err(refusal(other)),
+                }
             }
             Naming::Refused => session.order(Request::rename(from, to)).await,
             Naming::Checked => {
@@ -209,8 +221,11 @@ impl Folder {
 
     /// Finds out why a write failed: version 3 of the protocol says no more than that it did.
     async fn reason_of_write(&self, session: &Arc<Session>, path: &str, fault: Fault) -> Fault {
-        if let Ok(Answer::Attributes(_)) = session.ask(Request::lstat(path)).await {
-            return Fault::Taken;
+        match session.ask(Request::lstat(path)).await {
+            Ok(Answer::Attributes(_)) => return Fault::Taken,
+            Ok(_) => {}
+            // The name may be taken or not: that is to be found out anew.
+            Err(lost) => return lost_of(lost),
         }
         if session.abilities().space
             && let Ok(Answer::Extended(answer)) = session.ask(Request::space(&self.path(""))).await
@@ -227,7 +242,7 @@ impl Folder {
         let ends = folder.match_indices('/').map(|(end, _)| end).chain([folder.len()]);
         let above = ends.filter_map(|end| folder.get(..end)).filter(|part| !part.is_empty());
         let is_inside = |part: &str| part.len() > root.len() || self.root.is_empty();
-        for part in above.filter(|part| self.makes_root || is_inside(part)) {
+        for part in above.filter(|part| self.kind == Root::IsMade || is_inside(part)) {
             match session.order(Request::make_folder(part)).await {
                 // The servers say no more than "Failure" where it is there already. If it is not, the next step fails.
                 Ok(()) | Err(Fault::Wrong(_) | Fault::Denied(_)) => {}
@@ -350,6 +365,14 @@ impl Folder {
 
     fn own_temporaries(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.temporaries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The fault of a write whose last question was not answered: a question that was not sent says nothing of the write.
+fn lost_of(fault: Fault) -> Fault {
+    match fault {
+        Fault::Unsent(reason) => Fault::Lost(reason),
+        fault => fault,
     }
 }
 

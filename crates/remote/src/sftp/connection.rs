@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     program: Program,
     /// Time without an answer after which a conversation is given up.
     silence: Duration,
@@ -27,7 +27,7 @@ enum Current {
 }
 
 impl Connection {
-    pub(super) fn new(program: Program, silence: Duration) -> Self {
+    pub(crate) fn new(program: Program, silence: Duration) -> Self {
         Self { program, silence, current: Mutex::new(Current::None), failures: AtomicU64::new(0) }
     }
 
