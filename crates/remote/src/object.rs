@@ -67,6 +67,8 @@ pub struct ObjectStorage {
     deletes_in_batches: bool,
     /// Writes that were broken off leave temporary files.
     leaves_temporaries: bool,
+    /// The place can run full.
+    keeps_reserve: bool,
 }
 
 impl ObjectStorage {
@@ -94,6 +96,7 @@ impl ObjectStorage {
             probe_marker: None,
             deletes_in_batches: false,
             leaves_temporaries: false,
+            keeps_reserve: false,
         })
     }
 
@@ -111,6 +114,13 @@ impl ObjectStorage {
     #[must_use]
     pub fn with_temporaries(mut self) -> Self {
         self.leaves_temporaries = true;
+        self
+    }
+
+    /// Returns this storage, which keeps a reserve, for its place is a disk that runs full.
+    #[must_use]
+    pub fn with_reserve(mut self) -> Self {
+        self.keeps_reserve = true;
         self
     }
 
@@ -309,7 +319,7 @@ impl Storage for ObjectStorage {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
-            .with_reserve(false)
+            .with_reserve(self.keeps_reserve)
             .with_native_create(!self.leaves_temporaries)
             .with_batch_delete(self.deletes_in_batches)
             .with_requests_in_flight(REQUESTS_MAX)

@@ -12,7 +12,8 @@ use url::Url;
 
 const SSH_FORM: &str = "sftp:user@host:/folder";
 const RCLONE_FORM: &str = "rclone:remote:folder";
-const SSH_ADVICE: &str = "install OpenSSH (Debian's package openssh-client), or name another program by SILT_SFTP_COMMAND";
+const SSH_ADVICE: &str =
+    "install OpenSSH (Debian's package openssh-client), or name another program by SILT_SFTP_COMMAND";
 const RCLONE_ADVICE: &str = "install rclone (Debian's package rclone), or name it by SILT_RCLONE_PROGRAM";
 /// Arguments of rclone. Its caches would hide what others write, and would say that a file is written before it is.
 const RCLONE_ARGUMENTS: &str = "serve sftp --stdio --vfs-cache-mode off --dir-cache-time 0s --poll-interval 0";
@@ -112,8 +113,7 @@ impl Server {
 
     /// Reads what stands behind `rclone:`.
     pub(crate) fn rclone(rest: &str) -> Result<Self, PlaceError> {
-        let malformed =
-            |reason| PlaceError::Malformed { address: format!("rclone:{rest}"), reason, form: RCLONE_FORM };
+        let malformed = |reason| PlaceError::Malformed { address: format!("rclone:{rest}"), reason, form: RCLONE_FORM };
         if rest.is_empty() || rest.starts_with('-') {
             return Err(malformed("it names no remote"));
         }
@@ -200,17 +200,13 @@ pub fn create_server(server: &Server, programs: &Programs, retries: Retries) -> 
     storage(server, programs, retries, Root::IsMade)
 }
 
-fn storage(
-    server: &Server,
-    programs: &Programs,
-    retries: Retries,
-    kind: Root,
-) -> Result<ObjectStorage, ConnectError> {
+fn storage(server: &Server, programs: &Programs, retries: Retries, kind: Root) -> Result<ObjectStorage, ConnectError> {
     let (program, root, naming) = server.program(programs)?;
     let store = SftpStore::new(Connection::new(program, 2 * retries.silence), root, naming, kind);
     let outside = retries.with_silence(SILENCES * retries.silence);
     let storage = ObjectStorage::new(Arc::new(store), "", &server.to_string(), outside)?;
-    Ok(storage.with_batch_delete().with_temporaries())
+    let storage = storage.with_batch_delete().with_temporaries();
+    Ok(if matches!(server, Server::Ssh { .. }) { storage.with_reserve() } else { storage })
 }
 
 #[cfg(test)]
@@ -245,7 +241,8 @@ mod tests {
         ];
         for (address, expected, folder) in cases {
             assert_eq!(words(address, &Programs::default()), expected, "{address}");
-            let (_, root, naming) = (&server(address)).program(&Programs::default()).map(|(p, r, n)| (p, r.to_owned(), n)).unwrap();
+            let (_, root, naming) =
+                server(address).program(&Programs::default()).map(|(p, r, n)| (p, r.to_owned(), n)).unwrap();
             assert_eq!((root.as_str(), naming), (folder, Naming::Refused), "{address}");
             assert_eq!(server(&server(address).to_string()), server(address), "{address}");
         }
@@ -253,8 +250,16 @@ mod tests {
 
     #[test]
     fn addresses_that_name_no_place_are_refused_with_the_right_form() {
-        for address in ["sftp:", "sftp:host", "sftp::/x", "sftp:-oProxyCommand=x:/x", "sftp:-lx@host:/x", "sftp:///x",
-            "rclone:", "rclone:--config=x"] {
+        for address in [
+            "sftp:",
+            "sftp:host",
+            "sftp::/x",
+            "sftp:-oProxyCommand=x:/x",
+            "sftp:-lx@host:/x",
+            "sftp:///x",
+            "rclone:",
+            "rclone:--config=x",
+        ] {
             let said = Place::parse(address.as_ref()).unwrap_err().to_string();
             assert!(said.contains("write it as"), "{address}: {said}");
         }
@@ -280,6 +285,9 @@ mod tests {
         programs.sftp_command = Some("doas 'my ssh' sftp".to_owned());
         assert_eq!(words("sftp:host:/x", &programs), "doas my ssh sftp");
         programs.sftp_command = Some("'".to_owned());
-        assert!(matches!(connect_server(&server("sftp:h:x"), &programs, Retries::default()), Err(ConnectError::Place(_))));
+        assert!(matches!(
+            connect_server(&server("sftp:h:x"), &programs, Retries::default()),
+            Err(ConnectError::Place(_))
+        ));
     }
 }

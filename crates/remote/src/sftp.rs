@@ -35,8 +35,8 @@ use futures_util::future;
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
+    CopyOptions, Error, Extensions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
 };
 use packet::{Answer, Attributes, Code, Entry, FileKind, READ, Request, WRITE_NEW};
 pub(crate) use program::Program;
@@ -58,7 +58,7 @@ const FOLDER_READS_AT_ONCE: usize = 4;
 const ENTRIES_MAX: usize = 16 << 20;
 /// Folders below that of the repository, one in another, at most: `copies/series/<series>`.
 const DEPTH_MAX: usize = 3;
-/// Room on a file system below which a failed write is told as want of room.
+/// Room on a file system, besides what was to be written, below which a failed write is told as want of room.
 const FULL_BYTES: u64 = 1 << 20;
 
 /// The way in which a whole file gets its name.
@@ -135,7 +135,7 @@ impl Folder {
             // What has no content is whole at once.
             let opened = self.open_new(&session, &path).await;
             return match opened {
-                Err(fault @ Fault::Wrong(_)) => Err(self.reason_of_write(&session, &path, fault).await),
+                Err(fault @ Fault::Wrong(_)) => Err(self.reason_of_write(&session, &path, 0, fault).await),
                 // Once it was opened it is there, whatever becomes of its closing.
                 opened => opened?.close().await.map_err(lost_of),
             };
@@ -148,7 +148,7 @@ impl Folder {
         };
         temporary.remove().await;
         match named {
-            Err(fault @ Fault::Wrong(_)) => Err(self.reason_of_write(&session, &path, fault).await),
+            Err(fault @ Fault::Wrong(_)) => Err(self.reason_of_write(&session, &path, bytes.len() as u64, fault).await),
             named => named,
         }
     }
@@ -219,8 +219,9 @@ impl Folder {
         }
     }
 
-    /// Finds out why a write failed: version 3 of the protocol says no more than that it did.
-    async fn reason_of_write(&self, session: &Arc<Session>, path: &str, fault: Fault) -> Fault {
+    /// Finds out why a write of this length failed: version 3 of the protocol says no more than that it did. What was
+    /// written of them is removed again.
+    async fn reason_of_write(&self, session: &Session, path: &str, bytes: u64, fault: Fault) -> Fault {
         match session.ask(Request::lstat(path)).await {
             Ok(Answer::Attributes(_)) => return Fault::Taken,
             Ok(_) => {}
@@ -229,7 +230,7 @@ impl Folder {
         }
         if session.abilities().space
             && let Ok(Answer::Extended(answer)) = session.ask(Request::space(&self.path(""))).await
-            && packet::decode_space(answer).is_some_and(|bytes| bytes < FULL_BYTES)
+            && packet::decode_space(answer).is_some_and(|free| free < bytes + FULL_BYTES)
         {
             return Fault::Full(fault.reason());
         }
@@ -273,7 +274,7 @@ impl Folder {
         let bytes = size_of_file(attributes?)?;
         let range = start.min(bytes)..end.min(bytes);
         // An object that has grown since its size was told counts with that size.
-        let first = first?.map_or_else(Bytes::new, |read| read);
+        let first = first?.unwrap_or_default();
         let first = first.slice(..first.len().min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX)));
         let next = range.start + first.len() as u64;
         let blocks = stream::iter(blocks(next..range.end, block));
@@ -405,16 +406,12 @@ fn size_of_file(attributes: Attributes) -> Result<u64, Fault> {
     }
 }
 
+#[allow(clippy::default_trait_access, reason = "the type of times is that of a crate which is not ours")]
 fn meta(location: Path, bytes: u64) -> ObjectMeta {
     ObjectMeta { location, last_modified: Default::default(), size: bytes, e_tag: None, version: None }
 }
 
-fn found(
-    location: Path,
-    bytes: u64,
-    range: Range<u64>,
-    content: BoxStream<'static, StoreResult<Bytes>>,
-) -> GetResult {
+fn found(location: Path, bytes: u64, range: Range<u64>, content: BoxStream<'static, StoreResult<Bytes>>) -> GetResult {
     let (attributes, extensions) = Default::default();
     let meta = meta(location, bytes);
     GetResult { payload: GetResultPayload::Stream(content), meta, range, attributes, extensions }
@@ -423,7 +420,9 @@ fn found(
 /// A range cut into blocks.
 fn blocks(range: Range<u64>, block: u64) -> impl Iterator<Item = Range<u64>> {
     let starts = std::iter::successors(Some(range.start), move |start| start.checked_add(block));
-    starts.take_while(move |start| *start < range.end).map(move |start| start..range.end.min(start.saturating_add(block)))
+    starts
+        .take_while(move |start| *start < range.end)
+        .map(move |start| start..range.end.min(start.saturating_add(block)))
 }
 
 /// A file or folder that is open on the server; it is closed when this is dropped.
@@ -480,7 +479,9 @@ impl OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        if self.is_open && let Ok(runtime) = RuntimeHandle::try_current() {
+        if self.is_open
+            && let Ok(runtime) = RuntimeHandle::try_current()
+        {
             let (session, handle) = (Arc::clone(&self.session), self.handle.clone());
             runtime.spawn(async move { session.order(Request::close(&handle)).await });
         }
@@ -517,7 +518,9 @@ impl<'f> Temporary<'f> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         self.folder.own_temporaries().remove(&self.below);
-        if !self.is_removed && let Ok(runtime) = RuntimeHandle::try_current() {
+        if !self.is_removed
+            && let Ok(runtime) = RuntimeHandle::try_current()
+        {
             let (session, path) = (Arc::clone(&self.session), self.path.clone());
             runtime.spawn(async move { session.order(Request::remove(&path)).await });
         }
@@ -535,7 +538,7 @@ impl ObjectStore for SftpStore {
     /// Writes a new object. It never replaces one, whatever mode is asked for.
     async fn put_opts(&self, location: &Path, payload: PutPayload, _: PutOptions) -> StoreResult<PutResult> {
         self.0.put(location.as_ref(), &payload).await?;
-        Ok(PutResult { e_tag: None, version: None, extensions: Default::default() })
+        Ok(PutResult { e_tag: None, version: None, extensions: Extensions::default() })
     }
 
     async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> StoreResult<Box<dyn MultipartUpload>> {

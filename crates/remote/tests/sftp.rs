@@ -41,7 +41,9 @@ fn sshd_keeps_every_contract() {
 fn rclone_keeps_every_contract_for_one_writer() {
     for (name, contract) in all() {
         let folder = empty_folder();
-        let Some(storage) = by_rclone("rclone_keeps_every_contract_for_one_writer", folder.path(), true) else { return };
+        let Some(storage) = by_rclone("rclone_keeps_every_contract_for_one_writer", folder.path(), true) else {
+            return;
+        };
         println!("{name}");
         contract(&storage);
     }
@@ -78,7 +80,9 @@ fn temporary_files_of_this_lease_and_older_ones_are_swept() {
     storage.create(&manifest(1), b"x").unwrap();
     let left = |name: ObjectName| folder.path().join(TEMPORARIES).join(ObjectName::temporary(&name.to_string(), 7));
     let names = [container(1), manifest(1), manifest(2), key(1)];
-    names.iter().for_each(|name| fs::write(left(*name), b"torn").unwrap());
+    for name in names {
+        fs::write(left(name), b"torn").unwrap();
+    }
     fs::write(folder.path().join(TEMPORARIES).join("foreign"), b"x").unwrap();
     assert_eq!(storage.remove_unfinished(SERIES, 1).unwrap(), 2);
     assert_eq!(names.map(|name| left(name).exists()), [false, false, true, true]);
@@ -96,8 +100,8 @@ fn breaking(folder: &Path, bytes: usize, of_answers: bool) -> String {
 
 /// A small history of a series: containers, a commit, reading, deleting, another commit.
 fn history(storage: &dyn Storage) -> Result<(), StorageError> {
-    let content = |serial: u32| vec![serial as u8; 40_000];
-    (0..3).try_for_each(|serial| storage.put(&container(serial), &content(serial)))?;
+    let content = |serial: u8| vec![serial; 40_000];
+    (0..3).try_for_each(|serial| storage.put(&container(serial.into()), &content(serial)))?;
     storage.barrier()?;
     storage.create(&manifest(1), b"first")?;
     assert_eq!(storage.read(&container(0), 40_000)?, content(0));
@@ -135,7 +139,7 @@ fn a_connection_that_breaks_anywhere_loses_and_replaces_nothing() {
         let left: Vec<String> = disk.list(Listing::All).unwrap().iter().map(|it| it.name.to_string()).collect();
         assert_eq!(left.len(), 3, "{what}: {left:?}");
         assert_eq!(disk.read(&manifest(2), 100).unwrap(), b"second", "{what}");
-        assert_eq!(disk.read(&container(2), 40_000).unwrap(), [2; 40_000], "{what}");
+        assert_eq!(disk.read(&container(2), 40_000).unwrap(), vec![2; 40_000], "{what}");
     }
 }
 
@@ -194,6 +198,15 @@ fn a_place_that_may_not_be_written_refuses() {
     for error in [read_only.create(&container(1), b"x"), read_only.delete(&manifest(1))].map(Result::unwrap_err) {
         assert!(matches!(error, StorageError::Refused { .. }), "{error:?}");
     }
+}
+
+#[test]
+fn the_disk_of_a_server_runs_full_and_a_cloud_does_not() {
+    let folder = empty_folder();
+    let capabilities = by_program(&server_program(), folder.path()).capabilities();
+    assert!(capabilities.keeps_reserve && !capabilities.creates_natively);
+    let rclone = create_server(&servers::address("rclone:cloud:x"), &Programs::default(), Retries::default()).unwrap();
+    assert!(!rclone.capabilities().keeps_reserve && !rclone.capabilities().creates_natively);
 }
 
 #[test]

@@ -423,9 +423,7 @@ impl Requests {
             Fault::Unsent(_) | Fault::Busy(_) | Fault::Lost(_) | Fault::Taken => {
                 StorageError::Unavailable { operation, name, location, tries, reason }
             }
-            Fault::Full(_) => {
-                StorageError::Full { name, source: io::Error::new(io::ErrorKind::StorageFull, reason) }
-            }
+            Fault::Full(_) => StorageError::Full { name, source: io::Error::new(io::ErrorKind::StorageFull, reason) },
             Fault::Absent | Fault::Wrong(_) | Fault::Swept => {
                 StorageError::Io { operation, name: format!("{name} at {location}"), source: io::Error::other(reason) }
             }

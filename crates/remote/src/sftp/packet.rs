@@ -371,7 +371,7 @@ mod tests {
     fn packet(kind: u8, number: u32, fields: &[&[u8]]) -> Bytes {
         let mut bytes = vec![kind];
         bytes.extend(number.to_be_bytes());
-        fields.iter().for_each(|field| bytes.extend(*field));
+        bytes.extend(fields.concat());
         bytes.into()
     }
 
@@ -407,7 +407,10 @@ mod tests {
         for (packet, answer) in answers() {
             assert_eq!(decode(packet), Some((9, answer)));
         }
-        assert_eq!(decode(packet(101, 1, &[&[0; 4]])).unwrap().1, Answer::Status { code: Code::Done, message: "".into() });
+        assert_eq!(
+            decode(packet(101, 1, &[&[0; 4]])).unwrap().1,
+            Answer::Status { code: Code::Done, message: String::new() }
+        );
     }
 
     #[test]

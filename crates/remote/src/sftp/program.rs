@@ -20,8 +20,8 @@ const SAID_BYTES_MAX: usize = 2 << 10;
 const ENDING_MAX: Duration = Duration::from_secs(2);
 /// Time in which the rest of standard error comes.
 const REST_MAX: Duration = Duration::from_millis(500);
-/// Words of `ssh` that say that trying again does not help.
-const FINAL: [&str; 7] = [
+/// Words of `ssh` and `rclone` that say that trying again does not help.
+const FINAL: [&str; 8] = [
     "Permission denied",
     "Host key verification failed",
     "Too many authentication failures",
@@ -29,6 +29,7 @@ const FINAL: [&str; 7] = [
     "Bad configuration option",
     "usage:",
     "nknown command",
+    "find section in config file",
 ];
 
 /// A program and its arguments.

@@ -28,7 +28,7 @@ const REQUESTS_MAX: usize = 128;
 /// Packets that wait to be written at most.
 const QUEUE_MAX: usize = 32;
 /// Time without a request after which one is sent that changes nothing.
-const IDLE_MAX: Duration = Duration::from_secs(60);
+const IDLE_MAX: Duration = Duration::from_mins(1);
 /// Time until a server greets, in which a person may type a password: sshd gives him two minutes.
 const GREETING_MAX: Duration = Duration::from_mins(3);
 /// Time between the end of a server's input and that of its output.
@@ -223,12 +223,10 @@ impl Shared {
 
     async fn abilities(&self, greeted: &Greeted) -> Result<Abilities, Fault> {
         let has = |extension: &str| greeted.extensions.iter().any(|name| name == extension);
-        let limits = match has(LIMITS) {
-            true => match self.ask(Request::limits()).await? {
-                Answer::Extended(answer) => packet::decode_limits(answer),
-                _ => None,
-            },
-            false => None,
+        let told = if has(LIMITS) { Some(self.ask(Request::limits()).await?) } else { None };
+        let limits = match told {
+            Some(Answer::Extended(answer)) => packet::decode_limits(answer),
+            _ => None,
         };
         let (read, write) = limits.unwrap_or((0, 0));
         Ok(Abilities {
@@ -323,7 +321,8 @@ async fn watch(shared: Arc<Shared>, silence: Duration) {
             shared.end(format!("the server said nothing for {} seconds", silence.as_secs_f32()));
             return;
         }
-        if !is_waiting && heard > IDLE_MAX
+        if !is_waiting
+            && heard > IDLE_MAX
             && let Ok(slot) = shared.queue.try_reserve()
             && let Ok((number, _)) = shared.register()
         {

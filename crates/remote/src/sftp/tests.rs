@@ -1,9 +1,9 @@
 //! A client before servers that are broken or hostile.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::*;
-use packet::HARD_LINK;
+use packet::{HARD_LINK, SPACE};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::Builder;
@@ -33,11 +33,12 @@ impl Script {
         let _ = self.0.write_all(bytes).await;
     }
 
-    /// Exchanges greetings; the server has no extension but, if asked for, hard links.
+    /// Exchanges greetings; the server says that it has hard links and tells the room of its disk.
     async fn greet(&mut self) {
         let _ = self.request().await;
-        let extension = [text(HARD_LINK.as_bytes()), text(b"1")].concat();
-        self.bytes(&[&(extension.len() as u32 + 5).to_be_bytes(), [2, 0, 0, 0, 3].as_slice(), &extension].concat()).await;
+        let extension = [text(HARD_LINK.as_bytes()), text(b"1"), text(SPACE.as_bytes()), text(b"2")].concat();
+        self.bytes(&[&(extension.len() as u32 + 5).to_be_bytes(), [2, 0, 0, 0, 3].as_slice(), &extension].concat())
+            .await;
     }
 }
 
@@ -103,7 +104,10 @@ fn what_cannot_be_understood_ends_the_conversation_for_all_who_wait() {
             let session = started(stream).await;
             let ask = || session.ask(Request::lstat("x"));
             let (one, other) = future::join(ask(), ask()).await;
-            assert!(matches!((&one, &other), (Err(Fault::Lost(_)), Err(Fault::Lost(_)))), "{answer:?}: {one:?} {other:?}");
+            assert!(
+                matches!((&one, &other), (Err(Fault::Lost(_)), Err(Fault::Lost(_)))),
+                "{answer:?}: {one:?} {other:?}"
+            );
             assert!(session.has_ended());
             assert!(matches!(ask().await, Err(Fault::Unsent(_))), "nothing more is sent");
         });
@@ -243,10 +247,40 @@ fn a_server_without_hard_links_is_asked_to_rename() {
     });
 }
 
+/// Answers of a server whose disk has this many bytes left: nothing has a name (7).
+async fn answer_with_room(mut script: Script, free: u64) {
+    script.greet().await;
+    loop {
+        let (kind, number, _) = script.request().await;
+        let room = [4096, 1, 1 << 30, free, free, 0, 0].map(u64::to_be_bytes).concat();
+        let (kind, fields) = if kind == 7 { (101, [0, 0, 0, 2].to_vec()) } else { (201, room) };
+        script.answer(kind, number, &fields).await;
+    }
+}
+
+#[test]
+fn a_write_that_failed_for_want_of_room_is_told_so() {
+    let failure = || Fault::Wrong("Failure".to_owned());
+    for (free, bytes, expected) in [
+        (0, 10, Fault::Full("Failure".to_owned())),
+        (9 << 20, 16 << 20, Fault::Full("Failure".to_owned())),
+        (9 << 20, 10, failure()),
+    ] {
+        run(
+            move |script| answer_with_room(script, free),
+            |stream| async move {
+                let session = started(stream).await;
+                let told = folder(Naming::Refused).reason_of_write(&session, "/repository/x", bytes, failure()).await;
+                assert_eq!(told, expected);
+            },
+        );
+    }
+}
+
 #[test]
 fn blocks_cover_a_range() {
     let cut = |range, block| blocks(range, block).collect::<Vec<_>>();
     assert_eq!(cut(3..10, 3), [3..6, 6..9, 9..10]);
     assert_eq!(cut(3..3, 3), []);
-    assert_eq!(cut(u64::MAX - 1..u64::MAX, 3), [u64::MAX - 1..u64::MAX]);
+    assert_eq!(cut(u64::MAX - 2..u64::MAX, 1), [u64::MAX - 2..u64::MAX - 1, u64::MAX - 1..u64::MAX]);
 }
