@@ -183,8 +183,8 @@ impl fmt::Display for Server {
     }
 }
 
-/// Makes the storage of a server's folder, which must be there. Nothing is asked of the server yet. A connection is given
-/// up after twice the silence of these retries, for a busy disk may take long to make durable what was written.
+/// Makes the storage of a server's folder, which must be there. Nothing is asked of the server yet. A connection is
+/// given up after twice the silence of these retries, for a busy disk may take long to make durable what was written.
 ///
 /// # Errors
 /// The programs' words cannot be read, or the system gives no threads.

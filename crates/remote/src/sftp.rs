@@ -2,22 +2,23 @@
 //! (retries, lost answers, queues), as it does for the others.
 //!
 //! ```text
-//! put     open a new file in tmp/, write, fsync, close; give it its name where that is free; remove the first name
+//! put     open a new file in tmp/, write, fsync; name it where the name is free; remove its first name; fsync, close
 //! get     open; size and first block at once; further blocks, many at once; close
-//! list    one folder after the other, folders of one depth at once
+//! list    folders of one depth at once; four requests for the entries of each at once
 //! ```
 //! **Safety.** A file gets its name by a hard link (`hardlink@openssh.com`), which never replaces, on any file system.
-//! `rename` of OpenSSH does so only where there are hard links, and would look first and rename then elsewhere. A server
-//! that has no such request is asked to rename, which by the protocol does not replace; [`crate::ObjectStorage::probe`]
-//! tests it. `posix-rename@openssh.com` replaces and is never used. rclone replaces whatever it is asked for, also where
-//! a file is opened as a new one (version 1.60): see [`Naming::Checked`].
+//! `rename` of OpenSSH does so only where there are hard links, and would look first and rename then elsewhere. A
+//! server that has no such request is asked to rename, which by the protocol does not replace;
+//! [`crate::ObjectStorage::probe`] tests it. `posix-rename@openssh.com` replaces and is never used. rclone replaces
+//! whatever it is asked for, also where a file is opened as a new one (version 1.60): see [`Naming::Checked`].
 //!
-//! **Durability.** `fsync@openssh.com` is asked for each file where the server has it. The protocol has no such request
-//! for folders: after a power failure of the server, its file system may have forgotten the names of the last seconds.
+//! **Durability.** `fsync@openssh.com` is asked for each file where the server has it, before it gets its name, so that
+//! a name never shows a torn file, and after it, for the protocol cannot sync folders: ext4, XFS and btrfs sync the new
+//! names of a file with it. On other file systems a power failure of the server may undo the names of the last seconds.
 //!
-//! **The protocol** is spoken by our own code. It needs some twenty packets; which rename is made, how much of an answer
-//! is believed and how much may wait decide whether commits are safe; and of the crates for it, `russh-sftp` queues
-//! requests without a bound, and `openssh-sftp-client` prefers what the server offers.
+//! **The protocol** is spoken by our own code: some twenty packets, of which it matters how a file gets its name, how
+//! much of an answer is believed, and how much may wait. The crates for it leave less of that to their user; the queue
+//! of `russh-sftp`, for one, has no bound.
 
 mod connection;
 mod packet;
@@ -141,31 +142,40 @@ impl Folder {
             };
         }
         let temporary = Temporary::reserve(self, &session, object)?;
-        let written = self.write(&session, &temporary.path, &bytes).await;
-        let named = match written {
-            Ok(()) => self.name(&session, &temporary.path, &path).await,
-            Err(fault) => Err(fault),
-        };
+        let published = self.write_and_name(&session, &temporary.path, &path, &bytes).await;
         temporary.remove().await;
-        match named {
+        match published {
+            Ok(published) => published.finish().await,
             Err(fault @ Fault::Wrong(_)) => Err(self.reason_of_write(&session, &path, bytes.len() as u64, fault).await),
-            named => named,
+            Err(fault) => Err(fault),
         }
     }
 
-    /// Writes a new file, durable where the server can say so.
-    async fn write(&self, session: &Arc<Session>, path: &str, bytes: &Bytes) -> Result<(), Fault> {
-        let file = self.open_new(session, path).await?;
+    /// Writes a new file, durable where the server can say so, and gives it its name.
+    async fn write_and_name(
+        &self,
+        session: &Arc<Session>,
+        from: &str,
+        to: &str,
+        bytes: &Bytes,
+    ) -> Result<Published, Fault> {
+        let file = self.open_new(session, from).await?;
         let block = session.abilities().write_bytes as usize;
         let blocks = (0..bytes.len()).step_by(block).map(|offset| {
             let part = bytes.slice(offset..bytes.len().min(offset + block));
             session.order(Request::write(&file.handle, offset as u64, &part))
         });
         stream::iter(blocks).buffer_unordered(BLOCKS_AT_ONCE).try_collect::<()>().await?;
-        if session.abilities().fsync {
+        let published = if session.abilities().fsync {
             session.order(Request::fsync(&file.handle)).await?;
-        }
-        file.close().await
+            Published(Some(file))
+        } else {
+            // Some servers write when the file is closed, and not before.
+            file.close().await?;
+            Published(None)
+        };
+        self.name(session, from, to).await?;
+        Ok(published)
     }
 
     /// Opens a new file for writing, and makes its folder if it is missing.
@@ -485,6 +495,19 @@ impl Drop for OpenFile {
             let (session, handle) = (Arc::clone(&self.session), self.handle.clone());
             runtime.spawn(async move { session.order(Request::close(&handle)).await });
         }
+    }
+}
+
+/// A file that has its name. It is open where the name is still to be made durable.
+struct Published(Option<OpenFile>);
+
+impl Published {
+    /// Makes the name durable: a sync of a file includes its new names on ext4, XFS and btrfs.
+    async fn finish(self) -> Result<(), Fault> {
+        let Some(file) = self.0 else { return Ok(()) };
+        // The file is there already: a question that was not sent says nothing of that.
+        file.session.order(Request::fsync(&file.handle)).await.map_err(lost_of)?;
+        file.close().await.map_err(lost_of)
     }
 }
 

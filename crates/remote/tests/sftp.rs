@@ -1,5 +1,5 @@
-//! The contract of storages, held against OpenSSH's SFTP server, alone and behind a real `sshd`, and against rclone; and
-//! what becomes of objects when the connection breaks anywhere.
+//! The contract of storages, held against OpenSSH's SFTP server, alone and behind a real `sshd`, and against rclone;
+//! and what becomes of objects when the connection breaks anywhere.
 
 #![allow(missing_docs)]
 
