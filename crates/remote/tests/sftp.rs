@@ -94,7 +94,7 @@ fn breaking(folder: &Path, bytes: usize, of_answers: bool) -> String {
     let count = format!("dd bs=1 count={bytes} status=none");
     let pipe = if of_answers { format!("{server} <&3 | {count}") } else { format!("{count} <&3 | {server}") };
     // Nothing but the pipe keeps the streams open.
-    let once = format!("exec 3<&0; {pipe} & exit");
+    let once = format!("exec 3<&0 2>/dev/null; {pipe} & exit");
     format!("sh -c 'if mkdir {} 2>/dev/null; then {once}; else exec {server}; fi'", flag.display())
 }
 
