@@ -70,9 +70,9 @@ struct Shared {
 struct State {
     next: u32,
     waiting: HashMap<u32, oneshot::Sender<Answer>>,
-    /// When the server was last heard, or began to be waited for.
+    /// Time when the server was last heard, or began to be waited for.
     heard: Instant,
-    /// Why the conversation ended.
+    /// Reason why the conversation ended.
     end: Option<String>,
 }
 
