@@ -21,6 +21,7 @@
 //! of `russh-sftp`, for one, has no bound.
 
 mod connection;
+mod file;
 mod packet;
 mod program;
 mod session;
@@ -30,8 +31,9 @@ mod tests;
 
 use crate::fault::Fault;
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 pub(crate) use connection::Connection;
+use file::{OpenFile, Published, Temporary, lost_of, stat};
 use futures_util::future;
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use object_store::path::Path;
@@ -42,12 +44,11 @@ use object_store::{
 use packet::{Answer, Attributes, Code, Entry, FileKind, READ, Request, WRITE_NEW};
 pub(crate) use program::Program;
 use session::{Session, refusal};
-use siltstone_store::storage::{ObjectName, TEMPORARIES};
+use siltstone_store::storage::TEMPORARIES;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::runtime::Handle as RuntimeHandle;
 
 /// Blocks of one file that are on their way at once.
 const BLOCKS_AT_ONCE: usize = 16;
@@ -379,14 +380,6 @@ impl Folder {
     }
 }
 
-/// The fault of a write whose last question was not answered: a question that was not sent says nothing of the write.
-fn lost_of(fault: Fault) -> Fault {
-    match fault {
-        Fault::Unsent(reason) => Fault::Lost(reason),
-        fault => fault,
-    }
-}
-
 /// Tells whether an entry may be a file or a folder of a repository.
 fn is_plain(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -400,13 +393,6 @@ fn folder_of(path: &str) -> &str {
 
 async fn is_absent(session: &Session, path: &str) -> bool {
     matches!(session.ask(Request::lstat(path)).await, Ok(Answer::Status { code: Code::Absent, .. }))
-}
-
-async fn stat(session: &Session, request: Request) -> Result<Attributes, Fault> {
-    match session.ask(request).await? {
-        Answer::Attributes(attributes) => Ok(attributes),
-        other => Err(refusal(other)),
-    }
 }
 
 fn size_of_file(attributes: Attributes) -> Result<u64, Fault> {
@@ -433,121 +419,6 @@ fn blocks(range: Range<u64>, block: u64) -> impl Iterator<Item = Range<u64>> {
     starts
         .take_while(move |start| *start < range.end)
         .map(move |start| start..range.end.min(start.saturating_add(block)))
-}
-
-/// A file or folder that is open on the server; it is closed when this is dropped.
-#[derive(Debug)]
-struct OpenFile {
-    session: Arc<Session>,
-    handle: Bytes,
-    is_open: bool,
-}
-
-impl OpenFile {
-    async fn open(session: &Arc<Session>, request: Request) -> Result<Self, Fault> {
-        match session.ask(request).await? {
-            Answer::Handle(handle) => Ok(Self { session: Arc::clone(session), handle, is_open: true }),
-            other => Err(refusal(other)),
-        }
-    }
-
-    /// Closes it, and says whether the server says that all is written.
-    async fn close(mut self) -> Result<(), Fault> {
-        self.is_open = false;
-        self.session.order(Request::close(&self.handle)).await
-    }
-
-    /// Reads at most this many bytes; `None` at the end of the file.
-    async fn read(&self, offset: u64, bytes: u64) -> Result<Option<Bytes>, Fault> {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        match self.session.ask(Request::read(&self.handle, offset, bytes)).await? {
-            Answer::Data(data) if data.len() > bytes as usize => {
-                Err(Fault::Lost("the server sent more bytes than it was asked for".to_owned()))
-            }
-            Answer::Data(data) if !data.is_empty() => Ok(Some(data)),
-            Answer::Data(_) | Answer::Status { code: Code::End, .. } => Ok(None),
-            other => Err(refusal(other)),
-        }
-    }
-
-    /// Reads all of a block; a server may answer with less than it was asked for.
-    async fn read_whole(self: Arc<Self>, part: Range<u64>) -> Result<Bytes, Fault> {
-        let mut whole = BytesMut::new();
-        loop {
-            let offset = part.start + whole.len() as u64;
-            match self.read(offset, part.end - offset).await? {
-                None => return Err(Fault::Lost("the file became shorter while it was read".to_owned())),
-                Some(data) if data.len() as u64 == part.end - part.start => return Ok(data),
-                Some(data) => whole.extend_from_slice(&data),
-            }
-            if whole.len() as u64 == part.end - part.start {
-                return Ok(whole.freeze());
-            }
-        }
-    }
-}
-
-impl Drop for OpenFile {
-    fn drop(&mut self) {
-        if self.is_open
-            && let Ok(runtime) = RuntimeHandle::try_current()
-        {
-            let (session, handle) = (Arc::clone(&self.session), self.handle.clone());
-            runtime.spawn(async move { session.order(Request::close(&handle)).await });
-        }
-    }
-}
-
-/// A file that has its name. It is open where the name is still to be made durable.
-struct Published(Option<OpenFile>);
-
-impl Published {
-    /// Makes the name durable: a sync of a file includes its new names on ext4, XFS and btrfs.
-    async fn finish(self) -> Result<(), Fault> {
-        let Some(file) = self.0 else { return Ok(()) };
-        // The file is there already: a question that was not sent says nothing of that.
-        file.session.order(Request::fsync(&file.handle)).await.map_err(lost_of)?;
-        file.close().await.map_err(lost_of)
-    }
-}
-
-/// The name of a temporary file of this process. The file goes when this is dropped.
-struct Temporary<'f> {
-    folder: &'f Folder,
-    session: Arc<Session>,
-    /// Path below the repository.
-    below: String,
-    /// Path on the server.
-    path: String,
-    is_removed: bool,
-}
-
-impl<'f> Temporary<'f> {
-    fn reserve(folder: &'f Folder, session: &Arc<Session>, object: &str) -> Result<Self, Fault> {
-        let random = getrandom::u64().map_err(|error| Fault::Wrong(error.to_string()))?;
-        let below = format!("{TEMPORARIES}/{}", ObjectName::temporary(object, random));
-        folder.own_temporaries().insert(below.clone());
-        let path = folder.path(&below);
-        Ok(Self { folder, session: Arc::clone(session), below, path, is_removed: false })
-    }
-
-    /// Removes it. Where that fails it stays as an unfinished file, which does no harm; after a rename it is gone.
-    async fn remove(mut self) {
-        let _ = self.session.order(Request::remove(&self.path)).await;
-        self.is_removed = true;
-    }
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        self.folder.own_temporaries().remove(&self.below);
-        if !self.is_removed
-            && let Ok(runtime) = RuntimeHandle::try_current()
-        {
-            let (session, path) = (Arc::clone(&self.session), self.path.clone());
-            runtime.spawn(async move { session.order(Request::remove(&path)).await });
-        }
-    }
 }
 
 impl fmt::Display for SftpStore {
