@@ -10,6 +10,7 @@ use siltstone_testbed::workspace;
 /// second reader, and some seconds of fuzzing.
 pub(crate) fn run() -> Result<()> {
     install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
+    install::ensure(&[install::SSH, install::SSHD, install::SFTP_SERVER, install::RCLONE])?;
     let workspace_tests = ["test", "--workspace", "--features", "xtask/power"];
     // Building tells its progress; so many tests would bury what they say.
     program::run(workspace::cargo().args(workspace_tests).arg("--no-run"))?;

@@ -18,6 +18,9 @@ Environment (an option given wins; an invalid value is an error):
   AWS_PROFILE, AWS_DEFAULT_REGION                          credentials and region of s3:
   GOOGLE_APPLICATION_CREDENTIALS                           file with the credentials of gs:
   AZURE_ACCOUNT_NAME, AZURE_ACCOUNT_KEY, AZURE_ACCOUNT_SAS credentials of az:
+  SILT_SFTP_COMMAND, SILT_SFTP_ARGS                        as --sftp-command, --sftp-args
+  SILT_RCLONE_PROGRAM, SILT_RCLONE_ARGS,
+  SILT_RCLONE_ONE_WRITER                                   as --rclone-program, --rclone-args, --rclone-one-writer
   SILT_PROGRESS_FPS                                        progress updates per second, also where there is no terminal
   SILT_ISA                                                 instruction set to use, lower than the best one
 

@@ -4,6 +4,7 @@ use crate::environment;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::parse::{Compression, Duration, Preset, Size};
+use crate::place::ProgramArgs;
 use crate::progress::Progress;
 use clap::{ArgAction, Args};
 use siltstone_engine::{Resources, Session};
@@ -18,7 +19,8 @@ const FETCHES_MAX: usize = 16;
 #[command(next_help_heading = "Global options")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct GlobalArgs {
-    /// Place of the repository: a folder, s3:https://host/bucket/prefix, gs:bucket:/prefix or az:container:/prefix
+    /// Place of the repository: a folder, sftp:user@host:/folder, s3:https://host/bucket/prefix, gs:bucket:/prefix,
+    /// az:container:/prefix or rclone:remote:folder
     /// [default: $SILT_REPOSITORY]
     #[arg(short, long, global = true, value_name = "REPOSITORY")]
     pub(crate) repo: Option<PathBuf>,
@@ -80,6 +82,9 @@ pub(crate) struct GlobalArgs {
     /// $SILT_PRESET, or local for a folder and s3-internet for all else]
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) preset: Option<Preset>,
+    /// Programs that reach servers
+    #[command(flatten)]
+    pub(crate) programs: ProgramArgs,
     /// Accepted for the sake of scripts: reading takes no lock
     #[arg(long, global = true, hide = true)]
     pub(crate) no_lock: bool,

@@ -120,6 +120,16 @@ pub(crate) enum CliError {
     Output(io::Error),
 }
 
+impl From<ConnectError> for CliError {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Place(error) => error.into(),
+            ConnectError::Storage(error) => error.into(),
+            error => Self::Connect(error),
+        }
+    }
+}
+
 impl CliError {
     /// The exit status that tells this error.
     pub(crate) fn exit_status(&self) -> u8 {

@@ -46,6 +46,9 @@ pub(crate) fn of_storage(error: &StorageError) -> Hint {
         StorageError::TooLarge {
             name: ObjectName::Manifest(..) | ObjectName::Copy(Original::Manifest(..)), ..
         } => Some("--memory raises what is allowed".into()),
+        StorageError::ReplacesObjects { location } if location.starts_with("rclone:") => Some(
+            "rclone has no way to refuse; if never two processes write at once, --rclone-one-writer says so".into(),
+        ),
         _ => None,
     }
 }

@@ -1,35 +1,83 @@
 //! From the address of a repository to its storage, with every call logged.
 
+use crate::context::Context;
 use crate::error::CliError;
-use siltstone_remote::{Bucket, ConnectError, ObjectStorage, Place, Variables};
+use clap::Args;
+use siltstone_remote::{
+    Bucket, ConnectError, ObjectStorage, Place, Programs, Retries, Server, Variables, connect_server,
+};
 use siltstone_store::storage::{Disk, Storage, Traced};
-use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Opens a place. A folder must be there; a bucket is asked nothing yet. The cache remembers which places were probed.
-pub(crate) fn open(place: &Place, cache: Option<PathBuf>) -> Result<Arc<dyn Storage>, CliError> {
+/// The programs that reach servers.
+#[derive(Args, Debug, Default)]
+pub(crate) struct ProgramArgs {
+    /// Command that speaks SFTP on its standard input and output, instead of ssh, for a place sftp:...
+    /// [default: $SILT_SFTP_COMMAND]
+    #[arg(long, global = true, value_name = "COMMAND")]
+    sftp_command: Option<String>,
+    /// More arguments of ssh, for a place sftp:... [default: $SILT_SFTP_ARGS]
+    #[arg(long, global = true, value_name = "ARGS", allow_hyphen_values = true)]
+    sftp_args: Option<String>,
+    /// The program rclone, for a place rclone:... [default: $SILT_RCLONE_PROGRAM, or rclone]
+    #[arg(long, global = true, value_name = "PROGRAM")]
+    rclone_program: Option<String>,
+    /// Arguments of rclone before the place, which make it serve SFTP on its standard input and output
+    /// [default: $SILT_RCLONE_ARGS]
+    #[arg(long, global = true, value_name = "ARGS", allow_hyphen_values = true)]
+    rclone_args: Option<String>,
+    /// Promise that never two processes write to this repository at once: rclone cannot keep their commits apart
+    /// [default: $SILT_RCLONE_ONE_WRITER is 1]
+    #[arg(long, global = true)]
+    rclone_one_writer: bool,
+}
+
+impl ProgramArgs {
+    /// These programs, and those of the environment where an option is not given.
+    fn over(&self, mut programs: Programs) -> Programs {
+        let given = |option: &Option<String>, set: Option<String>| option.clone().or(set);
+        programs.sftp_command = given(&self.sftp_command, programs.sftp_command);
+        programs.sftp_arguments = given(&self.sftp_args, programs.sftp_arguments);
+        programs.rclone_program = given(&self.rclone_program, programs.rclone_program);
+        programs.rclone_arguments = given(&self.rclone_args, programs.rclone_arguments);
+        programs.rclone_has_one_writer |= self.rclone_one_writer;
+        programs
+    }
+}
+
+/// Opens a place. A folder must be there; any other place is asked nothing yet.
+pub(crate) fn open(place: &Place, context: &Context) -> Result<Arc<dyn Storage>, CliError> {
     Ok(match place {
         Place::Folder(path) => traced(Disk::open(path)?),
-        Place::Bucket(bucket) => {
-            let storage = connect(bucket)?;
-            match cache {
-                Some(cache) => {
-                    let file = storage.location().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-                    traced(storage.with_probe_marker(cache.join("probed").join(file)))
-                }
-                None => traced(storage),
-            }
-        }
+        Place::Bucket(bucket) => probed_once(connect(bucket)?, context),
+        Place::Server(server) => probed_once(reach(server, context, connect_server)?, context),
     })
+}
+
+/// Remembers in the cache that a place was probed.
+fn probed_once(storage: ObjectStorage, context: &Context) -> Arc<dyn Storage> {
+    match context.cache_folder() {
+        Some(cache) => {
+            let file = storage.location().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+            traced(storage.with_probe_marker(cache.join("probed").join(file)))
+        }
+        None => traced(storage),
+    }
 }
 
 /// Connects a bucket with the credentials of the environment.
 pub(crate) fn connect(bucket: &Bucket) -> Result<ObjectStorage, CliError> {
-    siltstone_remote::connect(bucket, &Variables::of_process()).map_err(|error| match error {
-        ConnectError::Place(error) => error.into(),
-        ConnectError::Storage(error) => error.into(),
-        error => CliError::Connect(error),
-    })
+    Ok(siltstone_remote::connect(bucket, &Variables::of_process())?)
+}
+
+/// Connects a server, or makes the folder of a new repository there, by the programs of options and environment.
+pub(crate) fn reach(
+    server: &Server,
+    context: &Context,
+    how: fn(&Server, &Programs, Retries) -> Result<ObjectStorage, ConnectError>,
+) -> Result<ObjectStorage, CliError> {
+    let programs = context.options.programs.over(Programs::of(&Variables::of_process()));
+    Ok(how(server, &programs, Retries::default())?)
 }
 
 /// Logs the calls to a storage.

@@ -4,6 +4,7 @@ use crate::service::Refusal;
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 use std::error::Error as StdError;
+use std::fmt;
 
 /// The reason why a request failed; the text is for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +19,10 @@ pub(crate) enum Fault {
     Denied(String),
     /// The request is wrong as it is: trying again does not help.
     Wrong(String),
+    /// The place has no room.
+    Full(String),
+    /// The unfinished write was removed by another writer.
+    Swept,
     /// No connection was made: the request had no effect.
     Unsent(String),
     /// The place asks for fewer requests. It may have carried this one out.
@@ -43,8 +48,10 @@ impl Fault {
             Self::Absent => "it is missing".to_owned(),
             Self::Taken => "the name is taken".to_owned(),
             Self::NoBucket => "there is no such bucket".to_owned(),
+            Self::Swept => "another writer removed the unfinished write".to_owned(),
             Self::Denied(reason)
             | Self::Wrong(reason)
+            | Self::Full(reason)
             | Self::Unsent(reason)
             | Self::Busy(reason)
             | Self::Lost(reason) => reason.clone(),
@@ -52,9 +59,27 @@ impl Fault {
     }
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason())
+    }
+}
+
+impl StdError for Fault {}
+
+impl From<Fault> for Error {
+    /// Wraps a fault that a store of ours has sorted already.
+    fn from(fault: Fault) -> Self {
+        Self::Generic { store: "sorted", source: Box::new(fault) }
+    }
+}
+
 impl From<&Error> for Fault {
     fn from(error: &Error) -> Self {
         let reason = || deepest(error);
+        if let Some(fault) = chain(error).find_map(|cause| cause.downcast_ref::<Self>()) {
+            return fault.clone();
+        }
         match error {
             Error::NotFound { .. } | Error::Generic { .. } if names_bucket(error) => Self::NoBucket,
             Error::NotFound { .. } => Self::Absent,
@@ -131,6 +156,13 @@ mod tests {
         }
         for status in [408, 500, 502, 504] {
             assert!(matches!(refused(status), Fault::Lost(_)));
+        }
+    }
+
+    #[test]
+    fn a_fault_that_was_sorted_stays_as_it_is() {
+        for fault in [Fault::Absent, Fault::Taken, Fault::Swept, Fault::Full("x".to_owned())] {
+            assert_eq!(Fault::from(&Error::from(fault.clone())), fault);
         }
     }
 

@@ -7,10 +7,13 @@ mod object;
 mod place;
 mod profile;
 mod retries;
+mod server;
 mod service;
+mod sftp;
 mod window;
 
 pub use connect::{ConnectError, Variables, connect};
 pub use object::ObjectStorage;
 pub use place::{Bucket, Place, PlaceError, Service};
 pub use retries::Retries;
+pub use server::{Programs, Server, connect_server, create_server};

@@ -1,4 +1,4 @@
-//! A [`Storage`] over an object store.
+//! A [`Storage`] over an object store, or over what [`crate::sftp`] makes look like one.
 //!
 //! **Safety.** Every write says that it must not replace (`If-None-Match: *`), and every lost answer is followed by a
 //! look at the name: bytes that are ours say that the request was carried out. So a commit is never told as lost
@@ -66,6 +66,10 @@ pub struct ObjectStorage {
     /// File that says that it was seen by this machine.
     probe_marker: Option<PathBuf>,
     deletes_in_batches: bool,
+    /// Writes that were broken off leave temporary files.
+    leaves_temporaries: bool,
+    /// The place can run full.
+    keeps_reserve: bool,
 }
 
 impl ObjectStorage {
@@ -92,6 +96,8 @@ impl ObjectStorage {
             is_probed: Mutex::new(false),
             probe_marker: None,
             deletes_in_batches: false,
+            leaves_temporaries: false,
+            keeps_reserve: false,
         })
     }
 
@@ -99,6 +105,23 @@ impl ObjectStorage {
     #[must_use]
     pub fn with_batch_delete(mut self) -> Self {
         self.deletes_in_batches = true;
+        self
+    }
+
+    /// Returns this storage, which sweeps away the temporary files that its store leaves below [`TEMPORARIES`] when a
+    /// write is broken off.
+    ///
+    /// [`TEMPORARIES`]: siltstone_store::storage::TEMPORARIES
+    #[must_use]
+    pub fn with_temporaries(mut self) -> Self {
+        self.leaves_temporaries = true;
+        self
+    }
+
+    /// Returns this storage, which keeps a reserve, for its place is a disk that runs full.
+    #[must_use]
+    pub fn with_reserve(mut self) -> Self {
+        self.keeps_reserve = true;
         self
     }
 
@@ -295,15 +318,19 @@ impl Storage for ObjectStorage {
         self.wait(async move { requests.list(what, Some(after)).await })
     }
 
-    /// Returns 0: an object store keeps nothing of a write that was not finished.
-    fn remove_unfinished(&self, _: SeriesId, _: u64) -> Result<u64, StorageError> {
-        Ok(0)
+    /// Returns 0 for an object store proper, which keeps nothing of a write that was not finished.
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        if !self.leaves_temporaries {
+            return Ok(0);
+        }
+        let requests = Arc::clone(&self.requests);
+        self.wait(async move { requests.remove_unfinished(series, lease_last).await })
     }
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
-            .with_reserve(false)
-            .with_native_create(true)
+            .with_reserve(self.keeps_reserve)
+            .with_native_create(!self.leaves_temporaries)
             .with_batch_delete(self.deletes_in_batches)
             .with_requests_in_flight(REQUESTS_MAX)
             .with_latency(Latency::Network)

@@ -1,5 +1,6 @@
 //! Places: where a repository lies, by its address. The words are restic's, so that addresses move over as they are.
 
+use crate::server::Server;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use url::Url;
 
 /// Places of other tools that this program does not reach. A path that begins so is hardly meant as a folder.
-const UNKNOWN_SCHEMES: [&str; 7] = ["rest", "rclone", "b2", "swift", "ssh", "sftp", "http"];
+const UNKNOWN_SCHEMES: [&str; 5] = ["rest", "b2", "swift", "ssh", "http"];
 
 /// The place of a repository.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,6 +17,8 @@ pub enum Place {
     Folder(PathBuf),
     /// A bucket of an object store.
     Bucket(Bucket),
+    /// A folder of a server that a program reaches.
+    Server(Server),
 }
 
 /// A bucket, or a container, and the prefix below which all objects of a repository lie.
@@ -48,7 +51,7 @@ pub enum Service {
 #[non_exhaustive]
 pub enum PlaceError {
     /// The scheme is that of a place which is not supported.
-    #[error("{address}: this version does not reach '{scheme}:'; it knows folders, s3:, gs: and az:")]
+    #[error("{address}: this version does not reach '{scheme}:'; it knows folders, s3:, gs:, az:, sftp: and rclone:")]
     UnknownScheme {
         /// The address.
         address: String,
@@ -66,7 +69,7 @@ pub enum PlaceError {
         form: &'static str,
     },
     /// The address holds a password or a key, which others could see.
-    #[error("the address holds a password: leave it out, and set the variables of its service")]
+    #[error("the address holds a password: leave it out, and use the variables of its service, or the keys of ssh")]
     HoldsSecret,
     /// The environment gives no credentials, or not all.
     #[error("no credentials for {location}: set {variables}")]
@@ -106,6 +109,8 @@ impl Place {
             "s3" => s3(rest).map(Self::Bucket),
             "gs" => cloud(Service::Google, scheme, rest, GOOGLE_FORM).map(Self::Bucket),
             "az" | "azure" => cloud(Service::Azure, scheme, rest, AZURE_FORM).map(Self::Bucket),
+            "sftp" => Server::ssh(rest).map(Self::Server),
+            "rclone" => Server::rclone(rest).map(Self::Server),
             _ if UNKNOWN_SCHEMES.contains(&scheme) => {
                 Err(PlaceError::UnknownScheme { address: format!("{scheme}:{rest}"), scheme: scheme.to_owned() })
             }
@@ -173,6 +178,7 @@ impl fmt::Display for Place {
         match self {
             Self::Folder(path) => path.display().fmt(f),
             Self::Bucket(bucket) => bucket.fmt(f),
+            Self::Server(server) => server.fmt(f),
         }
     }
 }
@@ -239,7 +245,7 @@ mod tests {
             let said = shown(address);
             assert!(said.starts_with("error: ") && said.contains("write it as"), "{address}: {said}");
         }
-        for address in ["sftp:host:/x", "rest:http://host/", "b2:bucket:x"] {
+        for address in ["ssh:host:/x", "rest:http://host/", "b2:bucket:x"] {
             assert!(shown(address).contains("does not reach"), "{address}");
         }
     }

@@ -19,6 +19,14 @@ pub struct Needed {
 pub const COMPILER: Needed = Needed { program: "cc", package: "gcc" };
 /// Compiles programs that the distribution has not.
 pub const GO: Needed = Needed { program: "go", package: "golang-go" };
+/// Reaches servers.
+pub const SSH: Needed = Needed { program: "ssh", package: "openssh-client" };
+/// Lets the tests' clients in, without a port of its own.
+pub const SSHD: Needed = Needed { program: "/usr/sbin/sshd", package: "openssh-server" };
+/// Serves files to clients of SFTP.
+pub const SFTP_SERVER: Needed = Needed { program: "/usr/lib/openssh/sftp-server", package: "openssh-sftp-server" };
+/// Reaches services of clouds.
+pub const RCLONE: Needed = Needed { program: "rclone", package: "rclone" };
 /// Sets access control lists in tests.
 pub const SETFACL: Needed = Needed { program: "setfacl", package: "acl" };
 /// Sets extended attributes in tests.
@@ -99,8 +107,7 @@ pub fn by_go(program: &str, module: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where `program` is: on the search path, or where Go installs programs (a newer peer than the distribution's may be
-/// there).
+/// Where `program` is: at its path if that is absolute, else on the search path.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())

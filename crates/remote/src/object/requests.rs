@@ -4,10 +4,11 @@ use super::Fault;
 use crate::retries::{Retries, Tries};
 use crate::window::Window;
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
-use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Part, ReadRequest, StorageError};
+use siltstone_store::SeriesId;
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Part, ReadRequest, StorageError, TEMPORARIES};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
@@ -171,7 +172,12 @@ impl Requests {
                     }
                     Err(looked) => return Err(self.of_write(name, &looked, true, tries.made() + 1)),
                 },
-                Fault::Absent | Fault::NoBucket | Fault::Denied(_) | Fault::Wrong(_) => {
+                Fault::Absent
+                | Fault::NoBucket
+                | Fault::Denied(_)
+                | Fault::Wrong(_)
+                | Fault::Full(_)
+                | Fault::Swept => {
                     return Err(self.of_write(name, &fault, is_unsure, tries.made() + 1));
                 }
             };
@@ -276,6 +282,32 @@ impl Requests {
         result
     }
 
+    /// Removes the temporary files of a series and its leases up to this one, as far as the store shows them.
+    pub(super) async fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        let mut removed = 0;
+        for path in self.unfinished().await? {
+            let name = path.filename().and_then(ObjectName::of_temporary);
+            if name.is_some_and(|name| name.is_of(series, lease_last)) {
+                self.delete_path(&path, path.as_ref()).await?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn unfinished(&self) -> Result<Vec<Path>, StorageError> {
+        let folder = self.below(TEMPORARIES);
+        let mut tries = Tries::new(self.retries);
+        loop {
+            let listed = self.store.list(Some(&folder)).map_ok(|file| file.location).try_collect();
+            match self.answer(listed).await {
+                Ok(paths) => return Ok(paths),
+                Err(fault) if fault.is_passing() && tries.again().await => {}
+                Err(fault) => return Err(self.of_place("list", "temporary files", &fault, tries.made())),
+            }
+        }
+    }
+
     /// Lists objects, those after a name if one is given; after a failure, from the last one on.
     pub(super) async fn list(&self, what: Listing, after: Option<ObjectName>) -> Result<Vec<ObjectMeta>, StorageError> {
         let prefix = self.prefix_of(what);
@@ -377,7 +409,10 @@ impl Requests {
                 reason: fault.reason(),
             };
         }
-        self.of_place("write", &name.to_string(), fault, tries)
+        match fault {
+            Fault::Swept => StorageError::Swept { name: *name },
+            fault => self.of_place("write", &name.to_string(), fault, tries),
+        }
     }
 
     fn of_place(&self, operation: &'static str, name: &str, fault: &Fault, tries: u32) -> StorageError {
@@ -388,7 +423,8 @@ impl Requests {
             Fault::Unsent(_) | Fault::Busy(_) | Fault::Lost(_) | Fault::Taken => {
                 StorageError::Unavailable { operation, name, location, tries, reason }
             }
-            Fault::Absent | Fault::Wrong(_) => {
+            Fault::Full(_) => StorageError::Full { name, source: io::Error::new(io::ErrorKind::StorageFull, reason) },
+            Fault::Absent | Fault::Wrong(_) | Fault::Swept => {
                 StorageError::Io { operation, name: format!("{name} at {location}"), source: io::Error::other(reason) }
             }
         }

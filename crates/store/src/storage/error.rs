@@ -135,8 +135,8 @@ pub enum StorageError {
     },
     /// The place replaces objects although it is told not to.
     #[error(
-        "{location} replaces an object that it was asked to leave as it is (by If-None-Match), so that two writers \
-         could destroy each other's commits: use a place that refuses, or a newer version of its server"
+        "{location} replaces an object that it was asked to leave as it is, so that two writers could destroy each \
+         other's commits: use a place that refuses, or a newer version of its server"
     )]
     ReplacesObjects {
         /// The address.

@@ -34,7 +34,7 @@ pub use disk::Disk;
 pub use error::StorageError;
 pub use name::{
     CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original,
-    RESERVE_MANIFESTS, Replaced,
+    RESERVE_MANIFESTS, Replaced, TEMPORARIES,
 };
 pub use recorder::{NameKind, ObjectCalls, Recorder, StorageCalls};
 pub use request::{Part, ReadRequest};

@@ -10,6 +10,8 @@ use crate::ids::{ContainerId, KeyId, RenewalId, SeriesId};
 use crate::parity::PARITY_BYTES_MAX;
 use std::fmt;
 
+/// The folder of temporary files: writes that are under way, and what is left of those that were broken off.
+pub const TEMPORARIES: &str = "tmp";
 /// Greatest size of a key slot: some 300 bytes and a label.
 pub const KEY_SLOT_BYTES_MAX: u64 = 64 << 10;
 /// Greatest size of a config: it names every series, so some 100 000 of them.
@@ -176,6 +178,17 @@ impl ObjectName {
         (name.to_string() == text).then_some(name)
     }
 
+    /// Returns the name of a temporary file, in [`TEMPORARIES`], that is to become the object of this path.
+    pub fn temporary(path: &str, random: u64) -> String {
+        format!("{}.{random:016x}", path.replace('/', "."))
+    }
+
+    /// Reads the object that a temporary file was to become.
+    pub fn of_temporary(file: &str) -> Option<Self> {
+        let (name, _random) = file.rsplit_once('.')?;
+        Self::from_text(&name.replace('.', "/"))
+    }
+
     /// The container that the object is, or heals.
     pub fn container(&self) -> Option<ContainerId> {
         match self {
@@ -203,7 +216,7 @@ impl ObjectName {
     }
 
     /// Tells whether it belongs to this series and to a lease up to this one.
-    pub(super) fn is_of(&self, series: SeriesId, lease_last: u64) -> bool {
+    pub fn is_of(&self, series: SeriesId, lease_last: u64) -> bool {
         self.series() == Some(series) && self.sequence().is_some_and(|sequence| sequence <= lease_last)
     }
 

@@ -4,9 +4,8 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-use super::temporary::{TEMPORARIES, object_of_temporary};
 use crate::ids::SeriesId;
-use crate::storage::{ObjectMeta, ObjectName, StorageError};
+use crate::storage::{ObjectMeta, ObjectName, StorageError, TEMPORARIES};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -257,7 +256,7 @@ impl Root {
         for entry in self.entries("")? {
             let is_vacant = match entry.as_str() {
                 "lost+found" => true,
-                TEMPORARIES => self.entries(TEMPORARIES)?.iter().all(|file| object_of_temporary(file).is_some()),
+                TEMPORARIES => self.entries(TEMPORARIES)?.iter().all(|file| ObjectName::of_temporary(file).is_some()),
                 COPIES => self.are_vacant(&self.entries(COPIES)?, COPIES)?,
                 folder => FOLDERS.contains(&folder) && self.entries(folder)?.is_empty(),
             };
@@ -282,7 +281,7 @@ impl Root {
     pub(super) fn remove_temporaries(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
         let mut removed = 0;
         for file in self.entries(TEMPORARIES)? {
-            let is_over = object_of_temporary(&file).is_some_and(|name| name.is_of(series, lease_last));
+            let is_over = ObjectName::of_temporary(&file).is_some_and(|name| name.is_of(series, lease_last));
             let path = format!("{TEMPORARIES}/{file}");
             if is_over && !lock(&self.temporaries).contains(&path) && self.remove(&path)? {
                 removed += 1;

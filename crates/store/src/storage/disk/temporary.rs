@@ -2,21 +2,12 @@
 //! never replaces.
 
 use super::root::{Root, lock};
-use crate::storage::{ObjectName, StorageError};
+use crate::storage::{ObjectName, StorageError, TEMPORARIES};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
-
-/// The folder of temporary files.
-pub(super) const TEMPORARIES: &str = "tmp";
-
-/// The object a file in the folder of temporaries was to become.
-pub(super) fn object_of_temporary(file: &str) -> Option<ObjectName> {
-    let (name, _random) = file.rsplit_once('.')?;
-    ObjectName::from_text(&name.replace('.', "/"))
-}
 
 /// A file that has no object's name yet; removed when dropped unpublished.
 #[derive(Debug)]
@@ -34,8 +25,8 @@ impl Temporary {
         root.ensure_folder(TEMPORARIES)?;
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| failed(io::Error::other(error.to_string())))?;
-        let suffix = u64::from_le_bytes(random);
-        let path = format!("{TEMPORARIES}/{}.{suffix:016x}", name.to_string().replace('/', "."));
+        let file = ObjectName::temporary(&name.to_string(), u64::from_le_bytes(random));
+        let path = format!("{TEMPORARIES}/{file}");
         lock(&root.temporaries).insert(path.clone());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match rustix::fs::openat(&root.folder, &path, flags, Mode::RUSR | Mode::WUSR) {
