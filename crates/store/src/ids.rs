@@ -103,8 +103,12 @@ bytes_id!(
     SeriesId, 16
 );
 bytes_id!(
-    /// Identity of a snapshot, random.
+    /// Identity of a snapshot, random. The first half is that of the snapshot it was copied from, if it was copied.
     SnapshotId, 32
+);
+bytes_id!(
+    /// First half of a snapshot's identity, which a snapshot shares with all copies of it.
+    OriginId, 16
 );
 bytes_id!(
     /// Identity of a key slot, random.
@@ -115,6 +119,18 @@ impl SnapshotId {
     /// The first eight hexadecimal digits, as shown to users.
     pub fn short(&self) -> String {
         self.to_string().chars().take(8).collect()
+    }
+
+    /// Returns what this snapshot and all its copies have in common.
+    pub fn origin(&self) -> OriginId {
+        OriginId(std::array::from_fn(|at| self.0.get(at).copied().unwrap_or_default()))
+    }
+
+    /// Returns this identity as that of a copy of a snapshot of this origin: only its second half stays.
+    #[must_use]
+    pub fn copied_from(mut self, origin: OriginId) -> Self {
+        self.0.iter_mut().zip(origin.0).for_each(|(byte, of_origin)| *byte = of_origin);
+        self
     }
 }
 
