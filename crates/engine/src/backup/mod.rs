@@ -65,8 +65,8 @@ pub(crate) use previous::last_whole;
 pub use sources::default_series_name;
 
 use crate::lease::now;
-use crate::{Command, EngineError, Resources};
 use crate::snapshots::SnapshotView;
+use crate::{Command, EngineError, Resources};
 use run::BackupRun;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;

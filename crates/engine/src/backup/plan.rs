@@ -130,8 +130,7 @@ impl<'s, 'r> Planner<'s, 'r> {
         previous: Option<Entry>,
         changed: Option<&[Range<u64>]>,
     ) -> Item {
-        let is_known =
-            |previous: &&Entry| changed.is_none() && self.is_unchanged(previous, &metadata, size, &unread);
+        let is_known = |previous: &&Entry| changed.is_none() && self.is_unchanged(previous, &metadata, size, &unread);
         let reused = previous.as_ref().filter(is_known).and_then(|previous| self.reusable(previous));
         if let Some((recipe, needs)) = reused {
             if let Unread::Described(_) = unread {

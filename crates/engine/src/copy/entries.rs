@@ -209,7 +209,8 @@ mod tests {
     #[test]
     fn files_are_unchanged_by_path_and_recipe_until_the_catalog_before_cannot_be_read() {
         let damaged = || Err(StoreError::damaged(&"a node", "it", "is damaged"));
-        let entries = vec![Ok(name("a", 1, 1)), Ok(name("b", 2, 1)), Ok(name("d", 3, 1)), damaged(), Ok(name("f", 4, 1))];
+        let entries =
+            vec![Ok(name("a", 1, 1)), Ok(name("b", 2, 1)), Ok(name("d", 3, 1)), damaged(), Ok(name("f", 4, 1))];
         let mut previous = Previous { entries: Some(entries.into_iter().peekable()) };
         let wanted = [("a", 1, true), ("b", 9, false), ("c", 2, false), ("d", 3, true), ("f", 4, false)];
         for (path, first, is_there) in wanted {
