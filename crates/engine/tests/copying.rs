@@ -368,7 +368,10 @@ fn whatever_write_of_the_destination_fails_copies_are_whole_and_the_next_run_com
 }
 
 fn copy_onto(from: &Scene, sandbox: &Sandbox, disk: &SimulatedDisk) -> Result<CopySummary, EngineError> {
-    try_copy(&from.sandbox, &sandbox.at(disk.clone()), &resources())
+    // Settling writes in commits of its own, which are hit where backups are.
+    let options = CopyOptions::default();
+    let options = options.with_backup(sandbox.options().with_take_over(true).with_migrate(false));
+    try_copy_with(&from.sandbox, &sandbox.at(disk.clone()), &options, &resources())
 }
 
 /// Every snapshot found is what its original is; gives how many there are.
