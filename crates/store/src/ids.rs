@@ -200,3 +200,18 @@ impl fmt::Display for Time {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_shares_its_origin_and_short_id_with_its_original_and_nothing_else() {
+        let original = SnapshotId(std::array::from_fn(|at| u8::try_from(at).expect("small")));
+        let copy = SnapshotId([0xaa; 32]).copied_from(original.origin());
+        assert_eq!((copy.origin(), copy.short()), (original.origin(), original.short()));
+        assert_eq!(copy.0[16..], [0xaa; 16]);
+        let of_copy = SnapshotId([0xbb; 32]).copied_from(copy.origin());
+        assert_eq!(of_copy.origin(), original.origin());
+    }
+}

@@ -116,7 +116,8 @@ fn text(dry_run: bool, summary: &CopySummary, took: Duration) -> String {
     }
     let (added, stored) = (size(summary.added_plain_bytes), size(summary.added_stored_bytes));
     format!(
-        "copied {} snapshots in {}; {counts}\nRead from the source: {}\nAdded to the repository: {added} ({stored} stored)",
+        "copied {} snapshots in {}; {counts}\n\
+         Read from the source: {}\nAdded to the repository: {added} ({stored} stored)",
         copied.len(),
         clock(took),
         size(summary.read_bytes),

@@ -112,10 +112,9 @@ pub(super) fn describe(notice: &Notice) -> Words {
             let text = format!("what was done is saved as partial snapshot {id}; the next backup continues it");
             warning("checkpoint", text)
         }
-        Notice::SnapshotCopied { series, original, copy } => {
-            let series = visible(series.as_bytes());
-            let text = format!("snapshot {} of {series} copied as {}", original.short(), copy.short());
-            note("snapshot_copied", &text)
+        Notice::SnapshotCopied { series, original, .. } => {
+            let (series, original) = (visible(series.as_bytes()), original.short());
+            note("snapshot_copied", &format!("snapshot {original} of {series} is copied"))
         }
         Notice::ContainersLost { chunks } => warning(
             "containers_lost",

@@ -1,5 +1,5 @@
-//! The thread that fetches chunks of the source: each batch in the order in which it is stored, every region decoded once
-//! with all its bases.
+//! The thread that fetches chunks of the source: each batch in the order in which it is stored, every region decoded
+//! once with all its bases.
 
 use super::content::{Fetched, RecipePart, Request};
 use crate::chunks::ChunkSource;

@@ -9,12 +9,12 @@
 //! keys, laid out by its policy. So the destination shares no secret with the source and forgets on its own. What is
 //! read is verified against the source's fingerprints first.
 //!
-//! Snapshots are copied oldest first, each in a commit of its own, into the series of the same name. A file whose recipe
-//! is the one that the snapshot copied before had at the same path is not read: its recipe in the destination is used
-//! again. Cost: the content that differs between the snapshots, and two catalogs of each.
+//! Snapshots are copied oldest first, each in a commit of its own, into the series of the same name. A file whose
+//! recipe is the one that the snapshot copied before had at the same path is not read: its recipe in the destination is
+//! used again. Cost: the content that differs between the snapshots, and two catalogs of each.
 //!
-//! A copy's identity shares its first half with the original's ([`SnapshotId::origin`]): by that it is known to be there
-//! already, also as the copy of a copy.
+//! A copy's identity shares its first half with the original's ([`SnapshotId::origin`]): by that it is known to be
+//! there already, also as the copy of a copy.
 
 mod content;
 mod entries;
