@@ -6,6 +6,7 @@ use std::path::PathBuf;
 /// The repository that is copied from.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Source repository")]
+#[allow(clippy::struct_field_names, reason = "they are the names of the options")]
 pub(crate) struct FromArgs {
     /// Place of the repository to copy from, as --repo [default: $SILT_FROM_REPOSITORY]
     #[arg(long, value_name = "REPOSITORY")]

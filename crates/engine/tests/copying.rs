@@ -17,7 +17,7 @@ use siltstone_store::SnapshotId;
 use siltstone_store::catalog::{Content, Metadata};
 use siltstone_store::container::ContainerKind;
 use siltstone_store::recipe::{Piece, Recipe};
-use siltstone_store::storage::{Damage, ObjectName, Recorder, SimulatedDisk, Storage};
+use siltstone_store::storage::{Damage, ObjectName, Recorder, SimulatedDisk, SimulatedRemote, Storage, Trouble};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::sync::Arc;
@@ -255,6 +255,47 @@ fn snapshots_of_which_anything_is_damaged_are_named_and_left_out() {
     }
     let report = into.check(ReadData::All);
     assert_eq!((report.findings, report.orphans), (Vec::new(), 0));
+}
+
+#[test]
+fn a_source_that_does_not_answer_any_more_ends_the_copy() {
+    let remote = SimulatedRemote::new();
+    let mut from = Scene::new();
+    from.sandbox = Sandbox::on(Arc::new(remote.clone()));
+    for at in 0..300 {
+        from.sandbox.write(&format!("{at}"), &noise(at, 30_000));
+    }
+    from.backup();
+    from.sandbox.write("more", &noise(1000, 30_000));
+    from.backup();
+    let source = from.sandbox.repository();
+    let snapshots = from.sandbox.snapshots();
+    let originals = Originals { repository: &source, snapshots: &snapshots, fetches: 2 };
+    let copied_until = |nth: u64| {
+        let into = beside(&from.sandbox);
+        remote.set_trouble(Trouble::Busy { nth, count: u64::MAX });
+        let result = copy(&originals, &into.repository(), &options(&into), &resources());
+        let requests = remote.requests().len() as u64;
+        remote.set_trouble(Trouble::None);
+        (result, requests, into.snapshots().len())
+    };
+    let (whole, needed, _) = copied_until(u64::MAX);
+    assert_eq!(whole.expect("a copy").copied.len(), 2);
+    let mut failed = 0;
+    for nth in 0..needed {
+        let (result, requests, made) = copied_until(nth);
+        match result {
+            Err(EngineError::Store(error)) => {
+                failed += 1;
+                assert!(!error.is_damage() && made < 2, "request {nth}: {error}");
+                assert!(requests < needed + 20, "request {nth}: it went on for {requests} of {needed}");
+            }
+            // How many there are depends on which thread comes first.
+            Ok(_) => assert!(requests <= nth, "request {nth} failed, and nothing was said"),
+            Err(other) => panic!("request {nth}: {other}"),
+        }
+    }
+    assert!(failed > 5, "{failed} of {needed}");
 }
 
 /// Asks to stop once so many bytes are done.

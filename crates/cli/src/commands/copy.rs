@@ -111,8 +111,9 @@ fn text(dry_run: bool, summary: &CopySummary, took: Duration) -> String {
     let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
     let counts = format!("{skipped} are here already{left_out}{failed}");
     if dry_run {
-        let lines: String = copied.iter().map(|one| format!("{}\n", planned(one))).collect();
-        return format!("{lines}would copy {} snapshots; {counts}", copied.len());
+        let total = format!("would copy {} snapshots; {counts}", copied.len());
+        let lines: Vec<String> = copied.iter().map(planned).chain([total]).collect();
+        return lines.join("\n");
     }
     let (added, stored) = (size(summary.added_plain_bytes), size(summary.added_stored_bytes));
     format!(

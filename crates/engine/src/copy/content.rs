@@ -18,7 +18,7 @@ use std::vec::IntoIter;
 pub(super) type Fetched = Result<Bytes, Arc<StoreError>>;
 
 /// Consecutive pieces of a long recipe, and the offset in the file at which they begin; `None` past its end.
-pub(super) type RecipePart = Result<Option<(u64, Vec<Piece>)>, StoreError>;
+pub(super) type RecipePart = Result<Option<(u64, Vec<Piece>)>, Arc<StoreError>>;
 
 /// Work for the thread that fetches, and where the answer goes.
 pub(super) enum Request {
@@ -26,6 +26,24 @@ pub(super) enum Request {
     Chunks { runs: Vec<ChunkRun>, bytes_max: u64, reply: Sender<Vec<(ChunkNumber, Fetched)>> },
     /// The pieces of a long recipe around an offset.
     Part { recipe: Recipe, offset: u64, reply: Sender<RecipePart> },
+}
+
+/// Failure of the source as a whole, such as a place that does not answer: nothing more is read of it.
+#[derive(Clone, Default)]
+pub(super) struct Outage(Arc<OnceLock<Arc<StoreError>>>);
+
+impl Outage {
+    /// Takes note of an error that is no damage of single objects.
+    pub(super) fn note(&self, error: &Arc<StoreError>) {
+        if !error.is_damage() {
+            let _ = self.0.set(error.clone());
+        }
+    }
+
+    /// Returns the failure, if there was one.
+    pub(super) fn failure(&self) -> Option<Arc<StoreError>> {
+        self.0.get().cloned()
+    }
 }
 
 /// The way to the thread that fetches.

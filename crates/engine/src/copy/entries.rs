@@ -1,7 +1,7 @@
 //! The entries of a snapshot as a backup takes them: beside those of the snapshot that was copied before it, in batches
 //! whose content is fetched together.
 
-use super::content::{Fetches, Portion, StoredFile};
+use super::content::{Fetches, Outage, Portion, StoredFile};
 use crate::EngineError;
 use crate::backup::source::{Described, SourceEntry, SourceKind, Unread};
 use crate::chunks::ChunkSource;
@@ -23,31 +23,34 @@ pub(super) struct Walk<'w, 'r> {
     /// The root of the catalog that unchanged files are unchanged since.
     pub(super) base: Option<ChunkNumber>,
     pub(super) fetches: Fetches,
+    pub(super) outage: Outage,
 }
 
-/// The planner has gone away.
+/// The planner has gone away, or there is nothing more to give it.
 struct Disconnected;
 
 impl Walk<'_, '_> {
-    /// Gives all entries; an error made by `unreadable` where the catalog cannot be read.
+    /// Gives all entries; the error that `failed` makes of it where the catalog, or the source, cannot be read.
     pub(super) fn run(
         self,
-        unreadable: impl Fn(EngineError) -> EngineError,
+        failed: impl Fn(EngineError) -> EngineError,
         out: &Sender<Result<SourceEntry, EngineError>>,
     ) {
+        let fail = |error: StoreError| {
+            let _ = out.send(Err(failed(error.into())));
+            Err(Disconnected)
+        };
         let mut base = Previous { entries: self.base.map(|root| self.entries(root).peekable()) };
         let mut links = Links::default();
         let mut batch = Batch { fetches: &self.fetches, entries: Vec::new(), runs: Vec::new(), bytes: 0 };
         for entry in self.entries(self.root) {
-            let sent = match entry {
-                Ok(entry) => {
+            let sent = match (entry, self.outage.failure()) {
+                (Ok(entry), None) => {
                     let judged = Judged { is_unchanged: base.has(&entry), is_link: links.is_link(&entry) };
                     batch.add(entry, judged, out)
                 }
-                Err(error) => {
-                    let _ = out.send(Err(unreadable(error.into())));
-                    Err(Disconnected)
-                }
+                (_, Some(error)) => fail(StoreError::Shared(error)),
+                (Err(error), None) => fail(error),
             };
             if sent.is_err() {
                 return;

@@ -1,7 +1,7 @@
 //! The thread that fetches chunks of the source: each batch in the order in which it is stored, every region decoded
 //! once with all its bases.
 
-use super::content::{Fetched, RecipePart, Request};
+use super::content::{Fetched, Outage, RecipePart, Request};
 use crate::chunks::ChunkSource;
 use crate::decode::{Bytes, Gatherer};
 use crate::observer::Observer;
@@ -16,12 +16,13 @@ pub(super) struct Fetcher<'env> {
     pub(super) gatherer: Gatherer<'env>,
     pub(super) chunks: Arc<ChunkSource<'env>>,
     pub(super) observer: &'env dyn Observer,
+    pub(super) outage: Outage,
 }
 
 /// Chunks that fit, and the first that cannot be found.
 struct Chosen {
     numbers: Vec<ChunkNumber>,
-    missing: Option<(ChunkNumber, StoreError)>,
+    missing: Option<(ChunkNumber, Arc<StoreError>)>,
 }
 
 impl Fetcher<'_> {
@@ -37,7 +38,8 @@ impl Fetcher<'_> {
     }
 
     fn part(&self, recipe: &Recipe, offset: u64) -> RecipePart {
-        let found = recipe.stretch_at(&&*self.chunks, offset)?;
+        self.unless_out()?;
+        let found = recipe.stretch_at(&&*self.chunks, offset).map_err(|error| self.noted(error))?;
         Ok(found.map(|stretch| (stretch.start, stretch.pieces)))
     }
 
@@ -54,7 +56,7 @@ impl Fetcher<'_> {
             });
             fetched.push((number, one.clone()));
         }
-        fetched.extend(missing.map(|(number, error)| (number, Err(Arc::new(error)))));
+        fetched.extend(missing.map(|(number, error)| (number, Err(error))));
         fetched
     }
 
@@ -63,7 +65,9 @@ impl Fetcher<'_> {
         let mut chosen = Chosen { numbers: Vec::new(), missing: None };
         let mut bytes = 0u64;
         for number in runs.iter().flat_map(|run| run.range()).map(ChunkNumber) {
-            match self.chunks.place_of(number) {
+            let place =
+                self.unless_out().and_then(|()| self.chunks.place_of(number).map_err(|error| self.noted(error)));
+            match place {
                 Ok((_, place)) => bytes = bytes.saturating_add(u64::from(place.chunk.length)),
                 Err(error) => {
                     chosen.missing = Some((number, error));
@@ -85,6 +89,18 @@ impl Fetcher<'_> {
             let reason = "interrupted".to_owned();
             return Err(Arc::new(StoreError::Machine { operation: "reading the source repository", reason }));
         }
-        self.chunks.with_chunk(number, |bytes| Bytes::from(bytes)).map_err(Arc::new)
+        self.unless_out()?;
+        self.chunks.with_chunk(number, |bytes| Bytes::from(bytes)).map_err(|error| self.noted(error))
+    }
+
+    /// Fails without another try once the source as a whole has failed.
+    fn unless_out(&self) -> Result<(), Arc<StoreError>> {
+        self.outage.failure().map_or(Ok(()), Err)
+    }
+
+    fn noted(&self, error: StoreError) -> Arc<StoreError> {
+        let error = Arc::new(error);
+        self.outage.note(&error);
+        error
     }
 }

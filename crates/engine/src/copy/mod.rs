@@ -31,14 +31,14 @@ use crate::restore::manifest_of;
 use crate::setters::setters;
 use crate::snapshots::{SnapshotFilter, SnapshotView, list};
 use crate::{Command, EngineError, Resources};
-use content::Fetches;
+use content::{Fetches, Outage};
 use crossbeam_channel::bounded;
 use entries::Walk;
 use fetch::Fetcher;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
-use siltstone_store::{ChunkNumber, OriginId, SnapshotId};
+use siltstone_store::{ChunkNumber, OriginId, SnapshotId, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -225,27 +225,40 @@ struct Base {
 impl Copying<'_> {
     fn run(&self) -> Result<BackupSummary, EngineError> {
         let snapshot = &self.original.snapshot;
-        let manifest = manifest_of(self.source.repository, self.original).map_err(|error| self.unreadable(&error))?;
+        let manifest = manifest_of(self.source.repository, self.original).map_err(|error| self.unreadable(error))?;
         let base = self.base(&manifest)?;
         let shares = self.resources.copy_shares();
         let chunks = ChunkSource::with_limits(self.source.repository, &manifest, READERS_MAX, shares.region_bytes);
         let chunks = Arc::new(chunks);
         let spill = self.resources.scratch_of(self.source.repository);
         let reading = self.resources.clone().with_fetches(self.source.fetches);
-        std::thread::scope(|scope| {
+        let outage = Outage::default();
+        let made = std::thread::scope(|scope| {
             let (waiting, threads) = (shares.waiting_bytes, reading.fetches);
             let gatherer = Gatherer::start(scope, threads, chunks.clone(), &manifest, waiting, spill, &reading)?;
             let (fetches_in, fetches_out) = bounded(0);
-            let fetcher = Fetcher { gatherer, chunks: chunks.clone(), observer: &*reading.observer };
+            let fetcher =
+                Fetcher { gatherer, chunks: chunks.clone(), observer: &*reading.observer, outage: outage.clone() };
             spawn_named(scope, "fetch", move || fetcher.run(&fetches_out))?;
             let (entries_in, entries_out) = bounded(ENTRIES_AHEAD_MAX);
             let fetches = Fetches { asked: fetches_in, ahead_bytes: shares.ahead_bytes };
-            let walk = Walk { chunks: &chunks, root: snapshot.root, base: base.map(|base| base.root), fetches };
-            spawn_named(scope, "walk", move || walk.run(|error| self.unreadable(&error), &entries_in))?;
+            let walk = Walk {
+                chunks: &chunks,
+                root: snapshot.root,
+                base: base.map(|base| base.root),
+                fetches,
+                outage: outage.clone(),
+            };
+            spawn_named(scope, "walk", move || walk.run(|error| self.unreadable(error), &entries_in))?;
             let entries = DescribedEntries { entries: Box::new(entries_out), base: base.map(|base| base.id) };
             let resources = self.resources.clone().with_memory_bytes(shares.backup_bytes);
             backup_copy(self.destination, self.original, entries, &self.backup_options(), &resources)
-        })
+        });
+        match (made, outage.failure()) {
+            // That some of its content cannot be read is not the snapshot's fault, nor will others fare better.
+            (Err(EngineError::CopyIncomplete { .. }), Some(error)) => Err(StoreError::Shared(error).into()),
+            (made, _) => made,
+        }
     }
 
     /// The last whole snapshot of the series in the destination, if it is a copy of one that the source still has.
@@ -273,7 +286,12 @@ impl Copying<'_> {
             .with_skip_if_unchanged(false)
     }
 
-    fn unreadable(&self, error: &EngineError) -> EngineError {
+    /// The error of a catalog that cannot be read: of this snapshot if it is damaged, else of the source as a whole.
+    fn unreadable(&self, error: EngineError) -> EngineError {
+        let is_outage = matches!(&error, EngineError::Store(error) if !error.is_damage());
+        if is_outage {
+            return error;
+        }
         EngineError::CopyUnreadable { snapshot: self.original.snapshot.id.short(), reason: error.to_string() }
     }
 }
