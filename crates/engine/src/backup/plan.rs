@@ -1,5 +1,5 @@
-//! The first stage: take the source's entries, compare with the previous snapshot, and say for each entry whether it is ready or
-//! must be read.
+//! The first stage: take the source's entries, compare with the previous snapshot, and say for each entry whether it is
+//! ready or must be read.
 //!
 //! The walk and the previous catalog come in the same order, so the comparison is a merge: no table of files is held,
 //! whatever the size of the tree. Entries go on in batches; a batch in which something must be read becomes a job for
