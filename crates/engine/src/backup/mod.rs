@@ -1,7 +1,7 @@
 //! Backup: plan -> read -> fingerprint -> assemble -> encode -> pack -> commit, one file per stage.
 //!
 //! ```text
-//! plan       1 thread    walks the source beside the previous catalog; batches of entries, jobs for what must be read
+//! plan       1 thread    takes the source's entries beside the previous catalog; batches, jobs for what must be read
 //! read       n threads   open, read, cut                                    (one job each, in parallel)
 //! hash       n threads   fingerprints of a piece                            (tickets keep the order)
 //! assemble   1 thread    known or new? numbers, recipes, catalog, regions   (in stream order)
@@ -17,7 +17,7 @@
 //! begin       -> stages, sample             what the run has to know; how memory is divided
 //! stages      -> all stages                 starts their threads and joins them, for paths or for a stream
 //! all stages  -> piece, previous, ...       one file each
-//! options, outcome, flow, run               ground: what all of them share; it knows no stage
+//! source, options, outcome, flow, run       ground: what all of them share; it knows no stage
 //! ```
 //! Each arrow is a use of another file; none leads back, nor do imports.
 
