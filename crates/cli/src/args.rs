@@ -10,6 +10,8 @@ Environment (an option given wins; an invalid value is an error):
   SILT_REPOSITORY, SILT_REPOSITORY_FILE                    where the repository is
   SILT_PASSWORD, SILT_PASSWORD_FILE, SILT_PASSWORD_COMMAND where its password comes from
   SILT_KEY_HINT                                            as --key-hint
+  SILT_FROM_REPOSITORY, SILT_FROM_REPOSITORY_FILE, SILT_FROM_PASSWORD, SILT_FROM_PASSWORD_FILE,
+  SILT_FROM_PASSWORD_COMMAND, SILT_FROM_KEY_HINT           the same of the repository that 'silt copy' reads
   SILT_CACHE_DIR, SILT_COMPRESSION, SILT_DELTAS,
   SILT_HOST, SILT_PRESET                                   as --cache-dir, --compression, --deltas, --host, --preset
   SILT_STATE_DIR                                           where it is kept what was seen of repositories [default: siltstone in the
@@ -27,8 +29,8 @@ Environment (an option given wins; an invalid value is an error):
 Exit status:
   0    done
   1    failed
-  3    done in part: something of the source could not be read whole, some snapshots could not be removed, or some
-       series are damaged; each is named, the rest is done
+  3    done in part: something of the source could not be read whole, some snapshots could not be removed or copied, or
+       some series are damaged; each is named, the rest is done
   10   there is no repository at that place
   11   another process is writing to the series
   12   wrong password
@@ -51,6 +53,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Init(commands::init::InitArgs),
     Backup(Box<commands::backup::BackupArgs>),
+    Copy(Box<commands::copy::CopyArgs>),
     Snapshots(commands::snapshots::SnapshotsArgs),
     Ls(commands::ls::LsArgs),
     Restore(Box<commands::restore::RestoreArgs>),

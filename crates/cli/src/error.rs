@@ -51,6 +51,8 @@ pub(crate) enum CliError {
     Pattern(#[from] PatternError),
     #[error("no repository given: use -r, or set SILT_REPOSITORY")]
     NoRepositoryGiven,
+    #[error("no source repository given: use --from-repo, or set SILT_FROM_REPOSITORY")]
+    NoSourceRepositoryGiven,
     #[error("both {first} and {second} are given; they exclude each other, give one")]
     Conflict { first: &'static str, second: &'static str },
     #[error("cannot read the place of the repository from {path}: {source}")]

@@ -8,6 +8,7 @@ mod commands;
 mod context;
 mod environment;
 mod error;
+mod from;
 mod hint;
 mod interrupt;
 mod kdf;
@@ -27,8 +28,8 @@ mod retry;
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use commands::{
-    backup, check, dump, forget, generate, init, key, ls, maintain, prune, repair, restore, snapshots, stats, undelete,
-    unlock, version,
+    backup, check, copy, dump, forget, generate, init, key, ls, maintain, prune, repair, restore, snapshots, stats,
+    undelete, unlock, version,
 };
 use context::Context;
 use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
@@ -66,6 +67,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
     match command {
         Command::Init(arguments) => init::run(arguments, context),
         Command::Backup(arguments) => backup::run(arguments, context),
+        Command::Copy(arguments) => copy::run(arguments, context),
         Command::Snapshots(arguments) => snapshots::run(arguments, context),
         Command::Ls(arguments) => ls::run(arguments, context),
         Command::Restore(arguments) => restore::run(arguments, context),
