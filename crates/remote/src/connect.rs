@@ -4,6 +4,7 @@ use crate::object::ObjectStorage;
 use crate::place::{Bucket, PlaceError, Service};
 use crate::profile::Profile;
 use crate::retries::Retries;
+use crate::served::{ServerAddress, ServerStore};
 use crate::service::Connector;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
 use object_store::azure::{AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder};
@@ -90,6 +91,15 @@ pub fn connect(bucket: &Bucket, variables: &Variables) -> Result<ObjectStorage, 
     };
     let storage = ObjectStorage::new(store, &bucket.prefix, &location, Retries::default())?;
     Ok(if deletes_in_batches { storage.with_batch_delete() } else { storage })
+}
+
+/// Makes the storage of a server of this program, with the token that the variables give, and asks what it may do.
+///
+/// # Errors
+/// The variables give no token, or one that the server does not know; the server cannot be reached.
+pub fn connect_server(address: &ServerAddress, variables: &Variables) -> Result<ObjectStorage, ConnectError> {
+    let server = ServerStore::new(address, variables)?;
+    Ok(ObjectStorage::of_server(server, &address.to_string(), Retries::default())?)
 }
 
 fn s3(bucket: &Bucket, endpoint: &str, location: &str, variables: &Variables) -> Result<AmazonS3, PlaceError> {
@@ -200,7 +210,7 @@ fn no_retries() -> RetryConfig {
 }
 
 /// A client that bears any length of transfer: silence is what ends one.
-fn client() -> ClientOptions {
+pub(crate) fn client() -> ClientOptions {
     ClientOptions::new().with_timeout_disabled().with_http1_only()
 }
 

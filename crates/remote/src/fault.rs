@@ -16,6 +16,8 @@ pub(crate) enum Fault {
     Taken,
     /// The credentials do not allow it, or there are none.
     Denied(String),
+    /// The place has no room.
+    Full(String),
     /// The request is wrong as it is: trying again does not help.
     Wrong(String),
     /// No connection was made: the request had no effect.
@@ -44,6 +46,7 @@ impl Fault {
             Self::Taken => "the name is taken".to_owned(),
             Self::NoBucket => "there is no such bucket".to_owned(),
             Self::Denied(reason)
+            | Self::Full(reason)
             | Self::Wrong(reason)
             | Self::Unsent(reason)
             | Self::Busy(reason)
@@ -90,6 +93,7 @@ fn of_refusal(refusal: &Refusal) -> Fault {
     match refusal.status {
         401 | 403 => Fault::Denied(said),
         429 | 503 => Fault::Busy(said),
+        507 => Fault::Full(said),
         408 | 500.. => Fault::Lost(said),
         _ => Fault::Wrong(said),
     }
@@ -125,6 +129,7 @@ mod tests {
     #[test]
     fn refusals_are_sorted_by_their_status() {
         assert_eq!(refused(403), Fault::Denied("403 said".to_owned()));
+        assert_eq!(refused(507), Fault::Full("507 said".to_owned()));
         assert_eq!(refused(400), Fault::Wrong("400 said".to_owned()));
         for status in [429, 503] {
             assert!(matches!(refused(status), Fault::Busy(_)));

@@ -6,11 +6,14 @@ mod fault;
 mod object;
 mod place;
 mod profile;
+pub mod protocol;
 mod retries;
+mod served;
 mod service;
 mod window;
 
-pub use connect::{ConnectError, Variables, connect};
+pub use connect::{ConnectError, Variables, connect, connect_server};
 pub use object::ObjectStorage;
 pub use place::{Bucket, Place, PlaceError, Service};
 pub use retries::Retries;
+pub use served::ServerAddress;

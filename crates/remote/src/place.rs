@@ -1,5 +1,6 @@
 //! Places: where a repository lies, by its address. The words are restic's, so that addresses move over as they are.
 
+use crate::served::ServerAddress;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -16,6 +17,8 @@ pub enum Place {
     Folder(PathBuf),
     /// A bucket of an object store.
     Bucket(Bucket),
+    /// A server of this program.
+    Server(ServerAddress),
 }
 
 /// A bucket, or a container, and the prefix below which all objects of a repository lie.
@@ -48,7 +51,7 @@ pub enum Service {
 #[non_exhaustive]
 pub enum PlaceError {
     /// The scheme is that of a place which is not supported.
-    #[error("{address}: this version does not reach '{scheme}:'; it knows folders, s3:, gs: and az:")]
+    #[error("{address}: this version does not reach '{scheme}:'; it knows folders, s3:, gs:, az: and silt:")]
     UnknownScheme {
         /// The address.
         address: String,
@@ -106,6 +109,7 @@ impl Place {
             "s3" => s3(rest).map(Self::Bucket),
             "gs" => cloud(Service::Google, scheme, rest, GOOGLE_FORM).map(Self::Bucket),
             "az" | "azure" => cloud(Service::Azure, scheme, rest, AZURE_FORM).map(Self::Bucket),
+            "silt" => ServerAddress::parse(rest).map(Self::Server),
             _ if UNKNOWN_SCHEMES.contains(&scheme) => {
                 Err(PlaceError::UnknownScheme { address: format!("{scheme}:{rest}"), scheme: scheme.to_owned() })
             }
@@ -173,6 +177,7 @@ impl fmt::Display for Place {
         match self {
             Self::Folder(path) => path.display().fmt(f),
             Self::Bucket(bucket) => bucket.fmt(f),
+            Self::Server(address) => address.fmt(f),
         }
     }
 }
@@ -203,6 +208,8 @@ mod tests {
             ("gs:bucket", "gs:bucket:/"),
             ("az:box:/", "az:box:/"),
             ("azure:box:/a", "az:box:/a"),
+            ("silt:https://host:8010", "silt:https://host:8010/"),
+            ("silt:http://127.0.0.1:8010/a/b/", "silt:http://127.0.0.1:8010/a/b/"),
             ("local:s3:x", "s3:x"),
             ("/backups/repo", "/backups/repo"),
         ];
@@ -235,6 +242,9 @@ mod tests {
             "gs:/x",
             "az::/x",
             "az:b:/a//b",
+            "silt:host",
+            "silt:ftp://host/",
+            "silt:https://host/?x=y",
         ] {
             let said = shown(address);
             assert!(said.starts_with("error: ") && said.contains("write it as"), "{address}: {said}");

@@ -46,7 +46,7 @@ impl<'t> BackupRun<'t> {
         if !partial.is_empty() {
             (next, dead) = forget::without_checkpoints(&next, &partial);
         }
-        self.commit_and_delete(writer, next, dead, self.options.migrate)?;
+        self.commit_and_delete(writer, next, dead, self.settles())?;
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().object_bytes);
