@@ -18,6 +18,7 @@ Environment (an option given wins; an invalid value is an error):
   AWS_PROFILE, AWS_DEFAULT_REGION                          credentials and region of s3:
   GOOGLE_APPLICATION_CREDENTIALS                           file with the credentials of gs:
   AZURE_ACCOUNT_NAME, AZURE_ACCOUNT_KEY, AZURE_ACCOUNT_SAS credentials of az:
+  SILT_TOKEN, SILT_TOKEN_FILE, SILT_CACERT                 token of silt:, and a certificate it is trusted by
   SILT_PROGRESS_FPS                                        progress updates per second, also where there is no terminal
   SILT_ISA                                                 instruction set to use, lower than the best one
 
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Stats(commands::stats::StatsArgs),
     Key(commands::key::KeyArgs),
     Unlock(commands::unlock::UnlockArgs),
+    Serve(Box<commands::serve::ServeArgs>),
     Version(commands::version::VersionArgs),
     Generate(commands::generate::GenerateArgs),
 }

@@ -18,8 +18,8 @@ const FETCHES_MAX: usize = 16;
 #[command(next_help_heading = "Global options")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct GlobalArgs {
-    /// Place of the repository: a folder, s3:https://host/bucket/prefix, gs:bucket:/prefix or az:container:/prefix
-    /// [default: $SILT_REPOSITORY]
+    /// Place of the repository: a folder, s3:https://host/bucket/prefix, gs:bucket:/prefix, az:container:/prefix or
+    /// silt:https://host:port/ [default: $SILT_REPOSITORY]
     #[arg(short, long, global = true, value_name = "REPOSITORY")]
     pub(crate) repo: Option<PathBuf>,
     /// File that holds the place of the repository [default: $SILT_REPOSITORY_FILE]
@@ -37,6 +37,9 @@ pub(crate) struct GlobalArgs {
     /// Key to try the password on first: its id, or the beginning of that [default: $SILT_KEY_HINT]
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) key_hint: Option<String>,
+    /// Certificates, as PEM, that a server of silt: is trusted by beside those of the system [default: $SILT_CACERT]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) cacert: Option<PathBuf>,
     /// Print JSON: one document for lists, a message per line for long work
     #[arg(long, global = true)]
     pub(crate) json: bool,

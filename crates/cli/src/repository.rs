@@ -134,7 +134,7 @@ pub(crate) fn open_to_repair(context: &Context) -> Result<Opened, CliError> {
 
 /// A repository by an older config, where the newest cannot be read; `None` where it can.
 pub(crate) fn open_by_older_config(context: &Context) -> Result<Option<OlderRecord>, CliError> {
-    let storage = place::open(&place(&context.options)?, context.cache_folder())?;
+    let storage = place::open(&place(&context.options)?, context)?;
     let password = PasswordSource::choose(&context.options)?.read("enter password for repository: ")?;
     Ok(OlderRecord::open(&storage, &password, &open_options(context)?)?)
 }
@@ -165,7 +165,7 @@ pub(crate) fn open_and_tell(context: &Context) -> Result<(Opened, Password), Cli
 /// # Errors
 /// No password opens what is not there: that is told before one is asked for.
 pub(crate) fn storage(context: &Context) -> Result<Arc<dyn Storage>, CliError> {
-    let storage = place::open(&place(&context.options)?, context.cache_folder())?;
+    let storage = place::open(&place(&context.options)?, context)?;
     find(Arc::clone(&storage))?;
     Ok(storage)
 }
@@ -196,7 +196,7 @@ fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> 
 }
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
-    let mut found = find(place::open(&place(&context.options)?, context.cache_folder())?)?;
+    let mut found = find(place::open(&place(&context.options)?, context)?)?;
     let open = open_options(context)?;
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };
     loop {

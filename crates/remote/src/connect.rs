@@ -13,6 +13,7 @@ use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use siltstone_store::storage::StorageError;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The region that is named to servers which have none.
@@ -36,6 +37,14 @@ impl Variables {
         let texts =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         texts.collect()
+    }
+
+    /// Returns these variables with this file of certificates that servers are trusted by, if one is given.
+    #[must_use]
+    pub fn with_certificates(mut self, file: Option<&Path>) -> Self {
+        let file = file.map(|file| file.to_string_lossy().into_owned());
+        self.0.extend(file.map(|file| ("SILT_CACERT".to_owned(), file)));
+        self
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {

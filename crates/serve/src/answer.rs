@@ -217,7 +217,7 @@ impl Service {
                     bytes.extend_from_slice(data);
                 }
             }
-            Ok(())
+            Ok::<_, Refusal>(())
         };
         timeout(self.patience(length), collect).await.map_err(slow)??;
         if bytes.len() as u64 == length {

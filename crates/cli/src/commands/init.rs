@@ -5,14 +5,14 @@ use crate::error::{CliError, Done};
 use crate::kdf::KdfArgs;
 use crate::parse::{Parity, Size};
 use crate::password::PasswordSource;
-use crate::place::{connect, traced};
+use crate::place::{connect, connect_server, traced};
 use crate::render::visible;
 use crate::repository::{label, place};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use siltstone_engine::backup;
-use siltstone_remote::{Bucket, Place};
+use siltstone_remote::{ObjectStorage, Place};
 use siltstone_store::StoreError;
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::repository::Repository;
@@ -92,7 +92,8 @@ pub(crate) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
 fn make(place: &Place, chunker: ChunkerSettings, kdf: &KdfArgs, context: &Context) -> Result<Repository, CliError> {
     let storage = match place {
         Place::Folder(path) => vacant_folder(path)?,
-        Place::Bucket(bucket) => vacant_prefix(bucket)?,
+        Place::Bucket(bucket) => vacant_remote(connect(bucket)?)?,
+        Place::Server(address) => vacant_remote(connect_server(address, context)?)?,
     };
     let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
     Ok(Repository::init(storage, &password, &label(None, None), kdf.cost(context)?, chunker)?)
@@ -108,9 +109,8 @@ fn vacant_folder(path: &Path) -> Result<Arc<dyn Storage>, CliError> {
     Ok(traced(disk))
 }
 
-/// A prefix may hold foreign objects: nothing looks at them. The bucket must keep commits apart.
-fn vacant_prefix(bucket: &Bucket) -> Result<Arc<dyn Storage>, CliError> {
-    let storage = connect(bucket)?;
+/// A place at a distance may hold foreign objects: nothing looks at them. It must keep commits apart.
+fn vacant_remote(storage: ObjectStorage) -> Result<Arc<dyn Storage>, CliError> {
     refuse_repository(&storage)?;
     storage.probe()?;
     Ok(traced(storage))
