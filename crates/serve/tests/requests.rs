@@ -147,7 +147,7 @@ fn plain_http_is_for_this_machine_unless_it_is_allowed() {
     let file = folder.path().join("tokens");
     siltstone_serve::TokenFile::default().write(&file).unwrap();
     let options = ServeOptions::new(([0, 0, 0, 0], 0).into());
-    let start = |options| Server::start(Arc::new(SimulatedDisk::new()), Tokens::open(&file).unwrap(), options);
+    let start = |options: &ServeOptions| Server::start(Arc::new(SimulatedDisk::new()), Tokens::open(&file).unwrap(), options);
     assert!(matches!(start(&options), Err(ServeError::PlainHttp { .. })));
-    start(&options.with_allow_plain_http(true)).unwrap().stop();
+    start(&options.clone().with_allow_plain_http(true)).unwrap().stop();
 }
