@@ -98,7 +98,8 @@ pub fn connect(bucket: &Bucket, variables: &Variables) -> Result<ObjectStorage, 
         Service::Google => (Arc::new(google(bucket, &location, variables)?), false),
         Service::Azure => (Arc::new(azure(bucket, &location, variables)?), true),
     };
-    let storage = ObjectStorage::new(store, &bucket.prefix, &location, Retries::default())?;
+    let storage = ObjectStorage::new(store, &bucket.prefix, &location, Retries::default())?
+        .with_append_only(variables.has("SILT_APPEND_ONLY"));
     Ok(if deletes_in_batches { storage.with_batch_delete() } else { storage })
 }
 
@@ -232,6 +233,7 @@ fn wrong_settings(location: &str, error: &object_store::Error) -> PlaceError {
 mod tests {
     use super::*;
     use crate::place::Place;
+    use siltstone_store::storage::Storage;
 
     fn connected(address: &str, variables: &[(&str, &str)]) -> Result<ObjectStorage, ConnectError> {
         let Ok(Place::Bucket(bucket)) = Place::parse(address.as_ref()) else { panic!("{address} is a bucket") };
@@ -262,6 +264,14 @@ mod tests {
         let file = ("AWS_SHARED_CREDENTIALS_FILE", file.path().to_str().unwrap());
         connected("s3:https://host/bucket", &[file, ("AWS_PROFILE", "work")]).unwrap();
         connected("s3:https://host/bucket", &[file, ("AWS_PROFILE", "other")]).unwrap_err();
+    }
+
+    #[test]
+    fn a_client_of_a_bucket_says_that_it_may_only_add() {
+        let [key, secret] = [("AWS_ACCESS_KEY_ID", "id"), ("AWS_SECRET_ACCESS_KEY", "hidden")];
+        let deletes = |variables: &[_]| connected("s3:https://host/bucket", variables).unwrap().capabilities().deletes;
+        assert!(deletes(&[key, secret]));
+        assert!(!deletes(&[key, secret, ("SILT_APPEND_ONLY", "1")]));
     }
 
     #[test]

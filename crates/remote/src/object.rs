@@ -67,6 +67,8 @@ pub struct ObjectStorage {
     /// File that says that it was seen by this machine.
     probe_marker: Option<PathBuf>,
     deletes_in_batches: bool,
+    /// Nothing is to be deleted but renewals, though the place may allow it.
+    is_append_only: bool,
     /// The rights that a server has granted; without them the place says by refusals what may not be done.
     granted: Option<Granted>,
 }
@@ -95,6 +97,7 @@ impl ObjectStorage {
             is_probed: Mutex::new(false),
             probe_marker: None,
             deletes_in_batches: false,
+            is_append_only: false,
             granted: None,
         })
     }
@@ -121,6 +124,13 @@ impl ObjectStorage {
     #[must_use]
     pub fn with_batch_delete(mut self) -> Self {
         self.deletes_in_batches = true;
+        self
+    }
+
+    /// Returns this storage, which says that nothing may be deleted there: its credentials do not allow it.
+    #[must_use]
+    pub fn with_append_only(mut self, is_append_only: bool) -> Self {
+        self.is_append_only = is_append_only;
         self
     }
 
@@ -320,7 +330,7 @@ impl Storage for ObjectStorage {
             .with_batch_delete(self.deletes_in_batches)
             .with_requests_in_flight(REQUESTS_MAX)
             .with_latency(Latency::Network)
-            .with_deletes(self.has_right(Right::Forget))
+            .with_deletes(!self.is_append_only && self.has_right(Right::Forget))
             .with_amends(self.has_right(Right::Admin))
     }
 
