@@ -113,7 +113,7 @@ fn checkpoints_leave_nothing_that_stands_in_the_way() {
     write(&client, 0);
     client.backup();
     write(&client, 1);
-    let rule = CheckpointRule { after: std::time::Duration::ZERO, bytes: 1 };
+    let rule = CheckpointRule { bytes: 1, bytes_least: 0, ..CheckpointRule::DEFAULT };
     let options = client.options().with_force(true).with_checkpoint(Some(rule));
     client.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
     assert_eq!(client.snapshots().len(), 2);
