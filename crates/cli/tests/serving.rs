@@ -139,7 +139,10 @@ fn a_client_that_may_only_add_backs_up_and_restores_and_deletes_nothing() {
         assert!(sandbox.objects() == before, "{refused:?} changed something");
     }
     let said = served.run("client", &["forget", "--keep-last", "1"]).stderr;
-    assert!(said.contains("forgetting snapshots takes the right to delete there") && said.contains("silt:http"), "{said}");
+    assert!(
+        said.contains("forgetting snapshots takes the right to delete there") && said.contains("silt:http"),
+        "{said}"
+    );
 
     sandbox.write("0", noise(100, 60_000));
     served.run("client", &["backup", "--series", "one", &sandbox.source()]).ok();

@@ -14,6 +14,7 @@ use siltstone_store::storage::{
 };
 use siltstone_store::{SeriesId, StoreError};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A disk as a client sees it that may only add objects of series. What it may not do must not even be tried.
 #[derive(Debug)]
@@ -113,7 +114,7 @@ fn checkpoints_leave_nothing_that_stands_in_the_way() {
     write(&client, 0);
     client.backup();
     write(&client, 1);
-    let rule = CheckpointRule { bytes: 1, bytes_least: 0, ..CheckpointRule::DEFAULT };
+    let rule = CheckpointRule::DEFAULT.with_every(Duration::ZERO).with_bytes(0).with_bytes_least(1);
     let options = client.options().with_force(true).with_checkpoint(Some(rule));
     client.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
     assert_eq!(client.snapshots().len(), 2);

@@ -5,6 +5,9 @@ use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 use std::error::Error as StdError;
 
+/// The words of a certificate that is not trusted, or not the server's: trying again does not help.
+const UNTRUSTED: &str = "invalid peer certificate";
+
 /// The reason why a request failed; the text is for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
@@ -79,6 +82,11 @@ fn of_chain(error: &Error) -> Fault {
         return of_refusal(refusal);
     }
     let reason = deepest(error);
+    if reason.contains(UNTRUSTED) {
+        return Fault::Wrong(format!(
+            "{reason}; name a file with its issuer in SSL_CERT_FILE, for silt: in SILT_CACERT"
+        ));
+    }
     match chain(error).find_map(|cause| cause.downcast_ref::<HttpError>()).map(HttpError::kind) {
         Some(HttpErrorKind::Connect) => Fault::Unsent(reason),
         None if reason.contains("redirect") => {
@@ -137,6 +145,14 @@ mod tests {
         for status in [408, 500, 502, 504] {
             assert!(matches!(refused(status), Fault::Lost(_)));
         }
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_is_told_at_once() {
+        let cause = std::io::Error::other("invalid peer certificate: UnknownIssuer");
+        let source = Box::new(HttpError::new(HttpErrorKind::Connect, cause));
+        let fault = Fault::from(&Error::Generic { store: "silt", source });
+        assert!(matches!(&fault, Fault::Wrong(reason) if reason.contains("SILT_CACERT")), "{fault:?}");
     }
 
     #[test]

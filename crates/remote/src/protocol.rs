@@ -104,7 +104,8 @@ impl TryFrom<Vec<String>> for SeriesScope {
             return Ok(Self::All);
         }
         let id = |word: &String| {
-            SeriesId::from_hex(word).ok_or_else(|| format!("'{word}' is no series: write 'all', or 32 digits of its id"))
+            SeriesId::from_hex(word)
+                .ok_or_else(|| format!("'{word}' is no series: write 'all', or 32 digits of its id"))
         };
         Ok(Self::These(words.iter().map(id).collect::<Result<_, _>>()?))
     }
@@ -156,7 +157,8 @@ mod tests {
     #[test]
     fn a_scope_is_all_or_identities() {
         let id = "a5".repeat(16);
-        let read = |words: &[&str]| SeriesScope::try_from(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let read =
+            |words: &[&str]| SeriesScope::try_from(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(read(&["all"]), Ok(SeriesScope::All));
         let one = read(&[&id]).unwrap();
         assert!(one.holds(SeriesId([0xa5; 16])) && !one.holds(SeriesId([0x5a; 16])));

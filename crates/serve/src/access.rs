@@ -142,7 +142,8 @@ mod tests {
             for call in [Call::Read(name, None), Call::Size(name), Call::Create(name), Call::Delete(name)] {
                 assert_eq!(enough(&call), [], "{call:?}");
             }
-            let everything = Granted { token: "t".into(), series: SeriesScope::All, rights: BTreeSet::from(Right::ALL) };
+            let everything =
+                Granted { token: "t".into(), series: SeriesScope::All, rights: BTreeSet::from(Right::ALL) };
             assert!(require(&everything, &Call::Delete(name)).is_ok());
         }
     }

@@ -16,6 +16,7 @@ use hyper::{HeaderMap, Request, StatusCode};
 use siltstone_remote::protocol::{DELETE_NAMES_MAX, Granted, PAGE_OBJECTS_MAX, Page};
 use siltstone_store::container::CONTAINER_BYTES_MAX;
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -25,6 +26,8 @@ use tokio::time::timeout;
 const NAMES_BYTES_MAX: u64 = 256 << 10;
 /// Slowest upload that is waited for, in bytes per second.
 const UPLOAD_RATE_MIN: u64 = 32 << 10;
+/// Characters of a path that is no object's, in the log.
+const LOGGED_CHARS_MAX: usize = 100;
 /// Bytes that one permit of the semaphore stands for.
 const PERMIT_BYTES: u64 = 1 << 10;
 
@@ -51,8 +54,8 @@ struct Entry {
 }
 
 impl Service {
-    /// Answers a request, logs it and counts it.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Sent {
+    /// Answers a request of this peer, logs it and counts it.
+    pub(crate) async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Sent {
         let began = Instant::now();
         let (method, mut entry) = (request.method().clone(), Entry::default());
         let reply = match self.carry_out(request, &mut entry).await {
@@ -65,7 +68,7 @@ impl Service {
         };
         let (Entry { token, object, received }, sent, took) = (entry, reply.body.len() as u64, began.elapsed());
         let (status, milliseconds) = (reply.status.as_u16(), (took.as_secs_f64() * 1e5).round() / 1e2);
-        tracing::info!(token, %method, object, status, received, sent, milliseconds, "request");
+        tracing::info!(token, %peer, %method, object, status, received, sent, milliseconds, "request");
         self.metrics.count(&method, reply.status, received, sent, took);
         reply.into_response()
     }
@@ -115,11 +118,12 @@ impl Service {
 
     /// Finds out who asks, what for, and that it is allowed.
     fn allowed(&self, parts: &hyper::http::request::Parts, entry: &mut Entry) -> Result<(Arc<Granted>, Call), Refusal> {
+        entry.object = parts.uri.path().chars().take(LOGGED_CHARS_MAX).collect();
         let unknown = || Refusal::new(StatusCode::UNAUTHORIZED, "the token is missing or unknown");
         let granted = self.tokens.find(token(&parts.headers).ok_or_else(unknown)?)?.ok_or_else(unknown)?;
         entry.token.clone_from(&granted.token);
         let call = Call::parse(parts)?;
-        entry.object = call.object();
+        entry.object = call.object().unwrap_or_else(|| std::mem::take(&mut entry.object));
         require(&granted, &call)?;
         Ok((granted, call))
     }

@@ -65,12 +65,12 @@ impl Call {
         }
     }
 
-    /// The object it is about, for the log.
-    pub(crate) fn object(&self) -> String {
+    /// The object it is about, or the folder, for the log.
+    pub(crate) fn object(&self) -> Option<String> {
         match self {
-            Self::Read(name, _) | Self::Size(name) | Self::Create(name) | Self::Delete(name) => name.to_string(),
-            Self::List { what, .. } => format!("{}/", what.folder()),
-            Self::DeleteMany | Self::Rights | Self::Metrics => String::new(),
+            Self::Read(name, _) | Self::Size(name) | Self::Create(name) | Self::Delete(name) => Some(name.to_string()),
+            Self::List { what, .. } => Some(format!("{}/", what.folder())),
+            Self::DeleteMany | Self::Rights | Self::Metrics => None,
         }
     }
 }
@@ -168,7 +168,8 @@ mod tests {
         let found = |offset, length| Ok(Call::Read(ObjectName::Config(1), Some(ByteRange { offset, length })));
         assert_eq!(read("bytes=0-0"), found(0, 1));
         assert_eq!(read("bytes=5-9"), found(5, 5));
-        for wrong in ["bytes=5-", "bytes=-5", "bytes=9-5", "bytes=0-1,3-4", "items=0-1", "bytes=+1-2", "bytes=a-b", ""] {
+        for wrong in ["bytes=5-", "bytes=-5", "bytes=9-5", "bytes=0-1,3-4", "items=0-1", "bytes=+1-2", "bytes=a-b", ""]
+        {
             assert_eq!(read(wrong), Err(400), "{wrong}");
         }
         for long in ["bytes=0-9999999999", "bytes=0-18446744073709551614"] {

@@ -50,7 +50,8 @@ impl Metrics {
 
     /// Counts a request.
     pub(crate) fn count(&self, method: &Method, status: StatusCode, received: u64, sent: u64, took: Duration) {
-        let labels = vec![("method".to_owned(), known(method).to_owned()), ("status".to_owned(), status.as_str().to_owned())];
+        let labels =
+            vec![("method".to_owned(), known(method).to_owned()), ("status".to_owned(), status.as_str().to_owned())];
         self.requests.get_or_create(&labels).inc();
         self.seconds.inc_by(took.as_secs_f64());
         self.received.inc_by(received);

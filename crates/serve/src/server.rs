@@ -7,10 +7,10 @@
 use crate::answer::Service;
 use crate::metrics::Metrics;
 use crate::{ServeError, TlsFiles, Tokens};
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::Request;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use siltstone_store::storage::Storage;
@@ -31,6 +31,8 @@ use tokio_rustls::TlsAcceptor;
 const THREADS: usize = 2;
 /// Calls to the storage that are under way at the same time.
 const STORAGE_CALLS_MAX: usize = 32;
+/// Bytes that a connection buffers, heads of requests included; bodies have their room elsewhere.
+const BUFFER_BYTES_MAX: usize = 128 << 10;
 /// Pause after a connection could not be taken, as when no files are left to open.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -235,11 +237,12 @@ impl Connections {
     {
         let answer = service_fn(|request: Request<Incoming>| {
             let service = Arc::clone(&self.service);
-            async move { Ok::<_, Infallible>(service.answer(request).await) }
+            async move { Ok::<_, Infallible>(service.answer(peer, request).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.service.silence)
+            .max_buf_size(BUFFER_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), answer);
         if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(%peer, %error, "a connection ended early");

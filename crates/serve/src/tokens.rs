@@ -186,7 +186,10 @@ impl Tokens {
             return Ok(None);
         }
         let hash = blake3::hash(token.as_bytes());
-        let found = loaded.grants.iter().fold(None, |found, (known, granted)| if *known == hash { Some(granted) } else { found });
+        let found = loaded
+            .grants
+            .iter()
+            .fold(None, |found, (known, granted)| if *known == hash { Some(granted) } else { found });
         Ok(found.cloned())
     }
 }

@@ -35,9 +35,8 @@ fn exchange(served: &Served, bytes: &[u8], ends: bool) -> String {
 /// The status of a request; what is answered is read to its end.
 fn status(served: &Served, request: &str, headers: &str, body: &[u8]) -> u16 {
     let token = served.token("all");
-    let head = format!(
-        "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n{headers}\r\n"
-    );
+    let head =
+        format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n{headers}\r\n");
     let answer = exchange(served, &[head.as_bytes(), body].concat(), false);
     answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer:?}"))
 }
@@ -102,9 +101,13 @@ fn a_body_that_is_cut_short_is_no_object() {
 fn requests_without_a_token_are_told_nothing() {
     let disk = Arc::new(SimulatedDisk::new());
     let served = served(&disk);
-    for (path, headers) in
-        [("/rights", ""), ("/metrics", ""), ("/", ""), ("/rights", "Authorization: Basic eDp4\r\n"), (KEY, "Authorization: x\r\n")]
-    {
+    for (path, headers) in [
+        ("/rights", ""),
+        ("/metrics", ""),
+        ("/", ""),
+        ("/rights", "Authorization: Basic eDp4\r\n"),
+        (KEY, "Authorization: x\r\n"),
+    ] {
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
         let answer = exchange(&served, request.as_bytes(), false);
         assert!(answer.starts_with("HTTP/1.1 401 "), "{path}: {answer}");
@@ -147,7 +150,8 @@ fn plain_http_is_for_this_machine_unless_it_is_allowed() {
     let file = folder.path().join("tokens");
     siltstone_serve::TokenFile::default().write(&file).unwrap();
     let options = ServeOptions::new(([0, 0, 0, 0], 0).into());
-    let start = |options: &ServeOptions| Server::start(Arc::new(SimulatedDisk::new()), Tokens::open(&file).unwrap(), options);
+    let start =
+        |options: &ServeOptions| Server::start(Arc::new(SimulatedDisk::new()), Tokens::open(&file).unwrap(), options);
     assert!(matches!(start(&options), Err(ServeError::PlainHttp { .. })));
     start(&options.clone().with_allow_plain_http(true)).unwrap().stop();
 }

@@ -108,3 +108,12 @@ fn a_refused_body_is_taken_so_that_the_refusal_arrives() {
     let body = vec![7; 8 << 20];
     assert!(is_refused(served.client("reader").create(&container(1), &body)));
 }
+
+#[test]
+fn a_certificate_that_is_not_trusted_ends_at_once() {
+    let tokens: [(&str, SeriesScope, &[Right]); 1] = [("one", SeriesScope::All, &[Right::Read])];
+    let served = Served::over(Arc::new(SimulatedDisk::new()), true, &tokens, |options| options);
+    let error = served.try_untrusting(served.token("one")).unwrap_err();
+    let told = std::error::Error::source(&error).map_or_else(String::new, ToString::to_string);
+    assert!(told.contains("invalid peer certificate") && told.contains("SILT_CACERT"), "{error}: {told}");
+}

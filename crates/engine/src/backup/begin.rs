@@ -64,8 +64,7 @@ impl<'t> BackupRun<'t> {
             None => None,
         };
         let unusable = Unusable { lost, ..Unusable::default() };
-        let is_for_migration =
-            self.settles() && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
+        let is_for_migration = self.settles() && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
         let similar_bytes = is_for_migration.then_some(shares.similar_bytes);
         let stages =
             Stages { run: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, similar_bytes };

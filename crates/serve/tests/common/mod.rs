@@ -2,11 +2,11 @@
 
 #![allow(dead_code, missing_docs, reason = "each test binary uses a part")]
 
-use siltstone_remote::{ObjectStorage, Place, Variables, connect_server};
+use siltstone_remote::{ConnectError, ObjectStorage, Place, Variables, connect_server};
 use siltstone_serve::{Right, SeriesScope, ServeOptions, Server, TlsFiles, TokenFile, Tokens};
 use siltstone_store::storage::{SimulatedDisk, Storage};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -69,7 +69,16 @@ impl Served {
     }
 
     /// A client with any text for a token.
-    pub(crate) fn try_client(&self, token: &str) -> Result<ObjectStorage, siltstone_remote::ConnectError> {
+    pub(crate) fn try_client(&self, token: &str) -> Result<ObjectStorage, ConnectError> {
+        self.connect(token, self.certificate.as_deref())
+    }
+
+    /// A client that does not trust the server's certificate.
+    pub(crate) fn try_untrusting(&self, token: &str) -> Result<ObjectStorage, ConnectError> {
+        self.connect(token, None)
+    }
+
+    fn connect(&self, token: &str, trusted: Option<&Path>) -> Result<ObjectStorage, ConnectError> {
         let port = self.server.address().port();
         let address = match &self.certificate {
             Some(_) => format!("silt:https://localhost:{port}/"),
@@ -77,7 +86,7 @@ impl Served {
         };
         let Place::Server(address) = Place::parse(address.as_ref()).unwrap() else { panic!("{address} is a server") };
         let variables: Variables = [("SILT_TOKEN".to_owned(), token.to_owned())].into_iter().collect();
-        connect_server(&address, &variables.with_certificates(self.certificate.as_deref()))
+        connect_server(&address, &variables.with_certificates(trusted))
     }
 
     /// Takes a token away.

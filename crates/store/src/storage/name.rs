@@ -416,13 +416,8 @@ mod tests {
     #[test]
     fn a_listing_is_told_by_its_folder() {
         let series = SeriesId([0xa5; 16]);
-        let kinds: [fn(SeriesId) -> Listing; 5] = [
-            Listing::Manifests,
-            Listing::ManifestCopies,
-            Listing::Containers,
-            Listing::Parity,
-            Listing::Renewals,
-        ];
+        let kinds: [fn(SeriesId) -> Listing; 5] =
+            [Listing::Manifests, Listing::ManifestCopies, Listing::Containers, Listing::Parity, Listing::Renewals];
         let all = [Listing::All, Listing::Aside, Listing::AllManifests, Listing::AllManifestCopies];
         let of_repository = [Listing::Configs, Listing::ConfigCopies, Listing::Keys, Listing::KeyCopies];
         for what in kinds.map(|make| make(series)).into_iter().chain(all).chain(of_repository) {
