@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(read(&["all"]), Ok(SeriesScope::All));
         let one = read(&[&id]).unwrap();
         assert!(one.holds(SeriesId([0xa5; 16])) && !one.holds(SeriesId([0x5a; 16])));
-        assert_eq!(Vec::from(one), [id.clone()]);
+        assert_eq!(Vec::from(one), std::slice::from_ref(&id));
         assert!(!read(&[]).unwrap().holds(SeriesId([0xa5; 16])), "none is none");
         for wrong in [&["all", &id][..], &["A5"], &[""]] {
             read(wrong).unwrap_err();

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, IF_NONE_MATCH, RANGE};
-use http::{HeaderValue, Method, Request, StatusCode};
+use http::{Extensions, HeaderValue, Method, Request, StatusCode};
 use object_store::client::{HttpClient, HttpConnector, HttpRequest, HttpRequestBody, HttpResponse};
 use object_store::path::Path;
 use object_store::{
@@ -179,6 +179,7 @@ fn not_done(operation: &str) -> Error {
     Error::NotImplemented { operation: operation.to_owned(), implementer: "silt".to_owned() }
 }
 
+#[allow(clippy::default_trait_access, reason = "the time's type is of a crate that is needed for nothing else")]
 fn meta(location: Path, size: u64) -> ObjectMeta {
     ObjectMeta { location, size, last_modified: Default::default(), e_tag: None, version: None }
 }
@@ -204,7 +205,7 @@ impl ObjectStore for ServerStore {
         let mut request = self.request(Method::PUT, &format!("{OBJECTS}{location}"))?;
         request.headers_mut().insert(IF_NONE_MATCH, HeaderValue::from_static("*"));
         self.send(with_body(request, payload.into()), location.as_ref()).await?;
-        Ok(PutResult { e_tag: None, version: None, extensions: Default::default() })
+        Ok(PutResult { e_tag: None, version: None, extensions: Extensions::default() })
     }
 
     async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
@@ -236,7 +237,7 @@ impl ObjectStore for ServerStore {
             meta: meta(location.clone(), size),
             range: asked.unwrap_or(0..size),
             attributes: Attributes::default(),
-            extensions: Default::default(),
+            extensions: Extensions::default(),
         })
     }
 

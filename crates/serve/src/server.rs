@@ -66,7 +66,7 @@ impl ServeOptions {
             memory_bytes: 256 << 20,
             connections_max: 256,
             silence: Duration::from_secs(30),
-            end_within: Duration::from_secs(60),
+            end_within: Duration::from_mins(1),
         }
     }
 

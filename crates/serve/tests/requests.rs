@@ -16,7 +16,7 @@ const KEY: &str = "/o/keys/00000000000000000000000000000001";
 
 fn served(disk: &Arc<SimulatedDisk>) -> Served {
     let storage = Arc::<SimulatedDisk>::clone(disk);
-    Served::over(storage, false, &[("all", SeriesScope::All, &Right::ALL)], |options| options.with_silence(SILENCE))
+    Served::over(storage, false, &[("all", SeriesScope::All, &Right::ALL)], |options| options)
 }
 
 /// Sends bytes on a connection of their own and returns all that is answered.
@@ -77,11 +77,15 @@ fn paths_and_ranges_that_are_none_are_refused() {
 #[test]
 fn slow_and_silent_clients_are_given_up() {
     let disk = Arc::new(SimulatedDisk::new());
-    let served = served(&disk);
-    assert_eq!(exchange(&served, b"", false), "", "nothing is sent");
-    exchange(&served, b"GET /rights HTT", false);
-    let headers = "If-None-Match: *\r\nContent-Length: 100\r\n";
-    assert_eq!(status(&served, &format!("PUT {KEY}"), headers, b"half a bo"), 408);
+    let tokens: [(&str, SeriesScope, &[Right]); 1] = [("all", SeriesScope::All, &Right::ALL)];
+    let served =
+        &Served::over(Arc::<SimulatedDisk>::clone(&disk), false, &tokens, |options| options.with_silence(SILENCE));
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(exchange(served, b"", false), "", "nothing is sent"));
+        scope.spawn(|| exchange(served, b"GET /rights HTT", false));
+        let headers = "If-None-Match: *\r\nContent-Length: 100\r\n";
+        scope.spawn(|| assert_eq!(status(served, &format!("PUT {KEY}"), headers, b"half a bo"), 408));
+    });
     assert_eq!(disk.list(siltstone_store::storage::Listing::All).unwrap(), []);
 }
 
