@@ -19,7 +19,7 @@ Environment (an option given wins; an invalid value is an error):
   GOOGLE_APPLICATION_CREDENTIALS                           file with the credentials of gs:
   AZURE_ACCOUNT_NAME, AZURE_ACCOUNT_KEY, AZURE_ACCOUNT_SAS credentials of az:
   SILT_TOKEN, SILT_TOKEN_FILE, SILT_CACERT                 token of silt:, and a certificate it is trusted by
-  SILT_APPEND_ONLY                                         with 1: delete nothing in a bucket, whose keys do not allow it
+  SILT_APPEND_ONLY                                         with 1: delete nothing in a bucket that does not allow it
   SILT_PROGRESS_FPS                                        progress updates per second, also where there is no terminal
   SILT_ISA                                                 instruction set to use, lower than the best one
 

@@ -95,7 +95,8 @@ fn a_body_that_is_cut_short_is_no_object() {
     let served = served(&disk);
     let (name, token) = (container(1), served.token("all"));
     let head = format!(
-        "PUT /o/{name} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nIf-None-Match: *\r\nContent-Length: 9\r\n\r\n"
+        "PUT /o/{name} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nIf-None-Match: *\r\n\
+         Content-Length: 9\r\n\r\n"
     );
     exchange(&served, &[head.as_bytes(), b"half"].concat(), true);
     assert!(!exists(disk.as_ref(), &name));

@@ -134,7 +134,8 @@ fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ObjectN
 impl Committed {
     /// Writes the second copy, and then removes older manifests. The commit stands whatever comes of this: where there
     /// is no room for the copy, or another one lies there, the older ones stay, and the next commit has both places
-    /// again. At a distance they stay, too, unless the commit is the last of its run; and wherever nothing may be deleted.
+    /// again. At a distance they stay, too, unless the commit is the last of its run; and wherever nothing may be
+    /// deleted.
     pub(crate) fn settle(&self, repository: &Repository, is_last: bool) -> Result<(), StoreError> {
         let (storage, manifest) = (repository.storage(), &self.stored.manifest);
         let copy = Original::Manifest(manifest.series, manifest.sequence).copy();
