@@ -179,6 +179,10 @@ fn a_token_for_one_series_sees_no_other_and_is_refused_there() {
     assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
     served.run("second", &["backup", "--series", "two", &sandbox.source()]).ok();
     served.run("second", &["check"]).ok();
+    // The same machine had a token that reached more.
+    let mut narrowed = served.silt("second");
+    let narrowed = ran(narrowed.env("HOME", sandbox.path("home of admin")).arg("snapshots")).ok();
+    assert!(narrowed.stderr.contains("series 'one' was seen here and is out of"), "{}", narrowed.stderr);
     let before = sandbox.objects();
     let ran = served.run("second", &["backup", "--series", "one", &sandbox.source()]).exits(1);
     assert!(ran.stderr.contains("\"one\"") && ran.stderr.contains("a token for this series"), "{}", ran.stderr);
