@@ -141,7 +141,13 @@ pub(crate) fn open_to_repair(context: &Context) -> Result<Opened, CliError> {
 pub(crate) fn open_by_older_config(context: &Context) -> Result<Option<OlderRecord>, CliError> {
     let storage = place::open(&place(&context.options)?, context)?;
     let password = PasswordSource::choose(&context.options)?.read("enter password for repository: ")?;
-    Ok(OlderRecord::open(&storage, &password, &open_options(context)?)?)
+    let open = open_options(context, &storage, hinted_key(context))?;
+    Ok(OlderRecord::open(&storage, &password, &open)?)
+}
+
+/// The key of the repository that is tried first, if the user names one.
+fn hinted_key(context: &Context) -> Option<String> {
+    hinted(context.options.key_hint.as_ref(), "SILT_KEY_HINT")
 }
 
 /// The key that is tried first, by option or by this variable.
@@ -150,12 +156,8 @@ fn hinted(option: Option<&String>, variable: &'static str) -> Option<String> {
 }
 
 /// Bounds of opening the repository, and the keys that are tried first.
-fn open_options(context: &Context) -> Result<OpenOptions, CliError> {
-    open_options_with(context, hinted(context.options.key_hint.as_ref(), "SILT_KEY_HINT"))
-}
-
-fn open_options_with(context: &Context, named: Option<String>) -> Result<OpenOptions, CliError> {
-    let hints = named.into_iter().chain(key_hint::kept()).collect();
+fn open_options(context: &Context, storage: &dyn Storage, named: Option<String>) -> Result<OpenOptions, CliError> {
+    let hints = named.into_iter().chain(key_hint::kept(&storage.location())).collect();
     Ok(OpenOptions::default()
         .with_memory(context.options.memory.0)
         .with_key_hints(hints)
@@ -192,7 +194,7 @@ pub(crate) fn open_from(context: &Context, from: &FromArgs) -> Result<Opened, Cl
     let hint = hinted(from.from_key_hint.as_ref(), "SILT_FROM_KEY_HINT");
     let source = PasswordSource::choose_from(from)?;
     let prompt = "enter password for source repository: ";
-    let unlocked = unlock_at(context, &place, &source, prompt, &open_options_with(context, hint)?)?;
+    let unlocked = unlock_at(context, &place, &source, prompt, hint)?;
     Ok(cached_and_tested(context, unlocked)?.0)
 }
 
@@ -229,7 +231,7 @@ fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> 
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
     let place = place(&context.options)?;
-    unlock_at(context, &place, source, "enter password for repository: ", &open_options(context)?)
+    unlock_at(context, &place, source, "enter password for repository: ", hinted_key(context))
 }
 
 fn unlock_at(
@@ -237,18 +239,20 @@ fn unlock_at(
     place: &Place,
     source: &PasswordSource,
     prompt: &str,
-    open: &OpenOptions,
+    hint: Option<String>,
 ) -> Result<(Opened, Password), CliError> {
-    let mut found = find(place::open(place, context)?)?;
+    let storage = place::open(place, context)?;
+    let open = open_options(context, &storage, hint)?;
+    let mut found = find(storage)?;
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };
     loop {
         let password = source.read(prompt)?;
         tries -= 1;
-        match found.open(&password, open) {
+        match found.open(&password, &open) {
             Err(StoreError::WrongPassword { .. }) if tries > 0 => context.output.warn("wrong password, try again"),
             opened => {
                 let repository = opened?;
-                key_hint::keep(repository.key_in_use());
+                key_hint::keep(repository.key_in_use(), &repository.storage().location());
                 return Ok((Opened { repository, output: context.output, tells_healed: true }, password));
             }
         }
