@@ -4,6 +4,7 @@ use crate::hint;
 use siltstone_engine::EngineError;
 use siltstone_engine::fs::PatternError;
 use siltstone_remote::{ConnectError, PlaceError};
+use siltstone_serve::ServeError;
 use siltstone_store::storage::StorageError;
 use siltstone_store::{RecoveryKeyError, StoreError};
 use std::borrow::Cow;
@@ -63,6 +64,10 @@ pub(crate) enum CliError {
     Place(#[from] PlaceError),
     #[error(transparent)]
     Connect(ConnectError),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error("--series: {0}")]
+    TokenSeries(String),
     #[error("{path} is not empty: a new repository needs an empty or a new folder")]
     FolderNotEmpty { path: PathBuf },
     #[error("cannot read the password file {path}: {source}")]

@@ -43,8 +43,6 @@ pub const NPM: Needed = Needed { program: "npm", package: "npm" };
 pub const POSTGRES: Needed = Needed { program: "initdb and pgbench", package: "postgresql" };
 /// Encodes each version against the one before.
 pub const ZSTD: Needed = Needed { program: "zstd", package: "zstd" };
-/// Copies files to and from many kinds of places.
-pub const RCLONE: Needed = Needed { program: "rclone", package: "rclone" };
 /// A peer.
 pub const RESTIC: Needed = Needed { program: "restic", package: "restic" };
 /// A peer.

@@ -15,6 +15,7 @@ pub(crate) mod maintain;
 pub(crate) mod prune;
 pub(crate) mod repair;
 pub(crate) mod restore;
+pub(crate) mod serve;
 pub(crate) mod snapshots;
 mod sources;
 pub(crate) mod stats;

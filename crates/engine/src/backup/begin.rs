@@ -64,8 +64,7 @@ impl<'t> BackupRun<'t> {
             None => None,
         };
         let unusable = Unusable { lost, ..Unusable::default() };
-        let is_for_migration =
-            self.options.migrate && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
+        let is_for_migration = self.settles() && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
         let similar_bytes = is_for_migration.then_some(shares.similar_bytes);
         let stages =
             Stages { run: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, similar_bytes };
@@ -110,7 +109,7 @@ impl<'t> BackupRun<'t> {
         let is_first = last_whole(manifest).is_none();
         let (selects, sketches) = match self.options.deltas {
             Deltas::Off => (false, false),
-            Deltas::Reverse { .. } => (false, self.options.migrate && !is_first),
+            Deltas::Reverse { .. } => (false, self.settles() && !is_first),
             Deltas::Forward { .. } | Deltas::Custom(_) => (true, !is_first),
         };
         let reaches_back = self.options.deltas.reaches_back() && manifest.snapshots().len() > 1;
