@@ -25,6 +25,8 @@ pub const SSH: Needed = Needed { program: "ssh", package: "openssh-client" };
 pub const SSHD: Needed = Needed { program: "/usr/sbin/sshd", package: "openssh-server" };
 /// Serves files to clients of SFTP.
 pub const SFTP_SERVER: Needed = Needed { program: "/usr/lib/openssh/sftp-server", package: "openssh-sftp-server" };
+/// Reaches services of clouds.
+pub const RCLONE: Needed = Needed { program: "rclone", package: "rclone" };
 /// Sets access control lists in tests.
 pub const SETFACL: Needed = Needed { program: "setfacl", package: "acl" };
 /// Sets extended attributes in tests.

@@ -89,7 +89,8 @@ impl Minio {
     /// Returns the place of a repository below a prefix, reached by this address, its own or one before it.
     pub fn place(&self, address: SocketAddr, prefix: &str) -> Place {
         let keys = [("AWS_ACCESS_KEY_ID", USER), ("AWS_SECRET_ACCESS_KEY", SECRET)];
-        Place { address: format!("s3:http://{address}/{BUCKET}/{prefix}"), variables: keys.to_vec() }
+        let variables = keys.map(|(name, value)| (name, value.to_owned())).to_vec();
+        Place { address: format!("s3:http://{address}/{BUCKET}/{prefix}"), variables }
     }
 
     /// Returns the variables that tell `rclone` of a remote of this name at this address.
@@ -164,4 +165,27 @@ fn version(program: &Path) -> String {
     let said = Command::new(program).arg("--version").output();
     let text = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.lines().next().unwrap_or("minio, version unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_was_killed_comes_back_at_its_address_with_what_it_held() {
+        if !Minio::is_installed() {
+            eprintln!("SKIPPED: this test needs MinIO, which is not installed: cargo xtask minio");
+            return;
+        }
+        let work = tempfile::tempdir().unwrap();
+        let mut server = Minio::start(work.path()).unwrap();
+        let (address, bucket) = (server.address(), server.folder(""));
+        server.kill().unwrap();
+        assert!(!server.is_ready().unwrap_or(false));
+        server.restart().unwrap();
+        assert!(server.is_ready().unwrap() && server.address() == address && bucket.is_dir());
+        // One that runs is killed first.
+        server.restart().unwrap();
+        assert!(server.is_ready().unwrap());
+    }
 }

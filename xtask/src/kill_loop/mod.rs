@@ -8,16 +8,17 @@
 
 mod client;
 mod place;
+mod server;
 mod source;
 
 use crate::campaign;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use client::{Client, Ending, Ran};
-use place::Where;
+use place::{Site, Where};
+use server::Server;
 use siltstone_testbed::deterministic::Sequence;
 use siltstone_testbed::machine;
-use siltstone_testbed::minio::Minio;
 use siltstone_testbed::program;
 use siltstone_testbed::record;
 use siltstone_testbed::table::Table;
@@ -85,8 +86,9 @@ fn keep(report: &str, options: &Options, work: &Path) -> Result<()> {
 
 /// The repository, its server and its clients.
 struct Scene {
+    site: Site,
     repository: Repository,
-    server: Option<Minio>,
+    server: Option<Server>,
     clients: Vec<Client>,
     sequence: Sequence,
     /// About what a round takes.
@@ -100,12 +102,12 @@ struct Count {
     commands: u64,
     killed: u64,
     away: u64,
-    servers_killed: u64,
+    servers: u64,
 }
 
 impl Scene {
     fn begin(silt: &Tool, folder: &Path, options: &Options) -> Result<Self> {
-        let (site, server) = options.place.open(folder)?;
+        let (site, server) = options.place.open(silt, folder)?;
         let home = |number: u64| folder.join(format!("client-{number}"));
         let repository = silt.init_at(site.place.clone(), &home(0))?;
         let begin = Instant::now();
@@ -113,7 +115,7 @@ impl Scene {
             Client::begin(number, repository.at(&home(number)), &site, &home(number), options)
         })?;
         let sequence = Sequence::of(&[options.seed, u64::MAX]);
-        Ok(Self { repository, server, clients, sequence, usual: begin.elapsed(), count: Count::default() })
+        Ok(Self { site, repository, server, clients, sequence, usual: begin.elapsed(), count: Count::default() })
     }
 
     fn round(&mut self, round: u64) -> Result<()> {
@@ -131,7 +133,7 @@ impl Scene {
             (ran, joined(trouble))
         });
         self.usual = begin.elapsed();
-        self.count.servers_killed += kills.context("the server's trouble")?;
+        self.count.servers += kills.context("the server's trouble")?;
         self.judge(ran?)
     }
 
@@ -166,23 +168,28 @@ impl Scene {
         Ok(())
     }
 
+    /// Servers and connections that were killed under commands.
+    fn cuts(&self) -> u64 {
+        self.count.servers + self.site.cuts()
+    }
+
     /// Says how far it is, where a round takes long.
     fn tell(&self, round: u64, options: &Options) {
         if options.place != Where::Folder || options.clients > 1 {
-            let Count { commands, killed, away, servers_killed } = &self.count;
+            let (Count { commands, killed, away, .. }, cuts) = (&self.count, self.cuts());
+            let (round, rounds) = (round + 1, options.rounds);
             eprintln!(
-                "kill-loop: round {} of {}: {commands} commands, {killed} killed, {away} away, {servers_killed} servers",
-                round + 1,
-                options.rounds
+                "kill-loop: round {round} of {rounds}: {commands} commands, {killed} killed, {away} away; {cuts} cuts"
             );
         }
     }
 
     fn report(&self, options: &Options) -> String {
-        let mut table =
-            Table::new(["place", "clients", "commands", "killed", "told that the place was away", "servers killed"]);
-        let Count { commands, killed, away, servers_killed } = &self.count;
-        let numbers = [options.clients, *commands, *killed, *away, *servers_killed];
+        let columns =
+            ["place", "clients", "commands", "killed", "told that the place was away", "servers or connections killed"];
+        let mut table = Table::new(columns);
+        let Count { commands, killed, away, .. } = &self.count;
+        let numbers = [options.clients, *commands, *killed, *away, self.cuts()];
         let cells = std::iter::once(options.place.text().to_owned()).chain(numbers.map(|number| number.to_string()));
         table.row(cells.collect());
         let snapshots = self.clients.iter().flat_map(Client::snapshots).count();

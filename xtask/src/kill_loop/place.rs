@@ -1,13 +1,15 @@
 //! Places that the loop tries, and the trouble that each has while commands run: a server that is killed and started
 //! again, a connection that ends.
 
+use super::server::{Server, Serving};
 use anyhow::Result;
 use clap::ValueEnum;
 use siltstone_testbed::deterministic::Sequence;
 use siltstone_testbed::install;
 use siltstone_testbed::minio::Minio;
-use siltstone_testbed::tool::Place;
-use std::path::Path;
+use siltstone_testbed::tool::{Place, Tool};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,7 +18,7 @@ use std::time::Duration;
 const NAME: &str = "repository";
 /// Variable that names the command which reaches a server by SFTP.
 const SFTP_COMMAND: &str = "SILT_SFTP_COMMAND";
-/// A server is up for this long at least, and may be: what is tried again must come to its end some time.
+/// A server that was started again is up for at least this long: what is tried again must come to its end some time.
 const UP_MIN: Duration = Duration::from_millis(500);
 /// A server is away for less than this, and the time that its start takes.
 const AWAY_MAX: Duration = Duration::from_secs(1);
@@ -32,25 +34,31 @@ pub(super) enum Where {
     S3,
     /// A folder behind OpenSSH's SFTP server, killed again and again, so that each connection ends early.
     Sftp,
+    /// A folder behind `silt serve`, killed and started again meanwhile.
+    Silt,
 }
 
 impl Where {
     /// Makes the place and starts its server, if it has one that is killed.
-    pub(super) fn open(self, work: &Path) -> Result<(Site, Option<Minio>)> {
+    pub(super) fn open(self, silt: &Tool, work: &Path) -> Result<(Site, Option<Server>)> {
         let folder = work.join(NAME);
-        let site = |place| Site { kind: self, place };
+        let site = |place| Site { kind: self, place, cuts: work.join("cuts") };
         let at = |address| site(Place { address, variables: Vec::new() });
         Ok(match self {
             Self::Folder => (at(folder.display().to_string()), None),
             Self::Sftp => {
                 install::ensure(&[install::SFTP_SERVER])?;
                 let address = format!("sftp:server:{}", folder.display());
-                let variables = vec![(SFTP_COMMAND, install::SFTP_SERVER.program)];
+                let variables = vec![(SFTP_COMMAND, install::SFTP_SERVER.program.to_owned())];
                 (site(Place { address, variables }), None)
             }
             Self::S3 => {
                 let server = Minio::start(work)?;
-                (site(server.place(server.address(), NAME)), Some(server))
+                (site(server.place(server.address(), NAME)), Some(Server::Minio(server)))
+            }
+            Self::Silt => {
+                let (server, place) = Serving::start(silt, work)?;
+                (site(place), Some(Server::Silt(server)))
             }
         })
     }
@@ -61,6 +69,7 @@ impl Where {
             Self::Folder => "folder",
             Self::S3 => "s3",
             Self::Sftp => "sftp",
+            Self::Silt => "silt",
         }
     }
 }
@@ -70,9 +79,16 @@ impl Where {
 pub(super) struct Site {
     kind: Where,
     pub(super) place: Place,
+    /// A byte for each connection that was ended.
+    cuts: PathBuf,
 }
 
 impl Site {
+    /// Returns how many connections were ended until now.
+    pub(super) fn cuts(&self) -> u64 {
+        fs::metadata(&self.cuts).map_or(0, |file| file.len())
+    }
+
     /// Tells whether the place can be away.
     pub(super) fn is_distant(&self) -> bool {
         self.kind != Where::Folder
@@ -83,7 +99,9 @@ impl Site {
         if self.kind == Where::Sftp {
             let lasting = CONNECTED_MIN + drawn_below(usual * 12 / 10, sequence);
             let server = install::SFTP_SERVER.program;
-            command.env(SFTP_COMMAND, format!("timeout --signal=KILL {:.6} {server}", lasting.as_secs_f64()));
+            let (lasting, cuts) = (lasting.as_secs_f64(), self.cuts.display());
+            let script = format!("timeout --signal=KILL {lasting:.6} {server} || printf x >> '{cuts}'");
+            command.env(SFTP_COMMAND, format!("sh -c \"{script}\""));
         }
     }
 
@@ -98,22 +116,20 @@ impl Site {
 /// Kills the server and starts it again until `has_ended`, at moments drawn within about `usual`; returns how often.
 /// The server is up afterwards.
 pub(super) fn trouble(
-    server: &mut Minio,
+    server: &mut Server,
     has_ended: &AtomicBool,
     usual: Duration,
     sequence: &mut Sequence,
 ) -> Result<u64> {
-    let mut kills = 0;
-    loop {
-        let up = UP_MIN + drawn_below(usual, sequence);
-        if has_ended_within(up, has_ended) {
-            return Ok(kills);
-        }
+    let (mut kills, mut up) = (0, drawn_below(usual, sequence));
+    while !has_ended_within(up, has_ended) {
         server.kill()?;
         kills += 1;
         thread::sleep(drawn_below(AWAY_MAX, sequence));
         server.restart()?;
+        up = UP_MIN + drawn_below(usual, sequence);
     }
+    Ok(kills)
 }
 
 fn has_ended_within(time: Duration, has_ended: &AtomicBool) -> bool {
