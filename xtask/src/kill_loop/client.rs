@@ -130,7 +130,7 @@ impl Client {
 
     /// A backup that is given no connection.
     pub(super) fn plan_away(&mut self) -> Result<Act> {
-        let deed = self.next_backup("away".to_owned())?;
+        let deed = self.next_backup("away")?;
         let Deed::Backup { label, .. } = &deed else { bail!("a backup is no backup") };
         let mut command = self.repository.backup_command(&self.source, label, Reading::Everything);
         self.site.disconnect(&mut command);
@@ -146,10 +146,10 @@ impl Client {
             let label = self.some_labels().swap_remove(0);
             return Ok(Deed::Restore { label });
         }
-        self.next_backup(round.to_string())
+        self.next_backup(&round.to_string())
     }
 
-    fn next_backup(&mut self, name: String) -> Result<Deed> {
+    fn next_backup(&mut self, name: &str) -> Result<Deed> {
         source::change(&self.source, &mut self.sequence)?;
         Ok(Deed::Backup { label: format!("{}-{name}", self.number), listing: Listing::of(&self.source)? })
     }
@@ -169,10 +169,8 @@ impl Client {
         let ending = self
             .ending(&ended, killed_after.is_some())
             .with_context(|| format!("`{}` of client {}", command_line(&command), self.number))?;
-        if killed_after.is_some() {
-            let usual = &mut self.usual[deed.kind()];
-            *usual = adapted(*usual, ending);
-        }
+        let usual = &mut self.usual[deed.kind()];
+        *usual = adapted(*usual, ending, ended.cost.wall);
         Ok(Ran { deed, ending })
     }
 
@@ -254,9 +252,9 @@ impl Client {
 
 /// Later runs are not as long as the first: the estimate follows, so that most are killed at work but some come to
 /// their end.
-fn adapted(usual: Duration, ending: Ending) -> Duration {
+fn adapted(usual: Duration, ending: Ending, wall: Duration) -> Duration {
     match ending {
-        Ending::Finished => usual * 4 / 5,
+        Ending::Finished => usual.min(wall),
         Ending::Killed => usual * 21 / 20,
         Ending::Away => usual,
     }
