@@ -182,6 +182,7 @@ impl Client {
             Some(FAILED) if self.site.is_distant() => {
                 let named = ended.said.contains(&self.site.place.address) && !ended.said.contains("panicked");
                 ensure!(named, "it failed and does not name its place:\n{}", ended.said);
+                eprintln!("client {}: {}", self.number, ended.said.trim_end().lines().last().unwrap_or_default());
                 Ok(Ending::Away)
             }
             Some(code) => bail!("it failed with the exit code {code}:\n{}", ended.said),

@@ -63,6 +63,7 @@ impl Options {
 
 /// Runs the loop; the first thing that is not as it should be ends it with the seed and the round.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    ensure!(options.place != Where::Rclone || options.clients == 1, "rclone cannot keep several writers apart");
     let silt = Tool::silt_for_trials(Build::of(options.campaign.release), &[])?;
     let folder = tempfile::tempdir()?;
     let mut scene = Scene::begin(&silt, folder.path(), options)?;

@@ -20,6 +20,8 @@ const NAME: &str = "repository";
 const SFTP_COMMAND: &str = "SILT_SFTP_COMMAND";
 /// A server that was started again is up for at least this long: what is tried again must come to its end some time.
 const UP_MIN: Duration = Duration::from_millis(500);
+/// Variable that names the program rclone.
+const RCLONE_PROGRAM: &str = "SILT_RCLONE_PROGRAM";
 /// A server is away for less than this, and the time that its start takes.
 const AWAY_MAX: Duration = Duration::from_secs(1);
 /// A connection lasts at least this long.
@@ -34,6 +36,8 @@ pub(super) enum Where {
     S3,
     /// A folder behind OpenSSH's SFTP server, killed again and again, so that each connection ends early.
     Sftp,
+    /// A folder behind rclone, killed again and again; for one client alone.
+    Rclone,
     /// A folder behind `silt serve`, killed and started again meanwhile.
     Silt,
 }
@@ -50,6 +54,12 @@ impl Where {
                 install::ensure(&[install::SFTP_SERVER])?;
                 let address = format!("sftp:server:{}", folder.display());
                 let variables = vec![(SFTP_COMMAND, install::SFTP_SERVER.program.to_owned())];
+                (site(Place { address, variables }), None)
+            }
+            Self::Rclone => {
+                install::ensure(&[install::RCLONE])?;
+                let address = format!("rclone:{}", folder.display());
+                let variables = vec![("SILT_RCLONE_ONE_WRITER", "1".to_owned())];
                 (site(Place { address, variables }), None)
             }
             Self::S3 => {
@@ -69,6 +79,7 @@ impl Where {
             Self::Folder => "folder",
             Self::S3 => "s3",
             Self::Sftp => "sftp",
+            Self::Rclone => "rclone",
             Self::Silt => "silt",
         }
     }
@@ -96,19 +107,27 @@ impl Site {
 
     /// Gives a command connections that end after a time that is drawn; the program usually takes about `usual`.
     pub(super) fn shorten_connections(&self, command: &mut Command, usual: Duration, sequence: &mut Sequence) {
-        if self.kind == Where::Sftp {
-            let lasting = CONNECTED_MIN + drawn_below(usual * 12 / 10, sequence);
-            let server = install::SFTP_SERVER.program;
-            let (lasting, cuts) = (lasting.as_secs_f64(), self.cuts.display());
-            let script = format!("timeout --signal=KILL {lasting:.6} {server} || printf x >> '{cuts}'");
-            command.env(SFTP_COMMAND, format!("sh -c \"{script}\""));
+        if let Some((variable, program)) = self.connection() {
+            let lasting = (CONNECTED_MIN + drawn_below(usual * 12 / 10, sequence)).as_secs_f64();
+            let cuts = self.cuts.display();
+            let script = format!("timeout --signal=KILL {lasting:.6} {program} \"$@\" || printf x >> {cuts}");
+            command.env(variable, format!("sh -c '{script}' {program}"));
         }
     }
 
     /// Gives a command no connection at all.
     pub(super) fn disconnect(&self, command: &mut Command) {
-        if self.kind == Where::Sftp {
-            command.env(SFTP_COMMAND, "false");
+        if let Some((variable, _)) = self.connection() {
+            command.env(variable, "false");
+        }
+    }
+
+    /// The program that makes connections to the place, and the variable that names another one.
+    fn connection(&self) -> Option<(&'static str, &'static str)> {
+        match self.kind {
+            Where::Sftp => Some((SFTP_COMMAND, install::SFTP_SERVER.program)),
+            Where::Rclone => Some((RCLONE_PROGRAM, install::RCLONE.program)),
+            Where::Folder | Where::S3 | Where::Silt => None,
         }
     }
 }
