@@ -81,7 +81,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn keep(report: &str, options: &Options, work: &Path) -> Result<()> {
     let name = format!("kill-loop-{}-{}", options.place.text(), machine::today());
-    let notes = [format!("{} MB for each client, seed {}", options.megabytes, options.seed)];
+    let build = if options.campaign.release { "release" } else { "development" };
+    let Options { rounds, megabytes, seed, .. } = options;
+    let notes = [format!("{rounds} rounds, {megabytes} MB for each client, seed {seed}, {build} build")];
     record::keep("kill-loop", &name, report, &notes, work)
 }
 
