@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Read, Seek, SeekFrom};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,21 +168,12 @@ fn text_of(file: &mut File) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// End of a run that was to be killed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
-    /// It was done before its time came.
-    Finished,
-    /// It was killed.
-    Killed,
-}
-
 /// End of a program that may fail.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// Its exit status; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// True if it was killed because its time was over.
+    /// True if its time was over and it was to be killed.
     pub overdue: bool,
     /// Standard output, then standard error.
     pub said: String,
@@ -191,7 +181,7 @@ pub struct Ended {
     pub cost: Cost,
 }
 
-/// Runs `command` to its end, whatever that is, but for at most `limit`.
+/// Runs `command` to its end, whatever that is, but kills it (SIGKILL) after `limit`.
 pub fn ended_within(command: &mut Command, limit: Duration) -> Result<Ended> {
     const PAUSE: Duration = Duration::from_millis(2);
     let line = command_line(command);
@@ -205,11 +195,13 @@ pub fn ended_within(command: &mut Command, limit: Duration) -> Result<Ended> {
         if let Some(used) = child.try_wait4()? {
             break used;
         }
-        if !overdue && begin.elapsed() > limit {
+        let left = limit.saturating_sub(begin.elapsed());
+        if !overdue && left.is_zero() {
             overdue = true;
+            // A child that has already ended is still ours to wait for, so the signal cannot reach a stranger.
             child.kill()?;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(if overdue { PAUSE } else { PAUSE.min(left) });
     };
     let cost = Cost {
         wall: begin.elapsed(),
@@ -218,23 +210,6 @@ pub fn ended_within(command: &mut Command, limit: Duration) -> Result<Ended> {
     };
     let said = text_of(&mut said)? + &text_of(&mut complained)?;
     Ok(Ended { code: used.status.code(), overdue, said, cost })
-}
-
-/// Starts `command` and kills it (SIGKILL) after `delay`, unless it is done by then. Ending with an error of its own is
-/// an error.
-pub fn killed_after(command: &mut Command, delay: Duration) -> Result<Ending> {
-    let line = command_line(command);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;
-    std::thread::sleep(delay);
-    // A child that has already ended is still ours to wait for, so the signal cannot reach a stranger.
-    child.kill()?;
-    let output = child.wait_with_output()?;
-    match output.status.signal() {
-        Some(9) => Ok(Ending::Killed),
-        _ if output.status.success() => Ok(Ending::Finished),
-        _ => bail!("`{line}` failed: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim_end()),
-    }
 }
 
 #[cfg(test)]
@@ -300,13 +275,5 @@ mod tests {
         assert!(failed.code == Some(4) && !failed.overdue && failed.said == "why\n", "{failed:?}");
         let overdue = ended_within(Command::new("sleep").arg("60"), Duration::from_millis(20)).unwrap();
         assert!(overdue.overdue && overdue.code.is_none());
-    }
-
-    #[test]
-    fn tells_a_killed_program_from_a_finished_one() {
-        let long = killed_after(Command::new("sleep").arg("60"), Duration::from_millis(20)).unwrap();
-        assert_eq!(long, Ending::Killed);
-        let short = killed_after(&mut Command::new("true"), Duration::from_millis(300)).unwrap();
-        assert_eq!(short, Ending::Finished);
     }
 }

@@ -25,7 +25,7 @@ pub struct Place {
     /// Its address, in words that `silt` and restic share.
     pub address: String,
     /// Variables that give the keys of it.
-    pub variables: Vec<(&'static str, &'static str)>,
+    pub variables: Vec<(&'static str, String)>,
 }
 
 /// Which program.
@@ -200,7 +200,7 @@ impl Repository {
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.tool.program);
         let cache = self.folder.join("cache");
-        command.envs(self.place.iter().flat_map(|place| place.variables.iter().copied()));
+        command.envs(self.place.iter().flat_map(|place| place.variables.iter().map(|(name, value)| (name, value))));
         match self.tool.name {
             Name::Silt => {
                 // Versions differ in size as they like.
