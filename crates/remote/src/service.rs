@@ -56,11 +56,11 @@ impl HttpService for Service {
     }
 }
 
-/// Returns what the body of a refusal says: code and message of its XML, or its beginning.
+/// Returns what the body of a refusal says: code and first line of the message of its XML, or its beginning.
 fn said(body: &str) -> String {
     let part = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;
-        Some(rest.split_once(&format!("</{name}>"))?.0.trim())
+        rest.split_once(&format!("</{name}>"))?.0.trim().lines().next()
     };
     let whole = match (part("Code"), part("Message")) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
@@ -79,6 +79,8 @@ mod tests {
     fn a_refusal_is_its_code_and_message() {
         let body = "<Error><Code>SlowDown</Code>\n<Message>Reduce your rate</Message><Key>a</Key></Error>";
         assert_eq!(said(body), "SlowDown: Reduce your rate");
+        let of_azure = "<Code>A</Code><Message>Not allowed.\nRequestId:1\nTime:2</Message>";
+        assert_eq!(said(of_azure), "A: Not allowed.");
         assert_eq!(said("  no \n XML "), "no XML");
         assert_eq!(said(&"ä".repeat(400)).chars().count(), 150);
         assert_eq!(said(""), "");
