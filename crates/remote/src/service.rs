@@ -11,8 +11,6 @@ use tracing::debug;
 
 /// Bytes of a refusal's text that are shown.
 const TEXT_BYTES_MAX: usize = 300;
-/// Answers that `object_store` itself tells apart; all other failures become a [`Refusal`].
-const PASSED_ON: [u16; 3] = [404, 409, 412];
 
 /// A request that was answered by a refusal.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -39,7 +37,7 @@ impl HttpConnector for Connector {
 #[async_trait]
 impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let bytes = request.body().content_length();
         let began = Instant::now();
         let answer = self.0.execute(request).await;
@@ -47,13 +45,19 @@ impl HttpService for Service {
         let response = answer.inspect_err(|error| debug!(%method, path, %error, milliseconds, "request failed"))?;
         let status = response.status();
         debug!(%method, path, bytes, status = status.as_u16(), milliseconds, "request");
-        if !(status.is_client_error() || status.is_server_error()) || PASSED_ON.contains(&status.as_u16()) {
+        if !(status.is_client_error() || status.is_server_error()) || is_passed_on(method.as_str(), status.as_u16()) {
             return Ok(response);
         }
         let body = response.into_body().bytes().await.unwrap_or_default();
         let refusal = Refusal { status: status.as_u16(), text: said(&String::from_utf8_lossy(&body)) };
         Err(HttpError::new(HttpErrorKind::Unknown, refusal))
     }
+}
+
+/// Tells whether `object_store` itself tells this failure apart; all others become a [`Refusal`]. A conflict is a taken
+/// name where something is written; where something is deleted, it is a lease or a policy, and its text says which.
+fn is_passed_on(method: &str, status: u16) -> bool {
+    status == 404 || method == "PUT" && matches!(status, 409 | 412)
 }
 
 /// Returns what the body of a refusal says: code and first line of the message of its XML, or its beginning.
@@ -74,6 +78,12 @@ fn said(body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_conflict_is_a_taken_name_only_where_something_is_written() {
+        assert!(is_passed_on("PUT", 409) && is_passed_on("PUT", 412) && is_passed_on("DELETE", 404));
+        assert!(!is_passed_on("DELETE", 409) && !is_passed_on("POST", 412) && !is_passed_on("PUT", 403));
+    }
 
     #[test]
     fn a_refusal_is_its_code_and_message() {

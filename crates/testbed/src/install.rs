@@ -25,8 +25,6 @@ pub const SSH: Needed = Needed { program: "ssh", package: "openssh-client" };
 pub const SSHD: Needed = Needed { program: "/usr/sbin/sshd", package: "openssh-server" };
 /// Serves files to clients of SFTP.
 pub const SFTP_SERVER: Needed = Needed { program: "/usr/lib/openssh/sftp-server", package: "openssh-sftp-server" };
-/// Reaches services of clouds.
-pub const RCLONE: Needed = Needed { program: "rclone", package: "rclone" };
 /// Sets access control lists in tests.
 pub const SETFACL: Needed = Needed { program: "setfacl", package: "acl" };
 /// Sets extended attributes in tests.
@@ -103,6 +101,15 @@ pub fn by_go(program: &str, module: &str) -> Result<()> {
     if candidates(program).is_empty() {
         ensure(&[GO])?;
         program::run(Command::new("go").arg("install").arg(module))?;
+    }
+    Ok(())
+}
+
+/// Makes sure that a program is there which comes in this package of npm.
+pub fn by_npm(program: &str, package: &str) -> Result<()> {
+    if candidates(program).is_empty() {
+        ensure(&[NPM])?;
+        program::run(Command::new("npm").args(["install", "--global", package]))?;
     }
     Ok(())
 }

@@ -144,10 +144,12 @@ pub(crate) struct Azurite(Running);
 impl Azurite {
     /// The account of each Azurite, and its key, which are in its documentation.
     const ACCOUNT: &str = "devstoreaccount1";
-    pub(crate) const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-    /// Rights, and what that account signs for them by HMAC-SHA-256, as Azure's page "Create an account SAS" has it.
-    const ALL: [&str; 2] = ["rwdlac", "YKAtmJudHaH98kax9IHOYkiCF9veHhGg4TBHNwluLXo%3D"];
-    const NO_DELETING: [&str; 2] = ["rlc", "XDhZWvfZudskubpNpRP8y8chz7ncT4eS4ZAzSOfoyNs%3D"];
+    pub(crate) const KEY: &str =
+        "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+    /// Rights, and what that account signs for them by HMAC-SHA-256: for all, and, in the container, for reading,
+    /// creating and listing. Azure's pages "Create an account SAS" and "Create a service SAS" say over which fields.
+    const ALL: [&str; 2] = ["ss=b&srt=sco&sp=rwdlac", "YKAtmJudHaH98kax9IHOYkiCF9veHhGg4TBHNwluLXo%3D"];
+    const NO_DELETING: [&str; 2] = ["sr=c&sp=rcl", "XD4%2FR9Ycf1VqlK%2FLpeFBiJg0Cqr7feYxMCTw3Jict0o%3D"];
 
     /// Starts a server; `None` where it is not installed.
     pub(crate) fn start(test: &str) -> Option<Self> {
@@ -187,5 +189,5 @@ impl Azurite {
 
 /// A shared access signature of Azurite's account until 2099.
 fn signature([rights, signed]: [&str; 2]) -> String {
-    format!("sv=2019-12-12&ss=b&srt=sco&sp={rights}&se=2099-01-01T00:00:00Z&sig={signed}")
+    format!("sv=2019-12-12&{rights}&se=2099-01-01T00:00:00Z&sig={signed}")
 }
