@@ -113,8 +113,8 @@ fn of_chain(error: &Error) -> Fault {
     }
 }
 
-/// The status of an object that was to be deleted in a batch: `object_store` keeps it in the text alone. S3 gives a word
-/// for it.
+/// The status of an object that was to be deleted in a batch: `object_store` keeps it in the text alone, and S3 gives a
+/// word for it.
 fn status_in_batch(reason: &str) -> Option<u16> {
     let (_, code) = reason.strip_suffix(')')?.rsplit_once("(code: ")?;
     match code {

@@ -25,6 +25,8 @@ pub const SSH: Needed = Needed { program: "ssh", package: "openssh-client" };
 pub const SSHD: Needed = Needed { program: "/usr/sbin/sshd", package: "openssh-server" };
 /// Serves files to clients of SFTP.
 pub const SFTP_SERVER: Needed = Needed { program: "/usr/lib/openssh/sftp-server", package: "openssh-sftp-server" };
+/// Reaches services of clouds.
+pub const RCLONE: Needed = Needed { program: "rclone", package: "rclone" };
 /// Sets access control lists in tests.
 pub const SETFACL: Needed = Needed { program: "setfacl", package: "acl" };
 /// Sets extended attributes in tests.
@@ -43,8 +45,6 @@ pub const NPM: Needed = Needed { program: "npm", package: "npm" };
 pub const POSTGRES: Needed = Needed { program: "initdb and pgbench", package: "postgresql" };
 /// Encodes each version against the one before.
 pub const ZSTD: Needed = Needed { program: "zstd", package: "zstd" };
-/// Copies files to and from many kinds of places.
-pub const RCLONE: Needed = Needed { program: "rclone", package: "rclone" };
 /// A peer.
 pub const RESTIC: Needed = Needed { program: "restic", package: "restic" };
 /// A peer.
