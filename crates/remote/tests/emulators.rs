@@ -96,7 +96,9 @@ fn what_azurite_does_not_delete_is_told_at_once_and_why() {
     let Some(server) = Azurite::start("what_azurite_does_not_delete_is_told_at_once_and_why") else { return };
     let storage = server.storage_without_deleting("x");
     let names = [container(1), container(2), container(3)];
-    names.iter().for_each(|name| storage.put(name, b"x").unwrap());
+    for name in &names {
+        storage.put(name, b"x").unwrap();
+    }
     storage.barrier().unwrap();
     let error = storage.delete(&names[0]).unwrap_err();
     assert!(matches!(error, StorageError::Refused { .. }), "{error:?}");
