@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// The crates whose names are read.
-const CRATES: [&str; 6] = ["simd", "rolling", "chunk", "similar", "store", "engine"];
+const CRATES: [&str; 8] = ["simd", "rolling", "chunk", "similar", "store", "engine", "remote", "serve"];
 const ITEMS: [&str; 4] = ["struct", "enum", "trait", "type"];
 const PLAIN: &str = include_str!("glossary/plain.txt");
 

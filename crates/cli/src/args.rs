@@ -10,6 +10,8 @@ Environment (an option given wins; an invalid value is an error):
   SILT_REPOSITORY, SILT_REPOSITORY_FILE                    where the repository is
   SILT_PASSWORD, SILT_PASSWORD_FILE, SILT_PASSWORD_COMMAND where its password comes from
   SILT_KEY_HINT                                            as --key-hint
+  SILT_FROM_REPOSITORY, SILT_FROM_REPOSITORY_FILE, SILT_FROM_PASSWORD, SILT_FROM_PASSWORD_FILE,
+  SILT_FROM_PASSWORD_COMMAND, SILT_FROM_KEY_HINT           the same of the repository that 'silt copy' reads
   SILT_CACHE_DIR, SILT_COMPRESSION, SILT_DELTAS,
   SILT_HOST, SILT_PRESET                                   as --cache-dir, --compression, --deltas, --host, --preset
   SILT_STATE_DIR                                           where it is kept what was seen of repositories [default: siltstone in the
@@ -21,14 +23,16 @@ Environment (an option given wins; an invalid value is an error):
   SILT_SFTP_COMMAND, SILT_SFTP_ARGS                        as --sftp-command, --sftp-args
   SILT_RCLONE_PROGRAM, SILT_RCLONE_ARGS,
   SILT_RCLONE_ONE_WRITER                                   as --rclone-program, --rclone-args, --rclone-one-writer
+  SILT_TOKEN, SILT_TOKEN_FILE, SILT_CACERT                 token of silt:, and a certificate it is trusted by
+  SILT_APPEND_ONLY                                         with 1: delete nothing in a bucket that does not allow it
   SILT_PROGRESS_FPS                                        progress updates per second, also where there is no terminal
   SILT_ISA                                                 instruction set to use, lower than the best one
 
 Exit status:
   0    done
   1    failed
-  3    done in part: something of the source could not be read whole, some snapshots could not be removed, or some
-       series are damaged; each is named, the rest is done
+  3    done in part: something of the source could not be read whole, some snapshots could not be removed or copied, or
+       some series are damaged; each is named, the rest is done
   10   there is no repository at that place
   11   another process is writing to the series
   12   wrong password
@@ -51,6 +55,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Init(commands::init::InitArgs),
     Backup(Box<commands::backup::BackupArgs>),
+    Copy(Box<commands::copy::CopyArgs>),
     Snapshots(commands::snapshots::SnapshotsArgs),
     Ls(commands::ls::LsArgs),
     Restore(Box<commands::restore::RestoreArgs>),
@@ -64,6 +69,7 @@ pub(crate) enum Command {
     Stats(commands::stats::StatsArgs),
     Key(commands::key::KeyArgs),
     Unlock(commands::unlock::UnlockArgs),
+    Serve(Box<commands::serve::ServeArgs>),
     Version(commands::version::VersionArgs),
     Generate(commands::generate::GenerateArgs),
 }

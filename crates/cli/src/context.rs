@@ -20,7 +20,7 @@ const FETCHES_MAX: usize = 16;
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct GlobalArgs {
     /// Place of the repository: a folder, sftp:user@host:/folder, s3:https://host/bucket/prefix, gs:bucket:/prefix,
-    /// az:container:/prefix or rclone:remote:folder
+    /// az:container:/prefix, silt:https://host:port/ or rclone:remote:folder
     /// [default: $SILT_REPOSITORY]
     #[arg(short, long, global = true, value_name = "REPOSITORY")]
     pub(crate) repo: Option<PathBuf>,
@@ -39,6 +39,9 @@ pub(crate) struct GlobalArgs {
     /// Key to try the password on first: its id, or the beginning of that [default: $SILT_KEY_HINT]
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) key_hint: Option<String>,
+    /// Certificates, as PEM, that a server of silt: is trusted by beside those of the system [default: $SILT_CACERT]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) cacert: Option<PathBuf>,
     /// Print JSON: one document for lists, a message per line for long work
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -4,6 +4,7 @@ use crate::hint;
 use siltstone_engine::EngineError;
 use siltstone_engine::fs::PatternError;
 use siltstone_remote::{ConnectError, PlaceError};
+use siltstone_serve::ServeError;
 use siltstone_store::storage::StorageError;
 use siltstone_store::{RecoveryKeyError, StoreError};
 use std::borrow::Cow;
@@ -51,6 +52,8 @@ pub(crate) enum CliError {
     Pattern(#[from] PatternError),
     #[error("no repository given: use -r, or set SILT_REPOSITORY")]
     NoRepositoryGiven,
+    #[error("no source repository given: use --from-repo, or set SILT_FROM_REPOSITORY")]
+    NoSourceRepositoryGiven,
     #[error("both {first} and {second} are given; they exclude each other, give one")]
     Conflict { first: &'static str, second: &'static str },
     #[error("cannot read the place of the repository from {path}: {source}")]
@@ -61,6 +64,10 @@ pub(crate) enum CliError {
     Place(#[from] PlaceError),
     #[error(transparent)]
     Connect(ConnectError),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error("--series: {0}")]
+    TokenSeries(String),
     #[error("{path} is not empty: a new repository needs an empty or a new folder")]
     FolderNotEmpty { path: PathBuf },
     #[error("cannot read the password file {path}: {source}")]
@@ -108,6 +115,11 @@ pub(crate) enum CliError {
     ForeignSheet { repository: String, number: u32, location: String },
     #[error("nothing in the snapshot matches --include, nothing was restored; 'silt ls' lists what it holds")]
     NothingIncluded,
+    #[error(
+        "a password hash of {memory_kib} KiB, {passes} passes and {lanes} lanes does not work: it takes a pass, a lane and 8 \
+         KiB for each lane at least; choose other --kdf-memory, --kdf-passes, --kdf-lanes"
+    )]
+    KdfTooCheap { memory_kib: u32, passes: u32, lanes: u32 },
     #[error("no key has an id that begins with '{wanted}'; 'silt key list' lists them")]
     NoSuchKey { wanted: String },
     #[error("'{wanted}' fits {count} keys; give more of its digits")]

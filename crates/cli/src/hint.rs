@@ -60,6 +60,7 @@ pub(crate) fn of_engine(error: &EngineError) -> Hint {
         EngineError::SourceShrunk { .. } => {
             "is a disk not mounted? --allow-shrink takes the source as it is, --shrink-guard sets how much may go"
         }
+        EngineError::SameRepository { .. } => "--from-repo names the one to copy from, --repo the one to copy into",
         EngineError::RemovesAll { .. } => "--unsafe-allow-remove-all allows it",
         EngineError::EmptyPolicy => "give ids, or --keep-* options",
         EngineError::RemovesAllUnfiltered => "choose by --host, --tag, --path or --series",

@@ -31,6 +31,9 @@ impl KdfArgs {
     pub(crate) fn cost(&self, context: &Context) -> Result<Argon2Cost, CliError> {
         let memory_kib = u32::try_from(self.kdf_memory.0 >> 10).unwrap_or(u32::MAX);
         let given = Argon2Cost { memory_kib, passes: self.kdf_passes, lanes: self.kdf_lanes };
+        if given.passes == 0 || given.lanes == 0 || memory_kib < given.lanes.saturating_mul(8) {
+            return Err(CliError::KdfTooCheap { memory_kib, passes: given.passes, lanes: given.lanes });
+        }
         let check = |cost: Argon2Cost| {
             cost.validate(&"the new key")?;
             cost.afford(&"the new key", context.options.memory.0)?;

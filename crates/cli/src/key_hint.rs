@@ -1,8 +1,8 @@
-//! Which key slots this machine opened last: a hint that saves trying a password on the slots of others, and nothing
-//! more.
+//! The key slot by which this machine opened each repository last: a hint that saves listing slots and trying a password
+//! on those of others, and nothing more.
 //!
-//! One small file of the user's state folder holds the ids, newest first. They are random, so one list serves all
-//! repositories.
+//! One small file of the user's state folder holds a line for each place, the newest first: the slot's id, a blank, and
+//! the address.
 
 use crate::environment;
 use siltstone_store::KeyId;
@@ -11,33 +11,40 @@ use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-/// How many ids are kept.
+/// Places that are remembered.
 const KEPT: usize = 64;
-/// Bytes of an id and the end of its line.
-const LINE_BYTES: usize = 33;
+/// Bytes of a line; a place with a longer address is not remembered.
+const LINE_BYTES_MAX: usize = 1024;
 
 fn file() -> Option<PathBuf> {
     Some(environment::state_folder()?.join("last-keys"))
 }
 
-/// The ids kept, newest first.
-pub(crate) fn kept() -> Vec<String> {
-    let mut text = String::new();
-    if let Some(file) = file().and_then(|file| std::fs::File::open(file).ok()) {
-        // What cannot be read is no hint.
-        let _ = file.take((KEPT * LINE_BYTES) as u64).read_to_string(&mut text);
-    }
-    text.lines().filter(|line| KeyId::from_hex(line).is_some()).map(str::to_owned).collect()
+/// Returns the id of the slot that opened the repository at this address last.
+pub(crate) fn kept(location: &str) -> Option<String> {
+    let text = read();
+    let (id, _) = text.lines().filter_map(|line| line.split_once(' ')).find(|(_, place)| *place == location)?;
+    KeyId::from_hex(id).map(|id| id.to_string())
 }
 
-/// Puts an id in front. That it cannot be kept costs time only.
-pub(crate) fn keep(id: KeyId) {
-    let (before, id) = (kept(), id.to_string());
-    if before.first() != Some(&id) {
-        let others = before.into_iter().filter(|other| *other != id);
-        let lines: Vec<String> = std::iter::once(id.clone()).chain(others).take(KEPT).collect();
-        let _ = write(&(lines.join("\n") + "\n"));
+/// Remembers the slot that opened the repository at this address. That it cannot be kept costs time only.
+pub(crate) fn keep(id: KeyId, location: &str) {
+    let (before, line) = (read(), format!("{id} {location}"));
+    if line.len() >= LINE_BYTES_MAX || line.contains('\n') || before.lines().next() == Some(&line) {
+        return;
     }
+    let is_other = |other: &&str| other.split_once(' ').is_some_and(|(_, place)| place != location);
+    let lines: Vec<&str> = std::iter::once(line.as_str()).chain(before.lines().filter(is_other)).take(KEPT).collect();
+    let _ = write(&(lines.join("\n") + "\n"));
+}
+
+/// The file, as far as it can be read: what cannot be is no hint.
+fn read() -> String {
+    let mut text = String::new();
+    if let Some(file) = file().and_then(|file| std::fs::File::open(file).ok()) {
+        let _ = file.take((KEPT * LINE_BYTES_MAX) as u64).read_to_string(&mut text);
+    }
+    text
 }
 
 fn write(text: &str) -> Option<()> {

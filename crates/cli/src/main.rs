@@ -8,6 +8,7 @@ mod commands;
 mod context;
 mod environment;
 mod error;
+mod from;
 mod hint;
 mod interrupt;
 mod kdf;
@@ -27,8 +28,8 @@ mod retry;
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use commands::{
-    backup, check, dump, forget, generate, init, key, ls, maintain, prune, repair, restore, snapshots, stats, undelete,
-    unlock, version,
+    backup, check, copy, dump, forget, generate, init, key, ls, maintain, prune, repair, restore, serve, snapshots,
+    stats, undelete, unlock, version,
 };
 use context::Context;
 use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     interrupt::listen();
     raise_open_file_limit();
     let context = Context::new(cli.global);
-    log::listen(context.output);
+    log::listen(context.output, matches!(cli.command, Command::Serve(_)));
     match environment::check().and_then(|()| run(&cli.command, &context)) {
         Ok(Done::Whole) => ExitCode::SUCCESS,
         Ok(Done::InPart) => ExitCode::from(EXIT_INCOMPLETE),
@@ -66,6 +67,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
     match command {
         Command::Init(arguments) => init::run(arguments, context),
         Command::Backup(arguments) => backup::run(arguments, context),
+        Command::Copy(arguments) => copy::run(arguments, context),
         Command::Snapshots(arguments) => snapshots::run(arguments, context),
         Command::Ls(arguments) => ls::run(arguments, context),
         Command::Restore(arguments) => restore::run(arguments, context),
@@ -79,6 +81,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Stats(arguments) => stats::run(arguments, context),
         Command::Key(arguments) => key::run(arguments, context),
         Command::Unlock(arguments) => unlock::run(arguments, context),
+        Command::Serve(arguments) => serve::run(arguments, context),
         Command::Version(arguments) => version::run(arguments, context),
         Command::Generate(arguments) => generate::run(arguments, Cli::command()),
     }

@@ -20,6 +20,11 @@ pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), Cli
         accept_lost_series(repository, context)?;
     }
     let Some(mut memory) = open(repository, context) else { return Ok(()) };
+    for title in memory.out_of_reach() {
+        let text =
+            format_args!("warning: {title} was seen here and is out of this token's reach: its loss would not show");
+        context.output.warn(text);
+    }
     match memory.test() {
         Err(EngineError::HistoryLost { losses }) if context.options.accept_rollback => {
             for loss in &losses {

@@ -4,6 +4,7 @@
 use crate::context::GlobalArgs;
 use crate::environment;
 use crate::error::CliError;
+use crate::from::FromArgs;
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal};
 use std::os::unix::ffi::OsStringExt;
@@ -35,22 +36,46 @@ impl PasswordSource {
     /// # Errors
     /// [`CliError::Conflict`] for two sources of one kind.
     pub(crate) fn choose(options: &GlobalArgs) -> Result<Self, CliError> {
-        let variable = |name| environment::variable(name);
         let given = Given {
             command: options.password_command.clone(),
             file: options.password_file.clone(),
             empty: options.insecure_no_password,
         };
-        if let Some(source) = given.source(["--password-command", "--password-file", "--insecure-no-password"])? {
+        let names = ["--password-command", "--password-file", "--insecure-no-password"];
+        Self::choose_by(given, names, ["SILT_PASSWORD_COMMAND", "SILT_PASSWORD_FILE", "SILT_PASSWORD"])
+    }
+
+    /// Chooses for the repository that is copied from, by the options, then by the variables.
+    ///
+    /// # Errors
+    /// [`CliError::Conflict`] for two sources of one kind.
+    pub(crate) fn choose_from(options: &FromArgs) -> Result<Self, CliError> {
+        let given = Given {
+            command: options.from_password_command.clone(),
+            file: options.from_password_file.clone(),
+            empty: options.from_insecure_no_password,
+        };
+        let names = ["--from-password-command", "--from-password-file", "--from-insecure-no-password"];
+        let variables = ["SILT_FROM_PASSWORD_COMMAND", "SILT_FROM_PASSWORD_FILE", "SILT_FROM_PASSWORD"];
+        Self::choose_by(given, names, variables)
+    }
+
+    fn choose_by(
+        given: Given,
+        options: [&'static str; 3],
+        [command, file, value]: [&'static str; 3],
+    ) -> Result<Self, CliError> {
+        let variable = |name| environment::variable(name);
+        if let Some(source) = given.source(options)? {
             return Ok(source);
         }
         let set = Given {
-            command: variable("SILT_PASSWORD_COMMAND").map(|command| command.to_string_lossy().into_owned()),
-            file: variable("SILT_PASSWORD_FILE").map(PathBuf::from),
+            command: variable(command).map(|command| command.to_string_lossy().into_owned()),
+            file: variable(file).map(PathBuf::from),
             empty: false,
         };
-        let source = set.source(["SILT_PASSWORD_COMMAND", "SILT_PASSWORD_FILE", ""])?;
-        Ok(source.unwrap_or_else(|| variable("SILT_PASSWORD").map_or(Self::Ask, Self::Variable)))
+        let source = set.source([command, file, ""])?;
+        Ok(source.unwrap_or_else(|| variable(value).map_or(Self::Ask, Self::Variable)))
     }
 
     /// Tells whether reading the password takes standard input, or would if there is no terminal.

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use clap::Args;
 use siltstone_remote::{
-    Bucket, ConnectError, ObjectStorage, Place, Programs, Retries, Server, Variables, connect_server,
+    Bucket, ConnectError, ObjectStorage, Place, Programs, Retries, Server, ServerAddress, Variables, connect_server,
 };
 use siltstone_store::storage::{Disk, Storage, Traced};
 use std::sync::Arc;
@@ -45,12 +45,14 @@ impl ProgramArgs {
     }
 }
 
-/// Opens a place. A folder must be there; any other place is asked nothing yet.
+/// Opens a place. A folder must be there; a server of this program is asked what its token may do, any other place
+/// nothing yet.
 pub(crate) fn open(place: &Place, context: &Context) -> Result<Arc<dyn Storage>, CliError> {
     Ok(match place {
         Place::Folder(path) => traced(Disk::open(path)?),
         Place::Bucket(bucket) => probed_once(connect(bucket)?, context),
         Place::Server(server) => probed_once(reach(server, context, connect_server)?, context),
+        Place::Served(address) => traced(connect_served(address, context)?),
     })
 }
 
@@ -78,6 +80,12 @@ pub(crate) fn reach(
 ) -> Result<ObjectStorage, CliError> {
     let programs = context.options.programs.over(Programs::of(&Variables::of_process()));
     Ok(how(server, &programs, Retries::default())?)
+}
+
+/// Connects a server of this program with the token of the environment.
+pub(crate) fn connect_served(address: &ServerAddress, context: &Context) -> Result<ObjectStorage, CliError> {
+    let variables = Variables::of_process().with_certificates(context.options.cacert.as_deref());
+    Ok(siltstone_remote::connect_served(address, &variables)?)
 }
 
 /// Logs the calls to a storage.

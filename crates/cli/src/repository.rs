@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::context::GlobalArgs;
 use crate::environment;
 use crate::error::CliError;
+use crate::from::FromArgs;
 use crate::key_hint;
 use crate::memory;
 use crate::output::Output;
@@ -29,16 +30,20 @@ const TRIES_MAX: u32 = 3;
 
 /// The place of the repository, by option or variable.
 pub(crate) fn place(options: &GlobalArgs) -> Result<Place, CliError> {
-    let variable = |name| environment::variable(name).map(PathBuf::from);
-    let given = choose(options.repo.clone(), options.repository_file.clone(), ["--repo", "--repository-file"])?;
-    let set = || {
-        let (repo, file) = (variable("SILT_REPOSITORY"), variable("SILT_REPOSITORY_FILE"));
-        choose(repo, file, ["SILT_REPOSITORY", "SILT_REPOSITORY_FILE"])
-    };
-    match given {
-        Some(place) => Ok(place),
-        None => set()?.ok_or(CliError::NoRepositoryGiven),
-    }
+    let given = (options.repo.clone(), options.repository_file.clone());
+    let variables = ["SILT_REPOSITORY", "SILT_REPOSITORY_FILE"];
+    place_by(given, ["--repo", "--repository-file"], variables)?.ok_or(CliError::NoRepositoryGiven)
+}
+
+/// The place of a repository by an option or a variable of these names: the place itself, or a file that holds it.
+fn place_by(
+    (repo, file): (Option<PathBuf>, Option<PathBuf>),
+    options: [&'static str; 2],
+    variables: [&'static str; 2],
+) -> Result<Option<Place>, CliError> {
+    let given = choose(repo, file, options)?;
+    let [repo, file] = variables.map(|name| environment::variable(name).map(PathBuf::from));
+    if given.is_some() { Ok(given) } else { choose(repo, file, variables) }
 }
 
 /// Returns the costs of reading and moving where the repository lies.
@@ -136,13 +141,23 @@ pub(crate) fn open_to_repair(context: &Context) -> Result<Opened, CliError> {
 pub(crate) fn open_by_older_config(context: &Context) -> Result<Option<OlderRecord>, CliError> {
     let storage = place::open(&place(&context.options)?, context)?;
     let password = PasswordSource::choose(&context.options)?.read("enter password for repository: ")?;
-    Ok(OlderRecord::open(&storage, &password, &open_options(context)?)?)
+    let open = open_options(context, &storage, hinted_key(context))?;
+    Ok(OlderRecord::open(&storage, &password, &open)?)
 }
 
-/// Bounds of opening a repository, and the keys that are tried first.
-fn open_options(context: &Context) -> Result<OpenOptions, CliError> {
-    let named = context.options.key_hint.clone().or_else(|| environment::parsed("SILT_KEY_HINT").ok().flatten());
-    let hints = named.into_iter().chain(key_hint::kept()).collect();
+/// The key of the repository that is tried first, if the user names one.
+fn hinted_key(context: &Context) -> Option<String> {
+    hinted(context.options.key_hint.as_ref(), "SILT_KEY_HINT")
+}
+
+/// The key that is tried first, by option or by this variable.
+fn hinted(option: Option<&String>, variable: &'static str) -> Option<String> {
+    option.cloned().or_else(|| environment::parsed(variable).ok().flatten())
+}
+
+/// Bounds of opening the repository, and the keys that are tried first.
+fn open_options(context: &Context, storage: &dyn Storage, named: Option<String>) -> Result<OpenOptions, CliError> {
+    let hints = named.into_iter().chain(key_hint::kept(&storage.location())).collect();
     Ok(OpenOptions::default()
         .with_memory(context.options.memory.0)
         .with_key_hints(hints)
@@ -170,8 +185,27 @@ pub(crate) fn storage(context: &Context) -> Result<Arc<dyn Storage>, CliError> {
     Ok(storage)
 }
 
+/// Opens the repository that is copied from. It may lie anywhere, with a password of its own.
+pub(crate) fn open_from(context: &Context, from: &FromArgs) -> Result<Opened, CliError> {
+    let given = (from.from_repo.clone(), from.from_repository_file.clone());
+    let (options, variables) =
+        (["--from-repo", "--from-repository-file"], ["SILT_FROM_REPOSITORY", "SILT_FROM_REPOSITORY_FILE"]);
+    let place = place_by(given, options, variables)?.ok_or(CliError::NoSourceRepositoryGiven)?;
+    let hint = hinted(from.from_key_hint.as_ref(), "SILT_FROM_KEY_HINT");
+    let source = PasswordSource::choose_from(from)?;
+    let prompt = "enter password for source repository: ";
+    let unlocked = unlock_at(context, &place, &source, prompt, hint)?;
+    Ok(cached_and_tested(context, unlocked)?.0)
+}
+
 fn open_with(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
-    let (mut opened, password) = unlock(context, source)?;
+    cached_and_tested(context, unlock(context, source)?)
+}
+
+fn cached_and_tested(
+    context: &Context,
+    (mut opened, password): (Opened, Password),
+) -> Result<(Opened, Password), CliError> {
     if let Some(repository) = with_cache(&opened, context) {
         opened.repository = repository;
     }
@@ -196,17 +230,29 @@ fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> 
 }
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
-    let mut found = find(place::open(&place(&context.options)?, context)?)?;
-    let open = open_options(context)?;
+    let place = place(&context.options)?;
+    unlock_at(context, &place, source, "enter password for repository: ", hinted_key(context))
+}
+
+fn unlock_at(
+    context: &Context,
+    place: &Place,
+    source: &PasswordSource,
+    prompt: &str,
+    hint: Option<String>,
+) -> Result<(Opened, Password), CliError> {
+    let storage = place::open(place, context)?;
+    let open = open_options(context, &storage, hint)?;
+    let mut found = find(storage)?;
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };
     loop {
-        let password = source.read("enter password for repository: ")?;
+        let password = source.read(prompt)?;
         tries -= 1;
         match found.open(&password, &open) {
             Err(StoreError::WrongPassword { .. }) if tries > 0 => context.output.warn("wrong password, try again"),
             opened => {
                 let repository = opened?;
-                key_hint::keep(repository.key_in_use());
+                key_hint::keep(repository.key_in_use(), &repository.storage().location());
                 return Ok((Opened { repository, output: context.output, tells_healed: true }, password));
             }
         }

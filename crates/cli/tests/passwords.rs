@@ -97,7 +97,10 @@ fn the_cost_of_a_key_is_chosen_shown_and_bounded_by_the_memory_allowed() {
     assert!(sandbox.run(&["key", "list"]).ok().stdout.contains("8 MiB x 2, 1 lanes"));
     assert!(add(&["--kdf-memory", "1G"]).exits(1).stderr.contains("raise --memory"));
     assert!(add(&["--kdf-lanes", "65"]).exits(1).stderr.contains("lanes"));
-    add(&["--kdf-memory", "1G", "--kdf-passes", "0"]).exits(1);
+    for too_cheap in [["--kdf-memory", "1G", "--kdf-passes", "0"], ["--kdf-memory", "8K", "--kdf-passes", "1"]] {
+        let refused = add(&too_cheap).exits(1);
+        assert!(refused.stderr.contains("choose other --kdf-memory"), "{}", refused.stderr);
+    }
     // What a key demands is not paid where less is allowed.
     let refused = sandbox.run(&["snapshots", "--memory", "7M"]).exits(1);
     assert!(
@@ -120,7 +123,13 @@ fn the_key_opened_last_and_the_one_hinted_at_are_tried_first() {
     let current = keys.as_array().expect("a list").iter().find(|key| key["current"] == true).expect("ours");
     let id = current["id"].as_str().expect("an id");
     let last_keys = sandbox.path("home/.local/state/siltstone/last-keys");
-    assert!(common::content(&last_keys).starts_with(id));
+    assert!(common::content(&last_keys).starts_with(&format!("{id} /")));
+    // What another repository was opened by is no hint for this one.
+    let elsewhere = sandbox.path("elsewhere");
+    ran(sandbox.silt().args(["init", "--kdf-memory", "64K", "-r"]).arg(&elsewhere)).ok();
+    ran(sandbox.silt().args(["snapshots", "-r"]).arg(&elsewhere)).ok();
+    assert_eq!(common::content(&last_keys).lines().count(), 2);
+    sandbox.run(&["snapshots"]).ok();
     std::fs::remove_file(&last_keys).expect("removed");
     sandbox.run(&["snapshots", "--key-hint", &id[..8]]).ok();
     std::fs::remove_file(&last_keys).expect("it is kept again");

@@ -260,6 +260,31 @@ pub enum EngineError {
         /// The series concerned.
         losses: Vec<Loss>,
     },
+    /// A snapshot was to be copied into the repository that it is in.
+    #[error("source and destination are the same repository, {repository}: name another one as the source")]
+    SameRepository {
+        /// Identity of the repository.
+        repository: String,
+    },
+    /// Part of a snapshot that was to be copied cannot be read, so that no copy of it was made.
+    #[error(
+        "snapshot {snapshot} of the source repository is not copied: {problems} of its entries cannot be read; check and \
+         repair the source repository, then copy again"
+    )]
+    CopyIncomplete {
+        /// Short id of the snapshot.
+        snapshot: String,
+        /// Entries that cannot be read.
+        problems: u64,
+    },
+    /// The catalog of a snapshot that was to be copied cannot be read, so that no copy of it was made.
+    #[error("snapshot {snapshot} of the source repository is not copied: {reason}")]
+    CopyUnreadable {
+        /// Short id of the snapshot.
+        snapshot: String,
+        /// Damage met.
+        reason: String,
+    },
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -9,6 +9,7 @@ pub mod browse;
 mod cache_file;
 pub mod check;
 mod chunks;
+pub mod copy;
 pub mod cost;
 mod decode;
 pub mod delta;

@@ -133,6 +133,15 @@ pub enum Notice {
         /// True if the run ends with it, because it was interrupted.
         is_last: bool,
     },
+    /// A snapshot of another repository was copied.
+    SnapshotCopied {
+        /// The series of both.
+        series: String,
+        /// The snapshot in the source repository.
+        original: SnapshotId,
+        /// The snapshot made of it.
+        copy: SnapshotId,
+    },
     /// A file in the target had the snapshot's size and time, but not its content; it is restored anew.
     OnlyLookedRight {
         /// Which.

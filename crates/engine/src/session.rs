@@ -3,6 +3,7 @@
 
 use crate::backup::{BackupOptions, BackupSummary, Source, backup};
 use crate::check::{CheckOptions, CheckReport, check};
+use crate::copy::{CopyOptions, CopySummary, Originals, copy};
 use crate::dump::{Archive, dump};
 use crate::file_reader::SnapshotReader;
 use crate::forget::{ForgetOptions, ForgetPlan, ForgetSummary, SnapshotSelection, held_by, plan_forget};
@@ -71,6 +72,20 @@ impl<R: Borrow<Repository>> Session<R> {
     pub fn backup(&self, source: Source, options: &BackupOptions) -> Result<BackupSummary, EngineError> {
         self.resources.suffice_for(Command::Backup)?;
         backup(self.repository(), source, options, &self.resources)
+    }
+
+    /// Copies snapshots of another repository into this one, oldest first.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`copy`].
+    pub fn copy_from<S: Borrow<Repository>>(
+        &self,
+        source: &Session<S>,
+        snapshots: &[SnapshotView],
+        options: &CopyOptions,
+    ) -> Result<CopySummary, EngineError> {
+        let originals = Originals { repository: source.repository(), snapshots, fetches: source.resources.fetches };
+        copy(&originals, self.repository(), options, &self.resources)
     }
 
     /// Restores a snapshot, or part of it.

@@ -4,8 +4,9 @@ mod common;
 
 use common::faults::copy;
 use common::scene::Scene;
-use common::{PASSWORD, noise, resources};
+use common::{PASSWORD, Sandbox, noise, resources};
 use siltstone_engine::check::ReadData;
+use siltstone_engine::copy::CopyOptions;
 use siltstone_engine::forget::{SnapshotSelection, forget};
 use siltstone_engine::maintain::maintain;
 use siltstone_engine::restore::RestoreOptions;
@@ -130,7 +131,7 @@ fn no_command_begins_with_too_little_memory() {
     };
     let view = scene.sandbox.view(scene.ids[0]);
     let target = tempfile::tempdir().expect("a folder");
-    let sandbox = &scene.sandbox;
+    let (sandbox, elsewhere) = (&scene.sandbox, Sandbox::new());
     let restoring = || RestoreOptions::new(target.path().join("new")).with_dry_run(true);
     let nothing = || SnapshotSelection::Given(Vec::new());
     let run = |command: Command, less: u64| -> Result<(), EngineError> {
@@ -139,6 +140,13 @@ fn no_command_begins_with_too_little_memory() {
             Command::Backup => {
                 let source = siltstone_engine::backup::Source::Paths(vec![sandbox.source()]);
                 session.backup(source, &sandbox.options().with_dry_run(true)).map(drop)
+            }
+            Command::Copy => {
+                let source = Session::new(scene.sandbox.repository(), resources());
+                let options = CopyOptions::default().with_backup(elsewhere.options());
+                Session::new(elsewhere.repository(), session.resources().clone())
+                    .copy_from(&source, std::slice::from_ref(&view), &options)
+                    .map(drop)
             }
             Command::Restore => session.restore(&view, &restoring()).map(drop),
             Command::Dump => session.dump(&view, None, siltstone_engine::dump::Archive::Tar, &mut std::io::sink()),

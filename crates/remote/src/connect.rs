@@ -4,6 +4,7 @@ use crate::object::ObjectStorage;
 use crate::place::{Bucket, PlaceError, Service};
 use crate::profile::Profile;
 use crate::retries::Retries;
+use crate::served::{ServerAddress, ServerStore};
 use crate::service::Connector;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
 use object_store::azure::{AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder};
@@ -12,6 +13,7 @@ use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use siltstone_store::storage::StorageError;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The region that is named to servers which have none.
@@ -41,6 +43,14 @@ impl Variables {
         let texts =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         texts.collect()
+    }
+
+    /// Returns these variables with this file of certificates that servers are trusted by, if one is given.
+    #[must_use]
+    pub fn with_certificates(mut self, file: Option<&Path>) -> Self {
+        let file = file.map(|file| file.to_string_lossy().into_owned());
+        self.0.extend(file.map(|file| ("SILT_CACERT".to_owned(), file)));
+        self
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
@@ -94,8 +104,18 @@ pub fn connect(bucket: &Bucket, variables: &Variables) -> Result<ObjectStorage, 
         Service::Google => (Arc::new(google(bucket, &location, variables)?), false),
         Service::Azure => (Arc::new(azure(bucket, &location, variables)?), true),
     };
-    let storage = ObjectStorage::new(store, &bucket.prefix, &location, Retries::default())?;
+    let storage = ObjectStorage::new(store, &bucket.prefix, &location, Retries::default())?
+        .with_append_only(variables.has("SILT_APPEND_ONLY"));
     Ok(if deletes_in_batches { storage.with_batch_delete() } else { storage })
+}
+
+/// Makes the storage of a server of this program, with the token that the variables give, and asks what it may do.
+///
+/// # Errors
+/// The variables give no token, or one that the server does not know; the server cannot be reached.
+pub fn connect_served(address: &ServerAddress, variables: &Variables) -> Result<ObjectStorage, ConnectError> {
+    let server = ServerStore::new(address, variables)?;
+    Ok(ObjectStorage::of_server(server, &address.to_string(), Retries::default())?)
 }
 
 fn s3(bucket: &Bucket, endpoint: &str, location: &str, variables: &Variables) -> Result<AmazonS3, PlaceError> {
@@ -225,7 +245,7 @@ fn no_retries() -> RetryConfig {
 }
 
 /// A client that bears any length of transfer: silence is what ends one.
-fn client() -> ClientOptions {
+pub(crate) fn client() -> ClientOptions {
     ClientOptions::new().with_timeout_disabled().with_http1_only()
 }
 
@@ -238,6 +258,7 @@ fn wrong_settings(location: &str, error: &object_store::Error) -> PlaceError {
 mod tests {
     use super::*;
     use crate::place::Place;
+    use siltstone_store::storage::Storage;
 
     fn connected(address: &str, variables: &[(&str, &str)]) -> Result<ObjectStorage, ConnectError> {
         let Ok(Place::Bucket(bucket)) = Place::parse(address.as_ref()) else { panic!("{address} is a bucket") };
@@ -276,6 +297,14 @@ mod tests {
         let file = ("AWS_SHARED_CREDENTIALS_FILE", file.path().to_str().unwrap());
         connected("s3:https://host/bucket", &[file, ("AWS_PROFILE", "work")]).unwrap();
         connected("s3:https://host/bucket", &[file, ("AWS_PROFILE", "other")]).unwrap_err();
+    }
+
+    #[test]
+    fn a_client_of_a_bucket_says_that_it_may_only_add() {
+        let [key, secret] = [("AWS_ACCESS_KEY_ID", "id"), ("AWS_SECRET_ACCESS_KEY", "hidden")];
+        let deletes = |variables: &[_]| connected("s3:https://host/bucket", variables).unwrap().capabilities().deletes;
+        assert!(deletes(&[key, secret]));
+        assert!(!deletes(&[key, secret, ("SILT_APPEND_ONLY", "1")]));
     }
 
     #[test]

@@ -6,6 +6,9 @@ use object_store::client::{HttpError, HttpErrorKind};
 use std::error::Error as StdError;
 use std::fmt;
 
+/// The words of a certificate that is not trusted, or not the server's: trying again does not help.
+const UNTRUSTED: &str = "invalid peer certificate";
+
 /// The reason why a request failed; the text is for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
@@ -17,10 +20,10 @@ pub(crate) enum Fault {
     Taken,
     /// The credentials do not allow it, or there are none.
     Denied(String),
-    /// The request is wrong as it is: trying again does not help.
-    Wrong(String),
     /// The place has no room.
     Full(String),
+    /// The request is wrong as it is: trying again does not help.
+    Wrong(String),
     /// The unfinished write was removed by another writer.
     Swept,
     /// No connection was made: the request had no effect.
@@ -50,8 +53,8 @@ impl Fault {
             Self::NoBucket => "there is no such bucket".to_owned(),
             Self::Swept => "another writer removed the unfinished write".to_owned(),
             Self::Denied(reason)
-            | Self::Wrong(reason)
             | Self::Full(reason)
+            | Self::Wrong(reason)
             | Self::Unsent(reason)
             | Self::Busy(reason)
             | Self::Lost(reason) => reason.clone(),
@@ -104,6 +107,11 @@ fn of_chain(error: &Error) -> Fault {
     if let Some(status) = status_in_batch(&reason) {
         return of_status(status, reason);
     }
+    if reason.contains(UNTRUSTED) {
+        return Fault::Wrong(format!(
+            "{reason}; name a file with its issuer in SSL_CERT_FILE, for silt: in SILT_CACERT"
+        ));
+    }
     match chain(error).find_map(|cause| cause.downcast_ref::<HttpError>()).map(HttpError::kind) {
         Some(HttpErrorKind::Connect) => Fault::Unsent(reason),
         None if reason.contains("redirect") => {
@@ -128,6 +136,7 @@ fn of_status(status: u16, said: String) -> Fault {
     match status {
         401 | 403 => Fault::Denied(said),
         429 | 503 => Fault::Busy(said),
+        507 => Fault::Full(said),
         408 | 500.. => Fault::Lost(said),
         _ => Fault::Wrong(said),
     }
@@ -163,6 +172,7 @@ mod tests {
     #[test]
     fn refusals_are_sorted_by_their_status() {
         assert_eq!(refused(403), Fault::Denied("403 said".to_owned()));
+        assert_eq!(refused(507), Fault::Full("507 said".to_owned()));
         assert_eq!(refused(400), Fault::Wrong("400 said".to_owned()));
         for status in [429, 503] {
             assert!(matches!(refused(status), Fault::Busy(_)));
@@ -192,6 +202,14 @@ mod tests {
         for fault in [Fault::Absent, Fault::Taken, Fault::Swept, Fault::Full("x".to_owned())] {
             assert_eq!(Fault::from(&Error::from(fault.clone())), fault);
         }
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_is_told_at_once() {
+        let cause = std::io::Error::other("invalid peer certificate: UnknownIssuer");
+        let source = Box::new(HttpError::new(HttpErrorKind::Connect, cause));
+        let fault = Fault::from(&Error::Generic { store: "silt", source });
+        assert!(matches!(&fault, Fault::Wrong(reason) if reason.contains("SILT_CACERT")), "{fault:?}");
     }
 
     #[test]

@@ -6,14 +6,17 @@ mod fault;
 mod object;
 mod place;
 mod profile;
+pub mod protocol;
 mod retries;
+mod served;
 mod server;
 mod service;
 mod sftp;
 mod window;
 
-pub use connect::{ConnectError, Variables, connect};
+pub use connect::{ConnectError, Variables, connect, connect_served};
 pub use object::ObjectStorage;
 pub use place::{Bucket, Place, PlaceError, Service};
 pub use retries::Retries;
+pub use served::ServerAddress;
 pub use server::{Programs, Server, connect_server, create_server};

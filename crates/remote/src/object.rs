@@ -24,7 +24,9 @@ mod requests;
 mod tests;
 
 use crate::fault::Fault;
+use crate::protocol::{Granted, Right};
 use crate::retries::Retries;
+use crate::served::ServerStore;
 use crate::window::{REQUESTS_MAX, Window};
 use bytes::Bytes;
 use futures_util::future::join;
@@ -70,6 +72,10 @@ pub struct ObjectStorage {
     leaves_temporaries: bool,
     /// The place can run full.
     keeps_reserve: bool,
+    /// Nothing is to be deleted but renewals, though the place may allow it.
+    is_append_only: bool,
+    /// The rights that a server has granted; without them the place says by refusals what may not be done.
+    granted: Option<Granted>,
 }
 
 impl ObjectStorage {
@@ -98,7 +104,27 @@ impl ObjectStorage {
             deletes_in_batches: false,
             leaves_temporaries: false,
             keeps_reserve: false,
+            is_append_only: false,
+            granted: None,
         })
+    }
+
+    /// Keeps objects on a server of this program, and asks it for the rights of the token. Such a server refuses a name
+    /// that is taken, so it is not probed.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or does not know the token.
+    pub(crate) fn of_server(server: ServerStore, location: &str, retries: Retries) -> Result<Self, StorageError> {
+        let server = Arc::new(server);
+        let mut storage = Self::new(Arc::<ServerStore>::clone(&server), "", location, retries)?.with_batch_delete();
+        let requests = Arc::clone(&storage.requests);
+        storage.granted = Some(storage.wait(async move { requests.rights(&server).await })?);
+        storage.is_probed = Mutex::new(true);
+        Ok(storage)
+    }
+
+    fn has_right(&self, right: Right) -> bool {
+        self.granted.as_ref().is_none_or(|granted| granted.rights.contains(&right))
     }
 
     /// Returns this storage, which says that one request deletes many objects.
@@ -122,6 +148,13 @@ impl ObjectStorage {
     #[must_use]
     pub fn with_reserve(mut self) -> Self {
         self.keeps_reserve = true;
+        self
+    }
+
+    /// Returns this storage, which says that nothing may be deleted there: its credentials do not allow it.
+    #[must_use]
+    pub fn with_append_only(mut self, is_append_only: bool) -> Self {
+        self.is_append_only = is_append_only;
         self
     }
 
@@ -334,6 +367,12 @@ impl Storage for ObjectStorage {
             .with_batch_delete(self.deletes_in_batches)
             .with_requests_in_flight(REQUESTS_MAX)
             .with_latency(Latency::Network)
+            .with_deletes(!self.is_append_only && self.has_right(Right::Forget))
+            .with_amends(self.has_right(Right::Admin))
+    }
+
+    fn reaches(&self, series: SeriesId) -> bool {
+        self.granted.as_ref().is_none_or(|granted| granted.series.holds(series))
     }
 
     fn location(&self) -> String {

@@ -1,5 +1,6 @@
 //! Places: where a repository lies, by its address. The words are restic's, so that addresses move over as they are.
 
+use crate::served::ServerAddress;
 use crate::server::Server;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -19,6 +20,8 @@ pub enum Place {
     Bucket(Bucket),
     /// A folder of a server that a program reaches.
     Server(Server),
+    /// A server of this program.
+    Served(ServerAddress),
 }
 
 /// A bucket, or a container, and the prefix below which all objects of a repository lie.
@@ -51,7 +54,9 @@ pub enum Service {
 #[non_exhaustive]
 pub enum PlaceError {
     /// The scheme is that of a place which is not supported.
-    #[error("{address}: this version does not reach '{scheme}:'; it knows folders, s3:, gs:, az:, sftp: and rclone:")]
+    #[error(
+        "{address}: this version does not reach '{scheme}:'; it knows folders, s3:, gs:, az:, sftp:, silt: and rclone:"
+    )]
     UnknownScheme {
         /// The address.
         address: String,
@@ -111,6 +116,7 @@ impl Place {
             "az" | "azure" => cloud(Service::Azure, scheme, rest, AZURE_FORM).map(Self::Bucket),
             "sftp" => Server::ssh(rest).map(Self::Server),
             "rclone" => Server::rclone(rest).map(Self::Server),
+            "silt" => ServerAddress::parse(rest).map(Self::Served),
             _ if UNKNOWN_SCHEMES.contains(&scheme) => {
                 Err(PlaceError::UnknownScheme { address: format!("{scheme}:{rest}"), scheme: scheme.to_owned() })
             }
@@ -179,6 +185,7 @@ impl fmt::Display for Place {
             Self::Folder(path) => path.display().fmt(f),
             Self::Bucket(bucket) => bucket.fmt(f),
             Self::Server(server) => server.fmt(f),
+            Self::Served(address) => address.fmt(f),
         }
     }
 }
@@ -209,6 +216,8 @@ mod tests {
             ("gs:bucket", "gs:bucket:/"),
             ("az:box:/", "az:box:/"),
             ("azure:box:/a", "az:box:/a"),
+            ("silt:https://host:8010", "silt:https://host:8010/"),
+            ("silt:http://127.0.0.1:8010/a/b/", "silt:http://127.0.0.1:8010/a/b/"),
             ("local:s3:x", "s3:x"),
             ("/backups/repo", "/backups/repo"),
         ];
@@ -241,6 +250,9 @@ mod tests {
             "gs:/x",
             "az::/x",
             "az:b:/a//b",
+            "silt:host",
+            "silt:ftp://host/",
+            "silt:https://host/?x=y",
         ] {
             let said = shown(address);
             assert!(said.starts_with("error: ") && said.contains("write it as"), "{address}: {said}");

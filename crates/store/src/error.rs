@@ -265,6 +265,17 @@ pub enum StoreError {
         object: String,
     },
 
+    /// The credentials do not allow it. Nothing was changed.
+    #[error("{what} takes {right}, which these credentials do not give at {location}: nothing was changed; use others")]
+    NoRight {
+        /// The work that was asked for.
+        what: String,
+        /// The address of the place.
+        location: String,
+        /// The right that it takes.
+        right: &'static str,
+    },
+
     /// Something was given in the wrong order or shape by the code above.
     #[error("{what}: {reason}")]
     Refused {

@@ -103,8 +103,12 @@ bytes_id!(
     SeriesId, 16
 );
 bytes_id!(
-    /// Identity of a snapshot, random.
+    /// Identity of a snapshot, random. The first half is that of the snapshot it was copied from, if it was copied.
     SnapshotId, 32
+);
+bytes_id!(
+    /// First half of a snapshot's identity, which a snapshot shares with all copies of it.
+    OriginId, 16
 );
 bytes_id!(
     /// Identity of a key slot, random.
@@ -115,6 +119,18 @@ impl SnapshotId {
     /// The first eight hexadecimal digits, as shown to users.
     pub fn short(&self) -> String {
         self.to_string().chars().take(8).collect()
+    }
+
+    /// Returns what this snapshot and all its copies have in common.
+    pub fn origin(&self) -> OriginId {
+        OriginId(std::array::from_fn(|at| self.0.get(at).copied().unwrap_or_default()))
+    }
+
+    /// Returns this identity as that of a copy of a snapshot of this origin: only its second half stays.
+    #[must_use]
+    pub fn copied_from(mut self, origin: OriginId) -> Self {
+        self.0.iter_mut().zip(origin.0).for_each(|(byte, of_origin)| *byte = of_origin);
+        self
     }
 }
 
@@ -182,5 +198,20 @@ impl fmt::Display for Time {
             Ok(time) => write!(f, "{time}"),
             Err(_) => write!(f, "second {}", self.seconds),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_shares_its_origin_and_short_id_with_its_original_and_nothing_else() {
+        let original = SnapshotId(std::array::from_fn(|at| u8::try_from(at).expect("small")));
+        let copy = SnapshotId([0xaa; 32]).copied_from(original.origin());
+        assert_eq!((copy.origin(), copy.short()), (original.origin(), original.short()));
+        assert_eq!(copy.0[16..], [0xaa; 16]);
+        let of_copy = SnapshotId([0xbb; 32]).copied_from(copy.origin());
+        assert_eq!(of_copy.origin(), original.origin());
     }
 }

@@ -240,6 +240,44 @@ impl Repository {
         self.storage.capabilities().latency == Latency::Disk
     }
 
+    /// Tells whether containers and manifests may be deleted with the rights that this program has.
+    pub fn may_delete(&self) -> bool {
+        self.storage.capabilities().deletes
+    }
+
+    /// Tells whether the record and key slots may be written with the rights that this program has.
+    pub(crate) fn may_amend(&self) -> bool {
+        self.storage.capabilities().amends
+    }
+
+    /// Refuses what cannot be done without deleting; `what` is that, as "forgetting snapshots".
+    ///
+    /// # Errors
+    /// [`StoreError::NoRight`] if nothing may be deleted.
+    pub fn require_deletes(&self, what: &'static str) -> Result<(), StoreError> {
+        if self.may_delete() {
+            return Ok(());
+        }
+        let location = self.storage.location();
+        Err(StoreError::NoRight { what: what.to_owned(), location, right: "the right to delete there" })
+    }
+
+    /// Refuses to work on a series whose objects are out of reach.
+    pub(crate) fn require_reach(&self, series: SeriesId, name: &str) -> Result<(), StoreError> {
+        if self.storage.reaches(series) {
+            return Ok(());
+        }
+        let (what, location) = (format!("writing to the series \"{name}\", {series}"), self.storage.location());
+        Err(StoreError::NoRight { what, location, right: "a token for this series" })
+    }
+
+    /// The series that the record lists and that are within reach, with their names.
+    fn series_recorded(&self) -> BTreeMap<SeriesId, String> {
+        let mut series = self.config().series.clone();
+        series.retain(|id, _| self.storage.reaches(*id));
+        series
+    }
+
     /// The storage, for a thread that outlives the borrow.
     pub(crate) fn storage_shared(&self) -> Arc<dyn Storage> {
         Arc::clone(&self.storage)
@@ -539,12 +577,12 @@ impl Repository {
         self.config().series.get(&id).map_or_else(|| id.to_string(), |name| format!("\"{name}\""))
     }
 
-    /// The series that have a manifest, or a copy of one, and those that the record lists.
+    /// The series within reach that have a manifest, or a copy of one, and those that the record lists.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
         if !self.was_listed_ahead() {
             self.list_series()?;
         }
-        let series: BTreeSet<_> = self.lock_numbers().keys().chain(self.config().series.keys()).copied().collect();
+        let series: BTreeSet<_> = self.lock_numbers().keys().chain(self.series_recorded().keys()).copied().collect();
         Ok(series.into_iter().collect())
     }
 
@@ -618,9 +656,9 @@ impl Repository {
     /// The series that the record lists and that have no manifest, with their names.
     pub fn lost_series(&self) -> Result<Vec<(SeriesId, String)>, StoreError> {
         let mut lost = Vec::new();
-        for (id, name) in &self.config().series {
-            match newest_manifest(self, *id) {
-                Err(StoreError::LostSeries { .. }) => lost.push((*id, name.clone())),
+        for (id, name) in self.series_recorded() {
+            match newest_manifest(self, id) {
+                Err(StoreError::LostSeries { .. }) => lost.push((id, name)),
                 Err(error) if !error.is_damage() => return Err(error),
                 _ => {}
             }

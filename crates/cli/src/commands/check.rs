@@ -138,7 +138,8 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
     }
     if report.orphans > 0 {
         output.report(format_args!(
-            "{} objects ({}) were left by an interrupted run; the next backup or forget of their series removes them",
+            "{} objects ({}) were left by a run that was interrupted or may not delete; the next backup or forget of \
+             their series that may removes them",
             report.orphans,
             size(report.orphan_bytes)
         ))?;

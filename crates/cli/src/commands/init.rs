@@ -5,7 +5,7 @@ use crate::error::{CliError, Done};
 use crate::kdf::KdfArgs;
 use crate::parse::{Parity, Size};
 use crate::password::PasswordSource;
-use crate::place::{connect, reach, traced};
+use crate::place::{connect, connect_served, reach, traced};
 use crate::render::visible;
 use crate::repository::{label, place};
 use clap::Args;
@@ -92,8 +92,9 @@ pub(crate) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
 fn make(place: &Place, chunker: ChunkerSettings, kdf: &KdfArgs, context: &Context) -> Result<Repository, CliError> {
     let storage = match place {
         Place::Folder(path) => vacant_folder(path)?,
-        Place::Bucket(bucket) => vacant_prefix(connect(bucket)?)?,
-        Place::Server(server) => vacant_prefix(reach(server, context, create_server)?)?,
+        Place::Bucket(bucket) => vacant_remote(connect(bucket)?)?,
+        Place::Server(server) => vacant_remote(reach(server, context, create_server)?)?,
+        Place::Served(address) => vacant_remote(connect_served(address, context)?)?,
     };
     let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
     Ok(Repository::init(storage, &password, &label(None, None), kdf.cost(context)?, chunker)?)
@@ -109,8 +110,8 @@ fn vacant_folder(path: &Path) -> Result<Arc<dyn Storage>, CliError> {
     Ok(traced(disk))
 }
 
-/// A prefix, or a server's folder, may hold foreign objects: nothing looks at them. The place must keep commits apart.
-fn vacant_prefix(storage: ObjectStorage) -> Result<Arc<dyn Storage>, CliError> {
+/// A place at a distance may hold foreign objects: nothing looks at them. It must keep commits apart.
+fn vacant_remote(storage: ObjectStorage) -> Result<Arc<dyn Storage>, CliError> {
     refuse_repository(&storage)?;
     storage.probe()?;
     Ok(traced(storage))

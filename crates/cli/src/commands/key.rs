@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &KeyArgs, context: &Context) -> Result<Done, CliErr
             let mut repository = open(context)?;
             let (cost, password, label) = new.ask(context)?;
             let id = repository.change_password(&password, &label, cost)?;
-            key_hint::keep(id);
+            key_hint::keep(id, &repository.storage().location());
             told(context, "changed", id, "saved new key as")
         }
         KeyCommand::Remove { id } => remove(&*open(context)?, id, context),

@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 mod changes;
 pub(crate) mod check;
+pub(crate) mod copy;
 pub(crate) mod dump;
 pub(crate) mod forget;
 pub(crate) mod generate;
@@ -14,6 +15,7 @@ pub(crate) mod maintain;
 pub(crate) mod prune;
 pub(crate) mod repair;
 pub(crate) mod restore;
+pub(crate) mod serve;
 pub(crate) mod snapshots;
 mod sources;
 pub(crate) mod stats;

@@ -12,6 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
     Backup,
+    Copy,
     Restore,
     Dump,
     Forget,
@@ -32,6 +33,7 @@ impl Work {
     fn during(self) -> &'static str {
         match self {
             Self::Backup => "archival",
+            Self::Copy => "copy",
             Self::Restore => "restore",
             Self::Dump => "dump",
             Self::Forget => "forget",

@@ -1,6 +1,6 @@
 //! The words for what the engine notices.
 
-use crate::render::{Path, clock};
+use crate::render::{Path, clock, visible};
 use siltstone_engine::Notice;
 use siltstone_engine::fs::SkipReason;
 
@@ -111,6 +111,10 @@ pub(super) fn describe(notice: &Notice) -> Words {
             let id = snapshot.short();
             let text = format!("what was done is saved as partial snapshot {id}; the next backup continues it");
             warning("checkpoint", text)
+        }
+        Notice::SnapshotCopied { series, original, .. } => {
+            let (series, original) = (visible(series.as_bytes()), original.short());
+            note("snapshot_copied", &format!("snapshot {original} of {series} is copied"))
         }
         Notice::ContainersLost { chunks } => warning(
             "containers_lost",

@@ -4,13 +4,13 @@ use super::cache::{Cache, open_index, sketches_identity};
 use super::checkpoint::Checkpoints;
 use super::flow::Unusable;
 use super::older::Older;
-use super::options::Source;
 use super::outcome::RunOutcome;
 use super::previous::{last_whole, needed};
 use super::run::BackupRun;
 use super::sample::read_sample;
 use super::select::{Known, Origin};
 use super::sketch_file::SketchDraft;
+use super::source::Input;
 use super::stages::{DeltaSelection, Stages};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
@@ -31,7 +31,7 @@ impl<'t> BackupRun<'t> {
     /// Runs all stages to the end of the source; gives too what new chunks were encoded against, if they were.
     pub(super) fn run_stages(
         &self,
-        source: Source,
+        source: Input,
         manifest: &Manifest,
         lost: &[ContainerId],
         (sink, checkpoints): (&dyn ContainerSink, Option<&Checkpoints<'_, 't>>),
@@ -64,8 +64,7 @@ impl<'t> BackupRun<'t> {
             None => None,
         };
         let unusable = Unusable { lost, ..Unusable::default() };
-        let is_for_migration =
-            self.options.migrate && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
+        let is_for_migration = self.settles() && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
         let similar_bytes = is_for_migration.then_some(shares.similar_bytes);
         let stages =
             Stages { run: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, similar_bytes };
@@ -110,7 +109,7 @@ impl<'t> BackupRun<'t> {
         let is_first = last_whole(manifest).is_none();
         let (selects, sketches) = match self.options.deltas {
             Deltas::Off => (false, false),
-            Deltas::Reverse { .. } => (false, self.options.migrate && !is_first),
+            Deltas::Reverse { .. } => (false, self.settles() && !is_first),
             Deltas::Forward { .. } | Deltas::Custom(_) => (true, !is_first),
         };
         let reaches_back = self.options.deltas.reaches_back() && manifest.snapshots().len() > 1;

@@ -50,7 +50,7 @@ impl<'t> BackupRun<'t> {
         let is_settled = dead.is_empty()
             && next.damaged.is_empty()
             && maintain::settle_in_manifest(&mut next, self.options.migrate_threshold);
-        self.commit_and_delete(writer, next, dead, self.options.migrate && !is_settled)?;
+        self.commit_and_delete(writer, next, dead, self.settles() && !is_settled)?;
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().object_bytes);

@@ -2,7 +2,8 @@
 //! chunks, regions and checkpoints. Stages import them; this file imports no stage.
 
 use super::outcome::{Account, Tally};
-use crate::fs::{FileHandle, Problem};
+use super::source::Unread;
+use crate::fs::Problem;
 use crate::observer::EntryAction;
 use crate::parallel::Ticket;
 use crossbeam_channel::{Receiver, Sender};
@@ -57,9 +58,9 @@ pub(super) struct ToRead {
     pub(super) path: EntryPath,
     pub(super) metadata: Metadata,
     pub(super) size: u64,
-    pub(super) handle: FileHandle,
+    pub(super) unread: Unread,
     pub(super) action: EntryAction,
-    /// Changed ranges, if the rest is known.
+    /// Changed ranges of a file on disk, if the rest is known.
     pub(super) patch: Option<Box<Patch>>,
 }
 

@@ -1,7 +1,7 @@
 //! Backup: plan -> read -> fingerprint -> assemble -> encode -> pack -> commit, one file per stage.
 //!
 //! ```text
-//! plan       1 thread    walks the source beside the previous catalog; batches of entries, jobs for what must be read
+//! plan       1 thread    takes the source's entries beside the previous catalog; batches, jobs for what must be read
 //! read       n threads   open, read, cut                                    (one job each, in parallel)
 //! hash       n threads   fingerprints of a piece                            (tickets keep the order)
 //! assemble   1 thread    known or new? numbers, recipes, catalog, regions   (in stream order)
@@ -17,7 +17,7 @@
 //! begin       -> stages, sample             what the run has to know; how memory is divided
 //! stages      -> all stages                 starts their threads and joins them, for paths or for a stream
 //! all stages  -> piece, previous, ...       one file each
-//! options, outcome, flow, run               ground: what all of them share; it knows no stage
+//! source, options, outcome, flow, run       ground: what all of them share; it knows no stage
 //! ```
 //! Each arrow is a use of another file; none leads back, nor do imports.
 
@@ -51,6 +51,7 @@ mod select;
 mod settle;
 mod shrunk;
 mod sketch_file;
+pub(crate) mod source;
 mod sources;
 mod stages;
 
@@ -60,13 +61,16 @@ pub use options::{
     BackupOptions, BackupSummary, CheckpointRule, DELTA_THRESHOLD_DEFAULT, DeltaCounts, Healed, Reused,
     SAMPLE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, SHRINK_SHARE_DEFAULT, Source,
 };
+pub(crate) use previous::last_whole;
 pub use sources::default_series_name;
 
 use crate::lease::now;
+use crate::snapshots::SnapshotView;
 use crate::{Command, EngineError, Resources};
 use run::BackupRun;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
+use source::{DescribedEntries, Input};
 use std::time::Instant;
 
 /// Makes a snapshot of `source`.
@@ -94,22 +98,69 @@ pub fn backup(
         changed::base(stored.as_ref().map(|stored| &stored.manifest), &series, &paths)?;
     }
     let shrink_share = shrunk::share_of(&source, options);
-    let (chunker, series) = (chunker.as_ref(), series.as_str());
-    let run = BackupRun { repository, chunker, options, resources, started, paths, shrink_share, list_bytes, series };
-    if options.dry_run {
-        return run.dry_run(source);
-    }
-    let mut writer = run.acquire()?;
-    match run.run_and_commit(source, &mut writer) {
-        Ok((summary, similar)) if summary.snapshot.is_some() => Ok(run.settle(writer, summary, similar)),
-        Ok((summary, _)) => {
-            writer.abandon(now())?;
-            Ok(summary)
+    let (chunker, series, original) = (chunker.as_ref(), series.as_str(), None);
+    let run = BackupRun {
+        repository,
+        chunker,
+        options,
+        resources,
+        started,
+        paths,
+        shrink_share,
+        list_bytes,
+        series,
+        original,
+    };
+    run.run(Input::Given(source))
+}
+
+/// Makes a copy of a snapshot, whose entries are given; its identity shares the first half with the original's. In the
+/// options stands what else the copy records, but for user, paths and series, which are the original's.
+///
+/// # Errors
+/// Those of [`backup`]; [`EngineError::CopyIncomplete`] if something of it could not be read.
+pub(crate) fn backup_copy(
+    repository: &Repository,
+    original: &SnapshotView,
+    entries: DescribedEntries,
+    options: &BackupOptions,
+    resources: &Resources,
+) -> Result<BackupSummary, EngineError> {
+    resources.suffice_for(Command::Backup)?;
+    let chunker = chunker::open_chunker(repository)?;
+    let run = BackupRun {
+        repository,
+        chunker: chunker.as_ref(),
+        options,
+        resources,
+        started: Instant::now(),
+        paths: original.snapshot.paths.clone(),
+        shrink_share: None,
+        list_bytes: 0,
+        series: &original.series_name,
+        original: Some(&original.snapshot),
+    };
+    run.run(Input::Described(entries))
+}
+
+impl BackupRun<'_> {
+    /// Runs to a commit, or without writing.
+    fn run(&self, input: Input) -> Result<BackupSummary, EngineError> {
+        if self.options.dry_run {
+            return self.dry_run(input);
         }
-        Err(error) => {
-            // The first error is the one to tell; a lease left behind is taken over by the next run.
-            let _ = writer.abandon(now());
-            Err(error)
+        let mut writer = self.acquire()?;
+        match self.run_and_commit(input, &mut writer) {
+            Ok((summary, similar)) if summary.snapshot.is_some() => Ok(self.settle(writer, summary, similar)),
+            Ok((summary, _)) => {
+                writer.abandon(now())?;
+                Ok(summary)
+            }
+            Err(error) => {
+                // The first error is the one to tell; a lease left behind is taken over by the next run.
+                let _ = writer.abandon(now());
+                Err(error)
+            }
         }
     }
 }

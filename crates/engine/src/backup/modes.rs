@@ -1,9 +1,10 @@
 //! Both ways of a run: without writing, or to a commit.
 
 use super::checkpoint::Checkpoints;
-use super::options::{BackupSummary, Source};
+use super::options::BackupSummary;
 use super::previous;
 use super::run::BackupRun;
+use super::source::Input;
 use crate::EngineError;
 use crate::delta::SimilarIndex;
 use crate::pack::DrySink;
@@ -15,7 +16,7 @@ use siltstone_store::storage::Listing;
 
 impl<'t> BackupRun<'t> {
     /// Runs all stages without writing.
-    pub(super) fn dry_run(&self, source: Source) -> Result<BackupSummary, EngineError> {
+    pub(super) fn dry_run(&self, source: Input) -> Result<BackupSummary, EngineError> {
         let id = self.repository.keys().series_id(self.series);
         let stored = newest_manifest(self.repository, id)?;
         let manifest = stored.map_or_else(|| Manifest::new(id, self.series), |stored| stored.manifest);
@@ -30,7 +31,7 @@ impl<'t> BackupRun<'t> {
     /// Runs all stages and commits; gives too the new chunks by their sketches, if the settling can use them.
     pub(super) fn run_and_commit(
         &self,
-        source: Source,
+        source: Input,
         writer: &mut SeriesWriter<'t>,
     ) -> Result<(BackupSummary, Option<SimilarIndex>), EngineError> {
         let manifest = writer.manifest().clone();
@@ -38,6 +39,7 @@ impl<'t> BackupRun<'t> {
         let lost = writer.lost.clone();
         let checkpoints = Checkpoints::new(&mut *writer);
         let (mut outcome, known) = self.run_stages(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?;
+        self.refuse_incomplete(&outcome)?;
         let verify = self.options.verify_written;
         verify_written(verify, self.repository, manifest.series, &outcome.packed.containers)?;
         self.refuse_shrunk(&manifest, &outcome.entries.statistics)?;

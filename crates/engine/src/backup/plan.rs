@@ -1,5 +1,5 @@
-//! The first stage: walk the source, compare with the previous snapshot, and say for each entry whether it is ready or
-//! must be read.
+//! The first stage: take the source's entries, compare with the previous snapshot, and say for each entry whether it is
+//! ready or must be read.
 //!
 //! The walk and the previous catalog come in the same order, so the comparison is a merge: no table of files is held,
 //! whatever the size of the tree. Entries go on in batches; a batch in which something must be read becomes a job for
@@ -9,8 +9,9 @@ use super::flow::{Disconnected, Item, Job, Patch, Step, ToRead, Unusable};
 use super::options::BackupOptions;
 use super::outcome::Planned;
 use super::previous::Chained;
+use super::source::{EntrySource, SourceEntry, SourceItem, SourceKind, Unread};
 use crate::chunks::ChunkSource;
-use crate::fs::{FileKind, Problem, ProblemKind, ScanEntry, ScanItem, Scanner, SkipReason};
+use crate::fs::{Problem, ProblemKind, ScanItem, SkipReason};
 use crate::observer::{EntryAction, Notice};
 use crate::{EngineError, Observer};
 use crossbeam_channel::{Sender, bounded};
@@ -75,18 +76,18 @@ impl<'s, 'r> Planner<'s, 'r> {
         Self { options, observer, unusable, previous, links, steps, jobs, batch, batch_bytes: 0, has_reads: false }
     }
 
-    /// Walks to the end, or until a later stage goes away or the user asks to stop.
-    pub(super) fn run(mut self, scanner: Scanner) -> Result<Planned, EngineError> {
+    /// Takes all entries, until a later stage goes away or the user asks to stop.
+    pub(super) fn run(mut self, source: &mut dyn EntrySource) -> Result<Planned, EngineError> {
         let mut planned = Planned::default();
-        for item in scanner {
+        while let Some(item) = source.next_item()? {
             self.check_cancelled()?;
             match item {
-                ScanItem::Entry(found) => {
+                SourceItem::Entry(found) => {
                     if self.plan(found, None).is_err() {
                         return Ok(planned);
                     }
                 }
-                other => self.tell(other, &mut planned),
+                SourceItem::Aside(other) => self.tell(other, &mut planned),
             }
         }
         let _ = self.flush();
@@ -111,53 +112,58 @@ impl<'s, 'r> Planner<'s, 'r> {
         }
     }
 
-    /// Plans for an entry that the walk found. `changed`: if it is a file, only these ranges of it changed.
-    pub(super) fn plan(&mut self, found: ScanEntry, changed: Option<&[Range<u64>]>) -> Result<(), Disconnected> {
+    /// Plans for an entry of the source. `changed`: if it is a file, only these ranges of it changed.
+    pub(super) fn plan(&mut self, found: SourceEntry, changed: Option<&[Range<u64>]>) -> Result<(), Disconnected> {
         let previous = self.previous.as_mut().and_then(|previous| previous.at(&found.path, self.observer));
-        let item = match found.kind {
-            FileKind::File { size, handle } => {
-                let is_known =
-                    |previous: &&Entry| changed.is_none() && self.is_unchanged(previous, &found.metadata, size);
-                let known = previous.as_ref().filter(is_known);
-                let reused = known.and_then(|previous| self.reusable(previous));
-                let action = if previous.is_some() { EntryAction::Changed } else { EntryAction::New };
-                match reused {
-                    Some((recipe, needs)) => {
-                        let content = Content::File { size, recipe };
-                        let entry = Entry { path: found.path, metadata: found.metadata, content };
-                        Item::Ready { entry, action: EntryAction::Unchanged, needs }
-                    }
-                    None if self.is_link(&found.metadata) => {
-                        Item::Link { path: found.path, metadata: found.metadata, action }
-                    }
-                    None => {
-                        let patch = previous.zip(changed).and_then(|(previous, changed)| self.patch(previous, changed));
-                        Item::Read(ToRead { path: found.path, metadata: found.metadata, size, handle, action, patch })
-                    }
-                }
-            }
-            FileKind::Directory => ready(found.path, found.metadata, Content::Directory, previous),
-            FileKind::Symlink { target } => ready(found.path, found.metadata, Content::Symlink { target }, previous),
-            FileKind::Fifo => ready(found.path, found.metadata, Content::Fifo, previous),
-            FileKind::CharDevice { major, minor } => {
-                ready(found.path, found.metadata, Content::CharDevice { major, minor }, previous)
-            }
-            FileKind::BlockDevice { major, minor } => {
-                ready(found.path, found.metadata, Content::BlockDevice { major, minor }, previous)
-            }
+        let SourceEntry { path, metadata, kind } = found;
+        let item = match kind {
+            SourceKind::File { size, unread } => self.file((path, metadata), (size, unread), previous, changed),
+            SourceKind::Other(content) => ready(path, metadata, content, previous),
         };
         self.add(item)
     }
 
-    /// Tells whether size, times and inode say that the content is still what it was.
-    fn is_unchanged(&self, previous: &Entry, metadata: &Metadata, size: u64) -> bool {
+    fn file(
+        &mut self,
+        (path, metadata): (EntryPath, Metadata),
+        (size, unread): (u64, Unread),
+        previous: Option<Entry>,
+        changed: Option<&[Range<u64>]>,
+    ) -> Item {
+        let is_known = |previous: &&Entry| changed.is_none() && self.is_unchanged(previous, &metadata, size, &unread);
+        let reused = previous.as_ref().filter(is_known).and_then(|previous| self.reusable(previous));
+        if let Some((recipe, needs)) = reused {
+            if let Unread::Described(_) = unread {
+                // A name that follows may be of this content, which is not being read.
+                self.links.remove(&(metadata.device, metadata.inode));
+            }
+            let entry = Entry { path, metadata, content: Content::File { size, recipe } };
+            return Item::Ready { entry, action: EntryAction::Unchanged, needs };
+        }
+        let action = if previous.is_some() { EntryAction::Changed } else { EntryAction::New };
+        if self.is_link(&metadata, &unread) {
+            return Item::Link { path, metadata, action };
+        }
+        let patch = previous.zip(changed).and_then(|(previous, changed)| self.patch(previous, changed));
+        Item::Read(ToRead { path, metadata, size, unread, action, patch })
+    }
+
+    /// Tells whether the content is still what it was: by size, times and inode of a file on disk, else by the word of
+    /// its source.
+    fn is_unchanged(&self, previous: &Entry, metadata: &Metadata, size: u64, unread: &Unread) -> bool {
         let same_size = matches!(previous.content, Content::File { size: before, .. } if before == size);
         let before = &previous.metadata;
+        let same_status = || {
+            before.modified == metadata.modified
+                && (self.options.ignore_ctime || before.changed == metadata.changed)
+                && (self.options.ignore_inode || before.inode == metadata.inode)
+        };
         !self.options.force
             && same_size
-            && before.modified == metadata.modified
-            && (self.options.ignore_ctime || before.changed == metadata.changed)
-            && (self.options.ignore_inode || before.inode == metadata.inode)
+            && match unread {
+                Unread::OnDisk(_) => same_status(),
+                Unread::Described(described) => described.is_unchanged,
+            }
     }
 
     /// Returns the facts known of a file of which only ranges changed.
@@ -196,8 +202,12 @@ impl<'s, 'r> Planner<'s, 'r> {
     }
 
     /// Tells whether another name of this file is being read already; if not, remembers that this one is.
-    fn is_link(&mut self, metadata: &Metadata) -> bool {
-        metadata.links > 1 && !self.links.insert((metadata.device, metadata.inode))
+    fn is_link(&mut self, metadata: &Metadata, unread: &Unread) -> bool {
+        let may_be = match unread {
+            Unread::OnDisk(_) => true,
+            Unread::Described(described) => described.is_link,
+        };
+        metadata.links > 1 && !self.links.insert((metadata.device, metadata.inode)) && may_be
     }
 
     /// Tells whether another name of this file is being read.

@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::vec;
 
 /// The last snapshot that is no checkpoint. It may be marked as deleted: what is stored of it serves all the same.
-pub(super) fn last_whole(manifest: &Manifest) -> Option<&Snapshot> {
+pub(crate) fn last_whole(manifest: &Manifest) -> Option<&Snapshot> {
     manifest.snapshots().iter().rev().find(|snapshot| !snapshot.partial)
 }
 

@@ -1,9 +1,10 @@
 //! The stage that reads: files, or a stream, become pieces (module `piece`); the pool behind it fingerprints each piece
 //! while the next is read.
 
-use super::flow::{Disconnected, FileEnd, Item, Job, Part, ReadyPiece, ToRead};
+use super::flow::{Disconnected, FileEnd, Item, Job, Part, Patch, ReadyPiece, ToRead};
 use super::piece::{PIECE_BYTES, PieceWriter, ReadStage};
-use crate::fs::{Problem, ProblemKind, SourceFile};
+use super::source::{ContentReader, FileContent, FileRead, Span, Unread, disk_reader};
+use crate::fs::{FileHandle, Problem, ProblemKind};
 use crate::lease::now;
 use crate::parallel::Ticket;
 use crossbeam_channel::{Receiver, Sender};
@@ -66,78 +67,114 @@ impl ReadStage<'_, '_> {
 
 impl PieceWriter<'_, '_, '_> {
     fn read_file(&mut self, file: ToRead) -> Result<(), Disconnected> {
-        let ToRead { path, mut metadata, handle, action, patch, .. } = file;
-        let end = |metadata: Metadata, size, read_bytes, is_complete, problem| {
-            Part::End(Box::new(FileEnd {
-                path: path.clone(),
-                metadata,
-                action,
-                size,
-                read_bytes,
-                is_complete,
-                problem,
-            }))
+        let ToRead { path, mut metadata, size, unread, action, patch } = file;
+        let read = match unread {
+            Unread::OnDisk(handle) => self.read_on_disk(&path, &mut metadata, &handle, patch.as_deref())?,
+            Unread::Described(described) => self.read_described(&path, size, &*described.content)?,
         };
-        let source = match handle.open(&path) {
+        let is_complete = read.is_ok();
+        let nothing = |problem| FileRead { size: 0, read_bytes: 0, problem: Some(problem) };
+        let FileRead { size, read_bytes, problem } = read.unwrap_or_else(nothing);
+        self.add(Part::End(Box::new(FileEnd { path, metadata, action, size, read_bytes, is_complete, problem })))
+    }
+
+    /// Reads a file on disk. Its metadata are brought up to the moment of opening.
+    fn read_on_disk(
+        &mut self,
+        path: &EntryPath,
+        metadata: &mut Metadata,
+        handle: &FileHandle,
+        patch: Option<&Patch>,
+    ) -> Result<Result<FileRead, Problem>, Disconnected> {
+        let source = match handle.open(path) {
             Ok(source) => source,
-            Err(problem) => return self.add(end(metadata, 0, 0, false, Some(problem))),
+            Err(problem) => return Ok(Err(problem)),
         };
-        source.update(&mut metadata);
-        distrust_fresh(&mut metadata, now());
-        if source.size() > PIECE_BYTES as u64 {
-            self.add(Part::Begin(path.clone()))?;
-        }
+        source.update(metadata);
+        distrust_fresh(metadata, now());
+        self.begin(path, source.size())?;
         let outcome = match patch {
-            Some(patch) => self.read_changed(&source, &patch)?,
-            None => self.read_content(&source)?,
+            Some(patch) => self.read_changed(&source, patch)?,
+            None => self.read_content(&mut disk_reader(&source))?,
         };
-        let part = match outcome {
-            Err(error) => end(metadata, 0, 0, false, Some(Problem::entry(&path, ProblemKind::Unreadable, error))),
+        Ok(match outcome {
+            Err(error) => Err(Problem::entry(path, ProblemKind::Unreadable, error)),
             Ok((size, read_bytes)) => {
                 let changed = size != source.size() || source.changed_since_open().unwrap_or(true);
                 let reason = "what was read is stored, and may be a mixture of before and after";
-                let problem = changed.then(|| Problem::entry(&path, ProblemKind::ChangedWhileRead, reason));
-                end(metadata, size, read_bytes, true, problem)
+                let problem = changed.then(|| Problem::entry(path, ProblemKind::ChangedWhileRead, reason));
+                Ok(FileRead { size, read_bytes, problem })
             }
-        };
-        self.add(part)
+        })
     }
 
-    /// Reads the stretches of data up to the size at opening; gives the size reached and the bytes read.
-    fn read_content(&mut self, source: &SourceFile) -> Result<io::Result<(u64, u64)>, Disconnected> {
-        let (mut at, mut read_bytes) = (0u64, 0u64);
-        for extent in source.data_extents() {
-            let extent = match extent {
-                Ok(extent) => extent,
-                Err(error) => return Ok(Err(error)),
-            };
-            self.add_hole(extent.offset.saturating_sub(at))?;
-            at = extent.offset;
-            while at < extent.end() {
-                if self.stage.observer.is_cancelled() {
-                    return Err(Disconnected);
-                }
-                let left = usize::try_from(extent.end() - at).unwrap_or(usize::MAX);
-                match self.fill(left, &mut |buffer| source.read_at(buffer, at))? {
-                    Ok(0) => {
-                        // It has become shorter.
-                        self.cut_rest()?;
-                        return Ok(Ok((at, read_bytes)));
-                    }
-                    Ok(count) => {
-                        at += count as u64;
-                        read_bytes += count as u64;
-                    }
-                    Err(error) => {
-                        self.cut_rest()?;
-                        return Ok(Err(error));
-                    }
-                }
-            }
-            self.cut_rest()?;
+    /// Reads content that its source describes: nothing of it changes, and it has the length that was said or is
+    /// damaged.
+    fn read_described(
+        &mut self,
+        path: &EntryPath,
+        size: u64,
+        content: &dyn FileContent,
+    ) -> Result<Result<FileRead, Problem>, Disconnected> {
+        self.begin(path, size)?;
+        let outcome = match content.open(path) {
+            Ok(mut reader) => self.read_content(&mut *reader)?,
+            Err(error) => Err(error),
+        };
+        if self.stage.observer.is_cancelled() {
+            return Err(Disconnected);
         }
-        self.add_hole(source.size().saturating_sub(at))?;
-        Ok(Ok((source.size(), read_bytes)))
+        let unreadable = |reason: String| Problem::entry(path, ProblemKind::Unreadable, reason);
+        Ok(match outcome {
+            Err(error) => Err(unreadable(error.to_string())),
+            Ok((read, read_bytes)) if read == size => Ok(FileRead { size, read_bytes, problem: None }),
+            Ok((read, _)) => Err(unreadable(format!("it has {read} bytes instead of {size}"))),
+        })
+    }
+
+    /// Tells of a large file before its first chunk.
+    fn begin(&mut self, path: &EntryPath, size: u64) -> Result<(), Disconnected> {
+        if size > PIECE_BYTES as u64 { self.add(Part::Begin(path.clone())) } else { Ok(()) }
+    }
+
+    /// Reads all spans of a file; gives the size reached and the bytes read.
+    fn read_content(&mut self, source: &mut dyn ContentReader) -> Result<io::Result<(u64, u64)>, Disconnected> {
+        let (mut size, mut read_bytes) = (0u64, 0u64);
+        loop {
+            match source.next_span() {
+                Err(error) => return Ok(Err(error)),
+                Ok(None) => return Ok(Ok((size, read_bytes))),
+                Ok(Some(Span::Hole(bytes))) => {
+                    self.add_hole(bytes)?;
+                    size = size.saturating_add(bytes);
+                }
+                Ok(Some(Span::Data(most))) => match self.read_data(source, most)? {
+                    Err(error) => return Ok(Err(error)),
+                    Ok(bytes) => (size, read_bytes) = (size.saturating_add(bytes), read_bytes + bytes),
+                },
+            }
+        }
+    }
+
+    /// Reads a span of data to its end; gives its bytes.
+    fn read_data(&mut self, source: &mut dyn ContentReader, most: u64) -> Result<io::Result<u64>, Disconnected> {
+        let mut bytes = 0;
+        let outcome = loop {
+            if bytes >= most {
+                break Ok(bytes);
+            }
+            if self.stage.observer.is_cancelled() {
+                return Err(Disconnected);
+            }
+            let left = usize::try_from(most - bytes).unwrap_or(usize::MAX);
+            match self.fill(left, &mut |buffer| source.read(buffer))? {
+                Ok(0) => break Ok(bytes),
+                Ok(count) => bytes += count as u64,
+                Err(error) => break Err(error),
+            }
+        };
+        self.cut_rest()?;
+        Ok(outcome)
     }
 }
 

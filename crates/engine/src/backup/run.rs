@@ -30,6 +30,8 @@ pub(super) struct BackupRun<'t> {
     /// Memory that a list of changes takes, bytes.
     pub(super) list_bytes: u64,
     pub(super) series: &'t str,
+    /// The snapshot that is copied, if one is.
+    pub(super) original: Option<&'t Snapshot>,
 }
 
 impl<'t> BackupRun<'t> {
@@ -43,12 +45,13 @@ impl<'t> BackupRun<'t> {
     /// Makes the whole snapshot to be, without its record.
     pub(super) fn snapshot(&self, root: ChunkNumber, statistics: SnapshotStatistics) -> Result<Snapshot, EngineError> {
         let (options, made) = (self.options, now());
+        let id = SnapshotId(random_bytes()?);
         Ok(Snapshot {
-            id: SnapshotId(random_bytes()?),
+            id: self.original.map_or(id, |original| id.copied_from(original.id.origin())),
             time: options.time.unwrap_or(made),
             made,
             host: options.host.clone(),
-            user: options.user.clone(),
+            user: self.original.map_or(&options.user, |original| &original.user).clone(),
             paths: self.paths.clone(),
             tags: options.tags.clone(),
             description: options.description.clone(),
@@ -64,6 +67,15 @@ impl<'t> BackupRun<'t> {
     /// Tells whether a snapshot with this root is not to be made, for the last live one has the same.
     pub(super) fn is_unwanted(&self, root: ChunkNumber, manifest: &Manifest) -> bool {
         self.options.skip_if_unchanged && previous::last_live(manifest).is_some_and(|parent| parent.root == root)
+    }
+
+    /// Refuses a copy that lacks something of its original: it would pass for whole.
+    pub(super) fn refuse_incomplete(&self, outcome: &RunOutcome) -> Result<(), EngineError> {
+        let problems = outcome.entries.statistics.problems + outcome.planned.problems;
+        match self.original.filter(|_| problems > 0) {
+            Some(original) => Err(EngineError::CopyIncomplete { snapshot: original.id.short(), problems }),
+            None => Ok(()),
+        }
     }
 
     /// Options of the walk through the source.

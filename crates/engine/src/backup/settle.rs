@@ -10,8 +10,14 @@ use crate::observer::Notice;
 use siltstone_store::series::SeriesWriter;
 
 impl<'t> BackupRun<'t> {
-    /// Settles what the backup leaves behind, if asked to, and gives the lease back, unless its commit did so. The snapshot stands: whatever goes
-    /// wrong here is told, and left to the next [`maintain::maintain`].
+    /// Tells whether the run settles what it leaves behind: it keeps the lease until then.
+    pub(super) fn settles(&self) -> bool {
+        self.options.migrate && self.repository.may_delete()
+    }
+
+    /// Settles what the backup leaves behind, if asked to and allowed to delete, and gives the lease back, unless its
+    /// commit did so. The snapshot stands: whatever goes wrong here is told, and left to the next
+    /// [`maintain::maintain`].
     pub(super) fn settle(
         &self,
         mut writer: SeriesWriter<'t>,

@@ -266,6 +266,10 @@ impl Storage for Overlay {
         self.below.capabilities()
     }
 
+    fn reaches(&self, series: SeriesId) -> bool {
+        self.below.reaches(series)
+    }
+
     fn location(&self) -> String {
         self.below.location()
     }

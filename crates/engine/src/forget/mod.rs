@@ -166,14 +166,18 @@ impl ForgetSummary {
 /// already gone are passed over. Marks that are over end, in the series of the given snapshots and those named beside.
 ///
 /// # Errors
-/// Errors of the repository as a whole; [`EngineError::RemovesAll`] before anything is removed or marked. If one series
-/// of several fails, it is reported as a problem and counted.
+/// Errors of the repository as a whole; [`EngineError::RemovesAll`], or [`StoreError::NoRight`] where nothing may be
+/// deleted, before anything is removed or marked. If one series of several fails, it is reported as a problem and
+/// counted.
 pub fn forget(
     repository: &Repository,
     snapshots: &[SnapshotKey],
     options: &ForgetOptions,
     resources: &Resources,
 ) -> Result<ForgetSummary, EngineError> {
+    if !options.dry_run {
+        repository.require_deletes("forgetting snapshots")?;
+    }
     let named = options.marking.series.iter().map(|series| (*series, BTreeSet::new()));
     let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = named.collect();
     for (series, id) in snapshots {

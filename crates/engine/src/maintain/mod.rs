@@ -78,6 +78,7 @@ pub fn maintain(
     options: &MaintainOptions,
     resources: &Resources,
 ) -> Result<MaintainSummary, EngineError> {
+    repository.require_deletes("maintaining a repository")?;
     let work = Maintenance { repository, options, resources };
     let (mut summary, mut lost) = (MaintainSummary::default(), None);
     let not_moved = |series: &dyn Display, reason: &dyn Display| {

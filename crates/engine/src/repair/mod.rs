@@ -274,14 +274,15 @@ fn plan_lost_commits(
 /// Does what the plan says. An object or a series that cannot be repaired is told, and the others are.
 ///
 /// # Errors
-/// [`StoreError::LeaseHeld`] if another writer is at work on the only series of the plan; what concerns the repository
-/// as a whole.
+/// [`StoreError::LeaseHeld`] if another writer is at work on the only series of the plan; [`StoreError::NoRight`] where
+/// nothing may be deleted; what concerns the repository as a whole.
 pub fn execute(
     repository: &Repository,
     plan: RepairPlan,
     options: &RepairOptions,
     resources: &Resources,
 ) -> Result<(RepairSummary, Vec<EngineError>), EngineError> {
+    repository.require_deletes("repairing a repository")?;
     let (mut summary, mut errors) = (RepairSummary::default(), Vec::new());
     for object in &plan.objects {
         match objects::execute(repository, object) {

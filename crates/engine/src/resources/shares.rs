@@ -21,6 +21,10 @@
 //!                 text of ghosts' dependents and their bases     M / 8
 //! check           waiting for bases                              M / 4
 //!                 containers read whole, and what is decoded     M / 2, 24 MiB for each fetch
+//! copy            the backups that it makes                      M - M / 4, shared out as above
+//!                 content read ahead, all readers together       M / 8, each from 1 to 16 MiB
+//!                 waiting for bases                              M / 16
+//!                 decoded regions                                M / 16
 //! dump            decoded regions                                M / 8, and 8 MiB per fetch
 //! reading files   decoded regions                                M / 8
 //! ```
@@ -57,12 +61,19 @@ pub(crate) const CHECK_READ_BYTES_MAX: u64 = 16 * MIB;
 /// Decoded regions that a dump keeps for each fetch.
 const DUMP_BYTES_PER_FETCH: u64 = 8 * MIB;
 
+/// The least and the most that each reader of a copy has of content read ahead (one longer chunk excepted).
+const COPY_AHEAD_BYTES: std::ops::RangeInclusive<u64> = MIB..=16 * MIB;
+/// The part of a copy's memory that reading its source takes.
+const COPY_SOURCE_PART: u64 = 4;
+
 /// Commands that have a least memory to work with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Command {
     /// Making a snapshot.
     Backup,
+    /// Copying snapshots of another repository.
+    Copy,
     /// Restoring one.
     Restore,
     /// Writing one as a stream.
@@ -79,13 +90,15 @@ pub enum Command {
 
 impl Command {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Backup, Self::Restore, Self::Dump, Self::Maintain, Self::Forget, Self::Check, Self::Repair];
+    pub const ALL: [Self; 8] =
+        [Self::Backup, Self::Copy, Self::Restore, Self::Dump, Self::Maintain, Self::Forget, Self::Check, Self::Repair];
 
     /// Returns the least memory that the command can work with, bytes.
     pub fn memory_bytes_min(self) -> u64 {
         match self {
             Self::Backup | Self::Maintain | Self::Forget | Self::Repair => BACKUP_FIXED_BYTES + BACKUP_INDEX_BYTES_MIN,
+            // What reading the source leaves is enough for a backup.
+            Self::Copy => 216 * MIB,
             Self::Check => 128 * MIB,
             Self::Restore | Self::Dump => 64 * MIB,
         }
@@ -133,6 +146,20 @@ pub(crate) struct RestoreShares {
     pub(crate) read_bytes_max: u64,
 }
 
+/// Shares of a copy's memory, bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(clippy::struct_field_names, reason = "the unit")]
+pub(crate) struct CopyShares {
+    /// The backups that it makes.
+    pub(crate) backup_bytes: u64,
+    /// Content that each reader has read ahead.
+    pub(crate) ahead_bytes: u64,
+    /// Deltas and bases that wait for others.
+    pub(crate) waiting_bytes: u64,
+    /// Decoded regions of the source.
+    pub(crate) region_bytes: usize,
+}
+
 /// Shares of memory in moving chunks from container to container: maintenance, `forget`, repair; bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(clippy::struct_field_names, reason = "the unit")]
@@ -168,6 +195,19 @@ impl Resources {
             batch_bytes: self.memory_bytes / 4,
             waiting_bytes: self.memory_bytes / 4,
             read_bytes_max: read_bytes.clamp(least, most),
+        }
+    }
+
+    /// Returns how a copy shares its memory out.
+    pub(crate) fn copy_shares(&self) -> CopyShares {
+        let (least, most) = COPY_AHEAD_BYTES.into_inner();
+        let source_bytes = self.memory_bytes / COPY_SOURCE_PART;
+        let readers = self.workers.max(2) as u64;
+        CopyShares {
+            backup_bytes: self.memory_bytes - source_bytes,
+            ahead_bytes: (source_bytes / 2 / readers).clamp(least, most),
+            waiting_bytes: source_bytes / 4,
+            region_bytes: usize::try_from(source_bytes / 4).unwrap_or(usize::MAX),
         }
     }
 
@@ -243,6 +283,17 @@ mod tests {
         for bytes in [0, 1, 5 * MIB, 4 << 30] {
             let memory = memory_bytes_for_list(bytes);
             assert!(list_bytes_max(memory) >= bytes && memory >= Command::Backup.memory_bytes_min(), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn the_least_memory_of_a_copy_is_enough_for_the_backups_it_makes() {
+        for mib in [Command::Copy.memory_bytes_min() / MIB, 512, 4096] {
+            let resources = with(mib).with_workers(2);
+            let shares = resources.copy_shares();
+            let reading = 2 * shares.ahead_bytes + shares.waiting_bytes + shares.region_bytes as u64;
+            assert!(shares.backup_bytes >= Command::Backup.memory_bytes_min(), "{mib} MiB");
+            assert!(shares.backup_bytes + reading <= mib * MIB, "{mib} MiB");
         }
     }
 

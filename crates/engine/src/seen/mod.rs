@@ -81,7 +81,8 @@ impl<'r> Memory<'r> {
     ///
     /// # Errors
     /// [`EngineError::HistoryLost`] with all that contradicts it. What keeps the storage from being listed. A series
-    /// that cannot be read is not judged: whatever reads it tells of it.
+    /// that cannot be read is not judged: whatever reads it tells of it. Nor is one that is out of reach
+    /// ([`Memory::out_of_reach`]).
     pub fn test(&mut self) -> Result<(), EngineError> {
         self.repository.list_series_ahead()?;
         let (mut losses, mut now) = (Vec::new(), BTreeMap::new());
@@ -90,6 +91,10 @@ impl<'r> Memory<'r> {
             let series: Vec<SeriesId> = batch.iter().filter_map(|(subject, _)| subject.series()).collect();
             self.repository.read_manifests_ahead(&series);
             for (subject, seen) in batch {
+                if !self.reaches(**subject) {
+                    now.insert(**subject, (*seen).clone());
+                    continue;
+                }
                 match self.find(**subject, seen) {
                     Ok(found) => {
                         losses.extend(judge(seen, found.as_ref()));
@@ -105,6 +110,19 @@ impl<'r> Memory<'r> {
         }
         self.seen = now;
         Ok(())
+    }
+
+    /// The titles of what was seen and is out of reach now: the storage says so, and nothing can be held against it.
+    pub fn out_of_reach(&self) -> Vec<String> {
+        let out = self.seen.iter().filter(|(subject, _)| !self.reaches(**subject));
+        out.map(|(_, seen)| seen.title.clone()).collect()
+    }
+
+    fn reaches(&self, subject: Subject) -> bool {
+        match subject {
+            Subject::Record => true,
+            Subject::Series(series) => self.repository.storage().reaches(series),
+        }
     }
 
     /// The number of the newest commit that was seen of each series.

@@ -1,7 +1,9 @@
 //! Single requests to an object store, each with its retries.
 
 use super::Fault;
+use crate::protocol::Granted;
 use crate::retries::{Retries, Tries};
+use crate::served::ServerStore;
 use crate::window::Window;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -130,6 +132,18 @@ impl Requests {
             Ok(bytes)
         } else {
             Err(Fault::Lost(format!("{} of {length} bytes came", bytes.len())))
+        }
+    }
+
+    /// Asks a server for the rights that its token has.
+    pub(super) async fn rights(&self, server: &ServerStore) -> Result<Granted, StorageError> {
+        let mut tries = Tries::new(self.retries);
+        loop {
+            match self.answer(server.rights()).await {
+                Ok(granted) => return Ok(granted),
+                Err(fault) if fault.is_passing() && tries.again().await => {}
+                Err(fault) => return Err(self.of_place("open", "the repository", &fault, tries.made())),
+            }
         }
     }
 
@@ -310,7 +324,7 @@ impl Requests {
 
     /// Lists objects, those after a name if one is given; after a failure, from the last one on.
     pub(super) async fn list(&self, what: Listing, after: Option<ObjectName>) -> Result<Vec<ObjectMeta>, StorageError> {
-        let prefix = self.prefix_of(what);
+        let prefix = self.below(&what.folder());
         // Names in one folder have the order of their texts; names of several kinds have not.
         let bound = after.filter(|after| what != Listing::All && what.holds(after));
         let mut last = bound.map(|name| self.path(&name));
@@ -351,32 +365,12 @@ impl Requests {
         Ok(())
     }
 
-    /// The folder that holds all objects of a listing.
-    fn prefix_of(&self, what: Listing) -> Path {
-        let below = match what {
-            Listing::All => return self.prefix.clone(),
-            Listing::Configs => "config".to_owned(),
-            Listing::ConfigCopies => "copies/config".to_owned(),
-            Listing::Keys => "keys".to_owned(),
-            Listing::KeyCopies => "copies/keys".to_owned(),
-            Listing::AllManifests => "series".to_owned(),
-            Listing::AllManifestCopies => "copies/series".to_owned(),
-            Listing::Manifests(series) => format!("series/{series}"),
-            Listing::ManifestCopies(series) => format!("copies/series/{series}"),
-            Listing::Containers(series) => format!("containers/{series}"),
-            Listing::Aside => "aside".to_owned(),
-            Listing::Parity(series) => format!("parity/{series}"),
-            Listing::Renewals(series) => format!("renewals/{series}"),
-        };
-        self.below(&below)
-    }
-
     fn path(&self, name: &ObjectName) -> Path {
         self.below(&name.to_string())
     }
 
     fn below(&self, parts: &str) -> Path {
-        parts.split('/').fold(self.prefix.clone(), Path::join)
+        parts.split('/').filter(|part| !part.is_empty()).fold(self.prefix.clone(), Path::join)
     }
 
     /// The object at a path; `None` for a foreign one.
@@ -421,11 +415,11 @@ impl Requests {
         let (name, location, reason) = (name.to_owned(), self.location.clone(), fault.reason());
         match fault {
             Fault::NoBucket => StorageError::NoBucket { location },
+            Fault::Full(_) => StorageError::Full { name, source: io::Error::new(io::ErrorKind::StorageFull, reason) },
             Fault::Denied(_) => StorageError::Refused { operation, name, location, reason },
             Fault::Unsent(_) | Fault::Busy(_) | Fault::Lost(_) | Fault::Taken => {
                 StorageError::Unavailable { operation, name, location, tries, reason }
             }
-            Fault::Full(_) => StorageError::Full { name, source: io::Error::new(io::ErrorKind::StorageFull, reason) },
             Fault::Absent | Fault::Wrong(_) | Fault::Swept => {
                 StorageError::Io { operation, name: format!("{name} at {location}"), source: io::Error::other(reason) }
             }

@@ -57,8 +57,11 @@ pub(crate) fn commit_after(
     // request came so late, finds the newer ones now.
     let listed = listed(repository, &manifest).map_err(|error| StoreError::outcome_unknown(&name, &error))?;
     if is_overtaken(&manifest, &listed) && !is_built_on(repository, previous, &manifest, hash)? {
-        repository.storage().delete(&name)?;
-        repository.storage().barrier()?;
+        // Where it cannot be taken back it stays, below the predecessor, where nothing reads it.
+        if repository.may_delete() {
+            repository.storage().delete(&name)?;
+            repository.storage().barrier()?;
+        }
         return Err(fenced());
     }
     let older = before_predecessor(&manifest, &listed);
@@ -131,11 +134,12 @@ fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ObjectN
 impl Committed {
     /// Writes the second copy, and then removes older manifests. The commit stands whatever comes of this: where there
     /// is no room for the copy, or another one lies there, the older ones stay, and the next commit has both places
-    /// again. At a distance they stay, too, unless the commit is the last of its run.
+    /// again. At a distance they stay, too, unless the commit is the last of its run; and wherever nothing may be
+    /// deleted.
     pub(crate) fn settle(&self, repository: &Repository, is_last: bool) -> Result<(), StoreError> {
         let (storage, manifest) = (repository.storage(), &self.stored.manifest);
         let copy = Original::Manifest(manifest.series, manifest.sequence).copy();
-        let removes = !self.older.is_empty() && (is_last || repository.is_near());
+        let removes = !self.older.is_empty() && repository.may_delete() && (is_last || repository.is_near());
         if create_ours(storage, &copy, &self.object)? == Created::Ours && removes {
             storage.delete_many(&self.older)?;
         }

@@ -149,7 +149,7 @@ impl<'r> SeriesWriter<'r> {
     }
 
     /// Removes containers and parity that no manifest names, unfinished writes, and renewals of earlier leases; notes
-    /// what is lost.
+    /// what is lost. Where nothing may be deleted, containers and parity are left to a writer that may.
     ///
     /// Containers of a later lease are left alone: they belong to a writer that took over without this one knowing yet.
     pub fn sweep(&mut self) -> Result<(), StoreError> {
@@ -158,9 +158,10 @@ impl<'r> SeriesWriter<'r> {
         let listed = storage.list(Listing::Containers(series))?;
         let known = self.container_ids();
         let mut removed = storage.remove_unfinished(series, self.stored.manifest.sequence)?;
+        let may_delete = self.repository.may_delete();
         for meta in storage.list(Listing::Parity(series))?.iter().chain(&listed) {
             let is_orphan = |id: &ContainerId| id.lease <= self.lease_sequence && !known.contains(id);
-            if meta.name.container().is_some_and(|id| is_orphan(&id)) {
+            if may_delete && meta.name.container().is_some_and(|id| is_orphan(&id)) {
                 storage.delete(&meta.name)?;
                 removed += 1;
             }
@@ -246,8 +247,8 @@ impl<'r> SeriesWriter<'r> {
         let durable = self.repository.storage().barrier();
         durable.map_err(|error| StoreError::from(error).of_writer(&next.name))?;
         next.lease = lease;
-        // Taking the lease saw to it.
-        next.listed = true;
+        // Taking the lease saw to it, where the record may be written.
+        next.listed |= self.repository.may_amend();
         let committed = commit_after(self.repository, Some(&self.stored), next, now, self.reserve);
         let committed = match &self.expected {
             Some(_) => committed.map_err(|error| who_was_faster(self.repository, self.series(), error))?,
@@ -291,7 +292,8 @@ impl<'r> SeriesWriter<'r> {
         Ok(())
     }
 
-    /// Deletes containers that the newest manifest does not name, with their parity.
+    /// Deletes containers that the newest manifest does not name, with their parity. Where nothing may be deleted they
+    /// stay for a writer that may.
     ///
     /// # Panics
     /// If it does name one: deleting it would lose data.
@@ -303,7 +305,10 @@ impl<'r> SeriesWriter<'r> {
             // Parity first: whoever misses the container then does not take it for a lost one that can be healed.
             names.extend([ObjectName::Parity(self.series(), *id), ObjectName::Container(self.series(), *id)]);
         }
-        if names.is_empty() { Ok(()) } else { Ok(self.repository.storage().delete_many(&names)?) }
+        if names.is_empty() || !self.repository.may_delete() {
+            return Ok(());
+        }
+        Ok(self.repository.storage().delete_many(&names)?)
     }
 
     /// Gives the lease back without changing anything else, and removes what was written under it. That makes room, so
@@ -348,6 +353,7 @@ impl Found {
     /// Finds out whether the lease may be taken.
     fn look(repository: &Repository, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
         let series = repository.keys().series_id(request.series_name);
+        repository.require_reach(series, request.series_name)?;
         let list = || repository.storage().list(Listing::Containers(series));
         let has_ended_well = |stored: &StoredManifest| stored.manifest.lease.is_none();
         let mut containers = if repository.is_near() || request.looks_closely { Some(list()?) } else { None };
@@ -405,10 +411,13 @@ impl Taken {
             renewals.begin(number);
         }
         let _ = leased.settle(repository, false);
-        if !leased.stored.manifest.listed {
-            repository.register_series(series, request.series_name)?;
+        // Where the record may not be written, a writer that may does so later.
+        if repository.may_amend() {
+            if !leased.stored.manifest.listed {
+                repository.register_series(series, request.series_name)?;
+            }
+            repository.keep_record_copy()?;
         }
-        repository.keep_record_copy()?;
         let Committed { stored, reserve_spent, .. } = leased;
         Ok(Self { stored, reserve_spent, renewals })
     }

@@ -227,6 +227,10 @@ impl Storage for Cached {
         self.inner.capabilities()
     }
 
+    fn reaches(&self, series: SeriesId) -> bool {
+        self.inner.reaches(series)
+    }
+
     fn location(&self) -> String {
         self.inner.location()
     }

@@ -16,6 +16,10 @@ pub struct Capabilities {
     pub requests_in_flight: usize,
     /// Time that a request waits before its first byte comes.
     pub latency: Latency,
+    /// Containers and manifests may be deleted with the rights that this program has there. Renewals always may.
+    pub deletes: bool,
+    /// The record of the repository and its key slots may be written with the rights that this program has there.
+    pub amends: bool,
 }
 
 /// The time that a request waits before its first byte comes, by its order of magnitude.
@@ -35,6 +39,8 @@ impl Default for Capabilities {
             deletes_in_batches: false,
             requests_in_flight: 1,
             latency: Latency::Disk,
+            deletes: true,
+            amends: true,
         }
     }
 }
@@ -65,6 +71,20 @@ impl Capabilities {
     #[must_use]
     pub fn with_requests_in_flight(mut self, requests: usize) -> Self {
         self.requests_in_flight = requests.max(1);
+        self
+    }
+
+    /// Returns these capabilities, with the right to delete or without.
+    #[must_use]
+    pub fn with_deletes(mut self, deletes: bool) -> Self {
+        self.deletes = deletes;
+        self
+    }
+
+    /// Returns these capabilities, with the right to write the record and key slots or without.
+    #[must_use]
+    pub fn with_amends(mut self, amends: bool) -> Self {
+        self.amends = amends;
         self
     }
 

@@ -344,7 +344,7 @@ pub fn many_reads_end_where_the_asker_breaks(storage: &dyn Storage) {
 
 /// The size of an object is its length.
 pub fn sizes_are_lengths(storage: &dyn Storage) {
-    for (id, bytes) in [(1, 0), (2, 1), (3, 70_000)] {
+    for (id, bytes) in [(1, 0), (2, 1), (3, 60_000)] {
         storage.create(&key(id), &vec![id; bytes]).unwrap();
         assert_eq!(storage.size_of(&key(id)).unwrap(), bytes as u64);
     }

@@ -161,6 +161,13 @@ pub trait Storage: Send + Sync + fmt::Debug {
         Capabilities::default()
     }
 
+    /// Tells whether the objects of a series can be reached with the rights that this program has there. What cannot be
+    /// reached is not listed either. Storages that wrap another one pass its answer on.
+    fn reaches(&self, series: SeriesId) -> bool {
+        let _ = series;
+        true
+    }
+
     /// Returns the place of the storage, for messages: a path or an address.
     fn location(&self) -> String;
 
@@ -242,6 +249,10 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
 
     fn capabilities(&self) -> Capabilities {
         (**self).capabilities()
+    }
+
+    fn reaches(&self, series: SeriesId) -> bool {
+        (**self).reaches(series)
     }
 
     fn location(&self) -> String {

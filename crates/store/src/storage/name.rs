@@ -295,6 +295,49 @@ pub enum Listing {
 }
 
 impl Listing {
+    /// Returns the folder that holds all objects of the listing: the beginning of their names, without a slash at its
+    /// end. It is empty for [`Listing::All`].
+    pub fn folder(&self) -> String {
+        match self {
+            Self::All => String::new(),
+            Self::Configs => "config".to_owned(),
+            Self::ConfigCopies => "copies/config".to_owned(),
+            Self::Keys => "keys".to_owned(),
+            Self::KeyCopies => "copies/keys".to_owned(),
+            Self::AllManifests => "series".to_owned(),
+            Self::AllManifestCopies => "copies/series".to_owned(),
+            Self::Manifests(series) => format!("series/{series}"),
+            Self::ManifestCopies(series) => format!("copies/series/{series}"),
+            Self::Containers(series) => format!("containers/{series}"),
+            Self::Aside => "aside".to_owned(),
+            Self::Parity(series) => format!("parity/{series}"),
+            Self::Renewals(series) => format!("renewals/{series}"),
+        }
+    }
+
+    /// Returns the listing of this folder, the exact inverse of [`Listing::folder`]; `None` for any other text.
+    pub fn of_folder(folder: &str) -> Option<Self> {
+        let of_series = |make: fn(SeriesId) -> Self, series| Some(make(SeriesId::from_hex(series)?));
+        match folder {
+            "" => Some(Self::All),
+            "config" => Some(Self::Configs),
+            "copies/config" => Some(Self::ConfigCopies),
+            "keys" => Some(Self::Keys),
+            "copies/keys" => Some(Self::KeyCopies),
+            "series" => Some(Self::AllManifests),
+            "copies/series" => Some(Self::AllManifestCopies),
+            "aside" => Some(Self::Aside),
+            _ => match folder.rsplit_once('/')? {
+                ("series", series) => of_series(Self::Manifests, series),
+                ("copies/series", series) => of_series(Self::ManifestCopies, series),
+                ("containers", series) => of_series(Self::Containers, series),
+                ("parity", series) => of_series(Self::Parity, series),
+                ("renewals", series) => of_series(Self::Renewals, series),
+                _ => None,
+            },
+        }
+    }
+
     /// Tells whether the listing includes this object.
     pub fn holds(&self, name: &ObjectName) -> bool {
         match (self, name) {
@@ -380,6 +423,21 @@ mod tests {
             if let Some(read) = ObjectName::from_text(&text) {
                 prop_assert_eq!(read.to_string(), text);
             }
+        }
+    }
+
+    #[test]
+    fn a_listing_is_told_by_its_folder() {
+        let series = SeriesId([0xa5; 16]);
+        let kinds: [fn(SeriesId) -> Listing; 5] =
+            [Listing::Manifests, Listing::ManifestCopies, Listing::Containers, Listing::Parity, Listing::Renewals];
+        let all = [Listing::All, Listing::Aside, Listing::AllManifests, Listing::AllManifestCopies];
+        let of_repository = [Listing::Configs, Listing::ConfigCopies, Listing::Keys, Listing::KeyCopies];
+        for what in kinds.map(|make| make(series)).into_iter().chain(all).chain(of_repository) {
+            assert_eq!(Listing::of_folder(&what.folder()), Some(what));
+        }
+        for folder in ["/", "config/", "series/", "series/x", "copies", "tmp", "containers", "copies/containers/x"] {
+            assert_eq!(Listing::of_folder(folder), None, "{folder}");
         }
     }
 

@@ -278,6 +278,10 @@ impl<S: Storage> Storage for Recorder<S> {
         self.inner.capabilities()
     }
 
+    fn reaches(&self, series: SeriesId) -> bool {
+        self.inner.reaches(series)
+    }
+
     fn location(&self) -> String {
         self.inner.location()
     }

@@ -136,6 +136,10 @@ impl<S: Storage> Storage for Traced<S> {
         self.inner.capabilities()
     }
 
+    fn reaches(&self, series: SeriesId) -> bool {
+        self.inner.reaches(series)
+    }
+
     fn location(&self) -> String {
         self.inner.location()
     }

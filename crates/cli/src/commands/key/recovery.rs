@@ -103,7 +103,7 @@ pub(super) fn import(arguments: &ImportArgs, context: &Context) -> Result<Done, 
     }
     let (cost, password, label) = arguments.new.ask(context)?;
     let repository = Repository::recover(disk, &key, &password, &label, cost)?;
-    key_hint::keep(repository.key_in_use());
+    key_hint::keep(repository.key_in_use(), &repository.storage().location());
     super::told(context, "imported", repository.key_in_use(), "saved new key")
 }
 

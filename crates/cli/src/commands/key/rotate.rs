@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &RotateArgs, context: &Context) -> Result<Done, Cli
     let cost = arguments.kdf.cost(context)?;
     let (mut repository, password) = open_and_tell(context)?;
     let rotation = repository.rotate(&password, &label(None, None), cost)?;
-    key_hint::keep(rotation.slot);
+    key_hint::keep(rotation.slot, &repository.storage().location());
     tell(&rotation, repository.older_epoch_bytes()?, context)?;
     Ok(Done::Whole)
 }

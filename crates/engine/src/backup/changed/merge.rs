@@ -88,7 +88,7 @@ impl Merge<'_, '_, '_> {
             let entry = Entry { path: found.path, metadata: found.metadata, content };
             return self.copy_file(entry, EntryAction::Changed);
         }
-        Ok(self.planner.plan(found, ranges)?)
+        Ok(self.planner.plan(found.into(), ranges)?)
     }
 
     /// Copies previous entries before this path; `None`: all that are left.

@@ -54,7 +54,7 @@ pub(super) fn plan_changes(
     let options = run.scan_options(ScanDetail::Full);
     let no_source = |source| EngineError::NoSource { path: sources.first().cloned().unwrap_or_default(), source };
     if list.is_everything() {
-        return planner.run(Scanner::new(sources, options).map_err(no_source)?);
+        return planner.run(&mut Scanner::new(sources, options).map_err(no_source)?);
     }
     let scanner = Scanner::of_chosen(sources, list.paths(), options).map_err(no_source)?;
     planner.run_changes(scanner, list)

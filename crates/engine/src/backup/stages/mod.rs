@@ -5,6 +5,7 @@
 
 mod assembling;
 mod context;
+mod described;
 mod packing;
 mod paths;
 mod selecting;
@@ -20,6 +21,7 @@ use super::older::Older;
 use super::options::Source;
 use super::outcome::RunOutcome;
 use super::piece::{Buffers, ReadStage};
+use super::source::Input;
 use crate::EngineError;
 use crate::delta::SimilarIndex;
 use crate::index::FingerprintIndex;
@@ -41,7 +43,7 @@ impl Stages<'_, '_, '_> {
     /// Runs all stages to the end of the source. With a `selection`, new chunks are encoded against old ones.
     pub(super) fn run(
         &self,
-        source: Source,
+        source: Input,
         known: (FingerprintIndex, Option<Older<'_>>),
         selection: Option<&mut DeltaSelection<'_>>,
     ) -> Result<RunOutcome, EngineError> {
@@ -76,9 +78,14 @@ impl Stages<'_, '_, '_> {
             let store = ChunkStore::new(keys, known, self.unusable, next, (outlet, healer));
             let assembly = Assembly { end, buffers: &buffers, store };
             let assembled = match source {
-                Source::Paths(paths) => self.run_paths(scope, (paths, None), reading, assembly),
-                Source::Changes { paths, list } => self.run_paths(scope, (paths, Some(list)), reading, assembly),
-                Source::Stream { name, reader } => self.run_stream(scope, (&name, reader), reading, assembly),
+                Input::Given(Source::Paths(paths)) => self.run_paths(scope, (paths, None), reading, assembly),
+                Input::Given(Source::Changes { paths, list }) => {
+                    self.run_paths(scope, (paths, Some(list)), reading, assembly)
+                }
+                Input::Given(Source::Stream { name, reader }) => {
+                    self.run_stream(scope, (&name, reader), reading, assembly)
+                }
+                Input::Described(entries) => self.run_described(scope, entries, reading, assembly),
             };
             // What a later stage met comes first: it makes the stages before it stop.
             let selected = selecting.map(joined);

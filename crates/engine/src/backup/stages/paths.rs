@@ -59,7 +59,7 @@ impl Stages<'_, '_, '_> {
         let planner = Planner::new(run.options, &*run.resources.observer, chunks, roots, unusable, steps, jobs);
         match list {
             Some(list) => plan_changes(run, self.manifest, paths, list, planner),
-            None => planner.run(self.scanner(paths, ScanDetail::Full)?),
+            None => planner.run(&mut self.scanner(paths, ScanDetail::Full)?),
         }
     }
 
@@ -93,7 +93,7 @@ impl Stages<'_, '_, '_> {
 }
 
 /// Starts the threads that read, and gives the end of their queue.
-fn start_readers<'scope, 'env: 'scope>(
+pub(super) fn start_readers<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     stage: &ReadStage<'env, 'env>,
     workers: usize,

@@ -1,0 +1,179 @@
+//! `silt copy`: copies snapshots from another repository into this one.
+
+use super::layout::LayoutArgs;
+use crate::choose::{find_all, without};
+use crate::context::Context;
+use crate::environment;
+use crate::error::{CliError, Done};
+use crate::from::FromArgs;
+use crate::memory;
+use crate::parse::Checkpointing;
+use crate::patterns::FilterArgs;
+use crate::progress::{Progress, Work};
+use crate::render::{clock, seconds, size};
+use crate::repository::{open, open_from, preset};
+use crate::retry::while_locked;
+use clap::Args;
+use serde::Serialize;
+use siltstone_engine::VerifyWritten;
+use siltstone_engine::backup::BackupOptions;
+use siltstone_engine::copy::{CopiedSnapshot, CopyOptions, CopySummary};
+use siltstone_engine::snapshots::{SnapshotView, list_readable};
+use siltstone_store::repository::Repository;
+use std::time::Duration;
+
+/// Copy snapshots from another repository into this one
+///
+/// Each snapshot goes into the series of the same name, with its time, host, user, paths, tags and description, oldest
+/// first. What it holds is cut, encrypted and laid out anew with the keys and options of this repository, so that the
+/// two share no secret and each forgets on its own. Snapshots that are here already, marked as deleted or not, are
+/// skipped; a copy has the first half of its original's id. One that was forgotten here is copied again: choose by ID
+/// or filter what is wanted.
+#[derive(Args, Debug)]
+pub(crate) struct CopyArgs {
+    /// Only these snapshots of the source: ids, latest or latest~N [default: all that pass the filters]
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Read and write nothing, only show which snapshots would be copied
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Save what is done so far after this long, every 4 GiB of new data and when interrupted, or `off`
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    checkpoint: Checkpointing,
+    #[command(flatten)]
+    layout: LayoutArgs,
+    /// Leave what each snapshot supersedes as it is, for 'silt maintain' to encode and lay out
+    #[arg(long)]
+    no_migrate: bool,
+    /// Do not read back what was written before it is committed
+    #[arg(long)]
+    no_verify_written: bool,
+    #[command(flatten)]
+    from: FromArgs,
+}
+
+pub(crate) fn run(arguments: &CopyArgs, context: &Context) -> Result<Done, CliError> {
+    let options = CopyOptions::default().with_backup(options(arguments, context)?).with_dry_run(arguments.dry_run);
+    let source = open_from(context, &arguments.from)?;
+    let destination = open(context)?;
+    let (snapshots, found) = wanted(arguments, &source, context)?;
+    let progress = Progress::begin(Work::Copy, context.output)?;
+    let (from, into) = (context.session(&source, &progress), context.session(&destination, &progress));
+    let summary = while_locked(context, || Ok(into.copy_from(&from, &snapshots, &options)?))?;
+    let took = progress.elapsed();
+    progress.end();
+    memory::renew(&destination, context);
+    report(context, arguments.dry_run, &summary, took)?;
+    if summary.failed > 0 {
+        let text = "warning: some snapshots cannot be read whole and were not copied: check the source repository";
+        context.output.warn(text);
+    }
+    Ok(if summary.failed > 0 { Done::InPart } else { found })
+}
+
+/// The snapshots asked for. A series that cannot be read is told, and does not hide the others.
+fn wanted(arguments: &CopyArgs, source: &Repository, context: &Context) -> Result<(Vec<SnapshotView>, Done), CliError> {
+    let filter = arguments.filter.filter();
+    if arguments.ids.is_empty() {
+        let (views, damaged) = list_readable(source, &filter)?;
+        return Ok((views, without(&damaged, context.output)));
+    }
+    find_all(source, &arguments.ids, &filter, context.output)
+}
+
+fn options(arguments: &CopyArgs, context: &Context) -> Result<BackupOptions, CliError> {
+    let profile = preset(context)?;
+    let verify = if arguments.no_verify_written { VerifyWritten::Never } else { VerifyWritten::Nearby };
+    Ok(BackupOptions::default()
+        .with_user(environment::user())
+        .with_program(environment::program())
+        .with_checkpoint(arguments.checkpoint.0)
+        .with_compression_level(context.compression_level()?)
+        .with_deltas(arguments.layout.deltas(profile)?)
+        .with_migrate(!arguments.no_migrate)
+        .with_migrate_threshold(arguments.layout.threshold(profile))
+        .with_delta_threshold(profile.delta_threshold())
+        .with_verify_written(verify))
+}
+
+fn report(context: &Context, dry_run: bool, summary: &CopySummary, took: Duration) -> Result<(), CliError> {
+    if context.output.json {
+        return context.output.json(&SummaryMessage::new(dry_run, summary, took));
+    }
+    context.output.report(text(dry_run, summary, took))
+}
+
+fn text(dry_run: bool, summary: &CopySummary, took: Duration) -> String {
+    let CopySummary { copied, skipped, partial, failed, .. } = summary;
+    let left_out = if *partial > 0 { format!(", {partial} partial left out") } else { String::new() };
+    let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
+    let counts = format!("{skipped} are here already{left_out}{failed}");
+    if dry_run {
+        let total = format!("would copy {} snapshots; {counts}", copied.len());
+        let lines: Vec<String> = copied.iter().map(planned).chain([total]).collect();
+        return lines.join("\n");
+    }
+    let (added, stored) = (size(summary.added_plain_bytes), size(summary.added_stored_bytes));
+    format!(
+        "copied {} snapshots in {}; {counts}\n\
+         Read from the source: {}\nAdded to the repository: {added} ({stored} stored)",
+        copied.len(),
+        clock(took),
+        size(summary.read_bytes),
+    )
+}
+
+fn planned(snapshot: &CopiedSnapshot) -> String {
+    let CopiedSnapshot { original, series, statistics, .. } = snapshot;
+    format!("{}  {}  {series}", original.short(), size(statistics.logical_bytes))
+}
+
+/// `message_type` `summary`.
+#[derive(Serialize)]
+struct SummaryMessage<'a> {
+    message_type: &'static str,
+    dry_run: bool,
+    snapshots_copied: usize,
+    snapshots_skipped: u64,
+    snapshots_partial: u64,
+    snapshots_failed: u64,
+    bytes_read: u64,
+    data_added: u64,
+    data_added_packed: u64,
+    total_duration: f64,
+    copies: Vec<CopyJson<'a>>,
+}
+
+/// A snapshot that was copied.
+#[derive(Serialize)]
+struct CopyJson<'a> {
+    original: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot_id: Option<String>,
+    series: &'a str,
+}
+
+impl<'a> SummaryMessage<'a> {
+    fn new(dry_run: bool, summary: &'a CopySummary, took: Duration) -> Self {
+        let copies = summary.copied.iter().map(|one| CopyJson {
+            original: one.original.to_string(),
+            snapshot_id: one.copy.map(|id| id.to_string()),
+            series: &one.series,
+        });
+        Self {
+            message_type: "summary",
+            dry_run,
+            snapshots_copied: summary.copied.len(),
+            snapshots_skipped: summary.skipped,
+            snapshots_partial: summary.partial,
+            snapshots_failed: summary.failed,
+            bytes_read: summary.read_bytes,
+            data_added: summary.added_plain_bytes,
+            data_added_packed: summary.added_stored_bytes,
+            total_duration: seconds(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            copies: copies.collect(),
+        }
+    }
+}
