@@ -26,6 +26,7 @@ mod test;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use siltstone_testbed::install;
 use std::process::ExitCode;
 
 /// Tasks of the Siltstone workspace.
@@ -66,6 +67,9 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Install MinIO, a server of an object store, compiled by Go: tests of remote places run against it where it is.
     Minio,
+    /// Install MinIO, Azurite and fake-gcs-server, which emulate the clouds: tests of remote places run against those
+    /// that are there.
+    Servers,
     /// Read golden and fresh repositories by a reader that was written from docs/FORMAT.md alone.
     Reader,
     /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the
@@ -105,11 +109,19 @@ fn run(task: &Task) -> Result<()> {
         Task::Power(options) => power::run(options),
         Task::Fuzz(options) => fuzz::run(options),
         Task::Minio => siltstone_testbed::minio::Minio::install(),
+        Task::Servers => servers(),
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),
         Task::LabReport(options) => lab_report::run(options),
         Task::Bench { bench } => bench::run(bench),
     }
+}
+
+/// Installs servers of object stores; that takes minutes.
+fn servers() -> Result<()> {
+    siltstone_testbed::minio::Minio::install()?;
+    install::by_go("fake-gcs-server", "github.com/fsouza/fake-gcs-server@latest")?;
+    install::by_npm("azurite-blob", "azurite")
 }
 
 #[cfg(test)]

@@ -22,6 +22,12 @@ const REGION_DEFAULT: &str = "us-east-1";
 const S3_VARIABLES: &str = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE";
 /// Variables that name an account of Azure, and give its key.
 const AZURE_VARIABLES: &str = "AZURE_ACCOUNT_NAME, and AZURE_ACCOUNT_KEY or AZURE_ACCOUNT_SAS";
+/// A variable by which the tools of Google Cloud find an emulator: `host:port`, or an address with `http://` before it.
+const GOOGLE_EMULATOR: &str = "STORAGE_EMULATOR_HOST";
+/// The token for an emulator, which asks for none: no real one is sent there.
+const EMULATOR_TOKEN: &str = "emulator";
+/// A variable that leads to an emulator of Azure, whose account and key are known to all.
+const AZURE_EMULATOR: &str = "AZURE_STORAGE_USE_EMULATOR";
 /// Variables by which a role of the machine gives keys.
 const ROLES: [&str; 3] =
     ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
@@ -120,7 +126,7 @@ fn s3(bucket: &Bucket, endpoint: &str, location: &str, variables: &Variables) ->
         .with_bucket_name(&bucket.name)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_retry(no_retries())
-        .with_client_options(client().with_allow_http(endpoint.starts_with("http://")))
+        .with_client_options(client().with_allow_http(is_plain(endpoint)))
         .with_http_connector(Connector);
     let amazon = amazon_name(endpoint);
     if amazon.is_none() {
@@ -176,13 +182,21 @@ fn amazon_region(name: &str) -> Option<&str> {
 
 fn google(bucket: &Bucket, location: &str, variables: &Variables) -> Result<GoogleCloudStorage, PlaceError> {
     let settings = variables.settings("GOOGLE_", |name| name.parse::<GoogleConfigKey>().ok());
-    let builder = settings
+    let mut builder = settings
         .into_iter()
         .fold(GoogleCloudStorageBuilder::new(), |builder, (key, value)| builder.with_config(key, value));
+    let emulator = variables.get(GOOGLE_EMULATOR).map(with_scheme);
+    if emulator.is_some() {
+        builder = builder.with_bearer_token(EMULATOR_TOKEN);
+    }
+    let endpoint = emulator.or_else(|| builder.get_config_value(&GoogleConfigKey::BaseUrl));
+    if let Some(endpoint) = &endpoint {
+        builder = builder.with_base_url(endpoint.trim_end_matches('/'));
+    }
     let builder = builder
         .with_bucket_name(&bucket.name)
         .with_retry(no_retries())
-        .with_client_options(client())
+        .with_client_options(client().with_allow_http(endpoint.is_some_and(|endpoint| is_plain(&endpoint))))
         .with_http_connector(Connector);
     builder.build().map_err(|error| wrong_settings(location, &error))
 }
@@ -203,15 +217,26 @@ fn azure(bucket: &Bucket, location: &str, variables: &Variables) -> Result<Micro
             builder = builder.with_config(key, value);
         }
     }
-    if builder.get_config_value(&AzureConfigKey::AccountName).is_none() {
+    if builder.get_config_value(&AzureConfigKey::AccountName).is_none() && !variables.has(AZURE_EMULATOR) {
         return Err(no_credentials(location, AZURE_VARIABLES));
     }
+    let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
     let builder = builder
         .with_container_name(&bucket.name)
         .with_retry(no_retries())
-        .with_client_options(client())
+        .with_client_options(client().with_allow_http(endpoint.is_some_and(|endpoint| is_plain(&endpoint))))
         .with_http_connector(Connector);
     builder.build().map_err(|error| wrong_settings(location, &error))
+}
+
+/// Tells whether an endpoint is reached without encryption.
+fn is_plain(endpoint: &str) -> bool {
+    endpoint.starts_with("http://")
+}
+
+/// The address of an emulator, which is reached without encryption if it does not say otherwise.
+fn with_scheme(host: &str) -> String {
+    if host.contains("://") { host.to_owned() } else { format!("http://{host}") }
 }
 
 /// No retries: those of [`ObjectStorage`] know which writes may be repeated.
@@ -255,6 +280,14 @@ mod tests {
         let error = connected("az:box:/x", &[]).unwrap_err().to_string();
         assert!(error.contains("AZURE_ACCOUNT_NAME"), "{error}");
         connected("az:box:/x", &[("AZURE_ACCOUNT_NAME", "me"), ("AZURE_ACCOUNT_KEY", "aGlkZGVu")]).unwrap();
+    }
+
+    #[test]
+    fn emulators_need_no_credentials() {
+        connected("az:box:/x", &[("AZURE_STORAGE_USE_EMULATOR", "true")]).unwrap();
+        for host in ["127.0.0.1:9", "http://127.0.0.1:9/", "https://127.0.0.1:9"] {
+            connected("gs:box:/x", &[("STORAGE_EMULATOR_HOST", host)]).unwrap();
+        }
     }
 
     #[test]

@@ -101,9 +101,12 @@ impl From<&Error> for Fault {
 fn of_chain(error: &Error) -> Fault {
     let refusal = chain(error).find_map(|cause| cause.downcast_ref::<Refusal>());
     if let Some(refusal) = refusal {
-        return of_refusal(refusal);
+        return of_status(refusal.status, refusal.to_string());
     }
     let reason = deepest(error);
+    if let Some(status) = status_in_batch(&reason) {
+        return of_status(status, reason);
+    }
     if reason.contains(UNTRUSTED) {
         return Fault::Wrong(format!(
             "{reason}; name a file with its issuer in SSL_CERT_FILE, for silt: in SILT_CACERT"
@@ -118,9 +121,19 @@ fn of_chain(error: &Error) -> Fault {
     }
 }
 
-fn of_refusal(refusal: &Refusal) -> Fault {
-    let said = refusal.to_string();
-    match refusal.status {
+/// The status of an object that was to be deleted in a batch: `object_store` keeps it in the text alone, and S3 gives a
+/// word for it.
+fn status_in_batch(reason: &str) -> Option<u16> {
+    let (_, code) = reason.strip_suffix(')')?.rsplit_once("(code: ")?;
+    match code {
+        "AccessDenied" => Some(403),
+        "SlowDown" => Some(503),
+        code => code.parse().ok(),
+    }
+}
+
+fn of_status(status: u16, said: String) -> Fault {
+    match status {
         401 | 403 => Fault::Denied(said),
         429 | 503 => Fault::Busy(said),
         507 => Fault::Full(said),
@@ -166,6 +179,21 @@ mod tests {
         }
         for status in [408, 500, 502, 504] {
             assert!(matches!(refused(status), Fault::Lost(_)));
+        }
+    }
+
+    #[test]
+    fn refusals_in_a_batch_are_sorted_by_the_code_in_their_text() {
+        let refused = |code: &str| {
+            let text = format!("DeleteObjects request failed for key x: No. (code: {code})");
+            Fault::from(&Error::Generic { store: "S3", source: text.into() })
+        };
+        assert!(matches!(refused("AccessDenied"), Fault::Denied(_)));
+        assert!(matches!(refused("403"), Fault::Denied(_)));
+        assert!(matches!(refused("412"), Fault::Wrong(_)));
+        assert!(matches!(refused("SlowDown"), Fault::Busy(_)));
+        for passing in ["500", "InternalError"] {
+            assert!(matches!(refused(passing), Fault::Lost(_)));
         }
     }
 

@@ -11,8 +11,6 @@ use tracing::debug;
 
 /// Bytes of a refusal's text that are shown.
 const TEXT_BYTES_MAX: usize = 300;
-/// Answers that `object_store` itself tells apart; all other failures become a [`Refusal`].
-const PASSED_ON: [u16; 3] = [404, 409, 412];
 
 /// A request that was answered by a refusal.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -39,7 +37,7 @@ impl HttpConnector for Connector {
 #[async_trait]
 impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let bytes = request.body().content_length();
         let began = Instant::now();
         let answer = self.0.execute(request).await;
@@ -47,7 +45,7 @@ impl HttpService for Service {
         let response = answer.inspect_err(|error| debug!(%method, path, %error, milliseconds, "request failed"))?;
         let status = response.status();
         debug!(%method, path, bytes, status = status.as_u16(), milliseconds, "request");
-        if !(status.is_client_error() || status.is_server_error()) || PASSED_ON.contains(&status.as_u16()) {
+        if !(status.is_client_error() || status.is_server_error()) || is_passed_on(method.as_str(), status.as_u16()) {
             return Ok(response);
         }
         let body = response.into_body().bytes().await.unwrap_or_default();
@@ -56,11 +54,17 @@ impl HttpService for Service {
     }
 }
 
-/// Returns what the body of a refusal says: code and message of its XML, or its beginning.
+/// Tells whether `object_store` itself tells this failure apart; all others become a [`Refusal`]. A conflict is a taken
+/// name where something is written; where something is deleted, it is a lease or a policy, and its text says which.
+fn is_passed_on(method: &str, status: u16) -> bool {
+    status == 404 || method == "PUT" && matches!(status, 409 | 412)
+}
+
+/// Returns what the body of a refusal says: code and first line of the message of its XML, or its beginning.
 fn said(body: &str) -> String {
     let part = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;
-        Some(rest.split_once(&format!("</{name}>"))?.0.trim())
+        rest.split_once(&format!("</{name}>"))?.0.trim().lines().next()
     };
     let whole = match (part("Code"), part("Message")) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
@@ -76,9 +80,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_conflict_is_a_taken_name_only_where_something_is_written() {
+        assert!(is_passed_on("PUT", 409) && is_passed_on("PUT", 412) && is_passed_on("DELETE", 404));
+        assert!(!is_passed_on("DELETE", 409) && !is_passed_on("POST", 412) && !is_passed_on("PUT", 403));
+    }
+
+    #[test]
     fn a_refusal_is_its_code_and_message() {
         let body = "<Error><Code>SlowDown</Code>\n<Message>Reduce your rate</Message><Key>a</Key></Error>";
         assert_eq!(said(body), "SlowDown: Reduce your rate");
+        let of_azure = "<Code>A</Code><Message>Not allowed.\nRequestId:1\nTime:2</Message>";
+        assert_eq!(said(of_azure), "A: Not allowed.");
         assert_eq!(said("  no \n XML "), "no XML");
         assert_eq!(said(&"ä".repeat(400)).chars().count(), 150);
         assert_eq!(said(""), "");

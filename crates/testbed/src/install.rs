@@ -105,6 +105,15 @@ pub fn by_go(program: &str, module: &str) -> Result<()> {
     Ok(())
 }
 
+/// Makes sure that a program is there which comes in this package of npm.
+pub fn by_npm(program: &str, package: &str) -> Result<()> {
+    if candidates(program).is_empty() {
+        ensure(&[NPM])?;
+        program::run(Command::new("npm").args(["install", "--global", package]))?;
+    }
+    Ok(())
+}
+
 /// Where `program` is: at its path if that is absolute, else on the search path.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;

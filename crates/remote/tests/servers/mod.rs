@@ -1,4 +1,10 @@
-//! Servers for tests: OpenSSH's SFTP server as a program, the same behind a real `sshd` without a port, and rclone.
+//! Servers for tests: OpenSSH's SFTP server as a program, the same behind a real `sshd` without a port, and rclone;
+//! servers of object stores in the files beside.
+
+#![allow(dead_code, reason = "each file of tests uses some of them")]
+
+pub(crate) mod buckets;
+pub(crate) mod google;
 
 use siltstone_remote::{ConnectError, ObjectStorage, Place, Programs, Retries, Server, create_server};
 use std::fmt::Write as _;
