@@ -116,8 +116,8 @@ pub(crate) enum CliError {
     #[error("nothing in the snapshot matches --include, nothing was restored; 'silt ls' lists what it holds")]
     NothingIncluded,
     #[error(
-        "a password hash of {memory_kib} KiB, {passes} passes and {lanes} lanes does not work: it takes a pass, a lane and 8 \
-         KiB for each lane at least; choose other --kdf-memory, --kdf-passes, --kdf-lanes"
+        "a password hash of {memory_kib} KiB, {passes} passes and {lanes} lanes does not work: it takes a pass, a lane \
+         and 8 KiB for each lane at least; choose other --kdf-memory, --kdf-passes, --kdf-lanes"
     )]
     KdfTooCheap { memory_kib: u32, passes: u32, lanes: u32 },
     #[error("no key has an id that begins with '{wanted}'; 'silt key list' lists them")]

@@ -1,5 +1,5 @@
-//! The key slot by which this machine opened each repository last: a hint that saves listing slots and trying a password
-//! on those of others, and nothing more.
+//! The key slot by which this machine opened each repository last: a hint that saves listing slots and trying a
+//! password on those of others, and nothing more.
 //!
 //! One small file of the user's state folder holds a line for each place, the newest first: the slot's id, a blank, and
 //! the address.

@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn requests_are_counted_however_their_bytes_are_cut() {
-        let text = b"PUT /a HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\n\r\n\r\nabGET /b HTTP/1.1\r\n\r\nHEAD /c HTTP/1.1\r\n\r\n";
+        let text = b"PUT /a HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\n\r\n\r\nab\
+            GET /b HTTP/1.1\r\n\r\nHEAD /c HTTP/1.1\r\n\r\n";
         for length in 1..=text.len() {
             let mut counter = RequestCounter::default();
             let found: u64 = text.chunks(length).map(|piece| counter.pass(piece)).sum();

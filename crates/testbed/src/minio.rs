@@ -1,4 +1,5 @@
-//! A server of an object store for tasks: MinIO on this machine's loopback, with a bucket in a folder that goes with it.
+//! A server of an object store for tasks: MinIO on this machine's loopback, with a bucket in a folder that goes with
+//! it.
 
 use crate::install;
 use crate::tool::Place;

@@ -26,8 +26,8 @@ pub(crate) fn visible_lines(text: &str) -> String {
 }
 
 /// Tells whether a character shows as itself: no control character, no mark of direction, no blank but the space,
-/// nothing that draws nothing. The table is the standard library's, which knows what `Debug` may show of a text; accents stay
-/// on their letters.
+/// nothing that draws nothing. The table is the standard library's, which knows what `Debug` may show of a text;
+/// accents stay on their letters.
 fn is_visible(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();

@@ -85,8 +85,8 @@ impl RetiredChunks {
     }
 }
 
-/// Notes that what retired with the snapshot at `position` is settled, if no container holds any of it but the snapshot's
-/// own record: that is one chunk, and is read when all else is lost.
+/// Notes that what retired with the snapshot at `position` is settled, if no container holds any of it but the
+/// snapshot's own record: that is one chunk, and is read when all else is lost.
 pub(super) fn settle_nothing(manifest: &mut Manifest, position: usize) -> bool {
     let (mut dying, returned) = dying_and_returned(manifest, position);
     if let Some(snapshot) = manifest.snapshots().get(position) {
