@@ -24,7 +24,7 @@ const FIRST_BACKUP: usize = 21;
 const UNCHANGED_BACKUP: usize = 3;
 /// The same, the predecessor; the lease and the snapshot, each created, looked after and copied; one deletion.
 const UNSETTLED_BACKUP: usize = 11;
-/// The same with one commit for the snapshot and for what there is to settle.
+/// The lease and one commit for the snapshot and for what there is to settle, as without settling.
 const UNCHANGED_AND_KEPT: usize = 11;
 /// Two more commits, one of what was settled and one that gives the lease back, and one more deletion.
 const LATER_BACKUP: usize = 18;

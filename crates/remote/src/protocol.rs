@@ -127,7 +127,7 @@ pub struct Granted {
     pub token: String,
     /// The series whose objects it reaches.
     pub series: SeriesScope,
-    /// What it may do with them.
+    /// Rights on them.
     pub rights: BTreeSet<Right>,
 }
 

@@ -31,7 +31,7 @@ const LOGGED_CHARS_MAX: usize = 100;
 /// Bytes that one permit of the semaphore stands for.
 const PERMIT_BYTES: u64 = 1 << 10;
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) storage: Arc<dyn Storage>,
@@ -45,7 +45,7 @@ pub(crate) struct Service {
     pub(crate) silence: Duration,
 }
 
-/// What the log says of a request beside its reply.
+/// Words of the log on a request, beside its reply.
 #[derive(Default)]
 struct Entry {
     token: String,

@@ -15,7 +15,7 @@ pub(crate) struct ByteRange {
     pub(crate) length: usize,
 }
 
-/// What a request asks for.
+/// Call of the storage that a request asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Call {
     Read(ObjectName, Option<ByteRange>),

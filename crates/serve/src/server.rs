@@ -170,7 +170,7 @@ impl Drop for Server {
     }
 }
 
-/// What every connection is given.
+/// Means that every connection is given.
 #[derive(Clone)]
 struct Connections {
     service: Arc<Service>,

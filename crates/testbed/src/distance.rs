@@ -17,7 +17,7 @@ const PIECES_MAX: usize = 256;
 /// Longest head of a request that is understood.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// What went through a [`Link`].
+/// Requests and bytes that went through a [`Link`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {
     /// Requests of HTTP.

@@ -50,6 +50,8 @@ impl<'t> BackupRun<'t> {
         let is_settled = dead.is_empty()
             && next.damaged.is_empty()
             && maintain::settle_in_manifest(&mut next, self.options.migrate_threshold);
+        // A lease that was given back says that nothing is left to be deleted.
+        let is_settled = is_settled && names_all(&next, writer.manifest());
         self.commit_and_delete(writer, next, dead, self.settles() && !is_settled)?;
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
@@ -105,6 +107,12 @@ impl<'t> BackupRun<'t> {
         let _ = writer.delete(&gone);
         Ok(())
     }
+}
+
+/// Tells whether a manifest names every container that the one before it names.
+fn names_all(next: &Manifest, before: &Manifest) -> bool {
+    let named: HashSet<ContainerId> = next.containers.iter().map(|record| record.id).collect();
+    before.containers.iter().all(|record| named.contains(&record.id))
 }
 
 /// The manifest with the new containers, which answer for what was healed, and with what is known of damage.

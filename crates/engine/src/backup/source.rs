@@ -86,13 +86,13 @@ pub(crate) trait ContentReader {
     /// Goes on to the next span; `None` at the end of the file.
     ///
     /// # Errors
-    /// What follows cannot be read.
+    /// Nothing that follows can be read.
     fn next_span(&mut self) -> io::Result<Option<Span>>;
 
     /// Reads some bytes of the current span of data; 0 at its end.
     ///
     /// # Errors
-    /// What follows cannot be read.
+    /// Nothing that follows can be read.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 }
 

@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub struct SeriesWriter<'r> {
     repository: &'r Repository,
     stored: StoredManifest,
-    /// What the next commit is to be made of, where that differs.
+    /// Manifest that the next commit is to be made of, where it is not the stored one.
     staged: Option<Manifest>,
     /// The request for the lease, until it is taken.
     expected: Option<LeaseRequest<'r>>,
