@@ -62,6 +62,7 @@ pub(crate) enum Command {
     Dump(commands::dump::DumpArgs),
     Forget(Box<commands::forget::ForgetArgs>),
     Undelete(commands::undelete::UndeleteArgs),
+    Policy(commands::policy::PolicyArgs),
     Maintain(commands::maintain::MaintainArgs),
     Prune(commands::prune::PruneArgs),
     Check(commands::check::CheckArgs),

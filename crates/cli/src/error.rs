@@ -120,6 +120,8 @@ pub(crate) enum CliError {
          and 8 KiB for each lane at least; choose other --kdf-memory, --kdf-passes, --kdf-lanes"
     )]
     KdfTooCheap { memory_kib: u32, passes: u32, lanes: u32 },
+    #[error("the repository keeps no policy for {series}; 'silt policy list' lists what it keeps")]
+    NoPolicy { series: String },
     #[error("no key has an id that begins with '{wanted}'; 'silt key list' lists them")]
     NoSuchKey { wanted: String },
     #[error("'{wanted}' fits {count} keys; give more of its digits")]

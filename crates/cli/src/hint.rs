@@ -63,6 +63,8 @@ pub(crate) fn of_engine(error: &EngineError) -> Hint {
         EngineError::SameRepository { .. } => "--from-repo names the one to copy from, --repo the one to copy into",
         EngineError::RemovesAll { .. } => "--unsafe-allow-remove-all allows it",
         EngineError::EmptyPolicy => "give ids, or --keep-* options",
+        EngineError::NoRecordedPolicy => "'silt policy set' gives it one",
+        EngineError::RecordedPolicy { .. } => "use a newer silt, or set it anew by 'silt policy set'",
         EngineError::RemovesAllUnfiltered => "choose by --host, --tag, --path or --series",
         EngineError::NotDeleted { .. } => "'silt snapshots --deleted' lists those that are",
         EngineError::MemoryTooSmall { .. } => "--memory sets it",

@@ -28,8 +28,8 @@ mod retry;
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use commands::{
-    backup, check, copy, dump, forget, generate, init, key, ls, maintain, prune, repair, restore, serve, snapshots,
-    stats, undelete, unlock, version,
+    backup, check, copy, dump, forget, generate, init, key, ls, maintain, policy, prune, repair, restore, serve,
+    snapshots, stats, undelete, unlock, version,
 };
 use context::Context;
 use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
@@ -74,6 +74,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Dump(arguments) => dump::run(arguments, context),
         Command::Forget(arguments) => forget::run(arguments, context),
         Command::Undelete(arguments) => undelete::run(arguments, context),
+        Command::Policy(arguments) => policy::run(arguments, context),
         Command::Maintain(arguments) => maintain::run(arguments, context),
         Command::Prune(arguments) => prune::run(arguments, context),
         Command::Check(arguments) => check::run(arguments, context),

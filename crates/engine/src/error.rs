@@ -241,6 +241,17 @@ pub enum EngineError {
     /// No rule says which snapshots to keep. None was removed.
     #[error("no policy was specified, no snapshots will be removed")]
     EmptyPolicy,
+    /// The repository's record holds no policy for any series. None was removed.
+    #[error("the repository holds no policy, no snapshots will be removed")]
+    NoRecordedPolicy,
+    /// A policy in the repository's record is not understood whole. None was removed.
+    #[error("the repository's setting '{setting}' is not followed: {reason}")]
+    RecordedPolicy {
+        /// Name of the setting.
+        setting: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// All snapshots of all series would go. None was removed.
     #[error("removing every snapshot without a rule is only allowed of those that a filter chooses")]
     RemovesAllUnfiltered,

@@ -4,9 +4,10 @@ mod common;
 
 use common::{Sandbox, noise, resources};
 use siltstone_engine::forget::policy::KeepPolicy;
-use siltstone_engine::forget::{ForgetOptions, ForgetPlan, Marking, SnapshotSelection};
+use siltstone_engine::forget::{ForgetOptions, ForgetPlan, Marking, PolicyScope, SnapshotSelection, record_policy};
 use siltstone_engine::snapshots::{GroupKey, SnapshotFilter, SnapshotView};
 use siltstone_engine::{EngineError, Session};
+use siltstone_store::config::Config;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::Listing;
 use siltstone_store::{SnapshotId, Time};
@@ -147,4 +148,28 @@ fn a_plan_marks_and_ends_marks_where_it_is_told_to() {
     sandbox.try_undelete(&ids[..1]).expect("brought back");
     assert_eq!(session.execute(&late).expect("nothing is over").snapshots_ended, 0);
     assert_eq!(sandbox.snapshots().len(), 3);
+}
+
+#[test]
+fn a_recorded_policy_with_a_rule_of_a_later_version_removes_nothing() {
+    let (sandbox, _) = three();
+    let session = session(&sandbox);
+    let plan = || {
+        let now = jiff::Timestamp::from_second(NOW).expect("a moment").to_zoned(jiff::tz::TimeZone::UTC);
+        let selection = SnapshotSelection::ByRecordedPolicies { filter: SnapshotFilter::default(), now };
+        session.plan_forget(selection, &ForgetOptions::default())
+    };
+    assert!(matches!(plan(), Err(EngineError::NoRecordedPolicy)));
+    let scope = PolicyScope::Series("test".to_owned());
+    assert!(!record_policy(session.repository(), &scope, Some(&last(1))).expect("recorded"));
+    assert_eq!(kept(&plan().expect("a plan")), "--k");
+    let later = |config: &mut Config| {
+        config.settings.insert("policy/test".to_owned(), b"last 1\nfull-moon 12\n".to_vec());
+        Ok(())
+    };
+    session.repository().amend(later).expect("a record");
+    let refused = plan();
+    let told =
+        |error: &EngineError| error.to_string().contains("policy/test") && error.to_string().contains("full-moon");
+    assert!(matches!(&refused, Err(error @ EngineError::RecordedPolicy { .. }) if told(error)), "{refused:?}");
 }

@@ -1,12 +1,13 @@
-//! A server of an object store for tasks: MinIO on this machine's loopback, with a bucket in a folder that goes with
-//! it.
+//! A server of an object store for tasks: MinIO, with a bucket in a folder that goes with it. One node on this
+//! machine's loopback, or several on its own address that hold each object together.
 
 use crate::install;
 use crate::tool::Place;
 use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -21,7 +22,7 @@ pub const MODULE: &str = "github.com/minio/minio@latest";
 const USER: &str = "silt-tasks";
 const SECRET: &str = "silt-tasks-secret";
 const BUCKET: &str = "bucket";
-/// The folder that holds the buckets.
+/// The folder of a node that holds the buckets.
 const DRIVE: &str = "drive";
 /// No start takes longer.
 const START_MAX: Duration = Duration::from_mins(1);
@@ -30,11 +31,20 @@ const START_MAX: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct Minio {
     program: PathBuf,
-    process: Child,
-    address: SocketAddr,
+    nodes: Vec<Node>,
+    /// Kills so far: nodes are killed in turn.
+    kills: usize,
     folder: TempDir,
     /// In its own words.
     pub version: String,
+}
+
+/// One process of the server.
+#[derive(Debug)]
+struct Node {
+    address: SocketAddr,
+    /// None while it is down.
+    process: Option<Child>,
 }
 
 impl Minio {
@@ -48,43 +58,102 @@ impl Minio {
         install::by_go(PROGRAM, MODULE)
     }
 
-    /// Starts a server with an empty bucket, in a folder below `work`.
+    /// Starts a server of one node with an empty bucket, in a folder below `work`.
     pub fn start(work: &Path) -> Result<Self> {
+        Self::start_at(&[free_address(Ipv4Addr::LOCALHOST.into())?], work)
+    }
+
+    /// Starts a server of so many nodes that hold an empty bucket together, in a folder below `work`. It refuses
+    /// loopback, so it listens at the machine's own address.
+    pub fn start_nodes(count: usize, work: &Path) -> Result<Self> {
+        let address = own_address()?;
+        let addresses: Vec<SocketAddr> = (0..count).map(|_| free_address(address)).collect::<Result<_>>()?;
+        Self::start_at(&addresses, work)
+    }
+
+    fn start_at(addresses: &[SocketAddr], work: &Path) -> Result<Self> {
         let candidates = install::candidates(PROGRAM);
         let program = candidates.first().context("MinIO is not installed: `cargo xtask minio` does that")?.clone();
         let folder = tempfile::Builder::new().prefix(PROGRAM).tempdir_in(work)?;
-        // Each folder of a server's drive is a bucket.
-        fs::create_dir_all(folder.path().join(DRIVE).join(BUCKET))?;
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let process = started(&program, address, folder.path())?;
         let version = version(&program);
-        let mut server = Self { program, process, address, folder, version };
+        let nodes: Vec<Node> = addresses.iter().map(|address| Node { address: *address, process: None }).collect();
+        let mut server = Self { program, nodes, kills: 0, folder, version };
+        for node in 0..server.nodes.len() {
+            // Each folder of a node's drive is a bucket.
+            fs::create_dir_all(server.drive(node).join(BUCKET))?;
+        }
+        for node in 0..server.nodes.len() {
+            server.start_node(node)?;
+        }
         server.wait_until_ready()?;
         Ok(server)
     }
 
-    /// Kills the server (SIGKILL), if it runs.
+    /// Kills the server's next node in turn (SIGKILL), unless one is down.
     pub fn kill(&mut self) -> Result<()> {
-        self.process.kill()?;
-        self.process.wait()?;
+        if self.nodes.iter().all(Node::is_up) {
+            let next = self.kills % self.nodes.len();
+            self.kills += 1;
+            self.nodes[next].kill()?;
+        }
         Ok(())
     }
 
-    /// Starts the server again, at the same address and with all it holds; kills it first if it runs.
+    /// Kills all nodes that run.
+    pub fn kill_all(&mut self) -> Result<()> {
+        self.nodes.iter_mut().try_for_each(Node::kill)
+    }
+
+    /// Starts what was killed again, at the same addresses and with all it holds; kills a node first if none was.
     pub fn restart(&mut self) -> Result<()> {
         self.kill()?;
-        self.process = started(&self.program, self.address, self.folder.path())?;
+        for node in 0..self.nodes.len() {
+            if !self.nodes[node].is_up() {
+                self.start_node(node)?;
+            }
+        }
         self.wait_until_ready()
     }
 
-    /// Returns the address of the server.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    fn start_node(&mut self, number: usize) -> Result<()> {
+        let home = self.home(number);
+        let node = &self.nodes[number];
+        let mut command = Command::new(&self.program);
+        command.args(["server", "--quiet", "--console-address", "127.0.0.1:0", "--address"]);
+        command.arg(node.address.to_string()).args(self.drives());
+        command.env("MINIO_ROOT_USER", USER).env("MINIO_ROOT_PASSWORD", SECRET).env("HOME", home);
+        // Nodes may lie on the disk that the system runs from.
+        command.env("MINIO_CI_CD", "1").stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().with_context(|| format!("{} cannot be started", self.program.display()))?;
+        self.nodes[number].process = Some(process);
+        Ok(())
     }
 
-    /// Returns the folder in which the objects below a prefix of the bucket lie.
+    /// Returns the drives as the server is told of them: several by their nodes' addresses.
+    fn drives(&self) -> Vec<OsString> {
+        let url = |number: usize| format!("http://{}{}", self.nodes[number].address, self.drive(number).display());
+        match self.nodes.len() {
+            1 => vec![self.drive(0).into()],
+            count => (0..count).map(|number| url(number).into()).collect(),
+        }
+    }
+
+    fn home(&self, node: usize) -> PathBuf {
+        self.folder.path().join(format!("node-{node}"))
+    }
+
+    fn drive(&self, node: usize) -> PathBuf {
+        self.home(node).join(DRIVE)
+    }
+
+    /// Returns the address of the server, that of its first node.
+    pub fn address(&self) -> SocketAddr {
+        self.nodes[0].address
+    }
+
+    /// Returns the folder in which the objects below a prefix of the bucket lie, or the first node's part of them.
     pub fn folder(&self, prefix: &str) -> PathBuf {
-        self.folder.path().join(DRIVE).join(BUCKET).join(prefix)
+        self.drive(0).join(BUCKET).join(prefix)
     }
 
     /// Returns the place of a repository below a prefix, reached by this address, its own or one before it.
@@ -115,19 +184,39 @@ impl Minio {
         format!("{name}:{BUCKET}/{prefix}")
     }
 
-    /// Waits until it serves: it listens before that.
+    /// Waits until all nodes serve: they listen before that.
     fn wait_until_ready(&mut self) -> Result<()> {
         let begin = Instant::now();
         while begin.elapsed() < START_MAX {
-            if self.is_ready().unwrap_or(false) {
+            if self.is_ready() {
                 return Ok(());
             }
-            if let Some(status) = self.process.try_wait()? {
-                bail!("MinIO ended while it started: {status}");
+            for process in self.nodes.iter_mut().filter_map(|node| node.process.as_mut()) {
+                if let Some(status) = process.try_wait()? {
+                    bail!("MinIO ended while it started: {status}");
+                }
             }
             sleep(Duration::from_millis(100));
         }
         bail!("MinIO did not start within {} s", START_MAX.as_secs())
+    }
+
+    fn is_ready(&self) -> bool {
+        self.nodes.iter().all(|node| node.is_ready().unwrap_or(false))
+    }
+}
+
+impl Node {
+    fn is_up(&self) -> bool {
+        self.process.is_some()
+    }
+
+    fn kill(&mut self) -> Result<()> {
+        if let Some(mut process) = self.process.take() {
+            process.kill()?;
+            process.wait()?;
+        }
+        Ok(())
     }
 
     fn is_ready(&self) -> Result<bool> {
@@ -141,25 +230,22 @@ impl Minio {
     }
 }
 
-impl Drop for Minio {
+impl Drop for Node {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.kill();
     }
 }
 
-/// Starts the program, whose drive lies in `folder`.
-fn started(program: &Path, address: SocketAddr, folder: &Path) -> Result<Child> {
-    Command::new(program)
-        .args(["server", "--quiet", "--address", &address.to_string(), "--console-address", "127.0.0.1:0"])
-        .arg(folder.join(DRIVE))
-        .env("MINIO_ROOT_USER", USER)
-        .env("MINIO_ROOT_PASSWORD", SECRET)
-        .env("HOME", folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .with_context(|| format!("{} cannot be started", program.display()))
+fn free_address(address: IpAddr) -> Result<SocketAddr> {
+    Ok(TcpListener::bind((address, 0))?.local_addr()?)
+}
+
+/// Returns the address that this machine sends from; nothing is sent to find it out.
+fn own_address() -> Result<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // An address that documentation uses, and nobody has.
+    socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9)).context("this machine has no address of its own")?;
+    Ok(socket.local_addr()?.ip())
 }
 
 fn version(program: &Path) -> String {
@@ -182,11 +268,28 @@ mod tests {
         let mut server = Minio::start(work.path()).unwrap();
         let (address, bucket) = (server.address(), server.folder(""));
         server.kill().unwrap();
-        assert!(!server.is_ready().unwrap_or(false));
+        assert!(!server.is_ready());
         server.restart().unwrap();
-        assert!(server.is_ready().unwrap() && server.address() == address && bucket.is_dir());
+        assert!(server.is_ready() && server.address() == address && bucket.is_dir());
         // One that runs is killed first.
         server.restart().unwrap();
-        assert!(server.is_ready().unwrap());
+        assert!(server.is_ready());
+    }
+
+    #[test]
+    fn nodes_are_killed_in_turn_and_the_others_go_on() {
+        if !Minio::is_installed() {
+            eprintln!("SKIPPED: this test needs MinIO, which is not installed: cargo xtask minio");
+            return;
+        }
+        let work = tempfile::tempdir().unwrap();
+        let mut server = Minio::start_nodes(4, work.path()).unwrap();
+        for node in [0, 1] {
+            server.kill().unwrap();
+            let up: Vec<bool> = server.nodes.iter().map(|node| node.is_ready().unwrap_or(false)).collect();
+            assert_eq!(up, (0..4).map(|number| number != node).collect::<Vec<_>>());
+            server.restart().unwrap();
+        }
+        assert!((0..4).all(|node| server.drive(node).join(BUCKET).is_dir()));
     }
 }

@@ -3,6 +3,7 @@
 
 mod ageing;
 mod backup;
+mod clients;
 mod history;
 mod parity;
 mod remote;
@@ -34,6 +35,9 @@ pub(crate) enum Bench {
     Parity(parity::Options),
     /// A repository in an object store some milliseconds away: requests, bytes and seconds, beside restic.
     Remote(remote::Options),
+    /// A thousand clients of one repository in an object store: what each backup costs, and what it costs to look after
+    /// all.
+    Clients(clients::Options),
     /// Reads of a restore: containers needed and read, for the first, the middle and the last snapshot of a history.
     RestoreOrder(restore_order::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
@@ -50,6 +54,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Ageing(options) => ageing::run(options),
         Bench::Parity(options) => parity::run(options),
         Bench::Remote(options) => remote::run(options),
+        Bench::Clients(options) => clients::run(options),
         Bench::RestoreOrder(options) => restore_order::run(options),
         Bench::Stages(_) | Bench::Chunk(_) | Bench::Similar(_) => by_siltstone_bench(),
     }

@@ -144,7 +144,7 @@ impl Scene {
     fn outage(&mut self) -> Result<()> {
         let acts = each(&mut self.clients, Client::plan_away)?;
         if let Some(server) = &mut self.server {
-            server.kill()?;
+            server.kill_all()?;
         }
         let ran = each(self.clients.iter_mut().zip(acts), |(client, act)| client.carry_out(act))?;
         ensure!(ran.iter().all(|ran| ran.ending == Ending::Away), "a backup ended well without its place");

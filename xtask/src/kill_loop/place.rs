@@ -16,6 +16,8 @@ use std::thread;
 use std::time::Duration;
 
 const NAME: &str = "repository";
+/// Nodes of a server that holds each object in several places.
+const NODES: usize = 4;
 /// Variable that names the command which reaches a server by SFTP.
 const SFTP_COMMAND: &str = "SILT_SFTP_COMMAND";
 /// A server that was started again is up for at least this long: what is tried again must come to its end some time.
@@ -34,6 +36,8 @@ pub(super) enum Where {
     Folder,
     /// A bucket of an object store: MinIO on this machine, killed and started again meanwhile.
     S3,
+    /// A bucket that four nodes of MinIO hold together, one of which at a time is killed and started again meanwhile.
+    S3Nodes,
     /// A folder behind OpenSSH's SFTP server, killed again and again, so that each connection ends early.
     Sftp,
     /// A folder behind rclone, killed again and again; for one client alone.
@@ -62,8 +66,8 @@ impl Where {
                 let variables = vec![("SILT_RCLONE_ONE_WRITER", "1".to_owned())];
                 (site(Place { address, variables }), None)
             }
-            Self::S3 => {
-                let server = Minio::start(work)?;
+            Self::S3 | Self::S3Nodes => {
+                let server = if self == Self::S3 { Minio::start(work)? } else { Minio::start_nodes(NODES, work)? };
                 (site(server.place(server.address(), NAME)), Some(Server::Minio(server)))
             }
             Self::Silt => {
@@ -78,6 +82,7 @@ impl Where {
         match self {
             Self::Folder => "folder",
             Self::S3 => "s3",
+            Self::S3Nodes => "s3-nodes",
             Self::Sftp => "sftp",
             Self::Rclone => "rclone",
             Self::Silt => "silt",
@@ -127,7 +132,7 @@ impl Site {
         match self.kind {
             Where::Sftp => Some((SFTP_COMMAND, install::SFTP_SERVER.program)),
             Where::Rclone => Some((RCLONE_PROGRAM, install::RCLONE.program)),
-            Where::Folder | Where::S3 | Where::Silt => None,
+            Where::Folder | Where::S3 | Where::S3Nodes | Where::Silt => None,
         }
     }
 }

@@ -24,10 +24,18 @@ pub(super) enum Server {
 }
 
 impl Server {
-    /// Kills it (SIGKILL), if it runs.
+    /// Kills it (SIGKILL), if it runs, or one of its nodes.
     pub(super) fn kill(&mut self) -> Result<()> {
         match self {
             Self::Minio(server) => server.kill(),
+            Self::Silt(server) => server.kill(),
+        }
+    }
+
+    /// Kills all of it.
+    pub(super) fn kill_all(&mut self) -> Result<()> {
+        match self {
+            Self::Minio(server) => server.kill_all(),
             Self::Silt(server) => server.kill(),
         }
     }

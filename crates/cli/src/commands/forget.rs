@@ -3,7 +3,7 @@
 
 mod messages;
 mod report;
-mod rules;
+pub(super) mod rules;
 
 use crate::choose::{find_all, keys, without};
 use crate::context::Context;
@@ -13,13 +13,13 @@ use crate::memory;
 use crate::parse::{Duration, Groups, TagList};
 use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
-use crate::render::{GroupHeader, local, snapshot_table};
+use crate::render::{GroupHeader, local, snapshot_table, visible};
 use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
 use messages::{GroupJson, SummaryMessage};
 use report::text;
-use rules::RuleArgs;
+use rules::{RuleArgs, Sentence};
 use siltstone_engine::Session;
 use siltstone_engine::forget::{DecidedGroup, ForgetOptions, ForgetPlan, Marking, SnapshotSelection};
 use siltstone_store::repository::Repository;
@@ -47,6 +47,9 @@ pub(crate) struct ForgetArgs {
     /// Apply the rules to each group of equal host, paths, tags or series; empty for one group of all
     #[arg(short, long, value_name = "KEYS", default_value = "host,paths")]
     group_by: Groups,
+    /// Apply to each series the policy that the repository keeps for it ('silt policy'); a series without one keeps all
+    #[arg(long, conflicts_with_all = ["ids", "group_by", "end_deleted"])]
+    policy: bool,
     /// Remove nothing, only show what would be done and the exact bytes that would come back
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -75,6 +78,9 @@ pub(crate) struct ForgetArgs {
 pub(crate) fn run(arguments: &ForgetArgs, context: &Context) -> Result<Done, CliError> {
     if !arguments.ids.is_empty() && !arguments.rules.policy().is_empty() {
         return Err(CliError::Conflict { first: "snapshot ids", second: "--keep-* options" });
+    }
+    if arguments.policy && !arguments.rules.policy().is_empty() {
+        return Err(CliError::Conflict { first: "--policy", second: "--keep-* options" });
     }
     let repository = open(context)?;
     let (plan, found) = plan(arguments, &repository, context)?;
@@ -127,7 +133,11 @@ impl ForgetArgs {
         if self.only_ends() {
             return SnapshotSelection::Marks { filter };
         }
-        let (group_by, policy, now) = (self.group_by.0.clone(), self.rules.policy(), jiff::Zoned::now());
+        let now = jiff::Zoned::now();
+        if self.policy {
+            return SnapshotSelection::ByRecordedPolicies { filter, now };
+        }
+        let (group_by, policy) = (self.group_by.0.clone(), self.rules.policy());
         SnapshotSelection::ByPolicy { filter, group_by, policy, now }
     }
 }
@@ -160,8 +170,14 @@ fn tell_groups(plan: &ForgetPlan, arguments: &ForgetArgs, context: &Context) -> 
     if context.output.json {
         return context.output.json(&plan.groups.iter().map(GroupJson::from).collect::<Vec<_>>());
     }
-    context.output.report(format_args!("Applying Policy: {}", arguments.rules))?;
-    plan.groups.iter().try_for_each(|decided| print_group(decided, arguments, context))
+    if !arguments.policy {
+        context.output.report(format_args!("Applying Policy: {}", Sentence(&arguments.rules.policy())))?;
+    }
+    plan.groups.iter().try_for_each(|decided| print_group(decided, arguments, context))?;
+    plan.without_policy.iter().try_for_each(|name| {
+        let name = visible(name.as_bytes());
+        context.output.report(format_args!("series '{name}' has no policy: all of its snapshots stay"))
+    })
 }
 
 /// Tells of snapshots that a clock far ahead has made: rules pass them over for ever.
@@ -177,7 +193,9 @@ fn warn_of_future(groups: &[DecidedGroup], context: &Context) {
 fn print_group(decided: &DecidedGroup, arguments: &ForgetArgs, context: &Context) -> Result<(), CliError> {
     let output = context.output;
     let header = GroupHeader(&decided.group).to_string();
-    if !header.is_empty() {
+    if arguments.policy {
+        output.report(format_args!("Applying Policy to ({header}): {}\n", Sentence(&decided.policy)))?;
+    } else if !header.is_empty() {
         output.report(format_args!("snapshots for ({header}):\n"))?;
     }
     let (compact, goes) = (arguments.compact, if arguments.keep_deleted().is_zero() { "remove" } else { "mark" });

@@ -17,10 +17,12 @@ mod dry;
 mod held;
 mod plan;
 pub mod policy;
+mod recorded;
 mod selection;
 
 pub use held::{Held, held_by};
 pub(crate) use plan::without_checkpoints;
+pub use recorded::{PolicyScope, RecordedPolicies, record_policy};
 pub use selection::{DecidedGroup, ForgetPlan, Kept, SeriesOutlook, SnapshotSelection, plan_forget};
 
 use crate::fs::{Problem, ProblemKind};

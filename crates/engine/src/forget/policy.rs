@@ -14,6 +14,10 @@
 //! Cost: one pass, a few calendar conversions per snapshot. No clock is read: `now` carries the moment and the time
 //! zone.
 
+mod text;
+
+pub use text::{PolicyTextError, parse_count, parse_span, span_text};
+
 use crate::setters::setters;
 use crate::snapshots::SnapshotView;
 use jiff::{Span, Timestamp, Zoned};
@@ -149,18 +153,6 @@ pub fn apply(snapshots: &[SnapshotView], policy: &KeepPolicy, now: &Zoned) -> Ve
     }
     decisions.reverse();
     decisions
-}
-
-/// A span in restic's words: `1y5m7d2h`; minutes and below have none.
-pub fn span_text(span: &Span) -> String {
-    let parts = [
-        (i64::from(span.get_years()), 'y'),
-        (i64::from(span.get_months()), 'm'),
-        (i64::from(span.get_weeks()) * 7 + i64::from(span.get_days()), 'd'),
-        (i64::from(span.get_hours()), 'h'),
-    ];
-    let given = parts.iter().filter(|(number, _)| *number != 0);
-    given.fold(String::new(), |text, (number, unit)| format!("{text}{number}{unit}"))
 }
 
 /// Period that a rule counts by; two moments of equal key lie in one.

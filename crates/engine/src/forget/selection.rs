@@ -6,6 +6,7 @@
 
 use super::choice::Choice;
 use super::policy::{self, AHEAD, Decision, KeepPolicy, PARTIAL};
+use super::recorded::RecordedPolicies;
 use super::{ForgetOptions, ForgetSummary, forget};
 use crate::snapshots::{Group, GroupKey, SnapshotFilter, SnapshotKey, SnapshotView, group, list_readable};
 use crate::{EngineError, Resources};
@@ -34,6 +35,14 @@ pub enum SnapshotSelection {
         /// Moment and time zone that rules go by.
         now: Zoned,
     },
+    /// Snapshots that pass the filter and that the policy recorded for their series does not keep; a series without one
+    /// keeps all. Marks end as by a policy.
+    ByRecordedPolicies {
+        /// Filter of the snapshots that are looked at.
+        filter: SnapshotFilter,
+        /// Moment and time zone that rules go by.
+        now: Zoned,
+    },
     /// Marks alone, no live snapshot: marks end that pass the filter and are over; with
     /// [`super::Marking::ends_given`], all that pass.
     Marks {
@@ -47,6 +56,8 @@ pub enum SnapshotSelection {
 pub struct DecidedGroup {
     /// The group, its snapshots oldest first.
     pub group: Group,
+    /// The policy that was applied.
+    pub policy: KeepPolicy,
     /// Decisions, one for each.
     pub decisions: Vec<Decision>,
 }
@@ -114,6 +125,8 @@ pub struct ForgetPlan {
     pub groups: Vec<DecidedGroup>,
     /// The series concerned, as they are now.
     pub series: Vec<SeriesOutlook>,
+    /// Names of series for which no policy is recorded, where those were asked for: all of theirs stays.
+    pub without_policy: Vec<String>,
     /// Damage of series that cannot be read: their snapshots were not looked at.
     pub unreadable: Vec<StoreError>,
     /// Options of carrying it out.
@@ -126,23 +139,32 @@ pub struct ForgetPlan {
 ///
 /// # Errors
 /// [`EngineError::EmptyPolicy`], unless the options allow to remove all, then [`EngineError::RemovesAllUnfiltered`];
-/// those of the repository. That no group and no series may lose all of its snapshots is looked at when the plan is
+/// [`EngineError::NoRecordedPolicy`] and [`EngineError::RecordedPolicy`]; those of the repository. That no group and no series may lose all of its snapshots is looked at when the plan is
 /// carried out.
 pub fn plan_forget(
     repository: &Repository,
     selection: SnapshotSelection,
     options: &ForgetOptions,
 ) -> Result<ForgetPlan, EngineError> {
-    let options = options.clone();
-    let mut plan =
-        ForgetPlan { groups: Vec::new(), series: Vec::new(), unreadable: Vec::new(), options, chosen: Vec::new() };
+    let mut plan = ForgetPlan {
+        groups: Vec::new(),
+        series: Vec::new(),
+        without_policy: Vec::new(),
+        unreadable: Vec::new(),
+        options: options.clone(),
+        chosen: Vec::new(),
+    };
     match selection {
         SnapshotSelection::Given(chosen) => plan.chosen = chosen,
         SnapshotSelection::ByPolicy { filter, group_by, policy, now } => {
             plan.refuse_empty(&policy, &filter)?;
-            let (views, unreadable) = list_readable(repository, &filter)?;
-            plan.unreadable = unreadable;
-            plan.decide(views, &group_by, &policy, &now);
+            for group in plan.groups_of(repository, &filter, &group_by)? {
+                plan.decide(group, &policy, &now);
+            }
+            plan.add_marked(repository, filter)?;
+        }
+        SnapshotSelection::ByRecordedPolicies { filter, now } => {
+            plan.decide_as_recorded(repository, &filter, &now)?;
             plan.add_marked(repository, filter)?;
         }
         SnapshotSelection::Marks { filter } => plan.add_marked(repository, filter)?,
@@ -189,18 +211,48 @@ impl ForgetPlan {
         }
     }
 
-    /// Applies the policy to each group.
-    fn decide(&mut self, views: Vec<SnapshotView>, group_by: &[GroupKey], policy: &KeepPolicy, now: &Zoned) {
-        for group in group(views, group_by) {
-            let mut decisions = policy::apply(&group.snapshots, policy, now);
-            if policy.is_empty() {
-                decisions.fill(Decision { keep: false, reasons: Vec::new() });
-            }
-            let decided = DecidedGroup { group, decisions };
-            self.chosen.extend(decided.part(false).0.iter().map(SnapshotView::key));
-            self.options.marking.series.extend(decided.group.snapshots.iter().map(|view| view.series));
-            self.groups.push(decided);
+    fn groups_of(
+        &mut self,
+        repository: &Repository,
+        filter: &SnapshotFilter,
+        by: &[GroupKey],
+    ) -> Result<Vec<Group>, EngineError> {
+        let (views, unreadable) = list_readable(repository, filter)?;
+        self.unreadable = unreadable;
+        Ok(group(views, by))
+    }
+
+    /// Applies to each series the policy that is recorded for it.
+    fn decide_as_recorded(
+        &mut self,
+        repository: &Repository,
+        filter: &SnapshotFilter,
+        now: &Zoned,
+    ) -> Result<(), EngineError> {
+        let policies = RecordedPolicies::read(&repository.config())?;
+        if policies.is_empty() {
+            return Err(EngineError::NoRecordedPolicy);
         }
+        for group in self.groups_of(repository, filter, &[GroupKey::Series])? {
+            let Some(view) = group.snapshots.first() else { continue };
+            match policies.of_series(&view.series_name) {
+                Some(policy) => self.decide(group, policy, now),
+                None => self.without_policy.push(view.series_name.clone()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the policy to a group.
+    fn decide(&mut self, group: Group, policy: &KeepPolicy, now: &Zoned) {
+        let mut decisions = policy::apply(&group.snapshots, policy, now);
+        if policy.is_empty() {
+            decisions.fill(Decision { keep: false, reasons: Vec::new() });
+        }
+        let decided = DecidedGroup { group, policy: policy.clone(), decisions };
+        self.chosen.extend(decided.part(false).0.iter().map(SnapshotView::key));
+        self.options.marking.series.extend(decided.group.snapshots.iter().map(|view| view.series));
+        self.groups.push(decided);
     }
 
     /// Adds what the filter lets through of the snapshots that are marked as deleted: their marks end if they are over,

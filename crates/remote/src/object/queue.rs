@@ -4,7 +4,7 @@
 //! failed put nothing more is written: what reached the place is unknown to the layers above. Who asks first is told
 //! the failure.
 
-use siltstone_store::storage::{ObjectName, StorageError};
+use siltstone_store::storage::{ObjectName, StorageError, WriteHealth};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,22 +26,13 @@ struct State {
     next_ticket: u64,
     under_way: BTreeMap<u64, Write>,
     bytes: usize,
-    health: Health,
+    health: WriteHealth,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Write {
     name: ObjectName,
     bytes: usize,
-}
-
-#[derive(Default, Debug)]
-enum Health {
-    #[default]
-    Sound,
-    /// A write failed and nobody was told yet.
-    Failed(StorageError),
-    Poisoned,
 }
 
 /// The right to write an object. A ticket that is dropped before its end counts as a failure.
@@ -54,21 +45,6 @@ pub(super) struct Ticket {
 }
 
 impl State {
-    fn check_health(&mut self) -> Result<(), StorageError> {
-        match std::mem::replace(&mut self.health, Health::Poisoned) {
-            Health::Sound => {
-                self.health = Health::Sound;
-                Ok(())
-            }
-            Health::Failed(error) => Err(error),
-            Health::Poisoned => Err(StorageError::Poisoned),
-        }
-    }
-
-    fn is_sound(&self) -> bool {
-        matches!(self.health, Health::Sound)
-    }
-
     fn has_room_for(&self, bytes: usize) -> bool {
         self.under_way.is_empty() || self.under_way.len() < WRITES_MAX && self.bytes + bytes <= WRITE_BYTES_MAX
     }
@@ -77,8 +53,8 @@ impl State {
 impl WriteQueue {
     /// Takes a ticket for a put; waits while the queue is full.
     pub(super) fn begin(self: &Arc<Self>, name: ObjectName, bytes: usize) -> Result<Ticket, StorageError> {
-        let mut state = self.lock_when(|state| state.has_room_for(bytes) || !state.is_sound());
-        state.check_health()?;
+        let mut state = self.lock_when(|state| state.has_room_for(bytes) || !state.health.is_sound());
+        state.health.check()?;
         if state.under_way.values().any(|write| write.name == name) {
             return Err(StorageError::AlreadyExists { name });
         }
@@ -92,14 +68,14 @@ impl WriteQueue {
     /// Waits until no put of such a name is under way.
     pub(super) fn wait_for(&self, concerns: impl Fn(&ObjectName) -> bool) -> Result<(), StorageError> {
         let is_free = |state: &State| !state.under_way.values().any(|write| concerns(&write.name));
-        self.lock_when(is_free).check_health()
+        self.lock_when(is_free).health.check()
     }
 
     /// Waits until every put before the call is carried out.
     pub(super) fn barrier(&self) -> Result<(), StorageError> {
         let asked = self.lock().next_ticket;
         let settled = |state: &State| state.under_way.keys().next().is_none_or(|first| *first >= asked);
-        self.lock_when(|state| settled(state) || !state.is_sound()).check_health()
+        self.lock_when(|state| settled(state) || !state.health.is_sound()).health.check()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -115,10 +91,8 @@ impl WriteQueue {
         if let Some(write) = state.under_way.remove(&number) {
             state.bytes -= write.bytes;
         }
-        if let Err(error) = result
-            && state.is_sound()
-        {
-            state.health = Health::Failed(error);
+        if let Err(error) = result {
+            state.health.fail(error);
         }
         drop(state);
         self.changed.notify_all();

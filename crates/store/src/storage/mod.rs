@@ -18,6 +18,7 @@ mod capabilities;
 pub mod conformance;
 mod disk;
 mod error;
+mod health;
 mod name;
 mod recorder;
 mod request;
@@ -32,6 +33,7 @@ pub use cached::{CACHE_BYTES_DEFAULT, Cached};
 pub use capabilities::{Capabilities, Latency};
 pub use disk::Disk;
 pub use error::StorageError;
+pub use health::WriteHealth;
 pub use name::{
     CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original,
     RESERVE_MANIFESTS, Replaced, TEMPORARIES,

@@ -21,8 +21,8 @@ use crate::ids::SeriesId;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The deeds of an actor.
-pub type Deeds<'a> = Box<dyn FnOnce() + Send + 'a>;
+/// Work of an actor.
+pub type Program<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// Bounds within which schedules are varied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,15 +122,15 @@ impl Schedule {
         })
     }
 
-    /// Runs the deeds of all actors to their ends, in the order of the handles.
+    /// Runs the programs of all actors to their ends, in the order of the handles.
     ///
     /// # Panics
     /// If an actor panics.
-    pub fn run<const ACTORS: usize>(&mut self, deeds: [Deeds<'_>; ACTORS]) {
+    pub fn run<const ACTORS: usize>(&mut self, programs: [Program<'_>; ACTORS]) {
         let stage = Arc::clone(&self.stage);
         stage.lock().is_running = true;
         std::thread::scope(|scope| {
-            for (actor, act) in deeds.into_iter().enumerate() {
+            for (actor, act) in programs.into_iter().enumerate() {
                 let stage = &stage;
                 scope.spawn(move || {
                     let _end = EndOfActor { stage, actor };

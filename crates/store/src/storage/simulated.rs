@@ -23,13 +23,13 @@
 //!
 //! It does not model bits rotting by themselves: tests do that by [`SimulatedDisk::damage`].
 
+mod content;
 mod crash;
-mod platter;
 
 use super::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use crate::ids::SeriesId;
-pub(super) use platter::Bytes;
-use platter::{Change, Creating, Pending, Platter};
+pub(super) use content::Bytes;
+use content::{Change, Creating, DiskContent, Pending};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -100,7 +100,7 @@ pub enum Damage {
 /// another one on the same disk.
 #[derive(Clone, Debug)]
 pub struct SimulatedDisk {
-    platter: Arc<Mutex<Platter>>,
+    content: Arc<Mutex<DiskContent>>,
     process: u32,
 }
 
@@ -129,7 +129,7 @@ impl SimulatedDisk {
 
     /// An empty disk without faults or limits.
     pub fn new() -> Self {
-        Self::of(Platter::default())
+        Self::of(DiskContent::default())
     }
 
     /// Returns this disk with this fault ahead.
@@ -149,16 +149,16 @@ impl SimulatedDisk {
     /// Returns this disk as seen by another process: with pending changes and a poisoning of its own.
     #[must_use]
     pub fn another_process(&self) -> Self {
-        let mut platter = self.lock();
-        platter.processes += 1;
-        Self { platter: Arc::clone(&self.platter), process: platter.processes }
+        let mut content = self.lock();
+        content.processes += 1;
+        Self { content: Arc::clone(&self.content), process: content.processes }
     }
 
     /// Sets the fault and starts counting changing calls from 0.
     pub fn set_fault(&self, fault: Fault) {
-        let mut platter = self.lock();
-        platter.fault = fault;
-        platter.writes = 0;
+        let mut content = self.lock();
+        content.fault = fault;
+        content.writes = 0;
     }
 
     /// Sets how many bytes fit on the disk; `None` for no limit.
@@ -190,15 +190,15 @@ impl SimulatedDisk {
 
     /// Does damage to a durable object and says whether it changed anything. Not counted as a write.
     pub fn damage(&self, name: &ObjectName, damage: Damage) -> bool {
-        let mut platter = self.lock();
-        let before = platter.durable.get(name).cloned();
+        let mut content = self.lock();
+        let before = content.durable.get(name).cloned();
         let after = match (damage, &before) {
             (Damage::Replace(bytes), _) => Some(Bytes::from(bytes)),
             (Damage::Delete, _) | (_, None) => None,
             (Damage::Unreadable, Some(before)) => {
                 let spoilt = Bytes::from(before.to_vec());
-                platter.unreadable.insert(*name, Arc::clone(&spoilt));
-                platter.durable.insert(*name, spoilt);
+                content.unreadable.insert(*name, Arc::clone(&spoilt));
+                content.durable.insert(*name, spoilt);
                 return true;
             }
             (Damage::Truncate { bytes }, Some(before)) => {
@@ -215,39 +215,39 @@ impl SimulatedDisk {
         };
         let changed = before != after;
         match after {
-            Some(bytes) => platter.durable.insert(*name, bytes),
-            None => platter.durable.remove(name),
+            Some(bytes) => content.durable.insert(*name, bytes),
+            None => content.durable.remove(name),
         };
         changed
     }
 
     /// Gives each of two durable objects the other's content; `false` if one of them does not exist.
     pub fn swap(&self, one: &ObjectName, other: &ObjectName) -> bool {
-        let mut platter = self.lock();
-        let (Some(first), Some(second)) = (platter.durable.get(one).cloned(), platter.durable.get(other).cloned())
+        let mut content = self.lock();
+        let (Some(first), Some(second)) = (content.durable.get(one).cloned(), content.durable.get(other).cloned())
         else {
             return false;
         };
-        platter.durable.insert(*one, second);
-        platter.durable.insert(*other, first);
+        content.durable.insert(*one, second);
+        content.durable.insert(*other, first);
         true
     }
 
     /// Begins a create that another process may meet while it is under way: the content lies in a temporary file.
     pub(super) fn begin_create(&self, name: &ObjectName) -> Result<(), StorageError> {
-        let mut platter = self.lock();
-        platter.check_power("create", name)?;
-        platter.creating.insert(self.process, Creating { name: *name, is_swept: false });
+        let mut content = self.lock();
+        content.check_power("create", name)?;
+        content.creating.insert(self.process, Creating { name: *name, is_swept: false });
         Ok(())
     }
 
-    fn of(platter: Platter) -> Self {
-        let process = platter.processes;
-        Self { platter: Arc::new(Mutex::new(platter)), process }
+    fn of(content: DiskContent) -> Self {
+        let process = content.processes;
+        Self { content: Arc::new(Mutex::new(content)), process }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Platter> {
-        self.platter.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, DiskContent> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One changing call: counts it, brings the fault about if this is its moment, and lets `apply` do as much as then
@@ -256,34 +256,34 @@ impl SimulatedDisk {
         &self,
         operation: &'static str,
         name: &dyn ToString,
-        apply: impl FnOnce(&mut Platter, u32, Reach) -> Result<T, StorageError>,
+        apply: impl FnOnce(&mut DiskContent, u32, Reach) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
-        let mut platter = self.lock();
-        platter.check_power(operation, name)?;
-        platter.check_health(self.process)?;
-        let nth = platter.writes;
-        if matches!(platter.fault, Fault::PowerLossAfter { writes } if nth >= writes) {
-            platter.power_lost = true;
+        let mut content = self.lock();
+        content.check_power(operation, name)?;
+        content.check_health(self.process)?;
+        let nth = content.writes;
+        if matches!(content.fault, Fault::PowerLossAfter { writes } if nth >= writes) {
+            content.power_lost = true;
             return Err(power_lost(operation, name));
         }
-        platter.writes += 1;
-        match platter.fault {
+        content.writes += 1;
+        match content.fault {
             Fault::Torn { nth: torn } if torn == nth => {
                 // A call that would have been refused loses its power all the same.
-                let _ = apply(&mut platter, self.process, Reach::Torn);
-                platter.power_lost = true;
+                let _ = apply(&mut content, self.process, Reach::Torn);
+                content.power_lost = true;
                 Err(power_lost(operation, name))
             }
             Fault::FailWrite { nth: failing, failure } if failing == nth => {
                 if failure == Failure::IoTooLate {
-                    apply(&mut platter, self.process, Reach::Unsure)?;
+                    apply(&mut content, self.process, Reach::Unsure)?;
                 }
                 if failure != Failure::Full || operation == BARRIER {
-                    platter.poisoned.insert(self.process);
+                    content.poisoned.insert(self.process);
                 }
                 Err(failure.error(operation, name))
             }
-            _ => apply(&mut platter, self.process, Reach::Whole),
+            _ => apply(&mut content, self.process, Reach::Whole),
         }
     }
 }
@@ -322,71 +322,71 @@ impl Storage for SimulatedDisk {
     }
 
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.change("write", name, |platter, process, reach| {
-            platter.check_new("write", name, bytes)?;
+        self.change("write", name, |content, process, reach| {
+            content.check_new("write", name, bytes)?;
             let mut bytes = Bytes::from(bytes);
-            if platter.fault == Fault::WrongPuts {
+            if content.fault == Fault::WrongPuts {
                 let middle = bytes.len() / 2;
                 Arc::make_mut(&mut bytes).iter_mut().skip(middle).take(1).for_each(|byte| *byte ^= 1);
             }
             let change = Change::Put { bytes, torn: reach == Reach::Torn };
-            platter.pending.push(Pending { process, name: *name, change });
+            content.pending.push(Pending { process, name: *name, change });
             Ok(())
         })
     }
 
     fn barrier(&self) -> Result<(), StorageError> {
-        self.change(BARRIER, &"earlier writes", |platter, process, reach| {
+        self.change(BARRIER, &"earlier writes", |content, process, reach| {
             if reach == Reach::Whole {
-                platter.settle(process);
+                content.settle(process);
             }
             Ok(())
         })
     }
 
     fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.change("create", name, |platter, process, reach| {
-            platter.end_create(process)?;
-            platter.check_new("create", name, bytes)?;
+        self.change("create", name, |content, process, reach| {
+            content.end_create(process)?;
+            content.check_new("create", name, bytes)?;
             if reach == Reach::Whole {
-                platter.make_durable(*name, bytes.into());
+                content.make_durable(*name, bytes.into());
             } else {
                 let change = Change::Create { bytes: bytes.into() };
-                platter.pending.push(Pending { process, name: *name, change });
+                content.pending.push(Pending { process, name: *name, change });
             }
             Ok(())
         })
     }
 
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
-        self.change("delete", name, |platter, process, _| {
-            platter.pending.push(Pending { process, name: *name, change: Change::Delete });
+        self.change("delete", name, |content, process, _| {
+            content.pending.push(Pending { process, name: *name, change: Change::Delete });
             Ok(())
         })
     }
 
     fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
-        let mut platter = self.lock();
-        platter.check_power("renew", name)?;
-        platter.check_health(self.process)?;
-        platter.check_new("renew", name, &[])?;
+        let mut content = self.lock();
+        content.check_power("renew", name)?;
+        content.check_health(self.process)?;
+        content.check_new("renew", name, &[])?;
         let process = self.process;
         let made = Pending { process, name: *name, change: Change::Create { bytes: Bytes::from([]) } };
         let removed = before.map(|before| Pending { process, name: *before, change: Change::Delete });
-        platter.pending.extend(std::iter::once(made).chain(removed));
+        content.pending.extend(std::iter::once(made).chain(removed));
         Ok(())
     }
 
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
-        let platter = self.lock();
-        platter.check_power("list", &"objects")?;
-        let asked = platter.visible().into_iter().filter(|(name, _)| what.holds(name));
+        let content = self.lock();
+        content.check_power("list", &"objects")?;
+        let asked = content.visible().into_iter().filter(|(name, _)| what.holds(name));
         Ok(asked.map(|(name, bytes)| ObjectMeta { name, bytes: bytes.len() as u64 }).collect())
     }
 
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
-        self.change("remove unfinished files of series", &series, |platter, process, _| {
-            Ok(platter.remove_unfinished(process, series, lease_last))
+        self.change("remove unfinished files of series", &series, |content, process, _| {
+            Ok(content.remove_unfinished(process, series, lease_last))
         })
     }
 

@@ -47,11 +47,11 @@ fn two_inits_make_one_repository() {
     assert!(schedules > 100, "{schedules}");
 }
 
-type Deed = fn(&mut Repository, KeyId) -> Result<(), StoreError>;
+type Work = fn(&mut Repository, KeyId) -> Result<(), StoreError>;
 
 /// A repository with two keys, opened by each of two actors with one of them; `act` does something to the other's,
 /// whose id it gets.
-fn with_two_keys(schedule: &mut Schedule, acts: [Deed; 2], passwords: &[&[u8]]) {
+fn with_two_keys(schedule: &mut Schedule, acts: [Work; 2], passwords: &[&[u8]]) {
     let disk = SimulatedDisk::new();
     let repository = init(Arc::new(disk.clone()), PASSWORDS[0]).expect("a repository");
     let added = repository.add_key(PASSWORDS[1], &label(), Argon2Cost::TEST).expect("a key");

@@ -65,20 +65,20 @@ fn troubles(nth: u64) -> [Trouble; 8] {
     ]
 }
 
-/// Runs `deed` with each trouble at each of its requests, each time at a copy of `before`, and has each end examined.
+/// Runs `work` with each trouble at each of its requests, each time at a copy of `before`, and has each end examined.
 fn at_every_request<T>(
     before: &SimulatedRemote,
-    deed: impl Fn(&SimulatedRemote) -> T,
+    work: impl Fn(&SimulatedRemote) -> T,
     examine: impl Fn(&SimulatedRemote, &T, &str),
 ) -> u64 {
     let unhindered = before.copy();
-    deed(&unhindered);
+    work(&unhindered);
     let requests = unhindered.requests();
     for (nth, request) in (0..).zip(&requests) {
         for trouble in troubles(nth) {
             let remote = before.copy();
             remote.set_trouble(trouble);
-            let result = deed(&remote);
+            let result = work(&remote);
             remote.set_trouble(Trouble::None);
             examine(&remote, &result, &format!("{trouble:?} at \"{request}\""));
         }
@@ -116,8 +116,8 @@ fn examine(remote: &SimulatedRemote, result: &Result<(), StoreError>, is_done: f
 
 #[test]
 fn a_backup_with_trouble_at_any_request_says_what_is_true() {
-    let deed = |remote: &SimulatedRemote| back_up(remote, 1, false);
-    let requests = at_every_request(&holding(&[7]), deed, |remote, result, story| {
+    let work = |remote: &SimulatedRemote| back_up(remote, 1, false);
+    let requests = at_every_request(&holding(&[7]), work, |remote, result, story| {
         examine(remote, result, |read| read.contains(&1), story);
     });
     assert!(requests > 10, "{requests}");
@@ -145,8 +145,8 @@ fn a_first_backup_with_trouble_at_any_request_says_what_is_true() {
 
 #[test]
 fn forgetting_with_trouble_at_any_request_says_what_is_true() {
-    let deed = |remote: &SimulatedRemote| forget_one(remote, 8);
-    at_every_request(&holding(&[7, 8]), deed, |remote, result, story| {
+    let work = |remote: &SimulatedRemote| forget_one(remote, 8);
+    at_every_request(&holding(&[7, 8]), work, |remote, result, story| {
         examine(remote, result, |read| !read.contains(&8), story);
     });
 }
@@ -233,19 +233,19 @@ fn a_place_that_ignores_conditions_gets_no_repository() {
     assert!(error.contains("conditional writes") && error.contains("another place"), "{error}");
 }
 
-type Deed = fn(&SimulatedRemote, KeyId) -> Result<(), StoreError>;
+type Work = fn(&SimulatedRemote, KeyId) -> Result<(), StoreError>;
 
 const OTHER: &[u8] = b"another password";
 const NEW: &[u8] = b"a new password";
 
 /// Whatever happens to one who changes keys, somebody can open the repository, and what was said is true.
-fn change_keys(deed: Deed, opens_after: &[(&[u8], bool)]) {
+fn change_keys(work: Work, opens_after: &[(&[u8], bool)]) {
     let remote = SimulatedRemote::new();
     let repository = init(Arc::new(remote.clone()), PASSWORD).expect("a repository");
     let other = repository.add_key(OTHER, &label(), Argon2Cost::TEST).expect("a key");
     at_every_request(
         &remote,
-        |remote| deed(remote, other),
+        |remote| work(remote, other),
         |remote, result, story| {
             for lands in [false, true] {
                 if lands {
@@ -266,24 +266,24 @@ fn change_keys(deed: Deed, opens_after: &[(&[u8], bool)]) {
 
 #[test]
 fn a_password_changed_with_trouble_at_any_request_leaves_a_key() {
-    let deed: Deed = |remote, _| open(remote, PASSWORD)?.change_password(NEW, &label(), Argon2Cost::TEST).map(drop);
-    change_keys(deed, &[(NEW, true), (OTHER, true), (PASSWORD, false)]);
+    let work: Work = |remote, _| open(remote, PASSWORD)?.change_password(NEW, &label(), Argon2Cost::TEST).map(drop);
+    change_keys(work, &[(NEW, true), (OTHER, true), (PASSWORD, false)]);
 }
 
 #[test]
 fn a_key_added_with_trouble_at_any_request_leaves_all() {
-    let deed: Deed = |remote, _| open(remote, PASSWORD)?.add_key(NEW, &label(), Argon2Cost::TEST).map(drop);
-    change_keys(deed, &[(NEW, true), (OTHER, true), (PASSWORD, true)]);
+    let work: Work = |remote, _| open(remote, PASSWORD)?.add_key(NEW, &label(), Argon2Cost::TEST).map(drop);
+    change_keys(work, &[(NEW, true), (OTHER, true), (PASSWORD, true)]);
 }
 
 #[test]
 fn a_key_removed_with_trouble_at_any_request_leaves_the_other() {
-    let deed: Deed = |remote, other| open(remote, PASSWORD)?.remove_key(other);
-    change_keys(deed, &[(OTHER, false), (PASSWORD, true)]);
+    let work: Work = |remote, other| open(remote, PASSWORD)?.remove_key(other);
+    change_keys(work, &[(OTHER, false), (PASSWORD, true)]);
 }
 
 #[test]
 fn a_master_key_changed_with_trouble_at_any_request_leaves_a_key() {
-    let deed: Deed = |remote, _| open(remote, PASSWORD)?.rotate(NEW, &label(), Argon2Cost::TEST).map(drop);
-    change_keys(deed, &[(NEW, true), (OTHER, false), (PASSWORD, false)]);
+    let work: Work = |remote, _| open(remote, PASSWORD)?.rotate(NEW, &label(), Argon2Cost::TEST).map(drop);
+    change_keys(work, &[(NEW, true), (OTHER, false), (PASSWORD, false)]);
 }

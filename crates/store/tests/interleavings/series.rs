@@ -150,16 +150,16 @@ fn repository_with(snapshots: &[u8]) -> SimulatedDisk {
     disk
 }
 
-type Deed = fn(&Repository, u8) -> Result<(), StoreError>;
+type Work = fn(&Repository, u8) -> Result<(), StoreError>;
 
 /// Two programs on one series; what they acknowledge must be there, whatever the order, and the next writer must be
 /// able to go on.
-fn two_on_one_series(schedule: &mut Schedule, before: &SimulatedDisk, deeds: [Deed; 2], commits: [bool; 2]) {
+fn two_on_one_series(schedule: &mut Schedule, before: &SimulatedDisk, works: [Work; 2], commits: [bool; 2]) {
     let disk = before.crash(SimulatedDisk::ALL_REACHED);
     let [one, other] = schedule.handles(&disk);
     let [one, other] = [open(one), open(other)];
     let (mut first, mut second) = (None, None);
-    schedule.run([Box::new(|| first = Some(deeds[0](&one, 1))), Box::new(|| second = Some(deeds[1](&other, 2)))]);
+    schedule.run([Box::new(|| first = Some(works[0](&one, 1))), Box::new(|| second = Some(works[1](&other, 2)))]);
     let results = [first.expect("an end"), second.expect("an end")];
     let story = format!("they ended in {results:?}");
     for error in results.iter().filter_map(|result| result.as_ref().err()) {
@@ -187,20 +187,20 @@ fn two_on_one_series(schedule: &mut Schedule, before: &SimulatedDisk, deeds: [De
     }
 }
 
-const BACK_UP: Deed = |repository, pid| back_up(repository, pid, false);
-const TAKE_OVER: Deed = |repository, pid| back_up(repository, pid, true);
-const OUTLAST: Deed = back_up_impatiently;
-const FORGET: Deed = |repository, _| forget(repository, SnapshotId([7; 32]));
-const READ: Deed = |repository, _| read_beside_writers(repository);
-const ABANDON: Deed = |repository, pid| {
+const BACK_UP: Work = |repository, pid| back_up(repository, pid, false);
+const TAKE_OVER: Work = |repository, pid| back_up(repository, pid, true);
+const OUTLAST: Work = back_up_impatiently;
+const FORGET: Work = |repository, _| forget(repository, SnapshotId([7; 32]));
+const READ: Work = |repository, _| read_beside_writers(repository);
+const ABANDON: Work = |repository, pid| {
     let writer = acquire(repository, pid.into(), true)?;
     writer.put(&container(repository, &writer)?)?;
     writer.abandon(Time::default())
 };
 
-fn every_order(snapshots: &[u8], deeds: [Deed; 2], commits: [bool; 2]) {
+fn every_order(snapshots: &[u8], works: [Work; 2], commits: [bool; 2]) {
     let disk = repository_with(snapshots);
-    let trial = |schedule: &mut Schedule| two_on_one_series(schedule, &disk, deeds, commits);
+    let trial = |schedule: &mut Schedule| two_on_one_series(schedule, &disk, works, commits);
     let schedules = explore(ALIVE, trial) + explore(KILLED, trial);
     assert!(schedules > 100, "{schedules}");
     explore_at_random(Bounds { preemptions: 20, stops: 1 }, 300, trial);

@@ -11,7 +11,7 @@ use std::fmt;
     next_help_heading = "Rules (n: a number or 'unlimited'; a span such as 1y5m7d2h, back from the newest snapshot)"
 )]
 #[allow(clippy::struct_field_names, reason = "they are the names of the options")]
-pub(super) struct RuleArgs {
+pub(crate) struct RuleArgs {
     /// Keep the last n snapshots
     #[arg(short = 'l', long, value_name = "n")]
     keep_last: Option<KeepCount>,
@@ -55,7 +55,7 @@ pub(super) struct RuleArgs {
 
 impl RuleArgs {
     /// The policy these options make.
-    pub(super) fn policy(&self) -> KeepPolicy {
+    pub(crate) fn policy(&self) -> KeepPolicy {
         let count = |option: Option<KeepCount>| option.map(|count| count.0);
         let span = |option: Option<KeepSpan>| option.map(|span| span.0);
         KeepPolicy::default()
@@ -73,46 +73,51 @@ impl RuleArgs {
             .with_within_yearly(span(self.keep_within_yearly))
             .with_tags(self.keep_tag.iter().map(|list| list.0.clone()).collect())
     }
+}
 
+/// A policy as a sentence: `keep 1 latest, 2 daily snapshots and all snapshots within 2d of the newest`.
+pub(crate) struct Sentence<'a>(pub(crate) &'a KeepPolicy);
+
+impl Sentence<'_> {
     fn counts(&self) -> Option<String> {
+        let policy = self.0;
         let rules = [
-            (self.keep_last, "latest"),
-            (self.keep_hourly, "hourly"),
-            (self.keep_daily, "daily"),
-            (self.keep_weekly, "weekly"),
-            (self.keep_monthly, "monthly"),
-            (self.keep_yearly, "yearly"),
+            (policy.last, "latest"),
+            (policy.hourly, "hourly"),
+            (policy.daily, "daily"),
+            (policy.weekly, "weekly"),
+            (policy.monthly, "monthly"),
+            (policy.yearly, "yearly"),
         ];
         let on =
-            rules.into_iter().filter_map(|(count, word)| count.filter(|count| count.0 > 0).map(|count| (count, word)));
+            rules.into_iter().filter_map(|(count, word)| Some((KeepCount(count.filter(|count| *count > 0)?), word)));
         let words: Vec<String> = on.map(|(count, word)| format!("{count} {word}")).collect();
         (!words.is_empty()).then(|| format!("{} snapshots", words.join(", ")))
     }
 
     fn spans(&self) -> Option<String> {
+        let policy = self.0;
         let rules = [
-            (self.keep_within, "all"),
-            (self.keep_within_hourly, "hourly"),
-            (self.keep_within_daily, "daily"),
-            (self.keep_within_weekly, "weekly"),
-            (self.keep_within_monthly, "monthly"),
-            (self.keep_within_yearly, "yearly"),
+            (policy.within, "all"),
+            (policy.within_hourly, "hourly"),
+            (policy.within_daily, "daily"),
+            (policy.within_weekly, "weekly"),
+            (policy.within_monthly, "monthly"),
+            (policy.within_yearly, "yearly"),
         ];
-        let on =
-            rules.into_iter().filter_map(|(span, word)| span.filter(|span| !span.0.is_zero()).map(|span| (span, word)));
+        let on = rules.into_iter().filter_map(|(span, word)| Some((span.filter(|span| !span.is_zero())?, word)));
         let words: Vec<String> =
-            on.map(|(span, word)| format!("{word} snapshots within {}", span_text(&span.0))).collect();
+            on.map(|(span, word)| format!("{word} snapshots within {}", span_text(&span))).collect();
         (!words.is_empty()).then(|| format!("{} of the newest", words.join(", ")))
     }
 
     fn tags(&self) -> Option<String> {
-        let lists: Vec<String> = self.keep_tag.iter().map(|list| format!("[{}]", list.0.join(", "))).collect();
+        let lists: Vec<String> = self.0.tags.iter().map(|list| format!("[{}]", list.join(", "))).collect();
         (!lists.is_empty()).then(|| format!("all snapshots with tags {}", lists.join(" or ")))
     }
 }
 
-/// `keep 1 latest, 2 daily snapshots and all snapshots within 2d of the newest`.
-impl fmt::Display for RuleArgs {
+impl fmt::Display for Sentence<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = [self.counts(), self.tags(), self.spans()].into_iter().flatten().collect();
         if parts.is_empty() { f.write_str("remove all") } else { write!(f, "keep {}", parts.join(" and ")) }
@@ -136,7 +141,7 @@ mod tests {
         };
         let expected = "keep 1 latest, all daily snapshots and all snapshots with tags [a, b] \
                         and all snapshots within 2d, daily snapshots within 1m of the newest";
-        assert_eq!(rules.to_string(), expected);
-        assert_eq!(RuleArgs::default().to_string(), "remove all");
+        assert_eq!(Sentence(&rules.policy()).to_string(), expected);
+        assert_eq!(Sentence(&KeepPolicy::default()).to_string(), "remove all");
     }
 }

@@ -5,7 +5,7 @@
 
 use super::root::{self, Root};
 use super::temporary::Temporary;
-use crate::storage::{ObjectName, StorageError};
+use crate::storage::{ObjectName, StorageError, WriteHealth};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -43,41 +43,11 @@ struct State {
     in_flight: BTreeMap<u64, ObjectName>,
     waiting: VecDeque<(Ticket, Temporary)>,
     changed_folders: BTreeSet<String>,
-    health: Health,
+    health: WriteHealth,
     closing: bool,
 }
 
-#[derive(Default, Debug)]
-enum Health {
-    #[default]
-    Sound,
-    /// A background write failed and nobody was told yet.
-    Failed(StorageError),
-    Poisoned,
-}
-
 impl State {
-    /// The first caller after a failure gets the failure itself, later ones [`StorageError::Poisoned`]. That the writer
-    /// was overtaken every caller is told: it is no fault of the disk.
-    fn check_health(&mut self) -> Result<(), StorageError> {
-        match std::mem::replace(&mut self.health, Health::Poisoned) {
-            Health::Failed(StorageError::Swept { name }) => {
-                self.health = Health::Failed(StorageError::Swept { name });
-                Err(StorageError::Swept { name })
-            }
-            Health::Sound => {
-                self.health = Health::Sound;
-                Ok(())
-            }
-            Health::Failed(error) => Err(error),
-            Health::Poisoned => Err(StorageError::Poisoned),
-        }
-    }
-
-    fn is_sound(&self) -> bool {
-        matches!(self.health, Health::Sound)
-    }
-
     fn is_in_flight(&self, name: &ObjectName) -> bool {
         self.in_flight.values().any(|flying| flying == name)
     }
@@ -93,7 +63,7 @@ impl SyncQueue {
     pub(super) fn begin(&self, name: &ObjectName) -> Result<Ticket, StorageError> {
         self.start_threads()?;
         let mut state = self.shared.lock();
-        state.check_health()?;
+        state.health.check()?;
         if state.is_in_flight(name) {
             return Err(StorageError::AlreadyExists { name: *name });
         }
@@ -118,12 +88,12 @@ impl SyncQueue {
 
     /// Waits until no put of this name is under way.
     pub(super) fn wait_for(&self, name: &ObjectName) -> Result<(), StorageError> {
-        self.shared.lock_when(|state| !state.is_in_flight(name)).check_health()
+        self.shared.lock_when(|state| !state.is_in_flight(name)).health.check()
     }
 
     /// Refuses where writing was stopped; the failure itself stays for whoever writes next.
     pub(super) fn refuse_if_poisoned(&self) -> Result<(), StorageError> {
-        if self.shared.lock().is_sound() { Ok(()) } else { Err(StorageError::Poisoned) }
+        if self.shared.lock().health.is_sound() { Ok(()) } else { Err(StorageError::Poisoned) }
     }
 
     /// Notes that the entries of a folder changed.
@@ -134,7 +104,7 @@ impl SyncQueue {
     /// Stops all further writing if the error does not pass the test; gives the error back.
     pub(super) fn poison_unless(&self, harmless: fn(&StorageError) -> bool, error: StorageError) -> StorageError {
         if !harmless(&error) {
-            self.shared.lock().health = Health::Poisoned;
+            self.shared.lock().health.poison();
         }
         error
     }
@@ -144,8 +114,8 @@ impl SyncQueue {
         let _turn = self.one_barrier.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = self.shared.lock().next_ticket;
         let settled = |state: &State| state.in_flight.keys().next().is_none_or(|first| *first >= asked);
-        let mut state = self.shared.lock_when(|state| settled(state) || !state.is_sound());
-        state.check_health()?;
+        let mut state = self.shared.lock_when(|state| settled(state) || !state.health.is_sound());
+        state.health.check()?;
         let folders = std::mem::take(&mut state.changed_folders);
         drop(state);
         let mut syncs = folders.iter().map(|folder| self.shared.root.sync_folder(folder));
@@ -197,13 +167,13 @@ impl Shared {
     /// Syncs and names one file. After a failure (its own or another's) the file is removed instead.
     fn finish(&self, ticket: &Ticket, temporary: Temporary) {
         let folder = root::folder_of(&temporary.name().to_string()).to_owned();
-        let sound = self.lock().is_sound();
+        let sound = self.lock().health.is_sound();
         let result = sound.then(|| temporary.sync().and_then(|()| temporary.publish()));
         let mut state = self.lock();
         match result {
-            Some(Err(error)) if state.is_sound() => state.health = Health::Failed(error),
+            Some(Err(error)) => state.health.fail(error),
             Some(Ok(())) => drop(state.changed_folders.insert(folder)),
-            Some(Err(_)) | None => {}
+            None => {}
         }
         state.in_flight.remove(&ticket.0);
         drop(state);

@@ -1,17 +1,17 @@
 //! The loss of power on a simulated disk: each pending change meets a fate drawn by a seed.
 
 use super::SimulatedDisk;
-use super::platter::{Bytes, Change, Platter};
+use super::content::{Bytes, Change, DiskContent};
 use crate::storage::ObjectName;
 
 /// The disk as found when the power comes back.
-pub(super) fn after_power_loss(before: &Platter, seed: u64) -> Platter {
-    let mut after = Platter {
+pub(super) fn after_power_loss(before: &DiskContent, seed: u64) -> DiskContent {
+    let mut after = DiskContent {
         durable: before.durable.clone(),
         unreadable: before.unreadable.clone(),
         unfinished: before.unfinished.clone(),
         capacity_bytes: before.capacity_bytes,
-        ..Platter::default()
+        ..DiskContent::default()
     };
     let mut dice = Dice::new(seed);
     for pending in &before.pending {
@@ -38,7 +38,7 @@ enum Fate {
     Unfinished,
 }
 
-impl Platter {
+impl DiskContent {
     fn keep_some(&mut self, name: ObjectName, bytes: &Bytes, fate: Fate, dice: &mut Dice) {
         let cut = dice.below(bytes.len());
         match fate {

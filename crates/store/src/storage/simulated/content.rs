@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(in crate::storage) type Bytes = Arc<[u8]>;
 
 #[derive(Clone, Default, Debug)]
-pub(super) struct Platter {
+pub(super) struct DiskContent {
     pub(super) durable: BTreeMap<ObjectName, Bytes>,
     /// Contents that the disk cannot read; others written in their place it can.
     pub(super) unreadable: BTreeMap<ObjectName, Bytes>,
@@ -53,7 +53,7 @@ pub(super) enum Change {
     Delete,
 }
 
-impl Platter {
+impl DiskContent {
     pub(super) fn check_power(&self, operation: &'static str, name: &dyn ToString) -> Result<(), StorageError> {
         if self.power_lost { Err(power_lost(operation, name)) } else { Ok(()) }
     }

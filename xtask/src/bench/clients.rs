@@ -1,0 +1,237 @@
+//! Many clients of one repository, `cargo xtask bench clients`: each backs up a small tree to a series of its own, some
+//! at once, on a server of an object store some milliseconds away; then one machine lists, checks, thins and maintains
+//! all of them. At the end the commit records of one series are lost, and the others must not notice.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::json;
+use siltstone_testbed::bench::publish::{Output, Row, table_of};
+use siltstone_testbed::data;
+use siltstone_testbed::distance::{Link, Traffic};
+use siltstone_testbed::minio::Minio;
+use siltstone_testbed::program::{self, Cost};
+use siltstone_testbed::statistics::{Spread, rounded};
+use siltstone_testbed::table::as_float;
+use siltstone_testbed::tool::{Reading, Repository, Tool};
+use siltstone_testbed::workspace::{self, Build};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Options: how many, and how far away.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    output: Output,
+    /// Clients, each with a series of its own; 1000 by default, 40 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=100_000))]
+    count: Option<u64>,
+    /// Clients that work at the same time.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=256))]
+    at_once: u64,
+    /// The round trip to the server in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 30)]
+    rtt: u64,
+}
+
+/// Files of a client's tree; most are the same for all clients.
+const FILES: u64 = 20;
+const FILES_OF_ITS_OWN: u64 = 4;
+const FILE_BYTES: usize = 20_000;
+const REPOSITORY: &str = "all";
+const MACHINE: &str = "maintainer";
+const COLUMNS: &str = "operation clients requests mb_up mb_down seconds requests_each seconds_each peak_mib";
+/// The exit status for what was done in part, since something was damaged.
+const EXIT_IN_PART: i32 = 3;
+
+/// One operation on all clients.
+struct Sample {
+    operation: &'static str,
+    clients: u64,
+    traffic: Traffic,
+    wall: Duration,
+    /// One of each command.
+    costs: Vec<Cost>,
+}
+
+/// Means that all operations share.
+struct Clients<'a> {
+    count: u64,
+    at_once: u64,
+    link: &'a Link,
+    work: &'a Path,
+    /// The repository as the machine sees it that maintains it.
+    repository: Repository,
+    samples: Vec<Sample>,
+}
+
+/// Runs the benchmark and prints its table.
+pub(super) fn run(options: &Options) -> Result<()> {
+    let count = options.count.unwrap_or(if options.output.quick { 40 } else { 1000 });
+    Minio::install()?;
+    let tool = Tool::silt(Build::Release)?;
+    let work = tempfile::tempdir_in(workspace::target()?)?;
+    let server = Minio::start(work.path())?;
+    let link = Link::to(server.address(), Duration::from_millis(options.rtt))?;
+    let place = server.place(link.address(), REPOSITORY);
+    let repository = tool.init_at(place, &work.path().join(MACHINE))?;
+    let (at_once, work_path) = (options.at_once, work.path());
+    let mut clients = Clients { count, at_once, link: &link, work: work_path, repository, samples: Vec::new() };
+
+    clients.back_up("first backups", 1)?;
+    clients.back_up("later backups", 2)?;
+    clients.maintain()?;
+    clients.lose_one(&server)?;
+
+    let rows: Vec<Row> = clients.samples.iter().map(row).collect();
+    let notes = [
+        tool.version.clone(),
+        format!("server: {}, round trip {} ms, bandwidth as it is", server.version, options.rtt),
+        format!(
+            "{count} clients, {at_once} at once, each {FILES} files of {FILE_BYTES} bytes, {FILES_OF_ITS_OWN} its own"
+        ),
+        "a later backup finds one file changed; each: the median of the clients' seconds".to_owned(),
+        "maintaining: one machine that holds the right to delete, cold at its first command".to_owned(),
+    ];
+    options.output.publish("clients", &table_of(COLUMNS, &rows).to_string(), &rows, &notes, work.path())
+}
+
+impl Clients<'_> {
+    fn series(client: usize) -> String {
+        format!("client-{client:05}")
+    }
+
+    /// Backs up every client once.
+    fn back_up(&mut self, operation: &'static str, version: u64) -> Result<()> {
+        let (next, costs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let count = usize::try_from(self.count)?;
+        self.link.take_traffic();
+        let begin = Instant::now();
+        let work = || -> Result<()> {
+            loop {
+                let client = next.fetch_add(1, Ordering::Relaxed);
+                if client >= count {
+                    return Ok(());
+                }
+                let cost = self.back_up_one(client, version).with_context(|| Self::series(client))?;
+                costs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(cost);
+            }
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.at_once).map(|_| scope.spawn(work)).collect();
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })?;
+        let costs = costs.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.add(operation, self.count, begin.elapsed(), costs);
+        Ok(())
+    }
+
+    fn back_up_one(&self, client: usize, version: u64) -> Result<Cost> {
+        let folder = self.work.join(Self::series(client));
+        let source = folder.join("source");
+        write_tree(&source, client as u64, version)?;
+        let series = Self::series(client);
+        let repository = self.repository.at(&folder);
+        let mut command = repository.backup_command(&source, &version.to_string(), Reading::Changed);
+        program::measured(command.args(["--series", &series, "--host", &series]))
+    }
+
+    /// What the machine does that looks after all of them.
+    fn maintain(&mut self) -> Result<()> {
+        self.measure("snapshots, cold", &["snapshots"])?;
+        self.measure("snapshots", &["snapshots"])?;
+        self.measure("stats", &["stats"])?;
+        self.measure("check", &["check"])?;
+        self.measure("policy set", &["policy", "set", "--keep-last", "1"])?;
+        self.measure("forget --policy, dry run", &["forget", "--policy", "--dry-run"])?;
+        self.measure("forget --policy", &["forget", "--policy"])?;
+        self.measure("maintain", &["maintain"])?;
+        ensure!(self.snapshots()? == self.count, "each client keeps one snapshot");
+        Ok(())
+    }
+
+    fn measure(&mut self, operation: &'static str, words: &[&str]) -> Result<()> {
+        self.link.take_traffic();
+        let cost = program::measured(self.repository.command().args(words))?;
+        self.add(operation, 1, cost.wall, vec![cost]);
+        Ok(())
+    }
+
+    fn snapshots(&self) -> Result<u64> {
+        let said = program::quietly(self.repository.command().args(["snapshots", "--json"]))?;
+        Ok(serde_json::from_str::<Vec<serde_json::Value>>(&said)?.len() as u64)
+    }
+
+    /// Takes the commit records of one series away, originals and copies: it is named, all others are there.
+    fn lose_one(&mut self, server: &Minio) -> Result<()> {
+        let place = server.folder(REPOSITORY);
+        let series = first_series(&place)?;
+        for kind in ["series", "copies/series"] {
+            fs::remove_dir_all(place.join(kind).join(&series))?;
+        }
+        self.link.take_traffic();
+        let begin = Instant::now();
+        let output = program::try_quietly(self.repository.command().args(["snapshots", "--json"]))?;
+        let wall = begin.elapsed();
+        let told = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.code() == Some(EXIT_IN_PART),
+            "{} is told as {}: {told}",
+            series.display(),
+            output.status
+        );
+        let others = serde_json::from_slice::<Vec<serde_json::Value>>(&output.stdout)?.len() as u64;
+        ensure!(others == self.count - 1, "{others} snapshots of others are shown");
+        self.add("snapshots, one series lost", 1, wall, vec![Cost { wall, ..Cost::default() }]);
+        Ok(())
+    }
+
+    fn add(&mut self, operation: &'static str, clients: u64, wall: Duration, costs: Vec<Cost>) {
+        let traffic = self.link.take_traffic();
+        eprintln!("{operation}: {:.2} s, {} requests", wall.as_secs_f64(), traffic.requests);
+        self.samples.push(Sample { operation, clients, traffic, wall, costs });
+    }
+}
+
+fn first_series(place: &Path) -> Result<PathBuf> {
+    let first = fs::read_dir(place.join("series"))?.next().context("there is a series")??;
+    Ok(first.file_name().into())
+}
+
+/// Writes the tree of a client: most files are those of all clients, some its own; of these one changes with the
+/// version.
+fn write_tree(folder: &Path, client: u64, version: u64) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    for file in 0..FILES {
+        let of_all = file >= FILES_OF_ITS_OWN;
+        if version > 1 && file > 0 {
+            continue;
+        }
+        let seed = if of_all { file } else { (client + 1) * FILES * 100 + file * 100 + version };
+        fs::write(folder.join(format!("{file:02}")), data::random(seed, FILE_BYTES))?;
+    }
+    Ok(())
+}
+
+fn row(sample: &Sample) -> Row {
+    let megabytes = |bytes| rounded(as_float(bytes) / 1e6, 2);
+    let peak = sample.costs.iter().map(|cost| cost.peak_bytes).max().unwrap_or_default();
+    let each = Spread::of(sample.costs.iter().map(|cost| cost.wall.as_secs_f64())).median;
+    let cells = [
+        ("operation", json!(sample.operation)),
+        ("clients", json!(sample.clients)),
+        ("requests", json!(sample.traffic.requests)),
+        ("mb_up", json!(megabytes(sample.traffic.bytes_up))),
+        ("mb_down", json!(megabytes(sample.traffic.bytes_down))),
+        ("seconds", json!(rounded(sample.wall.as_secs_f64(), 2))),
+        ("requests_each", json!(rounded(as_float(sample.traffic.requests) / as_float(sample.clients), 1))),
+        ("seconds_each", json!(rounded(each, 2))),
+        ("peak_mib", json!(rounded(as_float(peak) / f64::from(1 << 20), 0))),
+    ];
+    cells.into_iter().map(|(column, value)| (column.to_owned(), value)).collect()
+}
