@@ -10,12 +10,13 @@ use siltstone_store::repository::Repository;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-/// Holds what is there against what was seen here, and remembers it.
+/// Holds what is there against what was seen here, and remembers it: of the series alone that the command concerns, if
+/// it is one.
 ///
 /// # Errors
 /// [`EngineError::HistoryLost`], unless the user accepts that. Where nothing can be remembered, that is told and is no
 /// failure.
-pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), CliError> {
+pub(crate) fn test(repository: &Repository, series: Option<&str>, context: &Context) -> Result<(), CliError> {
     if context.options.accept_rollback {
         accept_lost_series(repository, context)?;
     }
@@ -25,7 +26,11 @@ pub(crate) fn test(repository: &Repository, context: &Context) -> Result<(), Cli
             format_args!("warning: {title} was seen here and is out of this token's reach: its loss would not show");
         context.output.warn(text);
     }
-    match memory.test() {
+    let tested = match series.filter(|_| !context.options.accept_rollback) {
+        Some(name) => memory.test_series(repository.keys().series_id(name)),
+        None => memory.test(),
+    };
+    match tested {
         Err(EngineError::HistoryLost { losses }) if context.options.accept_rollback => {
             for loss in &losses {
                 context.output.warn(format_args!("warning: accepted: {loss}"));

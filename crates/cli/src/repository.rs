@@ -126,7 +126,7 @@ pub(crate) fn open(context: &Context) -> Result<Opened, CliError> {
 /// As [`open`], but all is read from where it lies, nothing from this machine's cache of objects.
 pub(crate) fn open_uncached(context: &Context) -> Result<Opened, CliError> {
     let (opened, _) = unlock(context, &PasswordSource::choose(&context.options)?)?;
-    memory::test(&opened, context)?;
+    memory::test(&opened, None, context)?;
     Ok(opened)
 }
 
@@ -164,15 +164,19 @@ fn open_options(context: &Context, storage: &dyn Storage, named: Option<String>)
         .with_lease_terms(lease_terms(&context.options)?))
 }
 
-/// As [`open`], with standard input kept for the data.
-pub(crate) fn open_keeping_stdin(context: &Context) -> Result<Opened, CliError> {
+/// As [`open`], for a command that concerns one series alone, if it is known which. Standard input may be kept for the
+/// data.
+pub(crate) fn open_for_series(context: &Context, series: Option<&str>, keeps_stdin: bool) -> Result<Opened, CliError> {
     let source = PasswordSource::choose(&context.options)?;
-    if source.needs_stdin() { Err(CliError::PasswordAndData) } else { Ok(open_with(context, &source)?.0) }
+    if keeps_stdin && source.needs_stdin() {
+        return Err(CliError::PasswordAndData);
+    }
+    Ok(cached_and_tested(context, unlock(context, &source)?, series)?.0)
 }
 
 /// As [`open`], with the password that opened it.
 pub(crate) fn open_and_tell(context: &Context) -> Result<(Opened, Password), CliError> {
-    open_with(context, &PasswordSource::choose(&context.options)?)
+    cached_and_tested(context, unlock(context, &PasswordSource::choose(&context.options)?)?, None)
 }
 
 /// The storage of a repository that is there.
@@ -195,21 +199,18 @@ pub(crate) fn open_from(context: &Context, from: &FromArgs) -> Result<Opened, Cl
     let source = PasswordSource::choose_from(from)?;
     let prompt = "enter password for source repository: ";
     let unlocked = unlock_at(context, &place, &source, prompt, hint)?;
-    Ok(cached_and_tested(context, unlocked)?.0)
-}
-
-fn open_with(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
-    cached_and_tested(context, unlock(context, source)?)
+    Ok(cached_and_tested(context, unlocked, None)?.0)
 }
 
 fn cached_and_tested(
     context: &Context,
     (mut opened, password): (Opened, Password),
+    series: Option<&str>,
 ) -> Result<(Opened, Password), CliError> {
     if let Some(repository) = with_cache(&opened, context) {
         opened.repository = repository;
     }
-    memory::test(&opened, context)?;
+    memory::test(&opened, series, context)?;
     Ok((opened, password))
 }
 

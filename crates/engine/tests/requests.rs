@@ -14,6 +14,7 @@ use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{NameKind, Recorder, SimulatedRemote, Trouble};
 use siltstone_store::{SnapshotId, Time};
+use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -192,6 +193,34 @@ fn what_a_memory_lists_is_not_listed_again() {
     assert_at_most(UNSETTLED_BACKUP, "testing and a later backup", &beside_containers(&later));
 }
 
+/// A client's backup asks nothing of the series of others.
+#[test]
+fn a_backup_costs_no_more_beside_many_series() {
+    let requests_beside = |others: usize| {
+        let recorder = Arc::new(Recorder::new(SimulatedRemote::new()));
+        let sandbox = Sandbox::on(recorder.clone());
+        let folder = TempDir::new().expect("a folder");
+        let back_up = |series: &str, seed: u64| {
+            let repository = sandbox.repository();
+            let mut memory = Memory::open(&repository, folder.path()).expect("a memory");
+            recorder.reset();
+            memory.test_series(repository.keys().series_id(series)).expect("what was seen");
+            memory.remember().expect("remembered");
+            let source = Source::Stream { name: "stream".into(), reader: Box::new(Cursor::new(noise(seed, 1000))) };
+            let options = sandbox.options().with_series(Some(series.to_owned()));
+            backup::backup(&repository, source, &options, &sandbox.resources()).expect("a backup");
+            memory.remember().expect("remembered");
+            let calls = recorder.reset();
+            (calls.lists, calls.read_batches, calls.of_kind(NameKind::Manifest).reads)
+        };
+        for number in 0..=others {
+            back_up(&format!("series {number}"), number as u64);
+        }
+        back_up("series 0", u64::MAX)
+    };
+    assert_eq!(requests_beside(12), requests_beside(0));
+}
+
 /// As many at a time as a place takes, where one after the other would take a round trip for each of them.
 #[test]
 fn manifests_of_many_series_are_read_at_the_same_time_and_once() {
@@ -200,7 +229,7 @@ fn manifests_of_many_series_are_read_at_the_same_time_and_once() {
     let sandbox = Sandbox::on(recorder.clone());
     let repository = sandbox.repository();
     for number in 0..SERIES {
-        let reader = Box::new(std::io::Cursor::new(noise(number as u64, 1000)));
+        let reader = Box::new(Cursor::new(noise(number as u64, 1000)));
         let source = Source::Stream { name: "stream".into(), reader };
         let options = sandbox.options().with_series(Some(format!("series {number}")));
         backup::backup(&repository, source, &options, &sandbox.resources()).expect("a backup");

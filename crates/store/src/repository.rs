@@ -14,7 +14,7 @@ use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, read_slot, slot_ids, 
 use crate::manifest::Manifest;
 use crate::parity::Healer;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
-use crate::series::newest::{manifest_numbered, numbers_of_all, read_ahead};
+use crate::series::newest::{manifest_numbered, newest_sequence, numbers_of_all, read_ahead};
 use crate::series::remembered::RememberedManifests;
 use crate::series::{LeaseTerms, StoredManifest, keep_reserve, newest_manifest};
 use crate::storage::{Latency, Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage};
@@ -42,13 +42,22 @@ pub struct Repository {
     lacks_record_copy: AtomicBool,
     /// Numbers of the manifests that were the newest when they were last listed: whoever only reads may begin there.
     numbers: Mutex<BTreeMap<SeriesId, u64>>,
-    /// The next call for the series gives what was listed last.
-    is_listed_ahead: AtomicBool,
+    /// Series that the next call for them takes as they were listed last.
+    listed_ahead: Mutex<ListedAhead>,
     /// Manifests that were read or committed, where reading one again would take a round trip.
     remembered: Mutex<RememberedManifests>,
     manifest_bytes_max: u64,
     lease_terms: LeaseTerms,
     healer: Healer,
+}
+
+/// Series that were listed ahead of their use.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum ListedAhead {
+    #[default]
+    Nothing,
+    One(SeriesId),
+    All,
 }
 
 /// A key slot as listed.
@@ -198,7 +207,7 @@ impl Repository {
             record: Mutex::new((Arc::new(stored.config), stored.hash)),
             lacks_record_copy: AtomicBool::new(!stored.has_copy),
             numbers: Mutex::default(),
-            is_listed_ahead: AtomicBool::default(),
+            listed_ahead: Mutex::default(),
             remembered: Mutex::default(),
             manifest_bytes_max,
             lease_terms: options.lease_terms,
@@ -216,7 +225,7 @@ impl Repository {
             record: Mutex::new(self.record()),
             lacks_record_copy: AtomicBool::new(self.lacks_record_copy.load(Ordering::Relaxed)),
             numbers: Mutex::default(),
-            is_listed_ahead: AtomicBool::default(),
+            listed_ahead: Mutex::default(),
             remembered: Mutex::default(),
             manifest_bytes_max: self.manifest_bytes_max,
             lease_terms: self.lease_terms,
@@ -579,7 +588,7 @@ impl Repository {
 
     /// The series within reach that have a manifest, or a copy of one, and those that the record lists.
     pub fn series(&self) -> Result<Vec<SeriesId>, StoreError> {
-        if !self.was_listed_ahead() {
+        if self.take_listed_ahead() != ListedAhead::All {
             self.list_series()?;
         }
         let series: BTreeSet<_> = self.lock_numbers().keys().chain(self.series_recorded().keys()).copied().collect();
@@ -593,13 +602,36 @@ impl Repository {
     /// Those of the storage.
     pub fn list_series_ahead(&self) -> Result<(), StoreError> {
         self.list_series()?;
-        self.is_listed_ahead.store(true, Ordering::Relaxed);
+        *self.lock_listed_ahead() = ListedAhead::All;
         Ok(())
     }
 
-    /// Tells whether the series were listed ahead, once.
-    pub(crate) fn was_listed_ahead(&self) -> bool {
-        self.is_listed_ahead.swap(false, Ordering::Relaxed)
+    /// Lists one series, for its next writer, as [`Repository::list_series_ahead`] lists all: the cost does not grow
+    /// with their number.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn list_one_ahead(&self, series: SeriesId) -> Result<(), StoreError> {
+        let newest = newest_sequence(self, series)?;
+        match newest {
+            Some(sequence) => self.lock_numbers().insert(series, sequence),
+            None => self.lock_numbers().remove(&series),
+        };
+        *self.lock_listed_ahead() = ListedAhead::One(series);
+        Ok(())
+    }
+
+    /// Tells, once, whether the series was listed ahead.
+    pub(crate) fn was_listed_ahead(&self, series: SeriesId) -> bool {
+        [ListedAhead::All, ListedAhead::One(series)].contains(&self.take_listed_ahead())
+    }
+
+    fn take_listed_ahead(&self) -> ListedAhead {
+        std::mem::take(&mut *self.lock_listed_ahead())
+    }
+
+    fn lock_listed_ahead(&self) -> MutexGuard<'_, ListedAhead> {
+        self.listed_ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn list_series(&self) -> Result<(), StoreError> {

@@ -11,12 +11,12 @@ use crate::parse::{Checkpointing, Moment, ShrinkGuard, Size, TagList};
 use crate::patterns::ExcludeArgs;
 use crate::progress::{Progress, Work};
 use crate::render::{StatisticsJson, clock, rfc3339, size};
-use crate::repository::{open, open_keeping_stdin, preset};
+use crate::repository::{open_for_series, preset};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
 use siltstone_engine::VerifyWritten;
-use siltstone_engine::backup::{BackupOptions, BackupSummary, Healed, SHRINK_SHARE_DEFAULT, Source};
+use siltstone_engine::backup::{BackupOptions, BackupSummary, Healed, SHRINK_SHARE_DEFAULT, Source, series_name};
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_store::Time;
 use siltstone_store::manifest::SnapshotStatistics;
@@ -113,7 +113,9 @@ pub(crate) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, Cli
     let paths =
         if arguments.stream.is_given() { Vec::new() } else { source_paths(&arguments.paths, &arguments.lists)? };
     let changed = arguments.changes.read(&arguments.lists, context.options.memory.0)?;
-    let repository = if takes_stdin { open_keeping_stdin(context)? } else { open(context)? };
+    // A stream's name is not known yet; a source that is not there is told later.
+    let series = series_name(&paths, &options).ok();
+    let repository = open_for_series(context, series.as_deref(), takes_stdin)?;
     options.exclude = without_own_folders(options.exclude, &repository, context);
     let reader = arguments.stream.is_given().then(|| stream(&arguments.stream, &arguments.paths)).transpose()?;
 

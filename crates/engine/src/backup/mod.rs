@@ -62,7 +62,7 @@ pub use options::{
     SAMPLE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, SHRINK_SHARE_DEFAULT, Source,
 };
 pub(crate) use previous::last_whole;
-pub use sources::default_series_name;
+pub use sources::{default_series_name, series_name};
 
 use crate::lease::now;
 use crate::snapshots::SnapshotView;

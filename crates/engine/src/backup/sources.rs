@@ -1,6 +1,6 @@
 //! Paths of the source, and the name of the series that they go to.
 
-use super::options::Source;
+use super::options::{BackupOptions, Source};
 use crate::EngineError;
 use crate::fs::absolute_source;
 use std::path::PathBuf;
@@ -13,6 +13,18 @@ pub fn default_series_name(host: &str, paths: &[Vec<u8>]) -> String {
         name.push_str(&path.escape_ascii().to_string());
     }
     name
+}
+
+/// The name of the series that a backup of these paths goes to.
+///
+/// # Errors
+/// [`EngineError::NoSource`] if none of the paths is there, unless the options name the series.
+pub fn series_name(paths: &[PathBuf], options: &BackupOptions) -> Result<String, EngineError> {
+    if let Some(name) = &options.series {
+        return Ok(name.clone());
+    }
+    let paths = source_paths(&Source::Paths(paths.to_vec()))?;
+    Ok(default_series_name(&options.host, &paths))
 }
 
 /// The absolute source paths as bytes, each once, sorted; at least one must exist.

@@ -3,7 +3,8 @@
 //!
 //! Everything in a repository is authenticated, but a store that brings back an older state of it, or drops a series,
 //! shows nothing but what was once genuine. Only memory tells. It lies in the user's state folder, a file per
-//! repository, and is tested whenever the repository is opened:
+//! repository, and is tested whenever the repository is opened, as far as the command concerns it: a backup tests its
+//! own series, so that its cost does not grow with their number:
 //!
 //! | found | says |
 //! |---|---|
@@ -80,18 +81,35 @@ impl<'r> Memory<'r> {
     /// Holds what is there against what was seen.
     ///
     /// # Errors
+    /// As [`Memory::test_series`], of all series.
+    pub fn test(&mut self) -> Result<(), EngineError> {
+        self.repository.list_series_ahead()?;
+        self.test_listed(|_| true)
+    }
+
+    /// Holds the record, and what is there of one series, against what was seen: what a command must know that
+    /// concerns that series alone. The cost does not grow with the number of series.
+    ///
+    /// # Errors
     /// [`EngineError::HistoryLost`] with all that contradicts it. What keeps the storage from being listed. A series
     /// that cannot be read is not judged: whatever reads it tells of it. Nor is one that is out of reach
     /// ([`Memory::out_of_reach`]).
-    pub fn test(&mut self) -> Result<(), EngineError> {
-        self.repository.list_series_ahead()?;
+    pub fn test_series(&mut self, series: SeriesId) -> Result<(), EngineError> {
+        self.repository.list_one_ahead(series)?;
+        self.test_listed(|subject| subject.series().is_none_or(|other| other == series))
+    }
+
+    /// Tests what was listed ahead of these histories.
+    fn test_listed(&mut self, concerns: impl Fn(&Subject) -> bool) -> Result<(), EngineError> {
+        let is_tested = |subject: &Subject| concerns(subject) && self.reaches(*subject);
         let (mut losses, mut now) = (Vec::new(), BTreeMap::new());
         let subjects: Vec<_> = self.seen.iter().collect();
         for batch in subjects.chunks(MANIFESTS_AT_ONCE) {
-            let series: Vec<SeriesId> = batch.iter().filter_map(|(subject, _)| subject.series()).collect();
+            let tested = batch.iter().filter(|(subject, _)| is_tested(subject));
+            let series: Vec<SeriesId> = tested.filter_map(|(subject, _)| subject.series()).collect();
             self.repository.read_manifests_ahead(&series);
             for (subject, seen) in batch {
-                if !self.reaches(**subject) {
+                if !is_tested(subject) {
                     now.insert(**subject, (*seen).clone());
                     continue;
                 }

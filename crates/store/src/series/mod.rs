@@ -359,7 +359,7 @@ impl Found {
         let mut containers = if repository.is_near() || request.looks_closely { Some(list()?) } else { None };
         // What was listed a moment ago does: who was faster since then is met by the commit. But what containers are
         // held against must not be older than they.
-        let mut stored = if repository.was_listed_ahead() && containers.is_none() {
+        let mut stored = if repository.was_listed_ahead(series) && containers.is_none() {
             repository.stored_listed(series)?
         } else {
             newest_manifest(repository, series)?

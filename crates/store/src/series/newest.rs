@@ -124,7 +124,8 @@ pub(crate) fn numbers_of_all(repository: &Repository) -> Result<BTreeMap<SeriesI
     Ok(numbers)
 }
 
-fn newest_sequence(repository: &Repository, series: SeriesId) -> Result<Option<u64>, StoreError> {
+/// The number of the newest manifest of a series, by originals and copies.
+pub(crate) fn newest_sequence(repository: &Repository, series: SeriesId) -> Result<Option<u64>, StoreError> {
     let listed = repository.storage().list_both([Listing::Manifests(series), Listing::ManifestCopies(series)])?;
     Ok(listed.iter().flatten().filter_map(|meta| meta.name.sequence()).max())
 }
