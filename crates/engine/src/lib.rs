@@ -26,6 +26,7 @@ mod lease;
 mod lifecycle;
 mod linked;
 pub mod maintain;
+mod many_series;
 mod numbers;
 mod observer;
 mod pack;

@@ -22,6 +22,7 @@ mod restored;
 mod snapshots;
 
 use crate::chunks::ChunkSource;
+use crate::many_series::{self, ManySeries};
 use crate::parallel::{Pool, Ticket};
 use crate::protect::unprotected;
 use crate::setters::setters;
@@ -217,28 +218,21 @@ pub fn check(
             sizes.entry(series).or_default().insert(id, meta.bytes);
         }
     }
-    let mut checked = Vec::new();
     let series: BTreeSet<SeriesId> = repository.series()?.into_iter().chain(sizes.keys().copied()).collect();
-    for series in series {
-        report.series += 1;
-        match newest_manifest(repository, series) {
-            Ok(Some(stored)) => {
-                report.findings.extend(lost_history(&stored.manifest, sizes.get(&series)));
-                report.findings.extend(check_manifests(repository, &stored)?);
-                checked.push(stored.manifest);
-            }
-            Ok(None) => report.findings.push(Finding {
-                object: format!("series/{series}"),
-                what: "its manifest is missing, but containers of it are there; 'silt repair' rebuilds it from them"
-                    .to_owned(),
-                snapshots: Vec::new(),
-                help: Help::Repair,
-            }),
-            Err(error) => {
-                let help = Help::against_unreadable(&error, sizes.contains_key(&series));
-                report.findings.push(finding(&format!("series/{series}"), &error, help));
-            }
-        }
+    report.series = series.len() as u64;
+    let many = ManySeries::of(repository, resources.memory_bytes);
+    let looked_at = many.each(
+        series.into_iter().collect(),
+        |_| many_series::SERIES_BYTES_MIN,
+        |series| {
+            resources.unless_cancelled()?;
+            look_at_manifests(repository, series, sizes.get(&series))
+        },
+    )?;
+    let mut checked = Vec::new();
+    for (findings, manifest) in looked_at {
+        report.findings.extend(findings);
+        checked.extend(manifest);
     }
     note_orphans(&listed, &checked, &mut report);
     // The series of which something was not read for longest comes first: so each has its turn, however short the time.
@@ -247,11 +241,43 @@ pub fn check(
         manifest.containers.iter().map(|record| log.last_read(record)).min()
     };
     checked.sort_by_cached_key(oldest);
-    for manifest in checked {
-        let asked = Asked { options, deadline, has_read: report.containers_read > 0 };
-        check_series(repository, manifest, &asked, resources, &mut report)?;
+    if deadline.is_some() {
+        // One after the other: the time is for those that come first.
+        for manifest in checked {
+            let asked = Asked { options, deadline, has_read: report.containers_read > 0 };
+            report.add(check_series(repository, manifest, &asked, resources)?);
+        }
+        return Ok(report);
     }
+    let asked = Asked { options, deadline, has_read: false };
+    let check = |manifest| check_series(repository, manifest, &asked, resources);
+    many.each(checked, many_series::weight, check)?.into_iter().for_each(|series| report.add(series));
     Ok(report)
+}
+
+/// Looks at the newest manifest of a series, the one before and their copies; returns what is wrong with them, and the
+/// newest if it can be read.
+fn look_at_manifests(
+    repository: &Repository,
+    series: SeriesId,
+    sizes: Option<&HashMap<ContainerId, u64>>,
+) -> Result<(Vec<Finding>, Option<Manifest>), EngineError> {
+    Ok(match newest_manifest(repository, series) {
+        Ok(Some(stored)) => {
+            let mut findings: Vec<Finding> = lost_history(&stored.manifest, sizes).into_iter().collect();
+            findings.extend(check_manifests(repository, &stored)?);
+            (findings, Some(stored.manifest))
+        }
+        Ok(None) => {
+            let what = "its manifest is missing, but containers of it are there; 'silt repair' rebuilds it from them";
+            let (object, what) = (format!("series/{series}"), what.to_owned());
+            (vec![Finding { object, what, snapshots: Vec::new(), help: Help::Repair }], None)
+        }
+        Err(error) => {
+            let help = Help::against_unreadable(&error, sizes.is_some());
+            (vec![finding(&format!("series/{series}"), &error, help)], None)
+        }
+    })
 }
 
 /// Checks a series as one manifest describes it. If a writer went on meanwhile, what it removed is no damage: then the
@@ -261,8 +287,7 @@ fn check_series(
     mut manifest: Manifest,
     asked: &Asked<'_>,
     resources: &Resources,
-    report: &mut CheckReport,
-) -> Result<(), EngineError> {
+) -> Result<CheckReport, EngineError> {
     let mut attempts_left = ATTEMPTS_MAX;
     loop {
         let listed = repository.storage().list(Listing::Containers(manifest.series)).map_err(StoreError::from)?;
@@ -283,8 +308,7 @@ fn check_series(
             Some(newest) => manifest = newest,
             None => {
                 found.records.extend(record::record(repository, &manifest, &learnt, asked.options, resources));
-                report.add(found);
-                return Ok(());
+                return Ok(found);
             }
         }
     }

@@ -30,6 +30,7 @@ use crate::lease::{Purpose, acquire_late, now};
 use crate::maintain::dead::{container_ids, object_bytes};
 use crate::maintain::ghost_bytes;
 use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
+use crate::many_series::{self, ManySeries};
 use crate::observer::Notice;
 use crate::pack::ContainerSink;
 use crate::setters::setters;
@@ -185,37 +186,44 @@ pub fn forget(
     for (series, id) in snapshots {
         by_series.entry(*series).or_default().insert(*id);
     }
-    let (mut concerned, mut recorded_bytes) = (0, 0);
+    let (mut concerned, mut recorded_bytes, mut items) = (0, 0, Vec::new());
     for (series, ids) in &by_series {
         // One that cannot be read is told below.
         let Ok(Some(manifest)) = repository.manifest_listed(*series) else {
             concerned += 1;
+            items.push((*series, ids, many_series::SERIES_BYTES_MIN));
             continue;
         };
         let choice = Choice::new(&manifest, ids, &options.marking);
         choice.refuse_emptying(&manifest, options)?;
         concerned += u32::from(!choice.is_empty());
         recorded_bytes += object_bytes(&manifest.containers);
+        items.push((*series, ids, many_series::weight(&manifest)));
     }
     let lists_all = repository.storage().capabilities().latency == Latency::Disk;
     let bytes_before = if lists_all { repository.bytes()? } else { recorded_bytes };
-    let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
-    let mut bytes_returned = 0i64;
     let only_one = concerned <= 1;
-    for (series, ids) in &by_series {
-        match forget_in_series(repository, *series, ids, options, resources, &mut summary) {
-            Ok(returned) => bytes_returned += returned,
-            Err(error) if only_one || matches!(error, EngineError::Interrupted) => return Err(error),
+    let work = |(series, ids, _): (SeriesId, &BTreeSet<SnapshotId>, u64)| {
+        let mut summary = ForgetSummary::default();
+        match forget_in_series(repository, series, ids, options, resources, &mut summary) {
+            Ok(returned) => Ok((summary, returned)),
+            Err(error) if only_one || matches!(error, EngineError::Interrupted) => Err(error),
             Err(error) => {
                 // One at least, where only marks were to end.
                 summary.snapshots_failed += (ids.len() as u64).max(1);
-                resources.observer.problem(&Problem::object(
-                    format!("series {series}"),
-                    ProblemKind::NotRemoved,
-                    error,
-                ));
+                let object = format!("series {series}");
+                resources.observer.problem(&Problem::object(object, ProblemKind::NotRemoved, error));
+                Ok((summary, 0))
             }
         }
+    };
+    let many = ManySeries::of(repository, resources.memory_bytes);
+    let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
+    let mut bytes_returned = 0i64;
+    for (of_series, returned) in many.each(items, |(_, _, weight)| *weight, work)? {
+        summary.add(&of_series);
+        summary.held.add(of_series.held);
+        bytes_returned += returned;
     }
     summary.bytes_after = if lists_all && !options.dry_run {
         repository.bytes()?
@@ -271,6 +279,7 @@ impl ForgetSummary {
         self.snapshots_removed += other.snapshots_removed;
         self.snapshots_marked += other.snapshots_marked;
         self.snapshots_ended += other.snapshots_ended;
+        self.snapshots_failed += other.snapshots_failed;
         self.ghost_bytes += other.ghost_bytes;
         self.containers_deleted += other.containers_deleted;
         self.containers_rewritten += other.containers_rewritten;

@@ -12,7 +12,6 @@ use crate::snapshots::{Group, GroupKey, SnapshotFilter, SnapshotKey, SnapshotVie
 use crate::{EngineError, Resources};
 use jiff::Zoned;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::newest_manifest;
 use siltstone_store::{SeriesId, SnapshotId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -282,12 +281,12 @@ impl ForgetPlan {
             decided.map(|(view, decision)| (view.snapshot.id, decision.reasons.as_slice())).collect();
         for (series, ids) in chosen {
             // One that cannot be read is told when the plan is carried out.
-            let Ok(Some(stored)) = newest_manifest(repository, series) else { continue };
-            let choice = Choice::new(&stored.manifest, &ids, &self.options.marking);
-            let live = stored.manifest.snapshots().iter().filter(|snapshot| snapshot.deleted.is_none());
+            let Ok(Some(manifest)) = repository.manifest_listed(series) else { continue };
+            let choice = Choice::new(&manifest, &ids, &self.options.marking);
+            let live = manifest.snapshots().iter().filter(|snapshot| snapshot.deleted.is_none());
             let stays = live.filter(|snapshot| !choice.takes(&snapshot.id)).map(|snapshot| snapshot.id);
             let kept = stays.map(|id| Kept { id, reasons: reasons.remove(&id).unwrap_or_default().to_vec() });
-            let (kept, name) = (kept.collect(), stored.manifest.name.clone());
+            let (kept, name) = (kept.collect(), manifest.name.clone());
             let Choice { removed, marked, ended, .. } = choice;
             self.series.push(SeriesOutlook { series, name, kept, removed, marked, ended });
         }

@@ -59,6 +59,7 @@ pub(crate) use settle::{settle, settle_in_manifest};
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
+use crate::many_series::{self, ManySeries};
 use crate::{EngineError, Resources};
 use marks::{end_marks, has_marks_over};
 use siltstone_store::StoreError;
@@ -80,22 +81,35 @@ pub fn maintain(
 ) -> Result<MaintainSummary, EngineError> {
     repository.require_deletes("maintaining a repository")?;
     let work = Maintenance { repository, options, resources };
-    let (mut summary, mut lost) = (MaintainSummary::default(), None);
     let not_moved = |series: &dyn Display, reason: &dyn Display| {
         resources.observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
     };
+    let mut due = Vec::new();
     let damage = repository.visit_manifests(repository.series()?, |manifest| {
-        if manifest.unsettled.is_empty() && !manifest.ghosts_due && !has_marks_over(&manifest, now()) {
-            return Ok(());
+        if !manifest.unsettled.is_empty() || manifest.ghosts_due || has_marks_over(&manifest, now()) {
+            due.push((manifest.series, many_series::weight(&manifest), manifest.name));
         }
-        match maintain_series(work, &manifest.name) {
-            Ok(done) => summary.add(&done),
-            Err(EngineError::Interrupted) => return Err(EngineError::Interrupted),
-            Err(EngineError::Store(error)) if error.is_lost_race() => lost = Some(error),
-            Err(error) => not_moved(&manifest.series, &error),
-        }
-        Ok(())
+        Ok::<_, EngineError>(())
     })?;
+    let many = ManySeries::of(repository, resources.memory_bytes);
+    let done = many.each(
+        due,
+        |(_, weight, _)| *weight,
+        |(series, _, name)| match maintain_series(work, &name) {
+            Ok(done) => Ok((done, None)),
+            Err(EngineError::Interrupted) => Err(EngineError::Interrupted),
+            Err(EngineError::Store(error)) if error.is_lost_race() => Ok((MaintainSummary::default(), Some(error))),
+            Err(error) => {
+                not_moved(&series, &error);
+                Ok((MaintainSummary::default(), None))
+            }
+        },
+    )?;
+    let (mut summary, mut lost) = (MaintainSummary::default(), None);
+    for (done, error) in done {
+        summary.add(&done);
+        lost = error.or(lost);
+    }
     for error in &damage {
         match error {
             StoreError::UnreadableSeries { series, source } => not_moved(series, source),

@@ -22,7 +22,7 @@ use siltstone_store::repository::Repository;
 pub(super) fn series(
     repository: &Repository,
     manifest: &Manifest,
-    wanted: &dyn Fn(&SnapshotView) -> bool,
+    wanted: &(dyn Fn(&SnapshotView) -> bool + Sync),
 ) -> Result<Stats, StoreError> {
     let mut stats = Stats::default();
     for record in &manifest.containers {

@@ -15,10 +15,12 @@
 mod gather;
 
 use crate::EngineError;
+use crate::many_series::{self, ManySeries};
+use crate::resources::MEMORY_BYTES_DEFAULT;
 use crate::snapshots::SnapshotView;
 use siltstone_store::StoreError;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::repository::Repository;
+use siltstone_store::repository::{MANIFESTS_AT_ONCE, Repository};
 
 /// Content of the repository.
 #[derive(Clone, Debug, Default)]
@@ -161,21 +163,33 @@ fn ratio(whole: u64, part: u64) -> Option<f64> {
 /// differences for each; memory of one index and some bitmaps.
 pub fn stats(
     repository: &Repository,
-    wanted: &dyn Fn(&SnapshotView) -> bool,
+    wanted: &(dyn Fn(&SnapshotView) -> bool + Sync),
 ) -> Result<(Stats, Vec<StoreError>), EngineError> {
     let mut stats = Stats { repository_bytes: repository.bytes()?, ..Stats::default() };
     let (mut series_counted, mut damage) = (0u64, Vec::new());
-    let unreadable = repository.visit_manifests(repository.series()?, |manifest| {
-        match of_series(repository, manifest, wanted) {
-            Ok(of_series) => {
-                stats.add(of_series);
-                series_counted += 1;
+    let many = ManySeries::of(repository, MEMORY_BYTES_DEFAULT);
+    let mut count = |manifests: Vec<Manifest>| {
+        let figures = |manifest| match of_series(repository, manifest, wanted) {
+            Err(error) if !error.is_damage() => Err(EngineError::from(error)),
+            figures => Ok(figures),
+        };
+        for figures in many.each(manifests, many_series::weight, figures)? {
+            match figures {
+                Ok(of_series) => {
+                    stats.add(of_series);
+                    series_counted += 1;
+                }
+                Err(error) => damage.push(error),
             }
-            Err(error) if error.is_damage() => damage.push(error),
-            Err(error) => return Err(EngineError::from(error)),
         }
-        Ok(())
+        Ok::<_, EngineError>(())
+    };
+    let mut waiting = Vec::new();
+    let unreadable = repository.visit_manifests(repository.series()?, |manifest| {
+        waiting.push(manifest);
+        if waiting.len() < MANIFESTS_AT_ONCE { Ok(()) } else { count(std::mem::take(&mut waiting)) }
     })?;
+    count(waiting)?;
     damage.extend(unreadable);
     if damage.is_empty() || series_counted > 0 { Ok((stats, damage)) } else { Err(damage.swap_remove(0).into()) }
 }
@@ -184,7 +198,7 @@ pub fn stats(
 fn of_series(
     repository: &Repository,
     mut manifest: Manifest,
-    wanted: &dyn Fn(&SnapshotView) -> bool,
+    wanted: &(dyn Fn(&SnapshotView) -> bool + Sync),
 ) -> Result<Stats, StoreError> {
     loop {
         match gather::series(repository, &manifest, wanted) {

@@ -49,8 +49,13 @@ impl Sandbox {
 
     /// The same on a storage of the test's.
     pub fn on(storage: Arc<dyn Storage>) -> Self {
+        Self::below(&std::env::temp_dir(), storage)
+    }
+
+    /// The same, with its source and cache in a new folder below this one.
+    pub fn below(parent: &Path, storage: Arc<dyn Storage>) -> Self {
         init(storage.clone()).expect("a new repository");
-        let folder = Arc::new(TempDir::new().expect("a temporary folder"));
+        let folder = Arc::new(TempDir::new_in(parent).expect("a temporary folder"));
         std::fs::create_dir(folder.path().join("source")).expect("a source folder");
         Self { folder, storage, has_cache: true }
     }
