@@ -6,6 +6,7 @@
 //! where it stopped, for what is there in the right size is not made again.
 
 use crate::lease::{Purpose, acquire, now};
+use crate::many_series::{self, ManySeries};
 use crate::observer::Notice;
 use crate::{EngineError, Resources};
 use siltstone_store::container::{ContainerReader, ContainerRecord};
@@ -13,7 +14,7 @@ use siltstone_store::manifest::Manifest;
 use siltstone_store::parity;
 use siltstone_store::region::RegionDecoder;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{ReserveUse, SeriesWriter, newest_manifest};
+use siltstone_store::series::{ReserveUse, SeriesWriter};
 use siltstone_store::storage::Listing;
 use siltstone_store::{ContainerId, SeriesId, StoreError};
 use std::collections::HashMap;
@@ -58,15 +59,18 @@ pub(crate) fn wanted_bytes(repository: &Repository, record: &ContainerRecord) ->
 /// # Errors
 /// The storage's, or because the user asked to stop: what was made by then stays.
 pub fn protect(repository: &Repository, user: &str, resources: &Resources) -> Result<ProtectSummary, EngineError> {
-    let mut summary = ProtectSummary::default();
-    for series in repository.series()? {
+    let many = ManySeries::of(repository, resources.memory_bytes);
+    let lacking = |series| {
         // A series that cannot be read is told by what else the command does.
-        let Ok(Some(stored)) = newest_manifest(repository, series) else { continue };
-        if unprotected(repository, &stored.manifest)?.is_empty() {
-            continue;
-        }
+        let Ok(Some(manifest)) = repository.manifest_listed(series) else { return Ok(None) };
+        let is_protected = unprotected(repository, &manifest)?.is_empty();
+        Ok::<_, EngineError>((!is_protected).then_some(manifest.name))
+    };
+    let lacking = many.each(repository.series()?, |_| many_series::SERIES_BYTES_MIN, lacking)?;
+    let mut summary = ProtectSummary::default();
+    for name in lacking.into_iter().flatten() {
         let purpose = Purpose { name: "maintain", user, take_over: false, reserve: ReserveUse::Keep };
-        let mut writer = acquire(repository, &stored.manifest.name, &purpose, resources)?;
+        let mut writer = acquire(repository, &name, &purpose, resources)?;
         let result = unprotected(repository, writer.manifest())
             .map_err(EngineError::from)
             .and_then(|todo| protect_series(repository, &writer, todo, resources, &mut summary));
