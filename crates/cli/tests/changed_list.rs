@@ -1,4 +1,4 @@
-//! `silt backup --changed-list` and `silt init --chunk-size`, as a user meets them.
+//! `silt backup --changed-list`, and the sizes of `silt init`, as a user meets them.
 
 mod common;
 
@@ -103,6 +103,24 @@ fn lists_that_make_no_sense_are_exit_1_and_write_nothing() {
     assert!(twice.contains("standard input"), "{twice}");
     sandbox.run(&["backup", "--stdin", "--changed-list", "list"]).exits(1);
     assert_eq!(sandbox.run(&["snapshots", "--json"]).ok().json().as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn the_size_of_containers_is_chosen_at_the_beginning() {
+    let sandbox = Sandbox::bare();
+    for bad in ["15M", "129M", "0", "big"] {
+        let refused = sandbox.run(&["init", "--container-size", bad]).exits(1);
+        assert!(refused.stderr.contains("container-size"), "{bad}: {}", refused.stderr);
+    }
+    let out_of_range = sandbox.run(&["init", "--container-size", "129M"]).exits(1);
+    assert!(out_of_range.stderr.contains("containers have from 16M to 128M"), "{}", out_of_range.stderr);
+    sandbox.run(&["init", "--container-size", "32M"]).ok();
+    sandbox.write("large", noise(24 << 20));
+    sandbox.backup(&[]);
+    let largest = std::fs::metadata(sandbox.largest_container()).expect("status").len();
+    assert!(largest > 24 << 20, "{largest} bytes");
+    let refused = sandbox.run(&["backup", &sandbox.source(), "--memory", "170M"]).exits(1);
+    assert!(refused.stderr.contains("208 MiB"), "{}", refused.stderr);
 }
 
 #[test]

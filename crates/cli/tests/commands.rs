@@ -278,7 +278,7 @@ fn check_finds_damage_and_says_where() {
     sandbox.run(&["check", "--read-data-subset", "1G"]).ok();
     sandbox.run(&["check", "--read-data-subset", "3/2"]).exits(1);
 
-    let containers = sandbox.repository().join("containers");
+    let containers = sandbox.repository().join("data");
     let series = std::fs::read_dir(containers).expect("a folder").next().expect("one series").expect("an entry");
     let container = std::fs::read_dir(series.path()).expect("a folder").next().expect("one").expect("an entry").path();
     std::fs::remove_file(&container).expect("removed");

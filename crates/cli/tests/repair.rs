@@ -71,7 +71,7 @@ fn programs_are_told_the_plan_and_what_came_of_it() {
 fn what_stays_lost_is_named_and_is_exit_3() {
     let sandbox = Sandbox::new();
     ran_with_input(sandbox.silt().args(["backup", "--stdin", "--series", "dump"]), &vec![7; 100_000]).ok();
-    let containers = std::fs::read_dir(sandbox.repository().join("containers")).expect("containers");
+    let containers = std::fs::read_dir(sandbox.repository().join("data")).expect("containers");
     let folder = containers.map(|entry| entry.expect("an entry").path()).next().expect("a series");
     let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let mut files: Vec<PathBuf> = files.collect();
@@ -142,7 +142,7 @@ fn what_parity_heals_is_named_by_check_and_healed_by_repair() {
     sandbox.write("file", "1");
     sandbox.backup(&[]);
     sandbox.run(&["maintain", "--parity", "10"]).ok();
-    flip(&newest_file(&sandbox, "containers"), 80);
+    flip(&newest_file(&sandbox, "data"), 80);
     let found = sandbox.run(&["check", "--read-data"]).exits(1);
     assert!(found.stderr.contains("'silt repair --read-data' mends 1 of these"), "{}", found.stderr);
     let done = sandbox.run(&["repair", "--read-data", "--yes"]).ok();
@@ -158,16 +158,16 @@ fn what_only_the_source_has_is_left_to_a_backup_and_what_nobody_has_to_forget() 
         sandbox.backup(&["--no-migrate"]);
     }
     let mut containers = Vec::new();
-    for folder in std::fs::read_dir(sandbox.repository().join("containers")).expect("containers") {
+    for folder in std::fs::read_dir(sandbox.repository().join("data")).expect("containers") {
         let files = std::fs::read_dir(folder.expect("a folder").path()).expect("a folder");
         containers.extend(files.map(|file| file.expect("a file").path()));
     }
     containers.sort();
-    // Of data, of metadata; of each backup.
+    // One of each backup.
     std::fs::remove_file(&containers[0]).expect("removed");
     let old = sandbox.run(&["check"]).exits(1);
     assert!(old.stderr.contains("'silt forget") && old.stderr.contains(&ids_of(&sandbox)[0][..8]), "{}", old.stderr);
-    std::fs::remove_file(&containers[2]).expect("removed");
+    std::fs::remove_file(&containers[1]).expect("removed");
     let new = sandbox.run(&["check"]).exits(1);
     assert!(new.stderr.contains("'silt backup --force' stores again"), "{}", new.stderr);
     sandbox.backup(&["--force"]);

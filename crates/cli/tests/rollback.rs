@@ -102,7 +102,7 @@ fn a_series_that_went_on_after_it_was_rolled_back_is_noticed_by_its_chunk_number
 fn series_and_containers_that_are_gone_are_missed_where_they_were_seen() {
     let sandbox = Sandbox::new();
     back_up(&sandbox, "first", "one");
-    for folder in ["series", "copies/series", "containers"] {
+    for folder in ["series", "copies/series", "data", "metadata"] {
         std::fs::remove_dir_all(sandbox.repository().join(folder)).expect("removed");
     }
     let commands: [&[&str]; 4] = [
@@ -167,7 +167,7 @@ fn the_memory_is_for_its_user_alone() {
 
 /// The folders of a series.
 fn folders(root: &Path, series: &str) -> Vec<std::path::PathBuf> {
-    let kinds = ["series", "copies/series", "containers", "parity"].map(|kind| root.join(kind).join(series));
+    let kinds = ["series", "copies/series", "data", "metadata", "parity"].map(|kind| root.join(kind).join(series));
     kinds.into_iter().filter(|folder| folder.exists()).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Numbers of the chunks that a container answers for, as a bitmap.
 
 use roaring::RoaringTreemap;
-use siltstone_store::container::ContainerRecord;
+use siltstone_store::container::{ContainerIndex, ContainerRecord};
 use siltstone_store::{ChunkNumber, ChunkRun};
 
 /// The numbers a container answers for.
@@ -13,14 +13,27 @@ pub(crate) fn numbers_of(record: &ContainerRecord) -> RoaringTreemap {
     numbers
 }
 
-/// Changes which numbers a container answers for.
-pub(crate) fn keep_numbers(record: &mut ContainerRecord, change: impl FnOnce(RoaringTreemap) -> RoaringTreemap) {
+/// The numbers as ascending runs.
+pub(crate) fn runs_of(numbers: &RoaringTreemap) -> Vec<ChunkRun> {
     let mut runs: Vec<ChunkRun> = Vec::new();
-    for number in change(numbers_of(record)) {
+    for number in numbers {
         match runs.last_mut() {
-            Some(run) if run.first.0 + run.count == number => run.count += 1,
+            Some(run) if run.range().end().checked_add(1) == Some(number) => run.count += 1,
             _ => runs.push(ChunkRun { first: ChunkNumber(number), count: 1 }),
         }
     }
-    record.chunks = runs;
+    runs
+}
+
+/// Changes which numbers a container answers for. The bytes of runs that this cuts are known no longer.
+pub(crate) fn keep_numbers(record: &mut ContainerRecord, change: impl FnOnce(RoaringTreemap) -> RoaringTreemap) {
+    let chunks = runs_of(&change(numbers_of(record)));
+    record.run_bytes = chunks.iter().map(|run| record.bytes_of(*run).unwrap_or(0)).collect();
+    record.chunks = chunks;
+}
+
+/// Changes which numbers a container answers for, whose index is this one.
+pub(crate) fn keep_numbers_by(record: &mut ContainerRecord, index: &ContainerIndex, numbers: &RoaringTreemap) {
+    record.chunks = runs_of(numbers);
+    record.run_bytes = record.chunks.iter().map(|run| index.bytes_of(*run)).collect();
 }

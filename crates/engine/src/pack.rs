@@ -2,7 +2,7 @@
 
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerRecord, SealedContainer};
 use siltstone_store::region::EncodedRegion;
-use siltstone_store::secrets::RepositoryKeys;
+use siltstone_store::repository::Repository;
 use siltstone_store::series::SeriesWriter;
 use siltstone_store::{ContainerId, SeriesId, StoreError};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -51,7 +51,7 @@ impl ContainerSink for DrySink {
 
 /// Containers in the making, one per kind.
 pub(crate) struct Packer<'a> {
-    keys: &'a RepositoryKeys,
+    repository: &'a Repository,
     series: SeriesId,
     sink: &'a dyn ContainerSink,
     data: Option<ContainerBuilder>,
@@ -79,8 +79,8 @@ impl Packed {
 
 impl<'a> Packer<'a> {
     /// A packer for one series.
-    pub(crate) fn new(keys: &'a RepositoryKeys, series: SeriesId, sink: &'a dyn ContainerSink) -> Self {
-        Self { keys, series, sink, data: None, metadata: None, packed: Packed::default() }
+    pub(crate) fn new(repository: &'a Repository, series: SeriesId, sink: &'a dyn ContainerSink) -> Self {
+        Self { repository, series, sink, data: None, metadata: None, packed: Packed::default() }
     }
 
     /// Adds a region to the open container of its kind; a full one is handed to the sink first.
@@ -94,7 +94,7 @@ impl<'a> Packer<'a> {
         }
         let builder = match open {
             Some(builder) => builder,
-            None => open.insert(ContainerBuilder::new(self.keys, self.series, self.sink.new_id(), kind)?),
+            None => open.insert(begin(self.repository, self.series, self.sink, kind)?),
         };
         builder.push(region)?;
         let bytes = region.payload.len() as u64;
@@ -118,6 +118,17 @@ impl<'a> Packer<'a> {
         self.flush()?;
         Ok(self.packed)
     }
+}
+
+/// Begins a container, to be filled to what the repository's settings say.
+pub(crate) fn begin(
+    repository: &Repository,
+    series: SeriesId,
+    sink: &dyn ContainerSink,
+    kind: ContainerKind,
+) -> Result<ContainerBuilder, StoreError> {
+    let builder = ContainerBuilder::new(repository.keys(), series, sink.new_id(), kind)?;
+    Ok(builder.filled_to(repository.container_bytes(kind)))
 }
 
 /// Finishes a container and gives it to the sink.

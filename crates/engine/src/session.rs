@@ -70,7 +70,6 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// Those of [`backup`].
     pub fn backup(&self, source: Source, options: &BackupOptions) -> Result<BackupSummary, EngineError> {
-        self.resources.suffice_for(Command::Backup)?;
         backup(self.repository(), source, options, &self.resources)
     }
 
@@ -93,7 +92,7 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// [`EngineError::MemoryTooSmall`]; those of [`restore`].
     pub fn restore(&self, snapshot: &SnapshotView, options: &RestoreOptions) -> Result<RestoreSummary, EngineError> {
-        self.resources.suffice_for(Command::Restore)?;
+        self.resources.suffice_for(Command::Restore, self.repository())?;
         restore(self.repository(), snapshot, options, &self.resources)
     }
 
@@ -108,7 +107,7 @@ impl<R: Borrow<Repository>> Session<R> {
         archive: Archive,
         output: &mut dyn Write,
     ) -> Result<(), EngineError> {
-        self.resources.suffice_for(Command::Dump)?;
+        self.resources.suffice_for(Command::Dump, self.repository())?;
         dump(self.repository(), snapshot, path, archive, output, &self.resources)
     }
 
@@ -137,8 +136,8 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// [`EngineError::MemoryTooSmall`]; those of [`ForgetPlan::forecast`].
     pub fn forecast(&self, plan: &ForgetPlan) -> Result<ForgetSummary, EngineError> {
-        self.resources.suffice_for(Command::Forget)?;
-        plan.forecast(self.repository(), &self.resources)
+        let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
+        plan.forecast(self.repository(), &resources)
     }
 
     /// Removes or marks the snapshots of a plan.
@@ -146,8 +145,8 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// [`EngineError::MemoryTooSmall`]; those of [`ForgetPlan::execute`].
     pub fn execute(&self, plan: &ForgetPlan) -> Result<ForgetSummary, EngineError> {
-        self.resources.suffice_for(Command::Forget)?;
-        plan.execute(self.repository(), &self.resources)
+        let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
+        plan.execute(self.repository(), &resources)
     }
 
     /// Returns the bytes that come back when these snapshots, marked as deleted, are removed.
@@ -155,8 +154,8 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// [`EngineError::MemoryTooSmall`]; those of [`held_by`].
     pub fn held_by(&self, snapshots: &[SnapshotKey], options: &ForgetOptions) -> Result<i64, EngineError> {
-        self.resources.suffice_for(Command::Forget)?;
-        held_by(self.repository(), snapshots, options, &self.resources)
+        let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
+        held_by(self.repository(), snapshots, options, &resources)
     }
 
     /// Takes the marks off snapshots; returns how many had one.
@@ -172,8 +171,8 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// [`EngineError::MemoryTooSmall`]; those of [`maintain`].
     pub fn maintain(&self, options: &MaintainOptions) -> Result<MaintainSummary, EngineError> {
-        self.resources.suffice_for(Command::Maintain)?;
-        maintain(self.repository(), options, &self.resources)
+        let resources = self.resources.beside_containers(Command::Maintain, self.repository())?;
+        maintain(self.repository(), options, &resources)
     }
 
     /// Gives all containers the parity that the repository's settings want; `user` is recorded in the lease.
@@ -189,7 +188,7 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// [`EngineError::MemoryTooSmall`]; those of [`check`].
     pub fn check(&self, options: &CheckOptions) -> Result<CheckReport, EngineError> {
-        self.resources.suffice_for(Command::Check)?;
+        self.resources.suffice_for(Command::Check, self.repository())?;
         check(self.repository(), options, &self.resources)
     }
 
@@ -198,8 +197,8 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// [`EngineError::MemoryTooSmall`]; those of [`repair::plan`].
     pub fn plan_repair(&self, options: &RepairOptions) -> Result<RepairPlan, EngineError> {
-        self.resources.suffice_for(Command::Repair)?;
-        repair::plan(self.repository(), options, &self.resources)
+        let resources = self.resources.beside_containers(Command::Repair, self.repository())?;
+        repair::plan(self.repository(), options, &resources)
     }
 
     /// Does what a plan of a repair says; returns too the errors of what could not be repaired.
@@ -211,8 +210,8 @@ impl<R: Borrow<Repository>> Session<R> {
         plan: RepairPlan,
         options: &RepairOptions,
     ) -> Result<(RepairSummary, Vec<EngineError>), EngineError> {
-        self.resources.suffice_for(Command::Repair)?;
-        repair::execute(self.repository(), plan, options, &self.resources)
+        let resources = self.resources.beside_containers(Command::Repair, self.repository())?;
+        repair::execute(self.repository(), plan, options, &resources)
     }
 
     /// Ends leases of writers that are gone.

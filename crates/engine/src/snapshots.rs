@@ -223,7 +223,7 @@ fn lost_manifest(repository: &Repository) -> Result<Option<EngineError>, EngineE
     }
     let series = repository.series()?;
     let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
-    let lost = listed.iter().find(|meta| matches!(meta.name, ObjectName::Container(id, _) if !series.contains(&id)));
+    let lost = listed.iter().find(|meta| matches!(meta.name, ObjectName::Container(_, id, _) if !series.contains(&id)));
     Ok(lost.map(|meta| StoreError::LostManifest { container: meta.name.to_string(), sequence: 0 }.into()))
 }
 

@@ -219,7 +219,7 @@ fn only_what_differs_from_the_snapshot_copied_before_is_read() {
     let view = from.sandbox.view(id);
     let manifest = from.sandbox.repository().manifest(view.series).expect("a manifest").expect("a manifest");
     let data = manifest.containers.iter().filter(|record| record.kind == ContainerKind::Data);
-    let read: u64 = data.map(|record| calls.of(&ObjectName::Container(view.series, record.id)).bytes_read).sum();
+    let read: u64 = data.map(|record| calls.of(&record.object_name(view.series)).bytes_read).sum();
     assert!(read < 700_000, "{read} bytes of 8 MB: the regions of one file, and indexes");
     assert!(into.restored(copy_in(&into, id)) == from.trees[&id]);
 }
@@ -240,7 +240,7 @@ fn snapshots_of_which_anything_is_damaged_are_named_and_left_out() {
     let view = from.sandbox.view(hit);
     let manifest = manifests.manifest(view.series).expect("a manifest").expect("a manifest");
     let of_hit: Vec<_> = manifest.containers.iter().filter(|record| record.kind == ContainerKind::Data).collect();
-    let name = ObjectName::Container(view.series, of_hit[1].id);
+    let name = of_hit[1].object_name(view.series);
     assert!(from.disk.damage(&name, Damage::Flip { offset: 20_000, mask: 8 }));
 
     let (into, log) = (beside(&from.sandbox), Log::default());

@@ -55,7 +55,7 @@ impl Matrix {
         let manifest = self.repository.manifest(self.series).expect("a manifest").expect("a manifest");
         let Some(position) = manifest.position(&id) else { return false };
         match object {
-            ObjectName::Container(_, container) => {
+            ObjectName::Container(_, _, container) => {
                 let record = manifest.containers.iter().find(|record| record.id == *container).expect("the container");
                 let necessary = manifest.necessary(position);
                 record.chunks.iter().any(|run| necessary.range_cardinality(run.range()) > 0)
@@ -473,7 +473,7 @@ fn a_container_of_a_diverged_copy_is_refused() {
     let id = scene.backup();
     let newest = |disk: &SimulatedDisk| -> Vec<(ObjectName, ContainerId)> {
         let containers = disk.names().into_iter().filter_map(|name| match name {
-            ObjectName::Container(_, id) => Some((name, id)),
+            ObjectName::Container(_, _, id) => Some((name, id)),
             _ => None,
         });
         let all: Vec<_> = containers.collect();

@@ -256,7 +256,8 @@ fn forge(scene: &Scene, change: &dyn Fn(&ContainerRecord, usize, &mut EncodedReg
         }
         let sealed = builder.finish().expect("a container");
         writer.put(&sealed).expect("stored");
-        *record = ContainerRecord { chunks: record.chunks.clone(), ..sealed.record };
+        let (chunks, run_bytes) = (record.chunks.clone(), record.run_bytes.clone());
+        *record = ContainerRecord { chunks, run_bytes, ..sealed.record };
     }
     writer.commit(next, false, Time::default()).expect("committed");
 }
@@ -367,8 +368,14 @@ fn superseded_copies_need_no_bases() {
     // Something plain that it answers for, beside the copy that it does not.
     let number = next.next_data;
     let plain = writer::container(&repository, &writer);
-    let of_plain =
-        ContainerReader::from_object(repository.keys(), writer.series(), plain.record.id, &plain.bytes).expect("opens");
+    let of_plain = ContainerReader::from_object(
+        repository.keys(),
+        writer.series(),
+        ContainerKind::Data,
+        plain.record.id,
+        &plain.bytes,
+    )
+    .expect("opens");
     builder
         .push(&of_plain.unseal_region(0, of_plain.sealed_in(&plain.bytes, 0).expect("it").to_vec()).expect("it"))
         .expect("fits");
@@ -376,7 +383,7 @@ fn superseded_copies_need_no_bases() {
     writer.put(&sealed).expect("stored");
     let chunks = vec![siltstone_store::ChunkRun { first: number, count: 1 }];
     next.next_data = ChunkNumber(number.0 + 1);
-    next.containers.push(ContainerRecord { chunks, ..sealed.record });
+    next.containers.push(ContainerRecord { chunks, run_bytes: vec![0], ..sealed.record });
     writer.commit(next, false, Time::default()).expect("committed");
     for read_data in [ReadData::None, ReadData::All] {
         let told = findings(&scene.sandbox.check(read_data));

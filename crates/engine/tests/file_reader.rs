@@ -2,15 +2,18 @@
 
 mod common;
 
-use common::{Sandbox, entry_path, noise};
+use common::{Sandbox, entry_path, noise, writer};
 use proptest::prelude::*;
 use siltstone_engine::EngineError;
+use siltstone_engine::check::ReadData;
 use siltstone_engine::file_reader::{CACHE_BYTES_DEFAULT, FileReader, SnapshotReader};
-use siltstone_store::SnapshotId;
 use siltstone_store::catalog::{Content, EntryPath};
+use siltstone_store::container::ContainerKind;
+use siltstone_store::manifest::Manifest;
 use siltstone_store::recipe::Recipe;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Damage, Listing, SimulatedDisk};
+use siltstone_store::storage::{Damage, Recorder, SimulatedDisk};
+use siltstone_store::{SnapshotId, Time};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
@@ -70,6 +73,94 @@ fn a_recipe_of_many_parts_is_read_anywhere_in_the_newest_snapshot_and_in_an_olde
         assert_eq!(at(&file, content.len() - 5, 10), content[content.len() - 5..]);
     }
     assert!(has_parts, "1300 pieces do not stand in the entry itself");
+}
+
+fn manifest_of(repository: &Repository) -> Manifest {
+    let series = repository.series().expect("a list")[0];
+    repository.manifest(series).expect("a manifest").expect("a series")
+}
+
+/// The containers of data whose index or regions were read, of those of a repository.
+fn data_containers_read(recorder: &Recorder<SimulatedDisk>, manifest: &Manifest) -> Vec<bool> {
+    let calls = recorder.calls();
+    let data = manifest.containers.iter().filter(|record| record.kind == ContainerKind::Data);
+    data.map(|record| calls.of(&record.object_name(manifest.series)).range_reads > 0).collect()
+}
+
+#[test]
+fn a_read_near_an_end_of_a_large_file_opens_the_container_there_and_no_other() {
+    let recorder = Arc::new(Recorder::new(SimulatedDisk::new()));
+    let sandbox = Sandbox::on(recorder.clone());
+    // The file begins and ends within containers that hold other files' chunks too.
+    let content = noise(21, 60 << 20);
+    sandbox.write("a-before", &noise(20, 3 << 20));
+    sandbox.write("large", &content);
+    sandbox.write("z-after", &noise(22, 3 << 20));
+    let id = sandbox.backup();
+    let repository = sandbox.repository();
+    let manifest = manifest_of(&repository);
+    for (offset, is_last) in [(content.len() - 100_000, true), (100_000, false)] {
+        let file = reader(&sandbox, &repository, id).file(&path_of(&sandbox, "large")).expect("a file");
+        recorder.reset();
+        assert_eq!(at(&file, offset, 1000), expected(&content, offset, 1000));
+        let read = data_containers_read(&recorder, &manifest);
+        // What follows the file has a container of its own.
+        let at = if is_last { 3 } else { 0 };
+        assert_eq!(read.len(), 5);
+        assert!(read.iter().enumerate().all(|(container, is_read)| *is_read == (container == at)), "{read:?}");
+    }
+    // In the middle one end is looked at too, for the file begins and ends within a container.
+    let file = reader(&sandbox, &repository, id).file(&path_of(&sandbox, "large")).expect("a file");
+    recorder.reset();
+    let middle = content.len() / 2;
+    assert_eq!(at(&file, middle, 1000), expected(&content, middle, 1000));
+    let read = data_containers_read(&recorder, &manifest).into_iter().filter(|is_read| *is_read).count();
+    assert_eq!(read, 2);
+}
+
+/// Bytes of runs of each container of data as a writer says them: given its place among those, and the truth.
+fn say(sandbox: &Sandbox, truth: &[Vec<u64>], said: impl Fn(usize, u64) -> u64) {
+    let repository = sandbox.repository();
+    let mut writer = writer::acquire(&repository, writer::distant_holder(), true).expect("the lease");
+    let mut next = writer.manifest().clone();
+    let data = next.containers.iter_mut().filter(|record| record.kind == ContainerKind::Data);
+    for ((at, record), truth) in data.enumerate().zip(truth) {
+        record.run_bytes = truth.iter().map(|bytes| said(at, *bytes)).collect();
+    }
+    writer.commit(next, false, Time::default()).expect("committed");
+}
+
+#[test]
+fn runs_of_unknown_bytes_are_summed_up_and_false_ones_never_give_wrong_bytes() {
+    let sandbox = Sandbox::new();
+    let content = noise(23, 40 << 20);
+    sandbox.write("large", &content);
+    let id = sandbox.backup();
+    let records = manifest_of(&sandbox.repository()).containers;
+    let data = records.into_iter().filter(|record| record.kind == ContainerKind::Data);
+    let truth: Vec<Vec<u64>> = data.map(|record| record.run_bytes).collect();
+    assert_eq!((truth.len(), truth.iter().flatten().sum::<u64>()), (3, 40 << 20));
+    let read = || {
+        let repository = sandbox.repository();
+        let file = reader(&sandbox, &repository, id).file(&path_of(&sandbox, "large")).expect("a file");
+        [0, 17 << 20, 33 << 20, content.len() - 10].map(|offset| {
+            let mut bytes = vec![0; 10];
+            let found = file.read_at(offset as u64, &mut bytes);
+            found.map(|_| assert_eq!(bytes, expected(&content, offset, 10), "at {offset}")).is_ok()
+        })
+    };
+    assert_eq!(read(), [true; 4]);
+    let unknown: [fn(usize) -> bool; 3] = [|_| true, |at| at == 1, |at| at != 1];
+    for unknown in unknown {
+        say(&sandbox, &truth, |at, bytes| if unknown(at) { 0 } else { bytes });
+        assert_eq!(read(), [true; 4]);
+        assert_eq!(sandbox.check(ReadData::None).findings, []);
+    }
+    say(&sandbox, &truth, |at, bytes| bytes + u64::from(at == 1) * 4096);
+    assert_eq!(read(), [false; 4], "they do not make the file's size");
+    assert_ne!(sandbox.check(ReadData::None).findings, []);
+    say(&sandbox, &truth, |at, bytes| u64::from(at == 1) * (bytes + 4096));
+    assert!(!read()[1], "the index there says otherwise");
 }
 
 #[test]
@@ -167,7 +258,7 @@ fn damage_is_an_error_after_what_comes_before_it() {
     let file = reader(&sandbox, &repository, id).file(&path_of(&sandbox, "file")).expect("a file");
     assert_eq!(at(&file, 0, 10), content[..10]);
     for series in repository.series().expect("a series") {
-        for object in repository.storage().list(Listing::Containers(series)).expect("a list") {
+        for object in repository.storage().list_containers(series).expect("a list") {
             let middle = object.bytes / 2;
             assert!(disk.damage(&object.name, Damage::Flip { offset: middle, mask: 1 }));
         }
@@ -177,7 +268,7 @@ fn damage_is_an_error_after_what_comes_before_it() {
     assert!(count < content.len(), "a flipped byte of incompressible data cannot be read");
     assert!(all[..count] == content[..count]);
     let error = file.read_at(count as u64, &mut all).expect_err("there is the damage");
-    assert!(error.to_string().contains("containers/"), "{error}");
+    assert!(error.to_string().contains("data/"), "{error}");
 }
 
 proptest! {

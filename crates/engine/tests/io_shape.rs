@@ -8,7 +8,7 @@ use common::scene::Scene;
 use siltstone_engine::VerifyWritten;
 use siltstone_engine::restore::{self};
 use siltstone_store::container::{ContainerKind, ContainerReader};
-use siltstone_store::storage::{NameKind, ObjectName, RESERVE_MANIFESTS, Recorder, SimulatedDisk};
+use siltstone_store::storage::{NameKind, RESERVE_MANIFESTS, Recorder, SimulatedDisk};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -49,7 +49,7 @@ fn a_restore_reads_each_region_and_each_index_once() {
         let reader =
             ContainerReader::open(repository.storage(), repository.keys(), view.series, record).expect("opens");
         let regions = reader.index().regions().len() as u64;
-        let of_this = calls.of(&ObjectName::Container(view.series, record.id));
+        let of_this = calls.of(&record.object_name(view.series));
         assert_eq!(of_this.reads, 0, "no container is read whole: {}", record.id);
         if record.kind == ContainerKind::Data {
             let reads = 2..=1 + regions;

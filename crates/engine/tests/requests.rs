@@ -20,8 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Requests of a new series: it is looked for, its config is committed, and what an earlier series may have left is swept.
-const FIRST_BACKUP: usize = 21;
+/// Requests of a new series: it is looked for, its config is committed, and what an earlier series may have left is
+/// swept. Containers are listed twice, those of data and of metadata at the same time.
+const FIRST_BACKUP: usize = 23;
 /// Originals and copies of the manifests are listed, the newest is read.
 const UNCHANGED_BACKUP: usize = 3;
 /// The same, the predecessor; the lease and the snapshot, each created, looked after and copied; one deletion.
@@ -96,9 +97,11 @@ impl Place {
 /// The requests that are not about the bytes of containers.
 fn beside_containers(requests: &[String]) -> Vec<String> {
     let is_of_container = |request: &&String| {
-        ["put containers/", "put parity/", "read a range of containers/", "read containers/"]
+        let folders = ["data/", "metadata/", "parity/"];
+        ["put ", "read a range of ", "read "]
             .iter()
-            .any(|kind| request.starts_with(kind))
+            .filter_map(|call| request.strip_prefix(call))
+            .any(|name| folders.iter().any(|folder| name.starts_with(folder)))
     };
     requests.iter().filter(|request| !is_of_container(request)).cloned().collect()
 }

@@ -12,6 +12,7 @@ use siltstone_engine::maintain::maintain;
 use siltstone_engine::restore::RestoreOptions;
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_engine::{Command, EngineError, Observer, Resources, Session};
+use siltstone_store::container::CONTAINER_BYTES_DEFAULT;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectName, SimulatedDisk, Storage};
 use std::collections::BTreeMap;
@@ -126,7 +127,7 @@ fn what_is_settled_and_rewritten_does_not_hang_on_memory_or_threads() {
 fn no_command_begins_with_too_little_memory() {
     let scene = Scene::with_two_snapshots();
     let session = |command: Command, less: u64| {
-        let resources = resources().with_memory_bytes(command.memory_bytes_min() - less);
+        let resources = resources().with_memory_bytes(command.memory_bytes_min(CONTAINER_BYTES_DEFAULT) - less);
         Session::new(scene.sandbox.repository(), resources)
     };
     let view = scene.sandbox.view(scene.ids[0]);

@@ -161,7 +161,7 @@ fn a_rolled_back_manifest_is_found_and_nothing_is_swept_away_for_it() {
     for result in [backup, forget] {
         let error = result.expect_err("history is missing");
         assert!(matches!(error, EngineError::Store(StoreError::LostManifest { .. })), "{error:?}");
-        assert!(error.to_string().contains("containers/"), "{error}");
+        assert!(error.to_string().contains("data/"), "{error}");
     }
     assert_eq!(disk.names(), names, "nothing was touched");
 

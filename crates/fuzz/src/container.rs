@@ -22,7 +22,7 @@ pub(crate) fn container(data: &[u8]) -> bool {
     let pieces = parts(data);
     let Some((index, regions)) = pieces.split_last() else { return false };
     let object = sealed_container(kind, regions, index);
-    let Ok(reader) = ContainerReader::from_object(&KEYS, SERIES, ID, &object) else { return false };
+    let Ok(reader) = ContainerReader::from_object(&KEYS, SERIES, kind, ID, &object) else { return false };
     assert_eq!(reader.record().kind, kind);
     assert!(reader.index().places().len() <= index.len(), "as many chunks as were paid for");
     let listed = ContainerReader::open_in(&KEYS, SERIES, reader.record(), &object).expect("its own record is of it");
@@ -53,7 +53,7 @@ fn decode(reader: &ContainerReader, object: &[u8]) -> bool {
 
 /// Seals the pieces, with a trailer that fits.
 pub(crate) fn sealed_container(kind: ContainerKind, regions: &[&[u8]], index: &[u8]) -> Vec<u8> {
-    let key = object_key(ObjectName::Container(SERIES, ID), kind.object_kind());
+    let key = object_key(ObjectName::Container(kind, SERIES, ID), kind.object_kind());
     let mut object = key.header().to_bytes().to_vec();
     for (number, payload) in (0..).zip(regions) {
         seal(&key, PieceNumber(number), payload, &mut object);

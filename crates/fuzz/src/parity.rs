@@ -19,7 +19,8 @@ const CONTAINER_BYTES_MAX: u64 = 1 << 20;
 static PROTECTED: LazyLock<(Vec<u8>, ContainerRecord, Vec<u8>)> = LazyLock::new(|| {
     let (payload, index) = seeds::small_container();
     let object = sealed_container(ContainerKind::Data, &[&payload], &index);
-    let reader = ContainerReader::from_object(&KEYS, SERIES, ID, &object).expect("a sound container");
+    let reader =
+        ContainerReader::from_object(&KEYS, SERIES, ContainerKind::Data, ID, &object).expect("a sound container");
     let parity = parity::protect(&KEYS, SERIES, ID, &object, PERCENT).expect("parity").expect("a share of it");
     (object, reader.record().clone(), parity)
 });
@@ -70,7 +71,7 @@ fn hostile(data: &[u8], at_front: bool) -> bool {
 
 fn heals(container: &[u8], parity: &[u8], record: &ContainerRecord) -> Option<Vec<u8>> {
     let disk = SimulatedDisk::new();
-    disk.put(&ObjectName::Container(SERIES, ID), container).ok()?;
+    disk.put(&ObjectName::Container(ContainerKind::Data, SERIES, ID), container).ok()?;
     disk.put(&NAME, parity).ok()?;
     disk.barrier().ok()?;
     parity::heal(&disk, &KEYS, SERIES, record).ok()

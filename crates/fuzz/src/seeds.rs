@@ -147,7 +147,7 @@ pub(crate) fn small_container() -> (Vec<u8>, Vec<u8>) {
         let mut builder = ContainerBuilder::new(&KEYS, SERIES, ID, ContainerKind::Data)?;
         builder.push(&EncodedRegion::encode(&mut RegionEncoder::fast(3), vec![chunk], &plain)?)?;
         let sealed = builder.finish()?;
-        let reader = ContainerReader::from_object(&KEYS, SERIES, ID, &sealed.bytes)?;
+        let reader = ContainerReader::from_object(&KEYS, SERIES, ContainerKind::Data, ID, &sealed.bytes)?;
         let (mut payloads, index) = taken_apart(&KEYS, SERIES, &reader, &sealed.bytes)?;
         Ok((payloads.pop().context("a region")?, index))
     };

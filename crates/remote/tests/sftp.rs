@@ -116,7 +116,7 @@ fn history(storage: &dyn Storage) -> Result<(), StorageError> {
     });
     let [whole, range] = answers.map(Option::unwrap);
     assert_eq!((whole?, range?), (content(0), b"irs".to_vec()));
-    assert_eq!(storage.list(Listing::Containers(SERIES))?.len(), 3);
+    assert_eq!(storage.list_containers(SERIES)?.len(), 3);
     storage.create(&manifest(2), b"second")?;
     storage.delete(&container(0))?;
     storage.delete_many(&[container(1), manifest(1)])?;
@@ -215,9 +215,9 @@ fn foreign_files_are_passed_over() {
     let storage = by_program(&server_program(), folder.path());
     storage.create(&manifest(1), b"x").unwrap();
     let path = manifest(1).to_string();
-    fs::create_dir_all(folder.path().join("containers/not a series/x")).unwrap();
+    fs::create_dir_all(folder.path().join("data/not a series/x")).unwrap();
     fs::create_dir_all(folder.path().join(container(1).to_string())).unwrap();
-    for foreign in ["readme.txt", &format!("{path}.old"), "keys-of-mine", "containers/not a series/file"] {
+    for foreign in ["readme.txt", &format!("{path}.old"), "keys-of-mine", "data/not a series/file"] {
         fs::write(folder.path().join(foreign), b"x").unwrap();
     }
     for what in [Listing::All, Listing::AllManifests, Listing::Manifests(SERIES)] {

@@ -75,6 +75,7 @@ fn require_reach(granted: &Granted, name: &ObjectName) -> Result<(), Refusal> {
 mod tests {
     use super::*;
     use siltstone_remote::protocol::SeriesScope;
+    use siltstone_store::container::ContainerKind;
     use siltstone_store::storage::{Listing, Original, Replaced};
     use siltstone_store::{ContainerId, KeyId, RenewalId};
     use std::collections::BTreeSet;
@@ -82,11 +83,12 @@ mod tests {
     const OWN: SeriesId = SeriesId([1; 16]);
     const OTHER: SeriesId = SeriesId([2; 16]);
 
-    fn objects_of(series: SeriesId) -> [ObjectName; 4] {
+    fn objects_of(series: SeriesId) -> [ObjectName; 5] {
         let id = ContainerId { lease: 1, serial: 1 };
         [
             ObjectName::Manifest(series, 1),
-            ObjectName::Container(series, id),
+            ObjectName::Container(ContainerKind::Data, series, id),
+            ObjectName::Container(ContainerKind::Metadata, series, id),
             ObjectName::Parity(series, id),
             Original::Manifest(series, 1).copy(),
         ]

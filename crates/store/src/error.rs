@@ -211,8 +211,8 @@ pub enum StoreError {
 
     /// The record lists a series of which no manifest is there: it existed, and is lost.
     #[error(
-        "the series '{series}' is lost: the repository lists it, and no manifest of it is there; bring series/ and containers/ back from \
-         a copy, or accept the loss"
+        "the series '{series}' is lost: the repository lists it, and no manifest of it is there; bring series/, data/ \
+         and metadata/ back from a copy, or accept the loss"
     )]
     LostSeries {
         /// The series' name.
@@ -439,9 +439,9 @@ mod tests {
 
     #[test]
     fn damage_names_the_object_and_the_part() {
-        let error = StoreError::damaged("containers/ab/01-02", "region 3", "the seal does not hold");
+        let error = StoreError::damaged("data/ab/01-02", "region 3", "the seal does not hold");
         let text = error.to_string();
-        assert!(text.contains("containers/ab/01-02") && text.contains("region 3"), "{text}");
+        assert!(text.contains("data/ab/01-02") && text.contains("region 3"), "{text}");
         assert!(error.is_damage() && !error.is_not_found() && !error.is_full());
     }
 }

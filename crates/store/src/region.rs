@@ -252,7 +252,7 @@ mod tests {
     }
 
     fn decode(region: EncodedRegion) -> Result<Vec<u8>, StoreError> {
-        region.decode(&mut RegionDecoder::new(), &"containers/x", "region 0", &[])
+        region.decode(&mut RegionDecoder::new(), &"data/x", "region 0", &[])
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use crate::config::chain::{self, Newest, StoredConfig};
 use crate::config::{ChunkerSettings, Config, ParitySettings};
-use crate::container::ContainerRecord;
+use crate::container::{ContainerKind, ContainerRecord};
 use crate::created::create_same;
 pub use crate::keys::OpenOptions;
 use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, read_slot, slot_ids, unlock};
@@ -315,6 +315,11 @@ impl Repository {
     /// Returns the parity that new containers get.
     pub fn parity(&self) -> ParitySettings {
         self.config().parity
+    }
+
+    /// Returns the bytes that new containers of this kind are filled to.
+    pub fn container_bytes(&self, kind: ContainerKind) -> u64 {
+        self.config().container_bytes(kind)
     }
 
     /// The bytes of a damaged container as its parity restores them, verified; `None` if it has none, or too little.

@@ -42,7 +42,7 @@ impl Storage for Meddled {
         self.0.delete(name)
     }
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
-        let deed = if matches!(what, Listing::Containers(_)) { self.1.lock().expect("sound").take() } else { None };
+        let deed = if matches!(what, Listing::Containers(..)) { self.1.lock().expect("sound").take() } else { None };
         if let Some(act) = deed {
             act();
         }

@@ -80,7 +80,8 @@ impl Mutation {
 
     /// A flipped bit in a container, each bit as likely as any other; `None` if there is no container.
     pub(super) fn flip_in_a_container(objects: &[(String, u64)], sequence: &mut Sequence) -> Option<Self> {
-        let containers: Vec<_> = objects.iter().filter(|(name, _)| name.starts_with("containers/")).collect();
+        let is_container = |name: &str| name.starts_with("data/") || name.starts_with("metadata/");
+        let containers: Vec<_> = objects.iter().filter(|(name, _)| is_container(name)).collect();
         let mut at = sequence.below(containers.iter().map(|(_, bytes)| bytes).sum::<u64>().max(1));
         for (object, bytes) in containers {
             if at < *bytes {

@@ -9,7 +9,7 @@ use super::content::{Content, KEY, Pair, Region, chunker, pieces};
 use anyhow::{Context, Result, anyhow, bail};
 use siltstone_chunk::{Fingerprinter, SliceChunks};
 use siltstone_similar::sketch::{Shape, by_name};
-use siltstone_store::container::CONTAINER_BYTES_TARGET;
+use siltstone_store::container::{CONTAINER_BYTES_DEFAULT, ContainerKind};
 use siltstone_store::region::{Base, ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder, ZSTD_LEVEL_DEFAULT};
 use siltstone_store::sealed::{ObjectKey, ObjectKind, PieceNumber};
 use siltstone_store::storage::ObjectName;
@@ -276,13 +276,16 @@ fn checking(plain: &[Vec<u8>], encoded: &[EncodedRegion]) -> Result<Duration> {
 fn sealed(payloads: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
     let keys = RepositoryKeys::derive(&MasterKey::from_bytes([7; 32]), RepositoryId([7; 16]));
     let mut objects: Vec<(ObjectKey, Vec<u8>, u32)> = Vec::new();
-    let target = usize::try_from(CONTAINER_BYTES_TARGET)?;
+    let target = usize::try_from(CONTAINER_BYTES_DEFAULT)?;
     for payload in payloads {
         let is_full = objects.last().is_none_or(|(_, object, _)| object.len() + payload.len() > target);
         if is_full {
             let id = ContainerId { lease: 0, serial: u32::try_from(objects.len())? };
-            let key =
-                ObjectKey::create(&keys, ObjectName::Container(SeriesId([7; 16]), id), ObjectKind::DataContainer)?;
+            let key = ObjectKey::create(
+                &keys,
+                ObjectName::Container(ContainerKind::Data, SeriesId([7; 16]), id),
+                ObjectKind::DataContainer,
+            )?;
             objects.push((key, Vec::new(), 0));
         }
         let Some((key, object, pieces)) = objects.last_mut() else { break };

@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn each_kind_of_help_is_told_once_with_what_it_takes() {
         let finding = |help, id: &str| Finding {
-            object: "containers/x".into(),
+            object: "data/x".into(),
             what: "is damaged".into(),
             snapshots: vec![id.into()],
             help,

@@ -15,6 +15,7 @@ use siltstone_engine::backup;
 use siltstone_remote::{ObjectStorage, Place, create_server};
 use siltstone_store::StoreError;
 use siltstone_store::config::ChunkerSettings;
+use siltstone_store::container::CONTAINER_BYTES_TARGETS;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Disk, Listing, Storage};
 use std::path::{Path, PathBuf};
@@ -44,6 +45,12 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "SHARE", default_value = "2%")]
     parity: Parity,
 
+    /// Size that objects of files' data are filled to, from 16M to 128M, for as long as the repository lives. Larger
+    /// ones are fewer, which buckets charge for; they take more memory (three times what they have beyond 16M), and
+    /// more is rewritten when some of their content is forgotten
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_container_size)]
+    container_size: u64,
+
     #[command(flatten)]
     kdf: KdfArgs,
 }
@@ -53,6 +60,16 @@ fn parse_chunk_size(text: &str) -> Result<u64, String> {
     let Size(bytes) = text.parse()?;
     let sized = backup::chunker_sized(&backup::default_chunker().name, bytes);
     sized.map(|_| bytes).map_err(|error| error.to_string())
+}
+
+/// A size that containers can have.
+fn parse_container_size(text: &str) -> Result<u64, String> {
+    let Size(bytes) = text.parse()?;
+    if CONTAINER_BYTES_TARGETS.contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err("containers have from 16M to 128M".to_owned())
+    }
 }
 
 #[derive(Serialize)]
@@ -71,7 +88,7 @@ pub(crate) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
     let repository = make(&place, chunker, &arguments.kdf, context)?;
     repository.amend(|config| {
         config.parity.data_percent = arguments.parity.0;
-        Ok(())
+        config.set_container_bytes(arguments.container_size)
     })?;
     let (id, place) = (repository.id().to_string(), place.to_string());
     if context.output.json {

@@ -41,7 +41,8 @@ impl Sandbox {
 
     /// The largest container of its repository.
     pub(crate) fn largest_container(&self) -> PathBuf {
-        let folders = fs::read_dir(self.repository().join("containers")).expect("read");
+        let kinds = ["data", "metadata"].map(|kind| fs::read_dir(self.repository().join(kind)).expect("read"));
+        let folders = kinds.into_iter().flatten();
         let files = folders.flat_map(|folder| fs::read_dir(folder.expect("a folder").path()).expect("read"));
         let bytes = |path: &PathBuf| fs::metadata(path).expect("status").len();
         files.map(|file| file.expect("a file").path()).max_by_key(bytes).expect("a container")

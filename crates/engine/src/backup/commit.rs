@@ -12,6 +12,7 @@ use crate::forget;
 use crate::lease::now;
 use crate::maintain;
 use crate::observer::Notice;
+use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::series::{SeriesWriter, keep_reserve};
 use siltstone_store::{ChunkNumber, ContainerId, SnapshotId};
@@ -92,13 +93,14 @@ impl<'t> BackupRun<'t> {
         &self,
         writer: &mut SeriesWriter<'t>,
         next: Manifest,
-        dead: Vec<ContainerId>,
+        dead: Vec<ContainerRecord>,
         keep_lease: bool,
     ) -> Result<(), EngineError> {
         let kept: HashSet<ContainerId> = next.containers.iter().map(|record| record.id).collect();
-        let named = writer.manifest().containers.iter().map(|record| record.id);
-        let gone: HashSet<ContainerId> = named.filter(|id| !kept.contains(id)).chain(dead).collect();
-        let gone: Vec<ContainerId> = gone.into_iter().collect();
+        let mut gone: Vec<ContainerRecord> = writer.manifest().containers.iter().chain(&dead).cloned().collect();
+        gone.retain(|record| !kept.contains(&record.id));
+        gone.sort_by_key(|record| record.id);
+        gone.dedup_by_key(|record| record.id);
         if !next.damaged.is_empty() {
             self.resources.observer.notice(&Notice::DamageLeft { chunks: next.damaged.len() });
         }

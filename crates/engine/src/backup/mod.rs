@@ -85,7 +85,7 @@ pub fn backup(
     resources: &Resources,
 ) -> Result<BackupSummary, EngineError> {
     let started = Instant::now();
-    resources.suffice_for(Command::Backup)?;
+    let resources = &resources.beside_containers(Command::Backup, repository)?;
     let chunker = chunker::open_chunker(repository)?;
     let paths = sources::source_paths(&source)?;
     let series = options.series.clone().unwrap_or_else(|| default_series_name(&options.host, &paths));
@@ -126,7 +126,7 @@ pub(crate) fn backup_copy(
     options: &BackupOptions,
     resources: &Resources,
 ) -> Result<BackupSummary, EngineError> {
-    resources.suffice_for(Command::Backup)?;
+    let resources = &resources.beside_containers(Command::Backup, repository)?;
     let chunker = chunker::open_chunker(repository)?;
     let run = BackupRun {
         repository,

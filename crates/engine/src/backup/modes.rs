@@ -12,7 +12,6 @@ use crate::written::verify_written;
 use siltstone_store::StoreError;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::series::{SeriesWriter, lost_containers, newest_manifest};
-use siltstone_store::storage::Listing;
 
 impl<'t> BackupRun<'t> {
     /// Runs all stages without writing.
@@ -20,7 +19,7 @@ impl<'t> BackupRun<'t> {
         let id = self.repository.keys().series_id(self.series);
         let stored = newest_manifest(self.repository, id)?;
         let manifest = stored.map_or_else(|| Manifest::new(id, self.series), |stored| stored.manifest);
-        let listed = self.repository.storage().list(Listing::Containers(id)).map_err(StoreError::from)?;
+        let listed = self.repository.storage().list_containers(id).map_err(StoreError::from)?;
         let lost = lost_containers(self.repository, &manifest, &listed);
         let sink = DrySink::new(manifest.sequence + 1);
         let (outcome, _) = self.run_stages(source, &manifest, &lost, (&sink, None))?;

@@ -11,6 +11,7 @@ use crate::decode::{
     DecodeSettings, DecodeVisitor, Decoding, GAP_BYTES_DEFAULT, Order, Plan, PlannedRegion, Tally, Worker,
 };
 use crate::lease::now;
+use crate::maintain::dead::largest_bytes;
 use crate::parallel::Pool;
 use crate::resources::shares::CHECK_READ_BYTES_MAX;
 use siltstone_store::StoreError;
@@ -57,7 +58,7 @@ impl SeriesCheck<'_> {
         let mut log = ReadLog::open(self.asked.options.state.as_deref(), self.repository, self.manifest.series);
         let mut left = self.due(whole, chunks, &order, &log, report);
         let (mut damage, mut read) = (Vec::new(), Vec::new());
-        let fetches = self.resources.check_fetches();
+        let fetches = self.fetches();
         std::thread::scope(|scope| {
             let pool: Pool<'_, Worker> = Pool::start(scope, "check", fetches, fetches, || Ok(RegionDecoder::new()))?;
             while !left.is_empty() && self.has_time(!read.is_empty()) {
@@ -73,6 +74,11 @@ impl SeriesCheck<'_> {
             report.bytes_left += left.iter().map(|at| chunks.record(*at).object_bytes).sum::<u64>();
             Ok((damage, read))
         })
+    }
+
+    /// Containers that may be read whole at the same time.
+    fn fetches(&self) -> usize {
+        self.resources.whole_fetches(largest_bytes(&self.manifest.containers))
     }
 
     /// Those of the containers that are to be read, in the order of reading.
@@ -173,7 +179,7 @@ impl SeriesCheck<'_> {
             bytes_read: AtomicU64::new(0),
         };
         let decoding = Arc::new(Decoding::new(chunks.clone(), plan, settings, Arc::<Tally>::default(), visitor));
-        decoding.wait(decoding.start(pool, self.resources.check_fetches()))?;
+        decoding.wait(decoding.start(pool, self.fetches()))?;
         let visitor = decoding.visitor();
         report.containers_read += visitor.containers_read.load(Ordering::Relaxed);
         report.bytes_read += visitor.bytes_read.load(Ordering::Relaxed);

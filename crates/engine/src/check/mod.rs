@@ -34,11 +34,11 @@ use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::{Manifest, NecessaryChunks};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{StoredManifest, manifest_faults, newest_manifest, verify_history};
+use siltstone_store::series::{StoredManifest, manifest_faults, newest_manifest, refuse_lost_history, verify_history};
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original};
 use siltstone_store::twins;
-use siltstone_store::{ChunkNumber, ChunkRun, ContainerId, SeriesId, StoreError};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use siltstone_store::{ChunkNumber, ChunkRun, SeriesId, StoreError};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -212,13 +212,13 @@ pub fn check(
     report.findings.extend(check_slots(repository)?);
     report.findings.extend(repository.record_faults()?.iter().map(|error| finding("config", error, Help::Repair)));
     let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
-    let mut sizes: BTreeMap<SeriesId, HashMap<ContainerId, u64>> = BTreeMap::new();
+    let mut containers: BTreeMap<SeriesId, Vec<ObjectMeta>> = BTreeMap::new();
     for meta in &listed {
-        if let ObjectName::Container(series, id) = meta.name {
-            sizes.entry(series).or_default().insert(id, meta.bytes);
+        if let ObjectName::Container(_, series, _) = meta.name {
+            containers.entry(series).or_default().push(*meta);
         }
     }
-    let series: BTreeSet<SeriesId> = repository.series()?.into_iter().chain(sizes.keys().copied()).collect();
+    let series: BTreeSet<SeriesId> = repository.series()?.into_iter().chain(containers.keys().copied()).collect();
     report.series = series.len() as u64;
     let many = ManySeries::of(repository, resources.memory_bytes);
     let looked_at = many.each(
@@ -226,7 +226,7 @@ pub fn check(
         |_| many_series::SERIES_BYTES_MIN,
         |series| {
             resources.unless_cancelled()?;
-            look_at_manifests(repository, series, sizes.get(&series))
+            look_at_manifests(repository, series, containers.get(&series).map(Vec::as_slice))
         },
     )?;
     let mut checked = Vec::new();
@@ -260,11 +260,12 @@ pub fn check(
 fn look_at_manifests(
     repository: &Repository,
     series: SeriesId,
-    sizes: Option<&HashMap<ContainerId, u64>>,
+    containers: Option<&[ObjectMeta]>,
 ) -> Result<(Vec<Finding>, Option<Manifest>), EngineError> {
     Ok(match newest_manifest(repository, series) {
         Ok(Some(stored)) => {
-            let mut findings: Vec<Finding> = lost_history(&stored.manifest, sizes).into_iter().collect();
+            let mut findings: Vec<Finding> =
+                lost_history(&stored.manifest, containers.unwrap_or_default()).into_iter().collect();
             findings.extend(check_manifests(repository, &stored)?);
             (findings, Some(stored.manifest))
         }
@@ -274,7 +275,7 @@ fn look_at_manifests(
             (vec![Finding { object, what, snapshots: Vec::new(), help: Help::Repair }], None)
         }
         Err(error) => {
-            let help = Help::against_unreadable(&error, sizes.is_some());
+            let help = Help::against_unreadable(&error, containers.is_some());
             (vec![finding(&format!("series/{series}"), &error, help)], None)
         }
     })
@@ -290,11 +291,8 @@ fn check_series(
 ) -> Result<CheckReport, EngineError> {
     let mut attempts_left = ATTEMPTS_MAX;
     loop {
-        let listed = repository.storage().list(Listing::Containers(manifest.series)).map_err(StoreError::from)?;
-        let sizes = listed.iter().filter_map(|meta| match meta.name {
-            ObjectName::Container(_, id) => Some((id, meta.bytes)),
-            _ => None,
-        });
+        let listed = repository.storage().list_containers(manifest.series).map_err(StoreError::from)?;
+        let sizes = listed.iter().map(|meta| (meta.name, meta.bytes));
         let mut found = CheckReport::default();
         let check = SeriesCheck { repository, manifest: &manifest, sizes: sizes.collect(), resources, asked };
         let learnt = check.run(&mut found)?;
@@ -331,11 +329,8 @@ fn check_slots(repository: &Repository) -> Result<Vec<Finding>, EngineError> {
 
 /// A container written under a later lease than the newest manifest tells that newer ones are missing. (It was listed
 /// before the manifest was read, so no writer at work explains it.)
-fn lost_history(manifest: &Manifest, sizes: Option<&HashMap<ContainerId, u64>>) -> Option<Finding> {
-    let sequence = manifest.sequence;
-    let beyond = sizes?.keys().filter(|id| id.lease > sequence).max()?;
-    let container = ObjectName::Container(manifest.series, *beyond).to_string();
-    let error = StoreError::LostManifest { container, sequence };
+fn lost_history(manifest: &Manifest, containers: &[ObjectMeta]) -> Option<Finding> {
+    let error = refuse_lost_history(containers, manifest.sequence).err()?;
     Some(finding(&manifest.object_name().to_string(), &error, Help::Repair))
 }
 
@@ -356,17 +351,12 @@ fn check_manifests(repository: &Repository, stored: &StoredManifest) -> Result<V
 /// Containers that their manifest does not name, and manifests older than the one before the newest. Of a series whose
 /// manifest cannot be read, nothing is called an orphan.
 fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut CheckReport) {
-    let newest: HashMap<SeriesId, (u64, BTreeSet<ContainerId>)> = manifests
-        .iter()
-        .map(|manifest| {
-            let ids = manifest.containers.iter().map(|record| record.id).collect();
-            (manifest.series, (manifest.sequence, ids))
-        })
-        .collect();
+    let newest: HashMap<SeriesId, (u64, HashSet<ObjectName>)> =
+        manifests.iter().map(|manifest| (manifest.series, (manifest.sequence, manifest.named_objects()))).collect();
     for meta in listed {
         let is_orphan = match meta.name {
-            ObjectName::Container(series, id) | ObjectName::Parity(series, id) => {
-                newest.get(&series).is_some_and(|(_, ids)| !ids.contains(&id))
+            ObjectName::Container(_, series, _) | ObjectName::Parity(series, _) => {
+                newest.get(&series).is_some_and(|(_, named)| !named.contains(&meta.name))
             }
             ObjectName::Manifest(series, sequence) | ObjectName::Copy(Original::Manifest(series, sequence)) => {
                 newest.get(&series).is_some_and(|(last, _)| sequence + 1 < *last)
@@ -393,7 +383,7 @@ struct Asked<'c> {
 struct SeriesCheck<'c> {
     repository: &'c Repository,
     manifest: &'c Manifest,
-    sizes: HashMap<ContainerId, u64>,
+    sizes: HashMap<ObjectName, u64>,
     resources: &'c Resources,
     asked: &'c Asked<'c>,
 }
@@ -543,7 +533,7 @@ impl SeriesCheck<'_> {
             return (Vec::new(), false);
         }
         let damaged = |error: String| self.damaged(record, error, record.chunks.clone());
-        let Some(found) = self.sizes.get(&record.id) else {
+        let Some(found) = self.sizes.get(&record.object_name(self.manifest.series)) else {
             return self.unless_healed(record, vec![damaged("it is missing".to_owned())], false);
         };
         let mut damage = Vec::new();

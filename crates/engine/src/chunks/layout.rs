@@ -42,6 +42,17 @@ impl Layout {
         }
     }
 
+    /// The chunks at the begin of a run that one container answers for in one run of its record, and their bytes, if
+    /// they are that run and the record knows them.
+    pub(super) fn run_from(&self, run: ChunkRun) -> Option<(ChunkRun, Option<u64>)> {
+        let after = self.spans.partition_point(|(first, ..)| *first <= run.first.0);
+        let (_, span_last, container) = self.spans.get(after.checked_sub(1)?)?;
+        let last = (*run.range().end()).min(*span_last);
+        let count = last.checked_sub(run.first.0)?.checked_add(1)?;
+        let part = ChunkRun { first: run.first, count };
+        Some((part, self.records.get(*container)?.bytes_of(part)))
+    }
+
     /// The numbers of a run, if a container answers for each. A hostile catalog has runs of more numbers than any
     /// memory can mark.
     pub(super) fn answered(&self, run: ChunkRun) -> Result<RangeInclusive<u64>, StoreError> {

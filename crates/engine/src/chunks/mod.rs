@@ -25,7 +25,9 @@ use layout::Layout;
 use lru::LruCache;
 pub(crate) use probe::Probe;
 use siltstone_store::catalog::MetadataSource;
-use siltstone_store::container::{ChunkPlace, ContainerReader, ContainerRecord};
+use siltstone_store::container::{
+    CONTAINER_BYTES_DEFAULT, ChunkPlace, ContainerKind, ContainerReader, ContainerRecord,
+};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::ObjectName;
@@ -65,13 +67,16 @@ impl<'r> ChunkSource<'r> {
         Self::with_limits(repository, manifest, READERS_MAX, REGION_BYTES_MAX)
     }
 
-    /// Opens the source, keeping at most this many container indexes and this many bytes of decoded regions.
+    /// Opens the source, keeping at most this many indexes of containers of the usual size, fewer of larger ones, and
+    /// this many bytes of decoded regions.
     pub(crate) fn with_limits(
         repository: &'r Repository,
         manifest: &Manifest,
         readers: usize,
         region_bytes: usize,
     ) -> Self {
+        let larger = repository.container_bytes(ContainerKind::Data) / CONTAINER_BYTES_DEFAULT;
+        let readers = readers / usize::try_from(larger).unwrap_or(usize::MAX).max(1);
         Self {
             repository,
             series: manifest.series,
@@ -165,6 +170,12 @@ impl<'r> ChunkSource<'r> {
             let place = self.reader(container)?.index().find(number).ok_or(StoreError::MissingChunk { number })?;
             Ok((container, place))
         })
+    }
+
+    /// The chunks at the begin of a run that one container answers for, and their bytes, as far as the manifest tells;
+    /// `None` if none answers for the first.
+    pub(crate) fn run_from(&self, run: ChunkRun) -> Option<(ChunkRun, Option<u64>)> {
+        self.layout().run_from(run)
     }
 
     /// Lengths of the chunks from `first` on, of at most `count` and as far as one container answers for them; at least

@@ -115,7 +115,7 @@ pub fn copy(
     options: &CopyOptions,
     resources: &Resources,
 ) -> Result<CopySummary, EngineError> {
-    resources.suffice_for(Command::Copy)?;
+    resources.suffice_for(Command::Copy, destination)?;
     if originals.repository.id() == destination.id() {
         return Err(EngineError::SameRepository { repository: destination.id().to_string() });
     }

@@ -4,6 +4,7 @@
 //! its own that is never written: it may be on another disk than what is restored, and nothing read back is believed
 //! unseen.
 
+use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
 use siltstone_store::sealed::{ObjectKey, ObjectKind, PieceNumber};
 use siltstone_store::storage::ObjectName;
@@ -99,7 +100,7 @@ impl Open {
         let file = tempfile::tempfile_in(folder)
             .map_err(|error| failed("making a temporary file", &format!("{}: {error}", folder.display())))?;
         // The name only goes into the key, with a salt drawn now.
-        let name = ObjectName::Container(SeriesId([0; 16]), ContainerId { lease: 0, serial: 0 });
+        let name = ObjectName::Container(ContainerKind::Data, SeriesId([0; 16]), ContainerId { lease: 0, serial: 0 });
         let key = ObjectKey::create(repository.keys(), name, ObjectKind::DataContainer)?;
         Ok(Self { file, key, end: 0, pieces: 0, live: 0 })
     }

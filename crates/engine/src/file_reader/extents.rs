@@ -1,13 +1,25 @@
 //! Where the bytes of a file lie: from an offset to a chunk or a hole.
 //!
-//! A recipe names chunks by number and leaves their lengths to the containers' indexes. They are summed up as far as
-//! somebody asked, a container at a time; what is known is kept for the part of the recipe that was asked for last. A
-//! file of one part, as nearly all are, is summed up once, at 32 bytes for each container or piece.
+//! A recipe names chunks by number and leaves their lengths to the containers. Of a run of chunks that one container
+//! answers for, the manifest's record knows the bytes, unless the file begins or ends within it, or somebody has cut
+//! it; those are summed up from the container's index. So the recipe's part is laid out as segments, each the chunks
+//! of one container or a hole, and their places are found from both ends of the part inwards, opening an index only
+//! where a segment's bytes are not known:
+//!
+//! ```text
+//! part     | known | known | unknown | known | unknown | known |
+//! placed    from the front ->                      <- from the back
+//! ```
+//! What one unknown segment has if all others are placed, is what is left. Bytes that do not agree are damage. The part
+//! that was asked for last is kept, at 48 bytes for each segment.
 
 use crate::chunks::ChunkSource;
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::recipe::{Piece, Recipe, Stretch};
 use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
+
+/// The most segments of a part: a file of 16 TB whose containers answer for all they hold.
+const SEGMENTS_MAX: usize = 1 << 20;
 
 /// Source of the bytes at an offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,35 +37,38 @@ pub(super) struct Extents {
     size: u64,
     recipe: Recipe,
     /// The part asked for last.
-    part: Option<SummedPart>,
+    part: Option<Part>,
 }
 
-/// A part of the recipe, summed up so far.
+/// A part of the recipe, laid out.
 #[derive(Debug)]
-struct SummedPart {
-    stretch: Stretch,
-    /// Ascending, without gaps from the part's start on.
-    known: Vec<Known>,
-    /// The pieces not yet summed up, and of the first of them the chunks that are.
-    next_piece: usize,
-    chunks_done: u64,
-    /// Lengths of the chunks of one of `known`, by its place there.
+struct Part {
+    begins: u64,
+    ends: u64,
+    segments: Vec<Segment>,
+    /// The segments before `front.at`, and those from `back.at` on, have their places.
+    front: Bound,
+    back: Bound,
+    /// Lengths of the chunks of one segment, by its place.
     lengths: Option<(usize, Vec<u32>)>,
+}
+
+/// The bound of what is placed: a segment, and its offset in the file.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    at: usize,
+    offset: u64,
 }
 
 /// Chunks that one container answers for, or a hole.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct Segment {
+    /// Offset in the file, once it is placed.
     start: u64,
-    bytes: u64,
+    /// Plain bytes, as far as they are known.
+    bytes: Option<u64>,
     /// `None` for a hole.
     run: Option<ChunkRun>,
-}
-
-impl Known {
-    fn ends(&self) -> u64 {
-        self.start.saturating_add(self.bytes)
-    }
 }
 
 impl Extents {
@@ -70,83 +85,97 @@ impl Extents {
         if offset >= self.size {
             return Ok(None);
         }
-        let part = match self.part.take() {
-            Some(part) if part.covers(offset) => part,
+        let mut part = match self.part.take() {
+            Some(part) if (part.begins..part.ends).contains(&offset) => part,
             _ => {
                 let stretch = self.recipe.stretch_at(&chunks, offset)?;
-                SummedPart::new(stretch.ok_or_else(|| self.damaged(offset))?)
+                Part::lay_out(chunks, &stretch.ok_or_else(|| self.damaged(offset))?, self.size)
+                    .ok_or_else(|| self.damaged(offset))?
             }
         };
-        let found = self.part.insert(part).at(chunks, offset)?;
-        let (extent, ends) = found.ok_or_else(|| self.damaged(offset))?;
-        Ok(Some((extent, ends.min(self.size))))
+        let found = part.at(chunks, offset);
+        self.part = Some(part);
+        found?.map(Some).ok_or_else(|| self.damaged(offset))
     }
 
     fn damaged(&self, offset: u64) -> StoreError {
-        let reason = format!("it says nothing of byte {offset} of {}", self.size);
+        let reason = format!("its runs and holes do not make its {} bytes, or say nothing of byte {offset}", self.size);
         StoreError::damaged(&self.path, "recipe", reason)
     }
 }
 
-impl SummedPart {
-    fn new(stretch: Stretch) -> Self {
-        Self { stretch, known: Vec::new(), next_piece: 0, chunks_done: 0, lengths: None }
+impl Part {
+    /// Lays a part of a file of this size out; `None` if it has too many segments.
+    fn lay_out(chunks: &ChunkSource<'_>, stretch: &Stretch, size: u64) -> Option<Self> {
+        let begins = stretch.start;
+        let ends = stretch.bytes.map_or(size, |bytes| begins.saturating_add(bytes));
+        let mut segments = Vec::new();
+        for piece in &stretch.pieces {
+            match piece {
+                Piece::Hole(bytes) => segments.push(Segment { start: 0, bytes: Some(*bytes), run: None }),
+                Piece::Run(run) => add_segments(chunks, *run, &mut segments),
+            }
+            if segments.len() > SEGMENTS_MAX {
+                return None;
+            }
+        }
+        let (front, back) = (Bound { at: 0, offset: begins }, Bound { at: segments.len(), offset: ends });
+        Some(Self { begins, ends, segments, front, back, lengths: None })
     }
 
-    fn covers(&self, offset: u64) -> bool {
-        let ends = self.stretch.bytes.map_or(u64::MAX, |bytes| self.stretch.start.saturating_add(bytes));
-        (self.stretch.start..ends).contains(&offset)
-    }
-
+    /// Returns the source of the byte at `offset`, and where that ends; `None` if the bytes do not agree.
     fn at(&mut self, chunks: &ChunkSource<'_>, offset: u64) -> Result<Option<(ByteSource, u64)>, StoreError> {
-        while self.known.last().is_none_or(|last| last.ends() <= offset) {
-            if !self.sum_up_next(chunks)? {
+        let placed = loop {
+            if !self.place_known() {
                 return Ok(None);
             }
-        }
-        let at = self.known.partition_point(|known| known.ends() <= offset);
-        let Some(known) = self.known.get(at).copied().filter(|known| known.start <= offset) else {
+            if offset < self.front.offset {
+                break 0..self.front.at;
+            }
+            if offset >= self.back.offset {
+                break self.back.at..self.segments.len();
+            }
+            let is_nearer_to_front = offset - self.front.offset <= self.back.offset - offset;
+            let next = if is_nearer_to_front { self.front.at } else { self.back.at - 1 };
+            let Some(run) = self.segments[next].run else { return Ok(None) };
+            self.segments[next].bytes = Some(self.lengths_of(chunks, next, run)?.iter().copied().map(u64::from).sum());
+        };
+        let at = placed.start + self.segments[placed].partition_point(|segment| segment.ends() <= offset);
+        let Some(segment) = self.segments.get(at).copied().filter(|segment| segment.start <= offset) else {
             return Ok(None);
         };
-        let Some(run) = known.run else {
-            return Ok(Some((ByteSource::Hole, known.ends())));
+        let Some(run) = segment.run else {
+            return Ok(Some((ByteSource::Hole, segment.ends())));
         };
-        let mut start = known.start;
-        for (number, length) in run.range().zip(self.lengths_of(chunks, at, run)?) {
-            let ends = start.saturating_add(u64::from(*length));
-            if offset < ends {
-                let skip = usize::try_from(offset - start).unwrap_or(usize::MAX);
-                return Ok(Some((ByteSource::Chunk { number: ChunkNumber(number), skip }, ends)));
-            }
-            start = ends;
-        }
-        Ok(None)
+        Ok(find(segment, run, self.lengths_of(chunks, at, run)?, offset))
     }
 
-    /// Adds the next container's chunks, or the next hole; `false` if there is none.
-    fn sum_up_next(&mut self, chunks: &ChunkSource<'_>) -> Result<bool, StoreError> {
-        let start = self.known.last().map_or(self.stretch.start, Known::ends);
-        let known = match self.stretch.pieces.get(self.next_piece) {
-            None => return Ok(false),
-            Some(Piece::Hole(bytes)) => {
-                self.next_piece += 1;
-                Known { start, bytes: *bytes, run: None }
+    /// Places all segments whose bytes are known up to the first unknown one, from both ends, and the last that is
+    /// left; `false` if the bytes do not agree with those of the part.
+    fn place_known(&mut self) -> bool {
+        while let Some(bytes) = self.unplaced(self.front.at).and_then(|segment| segment.bytes) {
+            self.segments[self.front.at].start = self.front.offset;
+            let Some(offset) = self.front.offset.checked_add(bytes) else { return false };
+            self.front = Bound { at: self.front.at + 1, offset };
+        }
+        while let Some(bytes) = self.back.at.checked_sub(1).and_then(|at| self.unplaced(at)?.bytes) {
+            let Some(offset) = self.back.offset.checked_sub(bytes) else { return false };
+            self.back = Bound { at: self.back.at - 1, offset };
+            self.segments[self.back.at].start = offset;
+        }
+        match (self.back.at - self.front.at, self.back.offset.checked_sub(self.front.offset)) {
+            (0, left) => left == Some(0),
+            (_, None | Some(0)) => false,
+            (1, Some(left)) => {
+                self.segments[self.front.at].bytes = Some(left);
+                self.place_known()
             }
-            Some(Piece::Run(run)) => {
-                let first = ChunkNumber(run.first.0.saturating_add(self.chunks_done));
-                let lengths = chunks.lengths_from(first, run.count - self.chunks_done)?;
-                let count = lengths.len() as u64;
-                self.chunks_done += count;
-                if self.chunks_done >= run.count {
-                    (self.next_piece, self.chunks_done) = (self.next_piece + 1, 0);
-                }
-                let bytes = lengths.iter().map(|length| u64::from(*length)).sum();
-                self.lengths = Some((self.known.len(), lengths));
-                Known { start, bytes, run: Some(ChunkRun { first, count }) }
-            }
-        };
-        self.known.push(known);
-        Ok(true)
+            _ => true,
+        }
+    }
+
+    fn unplaced(&self, at: usize) -> Option<&Segment> {
+        self.segments.get(at).filter(|_| (self.front.at..self.back.at).contains(&at))
     }
 
     /// Lengths of the chunks of `run`, which stands at `at`.
@@ -156,10 +185,45 @@ impl SummedPart {
             // A writer may have divided them among several containers since.
             while (lengths.len() as u64) < run.count {
                 let done = lengths.len() as u64;
-                lengths.extend(chunks.lengths_from(ChunkNumber(run.first.0 + done), run.count - done)?);
+                lengths.extend(chunks.lengths_from(ChunkNumber(run.first.0.saturating_add(done)), run.count - done)?);
             }
             self.lengths = Some((at, lengths));
         }
         Ok(self.lengths.as_ref().map_or(&[], |(_, lengths)| lengths))
     }
+}
+
+impl Segment {
+    fn ends(&self) -> u64 {
+        self.start.saturating_add(self.bytes.unwrap_or(0))
+    }
+}
+
+/// Adds the chunks of a piece, divided by the containers that answer for them. What no container answers for is one
+/// segment, at which reading fails.
+fn add_segments(chunks: &ChunkSource<'_>, mut rest: ChunkRun, segments: &mut Vec<Segment>) {
+    while rest.count > 0 && segments.len() <= SEGMENTS_MAX {
+        let (run, bytes) = chunks.run_from(rest).unwrap_or((rest, None));
+        segments.push(Segment { start: 0, bytes, run: Some(run) });
+        rest = ChunkRun { first: ChunkNumber(rest.first.0.saturating_add(run.count)), count: rest.count - run.count };
+    }
+}
+
+/// The chunk of a placed segment that has the byte at `offset`, and where that chunk ends; `None` if the chunks do not
+/// have the segment's bytes.
+fn find(segment: Segment, run: ChunkRun, lengths: &[u32], offset: u64) -> Option<(ByteSource, u64)> {
+    let bytes: u64 = lengths.iter().copied().map(u64::from).sum();
+    if segment.bytes != Some(bytes) {
+        return None;
+    }
+    let mut start = segment.start;
+    for (number, length) in run.range().zip(lengths) {
+        let ends = start.saturating_add(u64::from(*length));
+        if offset < ends {
+            let skip = usize::try_from(offset - start).unwrap_or(usize::MAX);
+            return Some((ByteSource::Chunk { number: ChunkNumber(number), skip }, ends));
+        }
+        start = ends;
+    }
+    None
 }

@@ -19,7 +19,7 @@ use siltstone_store::repository::Repository;
 use siltstone_store::series::manifest_object_bytes;
 use siltstone_store::storage::{Capabilities, Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use siltstone_store::{ContainerId, SeriesId, StoreError};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -101,20 +101,14 @@ impl State {
 
 /// The manifests of a series, and the containers that acquiring the lease will remove.
 fn manifest_and_orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
-    let known: HashSet<ContainerId> = manifest.containers.iter().map(|record| record.id).collect();
+    let named = manifest.named_objects();
     let storage = repository.storage();
     let series = manifest.series;
-    let mut listed = Vec::new();
-    for what in [
-        Listing::Containers(series),
-        Listing::Parity(series),
-        Listing::Manifests(series),
-        Listing::ManifestCopies(series),
-    ] {
+    let mut listed = storage.list_containers(series)?;
+    for what in [Listing::Parity(series), Listing::Manifests(series), Listing::ManifestCopies(series)] {
         listed.extend(storage.list(what)?);
     }
-    let is_named = |meta: &&ObjectMeta| meta.name.container().is_some_and(|id| known.contains(&id));
-    Ok(listed.iter().filter(|meta| !is_named(meta)).map(|meta| meta.bytes).sum())
+    Ok(listed.iter().filter(|meta| !named.contains(&meta.name)).map(|meta| meta.bytes).sum())
 }
 
 /// Names containers as a writer would.

@@ -27,7 +27,7 @@ pub use selection::{DecidedGroup, ForgetPlan, Kept, SeriesOutlook, SnapshotSelec
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire_late, now};
-use crate::maintain::dead::{container_ids, object_bytes};
+use crate::maintain::dead::object_bytes;
 use crate::maintain::ghost_bytes;
 use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
 use crate::many_series::{self, ManySeries};
@@ -356,7 +356,7 @@ fn execute(
     let rewrites = !plan.to_rewrite.is_empty();
     // An estimate, which must not keep anything from being forgotten.
     let ghost_bytes = ghost_bytes(repository, &plan.next).unwrap_or(0);
-    writer.commit_and_delete(plan.next, &container_ids(&plan.dead), rewrites, now())?;
+    writer.commit_and_delete(plan.next, &plan.dead, rewrites, now())?;
     let containers_deleted = plan.dead.len() as u64;
     let mut done = ForgetSummary { containers_deleted, ghost_bytes, ..ForgetSummary::of(&choice) };
     if rewrites {
@@ -393,7 +393,7 @@ fn rewrite_and_commit(
     verify_written(VerifyWritten::default(), repository, manifest.series, &new)?;
     let mut next = writer.manifest().clone();
     replace(&mut next, &old, new);
-    writer.commit_and_delete(next, &container_ids(&old), false, now())?;
+    writer.commit_and_delete(next, &old, false, now())?;
     if !is_whole {
         writer.sweep()?;
     }

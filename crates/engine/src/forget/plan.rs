@@ -1,10 +1,11 @@
 //! Effects of taking snapshots out of a series; pure.
 
 use super::choice::Choice;
-use crate::maintain::dead::{Left, container_ids, left, without};
+use crate::maintain::dead::{Left, left, without};
 use roaring::RoaringTreemap;
+use siltstone_store::SnapshotId;
+use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::{ContainerId, SnapshotId};
 use std::collections::BTreeSet;
 
 /// The manifest once the choice is applied to it, without dead containers, and what it lets go of.
@@ -16,7 +17,10 @@ pub(super) fn plan(manifest: &Manifest, choice: &Choice, threshold: f64) -> Left
 
 /// The manifest of a new whole snapshot, the last, without the checkpoints on the way to it, and the containers that
 /// nothing needs then.
-pub(crate) fn without_checkpoints(manifest: &Manifest, partial: &BTreeSet<SnapshotId>) -> (Manifest, Vec<ContainerId>) {
+pub(crate) fn without_checkpoints(
+    manifest: &Manifest,
+    partial: &BTreeSet<SnapshotId>,
+) -> (Manifest, Vec<ContainerRecord>) {
     let needed = |position: usize| manifest.necessary(position);
     let last = manifest.snapshots().len().saturating_sub(1);
     // Hulls end with the new snapshot, unless something came back in a checkpoint and went again.
@@ -28,5 +32,5 @@ pub(crate) fn without_checkpoints(manifest: &Manifest, partial: &BTreeSet<Snapsh
     let is_hull_left = kept.is_some_and(|kept| !went.is_disjoint(&needed(kept)));
     let Left { mut next, dead, .. } = without(manifest, partial, f64::INFINITY);
     next.ghosts_due = manifest.ghosts_due || is_hull_left;
-    (next, container_ids(&dead))
+    (next, dead)
 }

@@ -45,6 +45,6 @@ pub(super) fn commit(
     summary.containers_deleted = gone.len() as u64;
     summary.bytes_deleted = gone.iter().map(|record| record.object_bytes).sum();
     writer.commit(next, true, now())?;
-    writer.delete(&gone.iter().map(|record| record.id).collect::<Vec<_>>())?;
+    writer.delete(&gone)?;
     Ok(summary)
 }

@@ -1,6 +1,6 @@
 //! Compacting a series: what is dead goes, whole containers at once, parts by rewriting the rest.
 
-use super::dead::{container_ids, left, object_bytes};
+use super::dead::{left, object_bytes};
 use super::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
 use crate::lease::now;
 use crate::written::{VerifyWritten, verify_written};
@@ -31,7 +31,7 @@ pub(super) fn compact(
     note(&mut next, written);
     writer.commit(next, true, now())?;
     let gone: Vec<_> = plan.dead.into_iter().chain(old).collect();
-    writer.delete(&container_ids(&gone))?;
+    writer.delete(&gone)?;
     if !is_whole {
         writer.sweep()?;
     }

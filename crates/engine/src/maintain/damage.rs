@@ -8,9 +8,9 @@
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, DrySink};
 use crate::{EngineError, Resources};
+use siltstone_store::ContainerId;
+use siltstone_store::manifest::Manifest;
 use siltstone_store::series::SeriesWriter;
-use siltstone_store::storage::ObjectName;
-use siltstone_store::{ContainerId, SeriesId};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -29,9 +29,11 @@ impl<'o> PassedOver<'o> {
         self.containers.len() as u64
     }
 
-    fn add(&mut self, series: SeriesId, id: ContainerId, reason: &dyn fmt::Display) {
+    fn add(&mut self, manifest: &Manifest, id: ContainerId, reason: &dyn fmt::Display) {
         if self.containers.insert(id) {
-            let object = ObjectName::Container(series, id).to_string();
+            let record = manifest.containers.iter().find(|record| record.id == id);
+            let object =
+                record.map_or_else(|| id.to_string(), |record| record.object_name(manifest.series).to_string());
             self.resources.observer.notice(&Notice::PassedOver { object, reason: reason.to_string() });
         }
     }
@@ -46,7 +48,7 @@ impl<'o> PassedOver<'o> {
         containers.retain(|id| {
             let is_lost = writer.lost.contains(id);
             if is_lost {
-                self.add(writer.series(), *id, &"it is missing or cut short");
+                self.add(writer.manifest(), *id, &"it is missing or cut short");
             }
             !is_lost
         });
@@ -75,7 +77,7 @@ impl<'o> PassedOver<'o> {
             self.resources.unless_cancelled()?;
             match work(writer, &nowhere, &[id]) {
                 Ok(_) => sound.push(id),
-                Err(error) if error.is_damage() => self.add(writer.series(), id, &error),
+                Err(error) if error.is_damage() => self.add(writer.manifest(), id, &error),
                 Err(error) => return Err(error),
             }
         }

@@ -2,9 +2,9 @@
 
 use crate::numbers::keep_numbers;
 use roaring::RoaringTreemap;
+use siltstone_store::SnapshotId;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::{ContainerId, SnapshotId};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
@@ -56,14 +56,14 @@ pub(crate) fn left(mut next: Manifest, threshold: f64) -> Left {
     Left { next, dead, to_rewrite, live }
 }
 
-/// The identities of containers.
-pub(crate) fn container_ids(records: &[ContainerRecord]) -> Vec<ContainerId> {
-    records.iter().map(|record| record.id).collect()
-}
-
 /// The bytes of containers.
 pub(crate) fn object_bytes(records: &[ContainerRecord]) -> u64 {
     records.iter().map(|record| record.object_bytes).sum()
+}
+
+/// The bytes of the largest container; 0 of none.
+pub(crate) fn largest_bytes(records: &[ContainerRecord]) -> u64 {
+    records.iter().map(|record| record.object_bytes).max().unwrap_or(0)
 }
 
 /// The share of a container's chunks that no live snapshot needs or another container answers for, by number: chunks

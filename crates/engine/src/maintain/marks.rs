@@ -1,6 +1,6 @@
 //! Ending the marks of deleted snapshots: those whose time is over are taken out.
 
-use super::dead::{container_ids, object_bytes, without};
+use super::dead::{object_bytes, without};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::series::SeriesWriter;
 use siltstone_store::{SnapshotId, StoreError, Time};
@@ -20,7 +20,7 @@ pub(super) fn end_marks(writer: &mut SeriesWriter<'_>, now: Time) -> Result<(u64
     }
     let left = without(writer.manifest(), &ended, f64::INFINITY);
     writer.commit(left.next, true, now)?;
-    writer.delete(&container_ids(&left.dead))?;
+    writer.delete(&left.dead)?;
     Ok((ended.len() as u64, left.dead.len() as u64, object_bytes(&left.dead)))
 }
 

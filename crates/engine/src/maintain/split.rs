@@ -8,7 +8,7 @@ use crate::bases::{level_of, raise};
 use crate::chunks::ChunkSource;
 use crate::delta::{CANDIDATES, Deltas, offer};
 use crate::lifecycle::{Lifecycle, lifecycles};
-use crate::numbers::{keep_numbers, numbers_of};
+use crate::numbers::{keep_numbers_by, numbers_of};
 use crate::pack::ContainerSink;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub(super) struct Split {
     repacked: Repacked,
     /// Chunks that each container worked on answers for from now on.
-    left: HashMap<ContainerId, RoaringTreemap>,
+    left: HashMap<ContainerId, ContainerRecord>,
     /// The bases that came to be needed, by the first snapshot that needs them.
     bases: BTreeMap<usize, RoaringTreemap>,
 }
@@ -70,7 +70,7 @@ struct Work<'w> {
     resources: &'w Resources,
     is_exact: bool,
     repacker: Repacker<'w>,
-    left: HashMap<ContainerId, RoaringTreemap>,
+    left: HashMap<ContainerId, ContainerRecord>,
 }
 
 impl Work<'_> {
@@ -100,7 +100,9 @@ impl Work<'_> {
             self.repacker.move_container(at, tolerated, class_of)?;
         }
         if !(moved.is_empty() && encoded.is_empty()) {
-            self.left.insert(id, left - moved);
+            let mut cut = record.clone();
+            keep_numbers_by(&mut cut, self.chunks.reader(at)?.index(), &(left - moved));
+            self.left.insert(id, cut);
         }
         Ok(())
     }
@@ -239,7 +241,7 @@ impl Split {
         let mut next = manifest.clone();
         for record in &mut next.containers {
             if let Some(left) = self.left.get(&record.id) {
-                keep_numbers(record, |_| left.clone());
+                record.clone_from(left);
             }
         }
         next.containers.retain(|record: &ContainerRecord| !record.chunks.is_empty());

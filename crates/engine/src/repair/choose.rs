@@ -5,9 +5,9 @@
 //! construction no chunk hangs on itself.
 
 use super::gather::Holding;
+use crate::numbers::keep_numbers_by;
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerRecord, RegionEntry};
-use siltstone_store::{ChunkNumber, ChunkRun};
 
 /// The chunks that can be had, by the container that answers for each.
 #[derive(Debug)]
@@ -58,19 +58,11 @@ impl Answers {
     /// The records of the containers that answer for anything.
     pub(super) fn records(&self, holdings: &[Holding]) -> Vec<ContainerRecord> {
         let both = holdings.iter().zip(&self.by_holding).filter(|(_, numbers)| !numbers.is_empty());
-        both.map(|(holding, numbers)| ContainerRecord { chunks: runs(numbers), ..holding.reader.record().clone() })
-            .collect()
+        let record = |(holding, numbers): (&Holding, &RoaringTreemap)| {
+            let mut record = holding.reader.record().clone();
+            keep_numbers_by(&mut record, holding.reader.index(), numbers);
+            record
+        };
+        both.map(record).collect()
     }
-}
-
-/// The numbers as ascending runs.
-pub(super) fn runs(numbers: &RoaringTreemap) -> Vec<ChunkRun> {
-    let mut runs: Vec<ChunkRun> = Vec::new();
-    for number in numbers {
-        match runs.last_mut() {
-            Some(run) if run.range().end().checked_add(1) == Some(number) => run.count += 1,
-            _ => runs.push(ChunkRun { first: ChunkNumber(number), count: 1 }),
-        }
-    }
-    runs
 }

@@ -7,12 +7,12 @@ use crate::chunks::ChunkSource;
 use crate::numbers::numbers_of;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
+use siltstone_store::StoreError;
 use siltstone_store::catalog::{CatalogReader, Content};
 use siltstone_store::manifest::{Manifest, Snapshot};
 use siltstone_store::recipe::Recipe;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{ObjectMeta, ObjectName};
-use siltstone_store::{ContainerId, StoreError};
+use siltstone_store::storage::ObjectMeta;
 use std::collections::BTreeSet;
 
 /// Plans the repair of containers of a series that are missing or cannot be read, of missing parity, and of chunks that
@@ -50,8 +50,9 @@ pub(super) fn plan(
         damaged.iter().filter(|_| options.drop_damaged).map(|damaged| damaged.snapshot.id).collect();
     let is_noted = lost.is_subset(&manifest.damaged) && dropped.is_empty();
     let snapshots = manifest.snapshots().len() - dropped.len();
-    let name = |id: &ContainerId| ObjectName::Container(manifest.series, *id);
-    let (aside, protected) = (healed.iter().map(name).collect(), unprotected.len() as u64);
+    let to_heal = manifest.containers.iter().filter(|record| healed.contains(&record.id));
+    let aside = to_heal.map(|record| record.object_name(manifest.series)).collect();
+    let protected = unprotected.len() as u64;
     let has_nothing_to_do = is_noted && healed.is_empty() && unprotected.is_empty();
     let mending = Mending { series_name: manifest.name.clone(), lost, dropped, healed, unprotected };
     Ok(Some(SeriesPlan {

@@ -2,11 +2,11 @@
 //! from runs that never committed.
 
 use crate::{EngineError, Resources};
-use siltstone_store::container::{ContainerReader, ContainerRecord};
+use siltstone_store::container::{ContainerKind, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::parity;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Listing, ObjectMeta, ObjectName};
+use siltstone_store::storage::{ObjectMeta, ObjectName};
 use siltstone_store::{ContainerId, Fingerprint, SeriesId, StoreError};
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,13 +18,21 @@ pub(super) struct Holding {
     pub(super) is_named: bool,
 }
 
+/// A container that cannot be opened.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    pub(super) kind: ContainerKind,
+    pub(super) id: ContainerId,
+    pub(super) error: StoreError,
+}
+
 /// Objects of a series that are there.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     /// Containers that can be opened, by ascending id.
     pub(super) readable: Vec<Holding>,
     /// Those that cannot.
-    pub(super) unreadable: Vec<(ContainerId, StoreError)>,
+    pub(super) unreadable: Vec<Unreadable>,
 }
 
 /// Opens all containers of a series. One that `seed` names is opened by its record, any other is read whole.
@@ -37,12 +45,13 @@ pub(super) fn gather(
     let records = seed.iter().flat_map(|seed| &seed.containers);
     let named: HashMap<ContainerId, &ContainerRecord> = records.map(|record| (record.id, record)).collect();
     let mut holdings = Holdings::default();
-    for meta in repository.storage().list(Listing::Containers(series)).map_err(StoreError::from)? {
-        let ObjectName::Container(_, id) = meta.name else { continue };
+    for meta in repository.storage().list_containers(series).map_err(StoreError::from)? {
+        let ObjectName::Container(kind, _, id) = meta.name else { continue };
         resources.unless_cancelled()?;
-        match open(repository, series, id, &meta, named.get(&id).copied()) {
-            Ok(reader) => holdings.readable.push(Holding { reader, is_named: named.contains_key(&id) }),
-            Err(error) if error.is_damage() => holdings.unreadable.push((id, error)),
+        let record = named.get(&id).copied().filter(|record| record.kind == kind);
+        match open(repository, series, (kind, id), &meta, record) {
+            Ok(reader) => holdings.readable.push(Holding { reader, is_named: record.is_some() }),
+            Err(error) if error.is_damage() => holdings.unreadable.push(Unreadable { kind, id, error }),
             Err(error) => return Err(error.into()),
         }
         resources.observer.advance(1, meta.bytes);
@@ -55,7 +64,7 @@ pub(super) fn gather(
 fn open(
     repository: &Repository,
     series: SeriesId,
-    id: ContainerId,
+    (kind, id): (ContainerKind, ContainerId),
     meta: &ObjectMeta,
     record: Option<&ContainerRecord>,
 ) -> Result<ContainerReader, StoreError> {
@@ -65,10 +74,10 @@ fn open(
         Some(record) if record.object_bytes == meta.bytes => ContainerReader::open(storage, keys, series, record),
         _ => {
             let object = storage.read(&meta.name, meta.name.bytes_max()).map_err(StoreError::from);
-            object.and_then(|object| ContainerReader::from_object(keys, series, id, &object))
+            object.and_then(|object| ContainerReader::from_object(keys, series, kind, id, &object))
         }
     }
-    .or_else(|error| healed(repository, series, id, record, error))
+    .or_else(|error| healed(repository, series, (kind, id), record, error))
 }
 
 /// A container as its parity makes it good, with a record or, where none is left, by what the healed bytes say of
@@ -76,7 +85,7 @@ fn open(
 fn healed(
     repository: &Repository,
     series: SeriesId,
-    id: ContainerId,
+    (kind, id): (ContainerKind, ContainerId),
     record: Option<&ContainerRecord>,
     error: StoreError,
 ) -> Result<ContainerReader, StoreError> {
@@ -89,7 +98,7 @@ fn healed(
             Some(object) => ContainerReader::open_in(keys, series, record, &object),
             None => Err(error),
         },
-        None => parity::recover(storage, keys, series, id).map_err(|_| error),
+        None => parity::recover(storage, keys, series, kind, id).map_err(|_| error),
     }
 }
 

@@ -30,21 +30,21 @@ pub(super) fn rewrite(
     healed: &[ContainerId],
     next: &mut Manifest,
     resources: &Resources,
-) -> Result<Vec<ContainerId>, EngineError> {
+) -> Result<Vec<ContainerRecord>, EngineError> {
     let wanted: HashSet<_> = healed.iter().collect();
     let manifest = writer.manifest();
     let chunks = Arc::new(ChunkSource::new(repository, manifest));
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for (at, record) in manifest.containers.iter().enumerate().filter(|(_, record)| wanted.contains(&record.id)) {
         new.extend(copy(writer, &chunks, at, record, resources)?);
-        old.push(record.id);
+        old.push(record.clone());
         next.damaged -= numbers_of(record);
     }
     verify_written(VerifyWritten::Always, repository, manifest.series, &new)?;
-    for id in &old {
-        set_aside(repository.storage(), Replaced::Container(manifest.series, *id))?;
+    for record in &old {
+        set_aside(repository.storage(), Replaced::Container(record.kind, manifest.series, record.id))?;
     }
-    next.containers.retain(|record| !old.contains(&record.id));
+    next.containers.retain(|record| !wanted.contains(&record.id));
     next.containers.extend(new);
     Ok(old)
 }

@@ -1,6 +1,7 @@
 //! Examination of the containers of a series whose manifest can be read, and of what their parity heals.
 
 use super::RepairOptions;
+use crate::maintain::dead::largest_bytes;
 use crate::numbers::numbers_of;
 use crate::parallel::Pool;
 use crate::protect::{parity_bytes, wanted_bytes};
@@ -46,16 +47,13 @@ pub(super) fn look(
     options: &RepairOptions,
     resources: &Resources,
 ) -> Result<Looked, EngineError> {
-    let sizes = listed.iter().filter_map(|meta| match meta.name {
-        ObjectName::Container(_, id) => Some((id, meta.bytes)),
-        _ => None,
-    });
-    let sizes: HashMap<ContainerId, u64> = sizes.collect();
+    let sizes: HashMap<ObjectName, u64> = listed.iter().map(|meta| (meta.name, meta.bytes)).collect();
     let parity = parity_bytes(repository, manifest.series)?;
     let seen: Vec<Seen> = std::thread::scope(|scope| {
-        let pool = Pool::start(scope, "repair", resources.fetches, resources.fetches, || Ok(RegionDecoder::new()))?;
+        let fetches = resources.whole_fetches(largest_bytes(&manifest.containers));
+        let pool = Pool::start(scope, "repair", fetches, fetches, || Ok(RegionDecoder::new()))?;
         let submit = |record: &ContainerRecord| {
-            let (record, size) = (record.clone(), sizes.get(&record.id).copied());
+            let (record, size) = (record.clone(), sizes.get(&record.object_name(manifest.series)).copied());
             pool.submit(move |decoder| {
                 let seen = if resources.observer.is_cancelled() {
                     Ok(Seen::default())

@@ -222,7 +222,7 @@ pub fn plan(
 fn series_there(repository: &Repository) -> Result<BTreeSet<SeriesId>, EngineError> {
     let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
     let containers = listed.iter().filter_map(|meta| match meta.name {
-        ObjectName::Container(series, _) => Some(series),
+        ObjectName::Container(_, series, _) => Some(series),
         _ => None,
     });
     Ok(containers.chain(repository.series()?).collect())
@@ -234,7 +234,7 @@ fn plan_series(
     options: &RepairOptions,
     resources: &Resources,
 ) -> Result<Option<SeriesPlan>, EngineError> {
-    let containers = repository.storage().list(Listing::Containers(series)).map_err(StoreError::from)?;
+    let containers = repository.storage().list_containers(series).map_err(StoreError::from)?;
     let fault = match repository.manifest(series) {
         Ok(Some(manifest)) => match refuse_lost_history(&containers, manifest.sequence) {
             Ok(()) => {

@@ -1,16 +1,16 @@
 //! A new manifest for a series whose newest one cannot be read: from the newest that can be, if there is one, and from
 //! what the containers hold.
 
-use super::choose::{Answers, choose, runs};
+use super::choose::{Answers, choose};
 use super::damage::damaged_by;
 use super::gather::{Holding, Holdings, gather};
 use super::{Basis, DamagedSnapshot, RepairOptions, SeriesPlan, Step, refuse_at_work};
 use crate::chunks::ChunkSource;
-use crate::numbers::numbers_of;
+use crate::numbers::{keep_numbers, numbers_of};
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::{CatalogReader, MetadataSource};
-use siltstone_store::container::{ContainerKind, ContainerRecord};
+use siltstone_store::container::ContainerKind;
 use siltstone_store::manifest::{Manifest, Snapshot, SnapshotRecord};
 use siltstone_store::repository::Repository;
 use siltstone_store::salvage::{manifest_at, manifest_numbers};
@@ -246,7 +246,9 @@ impl<'r> Rebuild<'r> {
             let numbers = numbers_of(record) & &unanswered;
             if !numbers.is_empty() {
                 unanswered -= &numbers;
-                self.next.containers.push(ContainerRecord { chunks: runs(&numbers), ..record.clone() });
+                let mut record = record.clone();
+                keep_numbers(&mut record, |_| numbers);
+                self.next.containers.push(record);
             }
         }
         self.next.damaged |= unanswered;
@@ -257,14 +259,15 @@ impl<'r> Rebuild<'r> {
         let series = next.series;
         let named: HashSet<_> = next.containers.iter().map(|record| record.id).collect();
         let mut faults = vec![fault.to_string()];
-        faults.extend(holdings.unreadable.iter().map(|(_, error)| error.to_string()));
-        let lost = holdings.unreadable.iter().filter(|(id, _)| !named.contains(id));
+        faults.extend(holdings.unreadable.iter().map(|unreadable| unreadable.error.to_string()));
+        let lost = holdings.unreadable.iter().filter(|lost| !named.contains(&lost.id));
         let mut unreadable = manifests.unreadable.clone();
-        unreadable.extend(lost.map(|(id, _)| Replaced::Container(series, *id)));
+        unreadable.extend(lost.map(|lost| Replaced::Container(lost.kind, series, lost.id)));
         let seen = options.seen.get(&series).copied().unwrap_or(0);
         let leases = holdings.readable.iter().map(|holding| holding.reader.record().id.lease);
-        let last =
-            leases.chain(holdings.unreadable.iter().map(|(id, _)| id.lease)).fold(manifests.last.max(seen), u64::max);
+        let last = leases
+            .chain(holdings.unreadable.iter().map(|unreadable| unreadable.id.lease))
+            .fold(manifests.last.max(seen), u64::max);
         let is_dropped = |snapshot: &Snapshot| {
             options.drop_damaged && damaged.iter().any(|damaged: &DamagedSnapshot| damaged.snapshot.id == snapshot.id)
         };

@@ -7,6 +7,7 @@ pub use shares::Command;
 
 use crate::setters::setters;
 use crate::{EngineError, Observer, Silent};
+use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
 use std::fmt;
 use std::path::PathBuf;
@@ -64,16 +65,33 @@ impl Resources {
         folder.filter(|folder| std::fs::create_dir_all(folder).is_ok()).unwrap_or_else(|| self.scratch.clone())
     }
 
-    /// Refuses to begin with less memory than the command can work with.
+    /// Refuses to begin with less memory than the command can work with on this repository.
     ///
     /// # Errors
     /// [`EngineError::MemoryTooSmall`].
-    pub fn suffice_for(&self, command: Command) -> Result<(), EngineError> {
-        let least = command.memory_bytes_min();
+    pub fn suffice_for(&self, command: Command, repository: &Repository) -> Result<(), EngineError> {
+        self.suffice_beside(command, repository.container_bytes(ContainerKind::Data))
+    }
+
+    /// Refuses to begin with less memory than the command can work with, where containers are filled to
+    /// `container_bytes`.
+    fn suffice_beside(&self, command: Command, container_bytes: u64) -> Result<(), EngineError> {
+        let least = command.memory_bytes_min(container_bytes);
         if self.memory_bytes < least {
             return Err(EngineError::MemoryTooSmall { given_mib: self.memory_bytes >> 20, least_mib: least >> 20 });
         }
         Ok(())
+    }
+
+    /// Returns the resources of a command that writes containers, without the memory that those of this repository take
+    /// beyond the usual.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`].
+    pub(crate) fn beside_containers(&self, command: Command, repository: &Repository) -> Result<Self, EngineError> {
+        self.suffice_for(command, repository)?;
+        let containers_bytes = shares::larger_containers_bytes(repository.container_bytes(ContainerKind::Data));
+        Ok(self.clone().with_memory_bytes(self.memory_bytes.saturating_sub(containers_bytes)))
     }
 
     /// Stops a command whose user asked for it.

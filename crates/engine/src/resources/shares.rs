@@ -20,7 +20,7 @@
 //!                 sketches of new chunks                         M / 8
 //!                 text of ghosts' dependents and their bases     M / 8
 //! check           waiting for bases                              M / 4
-//!                 containers read whole, and what is decoded     M / 2, 24 MiB for each fetch
+//!                 containers read whole, and what is decoded     M / 2, at least 24 MiB for each fetch
 //! copy            the backups that it makes                      M - M / 4, shared out as above
 //!                 content read ahead, all readers together       M / 8, each from 1 to 16 MiB
 //!                 waiting for bases                              M / 16
@@ -28,6 +28,9 @@
 //! dump            decoded regions                                M / 8, and 8 MiB per fetch
 //! reading files   decoded regions                                M / 8
 //! ```
+//! In a repository whose containers of data are filled to C bytes, above 16 MiB, M is what is left of a writer's memory
+//! after 3 (C - 16 MiB): a container in the making, and its parity. A check reads fewer containers at a time.
+
 //! Shares without an M are fixed; beside them each thread has buffers of its own, some MiB.
 //!
 //! Nothing that shapes a repository's bytes depends on M: how regions are batched and segments cut in maintenance
@@ -37,6 +40,7 @@
 //! repository's within the cache, else the scratch folder. A restore's lie in its target, which has the room.
 
 use super::Resources;
+use siltstone_store::container::CONTAINER_BYTES_DEFAULT;
 
 const MIB: u64 = 1 << 20;
 
@@ -53,10 +57,13 @@ const SELECTION_BYTES_MAX: u64 = 160 * MIB;
 /// large buffers are mapped anew each time.
 const RESTORE_READ_BYTES: std::ops::RangeInclusive<u64> = MIB..=4 * MIB;
 
+/// Times that a container is in memory while it is written: its bytes, and what its parity is computed in.
+const CONTAINER_COPIES: u64 = 3;
+
 /// Bytes, about, that a batch of repacking makes of its regions: the text of plain ones, and what is stored of deltas.
 /// It shapes the repository's bytes.
 pub(crate) const REPACK_BATCH_BYTES: usize = 64 << 20;
-/// The longest range read of a check: a container whole.
+/// The longest range read of a check: a container of the usual size.
 pub(crate) const CHECK_READ_BYTES_MAX: u64 = 16 * MIB;
 /// Decoded regions that a dump keeps for each fetch.
 const DUMP_BYTES_PER_FETCH: u64 = 8 * MIB;
@@ -93,13 +100,17 @@ impl Command {
     pub const ALL: [Self; 8] =
         [Self::Backup, Self::Copy, Self::Restore, Self::Dump, Self::Maintain, Self::Forget, Self::Check, Self::Repair];
 
-    /// Returns the least memory that the command can work with, bytes.
-    pub fn memory_bytes_min(self) -> u64 {
+    /// Returns the least memory that the command can work with, bytes, where containers are filled to
+    /// `container_bytes`.
+    pub fn memory_bytes_min(self, container_bytes: u64) -> u64 {
+        let larger = larger_containers_bytes(container_bytes);
         match self {
-            Self::Backup | Self::Maintain | Self::Forget | Self::Repair => BACKUP_FIXED_BYTES + BACKUP_INDEX_BYTES_MIN,
+            Self::Backup | Self::Maintain | Self::Forget | Self::Repair => {
+                BACKUP_FIXED_BYTES + BACKUP_INDEX_BYTES_MIN + larger
+            }
             // What reading the source leaves is enough for a backup.
-            Self::Copy => 216 * MIB,
-            Self::Check => 128 * MIB,
+            Self::Copy => 216 * MIB + (larger * COPY_SOURCE_PART).div_ceil(COPY_SOURCE_PART - 1),
+            Self::Check => 128 * MIB + larger,
             Self::Restore | Self::Dump => 64 * MIB,
         }
     }
@@ -218,9 +229,10 @@ impl Resources {
         RepackShares { waiting_bytes: share, similar_bytes: share, dependents_bytes }
     }
 
-    /// Returns how many containers a check reads at the same time: each whole, with a region of it decoded.
-    pub(crate) fn check_fetches(&self) -> usize {
-        let fitting = self.memory_bytes / 2 / (CHECK_READ_BYTES_MAX + CHECK_READ_BYTES_MAX / 2);
+    /// Returns how many containers of this size may be read at the same time: each whole, with a region of it decoded.
+    pub(crate) fn whole_fetches(&self, container_bytes: u64) -> usize {
+        let bytes = container_bytes.max(CHECK_READ_BYTES_MAX);
+        let fitting = self.memory_bytes / 2 / (bytes + bytes / 2);
         self.fetches.min(usize::try_from(fitting).unwrap_or(usize::MAX)).max(1)
     }
 
@@ -241,6 +253,11 @@ impl Resources {
     }
 }
 
+/// Returns the memory that containers take which are filled to more than usual, bytes beyond the shares above.
+pub(crate) fn larger_containers_bytes(container_bytes: u64) -> u64 {
+    CONTAINER_COPIES * container_bytes.saturating_sub(CONTAINER_BYTES_DEFAULT)
+}
+
 /// Returns the most that a list of changes may take of a backup's memory, bytes.
 pub(crate) fn list_bytes_max(memory_bytes: u64) -> u64 {
     memory_bytes.saturating_sub(BACKUP_FIXED_BYTES) / LIST_PART
@@ -249,12 +266,13 @@ pub(crate) fn list_bytes_max(memory_bytes: u64) -> u64 {
 /// Returns the memory of a backup whose list of changes takes so much, bytes.
 pub(crate) fn memory_bytes_for_list(list_bytes: u64) -> u64 {
     let needed = list_bytes.saturating_mul(LIST_PART).saturating_add(BACKUP_FIXED_BYTES);
-    needed.max(Command::Backup.memory_bytes_min())
+    needed.max(Command::Backup.memory_bytes_min(CONTAINER_BYTES_DEFAULT))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resources::MEMORY_BYTES_DEFAULT;
 
     fn with(mib: u64) -> Resources {
         Resources::default().with_memory_bytes(mib * MIB).with_fetches(2)
@@ -282,17 +300,20 @@ mod tests {
     fn a_list_of_changes_fits_into_the_memory_that_is_said_to_be_needed() {
         for bytes in [0, 1, 5 * MIB, 4 << 30] {
             let memory = memory_bytes_for_list(bytes);
-            assert!(list_bytes_max(memory) >= bytes && memory >= Command::Backup.memory_bytes_min(), "{bytes}");
+            assert!(
+                list_bytes_max(memory) >= bytes && memory >= Command::Backup.memory_bytes_min(CONTAINER_BYTES_DEFAULT),
+                "{bytes}"
+            );
         }
     }
 
     #[test]
     fn the_least_memory_of_a_copy_is_enough_for_the_backups_it_makes() {
-        for mib in [Command::Copy.memory_bytes_min() / MIB, 512, 4096] {
+        for mib in [Command::Copy.memory_bytes_min(CONTAINER_BYTES_DEFAULT) / MIB, 512, 4096] {
             let resources = with(mib).with_workers(2);
             let shares = resources.copy_shares();
             let reading = 2 * shares.ahead_bytes + shares.waiting_bytes + shares.region_bytes as u64;
-            assert!(shares.backup_bytes >= Command::Backup.memory_bytes_min(), "{mib} MiB");
+            assert!(shares.backup_bytes >= Command::Backup.memory_bytes_min(CONTAINER_BYTES_DEFAULT), "{mib} MiB");
             assert!(shares.backup_bytes + reading <= mib * MIB, "{mib} MiB");
         }
     }
@@ -305,11 +326,23 @@ mod tests {
 
     #[test]
     fn every_command_says_how_much_memory_it_needs_at_least() {
-        for command in Command::ALL {
-            let least = command.memory_bytes_min() / MIB;
-            assert!(with(least).suffice_for(command).is_ok(), "{command:?}");
-            let refused = with(least - 1).suffice_for(command).expect_err("too little");
-            assert!(refused.to_string().contains(&format!("{least} MiB")), "{refused}");
+        for container_bytes in [CONTAINER_BYTES_DEFAULT, 64 * MIB, 128 * MIB] {
+            for command in Command::ALL {
+                let least = command.memory_bytes_min(container_bytes) / MIB;
+                assert!(with(least).suffice_beside(command, container_bytes).is_ok(), "{command:?}");
+                let refused = with(least - 1).suffice_beside(command, container_bytes).expect_err("too little");
+                assert!(refused.to_string().contains(&format!("{least} MiB")), "{refused}");
+            }
         }
+    }
+
+    #[test]
+    fn larger_containers_leave_what_a_command_works_with() {
+        let larger = larger_containers_bytes(128 * MIB);
+        assert_eq!((larger, larger_containers_bytes(CONTAINER_BYTES_DEFAULT)), (336 * MIB, 0));
+        let copying = with(Command::Copy.memory_bytes_min(128 * MIB) / MIB).copy_shares();
+        assert!(copying.backup_bytes >= Command::Backup.memory_bytes_min(128 * MIB));
+        assert_eq!([16, 64, 128].map(|mib| with(512).whole_fetches(mib * MIB)), [2, 2, 1]);
+        assert!(larger < MEMORY_BYTES_DEFAULT - Command::Backup.memory_bytes_min(CONTAINER_BYTES_DEFAULT));
     }
 }

@@ -15,7 +15,7 @@ use super::fingerprint::Name;
 use super::region::{Region, Stored};
 use anyhow::{Context, Result, anyhow};
 use siltstone_similar::region::Codec;
-use siltstone_store::container::CONTAINER_BYTES_TARGET;
+use siltstone_store::container::CONTAINER_BYTES_DEFAULT;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ impl<'f> ContainerWriter<'f> {
 
     /// Adds a region.
     pub(super) fn push(&mut self, region: &Region) -> Result<()> {
-        if self.bytes >= CONTAINER_BYTES_TARGET {
+        if self.bytes >= CONTAINER_BYTES_DEFAULT {
             self.flush()?;
             self.number += 1;
             self.bytes = 0;

@@ -10,6 +10,7 @@ use super::prefetch;
 use super::stored::{Restored, Store, Upkeep, necessary};
 use anyhow::{Context, Result};
 use siltstone_similar::delta::{ChunkDelta, CopyInsert};
+use siltstone_store::container::ContainerKind;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -106,7 +107,7 @@ impl Store {
     /// Removes containers that nothing needs.
     pub(super) fn remove(&mut self, containers: impl IntoIterator<Item = Container>) -> Result<()> {
         for container in containers {
-            self.disk.delete(container)?;
+            self.disk.delete(ContainerKind::Data, container)?;
             self.containers.remove(&container);
         }
         Ok(())

@@ -127,8 +127,8 @@ impl ContainerStore {
         self.next.load(Ordering::Relaxed)
     }
 
-    fn name(&self, container: Container) -> ObjectName {
-        ObjectName::Container(self.series, ContainerId { lease: 1, serial: container })
+    fn name(&self, kind: ContainerKind, container: Container) -> ObjectName {
+        ObjectName::Container(kind, self.series, ContainerId { lease: 1, serial: container })
     }
 
     fn builder(&self, kind: ContainerKind) -> Result<(Container, ContainerBuilder)> {
@@ -137,9 +137,9 @@ impl ContainerStore {
         Ok((container, ContainerBuilder::new(self.repository.keys(), self.series, id, kind)?))
     }
 
-    fn put(&self, container: Container, builder: ContainerBuilder) -> Result<u64> {
+    fn put(&self, builder: ContainerBuilder) -> Result<u64> {
         let sealed = builder.finish()?;
-        self.repository.storage().put(&self.name(container), &sealed.bytes)?;
+        self.repository.storage().put(&sealed.record.object_name(self.series), &sealed.bytes)?;
         Ok(sealed.record.object_bytes)
     }
 
@@ -151,16 +151,20 @@ impl ContainerStore {
         Ok(())
     }
 
-    /// Reads a container and decompresses all of it. One that is still on its way to the disk is waited for.
+    /// Reads a container of data and decompresses all of it. One that is still on its way to the disk is waited for.
     pub(super) fn open(&self, container: Container) -> Result<Opened> {
+        self.open_any(ContainerKind::Data, container)
+    }
+
+    fn open_any(&self, kind: ContainerKind, container: Container) -> Result<Opened> {
         if container >= self.unsure_from.load(Ordering::Relaxed) {
             self.barrier()?;
         }
         let begin = Instant::now();
-        let name = self.name(container);
+        let name = self.name(kind, container);
         let object = self.repository.storage().read(&name, name.bytes_max())?;
         let id = ContainerId { lease: 1, serial: container };
-        let reader = ContainerReader::from_object(self.repository.keys(), self.series, id, &object)?;
+        let reader = ContainerReader::from_object(self.repository.keys(), self.series, kind, id, &object)?;
         let mut decoder = RegionDecoder::new();
         let (mut plain, mut chunks, mut by_number) = (Vec::new(), Vec::new(), HashMap::new());
         for (region, entry) in reader.index().regions().iter().enumerate() {
@@ -189,19 +193,19 @@ impl ContainerStore {
             let entry = ChunkEntry { number, fingerprint, length: u32::try_from(piece.len())? };
             builder.push(&EncodedRegion::encode(&mut encoder, vec![entry], piece)?)?;
         }
-        let object_bytes = self.put(container, builder)?;
+        let object_bytes = self.put(builder)?;
         Ok(Written { container, members: Vec::new(), plain_bytes: bytes.len(), object_bytes })
     }
 
     /// The metadata in a container, and what was read of the disk for it.
     pub(super) fn read_metadata(&self, container: Container) -> Result<(Vec<u8>, u64)> {
-        let opened = self.open(container)?;
+        let opened = self.open_any(ContainerKind::Metadata, container)?;
         Ok((opened.plain, opened.object_bytes))
     }
 
     /// Removes a container.
-    pub(super) fn delete(&self, container: Container) -> Result<()> {
-        Ok(self.repository.storage().delete(&self.name(container))?)
+    pub(super) fn delete(&self, kind: ContainerKind, container: Container) -> Result<()> {
+        Ok(self.repository.storage().delete(&self.name(kind, container))?)
     }
 }
 
@@ -282,7 +286,7 @@ impl Writer {
 
     fn seal(&mut self, container_store: &ContainerStore) -> Result<Option<Written>> {
         let Some((container, builder)) = self.open.take() else { return Ok(None) };
-        let object_bytes = container_store.put(container, builder)?;
+        let object_bytes = container_store.put(builder)?;
         let (members, plain_bytes) = (std::mem::take(&mut self.members), std::mem::take(&mut self.open_bytes));
         Ok(Some(Written { container, members, plain_bytes, object_bytes }))
     }
@@ -323,7 +327,7 @@ mod tests {
         let metadata = container_store.write_metadata(b"who and where").unwrap();
         container_store.barrier().unwrap();
         assert_eq!(container_store.read_metadata(metadata.container).unwrap().0, b"who and where");
-        container_store.delete(metadata.container).unwrap();
+        container_store.delete(ContainerKind::Metadata, metadata.container).unwrap();
         assert!(container_store.read_metadata(metadata.container).is_err());
     }
 }

@@ -19,6 +19,7 @@ use super::prefetch::{self, Prefetcher};
 use super::recipe::Number;
 use super::stored::{BackedUp, Restored, Store, Upkeep, necessary};
 use anyhow::{Context, Result};
+use siltstone_store::container::ContainerKind;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::time::Instant;
@@ -75,7 +76,7 @@ impl Lifecycles {
         let last_table = self.write_table(&mut upkeep)?;
         // What is new is durable before what is old goes.
         self.store.disk.barrier()?;
-        last_table.into_iter().try_for_each(|table| self.store.disk.delete(table))?;
+        last_table.into_iter().try_for_each(|table| self.store.disk.delete(ContainerKind::Metadata, table))?;
         self.store.remove(old)?;
         self.store.disk.barrier()?;
         upkeep.seconds = begin.elapsed().as_secs_f64();

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow};
 use siltstone_chunk::{Chunker, Fingerprinter, Isa, Sizes};
 use siltstone_similar::sketch::{Shape, Sketcher, by_name};
 use siltstone_store::Fingerprint;
+use siltstone_store::container::ContainerKind;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
@@ -149,7 +150,7 @@ impl Store {
     /// Removes the recipe of a version.
     pub(super) fn drop_recipe(&mut self, version: usize) -> Result<()> {
         let container = self.recipes.remove(&version).with_context(|| format!("version {version} is not stored"))?;
-        self.disk.delete(container)
+        self.disk.delete(ContainerKind::Metadata, container)
     }
 
     /// Returns what the store takes.

@@ -211,7 +211,7 @@ fn history(storage: &ObjectStorage) -> Result<(), StorageError> {
     });
     let [whole, range] = answers.map(Option::unwrap);
     assert_eq!((whole?, range?), (vec![7; 100], b"irs".to_vec()));
-    assert_eq!(storage.list(Listing::Containers(SERIES))?.len(), 3);
+    assert_eq!(storage.list_containers(SERIES)?.len(), 3);
     storage.create(&manifest(2), b"second")?;
     storage.delete(&container(0))?;
     storage.delete_many(&[container(1), manifest(1)])?;
@@ -345,8 +345,8 @@ fn a_place_that_ignores_offsets_lists_nothing_twice() {
     let store = Troubled::new(Trouble::Status(503), 0, 1);
     let written = found(&store);
     (0..3).for_each(|serial| written.create(&container(serial), b"x").unwrap());
-    let listed = storage(Arc::clone(&store)).list(Listing::Containers(SERIES)).unwrap();
-    assert_eq!(listed, written.list(Listing::Containers(SERIES)).unwrap());
+    let listed = storage(Arc::clone(&store)).list_containers(SERIES).unwrap();
+    assert_eq!(listed, written.list_containers(SERIES).unwrap());
 }
 
 #[test]

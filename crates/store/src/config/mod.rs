@@ -10,6 +10,7 @@
 pub(crate) mod chain;
 pub mod older;
 
+use crate::container::{CONTAINER_BYTES_DEFAULT, CONTAINER_BYTES_TARGETS, ContainerKind};
 use crate::encoding;
 use crate::error::StoreError;
 use crate::ids::{KeyId, RepositoryId, SeriesId, Time};
@@ -25,6 +26,9 @@ use zeroize::Zeroizing;
 pub const FEATURES_KNOWN: [&str; 0] = [];
 /// The most parity there can be, in percent of what it protects.
 pub const PARITY_PERCENT_MAX: u8 = 100;
+
+/// The setting of what containers of data are filled to.
+const CONTAINER_BYTES: &str = "container bytes";
 
 /// Settings of the chunker. The name says which one; whether it is known is for the engine to say.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -113,6 +117,31 @@ impl Config {
         ObjectName::Config(self.sequence)
     }
 
+    /// Returns the bytes that containers of this kind are filled to.
+    pub fn container_bytes(&self, kind: ContainerKind) -> u64 {
+        match kind {
+            ContainerKind::Data => self.data_container_bytes(&self.object_name()).unwrap_or(CONTAINER_BYTES_DEFAULT),
+            ContainerKind::Metadata => CONTAINER_BYTES_DEFAULT,
+        }
+    }
+
+    /// Sets the bytes that containers of data are filled to.
+    ///
+    /// # Errors
+    /// [`StoreError::Limit`] for less or more than there can be.
+    pub fn set_container_bytes(&mut self, bytes: u64) -> Result<(), StoreError> {
+        require_container_bytes(&self.object_name(), bytes)?;
+        self.settings.insert(CONTAINER_BYTES.to_owned(), encoding::encode(&bytes)?);
+        Ok(())
+    }
+
+    fn data_container_bytes(&self, name: &ObjectName) -> Result<u64, StoreError> {
+        let Some(value) = self.settings.get(CONTAINER_BYTES) else { return Ok(CONTAINER_BYTES_DEFAULT) };
+        let bytes = encoding::decode(name, "container bytes", value)?;
+        require_container_bytes(name, bytes)?;
+        Ok(bytes)
+    }
+
     /// The bytes of its object.
     pub fn seal(&self, keys: &RepositoryKeys) -> Result<Vec<u8>, StoreError> {
         self.validate(&self.object_name(), keys)?;
@@ -181,6 +210,7 @@ impl Config {
         if percent > PARITY_PERCENT_MAX {
             return Err(StoreError::limit(name, "percent of parity", percent.into(), PARITY_PERCENT_MAX.into()));
         }
+        self.data_container_bytes(name)?;
         self.chunker.validate(name)
     }
 }
@@ -197,6 +227,16 @@ impl ChunkerSettings {
         }
         Ok(())
     }
+}
+
+fn require_container_bytes(name: &ObjectName, bytes: u64) -> Result<(), StoreError> {
+    if bytes < *CONTAINER_BYTES_TARGETS.start() {
+        return Err(StoreError::damaged(name, "container bytes", "containers are filled to 16 MiB at least"));
+    }
+    if bytes > *CONTAINER_BYTES_TARGETS.end() {
+        return Err(StoreError::limit(name, "the size of containers", bytes, *CONTAINER_BYTES_TARGETS.end()));
+    }
+    Ok(())
 }
 
 fn refuse_unknown(name: &ObjectName, features: &[String]) -> Result<(), StoreError> {
@@ -264,6 +304,24 @@ mod tests {
         let parity = ParitySettings { data_percent: 0, metadata_percent: 101 };
         assert!(Config { parity, ..config() }.seal(&keys(2)).is_err());
         assert!(Config { key_slots: BTreeSet::new(), ..config() }.seal(&keys(2)).is_err());
+    }
+
+    #[test]
+    fn containers_of_data_are_filled_to_what_the_settings_say() {
+        let mut config = config();
+        let filled_to =
+            |config: &Config| [ContainerKind::Data, ContainerKind::Metadata].map(|kind| config.container_bytes(kind));
+        assert_eq!(filled_to(&config), [16 << 20, 16 << 20]);
+        config.set_container_bytes(64 << 20).unwrap();
+        let read = Config::open(&keys(2), 7, config.seal(&keys(2)).unwrap()).unwrap();
+        assert_eq!(filled_to(&read), [64 << 20, 16 << 20]);
+        for bytes in [0, (16 << 20) - 1, (128 << 20) + 1, u64::MAX] {
+            assert!(config.set_container_bytes(bytes).is_err(), "{bytes}");
+            let hostile = BTreeMap::from([(CONTAINER_BYTES.to_owned(), encoding::encode(&bytes).unwrap())]);
+            assert!(Config { settings: hostile, ..config.clone() }.seal(&keys(2)).is_err(), "{bytes}");
+        }
+        let torn = BTreeMap::from([(CONTAINER_BYTES.to_owned(), vec![0x80])]);
+        assert!(Config { settings: torn, ..config }.seal(&keys(2)).is_err());
     }
 
     #[test]

@@ -3,12 +3,12 @@
 
 use super::index::{REGIONS_MAX, StoredRegion, runs};
 use super::{
-    CONTAINER_BYTES_MAX, CONTAINER_BYTES_TARGET, ContainerKind, ContainerReader, ContainerRecord, TRAILER_BYTES,
-    TRAILER_PLAIN_BYTES,
+    CONTAINER_BYTES_DEFAULT, CONTAINER_BYTES_MAX, CONTAINER_BYTES_TARGETS, ContainerKind, ContainerReader,
+    ContainerRecord, TRAILER_BYTES, TRAILER_PLAIN_BYTES,
 };
 use crate::encoding;
 use crate::error::StoreError;
-use crate::ids::{ChunkNumber, ContainerId, SeriesId};
+use crate::ids::{ChunkNumber, ChunkRun, ContainerId, SeriesId};
 use crate::pad::padded;
 use crate::region::{EncodedRegion, validate_bases};
 use crate::sealed::{ObjectKey, PieceNumber, TAG_BYTES};
@@ -26,11 +26,13 @@ pub struct ContainerBuilder {
     object: Vec<u8>,
     /// The index's plain bytes so far.
     index: Vec<u8>,
-    numbers: Vec<ChunkNumber>,
+    /// Numbers of its chunks, and their lengths.
+    chunks: Vec<(ChunkNumber, u32)>,
     /// Numbers that another container answers for.
     superseded: BTreeSet<ChunkNumber>,
     regions: u32,
     has_deltas: bool,
+    bytes_target: u64,
 }
 
 /// A container ready to be stored.
@@ -50,7 +52,7 @@ impl ContainerBuilder {
         id: ContainerId,
         kind: ContainerKind,
     ) -> Result<Self, StoreError> {
-        let key = ObjectKey::create(keys, ObjectName::Container(series, id), kind.object_kind())?;
+        let key = ObjectKey::create(keys, ObjectName::Container(kind, series, id), kind.object_kind())?;
         let object = key.header().to_bytes().to_vec();
         Ok(Self {
             id,
@@ -58,11 +60,19 @@ impl ContainerBuilder {
             key,
             object,
             index: Vec::new(),
-            numbers: Vec::new(),
+            chunks: Vec::new(),
             superseded: BTreeSet::new(),
             regions: 0,
             has_deltas: false,
+            bytes_target: CONTAINER_BYTES_DEFAULT,
         })
+    }
+
+    /// Sets the bytes that the container is filled to, as far as the format allows them.
+    #[must_use]
+    pub fn filled_to(mut self, bytes: u64) -> Self {
+        self.bytes_target = bytes.clamp(*CONTAINER_BYTES_TARGETS.start(), *CONTAINER_BYTES_TARGETS.end());
+        self
     }
 
     /// Tells whether no region has been pushed.
@@ -80,7 +90,7 @@ impl ContainerBuilder {
         // Numbers and gaps take at most 20 bytes per run, lengths 5, fingerprints 16, the rest of an entry 50.
         let index_bytes_most = 50 + region.chunks.len() * (20 + 5 + 16) + region.bases.len() * 20;
         let least_bytes = self.least_bytes(region.payload.len() + TAG_BYTES, index_bytes_most);
-        self.is_empty() || (least_bytes <= CONTAINER_BYTES_TARGET && (self.regions as usize) < REGIONS_MAX)
+        self.is_empty() || (least_bytes <= self.bytes_target && (self.regions as usize) < REGIONS_MAX)
     }
 
     /// Seals a region into the container.
@@ -100,7 +110,7 @@ impl ContainerBuilder {
         }
         self.seal(PieceNumber(self.regions), &region.payload)?;
         self.index.extend_from_slice(&entry);
-        self.numbers.extend(region.chunks.iter().map(|chunk| chunk.number));
+        self.chunks.extend(region.chunks.iter().map(|chunk| (chunk.number, chunk.length)));
         self.regions += 1;
         self.has_deltas |= !region.bases.is_empty();
         Ok(())
@@ -117,8 +127,8 @@ impl ContainerBuilder {
     /// # Errors
     /// [`StoreError::Refused`] if a chunk number was pushed twice; [`StoreError::SelfCheck`].
     pub fn finish(mut self) -> Result<SealedContainer, StoreError> {
-        self.numbers.sort_unstable();
-        if !self.numbers.is_sorted_by(|a, b| a < b) {
+        self.chunks.sort_unstable();
+        if !self.chunks.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(self.refused("a chunk number that it holds already"));
         }
         let object_bytes = self.planned_bytes();
@@ -136,6 +146,8 @@ impl ContainerBuilder {
         }
         self.seal(PieceNumber::TRAILER, &trailer)?;
 
+        let answered = self.chunks.iter().filter(|(number, _)| !self.superseded.contains(number));
+        let chunks = runs(answered.clone().map(|(number, _)| *number));
         let record = ContainerRecord {
             id: self.id,
             kind: self.kind,
@@ -144,9 +156,10 @@ impl ContainerBuilder {
             object_bytes,
             index_offset,
             index_sealed_bytes,
-            held: self.numbers.len() as u64,
+            held: self.chunks.len() as u64,
             has_deltas: self.has_deltas,
-            chunks: runs(self.numbers.iter().copied().filter(|number| !self.superseded.contains(number))),
+            run_bytes: run_bytes(&chunks, answered.map(|(_, length)| *length)),
+            chunks,
         };
         self.check(record)
     }
@@ -174,4 +187,11 @@ impl ContainerBuilder {
     fn refused(&self, reason: &str) -> StoreError {
         StoreError::Refused { what: self.key.name().to_string(), reason: format!("it was given {reason}") }
     }
+}
+
+/// The bytes of runs, given the lengths of their chunks one after another.
+fn run_bytes(runs: &[ChunkRun], lengths: impl IntoIterator<Item = u32>) -> Vec<u64> {
+    let mut lengths = lengths.into_iter().map(u64::from);
+    let mut of_run = |run: &ChunkRun| (0..run.count).map_while(|_| lengths.next()).sum::<u64>();
+    runs.iter().map(&mut of_run).collect()
 }

@@ -5,7 +5,7 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-use super::ContainerKind;
+use super::{ContainerKind, ContainerRecord};
 use crate::encoding;
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, ChunkRun, Fingerprint};
@@ -91,8 +91,21 @@ impl ContainerIndex {
         self.regions.iter().any(|region| !region.bases.is_empty())
     }
 
-    /// Tells whether it lists every number of these runs, which ascend.
-    pub(super) fn holds_all(&self, wanted: &[ChunkRun]) -> bool {
+    /// Returns the plain bytes of those chunks of a run that it lists.
+    pub fn bytes_of(&self, run: ChunkRun) -> u64 {
+        let from = self.places.partition_point(|place| place.chunk.number < run.first);
+        let places = self.places.iter().skip(from).take_while(|place| run.range().contains(&place.chunk.number.0));
+        places.map(|place| u64::from(place.chunk.length)).sum()
+    }
+
+    /// Tells whether a record is true of it: it lists every number of the record's runs, which ascend, and they have
+    /// the bytes that the record knows of.
+    pub(super) fn answers_as(&self, record: &ContainerRecord) -> bool {
+        let agrees = |run: &ChunkRun| record.bytes_of(*run).is_none_or(|bytes| bytes == self.bytes_of(*run));
+        self.holds_all(&record.chunks) && record.chunks.iter().all(agrees)
+    }
+
+    fn holds_all(&self, wanted: &[ChunkRun]) -> bool {
         let held = self.runs();
         wanted.iter().all(|run| {
             let at = held.partition_point(|held| held.first <= run.first);

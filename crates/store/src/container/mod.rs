@@ -22,18 +22,20 @@ pub use reader::{ContainerDamage, ContainerReader};
 
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, ChunkRun, ContainerId, SeriesId};
-use crate::region::{DATA_REGION_BYTES_TARGET, METADATA_REGION_BYTES_TARGET};
+use crate::region::{CHUNK_BYTES_MAX, DATA_REGION_BYTES_TARGET, METADATA_REGION_BYTES_TARGET};
 use crate::sealed::{HEADER_BYTES, ObjectKind, Salt, TAG_BYTES};
 use crate::secrets::Epoch;
 use crate::storage::ObjectName;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
-/// Bytes that a container is filled to: a Padmé size, large enough that a disk streams it, small enough to be rewritten
-/// at ease.
-pub const CONTAINER_BYTES_TARGET: u64 = 16 << 20;
-/// The largest container read: one region of the largest chunk fits into an otherwise empty container with room to
-/// spare.
-pub const CONTAINER_BYTES_MAX: u64 = 64 << 20;
+/// Bytes that a container is filled to unless the repository's settings say otherwise: a Padmé size, large enough that
+/// a disk streams it, small enough to be rewritten at ease.
+pub const CONTAINER_BYTES_DEFAULT: u64 = 16 << 20;
+/// The largest container read: as many shards of a page as the code of parity protects whole.
+pub const CONTAINER_BYTES_MAX: u64 = 128 << 20;
+/// Bytes that containers may be filled to.
+pub const CONTAINER_BYTES_TARGETS: RangeInclusive<u64> = CONTAINER_BYTES_DEFAULT..=CONTAINER_BYTES_MAX;
 /// Bytes of the trailer's plain text: index offset, index bytes, object bytes, zero.
 const TRAILER_PLAIN_BYTES: usize = 32;
 /// Bytes of the sealed trailer at the end of every container.
@@ -103,12 +105,21 @@ pub struct ContainerRecord {
     /// The chunks it answers for: ascending runs that neither overlap nor touch. What it holds besides is superseded:
     /// another container answers for it, or nothing needs it any more.
     pub chunks: Vec<ChunkRun>,
+    /// The plain bytes of each of those runs, 0 where they are not known: who looks for an offset in a file passes over
+    /// containers by them, without opening any.
+    pub run_bytes: Vec<u64>,
 }
 
 impl ContainerRecord {
     /// The container's object name.
     pub fn object_name(&self, series: SeriesId) -> ObjectName {
-        ObjectName::Container(series, self.id)
+        ObjectName::Container(self.kind, series, self.id)
+    }
+
+    /// Returns the plain bytes of a run that it answers for, if it is one of the record's and they are known.
+    pub fn bytes_of(&self, run: ChunkRun) -> Option<u64> {
+        let at = self.chunks.binary_search(&run).ok()?;
+        self.run_bytes.get(at).copied().filter(|bytes| *bytes != 0)
     }
 
     /// Returns the number of chunks that it answers for.
@@ -137,6 +148,14 @@ impl ContainerRecord {
         }
         if self.held < self.chunk_count() {
             return damaged("it answers for more chunks than it holds");
+        }
+        if self.run_bytes.len() != self.chunks.len() {
+            return damaged("it has not as many lengths as runs");
+        }
+        for (run, bytes) in self.chunks.iter().zip(&self.run_bytes) {
+            if *bytes != 0 && !(run.count..=run.count.saturating_mul(CHUNK_BYTES_MAX as u64)).contains(bytes) {
+                return damaged("a run has more or fewer bytes than its chunks can have");
+            }
         }
         let mut least = 0;
         for run in &self.chunks {

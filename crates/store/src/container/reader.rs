@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::header::Fields;
 use crate::ids::{ChunkRun, ContainerId, SeriesId};
 use crate::region::{EncodedRegion, RegionDecoder, split_region};
-use crate::sealed::{ObjectHeader, ObjectKey, ObjectKind, PieceNumber};
+use crate::sealed::{ObjectHeader, ObjectKey, PieceNumber};
 use crate::secrets::RepositoryKeys;
 use crate::storage::{ObjectName, Storage};
 use std::ops::Range;
@@ -80,27 +80,25 @@ impl ContainerReader {
         let plain = key.open_piece(PieceNumber::INDEX, "index", &mut sealed)?;
         let index = ContainerIndex::decode(&name, record.kind, record.index_offset, plain)?;
         let agrees = index.places().len() as u64 == record.held && index.has_deltas() == record.has_deltas;
-        if !agrees || !index.holds_all(&record.chunks) {
+        if !agrees || !index.answers_as(record) {
             return Err(StoreError::damaged(&name, "index", "it does not list the chunks that the manifest records"));
         }
         Ok(Self { key, record: record.clone(), index })
     }
 
     /// Opens a container from all its bytes, without a manifest: header, trailer, index and padding are checked.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`]; [`StoreError::Misplaced`] if its header says that it is of another kind, or its
+    /// commitment that it has another name.
     pub fn from_object(
         keys: &RepositoryKeys,
         series: SeriesId,
+        kind: ContainerKind,
         id: ContainerId,
         object: &[u8],
     ) -> Result<Self, StoreError> {
-        let name = ObjectName::Container(series, id);
-        let kind = match ObjectHeader::parse(&name, object)?.kind {
-            ObjectKind::DataContainer => ContainerKind::Data,
-            ObjectKind::MetadataContainer => ContainerKind::Metadata,
-            _ => {
-                return Err(StoreError::Misplaced { object: name.to_string() });
-            }
-        };
+        let name = ObjectName::Container(kind, series, id);
         let key = ObjectKey::open(keys, name, kind.object_kind(), object)?;
         Self::with_key(key, id, kind, object)
     }
@@ -124,6 +122,7 @@ impl ContainerReader {
             held: 0,
             has_deltas: false,
             chunks: Vec::new(),
+            run_bytes: Vec::new(),
         };
         record.validate(&name)?;
         check_padding(&key, &record, object)?;
@@ -133,6 +132,7 @@ impl ContainerReader {
         record.held = index.places().len() as u64;
         record.has_deltas = index.has_deltas();
         record.chunks = index.runs();
+        record.run_bytes = record.chunks.iter().map(|run| index.bytes_of(*run)).collect();
         Ok(Self { key, record, index })
     }
 
@@ -143,8 +143,9 @@ impl ContainerReader {
 
     /// Tells whether the record is of this container: all but which of its chunks it answers for agrees.
     pub(super) fn holds(&self, record: &ContainerRecord) -> bool {
-        let own = ContainerRecord { chunks: record.chunks.clone(), ..self.record.clone() };
-        own == *record && self.index.holds_all(&record.chunks)
+        let (chunks, run_bytes) = (record.chunks.clone(), record.run_bytes.clone());
+        let own = ContainerRecord { chunks, run_bytes, ..self.record.clone() };
+        own == *record && self.index.answers_as(record)
     }
 
     /// Returns its regions and chunks.

@@ -63,7 +63,11 @@ fn check(record: &ContainerRecord, object: &[u8]) -> Vec<ContainerDamage> {
 
 /// All plain regions, read as recovery would.
 fn recover(object: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
-    let reader = ContainerReader::from_object(&keys(), SERIES, ID, object)?;
+    recover_of(ContainerKind::Data, object)
+}
+
+fn recover_of(kind: ContainerKind, object: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+    let reader = ContainerReader::from_object(&keys(), SERIES, kind, ID, object)?;
     let mut decoder = RegionDecoder::new();
     let read = |(at, entry): (usize, &RegionEntry)| {
         let start = usize::try_from(entry.offset).unwrap();
@@ -80,8 +84,10 @@ fn chunks_come_back_by_number() {
     let run = |first, count| ChunkRun { first: ChunkNumber(first), count };
     assert_eq!(record.chunks, [run(1, 2), run(10, 2), run(20, 1)]);
     assert_eq!(record.chunk_count(), 5);
+    assert_eq!(record.run_bytes, [201, 900, 300]);
+    assert_eq!((record.bytes_of(run(10, 2)), record.bytes_of(run(10, 1))), (Some(900), None));
 
-    let reader = ContainerReader::from_object(&keys(), SERIES, ID, &bytes).unwrap();
+    let reader = ContainerReader::from_object(&keys(), SERIES, ContainerKind::Data, ID, &bytes).unwrap();
     assert_eq!(*reader.record(), record);
     let regions = recover(&bytes).unwrap();
     for (number, expected) in [(1, noise(1, 200)), (11, b"stone ".repeat(50)), (20, vec![0; 300])] {
@@ -103,7 +109,7 @@ fn a_record_survives_serialization_but_for_its_salt() {
 #[test]
 fn a_copied_region_is_sealed_again_without_recompression() {
     let SealedContainer { bytes, record } = small();
-    let reader = ContainerReader::from_object(&keys(), SERIES, ID, &bytes).unwrap();
+    let reader = ContainerReader::from_object(&keys(), SERIES, ContainerKind::Data, ID, &bytes).unwrap();
     let sealed = |at: usize| {
         let entry = &reader.index().regions()[at];
         let start = usize::try_from(entry.offset).unwrap();
@@ -128,16 +134,23 @@ fn an_empty_container_and_one_huge_chunk_are_fine() {
 
 #[test]
 fn a_container_filled_while_it_fits_has_the_target_size() {
-    let mut builder = ContainerBuilder::new(&keys(), SERIES, ID, ContainerKind::Data).unwrap();
-    for at in 0.. {
-        let region = region(&(at * 64..at * 64 + 64).map(|n| (n, noise(n, 4000))).collect::<Vec<_>>());
-        if !builder.fits(&region) {
-            break;
+    let filled_to = |asked: u64| {
+        let builder = ContainerBuilder::new(&keys(), SERIES, ID, ContainerKind::Data).unwrap();
+        let mut builder = if asked == 0 { builder } else { builder.filled_to(asked) };
+        for at in 0.. {
+            let region = region(&(at * 64..at * 64 + 64).map(|n| (n, noise(n, 4000))).collect::<Vec<_>>());
+            if !builder.fits(&region) {
+                break;
+            }
+            builder.push(&region).unwrap();
         }
-        builder.push(&region).unwrap();
-    }
-    assert_eq!(builder.planned_bytes(), CONTAINER_BYTES_TARGET);
-    assert_eq!(builder.finish().unwrap().bytes.len() as u64, CONTAINER_BYTES_TARGET);
+        let planned = builder.planned_bytes();
+        assert_eq!(builder.finish().unwrap().bytes.len() as u64, planned);
+        planned
+    };
+    assert_eq!(filled_to(0), CONTAINER_BYTES_DEFAULT);
+    assert_eq!(filled_to(1), CONTAINER_BYTES_DEFAULT, "no less");
+    assert_eq!(filled_to(32 << 20), 32 << 20);
 }
 
 #[test]
@@ -160,20 +173,21 @@ fn what_does_not_belong_is_refused() {
 }
 
 #[test]
-fn a_container_under_another_name_series_or_repository_is_misplaced() {
+fn a_container_under_another_name_series_kind_or_repository_is_misplaced() {
     let SealedContainer { bytes, record } = small();
     let other_id = ContainerId { serial: 6, ..ID };
     let other_keys = RepositoryKeys::derive(&MasterKey::from_bytes([1; 32]), RepositoryId([3; 16]));
     for result in [
-        ContainerReader::from_object(&keys(), SERIES, other_id, &bytes),
-        ContainerReader::from_object(&keys(), SeriesId([8; 16]), ID, &bytes),
-        ContainerReader::from_object(&other_keys, SERIES, ID, &bytes),
+        ContainerReader::from_object(&keys(), SERIES, ContainerKind::Data, other_id, &bytes),
+        ContainerReader::from_object(&keys(), SeriesId([8; 16]), ContainerKind::Data, ID, &bytes),
+        ContainerReader::from_object(&other_keys, SERIES, ContainerKind::Data, ID, &bytes),
+        ContainerReader::from_object(&keys(), SERIES, ContainerKind::Metadata, ID, &bytes),
     ] {
         assert!(matches!(result, Err(StoreError::Misplaced { .. })), "{result:?}");
     }
     // The same name from a diverged copy of the repository: only the salt in the manifest tells.
     let twin = small();
-    assert!(ContainerReader::from_object(&keys(), SERIES, ID, &twin.bytes).is_ok());
+    assert!(ContainerReader::from_object(&keys(), SERIES, ContainerKind::Data, ID, &twin.bytes).is_ok());
     assert!(!check(&record, &twin.bytes).is_empty());
 }
 
@@ -185,7 +199,7 @@ fn every_flipped_byte_is_found_and_costs_no_more_than_its_region() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1 << (at % 8);
         let error = recover(&flipped).unwrap_err();
-        assert!(error.is_damage() && error.to_string().contains("containers/"), "byte {at}: {error}");
+        assert!(error.is_damage() && error.to_string().contains("data/"), "byte {at}: {error}");
 
         let found = check(&record, &flipped);
         assert_eq!(found.len(), 1, "byte {at}: {found:?}");
@@ -200,7 +214,7 @@ fn every_cut_and_every_addition_is_found() {
     let SealedContainer { bytes, record } = small();
     for length in 0..bytes.len() {
         let error = recover(&bytes[..length]).unwrap_err();
-        assert!(error.is_damage() && error.to_string().contains("containers/"), "{length}: {error}");
+        assert!(error.is_damage() && error.to_string().contains("data/"), "{length}: {error}");
         assert!(!check(&record, &bytes[..length]).is_empty(), "{length}");
     }
     let longer = [bytes.as_slice(), &[0]].concat();
@@ -228,11 +242,14 @@ fn a_hostile_record_is_refused() {
         ContainerRecord { index_offset: u64::MAX, ..good.clone() },
         ContainerRecord { index_offset: 0, ..good.clone() },
         ContainerRecord { index_sealed_bytes: u32::MAX, ..good.clone() },
-        ContainerRecord { chunks: vec![run(5, 0)], ..good.clone() },
-        ContainerRecord { chunks: vec![run(5, 2), run(7, 1)], ..good.clone() },
-        ContainerRecord { chunks: vec![run(5, 2), run(1, 1)], ..good.clone() },
-        ContainerRecord { chunks: vec![run(5, u64::MAX)], ..good.clone() },
-        ContainerRecord { chunks: vec![run(ChunkNumber::METADATA_FIRST.0 - 1, 2)], ..good.clone() },
+        ContainerRecord { run_bytes: vec![0; 2], ..good.clone() },
+        ContainerRecord { run_bytes: vec![1, 0, 0], ..good.clone() },
+        ContainerRecord { run_bytes: vec![0, 0, u64::MAX], ..good.clone() },
+        ContainerRecord { chunks: vec![run(5, 0)], run_bytes: vec![0], ..good.clone() },
+        ContainerRecord { chunks: vec![run(5, 2), run(7, 1)], run_bytes: vec![0; 2], ..good.clone() },
+        ContainerRecord { chunks: vec![run(5, 2), run(1, 1)], run_bytes: vec![0; 2], ..good.clone() },
+        ContainerRecord { chunks: vec![run(5, u64::MAX)], run_bytes: vec![0], ..good.clone() },
+        ContainerRecord { chunks: vec![run(ChunkNumber::METADATA_FIRST.0 - 1, 2)], run_bytes: vec![0], ..good.clone() },
         ContainerRecord { kind: ContainerKind::Metadata, ..good.clone() },
     ];
     for record in bad {
@@ -255,8 +272,8 @@ proptest! {
         let regions: Vec<_> = contents.iter().map(|chunks| region(chunks)).collect();
         let sealed = container(ID, kind, &regions);
         prop_assert!(check(&sealed.record, &sealed.bytes).is_empty());
-        let plain = recover(&sealed.bytes).unwrap();
-        let reader = ContainerReader::from_object(&keys(), SERIES, ID, &sealed.bytes).unwrap();
+        let plain = recover_of(kind, &sealed.bytes).unwrap();
+        let reader = ContainerReader::from_object(&keys(), SERIES, kind, ID, &sealed.bytes).unwrap();
         for ((entry, plain), chunks) in reader.index().regions().iter().zip(&plain).zip(&contents) {
             let read: Vec<_> = split_region(&entry.chunks, plain).map(|(chunk, bytes)| (chunk.number.0, bytes.to_vec())).collect();
             prop_assert_eq!(&read, chunks);
@@ -265,13 +282,13 @@ proptest! {
 
     #[test]
     fn no_index_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), end in 64u64..5000) {
-        let name = ObjectName::Container(SERIES, ID);
+        let name = ObjectName::Container(ContainerKind::Data, SERIES, ID);
         let _ = ContainerIndex::decode(&name, ContainerKind::Data, end, &bytes);
     }
 
     #[test]
     fn no_altered_index_makes_the_reader_panic(at in 0usize..200, byte in any::<u8>(), cut in 0usize..200) {
-        let name = ObjectName::Container(SERIES, ID);
+        let name = ObjectName::Container(ContainerKind::Data, SERIES, ID);
         let region = region(&[(10, b"layer ".repeat(100)), (11, b"stone ".repeat(50)), (20, vec![0; 300])]);
         let mut index = crate::encoding::encode(&super::index::StoredRegion::of(&region).unwrap()).unwrap();
         index.truncate(cut.max(1));
@@ -285,7 +302,7 @@ proptest! {
 
 #[test]
 fn an_index_full_of_huge_counts_costs_nothing() {
-    let name = ObjectName::Container(SERIES, ID);
+    let name = ObjectName::Container(ContainerKind::Data, SERIES, ID);
     // payload 0, raw, no bases, one run of 2^64-1 numbers, one length, one fingerprint.
     let hostile =
         crate::encoding::encode(&(0u32, Codec::Raw, [0u8; 0].as_slice(), [(1u64, u64::MAX)].as_slice())).unwrap();

@@ -26,7 +26,7 @@ use crate::{
     storage::ObjectName,
 };
 use roaring::RoaringTreemap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The state of a series as one commit leaves it.
 #[derive(Clone, PartialEq, Debug)]
@@ -97,6 +97,13 @@ impl Manifest {
     /// The name of its object.
     pub fn object_name(&self) -> ObjectName {
         ObjectName::Manifest(self.series, self.sequence)
+    }
+
+    /// The objects that it names: its containers, and the parity of each.
+    pub fn named_objects(&self) -> HashSet<ObjectName> {
+        let both =
+            |record: &ContainerRecord| [record.object_name(self.series), ObjectName::Parity(self.series, record.id)];
+        self.containers.iter().flat_map(both).collect()
     }
 
     /// The snapshots in the order they were committed, those marked as deleted among them.

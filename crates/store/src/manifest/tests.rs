@@ -45,6 +45,7 @@ fn container(serial: u32, kind: ContainerKind, first: u64, count: u64) -> Contai
         held: count,
         has_deltas: false,
         chunks: vec![ChunkRun { first: ChunkNumber(first), count }],
+        run_bytes: vec![count.saturating_mul(1000)],
     }
 }
 

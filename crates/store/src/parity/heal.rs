@@ -1,7 +1,7 @@
 //! Making a damaged container good again with its parity, in memory.
 
 use super::{Layout, code};
-use crate::container::{ContainerReader, ContainerRecord};
+use crate::container::{ContainerKind, ContainerReader, ContainerRecord};
 use crate::error::StoreError;
 use crate::header::ObjectHeader;
 use crate::region::RegionDecoder;
@@ -53,13 +53,14 @@ pub fn recover(
     storage: &dyn Storage,
     keys: &RepositoryKeys,
     series: SeriesId,
+    kind: ContainerKind,
     id: ContainerId,
 ) -> Result<ContainerReader, StoreError> {
-    let (container, name) = (ObjectName::Container(series, id), ObjectName::Parity(series, id));
+    let (container, name) = (ObjectName::Container(kind, series, id), ObjectName::Parity(series, id));
     let object = storage.read(&name, name.bytes_max())?;
     let bytes = Layout::find(&name, &object)?.container_bytes;
     let healed = code::mend(&name, &read_what_is_left(storage, &container, bytes), &object)?;
-    let reader = ContainerReader::from_object(keys, series, id, &healed)?;
+    let reader = ContainerReader::from_object(keys, series, kind, id, &healed)?;
     match ContainerReader::check(keys, series, reader.record(), &healed, &mut RegionDecoder::new()).into_iter().next() {
         Some(damage) => Err(damage.error),
         None => Ok(reader),

@@ -10,6 +10,8 @@ use crate::region::{ChunkEntry, EncodedRegion, RegionEncoder, ZSTD_LEVEL_DEFAULT
 use crate::secrets::MasterKey;
 use crate::storage::{Damage, SimulatedDisk, Storage};
 use proptest::prelude::*;
+use reed_solomon_simd::engine::DefaultEngine;
+use reed_solomon_simd::rate::{HighRateEncoder, RateEncoder};
 use std::collections::BTreeSet;
 
 const SERIES: SeriesId = SeriesId([7; 16]);
@@ -60,7 +62,10 @@ fn a_full_container_is_cut_into_pages_and_a_small_one_has_a_page_of_parity() {
     let least = Layout::plan(144, 1).unwrap();
     assert_eq!((least.shards(), least.parity()), (3, 3), "as much again is all that can be lost");
     assert_eq!(Layout::plan(1 << 20, 0), None);
-    assert_eq!(Layout::plan(CONTAINER_BYTES_MAX, 100).unwrap().shards(), 16384);
+    let largest = Layout::plan(CONTAINER_BYTES_MAX, 100).unwrap();
+    assert_eq!((largest.shards(), largest.parity()), (32768, 32768));
+    assert!(HighRateEncoder::<DefaultEngine>::validate(32768, 32768, 4096).is_ok(), "the code reaches as far");
+    assert_eq!(Layout::plan(CONTAINER_BYTES_MAX + 1, 100), None);
 }
 
 /// The code is part of the format: another one, or another version of it, would not heal what this one protected.

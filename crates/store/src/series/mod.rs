@@ -25,7 +25,7 @@ pub use renewals::{LeaseTerms, PATIENCE_DEFAULT, RENEWALS_MISSED_MIN, RENEWED_EV
 pub use request::{LeaseRequest, ReserveUse};
 pub use reserve::keep_reserve;
 
-use crate::container::SealedContainer;
+use crate::container::{ContainerRecord, SealedContainer};
 use crate::manifest::{Lease, Manifest};
 use crate::parity::protect;
 use crate::repository::Repository;
@@ -155,13 +155,12 @@ impl<'r> SeriesWriter<'r> {
     pub fn sweep(&mut self) -> Result<(), StoreError> {
         let storage = self.repository.storage();
         let series = self.series();
-        let listed = storage.list(Listing::Containers(series))?;
-        let known = self.container_ids();
+        let listed = storage.list_containers(series)?;
+        let known = self.stored.manifest.named_objects();
         let mut removed = storage.remove_unfinished(series, self.stored.manifest.sequence)?;
         let may_delete = self.repository.may_delete();
         for meta in storage.list(Listing::Parity(series))?.iter().chain(&listed) {
-            let is_orphan = |id: &ContainerId| id.lease <= self.lease_sequence && !known.contains(id);
-            if may_delete && meta.name.container().is_some_and(|id| is_orphan(&id)) {
+            if may_delete && meta.name.is_of(series, self.lease_sequence) && !known.contains(&meta.name) {
                 storage.delete(&meta.name)?;
                 removed += 1;
             }
@@ -278,7 +277,7 @@ impl<'r> SeriesWriter<'r> {
     pub fn commit_and_delete(
         &mut self,
         next: Manifest,
-        containers: &[ContainerId],
+        containers: &[ContainerRecord],
         keep_lease: bool,
         now: Time,
     ) -> Result<(), StoreError> {
@@ -297,13 +296,14 @@ impl<'r> SeriesWriter<'r> {
     ///
     /// # Panics
     /// If it does name one: deleting it would lose data.
-    pub fn delete(&self, containers: &[ContainerId]) -> Result<(), StoreError> {
-        let named = self.container_ids();
+    pub fn delete(&self, containers: &[ContainerRecord]) -> Result<(), StoreError> {
+        let series = self.series();
+        let named: HashSet<ContainerId> = self.stored.manifest.containers.iter().map(|record| record.id).collect();
         let mut names = Vec::new();
-        for id in containers {
-            assert!(!named.contains(id), "container {id} is in use");
+        for record in containers {
+            assert!(!named.contains(&record.id), "container {} is in use", record.id);
             // Parity first: whoever misses the container then does not take it for a lost one that can be healed.
-            names.extend([ObjectName::Parity(self.series(), *id), ObjectName::Container(self.series(), *id)]);
+            names.extend([ObjectName::Parity(series, record.id), record.object_name(series)]);
         }
         if names.is_empty() || !self.repository.may_delete() {
             return Ok(());
@@ -334,10 +334,6 @@ impl<'r> SeriesWriter<'r> {
             None => Ok(()),
         }
     }
-
-    fn container_ids(&self) -> HashSet<ContainerId> {
-        self.stored.manifest.containers.iter().map(|record| record.id).collect()
-    }
 }
 
 /// The state of a series, as its next writer finds it.
@@ -354,7 +350,7 @@ impl Found {
     fn look(repository: &Repository, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
         let series = repository.keys().series_id(request.series_name);
         repository.require_reach(series, request.series_name)?;
-        let list = || repository.storage().list(Listing::Containers(series));
+        let list = || repository.storage().list_containers(series);
         let has_ended_well = |stored: &StoredManifest| stored.manifest.lease.is_none();
         let mut containers = if repository.is_near() || request.looks_closely { Some(list()?) } else { None };
         // What was listed a moment ago does: who was faster since then is met by the commit. But what containers are

@@ -244,7 +244,7 @@ fn faults_of(repository: &Repository, original: Original, hash: [u8; 32]) -> Res
 /// # Errors
 /// [`StoreError::LostManifest`] with the first container that proves it. `sequence` is 0 if the series has no manifest.
 pub fn refuse_lost_history(containers: &[ObjectMeta], sequence: u64) -> Result<(), StoreError> {
-    let beyond = |meta: &&ObjectMeta| matches!(meta.name, ObjectName::Container(_, id) if id.lease > sequence);
+    let beyond = |meta: &&ObjectMeta| matches!(meta.name, ObjectName::Container(_, _, id) if id.lease > sequence);
     match containers.iter().find(beyond) {
         Some(meta) => Err(StoreError::LostManifest { container: meta.name.to_string(), sequence }),
         None => Ok(()),

@@ -22,7 +22,7 @@
 mod folder;
 
 use super::{Capabilities, Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError};
-use crate::header::{ObjectHeader, ObjectKind};
+use crate::container::ContainerKind;
 use crate::ids::SeriesId;
 use folder::{Class, Folder};
 use std::io;
@@ -57,7 +57,7 @@ impl Cached {
 
     /// Keeps a whole object if one of its kind is kept.
     fn keep(&self, name: &ObjectName, bytes: &[u8]) {
-        let Some(class) = class_of(name, bytes) else { return };
+        let Some(class) = class_of(name) else { return };
         if class == Class::Data && !self.take_data_bytes(bytes.len() as u64) {
             return;
         }
@@ -66,7 +66,7 @@ impl Cached {
 
     /// Keeps an object that was fetched whole. Data is kept when it is written only: who reads it whole, checks it.
     fn keep_fetched(&self, name: &ObjectName, bytes: &[u8]) {
-        if class_of(name, bytes) == Some(Class::Metadata) {
+        if class_of(name) == Some(Class::Metadata) {
             self.keep(name, bytes);
         }
     }
@@ -101,15 +101,15 @@ fn too_large(name: &ObjectName, bytes: u64, limit: u64) -> StorageError {
 
 /// Tells whether objects of this kind are kept.
 fn is_kept(name: &ObjectName) -> bool {
-    matches!(name, ObjectName::Container(..))
+    class_of(name).is_some()
 }
 
-/// The class of an object that is kept: a container says in its plain header what it holds.
-fn class_of(name: &ObjectName, bytes: &[u8]) -> Option<Class> {
-    match ObjectHeader::parse(name, bytes) {
-        _ if !is_kept(name) => None,
-        Ok(header) if header.kind == ObjectKind::MetadataContainer => Some(Class::Metadata),
-        _ => Some(Class::Data),
+/// The class of an object that is kept.
+fn class_of(name: &ObjectName) -> Option<Class> {
+    match name {
+        ObjectName::Container(ContainerKind::Metadata, ..) => Some(Class::Metadata),
+        ObjectName::Container(ContainerKind::Data, ..) => Some(Class::Data),
+        _ => None,
     }
 }
 

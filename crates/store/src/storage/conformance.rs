@@ -12,6 +12,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "numbers are small")]
 
 use super::{Listing, ObjectMeta, ObjectName, Original, ReadRequest, Storage, StorageError};
+use crate::container::ContainerKind;
 use crate::ids::{ContainerId, KeyId, RenewalId, SeriesId};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -87,14 +88,19 @@ pub fn manifest(sequence: u64) -> ObjectName {
     ObjectName::Manifest(SERIES, sequence)
 }
 
-/// The name of a container of [`SERIES`].
+/// The name of a container of data of [`SERIES`].
 pub fn container(serial: u32) -> ObjectName {
-    ObjectName::Container(SERIES, ContainerId { lease: 1, serial })
+    ObjectName::Container(ContainerKind::Data, SERIES, ContainerId { lease: 1, serial })
 }
 
-/// The name of a container of [`OTHER_SERIES`].
+/// The name of a container of metadata of [`SERIES`].
+pub fn metadata_container(serial: u32) -> ObjectName {
+    ObjectName::Container(ContainerKind::Metadata, SERIES, ContainerId { lease: 1, serial })
+}
+
+/// The name of a container of data of [`OTHER_SERIES`].
 pub fn foreign_container(serial: u32) -> ObjectName {
-    ObjectName::Container(OTHER_SERIES, ContainerId { lease: 1, serial })
+    ObjectName::Container(ContainerKind::Data, OTHER_SERIES, ContainerId { lease: 1, serial })
 }
 
 /// Tells whether an object can be read.
@@ -235,7 +241,9 @@ pub fn a_deleted_name_can_be_written_again(storage: &dyn Storage) {
 /// Listings hold what was asked for, in the order of names, with sizes.
 pub fn listings_hold_what_was_asked_in_order(storage: &dyn Storage) {
     assert_eq!(storage.list(Listing::All).unwrap(), []);
-    let names = [ObjectName::Config(1), key(1), key(2), manifest(9), manifest(16), container(0), container(17)];
+    let repository = [ObjectName::Config(1), key(1), key(2)];
+    let series = [manifest(9), manifest(16), container(0), container(17), metadata_container(0), metadata_container(2)];
+    let names = [&repository[..], &series].concat();
     for name in names.iter().rev() {
         storage.put(name, name.to_string().as_bytes()).unwrap();
     }
@@ -250,8 +258,10 @@ pub fn listings_hold_what_was_asked_in_order(storage: &dyn Storage) {
     assert_eq!(listed(Listing::AllManifests), names[3..5]);
     assert_eq!(listed(Listing::Manifests(SERIES)), names[3..5]);
     assert_eq!(listed(Listing::Manifests(OTHER_SERIES)), []);
-    assert_eq!(listed(Listing::Containers(SERIES)), names[5..7]);
-    assert_eq!(listed(Listing::Containers(OTHER_SERIES)), [foreign_container(3)]);
+    assert_eq!(Listing::containers_of(SERIES).map(listed), [names[5..7].to_vec(), names[7..9].to_vec()]);
+    assert_eq!(Listing::containers_of(OTHER_SERIES).map(listed), [vec![foreign_container(3)], vec![]]);
+    let both: Vec<_> = storage.list_containers(SERIES).unwrap().iter().map(|object| object.name).collect();
+    assert_eq!(both, names[5..9]);
     for object in storage.list(Listing::All).unwrap().iter().filter(|object| object.name != foreign_container(3)) {
         assert_eq!(object.bytes, object.name.to_string().len() as u64);
     }
@@ -358,7 +368,12 @@ pub fn a_listing_after_a_name_is_the_rest_of_the_listing(storage: &dyn Storage) 
         storage.create(&manifest(u64::from(i)), b"x").unwrap();
     }
     storage.barrier().unwrap();
-    for what in [Listing::Containers(SERIES), Listing::Manifests(SERIES), Listing::AllManifests, Listing::All] {
+    for what in [
+        Listing::Containers(ContainerKind::Data, SERIES),
+        Listing::Manifests(SERIES),
+        Listing::AllManifests,
+        Listing::All,
+    ] {
         for after in [container(0), container(31), container(32), container(176), manifest(0), manifest(11)] {
             let mut rest = storage.list(what).unwrap();
             rest.retain(|object| object.name > after);

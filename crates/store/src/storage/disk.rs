@@ -146,18 +146,8 @@ impl Storage for Disk {
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
         let mut objects = match what {
             Listing::All => self.root.list_all()?,
-            Listing::Aside => self.root.list_folder("aside")?,
-            Listing::Configs => self.root.list_folder("config")?,
-            Listing::ConfigCopies => self.root.list_folder("copies/config")?,
-            Listing::Keys => self.root.list_folder("keys")?,
-            Listing::KeyCopies => self.root.list_folder("copies/keys")?,
-            Listing::AllManifests => self.root.list_below("series")?,
-            Listing::AllManifestCopies => self.root.list_below("copies/series")?,
-            Listing::Manifests(series) => self.root.list_folder(&format!("series/{series}"))?,
-            Listing::ManifestCopies(series) => self.root.list_folder(&format!("copies/series/{series}"))?,
-            Listing::Containers(series) => self.root.list_folder(&format!("containers/{series}"))?,
-            Listing::Parity(series) => self.root.list_folder(&format!("parity/{series}"))?,
-            Listing::Renewals(series) => self.root.list_folder(&format!("renewals/{series}"))?,
+            Listing::AllManifests | Listing::AllManifestCopies => self.root.list_below(&what.folder())?,
+            _ => self.root.list_folder(&what.folder())?,
         };
         objects.sort_unstable();
         Ok(objects)

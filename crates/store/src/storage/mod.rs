@@ -136,6 +136,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
         Ok([self.list(first)?, self.list(second)?])
     }
 
+    /// Lists the containers of a series, of both kinds.
+    fn list_containers(&self, series: SeriesId) -> Result<Vec<ObjectMeta>, StorageError> {
+        Ok(self.list_both(Listing::containers_of(series))?.concat())
+    }
+
     /// Lists as [`Storage::list`] does, but only objects whose names come after this one. A place at a distance does
     /// not look at the others.
     fn list_after(&self, what: Listing, after: &ObjectName) -> Result<Vec<ObjectMeta>, StorageError> {

@@ -5,13 +5,17 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-use crate::container::CONTAINER_BYTES_MAX;
+use crate::container::{CONTAINER_BYTES_MAX, ContainerKind};
 use crate::ids::{ContainerId, KeyId, RenewalId, SeriesId};
 use crate::parity::PARITY_BYTES_MAX;
 use std::fmt;
 
 /// The folder of temporary files: writes that are under way, and what is left of those that were broken off.
 pub const TEMPORARIES: &str = "tmp";
+/// The folder of containers of data.
+const DATA: &str = "data";
+/// The folder of containers of metadata.
+const METADATA: &str = "metadata";
 /// Greatest size of a key slot: some 300 bytes and a label.
 pub const KEY_SLOT_BYTES_MAX: u64 = 64 << 10;
 /// Greatest size of a config: it names every series, so some 100 000 of them.
@@ -37,8 +41,9 @@ pub enum ObjectName {
     Key(KeyId),
     /// `series/<series>/<sequence, 16 hexadecimal digits>`
     Manifest(SeriesId, u64),
-    /// `containers/<series>/<container>`
-    Container(SeriesId, ContainerId),
+    /// `data/<series>/<container>` or `metadata/<series>/<container>`: they lie apart, so that a bucket's rule can keep
+    /// the ones at hand and move the others.
+    Container(ContainerKind, SeriesId, ContainerId),
     /// `aside/<name of what it was, with dots>.<serial, 8 hexadecimal digits>`: bytes that a repair replaced. Nothing
     /// reads them.
     Aside(Replaced, u32),
@@ -61,7 +66,7 @@ pub enum Replaced {
     /// A manifest.
     Manifest(SeriesId, u64),
     /// A container.
-    Container(SeriesId, ContainerId),
+    Container(ContainerKind, SeriesId, ContainerId),
 }
 
 impl Replaced {
@@ -71,7 +76,7 @@ impl Replaced {
             Self::Config(sequence) => ObjectName::Config(sequence),
             Self::Key(id) => ObjectName::Key(id),
             Self::Manifest(series, sequence) => ObjectName::Manifest(series, sequence),
-            Self::Container(series, id) => ObjectName::Container(series, id),
+            Self::Container(kind, series, id) => ObjectName::Container(kind, series, id),
         }
     }
 
@@ -81,7 +86,7 @@ impl Replaced {
             ObjectName::Config(sequence) => Some(Self::Config(sequence)),
             ObjectName::Key(id) => Some(Self::Key(id)),
             ObjectName::Manifest(series, sequence) => Some(Self::Manifest(series, sequence)),
-            ObjectName::Container(series, id) => Some(Self::Container(series, id)),
+            ObjectName::Container(kind, series, id) => Some(Self::Container(kind, series, id)),
             _ => None,
         }
     }
@@ -136,7 +141,7 @@ impl fmt::Display for ObjectName {
             Self::Reserve => f.write_str("reserve"),
             Self::Key(id) => write!(f, "keys/{id}"),
             Self::Manifest(series, sequence) => write!(f, "series/{series}/{sequence:016x}"),
-            Self::Container(series, id) => write!(f, "containers/{series}/{id}"),
+            Self::Container(kind, series, id) => write!(f, "{}/{series}/{id}", folder_of(*kind)),
             Self::Aside(what, serial) => write!(f, "aside/{}.{serial:08x}", what.name().to_string().replace('/', ".")),
             Self::Parity(series, id) => write!(f, "parity/{series}/{id}"),
             Self::Copy(original) => write!(f, "copies/{}", original.name()),
@@ -164,8 +169,9 @@ impl ObjectName {
             ("series", Some(series), Some(sequence)) => {
                 Self::Manifest(SeriesId::from_hex(series)?, u64::from_str_radix(sequence, 16).ok()?)
             }
-            ("containers", Some(series), Some(id)) => {
-                Self::Container(SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
+            (DATA | METADATA, Some(series), Some(id)) => {
+                let kind = if first == DATA { ContainerKind::Data } else { ContainerKind::Metadata };
+                Self::Container(kind, SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
             }
             ("parity", Some(series), Some(id)) => {
                 Self::Parity(SeriesId::from_hex(series)?, ContainerId::from_text(id)?)
@@ -192,7 +198,7 @@ impl ObjectName {
     /// The container that the object is, or heals.
     pub fn container(&self) -> Option<ContainerId> {
         match self {
-            Self::Container(_, id) | Self::Parity(_, id) => Some(*id),
+            Self::Container(_, _, id) | Self::Parity(_, id) => Some(*id),
             Self::Config(_)
             | Self::Reserve
             | Self::Key(_)
@@ -208,7 +214,7 @@ impl ObjectName {
     pub fn sequence(&self) -> Option<u64> {
         match self {
             Self::Manifest(_, sequence) => Some(*sequence),
-            Self::Container(_, id) | Self::Parity(_, id) => Some(id.lease),
+            Self::Container(_, _, id) | Self::Parity(_, id) => Some(id.lease),
             Self::Renewal(_, id) => Some(id.lease),
             Self::Copy(original) => original.name().sequence(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
@@ -224,7 +230,7 @@ impl ObjectName {
     pub fn series(&self) -> Option<SeriesId> {
         match self {
             Self::Manifest(series, _)
-            | Self::Container(series, _)
+            | Self::Container(_, series, _)
             | Self::Parity(series, _)
             | Self::Renewal(series, _) => Some(*series),
             Self::Copy(original) => original.name().series(),
@@ -284,8 +290,8 @@ pub enum Listing {
     Manifests(SeriesId),
     /// The copies of the manifests of one series.
     ManifestCopies(SeriesId),
-    /// The containers of one series.
-    Containers(SeriesId),
+    /// The containers of one kind of one series.
+    Containers(ContainerKind, SeriesId),
     /// Objects that repairs have replaced.
     Aside,
     /// The parity objects of one series.
@@ -294,7 +300,20 @@ pub enum Listing {
     Renewals(SeriesId),
 }
 
+/// The folder of the containers of a kind.
+const fn folder_of(kind: ContainerKind) -> &'static str {
+    match kind {
+        ContainerKind::Data => DATA,
+        ContainerKind::Metadata => METADATA,
+    }
+}
+
 impl Listing {
+    /// Returns the listings of all containers of a series, for [`Storage::list_both`](super::Storage::list_both).
+    pub const fn containers_of(series: SeriesId) -> [Self; 2] {
+        [Self::Containers(ContainerKind::Data, series), Self::Containers(ContainerKind::Metadata, series)]
+    }
+
     /// Returns the folder that holds all objects of the listing: the beginning of their names, without a slash at its
     /// end. It is empty for [`Listing::All`].
     pub fn folder(&self) -> String {
@@ -308,7 +327,7 @@ impl Listing {
             Self::AllManifestCopies => "copies/series".to_owned(),
             Self::Manifests(series) => format!("series/{series}"),
             Self::ManifestCopies(series) => format!("copies/series/{series}"),
-            Self::Containers(series) => format!("containers/{series}"),
+            Self::Containers(kind, series) => format!("{}/{series}", folder_of(*kind)),
             Self::Aside => "aside".to_owned(),
             Self::Parity(series) => format!("parity/{series}"),
             Self::Renewals(series) => format!("renewals/{series}"),
@@ -330,7 +349,8 @@ impl Listing {
             _ => match folder.rsplit_once('/')? {
                 ("series", series) => of_series(Self::Manifests, series),
                 ("copies/series", series) => of_series(Self::ManifestCopies, series),
-                ("containers", series) => of_series(Self::Containers, series),
+                (DATA, series) => of_series(|series| Self::Containers(ContainerKind::Data, series), series),
+                (METADATA, series) => of_series(|series| Self::Containers(ContainerKind::Metadata, series), series),
                 ("parity", series) => of_series(Self::Parity, series),
                 ("renewals", series) => of_series(Self::Renewals, series),
                 _ => None,
@@ -349,9 +369,11 @@ impl Listing {
             | (Self::KeyCopies, ObjectName::Copy(Original::Key(_)))
             | (Self::AllManifests, ObjectName::Manifest(..))
             | (Self::AllManifestCopies, ObjectName::Copy(Original::Manifest(..))) => true,
+            (Self::Containers(asked_kind, asked), ObjectName::Container(kind, series, _)) => {
+                (asked_kind, asked) == (kind, series)
+            }
             (Self::Manifests(asked), ObjectName::Manifest(series, _))
             | (Self::ManifestCopies(asked), ObjectName::Copy(Original::Manifest(series, _)))
-            | (Self::Containers(asked), ObjectName::Container(series, _))
             | (Self::Parity(asked), ObjectName::Parity(series, _))
             | (Self::Renewals(asked), ObjectName::Renewal(series, _)) => asked == series,
             _ => false,
@@ -373,6 +395,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn any_kind() -> impl Strategy<Value = ContainerKind> {
+        prop_oneof![Just(ContainerKind::Data), Just(ContainerKind::Metadata)]
+    }
+
     fn any_name() -> impl Strategy<Value = ObjectName> {
         let series = any::<[u8; 16]>().prop_map(SeriesId);
         prop_oneof![
@@ -383,8 +409,9 @@ mod tests {
             Just(ObjectName::Reserve),
             any::<[u8; 16]>().prop_map(|id| ObjectName::Key(KeyId(id))),
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),
-            (series.clone(), any::<u64>(), any::<u32>())
-                .prop_map(|(series, lease, serial)| ObjectName::Container(series, ContainerId { lease, serial })),
+            (any_kind(), series.clone(), any::<u64>(), any::<u32>()).prop_map(|(kind, series, lease, serial)| {
+                ObjectName::Container(kind, series, ContainerId { lease, serial })
+            }),
             (any::<u64>(), any::<u32>())
                 .prop_map(|(sequence, serial)| ObjectName::Aside(Replaced::Config(sequence), serial)),
             (any::<[u8; 16]>(), any::<u32>())
@@ -392,8 +419,8 @@ mod tests {
             (series.clone(), any::<u64>(), any::<u32>()).prop_map(|(series, sequence, serial)| {
                 ObjectName::Aside(Replaced::Manifest(series, sequence), serial)
             }),
-            (series.clone(), any::<u64>(), any::<u32>()).prop_map(|(series, lease, serial)| {
-                ObjectName::Aside(Replaced::Container(series, ContainerId { lease, serial }), serial)
+            (any_kind(), series.clone(), any::<u64>(), any::<u32>()).prop_map(|(kind, series, lease, serial)| {
+                ObjectName::Aside(Replaced::Container(kind, series, ContainerId { lease, serial }), serial)
             }),
             (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::Parity(series, ContainerId { lease, serial })),
@@ -429,16 +456,31 @@ mod tests {
     #[test]
     fn a_listing_is_told_by_its_folder() {
         let series = SeriesId([0xa5; 16]);
-        let kinds: [fn(SeriesId) -> Listing; 5] =
-            [Listing::Manifests, Listing::ManifestCopies, Listing::Containers, Listing::Parity, Listing::Renewals];
+        let kinds: [fn(SeriesId) -> Listing; 4] =
+            [Listing::Manifests, Listing::ManifestCopies, Listing::Parity, Listing::Renewals];
         let all = [Listing::All, Listing::Aside, Listing::AllManifests, Listing::AllManifestCopies];
         let of_repository = [Listing::Configs, Listing::ConfigCopies, Listing::Keys, Listing::KeyCopies];
-        for what in kinds.map(|make| make(series)).into_iter().chain(all).chain(of_repository) {
+        let of_series = kinds.map(|make| make(series)).into_iter().chain(Listing::containers_of(series));
+        for what in of_series.chain(all).chain(of_repository) {
             assert_eq!(Listing::of_folder(&what.folder()), Some(what));
         }
-        for folder in ["/", "config/", "series/", "series/x", "copies", "tmp", "containers", "copies/containers/x"] {
+        for folder in
+            ["/", "config/", "series/", "series/x", "copies", "tmp", "data", "metadata", "copies/data/x", "data/x"]
+        {
             assert_eq!(Listing::of_folder(folder), None, "{folder}");
         }
+    }
+
+    #[test]
+    fn containers_lie_apart_by_their_kind() {
+        let (series, id) = (SeriesId([0xa5; 16]), ContainerId { lease: 1, serial: 2 });
+        let [data, metadata] = [ContainerKind::Data, ContainerKind::Metadata].map(|kind| {
+            let name = ObjectName::Container(kind, series, id);
+            let holders = Listing::containers_of(series).map(|what| what.holds(&name));
+            (name.to_string(), holders)
+        });
+        assert_eq!(data, (format!("data/{series}/{id}"), [true, false]));
+        assert_eq!(metadata, (format!("metadata/{series}/{id}"), [false, true]));
     }
 
     #[test]
@@ -453,14 +495,16 @@ mod tests {
             "copies".to_owned(),
             "copies/reserve".to_owned(),
             "copies/copies/config/0000000000000001".to_owned(),
-            format!("copies/containers/{zeros}/0000000000000001-00000001"),
+            format!("copies/data/{zeros}/0000000000000001-00000001"),
+            format!("containers/{zeros}/0000000000000001-00000001"),
             "keys".to_owned(),
             format!("keys/{zeros}/0"),
             format!("keys/{}", "A".repeat(32)),
             format!("series/{zeros}/1"),
             format!("series/{zeros}/+00000000000000f"),
             format!("series/{zeros}/0000000000000001/x"),
-            format!("containers/{zeros}/0000000000000001-1"),
+            format!("data/{zeros}/0000000000000001-1"),
+            format!("metadata/{zeros}/0000000000000001-1"),
             format!("renewals/{zeros}/0000000000000001-1"),
             format!("copies/renewals/{zeros}/0000000000000001-00000001"),
         ] {

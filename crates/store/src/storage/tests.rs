@@ -5,7 +5,9 @@ mod crash;
 mod disk;
 mod recorder;
 
-use super::conformance::{OTHER_SERIES, SERIES, container, exists, foreign_container, key, manifest};
+use super::conformance::{
+    OTHER_SERIES, SERIES, container, exists, foreign_container, key, manifest, metadata_container,
+};
 use super::{Cached, Disk, ObjectName, Recorder, SimulatedDisk, SimulatedRemote, Storage, Traced};
 use std::sync::Arc;
 

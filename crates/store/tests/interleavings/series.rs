@@ -92,7 +92,7 @@ pub(super) fn forget(repository: &Repository, snapshot: SnapshotId) -> Result<()
     let (kept, dead) = next.containers.into_iter().partition(is_live);
     next.containers = kept;
     writer.commit(next, false, Time::default())?;
-    writer.delete(&dead.iter().map(|record: &ContainerRecord| record.id).collect::<Vec<_>>())
+    writer.delete(&dead)
 }
 
 /// The snapshots of the newest manifest, all of whose containers are there.
@@ -108,7 +108,7 @@ pub(super) fn read_all(repository: &Repository) -> Result<BTreeSet<SnapshotId>, 
         return Err(fault);
     }
     for record in &stored.manifest.containers {
-        let name = ObjectName::Container(series, record.id);
+        let name = record.object_name(series);
         let object = repository.storage().read(&name, name.bytes_max())?;
         if object.len() as u64 != record.object_bytes {
             return Err(StoreError::damaged(&name, "object", "it has another length"));

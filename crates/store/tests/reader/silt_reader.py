@@ -28,6 +28,7 @@ TAG = 16
 METADATA_FIRST = 1 << 63
 MASK = (1 << 64) - 1
 CONFIG, KEY_SLOT, MANIFEST, DATA, METADATA = 1, 2, 3, 4, 5
+FOLDERS = {DATA: "data", METADATA: "metadata"}
 INDEX, TRAILER, PADDING = 2**32 - 2, 2**32 - 1, 2**32 - 3
 
 
@@ -426,7 +427,7 @@ class Series:
 
     def container(self, record):
         """The regions of a container, opened by its index."""
-        name = f"containers/{self.id}/{record['id']}"
+        name = f"{FOLDERS[record['kind']]}/{self.id}/{record['id']}"
         if name not in self.containers:
             key = self.repository.object_key(name, record["kind"], record["salt"], record["epoch"])
             with open(self.repository.place / name, "rb") as file:
@@ -449,6 +450,9 @@ class Series:
                 region["plain"] = at
                 regions.append(region)
             require(offset == record["index_offset"], f"{name}: the regions do not end where the index begins")
+            for (first, count), run_bytes in zip(record["chunks"], record["run_bytes"]):
+                total = sum(chunks[number][2] for number in range(first, first + count))
+                require(run_bytes in (0, total), f"{name}: the bytes of a run")
             self.containers[name] = (name, key, header, regions, chunks)
         return self.containers[name]
 
@@ -706,7 +710,7 @@ def read_snapshot(card):
 
 def read_record(card):
     lease, serial = card.number(), card.number()
-    return {
+    record = {
         "id": f"{lease:016x}-{serial:08x}",
         "kind": (DATA, METADATA)[card.number()],
         "epoch": card.number(),
@@ -716,7 +720,10 @@ def read_record(card):
         "held": card.number(),
         "has_deltas": card.boolean(),
         "chunks": card.list(lambda: (card.number(), card.number())),
+        "run_bytes": card.list(card.number),
     }
+    require(len(record["chunks"]) == len(record["run_bytes"]), f"container {record['id']}: bytes of runs")
+    return record
 
 
 def read_region(card):

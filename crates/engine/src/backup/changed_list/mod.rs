@@ -300,6 +300,7 @@ fn is_within(path: &[u8], source: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::Command;
+    use siltstone_store::container::CONTAINER_BYTES_DEFAULT;
 
     const MEMORY: u64 = 512 << 20;
 
@@ -403,7 +404,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_bounded_and_told() {
-        let least = Command::Backup.memory_bytes_min();
+        let least = Command::Backup.memory_bytes_min(CONTAINER_BYTES_DEFAULT);
         let mut list = ChangedList::new(least);
         let ranges = (0..200_000u64).flat_map(|at| format!("/src/image\t{}\t1\n", 2 * at).into_bytes());
         let text: Vec<u8> = ranges.collect();
@@ -422,7 +423,7 @@ mod tests {
 
     #[test]
     fn what_is_listed_again_is_held_once() {
-        let mut list = ChangedList::new(Command::Backup.memory_bytes_min());
+        let mut list = ChangedList::new(Command::Backup.memory_bytes_min(CONTAINER_BYTES_DEFAULT));
         let again = "/src/image\t10\t5\n/src/image\t0\t5\n/src/file\n".repeat(100_000);
         list.add_lines("the journal", again.as_bytes()).expect("two paths and two ranges");
         assert_eq!(list.memory_bytes(), 2 * PATH_OVERHEAD_BYTES + 2 * (9 + 8) + 2 * RANGE_BYTES);

@@ -11,7 +11,7 @@ use crossbeam_channel::Receiver;
 impl Stages<'_, '_, '_> {
     /// Packs what is handed on, and commits the checkpoints between.
     pub(super) fn pack(&self, handed: &Receiver<Handed>, mut notes: Notes<'_>) -> Result<(Packed, Noted), EngineError> {
-        let mut packer = Packer::new(self.run.repository.keys(), self.manifest.series, self.sink);
+        let mut packer = Packer::new(self.run.repository, self.manifest.series, self.sink);
         for next in handed {
             match next {
                 Handed::Region(kind, ticket) => {

@@ -4,15 +4,18 @@
 //! next to it, so that the number of objects stays bounded, and what a reader takes in vain stays below what another
 //! request would cost. Under exact layout (threshold 0) nothing is shared.
 
-use crate::pack::{ContainerSink, Packed, hand_over};
+use crate::pack::{ContainerSink, Packed, begin, hand_over};
 use siltstone_store::container::{ContainerBuilder, ContainerKind};
 use siltstone_store::region::EncodedRegion;
-use siltstone_store::secrets::RepositoryKeys;
+use siltstone_store::repository::Repository;
 use siltstone_store::{ChunkNumber, SeriesId, StoreError};
 use std::collections::BTreeMap;
 
 /// Below this a class shares its container: about what a disk reads in the time that finding another object takes.
 pub(crate) const SMALL_BYTES: usize = 256 << 10;
+
+/// Bytes of containers in the making at the same time, beside those of a full one. It shapes the repository's bytes.
+const OPEN_BYTES_BESIDE: u64 = 48 << 20;
 
 /// Class of chunks that are laid together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -35,18 +38,25 @@ struct Stack {
 
 /// Fills containers by class.
 pub(crate) struct Categories<'a> {
-    keys: &'a RepositoryKeys,
+    repository: &'a Repository,
     series: SeriesId,
     sink: &'a dyn ContainerSink,
     is_exact: bool,
+    open_bytes_max: u64,
     stacks: BTreeMap<Class, Stack>,
     packed: Packed,
 }
 
 impl<'a> Categories<'a> {
     /// Containers for one series; classes share none if `is_exact`.
-    pub(crate) fn new(keys: &'a RepositoryKeys, series: SeriesId, sink: &'a dyn ContainerSink, is_exact: bool) -> Self {
-        Self { keys, series, sink, is_exact, stacks: BTreeMap::new(), packed: Packed::default() }
+    pub(crate) fn new(
+        repository: &'a Repository,
+        series: SeriesId,
+        sink: &'a dyn ContainerSink,
+        is_exact: bool,
+    ) -> Self {
+        let open_bytes_max = repository.container_bytes(ContainerKind::Data) + OPEN_BYTES_BESIDE;
+        Self { repository, series, sink, is_exact, open_bytes_max, stacks: BTreeMap::new(), packed: Packed::default() }
     }
 
     /// Lays a region with those of its class. Another container answers for its `superseded` chunks.
@@ -77,10 +87,22 @@ impl<'a> Categories<'a> {
         }
         let builder = match &mut stack.builder {
             Some(builder) => builder,
-            none => none.insert(ContainerBuilder::new(self.keys, self.series, self.sink.new_id(), class.kind)?),
+            none => none.insert(begin(self.repository, self.series, self.sink, class.kind)?),
         };
         builder.supersede(superseded);
-        builder.push(region)
+        builder.push(region)?;
+        self.bound_what_is_open()
+    }
+
+    /// Hands the fullest containers over as long as those in the making have too many bytes together.
+    fn bound_what_is_open(&mut self) -> Result<(), StoreError> {
+        let bytes = |stack: &Stack| stack.builder.as_ref().map_or(0, ContainerBuilder::planned_bytes);
+        while self.stacks.values().map(bytes).sum::<u64>() > self.open_bytes_max {
+            let fullest = self.stacks.values_mut().max_by_key(|stack| bytes(stack));
+            let Some(builder) = fullest.and_then(|stack| stack.builder.take()) else { break };
+            self.packed.containers.push(hand_over(builder, self.sink)?);
+        }
+        Ok(())
     }
 
     /// Hands over what is open; small classes share containers, in their order: those of one kind that are open, and

@@ -228,7 +228,7 @@ impl<'e> Repacker<'e> {
             encoders: Pool::start(scope, "encode", resources.workers, TASKS_WAITING_MAX, encoder)?,
             is_exact,
             compression_level,
-            categories: Categories::new(chunks.repository().keys(), manifest.series, sink, is_exact),
+            categories: Categories::new(chunks.repository(), manifest.series, sink, is_exact),
             open: BTreeMap::new(),
             batch: RegionBatch::default(),
             segment: Vec::new(),

@@ -24,7 +24,7 @@ fn with_deltas() -> SealedContainer {
 }
 
 fn reader(sealed: &SealedContainer) -> ContainerReader {
-    ContainerReader::from_object(&keys(), SERIES, ID, &sealed.bytes).unwrap()
+    ContainerReader::from_object(&keys(), SERIES, ContainerKind::Data, ID, &sealed.bytes).unwrap()
 }
 
 /// Opens the container as its manifest would.
@@ -90,7 +90,10 @@ fn a_container_may_answer_for_less_than_it_holds_and_for_no_more() {
     let sealed = with_deltas();
     let run = |first, count| ChunkRun { first: ChunkNumber(first), count };
     assert_eq!((sealed.record.held, &sealed.record.chunks[..]), (5, &[run(10, 4), run(20, 1)][..]));
-    let record = |chunks: &[ChunkRun]| ContainerRecord { chunks: chunks.to_vec(), ..sealed.record.clone() };
+    let record = |chunks: &[ChunkRun]| {
+        let (chunks, run_bytes) = (chunks.to_vec(), vec![0; chunks.len()]);
+        ContainerRecord { chunks, run_bytes, ..sealed.record.clone() }
+    };
     for chunks in [&[][..], &[run(10, 1)], &[run(11, 2), run(20, 1)], &[run(10, 4), run(20, 1)]] {
         let reader = from_index(&record(chunks), &sealed).unwrap();
         assert_eq!(reader.record().chunks, chunks);
@@ -103,6 +106,9 @@ fn a_container_may_answer_for_less_than_it_holds_and_for_no_more() {
         let record = ContainerRecord { held, ..sealed.record.clone() };
         assert!(from_index(&record, &sealed).unwrap_err().is_damage(), "{held}");
     }
+    let run_bytes = sealed.record.run_bytes.iter().map(|bytes| bytes + 1).collect();
+    let record = ContainerRecord { run_bytes, ..sealed.record.clone() };
+    assert!(from_index(&record, &sealed).unwrap_err().is_damage());
     let record = ContainerRecord { has_deltas: false, ..sealed.record.clone() };
     assert!(from_index(&record, &sealed).unwrap_err().is_damage());
 }
@@ -132,7 +138,7 @@ fn hostile(bases: &[(u64, u64)]) -> Result<ContainerIndex, StoreError> {
     let rest = bytes.split_off(head.len() + 1);
     let index = [head, crate::encoding::encode(&bases.to_vec()).unwrap(), rest].concat();
     let end = (crate::sealed::HEADER_BYTES + good.payload.len() + crate::sealed::TAG_BYTES) as u64;
-    ContainerIndex::decode(&ObjectName::Container(SERIES, ID), ContainerKind::Data, end, &index)
+    ContainerIndex::decode(&ObjectName::Container(ContainerKind::Data, SERIES, ID), ContainerKind::Data, end, &index)
 }
 
 #[test]
@@ -162,7 +168,7 @@ fn lists_of_bases_that_cannot_be_are_refused_by_the_reader() {
 proptest! {
     #[test]
     fn no_altered_index_with_bases_makes_the_reader_panic(changes in prop::collection::vec((0usize..300, any::<u8>()), 1..4)) {
-        let name = ObjectName::Container(SERIES, ID);
+        let name = ObjectName::Container(ContainerKind::Data, SERIES, ID);
         let delta = delta(&[(1, noise(1, 300)), (4, noise(4, 30))], &[(10, noise(1, 300)), (12, noise(2, 100))]);
         let mut index = crate::encoding::encode(&StoredRegion::of(&delta).unwrap()).unwrap();
         let length = index.len();

@@ -1,7 +1,6 @@
 //! The cache in front of a storage: what it saves, what it never believes, and how large it gets.
 
 use super::*;
-use crate::header::{ObjectHeader, ObjectKind};
 use crate::ids::ContainerId;
 use crate::storage::{Cached, Recorder};
 use std::fs;
@@ -42,22 +41,20 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// An object as its header tells it: the rest is bytes of a pattern.
-fn object(kind: ObjectKind, bytes: usize) -> Vec<u8> {
-    let mut object = ObjectHeader { kind, salt: [1; 32], commitment: [2; 16] }.to_bytes().to_vec();
-    object.extend((object.len()..bytes).map(|at| u8::try_from(at % 251).unwrap()));
-    object
+/// Bytes of a pattern: nothing in an object is looked at.
+fn object(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| u8::try_from(at % 251).unwrap()).collect()
 }
 
 #[test]
 fn what_was_read_or_written_once_is_not_fetched_again() {
     let scene = Scene::new();
     let far = &scene.far;
-    let metadata = object(ObjectKind::MetadataContainer, 3000);
-    far.create(&container(0), &metadata).unwrap();
-    far.create(&container(1), &object(ObjectKind::DataContainer, 5000)).unwrap();
+    let metadata = object(3000);
+    far.create(&metadata_container(0), &metadata).unwrap();
+    far.create(&container(1), &object(5000)).unwrap();
     let read = |cached: &Cached| {
-        (cached.read(&container(0), 3000).unwrap(), cached.read_kept(&container(1), 4000, 500).unwrap())
+        (cached.read(&metadata_container(0), 3000).unwrap(), cached.read_kept(&container(1), 4000, 500).unwrap())
     };
     let first = read(&scene.cached());
     assert_eq!(scene.far_reads(), 2);
@@ -65,20 +62,20 @@ fn what_was_read_or_written_once_is_not_fetched_again() {
     assert_eq!(scene.far_reads(), 0);
     assert_eq!(first, (metadata, far.read_range(&container(1), 4000, 500).unwrap()));
 
-    let written = object(ObjectKind::MetadataContainer, 9000);
+    let written = object(9000);
     let writer = scene.cached();
-    writer.put(&container(2), &written).unwrap();
+    writer.put(&metadata_container(2), &written).unwrap();
     scene.far_reads();
     let reader = scene.cached();
-    assert_eq!(reader.read(&container(2), u64::MAX).unwrap(), written);
-    assert_eq!(reader.read_range(&container(2), 8000, 1000).unwrap(), written[8000..]);
+    assert_eq!(reader.read(&metadata_container(2), u64::MAX).unwrap(), written);
+    assert_eq!(reader.read_range(&metadata_container(2), 8000, 1000).unwrap(), written[8000..]);
     assert_eq!(scene.far_reads(), 0);
 }
 
 #[test]
 fn ranges_of_data_are_not_kept_and_nothing_but_containers_is() {
     let scene = Scene::new();
-    scene.far.create(&container(1), &object(ObjectKind::DataContainer, 5000)).unwrap();
+    scene.far.create(&container(1), &object(5000)).unwrap();
     let cached = scene.cached();
     cached.create(&manifest(1), b"manifest").unwrap();
     let parity = ObjectName::Parity(SERIES, ContainerId { lease: 1, serial: 1 });
@@ -98,10 +95,10 @@ fn an_entry_that_is_damaged_cut_or_of_another_name_is_fetched_anew() {
     let scene = Scene::new();
     let whole =
         |name: ObjectName| scene.folder.path().join("metadata").join(name.to_string().replace('/', ".")).join("whole");
-    let [first, second] = [container(1), container(2)];
-    let bytes = object(ObjectKind::MetadataContainer, 100);
+    let [first, second] = [metadata_container(1), metadata_container(2)];
+    let bytes = object(100);
     scene.far.create(&first, &bytes).unwrap();
-    scene.far.create(&second, &object(ObjectKind::MetadataContainer, 110)).unwrap();
+    scene.far.create(&second, &object(110)).unwrap();
     for name in [first, second] {
         scene.cached().read(&name, 1000).unwrap();
     }
@@ -124,17 +121,20 @@ fn an_entry_that_is_damaged_cut_or_of_another_name_is_fetched_anew() {
 fn what_is_deleted_or_dropped_is_asked_of_the_storage() {
     let scene = Scene::new();
     let cached = scene.cached();
-    let bytes = object(ObjectKind::MetadataContainer, 100);
-    cached.create(&container(1), &bytes).unwrap();
-    cached.create(&container(2), &bytes).unwrap();
-    cached.delete(&container(1)).unwrap();
-    assert!(!exists(&cached, &container(1)));
+    let bytes = object(100);
+    cached.create(&metadata_container(1), &bytes).unwrap();
+    cached.create(&metadata_container(2), &bytes).unwrap();
+    cached.delete(&metadata_container(1)).unwrap();
+    assert!(!exists(&cached, &metadata_container(1)));
     scene.far_reads();
-    assert!(cached.drop_cached(&container(2)));
-    assert!(!cached.drop_cached(&container(2)));
-    assert_eq!(cached.read(&container(2), 100).unwrap(), bytes);
+    assert!(cached.drop_cached(&metadata_container(2)));
+    assert!(!cached.drop_cached(&metadata_container(2)));
+    assert_eq!(cached.read(&metadata_container(2), 100).unwrap(), bytes);
     assert_eq!(scene.far_reads(), 1);
-    assert!(matches!(cached.read(&container(2), 99), Err(crate::storage::StorageError::TooLarge { bytes: 100, .. })));
+    assert!(matches!(
+        cached.read(&metadata_container(2), 99),
+        Err(crate::storage::StorageError::TooLarge { bytes: 100, .. })
+    ));
 }
 
 #[test]
@@ -143,9 +143,9 @@ fn a_cache_keeps_its_bound_and_lets_data_go_before_metadata() {
     let bytes_of = |paths: Vec<PathBuf>| paths.iter().map(|path| fs::metadata(path).unwrap().len()).sum::<u64>();
     for process in 0..8u32 {
         let cached = scene.cached();
-        cached.put(&container(process * 100), &object(ObjectKind::MetadataContainer, 40_000)).unwrap();
+        cached.put(&metadata_container(process * 100), &object(40_000)).unwrap();
         for serial in 1..40 {
-            cached.put(&container(process * 100 + serial), &object(ObjectKind::DataContainer, 50_000)).unwrap();
+            cached.put(&container(process * 100 + serial), &object(50_000)).unwrap();
             assert!(bytes_of(scene.entries()) <= BOUND);
         }
         cached.barrier().unwrap();
@@ -153,7 +153,7 @@ fn a_cache_keeps_its_bound_and_lets_data_go_before_metadata() {
     assert!(bytes_of(scene.entries()) > BOUND / 2, "the room is used");
     scene.far_reads();
     for process in 0..8u32 {
-        scene.cached().read(&container(process * 100), u64::MAX).unwrap();
+        scene.cached().read(&metadata_container(process * 100), u64::MAX).unwrap();
     }
     assert_eq!(scene.far_reads(), 0, "no metadata went");
     // Of 39 containers each process may add half of the bound.

@@ -26,7 +26,7 @@ fn objects_lie_where_their_names_say_and_only_the_owner_reads_them() {
     for name in [container(1), ObjectName::Config(1)] {
         assert_eq!(mode(folder.path().join(name.to_string())), 0o600);
     }
-    assert_eq!((mode(folder.path().join("containers")), mode(folder.path().join("tmp"))), (0o700, 0o700));
+    assert_eq!((mode(folder.path().join("data")), mode(folder.path().join("tmp"))), (0o700, 0o700));
     assert_eq!(temporaries(folder.path()), 0);
 }
 
