@@ -203,7 +203,7 @@ fn execute(
     context: &Context,
 ) -> Result<Done, CliError> {
     let until = (!arguments.keep_deleted().is_zero()).then(|| plan.options.marking.until());
-    let progress = Progress::begin(Work::Forget, context.output)?;
+    let progress = Progress::begin(Work::Forget, context)?;
     let session = context.session(repository, &progress);
     let summary = while_locked(context, || Ok(session.execute(plan)?))?;
     progress.end();

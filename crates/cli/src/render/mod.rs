@@ -9,6 +9,7 @@ mod snapshot;
 mod statistics;
 mod table;
 mod time;
+mod transfer;
 
 pub(crate) use duration::{clock, seconds};
 pub(crate) use entry::{EntryJson, long_line};
@@ -21,3 +22,4 @@ pub(crate) use snapshot::{SnapshotJson, describe, snapshot_table};
 pub(crate) use statistics::StatisticsJson;
 pub(crate) use table::Table;
 pub(crate) use time::{local, rfc3339};
+pub(crate) use transfer::Transfer;
