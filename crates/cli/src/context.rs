@@ -86,6 +86,9 @@ pub(crate) struct GlobalArgs {
     /// $SILT_PRESET, or local for a folder and s3-internet for all else]
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) preset: Option<Preset>,
+    /// Prices by which dry runs estimate money, by name, as s3-standard-ia [default: $SILT_PRICES, or by the place]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) prices: Option<String>,
     /// Programs that reach servers
     #[command(flatten)]
     pub(crate) programs: ProgramArgs,

@@ -20,6 +20,7 @@ mod parse;
 mod password;
 mod patterns;
 mod place;
+mod prices;
 mod progress;
 mod render;
 mod repository;

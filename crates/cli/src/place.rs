@@ -51,8 +51,8 @@ impl ProgramArgs {
 /// Greatest rates to and from places over a network.
 #[derive(Args, Debug, Default)]
 pub(crate) struct LimitArgs {
-    /// Greatest rate at which data is sent, as 500K or 2M; a number alone is of KiB per second. It holds for places over
-    /// a network, not for a folder [default: $SILT_LIMIT_UPLOAD, or none]
+    /// Greatest rate at which data is sent, as 500K or 2M; a number alone is of KiB per second. It holds for places
+    /// over a network, not for a folder [default: $SILT_LIMIT_UPLOAD, or none]
     #[arg(long, global = true, value_name = "RATE")]
     limit_upload: Option<Rate>,
     /// Greatest rate at which data is received, as --limit-upload [default: $SILT_LIMIT_DOWNLOAD, or none]

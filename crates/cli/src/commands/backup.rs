@@ -9,8 +9,9 @@ use crate::error::{CliError, Done};
 use crate::memory;
 use crate::parse::{Checkpointing, Moment, ShrinkGuard, Size, TagList};
 use crate::patterns::ExcludeArgs;
+use crate::prices;
 use crate::progress::{Progress, Work};
-use crate::render::{StatisticsJson, Transfer, clock, rfc3339, size};
+use crate::render::{Cost, StatisticsJson, Transfer, clock, rfc3339, size};
 use crate::repository::{open, open_keeping_stdin, preset};
 use crate::retry::while_locked;
 use clap::Args;
@@ -191,12 +192,14 @@ fn shrink_share(arguments: &BackupArgs) -> Result<Option<f64>, CliError> {
 }
 
 fn report(context: &Context, dry_run: bool, summary: &BackupSummary) -> Result<(), CliError> {
-    let transfer = Transfer::of(&context.traffic);
+    let (transfer, cost) = (Transfer::of(&context.traffic), prices::cost(&summary.usage, context)?);
     if context.output.json {
-        return context.output.json(&SummaryMessage::ended(dry_run, summary, transfer, environment::now()));
+        let network = (transfer, cost);
+        return context.output.json(&SummaryMessage::ended(dry_run, summary, network, environment::now()));
     }
     if !context.output.quiet {
-        context.output.report(text(dry_run, summary, transfer))?;
+        let cost = cost.map_or_else(String::new, |cost| cost.lines_below("about, without what is settled after it"));
+        context.output.report(text(dry_run, summary, transfer) + &cost)?;
     }
     Ok(())
 }
@@ -275,10 +278,12 @@ struct SummaryMessage<'a> {
     snapshot_id: Option<String>,
     #[serde(flatten)]
     transfer: Transfer,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
 }
 
 impl<'a> SummaryMessage<'a> {
-    fn ended(dry_run: bool, summary: &'a BackupSummary, transfer: Transfer, end: Time) -> Self {
+    fn ended(dry_run: bool, summary: &'a BackupSummary, (transfer, cost): (Transfer, Option<Cost>), end: Time) -> Self {
         let all = &summary.statistics;
         let [deltas_kept, deltas_rejected, deltas_skipped] = delta_counts(summary);
         let bytes_migrated = summary.migration.bytes_written;
@@ -297,6 +302,7 @@ impl<'a> SummaryMessage<'a> {
             parent: summary.parent.map(|parent| parent.to_string()),
             snapshot_id: summary.snapshot.map(|snapshot| snapshot.to_string()),
             transfer,
+            cost,
         }
     }
 }
@@ -306,6 +312,7 @@ mod tests {
     use super::*;
     use siltstone_engine::backup::{DeltaCounts, Reused};
     use siltstone_engine::maintain::MaintainSummary;
+    use siltstone_engine::usage::Usage;
     use siltstone_store::SnapshotId;
 
     fn summary() -> BackupSummary {
@@ -330,6 +337,7 @@ mod tests {
             healed: Healed::default(),
             migration: MaintainSummary { deltas_kept: 20, deltas_rejected: 10, ..MaintainSummary::default() },
             missing_sources: 0,
+            usage: Usage::default(),
         }
     }
 
@@ -379,8 +387,9 @@ snapshot 40404040 saved";
     #[test]
     fn the_summary_has_restics_fields() {
         let summary = summary();
-        let json = serde_json::to_value(SummaryMessage::ended(false, &summary, Transfer::new(5, 6), Time::default()))
-            .expect("plain data");
+        let json =
+            serde_json::to_value(SummaryMessage::ended(false, &summary, (Transfer::new(5, 6), None), Time::default()))
+                .expect("plain data");
         assert_eq!(json["message_type"], "summary");
         assert_eq!(json["data_added"], 1056);
         assert_eq!(json["data_added_packed"], 838);

@@ -12,6 +12,7 @@ use crate::error::{CliError, Done};
 use crate::memory;
 use crate::parse::{Duration, Groups, TagList};
 use crate::patterns::FilterArgs;
+use crate::prices;
 use crate::progress::{Progress, Work};
 use crate::render::{GroupHeader, local, snapshot_table};
 use crate::repository::open;
@@ -208,12 +209,14 @@ fn execute(
     let summary = while_locked(context, || Ok(session.execute(plan)?))?;
     progress.end();
     memory::renew(repository, context);
+    let cost = prices::cost(&summary.usage, context)?;
     if context.output.json {
-        let message = SummaryMessage::new(&summary, until, arguments.dry_run);
+        let message = SummaryMessage::new(&summary, until, arguments.dry_run, cost);
         // With rules the document on standard output is restic's list of groups.
         if arguments.has_groups() { context.output.json_aside(&message) } else { context.output.json(&message)? }
     } else {
-        context.output.report(text(&summary, until, arguments.dry_run))?;
+        let cost = cost.map_or_else(String::new, |cost| cost.lines_below("at most"));
+        context.output.report(text(&summary, until, arguments.dry_run) + &cost)?;
     }
     if summary.snapshots_failed > 0 {
         context.output.warn(format_args!("warning: {} snapshots could not be removed", summary.snapshots_failed));
