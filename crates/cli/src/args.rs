@@ -23,6 +23,8 @@ Environment (an option given wins; an invalid value is an error):
   SILT_SFTP_COMMAND, SILT_SFTP_ARGS                        as --sftp-command, --sftp-args
   SILT_RCLONE_PROGRAM, SILT_RCLONE_ARGS,
   SILT_RCLONE_ONE_WRITER                                   as --rclone-program, --rclone-args, --rclone-one-writer
+  SILT_LIMIT_UPLOAD, SILT_LIMIT_DOWNLOAD                   as --limit-upload, --limit-download
+  SILT_PRICES                                              as --prices
   SILT_TOKEN, SILT_TOKEN_FILE, SILT_CACERT                 token of silt:, and a certificate it is trusted by
   SILT_APPEND_ONLY                                         with 1: delete nothing in a bucket that does not allow it
   SILT_PROGRESS_FPS                                        progress updates per second, also where there is no terminal

@@ -4,10 +4,11 @@ use crate::environment;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::parse::{Compression, Duration, Preset, Size};
-use crate::place::ProgramArgs;
+use crate::place::{LimitArgs, ProgramArgs};
 use crate::progress::Progress;
 use clap::{ArgAction, Args};
 use siltstone_engine::{Resources, Session};
+use siltstone_remote::Traffic;
 use siltstone_store::repository::Repository;
 use std::path::PathBuf;
 
@@ -85,9 +86,15 @@ pub(crate) struct GlobalArgs {
     /// $SILT_PRESET, or local for a folder and s3-internet for all else]
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) preset: Option<Preset>,
+    /// Prices by which dry runs estimate money, by name, as s3-standard-ia [default: $SILT_PRICES, or by the place]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) prices: Option<String>,
     /// Programs that reach servers
     #[command(flatten)]
     pub(crate) programs: ProgramArgs,
+    /// Greatest rates to and from places over a network
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     /// Accepted for the sake of scripts: reading takes no lock
     #[arg(long, global = true, hide = true)]
     pub(crate) no_lock: bool,
@@ -99,12 +106,30 @@ pub(crate) struct Context {
     pub(crate) options: GlobalArgs,
     /// Where to print.
     pub(crate) output: Output,
+    /// Bytes sent and received by all storages of the command.
+    pub(crate) traffic: Traffic,
 }
 
 impl Context {
     pub(crate) fn new(options: GlobalArgs) -> Self {
         let output = Output { json: options.json, quiet: options.quiet, verbosity: options.verbose };
-        Self { options, output }
+        Self { options, output, traffic: Traffic::default() }
+    }
+
+    /// Returns this context, whose storages keep to the limits of options and environment.
+    ///
+    /// # Errors
+    /// A variable is set to something that is no rate.
+    pub(crate) fn within_limits(self) -> Result<Self, CliError> {
+        let traffic = Traffic::new(self.options.limits.limits()?);
+        Ok(Self { traffic, ..self })
+    }
+
+    /// Warns of limits that were asked for where none holds.
+    pub(crate) fn tell_unused_limits(&self) {
+        if self.options.limits.are_unused(&self.traffic) {
+            self.output.warn("warning: --limit-upload and --limit-download hold for places over a network alone");
+        }
     }
 
     /// Folder of the local index, unless none is wanted.

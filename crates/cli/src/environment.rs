@@ -88,6 +88,13 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
     variable("SILT_STATE_DIR").map(PathBuf::from).or_else(|| Some(xdg().or_else(home)?.join("siltstone")))
 }
 
+/// Where the user's own settings lie: `siltstone` in the configuration folder; `None` without a home.
+pub(crate) fn config_folder() -> Option<PathBuf> {
+    let xdg = || variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || variable("HOME").map(|home| PathBuf::from(home).join(".config"));
+    Some(xdg().or_else(home)?.join("siltstone"))
+}
+
 /// Now, as the store writes it.
 pub(crate) fn now() -> Time {
     store_time(jiff::Timestamp::now())

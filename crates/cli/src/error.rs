@@ -130,6 +130,10 @@ pub(crate) enum CliError {
     LeaseTimeoutShort { least: String },
     #[error("nothing was changed: --yes carries the plan out, --dry-run only shows it")]
     NotConfirmed,
+    #[error("the price list {path} cannot be used: {reason}")]
+    PriceList { path: PathBuf, reason: String },
+    #[error("no price list has '{store}'; known are {known}")]
+    NoPrices { store: String, known: String },
     #[error("cannot write the output: {0}")]
     Output(io::Error),
 }

@@ -20,6 +20,7 @@ mod parse;
 mod password;
 mod patterns;
 mod place;
+mod prices;
 mod progress;
 mod render;
 mod repository;
@@ -48,19 +49,27 @@ fn main() -> ExitCode {
     interrupt::listen();
     raise_open_file_limit();
     let context = Context::new(cli.global);
-    log::listen(context.output, matches!(cli.command, Command::Serve(_)));
-    match environment::check().and_then(|()| run(&cli.command, &context)) {
+    let output = context.output;
+    log::listen(output, matches!(cli.command, Command::Serve(_)));
+    match environment::check().and_then(|()| run_within_limits(&cli.command, context)) {
         Ok(Done::Whole) => ExitCode::SUCCESS,
         Ok(Done::InPart) => ExitCode::from(EXIT_INCOMPLETE),
         Err(error) => {
             // Whatever a run that was asked to stop fell over, it ended because of that.
             let code = if interrupt::is_asked() { EXIT_INTERRUPTED } else { error.exit_status() };
             if !error.is_closed_pipe() {
-                print_error(context.output.json, code, &error.message());
+                print_error(output.json, code, &error.message());
             }
             ExitCode::from(code)
         }
     }
+}
+
+fn run_within_limits(command: &Command, context: Context) -> Result<Done, CliError> {
+    let context = context.within_limits()?;
+    let done = run(command, &context)?;
+    context.tell_unused_limits();
+    Ok(done)
 }
 
 fn run(command: &Command, context: &Context) -> Result<Done, CliError> {

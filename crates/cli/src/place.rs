@@ -1,10 +1,13 @@
 //! From the address of a repository to its storage, with every call logged.
 
 use crate::context::Context;
+use crate::environment;
 use crate::error::CliError;
+use crate::parse::Rate;
 use clap::Args;
 use siltstone_remote::{
-    Bucket, ConnectError, ObjectStorage, Place, Programs, Retries, Server, ServerAddress, Variables, connect_server,
+    Bucket, ConnectError, Limits, ObjectStorage, Place, Programs, Retries, Server, ServerAddress, Traffic, Variables,
+    connect_server,
 };
 use siltstone_store::storage::{Disk, Storage, Traced};
 use std::sync::Arc;
@@ -45,12 +48,47 @@ impl ProgramArgs {
     }
 }
 
+/// Greatest rates to and from places over a network.
+#[derive(Args, Debug, Default)]
+pub(crate) struct LimitArgs {
+    /// Greatest rate at which data is sent, as 500K or 2M; a number alone is of KiB per second. It holds for places
+    /// over a network, not for a folder [default: $SILT_LIMIT_UPLOAD, or none]
+    #[arg(long, global = true, value_name = "RATE")]
+    limit_upload: Option<Rate>,
+    /// Greatest rate at which data is received, as --limit-upload [default: $SILT_LIMIT_DOWNLOAD, or none]
+    #[arg(long, global = true, value_name = "RATE")]
+    limit_download: Option<Rate>,
+}
+
+impl LimitArgs {
+    /// These limits, and those of the environment where an option is not given.
+    ///
+    /// # Errors
+    /// A variable is set to something that is no rate.
+    pub(crate) fn limits(&self) -> Result<Limits, CliError> {
+        let rate = |option: Option<Rate>, name| match option {
+            Some(rate) => Ok(Some(rate.0)),
+            None => environment::parsed::<Rate>(name).map(|set| set.map(|rate| rate.0)),
+        };
+        Ok(Limits {
+            upload: rate(self.limit_upload, "SILT_LIMIT_UPLOAD")?,
+            download: rate(self.limit_download, "SILT_LIMIT_DOWNLOAD")?,
+        })
+    }
+
+    /// Tells whether a limit was asked for, and nothing went where it holds.
+    pub(crate) fn are_unused(&self, traffic: &Traffic) -> bool {
+        let is_given = self.limit_upload.is_some() || self.limit_download.is_some();
+        is_given && traffic.bytes_sent() == 0 && traffic.bytes_received() == 0
+    }
+}
+
 /// Opens a place. A folder must be there; a server of this program is asked what its token may do, any other place
 /// nothing yet.
 pub(crate) fn open(place: &Place, context: &Context) -> Result<Arc<dyn Storage>, CliError> {
     Ok(match place {
         Place::Folder(path) => traced(Disk::open(path)?),
-        Place::Bucket(bucket) => probed_once(connect(bucket)?, context),
+        Place::Bucket(bucket) => probed_once(connect(bucket, context)?, context),
         Place::Server(server) => probed_once(reach(server, context, connect_server)?, context),
         Place::Served(address) => traced(connect_served(address, context)?),
     })
@@ -68,24 +106,24 @@ fn probed_once(storage: ObjectStorage, context: &Context) -> Arc<dyn Storage> {
 }
 
 /// Connects a bucket with the credentials of the environment.
-pub(crate) fn connect(bucket: &Bucket) -> Result<ObjectStorage, CliError> {
-    Ok(siltstone_remote::connect(bucket, &Variables::of_process())?)
+pub(crate) fn connect(bucket: &Bucket, context: &Context) -> Result<ObjectStorage, CliError> {
+    Ok(siltstone_remote::connect(bucket, &Variables::of_process(), &context.traffic)?)
 }
 
 /// Connects a server, or makes the folder of a new repository there, by the programs of options and environment.
 pub(crate) fn reach(
     server: &Server,
     context: &Context,
-    how: fn(&Server, &Programs, Retries) -> Result<ObjectStorage, ConnectError>,
+    how: fn(&Server, &Programs, Retries, &Traffic) -> Result<ObjectStorage, ConnectError>,
 ) -> Result<ObjectStorage, CliError> {
     let programs = context.options.programs.over(Programs::of(&Variables::of_process()));
-    Ok(how(server, &programs, Retries::default())?)
+    Ok(how(server, &programs, Retries::default(), &context.traffic)?)
 }
 
 /// Connects a server of this program with the token of the environment.
 pub(crate) fn connect_served(address: &ServerAddress, context: &Context) -> Result<ObjectStorage, CliError> {
     let variables = Variables::of_process().with_certificates(context.options.cacert.as_deref());
-    Ok(siltstone_remote::connect_served(address, &variables)?)
+    Ok(siltstone_remote::connect_served(address, &variables, &context.traffic)?)
 }
 
 /// Logs the calls to a storage.

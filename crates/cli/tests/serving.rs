@@ -154,6 +154,37 @@ fn a_client_that_may_only_add_backs_up_and_restores_and_deletes_nothing() {
 }
 
 #[test]
+fn what_goes_over_the_network_is_counted_and_kept_within_limits() {
+    let sandbox = Sandbox::bare();
+    let served = filled(&sandbox);
+    sandbox.write("0", noise(200, 60_000));
+    let limited = ["--limit-upload", "100M", "--limit-download", "100M"];
+    let backup = ["backup", "--json", "--series", "one", &sandbox.source()];
+    let summary = served.run("client", &[&limited[..], &backup].concat()).ok().message("summary");
+    let sent = summary["bytes_sent"].as_u64().expect("a number");
+    assert!((60_000..600_000).contains(&sent), "{summary}");
+    let target = sandbox.path("target").display().to_string();
+    let mut restore = served.silt("client");
+    restore.args(["--no-cache", "restore", "latest", "--json", "--target", &target]);
+    let summary = ran(restore.env("SILT_LIMIT_DOWNLOAD", "100M")).ok().message("summary");
+    assert!(summary["bytes_received"].as_u64() >= Some(480_000), "{summary}");
+    let text = served.run("client", &["backup", "--series", "one", &sandbox.source()]).ok().stdout;
+    assert!(text.contains("\nNetwork:     sent "), "{text}");
+    let mut wrong = served.silt("client");
+    let said = ran(wrong.env("SILT_LIMIT_UPLOAD", "fast").arg("snapshots")).exits(1).stderr;
+    assert!(said.contains("SILT_LIMIT_UPLOAD") && said.contains("500K"), "{said}");
+    assert_eq!(served.stop(), 0);
+}
+
+#[test]
+fn a_limit_for_a_folder_is_told_to_do_nothing() {
+    let sandbox = Sandbox::of_files(1);
+    let said = sandbox.run(&["--limit-upload", "1", "snapshots"]).ok().stderr;
+    assert!(said.contains("--limit-upload") && said.contains("over a network"), "{said}");
+    assert!(sandbox.backup(&[]).get("bytes_sent").is_none());
+}
+
+#[test]
 fn who_may_delete_gives_the_space_back_that_others_left() {
     let sandbox = Sandbox::bare();
     let served = filled(&sandbox);

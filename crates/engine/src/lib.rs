@@ -44,6 +44,7 @@ pub mod snapshots;
 pub mod stats;
 pub mod undelete;
 pub mod unlock;
+pub mod usage;
 mod watch;
 mod written;
 

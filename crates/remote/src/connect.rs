@@ -6,6 +6,7 @@ use crate::profile::Profile;
 use crate::retries::Retries;
 use crate::served::{ServerAddress, ServerStore};
 use crate::service::Connector;
+use crate::traffic::Traffic;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
 use object_store::azure::{AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder, GoogleConfigKey};
@@ -93,32 +94,44 @@ pub enum ConnectError {
     Storage(#[from] StorageError),
 }
 
-/// Makes the storage of a bucket. Nothing is asked of the place yet.
+/// Makes the storage of a bucket, whose bytes count as this traffic. Nothing is asked of the place yet.
 ///
 /// # Errors
 /// The variables give no credentials, or settings that are not understood.
-pub fn connect(bucket: &Bucket, variables: &Variables) -> Result<ObjectStorage, ConnectError> {
+pub fn connect(bucket: &Bucket, variables: &Variables, traffic: &Traffic) -> Result<ObjectStorage, ConnectError> {
     let location = bucket.to_string();
+    let connector = Connector { traffic: traffic.clone(), certificates: Vec::new() };
     let (store, deletes_in_batches): (Arc<dyn ObjectStore>, bool) = match &bucket.service {
-        Service::S3 { endpoint } => (Arc::new(s3(bucket, endpoint, &location, variables)?), true),
-        Service::Google => (Arc::new(google(bucket, &location, variables)?), false),
-        Service::Azure => (Arc::new(azure(bucket, &location, variables)?), true),
+        Service::S3 { endpoint } => (Arc::new(s3(bucket, endpoint, &location, variables, connector)?), true),
+        Service::Google => (Arc::new(google(bucket, &location, variables, connector)?), false),
+        Service::Azure => (Arc::new(azure(bucket, &location, variables, connector)?), true),
     };
-    let storage = ObjectStorage::new(store, &bucket.prefix, &location, Retries::default())?
+    let storage = ObjectStorage::over(store, &bucket.prefix, &location, Retries::default(), traffic)?
         .with_append_only(variables.has("SILT_APPEND_ONLY"));
     Ok(if deletes_in_batches { storage.with_batch_delete() } else { storage })
 }
 
-/// Makes the storage of a server of this program, with the token that the variables give, and asks what it may do.
+/// Makes the storage of a server of this program, with the token that the variables give, and asks what it may do. Its
+/// bytes count as this traffic.
 ///
 /// # Errors
 /// The variables give no token, or one that the server does not know; the server cannot be reached.
-pub fn connect_served(address: &ServerAddress, variables: &Variables) -> Result<ObjectStorage, ConnectError> {
-    let server = ServerStore::new(address, variables)?;
-    Ok(ObjectStorage::of_server(server, &address.to_string(), Retries::default())?)
+pub fn connect_served(
+    address: &ServerAddress,
+    variables: &Variables,
+    traffic: &Traffic,
+) -> Result<ObjectStorage, ConnectError> {
+    let server = ServerStore::new(address, variables, traffic)?;
+    Ok(ObjectStorage::of_server(server, &address.to_string(), Retries::default(), traffic)?)
 }
 
-fn s3(bucket: &Bucket, endpoint: &str, location: &str, variables: &Variables) -> Result<AmazonS3, PlaceError> {
+fn s3(
+    bucket: &Bucket,
+    endpoint: &str,
+    location: &str,
+    variables: &Variables,
+    connector: Connector,
+) -> Result<AmazonS3, PlaceError> {
     let settings = variables.settings("AWS_", |name| name.parse::<AmazonS3ConfigKey>().ok());
     let mut builder =
         settings.into_iter().fold(AmazonS3Builder::new(), |builder, (key, value)| builder.with_config(key, value));
@@ -127,7 +140,7 @@ fn s3(bucket: &Bucket, endpoint: &str, location: &str, variables: &Variables) ->
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_retry(no_retries())
         .with_client_options(client().with_allow_http(is_plain(endpoint)))
-        .with_http_connector(Connector);
+        .with_http_connector(connector);
     let amazon = amazon_name(endpoint);
     if amazon.is_none() {
         builder = builder.with_endpoint(endpoint).with_virtual_hosted_style_request(false);
@@ -180,7 +193,12 @@ fn amazon_region(name: &str) -> Option<&str> {
     name.split_once(['.', '-']).map(|(_, region)| region)
 }
 
-fn google(bucket: &Bucket, location: &str, variables: &Variables) -> Result<GoogleCloudStorage, PlaceError> {
+fn google(
+    bucket: &Bucket,
+    location: &str,
+    variables: &Variables,
+    connector: Connector,
+) -> Result<GoogleCloudStorage, PlaceError> {
     let settings = variables.settings("GOOGLE_", |name| name.parse::<GoogleConfigKey>().ok());
     let mut builder = settings
         .into_iter()
@@ -197,11 +215,16 @@ fn google(bucket: &Bucket, location: &str, variables: &Variables) -> Result<Goog
         .with_bucket_name(&bucket.name)
         .with_retry(no_retries())
         .with_client_options(client().with_allow_http(endpoint.is_some_and(|endpoint| is_plain(&endpoint))))
-        .with_http_connector(Connector);
+        .with_http_connector(connector);
     builder.build().map_err(|error| wrong_settings(location, &error))
 }
 
-fn azure(bucket: &Bucket, location: &str, variables: &Variables) -> Result<MicrosoftAzure, PlaceError> {
+fn azure(
+    bucket: &Bucket,
+    location: &str,
+    variables: &Variables,
+    connector: Connector,
+) -> Result<MicrosoftAzure, PlaceError> {
     let settings = variables.settings("AZURE_", |name| name.parse::<AzureConfigKey>().ok());
     let mut builder = settings
         .into_iter()
@@ -225,7 +248,7 @@ fn azure(bucket: &Bucket, location: &str, variables: &Variables) -> Result<Micro
         .with_container_name(&bucket.name)
         .with_retry(no_retries())
         .with_client_options(client().with_allow_http(endpoint.is_some_and(|endpoint| is_plain(&endpoint))))
-        .with_http_connector(Connector);
+        .with_http_connector(connector);
     builder.build().map_err(|error| wrong_settings(location, &error))
 }
 
@@ -244,7 +267,7 @@ fn no_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }
 
-/// A client that bears any length of transfer: silence is what ends one.
+/// Options of a client that bears any length of transfer: silence is what ends one.
 pub(crate) fn client() -> ClientOptions {
     ClientOptions::new().with_timeout_disabled().with_http1_only()
 }
@@ -262,7 +285,8 @@ mod tests {
 
     fn connected(address: &str, variables: &[(&str, &str)]) -> Result<ObjectStorage, ConnectError> {
         let Ok(Place::Bucket(bucket)) = Place::parse(address.as_ref()) else { panic!("{address} is a bucket") };
-        connect(&bucket, &variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        connect(&bucket, &variables, &Traffic::default())
     }
 
     #[test]

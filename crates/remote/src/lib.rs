@@ -12,6 +12,7 @@ mod served;
 mod server;
 mod service;
 mod sftp;
+mod traffic;
 mod window;
 
 pub use connect::{ConnectError, Variables, connect, connect_served};
@@ -20,3 +21,4 @@ pub use place::{Bucket, Place, PlaceError, Service};
 pub use retries::Retries;
 pub use served::ServerAddress;
 pub use server::{Programs, Server, connect_server, create_server};
+pub use traffic::{Limits, Traffic};

@@ -27,6 +27,7 @@ use crate::fault::Fault;
 use crate::protocol::{Granted, Right};
 use crate::retries::Retries;
 use crate::served::ServerStore;
+use crate::traffic::Traffic;
 use crate::window::{REQUESTS_MAX, Window};
 use bytes::Bytes;
 use futures_util::future::join;
@@ -89,12 +90,27 @@ impl ObjectStorage {
         location: &str,
         retries: Retries,
     ) -> Result<Self, StorageError> {
+        Self::over(store, prefix, location, retries, &Traffic::default())
+    }
+
+    /// Keeps objects in a store as [`ObjectStorage::new`] does, whose bytes count as this traffic.
+    ///
+    /// # Errors
+    /// As of [`ObjectStorage::new`].
+    pub(crate) fn over(
+        store: Arc<dyn ObjectStore>,
+        prefix: &str,
+        location: &str,
+        retries: Retries,
+        traffic: &Traffic,
+    ) -> Result<Self, StorageError> {
         let unreachable = |source| StorageError::Unreachable { location: location.to_owned(), source };
         let prefix = Path::parse(prefix).map_err(|error| unreachable(io::Error::other(error)))?;
         let mut builder = Builder::new_multi_thread();
         let runtime =
             builder.worker_threads(THREADS).thread_name("remote").enable_all().build().map_err(unreachable)?;
-        let requests = Requests { store, prefix, location: location.to_owned(), retries, window: Window::new() };
+        let (location, traffic) = (location.to_owned(), traffic.clone());
+        let requests = Requests { store, prefix, location, retries, window: Window::new(), traffic };
         Ok(Self {
             requests: Arc::new(requests),
             queue: Arc::default(),
@@ -114,9 +130,15 @@ impl ObjectStorage {
     ///
     /// # Errors
     /// The server cannot be reached, or does not know the token.
-    pub(crate) fn of_server(server: ServerStore, location: &str, retries: Retries) -> Result<Self, StorageError> {
+    pub(crate) fn of_server(
+        server: ServerStore,
+        location: &str,
+        retries: Retries,
+        traffic: &Traffic,
+    ) -> Result<Self, StorageError> {
         let server = Arc::new(server);
-        let mut storage = Self::new(Arc::<ServerStore>::clone(&server), "", location, retries)?.with_batch_delete();
+        let store = Arc::<ServerStore>::clone(&server);
+        let mut storage = Self::over(store, "", location, retries, traffic)?.with_batch_delete();
         let requests = Arc::clone(&storage.requests);
         storage.granted = Some(storage.wait(async move { requests.rights(&server).await })?);
         storage.is_probed = Mutex::new(true);

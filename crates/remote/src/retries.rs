@@ -15,7 +15,7 @@ pub struct Retries {
     pub first_wait: Duration,
     /// Greatest bound of a wait.
     pub wait_max: Duration,
-    /// Time since the first try after which no other begins.
+    /// Time since the first failure after which no other try begins: a try may take long where the rate is limited.
     pub budget: Duration,
     /// Time without a byte after which a request is given up.
     pub silence: Duration,
@@ -63,18 +63,20 @@ impl Retries {
 pub(crate) struct Tries {
     retries: Retries,
     made: u32,
-    began: Instant,
+    /// Moment of the first failure.
+    failed: Option<Instant>,
 }
 
 impl Tries {
     pub(crate) fn new(retries: Retries) -> Self {
-        Self { retries, made: 0, began: Instant::now() }
+        Self { retries, made: 0, failed: None }
     }
 
     /// Waits for the next try after a failed one; `false`, at once, if the budget is spent.
     pub(crate) async fn again(&mut self) -> bool {
         self.made += 1;
-        if self.made >= self.retries.tries || self.began.elapsed() >= self.retries.budget {
+        let failed = *self.failed.get_or_insert_with(Instant::now);
+        if self.made >= self.retries.tries || failed.elapsed() >= self.retries.budget {
             return false;
         }
         tokio::time::sleep(drawn_below(self.retries.bound(self.made))).await;

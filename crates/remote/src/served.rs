@@ -16,6 +16,7 @@ use crate::connect::{Variables, client};
 use crate::place::PlaceError;
 use crate::protocol::{DELETE, DELETE_NAMES_MAX, Granted, LIST, OBJECTS, Page, RIGHTS};
 use crate::service::{Connector, Refusal};
+use crate::traffic::Traffic;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
@@ -25,9 +26,10 @@ use http::{Extensions, HeaderValue, Method, Request, StatusCode};
 use object_store::client::{HttpClient, HttpConnector, HttpRequest, HttpRequestBody, HttpResponse};
 use object_store::path::Path;
 use object_store::{
-    Attributes, Certificate, CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
-    MultipartUpload, ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    Attributes, CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+use reqwest::Certificate;
 use std::fmt;
 use std::time::Duration;
 
@@ -48,25 +50,24 @@ pub(crate) struct ServerStore {
 }
 
 impl ServerStore {
-    /// Connects nothing yet.
+    /// Connects nothing yet. All bytes will count as this traffic.
     ///
     /// # Errors
     /// The variables give no token, or a certificate that cannot be read; plain HTTP would show the token.
-    pub(crate) fn new(address: &ServerAddress, variables: &Variables) -> Result<Self, PlaceError> {
+    pub(crate) fn new(address: &ServerAddress, variables: &Variables, traffic: &Traffic) -> Result<Self, PlaceError> {
         let settings = |reason: String| PlaceError::Settings { location: address.to_string(), reason };
         if address.shows_secrets() && variables.get("SILT_ALLOW_PLAIN_HTTP").is_none() {
             let reason = "plain HTTP shows the token to the network; use https:, or set SILT_ALLOW_PLAIN_HTTP=1";
             return Err(settings(reason.to_owned()));
         }
-        let mut options = client().with_allow_http(address.is_plain_http()).with_pool_idle_timeout(IDLE);
+        let options = client().with_allow_http(address.is_plain_http()).with_pool_idle_timeout(IDLE);
+        let mut connector = Connector { traffic: traffic.clone(), certificates: Vec::new() };
         if let Some(path) = variables.get("SILT_CACERT") {
             let pem = std::fs::read(path).map_err(|error| settings(format!("SILT_CACERT is {path}: {error}")))?;
-            let of_file = |error: Error| settings(format!("SILT_CACERT is {path}: {error}"));
-            for certificate in Certificate::from_pem_bundle(&pem).map_err(of_file)? {
-                options = options.with_root_certificate(certificate);
-            }
+            let of_file = |error| settings(format!("SILT_CACERT is {path}: {error}"));
+            connector.certificates = Certificate::from_pem_bundle(&pem).map_err(of_file)?;
         }
-        let client = Connector.connect(&options).map_err(|error| settings(error.to_string()))?;
+        let client = connector.connect(&options).map_err(|error| settings(error.to_string()))?;
         let token = token(address, variables)?;
         let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))
             .map_err(|_| settings("the token holds characters that no token has".to_owned()))?;
@@ -278,7 +279,7 @@ mod tests {
 
     fn store(address: &str, variables: &[(&str, &str)]) -> Result<ServerStore, PlaceError> {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        ServerStore::new(&ServerAddress::parse(address).unwrap(), &variables)
+        ServerStore::new(&ServerAddress::parse(address).unwrap(), &variables, &Traffic::default())
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::object::ObjectStorage;
 use crate::place::PlaceError;
 use crate::retries::Retries;
 use crate::sftp::{Connection, Naming, Program, Root, SftpStore};
+use crate::traffic::Traffic;
 use std::fmt;
 use std::sync::Arc;
 use url::Url;
@@ -185,26 +186,44 @@ impl fmt::Display for Server {
 
 /// Makes the storage of a server's folder, which must be there. Nothing is asked of the server yet. A connection is
 /// given up after twice the silence of these retries, for a busy disk may take long to make durable what was written.
+/// All that goes through the program counts as this traffic.
 ///
 /// # Errors
 /// The programs' words cannot be read, or the system gives no threads.
-pub fn connect_server(server: &Server, programs: &Programs, retries: Retries) -> Result<ObjectStorage, ConnectError> {
-    storage(server, programs, retries, Root::IsThere)
+pub fn connect_server(
+    server: &Server,
+    programs: &Programs,
+    retries: Retries,
+    traffic: &Traffic,
+) -> Result<ObjectStorage, ConnectError> {
+    storage(server, programs, retries, traffic, Root::IsThere)
 }
 
 /// Makes the storage as [`connect_server`] does, for a new repository, whose folder is made with its first object.
 ///
 /// # Errors
 /// As of [`connect_server`].
-pub fn create_server(server: &Server, programs: &Programs, retries: Retries) -> Result<ObjectStorage, ConnectError> {
-    storage(server, programs, retries, Root::IsMade)
+pub fn create_server(
+    server: &Server,
+    programs: &Programs,
+    retries: Retries,
+    traffic: &Traffic,
+) -> Result<ObjectStorage, ConnectError> {
+    storage(server, programs, retries, traffic, Root::IsMade)
 }
 
-fn storage(server: &Server, programs: &Programs, retries: Retries, kind: Root) -> Result<ObjectStorage, ConnectError> {
+fn storage(
+    server: &Server,
+    programs: &Programs,
+    retries: Retries,
+    traffic: &Traffic,
+    kind: Root,
+) -> Result<ObjectStorage, ConnectError> {
     let (program, root, naming) = server.program(programs)?;
-    let store = SftpStore::new(Connection::new(program, 2 * retries.silence), root, naming, kind);
+    let connection = Connection::new(program, 2 * retries.silence, traffic.clone());
+    let store = SftpStore::new(connection, root, naming, kind);
     let outside = retries.with_silence(SILENCES * retries.silence);
-    let storage = ObjectStorage::new(Arc::new(store), "", &server.to_string(), outside)?;
+    let storage = ObjectStorage::over(Arc::new(store), "", &server.to_string(), outside, traffic)?;
     let storage = storage.with_batch_delete().with_temporaries();
     Ok(if matches!(server, Server::Ssh { .. }) { storage.with_reserve() } else { storage })
 }
@@ -286,7 +305,7 @@ mod tests {
         assert_eq!(words("sftp:host:/x", &programs), "doas my ssh sftp");
         programs.sftp_command = Some("'".to_owned());
         assert!(matches!(
-            connect_server(&server("sftp:h:x"), &programs, Retries::default()),
+            connect_server(&server("sftp:h:x"), &programs, Retries::default(), &Traffic::default()),
             Err(ConnectError::Place(_))
         ));
     }

@@ -6,7 +6,7 @@
 mod servers;
 
 use servers::{Sshd, by_program, by_rclone, empty_folder, reached, server_program};
-use siltstone_remote::{Programs, Retries, connect_server, create_server};
+use siltstone_remote::{Limits, Programs, Retries, Traffic, connect_server, create_server};
 use siltstone_store::storage::conformance::{Contract, SERIES, all, container, key, manifest};
 use siltstone_store::storage::{Disk, Listing, ObjectName, ReadRequest, Storage, StorageError, TEMPORARIES};
 use std::fs;
@@ -26,6 +26,27 @@ siltstone_store::contracts!(every_storage);
 fn assert_no_temporaries(folder: &Path) {
     let left = fs::read_dir(folder.join(TEMPORARIES)).map_or(0, Iterator::count);
     assert_eq!(left, 0, "temporary files are left");
+}
+
+#[test]
+fn every_byte_through_the_program_is_counted() {
+    const BYTES: usize = 1 << 20;
+    let (folder, fast) = (empty_folder(), Some(1 << 30));
+    let traffic = Traffic::new(Limits { upload: fast, download: fast });
+    let mut programs = Programs::default();
+    programs.sftp_command = Some(server_program());
+    let server = servers::address(&format!("sftp:test:{}", folder.path().display()));
+    let storage = create_server(&server, &programs, Retries::default(), &traffic).unwrap();
+    let counted = || [traffic.bytes_sent(), traffic.bytes_received()];
+    let is_object_and_little_more = |bytes: u64| (BYTES as u64..BYTES as u64 + (16 << 10)).contains(&bytes);
+
+    storage.put(&container(1), &vec![7; BYTES]).unwrap();
+    storage.barrier().unwrap();
+    let [sent, received] = counted();
+    assert!(is_object_and_little_more(sent) && (1..16 << 10).contains(&received), "{sent} {received}");
+    assert_eq!(storage.read(&container(1), BYTES as u64).unwrap().len(), BYTES);
+    let [more_sent, more_received] = counted();
+    assert!(is_object_and_little_more(more_received - received) && more_sent - sent < 16 << 10);
 }
 
 #[test]
@@ -205,7 +226,13 @@ fn the_disk_of_a_server_runs_full_and_a_cloud_does_not() {
     let folder = empty_folder();
     let capabilities = by_program(&server_program(), folder.path()).capabilities();
     assert!(capabilities.keeps_reserve && !capabilities.creates_natively);
-    let rclone = create_server(&servers::address("rclone:cloud:x"), &Programs::default(), Retries::default()).unwrap();
+    let rclone = create_server(
+        &servers::address("rclone:cloud:x"),
+        &Programs::default(),
+        Retries::default(),
+        &Traffic::default(),
+    )
+    .unwrap();
     assert!(!rclone.capabilities().keeps_reserve && !rclone.capabilities().creates_natively);
 }
 
@@ -231,5 +258,5 @@ fn programs_need_no_shell() {
     let mut programs = Programs::default();
     programs.sftp_command = Some("'unclosed".to_owned());
     let server = servers::address("sftp:host:/x");
-    assert!(connect_server(&server, &programs, Retries::default()).is_err());
+    assert!(connect_server(&server, &programs, Retries::default(), &Traffic::default()).is_err());
 }

@@ -9,8 +9,9 @@ use crate::error::{CliError, Done};
 use crate::memory;
 use crate::parse::{Checkpointing, Moment, ShrinkGuard, Size, TagList};
 use crate::patterns::ExcludeArgs;
+use crate::prices;
 use crate::progress::{Progress, Work};
-use crate::render::{StatisticsJson, clock, rfc3339, size};
+use crate::render::{Cost, StatisticsJson, Transfer, clock, rfc3339, size};
 use crate::repository::{open_for_series, preset};
 use crate::retry::while_locked;
 use clap::Args;
@@ -119,7 +120,7 @@ pub(crate) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, Cli
     options.exclude = without_own_folders(options.exclude, &repository, context);
     let reader = arguments.stream.is_given().then(|| stream(&arguments.stream, &arguments.paths)).transpose()?;
 
-    let progress = Progress::begin(Work::Backup, context.output)?;
+    let progress = Progress::begin(Work::Backup, context)?;
     let session = context.session(&repository, &progress);
     let summary = while_locked(context, || {
         let source = match (&reader, &changed) {
@@ -193,17 +194,20 @@ fn shrink_share(arguments: &BackupArgs) -> Result<Option<f64>, CliError> {
 }
 
 fn report(context: &Context, dry_run: bool, summary: &BackupSummary) -> Result<(), CliError> {
+    let (transfer, cost) = (Transfer::of(&context.traffic), prices::cost(&summary.usage, context)?);
     if context.output.json {
-        return context.output.json(&SummaryMessage::new(dry_run, summary));
+        let network = (transfer, cost);
+        return context.output.json(&SummaryMessage::ended(dry_run, summary, network, environment::now()));
     }
     if !context.output.quiet {
-        context.output.report(text(dry_run, summary))?;
+        let cost = cost.map_or_else(String::new, |cost| cost.lines_below("about, without what is settled after it"));
+        context.output.report(text(dry_run, summary, transfer) + &cost)?;
     }
     Ok(())
 }
 
 /// restic's report, line by line, with one of ours where there is something to tell.
-fn text(dry_run: bool, summary: &BackupSummary) -> String {
+fn text(dry_run: bool, summary: &BackupSummary, transfer: Transfer) -> String {
     let all = &summary.statistics;
     let parent = match &summary.parent {
         Some(parent) => format!("using parent snapshot {}", parent.short()),
@@ -213,6 +217,7 @@ fn text(dry_run: bool, summary: &BackupSummary) -> String {
     let (added, stored) = (size(all.added_plain_bytes + all.metadata_bytes), size(all.added_stored_bytes));
     let healed = healed(summary).unwrap_or_default();
     let deltas = deltas(summary).map_or_else(String::new, |deltas| format!("Deltas:      {deltas}\n"));
+    let network = transfer.text().map_or_else(String::new, |text| format!("Network:     {text}\n"));
     let (read, took) = (size(all.logical_bytes), clock(Duration::from_millis(all.duration_ms)));
     let end = match (&summary.snapshot, dry_run) {
         (Some(snapshot), _) => format!("\nsnapshot {} saved", snapshot.short()),
@@ -224,7 +229,7 @@ fn text(dry_run: bool, summary: &BackupSummary) -> String {
          Files:       {:5} new, {:5} changed, {:5} unmodified\n\
          Dirs:        {:5}\n\
          {verb} the repository: {added} ({stored} stored)\n\
-         {healed}{deltas}\n\
+         {healed}{deltas}{network}\n\
          processed {} files, {read} in {took}{end}",
         all.files_new, all.files_changed, all.files_unchanged, all.directories, all.files,
     )
@@ -273,14 +278,14 @@ struct SummaryMessage<'a> {
     parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot_id: Option<String>,
+    #[serde(flatten)]
+    transfer: Transfer,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
 }
 
 impl<'a> SummaryMessage<'a> {
-    fn new(dry_run: bool, summary: &'a BackupSummary) -> Self {
-        Self::ended(dry_run, summary, environment::now())
-    }
-
-    fn ended(dry_run: bool, summary: &'a BackupSummary, end: Time) -> Self {
+    fn ended(dry_run: bool, summary: &'a BackupSummary, (transfer, cost): (Transfer, Option<Cost>), end: Time) -> Self {
         let all = &summary.statistics;
         let [deltas_kept, deltas_rejected, deltas_skipped] = delta_counts(summary);
         let bytes_migrated = summary.migration.bytes_written;
@@ -298,6 +303,8 @@ impl<'a> SummaryMessage<'a> {
             series: &summary.series,
             parent: summary.parent.map(|parent| parent.to_string()),
             snapshot_id: summary.snapshot.map(|snapshot| snapshot.to_string()),
+            transfer,
+            cost,
         }
     }
 }
@@ -307,6 +314,7 @@ mod tests {
     use super::*;
     use siltstone_engine::backup::{DeltaCounts, Reused};
     use siltstone_engine::maintain::MaintainSummary;
+    use siltstone_engine::usage::Usage;
     use siltstone_store::SnapshotId;
 
     fn summary() -> BackupSummary {
@@ -331,6 +339,7 @@ mod tests {
             healed: Healed::default(),
             migration: MaintainSummary { deltas_kept: 20, deltas_rejected: 10, ..MaintainSummary::default() },
             missing_sources: 0,
+            usage: Usage::default(),
         }
     }
 
@@ -346,11 +355,14 @@ Deltas:         25 kept,    14 rejected,     3 skipped
 
 processed 2 files, 20 B in 0:01
 snapshot 40404040 saved";
+        let text = |dry_run, summary: &BackupSummary| text(dry_run, summary, Transfer::default());
         assert_eq!(text(false, &summary()), expected);
         let skipped = BackupSummary { snapshot: None, ..summary() };
         assert!(text(false, &skipped).ends_with("skipped creating snapshot: nothing changed"));
         let dry = text(true, &skipped);
         assert!(dry.contains("\nWould add to the repository: ") && dry.ends_with("0:01"), "{dry}");
+        let sent = super::text(false, &summary(), Transfer::new(2048, 1));
+        assert!(sent.contains("skipped\nNetwork:     sent 2.000 KiB, received 1 B\n\nprocessed"), "{sent}");
     }
 
     #[test]
@@ -358,10 +370,16 @@ snapshot 40404040 saved";
         let moved = MaintainSummary { bytes_written: 1_258_291, ..MaintainSummary::default() };
         let none = BackupSummary { deltas: DeltaCounts::default(), migration: MaintainSummary::default(), ..summary() };
         let line = |summary: &BackupSummary| {
-            text(false, summary).lines().find(|line| line.starts_with("Deltas:")).map(str::to_owned)
+            text(false, summary, Transfer::default())
+                .lines()
+                .find(|line| line.starts_with("Deltas:"))
+                .map(str::to_owned)
         };
         assert_eq!(line(&none), None);
-        assert!(text(false, &none).contains("(838 B stored)\n\nprocessed 2 files"), "restic's lines alone");
+        assert!(
+            text(false, &none, Transfer::default()).contains("(838 B stored)\n\nprocessed 2 files"),
+            "restic's lines alone"
+        );
         let expected = "Deltas:          5 kept,     4 rejected,     3 skipped; moved 1.200 MiB";
         assert_eq!(line(&BackupSummary { migration: moved, ..summary() }).as_deref(), Some(expected));
         let expected = "Deltas:          0 kept,     0 rejected,     0 skipped; moved 1.200 MiB";
@@ -371,7 +389,9 @@ snapshot 40404040 saved";
     #[test]
     fn the_summary_has_restics_fields() {
         let summary = summary();
-        let json = serde_json::to_value(SummaryMessage::ended(false, &summary, Time::default())).expect("plain data");
+        let json =
+            serde_json::to_value(SummaryMessage::ended(false, &summary, (Transfer::new(5, 6), None), Time::default()))
+                .expect("plain data");
         assert_eq!(json["message_type"], "summary");
         assert_eq!(json["data_added"], 1056);
         assert_eq!(json["data_added_packed"], 838);
@@ -379,6 +399,7 @@ snapshot 40404040 saved";
         let counts = ["deltas_kept", "deltas_rejected", "deltas_skipped"].map(|field| json[field].as_u64());
         assert_eq!(counts, [25, 14, 3].map(Some), "of the backup and of the migration after it");
         assert_eq!(json["snapshot_id"].as_str().map(str::len), Some(64));
+        assert_eq!(json["bytes_sent"], 5);
         assert!(json.get("parent").is_none());
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliE
         (false, None) => ReadData::None,
     };
     let sample = arguments.restore_sample.map(|files| sample(files, arguments)).transpose()?;
-    let progress = Progress::begin(Work::Check, context.output)?;
+    let progress = Progress::begin(Work::Check, context)?;
     let options = CheckOptions::default()
         .with_read_data(read_data)
         .with_record((!arguments.no_record).then(environment::user))

@@ -10,7 +10,7 @@ use crate::memory;
 use crate::parse::Checkpointing;
 use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
-use crate::render::{clock, seconds, size};
+use crate::render::{Transfer, clock, seconds, size};
 use crate::repository::{open, open_from, preset};
 use crate::retry::while_locked;
 use clap::Args;
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &CopyArgs, context: &Context) -> Result<Done, CliEr
     let source = open_from(context, &arguments.from)?;
     let destination = open(context)?;
     let (snapshots, found) = wanted(arguments, &source, context)?;
-    let progress = Progress::begin(Work::Copy, context.output)?;
+    let progress = Progress::begin(Work::Copy, context)?;
     let (from, into) = (context.session(&source, &progress), context.session(&destination, &progress));
     let summary = while_locked(context, || Ok(into.copy_from(&from, &snapshots, &options)?))?;
     let took = progress.elapsed();
@@ -99,10 +99,11 @@ fn options(arguments: &CopyArgs, context: &Context) -> Result<BackupOptions, Cli
 }
 
 fn report(context: &Context, dry_run: bool, summary: &CopySummary, took: Duration) -> Result<(), CliError> {
+    let transfer = Transfer::of(&context.traffic);
     if context.output.json {
-        return context.output.json(&SummaryMessage::new(dry_run, summary, took));
+        return context.output.json(&SummaryMessage::new(dry_run, summary, took, transfer));
     }
-    context.output.report(text(dry_run, summary, took))
+    context.output.report(text(dry_run, summary, took) + &transfer.line_below())
 }
 
 fn text(dry_run: bool, summary: &CopySummary, took: Duration) -> String {
@@ -144,6 +145,8 @@ struct SummaryMessage<'a> {
     data_added_packed: u64,
     total_duration: f64,
     copies: Vec<CopyJson<'a>>,
+    #[serde(flatten)]
+    transfer: Transfer,
 }
 
 /// A snapshot that was copied.
@@ -156,7 +159,7 @@ struct CopyJson<'a> {
 }
 
 impl<'a> SummaryMessage<'a> {
-    fn new(dry_run: bool, summary: &'a CopySummary, took: Duration) -> Self {
+    fn new(dry_run: bool, summary: &'a CopySummary, took: Duration, transfer: Transfer) -> Self {
         let copies = summary.copied.iter().map(|one| CopyJson {
             original: one.original.to_string(),
             snapshot_id: one.copy.map(|id| id.to_string()),
@@ -174,6 +177,7 @@ impl<'a> SummaryMessage<'a> {
             data_added_packed: summary.added_stored_bytes,
             total_duration: seconds(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
             copies: copies.collect(),
+            transfer,
         }
     }
 }

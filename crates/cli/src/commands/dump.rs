@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &DumpArgs, context: &Context) -> Result<Done, CliEr
     let path = path(arguments, &reference)?;
     let repository = open(context)?;
     let (view, found) = find(&repository, &reference.snapshot, &arguments.filter.filter(), context.output)?;
-    let progress = Progress::begin(Work::Dump, context.output)?;
+    let progress = Progress::begin(Work::Dump, context)?;
     let mut output = Output::open(arguments)?;
     let session = context.session(&repository, &progress);
     let dumped = session.dump(&view, path.as_ref(), arguments.archive.into(), &mut output);

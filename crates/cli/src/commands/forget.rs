@@ -12,6 +12,7 @@ use crate::error::{CliError, Done};
 use crate::memory;
 use crate::parse::{Duration, Groups, TagList};
 use crate::patterns::FilterArgs;
+use crate::prices;
 use crate::progress::{Progress, Work};
 use crate::render::{GroupHeader, local, snapshot_table, visible};
 use crate::repository::open;
@@ -221,17 +222,19 @@ fn execute(
     context: &Context,
 ) -> Result<Done, CliError> {
     let until = (!arguments.keep_deleted().is_zero()).then(|| plan.options.marking.until());
-    let progress = Progress::begin(Work::Forget, context.output)?;
+    let progress = Progress::begin(Work::Forget, context)?;
     let session = context.session(repository, &progress);
     let summary = while_locked(context, || Ok(session.execute(plan)?))?;
     progress.end();
     memory::renew(repository, context);
+    let cost = prices::cost(&summary.usage, context)?;
     if context.output.json {
-        let message = SummaryMessage::new(&summary, until, arguments.dry_run);
+        let message = SummaryMessage::new(&summary, until, arguments.dry_run, cost);
         // With rules the document on standard output is restic's list of groups.
         if arguments.has_groups() { context.output.json_aside(&message) } else { context.output.json(&message)? }
     } else {
-        context.output.report(text(&summary, until, arguments.dry_run))?;
+        let cost = cost.map_or_else(String::new, |cost| cost.lines_below("at most"));
+        context.output.report(text(&summary, until, arguments.dry_run) + &cost)?;
     }
     if summary.snapshots_failed > 0 {
         context.output.warn(format_args!("warning: {} snapshots could not be removed", summary.snapshots_failed));

@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
 fn make(place: &Place, chunker: ChunkerSettings, kdf: &KdfArgs, context: &Context) -> Result<Repository, CliError> {
     let storage = match place {
         Place::Folder(path) => vacant_folder(path)?,
-        Place::Bucket(bucket) => vacant_remote(connect(bucket)?)?,
+        Place::Bucket(bucket) => vacant_remote(connect(bucket, context)?)?,
         Place::Server(server) => vacant_remote(reach(server, context, create_server)?)?,
         Place::Served(address) => vacant_remote(connect_served(address, context)?)?,
     };

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
             Ok(())
         })?;
     }
-    let progress = Progress::begin(Work::Maintain, context.output)?;
+    let progress = Progress::begin(Work::Maintain, context)?;
     let session = context.session(&repository, &progress);
     let summary = while_locked(context, || Ok(session.maintain(&options)?))?;
     let parity = while_locked(context, || Ok(session.protect(&options.user)?))?;

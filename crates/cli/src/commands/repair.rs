@@ -109,7 +109,7 @@ fn tell_older(older: &OlderRecord, context: &Context) -> Result<(), CliError> {
 
 /// Plans, and tells the plan.
 fn planned(repository: &Repository, options: &RepairOptions, context: &Context) -> Result<RepairPlan, CliError> {
-    let progress = Progress::begin(Work::Repair, context.output)?;
+    let progress = Progress::begin(Work::Repair, context)?;
     let plan = context.session(repository, &progress).plan_repair(options)?;
     progress.end();
     for object in &plan.objects {
@@ -136,7 +136,7 @@ fn planned(repository: &Repository, options: &RepairOptions, context: &Context) 
 fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> Result<Done, CliError> {
     let plan = planned(repository, options, context)?;
     let has_losses = plan.has_losses();
-    let progress = Progress::begin(Work::Repair, context.output)?;
+    let progress = Progress::begin(Work::Repair, context)?;
     let (summary, errors) = context.session(repository, &progress).repair(plan, options)?;
     progress.end();
     let rebuilt: Vec<_> = summary.rebuilt.iter().copied().map(Subject::Series).collect();

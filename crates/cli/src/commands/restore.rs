@@ -6,8 +6,9 @@ use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::SnapshotReference;
 use crate::patterns::{FilterArgs, SelectArgs};
+use crate::prices;
 use crate::progress::{Counts, Progress, Work};
-use crate::render::{clock, describe, size, visible};
+use crate::render::{Cost, Transfer, clock, describe, size, visible};
 use crate::repository::{open, preset};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -95,7 +96,7 @@ pub(crate) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, Cl
     let target = visible(arguments.target.as_os_str().as_bytes());
     context.output.report(format_args!("restoring snapshot {} to {target}", describe(&view)))?;
 
-    let progress = Progress::begin(Work::Restore, context.output)?;
+    let progress = Progress::begin(Work::Restore, context)?;
     let summary = context.session(&repository, &progress).restore(&view, &options)?;
     let (counts, elapsed) = (progress.counts(), progress.elapsed());
     progress.end();
@@ -139,10 +140,13 @@ fn options(
 }
 
 fn report(context: &Context, summary: &RestoreSummary, elapsed: Duration, dry_run: bool) -> Result<(), CliError> {
+    let (transfer, cost) = (Transfer::of(&context.traffic), prices::cost(&summary.usage, context)?);
     if context.output.json {
-        return context.output.json(&SummaryMessage::new(summary, elapsed, dry_run));
+        return context.output.json(&SummaryMessage::new(summary, elapsed, dry_run, (transfer, cost)));
     }
-    context.output.report(text(summary, elapsed, dry_run, context.output.verbosity > 0))
+    let cost = cost.map_or_else(String::new, |cost| cost.lines_below("at most"));
+    let text = text(summary, elapsed, dry_run, context.output.verbosity > 0);
+    context.output.report(text + &transfer.line_below() + &cost)
 }
 
 fn text(summary: &RestoreSummary, elapsed: Duration, dry_run: bool, verbose: bool) -> String {
@@ -184,10 +188,19 @@ struct SummaryMessage {
     bytes_read: u64,
     bytes_prewritten: u64,
     error_count: u64,
+    #[serde(flatten)]
+    transfer: Transfer,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
 }
 
 impl SummaryMessage {
-    fn new(summary: &RestoreSummary, elapsed: Duration, dry_run: bool) -> Self {
+    fn new(
+        summary: &RestoreSummary,
+        elapsed: Duration,
+        dry_run: bool,
+        (transfer, cost): (Transfer, Option<Cost>),
+    ) -> Self {
         Self {
             message_type: "summary",
             dry_run,
@@ -206,6 +219,8 @@ impl SummaryMessage {
             bytes_read: summary.bytes_read,
             bytes_prewritten: summary.bytes_prewritten,
             error_count: summary.problems,
+            transfer,
+            cost,
         }
     }
 }
@@ -242,9 +257,12 @@ mod tests {
             bytes_prewritten: 6,
             ..summary()
         };
-        let json = serde_json::to_value(SummaryMessage::new(&summary, Duration::ZERO, false)).expect("plain data");
+        let json =
+            serde_json::to_value(SummaryMessage::new(&summary, Duration::ZERO, false, (Transfer::new(1, 2), None)))
+                .expect("plain data");
         let fields = ["containers_needed", "containers_read", "bytes_read", "bytes_prewritten"];
         assert_eq!(fields.map(|field| json[field].as_u64()), [3, 4, 5, 6].map(Some));
+        assert_eq!(json["bytes_received"], 2);
     }
 
     #[test]

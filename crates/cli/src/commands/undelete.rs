@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &UndeleteArgs, context: &Context) -> Result<Done, C
     let filter = arguments.filter.filter().with_deleted(true);
     let (views, found) = find_all(&repository, &arguments.ids, &filter, context.output)?;
     let options = UndeleteOptions::default().with_user(environment::user());
-    let progress = Progress::begin(Work::Undelete, context.output)?;
+    let progress = Progress::begin(Work::Undelete, context)?;
     let keys = keys(&views);
     let session = context.session(&repository, &progress);
     let count = while_locked(context, || Ok(session.undelete(&keys, &options)?))?;

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &UnlockArgs, context: &Context) -> Result<Done, Cli
         .with_series(arguments.series.clone())
         .with_take_over(arguments.remove_all)
         .with_user(environment::user());
-    let progress = Progress::begin(Work::Unlock, context.output)?;
+    let progress = Progress::begin(Work::Unlock, context)?;
     let summary = context.session(&repository, &progress).unlock(&options)?;
     progress.end();
     if context.output.json {

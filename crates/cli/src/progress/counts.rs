@@ -1,5 +1,6 @@
 //! What is counted while the engine works.
 
+use crate::render::Transfer;
 use siltstone_engine::fs::ProblemKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +21,8 @@ pub(crate) struct Counts {
     pub(crate) problems: u64,
     /// Problems with owners, attributes, permissions and times only.
     pub(crate) minor_problems: u64,
+    /// Bytes that went over the network.
+    pub(crate) transfer: Transfer,
 }
 
 /// Counters that any thread may move.
@@ -50,7 +53,7 @@ impl Counters {
         if is_minor { &self.minor_problems } else { &self.problems }.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn read(&self) -> Counts {
+    pub(super) fn read(&self, transfer: Transfer) -> Counts {
         Counts {
             files_total: self.files_total.load(Relaxed),
             bytes_total: self.bytes_total.load(Relaxed),
@@ -59,6 +62,7 @@ impl Counters {
             bytes_done: self.bytes_done.load(Relaxed),
             problems: self.problems.load(Relaxed),
             minor_problems: self.minor_problems.load(Relaxed),
+            transfer,
         }
     }
 }

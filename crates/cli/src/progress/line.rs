@@ -4,8 +4,8 @@ use super::{Counts, rate::Rate};
 use crate::render::{clock, size};
 use std::time::Duration;
 
-/// `[0:29] 42.10%  54.700 MiB/s  681.000 MiB / 1.580 GiB  2580 / 5307 files  0 errors  ETA 0:17`; without a total, what
-/// is done.
+/// `[0:29] 42.10%  54.700 MiB/s  681.000 MiB / 1.580 GiB  2580 / 5307 files  2 errors  sent 9.000 MiB, received 838 B
+/// ETA 0:17`; without a total, what is done.
 pub(super) fn text(counts: &Counts, elapsed: Duration, rate: &Rate) -> String {
     let began = clock(elapsed);
     let speed = format!("{}/s", size(rate.bytes_per_second()));
@@ -14,17 +14,19 @@ pub(super) fn text(counts: &Counts, elapsed: Duration, rate: &Rate) -> String {
         0 => String::new(),
         problems => format!("  {problems} errors"),
     };
+    let transfer = counts.transfer.text().map_or_else(String::new, |text| format!("  {text}"));
     if !counts.is_total_known {
         let seen = match counts.files_total {
             0 => String::new(),
             total => format!("  (found {total} files, {} so far)", size(counts.bytes_total)),
         };
-        return format!("[{began}]  {speed}  {bytes}  {files} files{errors}{seen}");
+        return format!("[{began}]  {speed}  {bytes}  {files} files{errors}{transfer}{seen}");
     }
     let (files_total, bytes_total) = (counts.files_total, size(counts.bytes_total));
     let eta = rate.remaining(counts).map(|left| format!("  ETA {}", clock(left))).unwrap_or_default();
     let percent = percent(counts);
-    format!("[{began}] {percent:.2}%  {speed}  {bytes} / {bytes_total}  {files} / {files_total} files{errors}{eta}")
+    let done = format!("{bytes} / {bytes_total}  {files} / {files_total} files");
+    format!("[{began}] {percent:.2}%  {speed}  {done}{errors}{transfer}{eta}")
 }
 
 #[allow(clippy::cast_precision_loss, reason = "two decimals are shown")]
@@ -41,6 +43,7 @@ pub(super) fn fraction(done: u64, total: u64, empty: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::Transfer;
 
     #[test]
     fn without_a_total_no_percentage_is_claimed() {
@@ -58,6 +61,13 @@ mod tests {
         let counts = Counts { files_done: 3, bytes_done: 2048, problems: 2, ..totals };
         let text = text(&counts, Duration::from_secs(2), &rate);
         assert_eq!(text, "[0:02] 50.00%  1.000 KiB/s  2.000 KiB / 4.000 KiB  3 / 8 files  2 errors  ETA 0:02");
+    }
+
+    #[test]
+    fn what_went_over_the_network_shows() {
+        let counts = Counts { transfer: Transfer::new(2048, 1), ..Counts::default() };
+        let text = text(&counts, Duration::ZERO, &Rate::default());
+        assert_eq!(text, "[0:00]  0 B/s  0 B  0 files  sent 2.000 KiB, received 1 B");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! JSON messages of long work, in restic's field names.
 
 use super::{Counts, line::fraction, notices::Words};
-use crate::render::{Path, size};
+use crate::render::{Path, Transfer, size};
 use serde::Serialize;
 use siltstone_engine::EntryAction;
 use siltstone_engine::fs::{Problem, Subject};
@@ -65,6 +65,8 @@ pub(super) struct StatusMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_restored: Option<u64>,
     error_count: u64,
+    #[serde(flatten)]
+    transfer: Transfer,
 }
 
 impl StatusMessage {
@@ -86,6 +88,7 @@ impl StatusMessage {
             bytes_done: (!restores).then_some(counts.bytes_done),
             bytes_restored: restores.then_some(counts.bytes_done),
             error_count: counts.problems,
+            transfer: counts.transfer,
         }
     }
 }
@@ -212,6 +215,9 @@ mod tests {
             json!({"message_type": "status", "seconds_elapsed": 3, "percent_done": 0.25, "total_files": 4,
                    "files_done": 1, "total_bytes": 100, "bytes_done": 25, "error_count": 0})
         );
+        let transferred = Counts { transfer: Transfer::new(3, 4), ..counts };
+        let sent = StatusMessage::new(Work::Backup, &transferred, Duration::ZERO, None);
+        assert_eq!(to_value(sent).expect("plain data")["bytes_sent"], 3);
         assert_eq!(message(Work::Restore)["files_restored"], 1);
         assert_eq!(message(Work::Restore)["bytes_restored"], 25);
     }

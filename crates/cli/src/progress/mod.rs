@@ -14,10 +14,12 @@ mod ticker;
 pub(crate) use counts::Counts;
 pub(crate) use messages::Work;
 
+use crate::context::Context;
 use crate::environment;
 use crate::error::CliError;
 use crate::interrupt::{self, Working};
 use crate::output::Output;
+use crate::render::Transfer;
 use counts::{Counters, Minor};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use messages::{EntryMessage, ErrorMessage, NoticeMessage, StatusMessage};
@@ -25,6 +27,7 @@ use rate::Rate;
 use serde::Serialize;
 use siltstone_engine::fs::Problem;
 use siltstone_engine::{EntryAction, Notice, Observer};
+use siltstone_remote::Traffic;
 use siltstone_store::catalog::EntryPath;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,6 +52,7 @@ struct State {
     output: Output,
     began: Instant,
     counters: Counters,
+    traffic: Traffic,
     minor: Minor,
     /// Watched leases that were told: who tries again meets them again.
     watched: Mutex<HashSet<String>>,
@@ -60,14 +64,15 @@ impl Progress {
     ///
     /// # Errors
     /// [`CliError::BadVariable`] if `$SILT_PROGRESS_FPS` is no rate.
-    pub(crate) fn begin(work: Work, output: Output) -> Result<Self, CliError> {
-        let wanted = wanted_fps()?;
+    pub(crate) fn begin(work: Work, context: &Context) -> Result<Self, CliError> {
+        let (wanted, output) = (wanted_fps()?, context.output);
         let line = output.draws_progress().then(terminal_line);
         let state = Arc::new(State {
             work,
             output,
             began: Instant::now(),
             counters: Counters::default(),
+            traffic: context.traffic.clone(),
             minor: Minor::default(),
             watched: Mutex::default(),
             line,
@@ -89,7 +94,7 @@ impl Progress {
 
     /// Returns the counts so far.
     pub(crate) fn counts(&self) -> Counts {
-        self.state.counters.read()
+        self.state.counts()
     }
 
     /// How long it has taken so far.
@@ -123,8 +128,12 @@ impl Drop for Progress {
 }
 
 impl State {
+    fn counts(&self) -> Counts {
+        self.counters.read(Transfer::of(&self.traffic))
+    }
+
     fn tick(&self, rate: &mut Rate) {
-        let counts = self.counters.read();
+        let counts = self.counts();
         let elapsed = self.began.elapsed();
         rate.sample(elapsed, counts.bytes_done);
         match &self.line {
@@ -135,7 +144,7 @@ impl State {
 
     /// One reading, asked for from outside; its speed is the mean so far.
     fn status(&self) {
-        let (counts, elapsed, mut rate) = (self.counters.read(), self.began.elapsed(), Rate::default());
+        let (counts, elapsed, mut rate) = (self.counts(), self.began.elapsed(), Rate::default());
         rate.sample(Duration::ZERO, 0);
         rate.sample(elapsed, counts.bytes_done);
         self.aside(|| self.show(&counts, elapsed, &rate));

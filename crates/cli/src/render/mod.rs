@@ -1,5 +1,6 @@
 //! Text and JSON of single things: sizes, durations, times, names, entries, snapshots, tables. Pure functions.
 
+mod cost;
 mod duration;
 mod entry;
 mod group;
@@ -9,7 +10,9 @@ mod snapshot;
 mod statistics;
 mod table;
 mod time;
+mod transfer;
 
+pub(crate) use cost::Cost;
 pub(crate) use duration::{clock, seconds};
 pub(crate) use entry::{EntryJson, long_line};
 pub(crate) use group::GroupHeader;
@@ -21,3 +24,4 @@ pub(crate) use snapshot::{SnapshotJson, describe, snapshot_table};
 pub(crate) use statistics::StatisticsJson;
 pub(crate) use table::Table;
 pub(crate) use time::{local, rfc3339};
+pub(crate) use transfer::Transfer;

@@ -66,6 +66,7 @@ pub use sources::{default_series_name, series_name};
 
 use crate::lease::now;
 use crate::snapshots::SnapshotView;
+use crate::usage::measured;
 use crate::{Command, EngineError, Resources};
 use run::BackupRun;
 use siltstone_store::repository::Repository;
@@ -79,6 +80,22 @@ use std::time::Instant;
 /// Anything that stops the backup as a whole: nothing to back up, the stream failed, the repository is missing, locked,
 /// damaged or full, the user interrupted it. Then there is no new snapshot, and all others are as before.
 pub fn backup(
+    repository: &Repository,
+    source: Source,
+    options: &BackupOptions,
+    resources: &Resources,
+) -> Result<BackupSummary, EngineError> {
+    if !options.dry_run {
+        return back_up(repository, source, options, resources);
+    }
+    let look = |recorded: &Repository| back_up(recorded, source, options, resources);
+    let (mut summary, reading) = measured(repository, look)?;
+    summary.usage += reading;
+    Ok(summary)
+}
+
+/// Makes a snapshot, or looks what that would do.
+fn back_up(
     repository: &Repository,
     source: Source,
     options: &BackupOptions,

@@ -8,10 +8,12 @@ use super::source::Input;
 use crate::EngineError;
 use crate::delta::SimilarIndex;
 use crate::pack::DrySink;
+use crate::usage::{Usage, is_counted};
 use crate::written::verify_written;
 use siltstone_store::StoreError;
+use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::series::{SeriesWriter, lost_containers, newest_manifest};
+use siltstone_store::series::{SeriesWriter, lost_containers, manifest_object_bytes, newest_manifest};
 
 impl<'t> BackupRun<'t> {
     /// Runs all stages without writing.
@@ -24,7 +26,24 @@ impl<'t> BackupRun<'t> {
         let sink = DrySink::new(manifest.sequence + 1);
         let (outcome, _) = self.run_stages(source, &manifest, &lost, (&sink, None))?;
         self.refuse_shrunk(&manifest, &outcome.entries.statistics)?;
-        Ok(self.summary(None, &manifest, &outcome))
+        let mut summary = self.summary(None, &manifest, &outcome);
+        if is_counted(self.repository) {
+            summary.usage = self.writing(manifest, outcome.packed.containers)?;
+        }
+        Ok(summary)
+    }
+
+    /// Usage for writing these containers and committing.
+    fn writing(&self, mut manifest: Manifest, new: Vec<ContainerRecord>) -> Result<Usage, EngineError> {
+        let mut usage = Usage::of_containers(self.repository, &new);
+        usage.bytes_kept = i64::try_from(usage.bytes_sent).unwrap_or(i64::MAX);
+        if manifest.sequence == 0 {
+            usage += Usage::of_new_series();
+        }
+        manifest.containers.extend(new);
+        // The new snapshot names its chunks as those before it do: as short as all of them at most.
+        usage += Usage::of_commits(false, 2 * manifest_object_bytes(&manifest)?);
+        Ok(usage)
     }
 
     /// Runs all stages and commits; gives too the new chunks by their sketches, if the settling can use them.

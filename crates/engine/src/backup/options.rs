@@ -6,6 +6,7 @@ use crate::fs::ExcludeRules;
 use crate::lease::machine_name;
 use crate::maintain::{MIGRATE_THRESHOLD_DEFAULT, MaintainSummary};
 use crate::setters::setters;
+use crate::usage::Usage;
 use crate::written::VerifyWritten;
 use siltstone_store::manifest::SnapshotStatistics;
 use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
@@ -247,4 +248,7 @@ pub struct BackupSummary {
     pub migration: MaintainSummary,
     /// Sources given that could not be looked at at all; they count as problems too.
     pub missing_sources: u64,
+    /// Usage that a dry run expects of the run, at a distance, on a repository that is open: without what is settled
+    /// once the snapshot stands, and without renewals of the lease.
+    pub usage: Usage,
 }

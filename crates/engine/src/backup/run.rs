@@ -8,6 +8,7 @@ use crate::lease::{Purpose, acquire_late, now};
 use crate::maintain::MaintainSummary;
 use crate::observer::Notice;
 use crate::pack::Packed;
+use crate::usage::Usage;
 use crate::{EngineError, Resources};
 use siltstone_chunk::Chunker;
 use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
@@ -134,6 +135,7 @@ impl<'t> BackupRun<'t> {
             healed: account.healed,
             migration: MaintainSummary::default(),
             missing_sources: outcome.planned.missing_sources,
+            usage: Usage::default(),
         }
     }
 }

@@ -4,9 +4,11 @@
 //! nothing has to be looked up while the data flows. Regions whose bases lead back to them, or cannot be found, are
 //! faults from the start.
 
+use super::DecodeSettings;
 use super::order::Order;
 use crate::bases::{Pending, RegionGraph};
 use crate::chunks::{Address, ChunkSource};
+use siltstone_store::container::RegionEntry;
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -39,6 +41,9 @@ pub(super) struct Visit {
     pub(super) container: usize,
     pub(super) nodes: Vec<u32>,
 }
+
+/// Nodes whose regions are fetched by one range read: their places in the visit's list.
+pub(super) type Run = Range<usize>;
 
 /// Regions to decode. Nodes are numbered; the first ones are those wanted, in the order they were given.
 #[derive(Debug, Default)]
@@ -84,6 +89,51 @@ impl Plan {
     /// The containers it visits.
     pub(crate) fn containers(&self) -> impl Iterator<Item = usize> {
         self.visits.iter().map(|visit| visit.container)
+    }
+
+    /// Returns the number of range reads that decoding makes for the regions, and the bytes that they bring. Containers
+    /// whose index cannot be read are left out.
+    pub(crate) fn reads(&self, chunks: &ChunkSource<'_>, settings: &DecodeSettings) -> (u64, u64) {
+        let (mut reads, mut bytes) = (0, 0);
+        for Visit { container, nodes } in &self.visits {
+            let Ok(reader) = chunks.reader(*container) else { continue };
+            let regions = reader.index().regions();
+            let runs = self.runs(nodes, regions, settings);
+            reads += runs.len() as u64;
+            let nodes = runs.into_iter().filter_map(|run| Some((*nodes.get(run.start)?, *nodes.get(run.end - 1)?)));
+            bytes += nodes.map(|(first, last)| self.span(last, regions).1 - self.span(first, regions).0).sum::<u64>();
+        }
+        (reads, bytes)
+    }
+
+    /// Splits nodes of one container, by ascending region, into runs with small gaps.
+    pub(super) fn runs(&self, nodes: &[u32], regions: &[RegionEntry], settings: &DecodeSettings) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        // First and last byte of the run being made.
+        let mut range = (0, 0);
+        for (at, node) in nodes.iter().enumerate() {
+            let (start, end) = self.span(*node, regions);
+            match runs.last_mut() {
+                Some(run)
+                    if start.saturating_sub(range.1) <= settings.gap_bytes
+                        && end.saturating_sub(range.0) <= settings.read_bytes_max =>
+                {
+                    run.end = at + 1;
+                    range.1 = end;
+                }
+                _ => {
+                    runs.push(at..at + 1);
+                    range = (start, end);
+                }
+            }
+        }
+        runs
+    }
+
+    /// First byte of a node's region in its container, and the end of it.
+    fn span(&self, node: u32, regions: &[RegionEntry]) -> (u64, u64) {
+        let entry = regions.get(self.address(node as usize).region);
+        entry.map_or((0, 0), |entry| (entry.offset, entry.offset + u64::from(entry.sealed_bytes)))
     }
 
     /// Where a node's region lies.

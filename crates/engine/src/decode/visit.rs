@@ -3,13 +3,10 @@
 use super::plan::Visit;
 use super::{DecodeVisitor, Decoding, Ready};
 use siltstone_store::StoreError;
-use siltstone_store::container::{ContainerReader, RegionEntry};
+use siltstone_store::container::ContainerReader;
 use siltstone_store::region::RegionDecoder;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Nodes whose regions are fetched by one range read: their places in the visit's list.
-type Run = std::ops::Range<usize>;
 
 impl<S: DecodeVisitor> Decoding<'_, S> {
     /// Reads what is needed of one container, and decodes until nothing is ready.
@@ -44,7 +41,7 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
         if nodes.is_empty() {
             return;
         }
-        let mut runs = self.runs(&nodes, reader.index().regions());
+        let mut runs = self.plan.runs(&nodes, reader.index().regions(), &self.settings);
         if !self.plan.is_plain {
             runs.reverse();
         }
@@ -64,34 +61,6 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
             }
         }
         self.count(container, bytes_read);
-    }
-
-    /// Splits nodes, by ascending region, into runs with small gaps.
-    fn runs(&self, nodes: &[u32], regions: &[RegionEntry]) -> Vec<Run> {
-        let span = |node: &u32| {
-            let entry = regions.get(self.plan.address(*node as usize).region)?;
-            Some((entry.offset, entry.offset + u64::from(entry.sealed_bytes)))
-        };
-        let mut runs: Vec<Run> = Vec::new();
-        // First and last byte of the run being made.
-        let mut range = (0, 0);
-        for (at, node) in nodes.iter().enumerate() {
-            let (start, end) = span(node).unwrap_or_default();
-            match runs.last_mut() {
-                Some(run)
-                    if start.saturating_sub(range.1) <= self.settings.gap_bytes
-                        && end.saturating_sub(range.0) <= self.settings.read_bytes_max =>
-                {
-                    run.end = at + 1;
-                    range.1 = end;
-                }
-                _ => {
-                    runs.push(at..at + 1);
-                    range = (start, end);
-                }
-            }
-        }
-        runs
     }
 
     /// Reads the regions from the first of these nodes to the last; gives those of the nodes, and how many bytes were

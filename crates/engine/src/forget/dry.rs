@@ -12,6 +12,7 @@ use crate::maintain::ghost_bytes;
 use crate::maintain::rewrite::{Rewritten, replace, rewrite_intact};
 use crate::pack::{ContainerSink, DrySink};
 use crate::protect::parity_bytes;
+use crate::usage::Usage;
 use crate::{EngineError, Resources};
 use siltstone_store::container::{ContainerRecord, SealedContainer};
 use siltstone_store::manifest::Manifest;
@@ -28,12 +29,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Every manifest lies there twice.
 const COPIES: u64 = 2;
+/// The newest manifest and its predecessor, each with its copy.
+const BESIDE_OBJECTS: u64 = 4;
 
 /// A state of a series, as it lies there or as a run would leave it.
 pub(super) struct State {
     pub(super) manifest: Manifest,
     /// Bytes of its manifests, which two new ones with their copies replace, and of what taking the lease removes.
     beside_bytes: u64,
+    /// Objects that these are.
+    beside_objects: u64,
     /// Bytes of the parity of its containers.
     parity: HashMap<ContainerId, u64>,
 }
@@ -47,13 +52,20 @@ pub(super) struct Outcome {
     pub(super) containers_deleted: u64,
     pub(super) containers_rewritten: u64,
     pub(super) ghost_bytes: u64,
+    /// Usage of a run beyond the reading that a dry run does too.
+    pub(super) usage: Usage,
 }
 
 impl State {
     /// The state of a series with this manifest, the newest.
     pub(super) fn lying(repository: &Repository, manifest: &Manifest) -> Result<Self, StoreError> {
-        let beside_bytes = manifest_and_orphan_bytes(repository, manifest)?;
-        Ok(Self { manifest: manifest.clone(), beside_bytes, parity: parity_bytes(repository, manifest.series)? })
+        let (beside_bytes, beside_objects) = manifests_and_orphans(repository, manifest)?;
+        Ok(Self {
+            manifest: manifest.clone(),
+            beside_bytes,
+            beside_objects,
+            parity: parity_bytes(repository, manifest.series)?,
+        })
     }
 
     /// Does everything to it that a run would do, but for writing. New containers go to `kept`, if what comes after is
@@ -88,19 +100,27 @@ impl State {
         let gone = self.beside_bytes + bytes_of(&dead) + bytes_of(&old);
         let made = beside_bytes + bytes_of(&new);
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let bytes_returned = signed(gone) - signed(made);
+        let manifest_bytes = manifest_object_bytes(&self.manifest)?.max(manifest_object_bytes(&manifest)?);
+        let mut usage = Usage::of_commits(rewrites, manifest_bytes);
+        usage += Usage::of_containers(repository, &new);
+        // Each container may have its parity.
+        usage.deletes += self.beside_objects + COPIES * (dead.len() + old.len()) as u64;
+        usage.bytes_kept = -bytes_returned;
         Ok(Outcome {
-            bytes_returned: signed(gone) - signed(made),
+            usage,
+            bytes_returned,
             containers_deleted: dead.len() as u64,
             containers_rewritten: old.len() as u64,
             // An estimate, which must not keep anything from being stated.
             ghost_bytes: ghost_bytes(repository, &first).unwrap_or(0),
-            next: Self { manifest, beside_bytes, parity },
+            next: Self { manifest, beside_bytes, beside_objects: BESIDE_OBJECTS, parity },
         })
     }
 }
 
-/// The manifests of a series, and the containers that acquiring the lease will remove.
-fn manifest_and_orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
+/// Bytes and number of the manifests of a series, and of the containers that acquiring the lease will remove.
+fn manifests_and_orphans(repository: &Repository, manifest: &Manifest) -> Result<(u64, u64), StoreError> {
     let named = manifest.named_objects();
     let storage = repository.storage();
     let series = manifest.series;
@@ -108,7 +128,8 @@ fn manifest_and_orphan_bytes(repository: &Repository, manifest: &Manifest) -> Re
     for what in [Listing::Parity(series), Listing::Manifests(series), Listing::ManifestCopies(series)] {
         listed.extend(storage.list(what)?);
     }
-    Ok(listed.iter().filter(|meta| !named.contains(&meta.name)).map(|meta| meta.bytes).sum())
+    let beside = listed.iter().filter(|meta| !named.contains(&meta.name));
+    Ok(beside.fold((0, 0), |(bytes, objects), meta| (bytes + meta.bytes, objects + 1)))
 }
 
 /// Names containers as a writer would.

@@ -35,6 +35,7 @@ use crate::observer::Notice;
 use crate::pack::ContainerSink;
 use crate::setters::setters;
 use crate::snapshots::SnapshotKey;
+use crate::usage::{Usage, is_counted, measured};
 use crate::written::{VerifyWritten, verify_written};
 use crate::{EngineError, Resources};
 use choice::{Choice, marked};
@@ -156,6 +157,9 @@ pub struct ForgetSummary {
     pub bytes_before: u64,
     /// Size of the same after.
     pub bytes_after: u64,
+    /// Usage that a dry run expects of the run, at a distance, on a repository that is open: never less than it is, but
+    /// for renewals of the lease.
+    pub usage: Usage,
 }
 
 impl ForgetSummary {
@@ -180,7 +184,21 @@ pub fn forget(
 ) -> Result<ForgetSummary, EngineError> {
     if !options.dry_run {
         repository.require_deletes("forgetting snapshots")?;
+        return forget_all(repository, snapshots, options, resources);
     }
+    let look = |recorded: &Repository| forget_all(recorded, snapshots, options, resources);
+    let (mut summary, reading) = measured(repository, look)?;
+    summary.usage += reading;
+    Ok(summary)
+}
+
+/// Forgets in each series, or looks what that would do.
+fn forget_all(
+    repository: &Repository,
+    snapshots: &[SnapshotKey],
+    options: &ForgetOptions,
+    resources: &Resources,
+) -> Result<ForgetSummary, EngineError> {
     let named = options.marking.series.iter().map(|series| (*series, BTreeSet::new()));
     let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = named.collect();
     for (series, id) in snapshots {
@@ -283,6 +301,7 @@ impl ForgetSummary {
         self.ghost_bytes += other.ghost_bytes;
         self.containers_deleted += other.containers_deleted;
         self.containers_rewritten += other.containers_rewritten;
+        self.usage += other.usage;
     }
 
     /// Adds what marked snapshots of a series hold, which nothing is done in any more.
@@ -333,6 +352,7 @@ fn dry_run(
         ghost_bytes: outcome.ghost_bytes,
         containers_deleted: outcome.containers_deleted,
         containers_rewritten: outcome.containers_rewritten,
+        usage: if is_counted(repository) { outcome.usage } else { Usage::default() },
         ..ForgetSummary::of(choice)
     });
     summary.held.add(match &kept {

@@ -3,12 +3,13 @@
 //! Planning a file looks each of its chunks up, in order; a [`FilePlan`] stops when the batch is full and goes on in
 //! the next one, so that a file of any size is restored in the memory of two batches.
 
-use crate::chunks::ChunkSource;
+use crate::chunks::{Address, ChunkSource};
 use crate::fs::Draft;
 use siltstone_store::catalog::{EntryPath, Metadata};
 use siltstone_store::container::ChunkPlace;
 use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
 use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -79,6 +80,13 @@ pub(super) struct Placement {
     pub(super) file_offset: u64,
 }
 
+impl Placement {
+    /// The region that it lies in.
+    pub(super) fn address(&self) -> Address {
+        Address { container: self.container as usize, region: self.place.region }
+    }
+}
+
 /// Files, or the last part of one and the first of another, that are restored together.
 pub(super) struct Batch {
     pub(super) files: Vec<Arc<FileTask>>,
@@ -106,6 +114,11 @@ impl Batch {
 
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty()
+    }
+
+    /// Regions that its placements lie in, by container.
+    pub(super) fn regions(&self) -> BTreeSet<Address> {
+        self.placements.iter().map(Placement::address).collect()
     }
 
     /// The files that are planned to their end.

@@ -1,6 +1,7 @@
 //! A restore that looks at the target but writes nothing.
 
 use super::action::Action;
+use super::forecast::Forecast;
 use super::frames::Frames;
 use super::options::RestoreSummary;
 use super::run::RestoreRun;
@@ -8,7 +9,9 @@ use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::fs::{DirectoryOutcome, EntrySelection, FolderIdentity, Problem, ProblemKind, TargetDir};
 use crate::observer::EntryAction;
+use crate::usage::is_counted;
 use siltstone_store::catalog::{Content, Entry};
+use siltstone_store::manifest::Manifest;
 use std::collections::HashSet;
 
 impl RestoreRun<'_> {
@@ -16,8 +19,10 @@ impl RestoreRun<'_> {
     pub(super) fn dry_run(
         &self,
         chunks: &ChunkSource<'_>,
+        manifest: &Manifest,
         protected: HashSet<FolderIdentity>,
     ) -> Result<RestoreSummary, EngineError> {
+        let mut forecast = is_counted(self.repository).then(|| Forecast::new(self, chunks, manifest));
         let target = TargetDir::open(&self.options.target, self.options.ownership).ok();
         let target = target.map(|target| target.protecting(protected));
         let mut summary = RestoreSummary::default();
@@ -30,7 +35,8 @@ impl RestoreRun<'_> {
                 Ok(entry) => {
                     self.leave(&mut frames, Some(&entry), target.as_ref(), &mut summary);
                     frames.note(&entry);
-                    self.plan_entry(&mut frames, &entry, target.as_ref(), chunks, &mut summary);
+                    let looks = (target.as_ref(), chunks);
+                    self.plan_entry(&mut frames, &entry, looks, forecast.as_mut(), &mut summary);
                 }
                 Err(error) => {
                     summary.problems += 1;
@@ -40,6 +46,9 @@ impl RestoreRun<'_> {
             }
         }
         self.leave(&mut frames, None, target.as_ref(), &mut summary);
+        if let Some(forecast) = &mut forecast {
+            forecast.count(&mut summary);
+        }
         Ok(summary)
     }
 
@@ -61,8 +70,8 @@ impl RestoreRun<'_> {
         &self,
         frames: &mut Frames<'_>,
         entry: &Entry,
-        target: Option<&TargetDir>,
-        chunks: &ChunkSource<'_>,
+        (target, chunks): (Option<&TargetDir>, &ChunkSource<'_>),
+        forecast: Option<&mut Forecast<'_, '_>>,
         summary: &mut RestoreSummary,
     ) {
         let selection = self.options.filter.select(&entry.path, entry.is_directory());
@@ -90,6 +99,9 @@ impl RestoreRun<'_> {
                 return;
             }
         };
+        if let Some(forecast) = forecast.filter(|_| !keeps) {
+            forecast.add(path, entry, summary);
+        }
         let bytes = if let Content::File { size, .. } = entry.content {
             summary.bytes_total += size;
             let (files, bytes) = if keeps { (0, 0) } else { (1, size) };

@@ -7,7 +7,7 @@
 use super::batch::{Batch, Placement};
 use super::options::RestoreOptions;
 use super::place::Placing;
-use crate::chunks::{Address, ChunkSource};
+use crate::chunks::ChunkSource;
 use crate::decode::{DecodeSettings, DecodeVisitor, Decoding, Order, Plan, PlannedRegion, Tally, Worker};
 use crate::fs::{Problem, ProblemKind};
 use crate::parallel::{Pool, Ticket};
@@ -40,19 +40,24 @@ impl<'m> Fetching<'m> {
         resources: &Resources,
         options: &RestoreOptions,
     ) -> Self {
-        let RestoreShares { waiting_bytes, read_bytes_max, .. } = resources.restore_shares();
-        let settings = DecodeSettings {
-            gap_bytes: options.gap_bytes,
-            read_bytes_max,
-            waiting_bytes_max: waiting_bytes,
-            spill_folder: options.target.clone(),
-        };
+        let settings = settings(resources, options);
         Self { placing, order, settings, workers: resources.fetches, tally: Arc::default(), needed: Mutex::default() }
     }
 
     /// Different containers that anything was read of.
     pub(super) fn containers_needed(&self) -> u64 {
         self.needed.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+    }
+}
+
+/// Bounds of the decoding within these resources.
+pub(super) fn settings(resources: &Resources, options: &RestoreOptions) -> DecodeSettings {
+    let RestoreShares { waiting_bytes, read_bytes_max, .. } = resources.restore_shares();
+    DecodeSettings {
+        gap_bytes: options.gap_bytes,
+        read_bytes_max,
+        waiting_bytes_max: waiting_bytes,
+        spill_folder: options.target.clone(),
     }
 }
 
@@ -194,11 +199,5 @@ impl DecodeVisitor for PlacingVisitor<'_> {
 
     fn is_cancelled(&self) -> bool {
         self.fetching.placing.observer.is_cancelled()
-    }
-}
-
-impl Placement {
-    fn address(&self) -> Address {
-        Address { container: self.container as usize, region: self.place.region }
     }
 }

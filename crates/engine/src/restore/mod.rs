@@ -12,6 +12,7 @@ mod batch;
 mod dry_run;
 mod fetch;
 mod finish;
+mod forecast;
 mod frames;
 mod guard;
 mod options;
@@ -27,6 +28,7 @@ use crate::chunks::ChunkSource;
 use crate::decode::Order;
 use crate::fs::{DirectoryOutcome, Problem, ProblemKind, TargetDir};
 use crate::snapshots::SnapshotView;
+use crate::usage::measured;
 use crate::{EngineError, Resources};
 use fetch::Fetching;
 use place::{Counts, Drafts, Placing};
@@ -46,6 +48,22 @@ pub fn restore(
     options: &RestoreOptions,
     resources: &Resources,
 ) -> Result<RestoreSummary, EngineError> {
+    if !options.dry_run {
+        return restore_from(repository, snapshot, options, resources);
+    }
+    let look = |recorded: &Repository| restore_from(recorded, snapshot, options, resources);
+    let (mut summary, reading) = measured(repository, look)?;
+    summary.usage += reading;
+    Ok(summary)
+}
+
+/// Restores from this repository, or looks what a restore would do.
+fn restore_from(
+    repository: &Repository,
+    snapshot: &SnapshotView,
+    options: &RestoreOptions,
+    resources: &Resources,
+) -> Result<RestoreSummary, EngineError> {
     let manifest = manifest_of(repository, snapshot)?;
     let chunks = Arc::new(ChunkSource::new(repository, &manifest));
     let part = SnapshotPart::of(&chunks, snapshot, options.below.as_ref())?;
@@ -56,7 +74,7 @@ pub fn restore(
     let run = RestoreRun { repository, snapshot, options, resources, part: &part };
     let protected = guard::guard(repository, options)?;
     if options.dry_run {
-        return run.dry_run(&chunks, protected);
+        return run.dry_run(&chunks, &manifest, protected);
     }
     let made = if options.target.exists() { DirectoryOutcome::Existing } else { DirectoryOutcome::New };
     let target = TargetDir::create(&options.target, options.ownership)

@@ -3,6 +3,7 @@
 use crate::decode;
 use crate::fs::{Ownership, PathFilter};
 use crate::setters::setters;
+use crate::usage::Usage;
 use siltstone_store::catalog::EntryPath;
 use std::path::PathBuf;
 
@@ -115,4 +116,6 @@ pub struct RestoreSummary {
     pub bytes_read: u64,
     /// Bytes that waited for other regions in a temporary file in the target, having no room in memory.
     pub bytes_prewritten: u64,
+    /// Usage that a dry run expects of the run, at a distance, on a repository that is open: never less than it is.
+    pub usage: Usage,
 }

@@ -4,6 +4,7 @@ use super::Fault;
 use crate::protocol::Granted;
 use crate::retries::{Retries, Tries};
 use crate::served::ServerStore;
+use crate::traffic::Traffic;
 use crate::window::Window;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -14,6 +15,7 @@ use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Part, ReadReques
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +34,7 @@ pub(super) struct Requests {
     pub(super) location: String,
     pub(super) retries: Retries,
     pub(super) window: Window,
+    pub(super) traffic: Traffic,
 }
 
 /// The failure of one try: one that may pass, or an answer.
@@ -205,10 +208,7 @@ impl Requests {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         let put = self.store.put_opts(path, bytes.clone().into(), options);
         let patience = self.retries.silence + Duration::from_secs((bytes.len() / UPLOAD_RATE_MIN) as u64);
-        match tokio::time::timeout(patience, put).await {
-            Ok(answer) => answer.map(drop).map_err(|error| Fault::from(&error)),
-            Err(_) => Err(silence()),
-        }
+        self.within(patience, put).await?.map(drop).map_err(|error| Fault::from(&error))
     }
 
     /// Compares what has a name with the bytes that were to be written.
@@ -386,7 +386,20 @@ impl Requests {
     }
 
     async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Fault> {
-        tokio::time::timeout(self.retries.silence, work).await.map_err(|_| silence())
+        self.within(self.retries.silence, work).await
+    }
+
+    /// Waits for this long, and on as long as anything moves within a limit, for which this may wait.
+    async fn within<T>(&self, patience: Duration, work: impl Future<Output = T>) -> Result<T, Fault> {
+        let mut work = pin!(work);
+        loop {
+            let limited = self.traffic.pieces_limited();
+            match tokio::time::timeout(patience, work.as_mut()).await {
+                Ok(done) => return Ok(done),
+                Err(_) if self.traffic.pieces_limited() == limited => return Err(silence()),
+                Err(_) => {}
+            }
+        }
     }
 
     fn of_object(&self, operation: &'static str, name: &ObjectName, fault: &Fault, tries: u32) -> StorageError {
@@ -438,4 +451,35 @@ impl Requests {
 
 fn silence() -> Fault {
     Fault::Lost("no answer came in time".to_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::traffic::Limits;
+    use object_store::memory::InMemory;
+    use std::task::Poll;
+
+    /// Waits, with the least patience, for work that moves a piece and is not done five times.
+    fn patience_lasts(limits: Limits) -> bool {
+        let (traffic, mut polls) = (Traffic::new(limits), 0);
+        let sent = Arc::clone(&traffic.sent);
+        let work = std::future::poll_fn(move |_| {
+            polls += 1;
+            sent.admit(1);
+            if polls > 5 { Poll::Ready(()) } else { Poll::Pending }
+        });
+        let (store, prefix, location) = (Arc::new(InMemory::new()), Path::default(), String::new());
+        let requests =
+            Requests { store, prefix, location, retries: Retries::default(), window: Window::new(), traffic };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(requests.within(Duration::from_millis(1), work)).is_ok()
+    }
+
+    #[test]
+    fn silence_is_borne_while_anything_moves_within_a_limit() {
+        assert!(patience_lasts(Limits { upload: Some(u64::MAX), download: None }));
+        assert!(!patience_lasts(Limits::default()));
+    }
 }

@@ -3,6 +3,7 @@
 use super::program::{Program, not_connected};
 use super::session::Session;
 use crate::fault::Fault;
+use crate::traffic::Traffic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,6 +15,7 @@ pub(crate) struct Connection {
     program: Program,
     /// Time without an answer after which a conversation is given up.
     silence: Duration,
+    traffic: Traffic,
     current: Mutex<Current>,
     /// Failures to connect until now.
     failures: AtomicU64,
@@ -27,8 +29,8 @@ enum Current {
 }
 
 impl Connection {
-    pub(crate) fn new(program: Program, silence: Duration) -> Self {
-        Self { program, silence, current: Mutex::new(Current::None), failures: AtomicU64::new(0) }
+    pub(crate) fn new(program: Program, silence: Duration, traffic: Traffic) -> Self {
+        Self { program, silence, traffic, current: Mutex::new(Current::None), failures: AtomicU64::new(0) }
     }
 
     /// Returns the conversation that is under way, or begins one. Who waited for another one's failure shares it, so
@@ -58,7 +60,7 @@ impl Connection {
     async fn begin(&self) -> Result<Session, Fault> {
         let started = self.program.start()?;
         let ending = started.ending.reason();
-        let session = Session::start(started.output, started.input, ending, self.silence).await;
+        let session = Session::start(started.output, started.input, ending, self.silence, &self.traffic).await;
         drop(started.lent);
         session.map_err(not_connected)
     }

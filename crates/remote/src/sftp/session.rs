@@ -12,6 +12,7 @@
 
 use super::packet::{self, Answer, Code, FSYNC, Greeted, HARD_LINK, LIMITS, PACKET_BYTES_MAX, Request, SPACE};
 use crate::fault::Fault;
+use crate::traffic::{Flow, Traffic};
 use bytes::{Bytes, BytesMut};
 use std::collections::HashMap;
 use std::io;
@@ -77,7 +78,8 @@ struct State {
 }
 
 impl Session {
-    /// Greets a server. `ending` is awaited when its stream has ended, and says why.
+    /// Greets a server. `ending` is awaited when its stream has ended, and says why. Both streams count as this
+    /// traffic.
     ///
     /// # Errors
     /// The server does not greet back, or in another language.
@@ -86,8 +88,9 @@ impl Session {
         mut writer: impl AsyncWrite + Send + Unpin + 'static,
         ending: impl Future<Output = String> + Send + 'static,
         silence: Duration,
+        traffic: &Traffic,
     ) -> Result<Self, String> {
-        let greeted = match timeout(GREETING_MAX, greet(&mut reader, &mut writer)).await {
+        let greeted = match timeout(GREETING_MAX, greet(&mut reader, &mut writer, traffic)).await {
             Ok(Ok(Some(greeted))) => greeted,
             Ok(Ok(None)) => return Err(ending.await),
             Ok(Err(said)) => return Err(said),
@@ -97,9 +100,9 @@ impl Session {
         let state = State { next: 0, waiting: HashMap::new(), heard: Instant::now(), end: None };
         let shared = Arc::new(Shared { queue, permits: Semaphore::new(REQUESTS_MAX), state: Mutex::new(state) });
         let mut tasks = JoinSet::new();
-        tasks.spawn(write(packets, writer, Arc::clone(&shared)));
-        tasks.spawn(read(reader, ending, Arc::clone(&shared)));
-        tasks.spawn(watch(Arc::clone(&shared), silence));
+        tasks.spawn(write(packets, writer, Arc::clone(&shared), Arc::clone(&traffic.sent)));
+        tasks.spawn(read(reader, ending, Arc::clone(&shared), Arc::clone(&traffic.received)));
+        tasks.spawn(watch(Arc::clone(&shared), silence, traffic.clone()));
         let abilities = shared.abilities(&greeted).await.map_err(|fault| fault.reason())?;
         Ok(Self { shared, abilities, _tasks: tasks })
     }
@@ -249,10 +252,13 @@ fn block(limit: u64) -> u32 {
 async fn greet(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
+    traffic: &Traffic,
 ) -> Result<Option<Greeted>, String> {
     // A writer that is closed has a reader that ends.
-    let _ = writer.write_all(&packet::greeting()).await;
-    let Ok(packet) = next_packet(reader).await.map_err(|error| not_sftp(&error))? else { return Ok(None) };
+    let _ = send(&packet::greeting(), writer, &traffic.sent).await;
+    let Ok(packet) = next_packet(reader, &traffic.received).await.map_err(|error| not_sftp(&error))? else {
+        return Ok(None);
+    };
     let greeted = Greeted::decode(packet).ok_or("the server does not greet as SFTP does")?;
     if greeted.version == packet::VERSION {
         Ok(Some(greeted))
@@ -268,23 +274,44 @@ fn not_sftp(reason: &str) -> String {
 /// The end of a stream, between packets or in one.
 struct Ended;
 
-/// Reads a packet without its length.
+/// Reads a packet without its length, in pieces that wait for their turn.
 ///
 /// # Errors
 /// The length is none that a packet can have.
-async fn next_packet(reader: &mut (impl AsyncRead + Unpin)) -> Result<Result<Bytes, Ended>, String> {
+async fn next_packet(reader: &mut (impl AsyncRead + Unpin), flow: &Flow) -> Result<Result<Bytes, Ended>, String> {
     let Ok(length) = reader.read_u32().await else { return Ok(Err(Ended)) };
+    flow.pass(size_of_val(&length)).await;
     let length = length as usize;
     if !(1..=PACKET_BYTES_MAX).contains(&length) {
         return Err(format!("the server sent a packet of {length} bytes"));
     }
     let mut packet = BytesMut::zeroed(length);
-    Ok(reader.read_exact(&mut packet).await.map(|_| packet.freeze()).map_err(|_: io::Error| Ended))
+    for piece in packet.chunks_mut(flow.piece_bytes()) {
+        if reader.read_exact(piece).await.is_err() {
+            return Ok(Err(Ended));
+        }
+        flow.pass(piece.len()).await;
+    }
+    Ok(Ok(packet.freeze()))
 }
 
-async fn write(mut packets: mpsc::Receiver<Bytes>, mut writer: impl AsyncWrite + Unpin, shared: Arc<Shared>) {
+/// Writes a packet, in pieces that wait for their turn.
+async fn send(packet: &[u8], writer: &mut (impl AsyncWrite + Unpin), flow: &Flow) -> io::Result<()> {
+    for piece in packet.chunks(flow.piece_bytes()) {
+        flow.pass(piece.len()).await;
+        writer.write_all(piece).await?;
+    }
+    writer.flush().await
+}
+
+async fn write(
+    mut packets: mpsc::Receiver<Bytes>,
+    mut writer: impl AsyncWrite + Unpin,
+    shared: Arc<Shared>,
+    flow: Arc<Flow>,
+) {
     while let Some(packet) = packets.recv().await {
-        if writer.write_all(&packet).await.is_err() || writer.flush().await.is_err() {
+        if send(&packet, &mut writer, &flow).await.is_err() {
             // The reader mostly finds the end of its stream, and knows better why.
             sleep(CLOSED_MAX).await;
             shared.end("the server takes no more requests".to_owned());
@@ -293,9 +320,14 @@ async fn write(mut packets: mpsc::Receiver<Bytes>, mut writer: impl AsyncWrite +
     }
 }
 
-async fn read(mut reader: impl AsyncRead + Unpin, ending: impl Future<Output = String>, shared: Arc<Shared>) {
+async fn read(
+    mut reader: impl AsyncRead + Unpin,
+    ending: impl Future<Output = String>,
+    shared: Arc<Shared>,
+    flow: Arc<Flow>,
+) {
     let reason = loop {
-        match next_packet(&mut reader).await {
+        match next_packet(&mut reader, &flow).await {
             Ok(Ok(packet)) => {
                 if let Err(reason) = shared.deliver(packet) {
                     break reason;
@@ -309,12 +341,18 @@ async fn read(mut reader: impl AsyncRead + Unpin, ending: impl Future<Output = S
     shared.end(reason);
 }
 
-/// Ends a conversation in which the server is silent, and keeps an idle one in use.
-async fn watch(shared: Arc<Shared>, silence: Duration) {
+/// Ends a conversation in which the server is silent, and keeps an idle one in use. While pieces move within a limit it
+/// is not the server that is waited for.
+async fn watch(shared: Arc<Shared>, silence: Duration, traffic: Traffic) {
+    let mut limited = traffic.pieces_limited();
     loop {
         sleep(silence / 4).await;
+        let before = std::mem::replace(&mut limited, traffic.pieces_limited());
         let (is_waiting, heard) = {
-            let state = shared.lock();
+            let mut state = shared.lock();
+            if limited != before {
+                state.heard = Instant::now();
+            }
             (!state.waiting.is_empty(), state.heard.elapsed())
         };
         if is_waiting && heard > silence {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::*;
+use crate::traffic::Traffic;
 use packet::{HARD_LINK, SPACE};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -59,7 +60,7 @@ fn run<S: Future<Output = ()> + Send + 'static, C: Future<Output = ()>>(
 
 async fn start(stream: DuplexStream, silence: Duration) -> Result<Arc<Session>, String> {
     let (reader, writer) = tokio::io::split(stream);
-    Session::start(reader, writer, async { "it ended".to_owned() }, silence).await.map(Arc::new)
+    Session::start(reader, writer, async { "it ended".to_owned() }, silence, &Traffic::default()).await.map(Arc::new)
 }
 
 async fn started(stream: DuplexStream) -> Arc<Session> {
@@ -213,7 +214,8 @@ fn short_reads_are_put_together_and_long_ones_refused() {
 /// A folder that is never connected.
 fn folder(naming: Naming) -> Folder {
     let program = Program { words: Vec::new(), advice: "" };
-    let SftpStore(folder) = SftpStore::new(Connection::new(program, HUNG), "/repository", naming, Root::IsThere);
+    let SftpStore(folder) =
+        SftpStore::new(Connection::new(program, HUNG, Traffic::default()), "/repository", naming, Root::IsThere);
     Arc::into_inner(folder).unwrap()
 }
 

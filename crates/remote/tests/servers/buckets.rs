@@ -2,7 +2,7 @@
 //! They end with the value.
 
 use super::empty_folder;
-use siltstone_remote::{ObjectStorage, Place, Variables, connect};
+use siltstone_remote::{ObjectStorage, Place, Traffic, Variables, connect};
 use siltstone_store::storage::conformance::all;
 use siltstone_store::storage::{Listing, Storage};
 use std::env;
@@ -30,7 +30,7 @@ pub(crate) fn keeps_every_contract(below: impl Fn(&str) -> ObjectStorage) {
 pub(crate) fn connected(address: &str, variables: &[(&str, &str)]) -> ObjectStorage {
     let Ok(Place::Bucket(bucket)) = Place::parse(address.as_ref()) else { panic!("{address} is a bucket") };
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    connect(&bucket, &variables.collect::<Variables>()).unwrap()
+    connect(&bucket, &variables.collect::<Variables>(), &Traffic::default()).unwrap()
 }
 
 /// Makes one request at this port, for this host, and returns the whole answer.

@@ -6,7 +6,7 @@
 pub(crate) mod buckets;
 pub(crate) mod google;
 
-use siltstone_remote::{ConnectError, ObjectStorage, Place, Programs, Retries, Server, create_server};
+use siltstone_remote::{ConnectError, ObjectStorage, Place, Programs, Retries, Server, Traffic, create_server};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,13 +40,13 @@ pub(crate) fn address(place: &str) -> Server {
 }
 
 /// A way to a storage.
-type Way = fn(&Server, &Programs, Retries) -> Result<ObjectStorage, ConnectError>;
+type Way = fn(&Server, &Programs, Retries, &Traffic) -> Result<ObjectStorage, ConnectError>;
 
 /// The storage in a folder that this command reaches.
 pub(crate) fn reached(command: &str, folder: &Path, retries: Retries, how: Way) -> ObjectStorage {
     let mut programs = Programs::default();
     programs.sftp_command = Some(command.to_owned());
-    how(&address(&format!("sftp:test:{}", folder.display())), &programs, retries).unwrap()
+    how(&address(&format!("sftp:test:{}", folder.display())), &programs, retries, &Traffic::default()).unwrap()
 }
 
 /// The storage of a new repository in a folder that this command reaches.
@@ -64,7 +64,7 @@ pub(crate) fn by_rclone(test: &str, folder: &Path, has_one_writer: bool) -> Opti
     let mut programs = Programs::default();
     programs.rclone_has_one_writer = has_one_writer;
     let server = address(&format!("rclone:{}", folder.display()));
-    Some(create_server(&server, &programs, Retries::default()).unwrap())
+    Some(create_server(&server, &programs, Retries::default(), &Traffic::default()).unwrap())
 }
 
 /// A real `sshd` with keys of its own, which `ssh` starts for each connection: no port is opened.
@@ -116,7 +116,7 @@ impl Sshd {
         let mut programs = Programs::default();
         programs.sftp_arguments = Some(self.arguments.clone());
         let server = address(&format!("sftp:place:{}", folder.display()));
-        create_server(&server, &programs, Retries::default()).unwrap()
+        create_server(&server, &programs, Retries::default(), &Traffic::default()).unwrap()
     }
 }
 

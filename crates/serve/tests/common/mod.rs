@@ -2,7 +2,7 @@
 
 #![allow(dead_code, missing_docs, reason = "each test binary uses a part")]
 
-use siltstone_remote::{ConnectError, ObjectStorage, Place, Variables, connect_served};
+use siltstone_remote::{ConnectError, ObjectStorage, Place, Traffic, Variables, connect_served};
 use siltstone_serve::{Right, SeriesScope, ServeOptions, Server, TlsFiles, TokenFile, Tokens};
 use siltstone_store::storage::{SimulatedDisk, Storage};
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ impl Served {
         };
         let Place::Served(address) = Place::parse(address.as_ref()).unwrap() else { panic!("{address} is a server") };
         let variables: Variables = [("SILT_TOKEN".to_owned(), token.to_owned())].into_iter().collect();
-        connect_served(&address, &variables.with_certificates(trusted))
+        connect_served(&address, &variables.with_certificates(trusted), &Traffic::default())
     }
 
     /// Takes a token away.

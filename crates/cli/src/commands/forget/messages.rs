@@ -1,7 +1,7 @@
 //! JSON of `forget`, one document: with rules restic's array of groups, and the summary goes to standard error; with
 //! ids the summary.
 
-use crate::render::{Path, SnapshotJson, rfc3339};
+use crate::render::{Cost, Path, SnapshotJson, rfc3339};
 use serde::Serialize;
 use siltstone_engine::forget::{DecidedGroup, ForgetSummary, Held};
 use siltstone_store::Time;
@@ -61,6 +61,8 @@ pub(super) struct SummaryMessage {
     bytes_returned: i64,
     ghost_bytes: u64,
     deleted: HeldJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
 }
 
 /// Snapshots marked as deleted once all is done. `bytes` is null if it could not be found out.
@@ -86,7 +88,7 @@ impl From<&Held> for HeldJson {
 }
 
 impl SummaryMessage {
-    pub(super) fn new(summary: &ForgetSummary, until: Option<Time>, dry_run: bool) -> Self {
+    pub(super) fn new(summary: &ForgetSummary, until: Option<Time>, dry_run: bool, cost: Option<Cost>) -> Self {
         Self {
             message_type: "summary",
             dry_run,
@@ -102,6 +104,7 @@ impl SummaryMessage {
             bytes_returned: summary.bytes_returned(),
             ghost_bytes: summary.ghost_bytes,
             deleted: (&summary.held).into(),
+            cost,
         }
     }
 }
@@ -114,7 +117,7 @@ mod tests {
     fn the_summary_says_what_comes_back_now_and_later() {
         let summary =
             ForgetSummary { bytes_before: 500, bytes_after: 200, ghost_bytes: 70, ..ForgetSummary::default() };
-        let json = serde_json::to_value(SummaryMessage::new(&summary, None, true)).expect("plain data");
+        let json = serde_json::to_value(SummaryMessage::new(&summary, None, true, None)).expect("plain data");
         assert_eq!((&json["bytes_returned"], &json["ghost_bytes"]), (&300.into(), &70.into()));
         assert_eq!((&json["message_type"], &json["dry_run"]), (&"summary".into(), &true.into()));
         assert_eq!(json["deleted"], serde_json::json!({ "snapshots": 0, "bytes": 0 }));
