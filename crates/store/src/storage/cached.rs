@@ -16,6 +16,8 @@
 //! [`Storage::drop_cached`] and reads again. So a container of a history that was rolled back is never taken for one of
 //! the same name.
 //!
+//! A part of a manifest is kept like a container of metadata: the manifest states its hash.
+//!
 //! Nothing vouches so for configs, key slots and manifests, and the storage alone says which is the newest: they are
 //! read from there each time, as is all that changes under its name.
 
@@ -101,14 +103,16 @@ fn too_large(name: &ObjectName, bytes: u64, limit: u64) -> StorageError {
 
 /// Tells whether objects of this kind are kept.
 fn is_kept(name: &ObjectName) -> bool {
-    matches!(name, ObjectName::Container(..))
+    matches!(name, ObjectName::Container(..) | ObjectName::ManifestPart(..))
 }
 
-/// The class of an object that is kept: a container says in its plain header what it holds.
+/// The class of an object that is kept: it says in its plain header what it holds.
 fn class_of(name: &ObjectName, bytes: &[u8]) -> Option<Class> {
     match ObjectHeader::parse(name, bytes) {
         _ if !is_kept(name) => None,
-        Ok(header) if header.kind == ObjectKind::MetadataContainer => Some(Class::Metadata),
+        Ok(header) if matches!(header.kind, ObjectKind::MetadataContainer | ObjectKind::ManifestPart) => {
+            Some(Class::Metadata)
+        }
         _ => Some(Class::Data),
     }
 }

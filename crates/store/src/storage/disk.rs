@@ -158,6 +158,8 @@ impl Storage for Disk {
             Listing::Containers(series) => self.root.list_folder(&format!("containers/{series}"))?,
             Listing::Parity(series) => self.root.list_folder(&format!("parity/{series}"))?,
             Listing::Renewals(series) => self.root.list_folder(&format!("renewals/{series}"))?,
+            Listing::ManifestParts(series) => self.root.list_folder(&format!("parts/{series}"))?,
+            Listing::ManifestPartCopies(series) => self.root.list_folder(&format!("copies/parts/{series}"))?,
         };
         objects.sort_unstable();
         Ok(objects)

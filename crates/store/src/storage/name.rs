@@ -6,7 +6,8 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::container::CONTAINER_BYTES_MAX;
-use crate::ids::{ContainerId, KeyId, RenewalId, SeriesId};
+use crate::ids::{ContainerId, KeyId, PartId, RenewalId, SeriesId};
+use crate::manifest::PART_OBJECT_BYTES_MAX;
 use crate::parity::PARITY_BYTES_MAX;
 use std::fmt;
 
@@ -49,6 +50,8 @@ pub enum ObjectName {
     /// `renewals/<series>/<lease>-<count>`: says by its name alone that the holder of a lease is alive. It has no
     /// content.
     Renewal(SeriesId, RenewalId),
+    /// `parts/<series>/<part>`: a part of a manifest's lists.
+    ManifestPart(SeriesId, PartId),
 }
 
 /// An object that a repair may replace.
@@ -62,6 +65,8 @@ pub enum Replaced {
     Manifest(SeriesId, u64),
     /// A container.
     Container(SeriesId, ContainerId),
+    /// A part of a manifest.
+    ManifestPart(SeriesId, PartId),
 }
 
 impl Replaced {
@@ -72,6 +77,7 @@ impl Replaced {
             Self::Key(id) => ObjectName::Key(id),
             Self::Manifest(series, sequence) => ObjectName::Manifest(series, sequence),
             Self::Container(series, id) => ObjectName::Container(series, id),
+            Self::ManifestPart(series, id) => ObjectName::ManifestPart(series, id),
         }
     }
 
@@ -82,6 +88,7 @@ impl Replaced {
             ObjectName::Key(id) => Some(Self::Key(id)),
             ObjectName::Manifest(series, sequence) => Some(Self::Manifest(series, sequence)),
             ObjectName::Container(series, id) => Some(Self::Container(series, id)),
+            ObjectName::ManifestPart(series, id) => Some(Self::ManifestPart(series, id)),
             _ => None,
         }
     }
@@ -93,6 +100,7 @@ impl From<Original> for Replaced {
             Original::Config(sequence) => Self::Config(sequence),
             Original::Key(id) => Self::Key(id),
             Original::Manifest(series, sequence) => Self::Manifest(series, sequence),
+            Original::ManifestPart(series, id) => Self::ManifestPart(series, id),
         }
     }
 }
@@ -106,6 +114,8 @@ pub enum Original {
     Key(KeyId),
     /// The manifest of a series with this sequence number.
     Manifest(SeriesId, u64),
+    /// A part of a manifest.
+    ManifestPart(SeriesId, PartId),
 }
 
 impl Original {
@@ -115,6 +125,7 @@ impl Original {
             Self::Config(sequence) => ObjectName::Config(sequence),
             Self::Key(id) => ObjectName::Key(id),
             Self::Manifest(series, sequence) => ObjectName::Manifest(series, sequence),
+            Self::ManifestPart(series, id) => ObjectName::ManifestPart(series, id),
         }
     }
 
@@ -141,6 +152,7 @@ impl fmt::Display for ObjectName {
             Self::Parity(series, id) => write!(f, "parity/{series}/{id}"),
             Self::Copy(original) => write!(f, "copies/{}", original.name()),
             Self::Renewal(series, id) => write!(f, "renewals/{series}/{id}"),
+            Self::ManifestPart(series, id) => write!(f, "parts/{series}/{id}"),
         }
     }
 }
@@ -173,6 +185,7 @@ impl ObjectName {
             ("renewals", Some(series), Some(id)) => {
                 Self::Renewal(SeriesId::from_hex(series)?, RenewalId::from_text(id)?)
             }
+            ("parts", Some(series), Some(id)) => Self::ManifestPart(SeriesId::from_hex(series)?, PartId::from_text(id)?),
             _ => return None,
         };
         (name.to_string() == text).then_some(name)
@@ -199,7 +212,16 @@ impl ObjectName {
             | Self::Manifest(..)
             | Self::Copy(_)
             | Self::Aside(..)
-            | Self::Renewal(..) => None,
+            | Self::Renewal(..)
+            | Self::ManifestPart(..) => None,
+        }
+    }
+
+    /// The part of a manifest that the object is, or is a copy of.
+    pub fn part(&self) -> Option<PartId> {
+        match self {
+            Self::ManifestPart(_, id) | Self::Copy(Original::ManifestPart(_, id)) => Some(*id),
+            _ => None,
         }
     }
 
@@ -210,6 +232,7 @@ impl ObjectName {
             Self::Manifest(_, sequence) => Some(*sequence),
             Self::Container(_, id) | Self::Parity(_, id) => Some(id.lease),
             Self::Renewal(_, id) => Some(id.lease),
+            Self::ManifestPart(_, id) => Some(id.lease),
             Self::Copy(original) => original.name().sequence(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
@@ -226,7 +249,8 @@ impl ObjectName {
             Self::Manifest(series, _)
             | Self::Container(series, _)
             | Self::Parity(series, _)
-            | Self::Renewal(series, _) => Some(*series),
+            | Self::Renewal(series, _)
+            | Self::ManifestPart(series, _) => Some(*series),
             Self::Copy(original) => original.name().series(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
@@ -238,6 +262,7 @@ impl ObjectName {
             Self::Config(sequence) => Some(Original::Config(sequence)),
             Self::Key(id) => Some(Original::Key(id)),
             Self::Manifest(series, sequence) => Some(Original::Manifest(series, sequence)),
+            Self::ManifestPart(series, id) => Some(Original::ManifestPart(series, id)),
             Self::Reserve
             | Self::Container(..)
             | Self::Parity(..)
@@ -259,6 +284,7 @@ impl ObjectName {
             Self::Copy(original) => original.name().bytes_max(),
             Self::Aside(what, _) => what.name().bytes_max(),
             Self::Renewal(..) => 0,
+            Self::ManifestPart(..) => PART_OBJECT_BYTES_MAX,
         }
     }
 }
@@ -292,6 +318,10 @@ pub enum Listing {
     Parity(SeriesId),
     /// The renewals of the leases of one series.
     Renewals(SeriesId),
+    /// The parts of the manifests of one series.
+    ManifestParts(SeriesId),
+    /// The copies of the parts of the manifests of one series.
+    ManifestPartCopies(SeriesId),
 }
 
 impl Listing {
@@ -312,6 +342,8 @@ impl Listing {
             Self::Aside => "aside".to_owned(),
             Self::Parity(series) => format!("parity/{series}"),
             Self::Renewals(series) => format!("renewals/{series}"),
+            Self::ManifestParts(series) => format!("parts/{series}"),
+            Self::ManifestPartCopies(series) => format!("copies/parts/{series}"),
         }
     }
 
@@ -333,6 +365,8 @@ impl Listing {
                 ("containers", series) => of_series(Self::Containers, series),
                 ("parity", series) => of_series(Self::Parity, series),
                 ("renewals", series) => of_series(Self::Renewals, series),
+                ("parts", series) => of_series(Self::ManifestParts, series),
+                ("copies/parts", series) => of_series(Self::ManifestPartCopies, series),
                 _ => None,
             },
         }
@@ -353,7 +387,9 @@ impl Listing {
             | (Self::ManifestCopies(asked), ObjectName::Copy(Original::Manifest(series, _)))
             | (Self::Containers(asked), ObjectName::Container(series, _))
             | (Self::Parity(asked), ObjectName::Parity(series, _))
-            | (Self::Renewals(asked), ObjectName::Renewal(series, _)) => asked == series,
+            | (Self::Renewals(asked), ObjectName::Renewal(series, _))
+            | (Self::ManifestParts(asked), ObjectName::ManifestPart(series, _))
+            | (Self::ManifestPartCopies(asked), ObjectName::Copy(Original::ManifestPart(series, _))) => asked == series,
             _ => false,
         }
     }
@@ -397,8 +433,12 @@ mod tests {
             }),
             (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::Parity(series, ContainerId { lease, serial })),
-            (series, any::<u64>(), any::<u32>())
+            (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, count)| ObjectName::Renewal(series, RenewalId { lease, count })),
+            (series.clone(), any::<u64>(), any::<u32>())
+                .prop_map(|(series, lease, serial)| ObjectName::ManifestPart(series, PartId { lease, serial })),
+            (series, any::<u64>(), any::<u32>())
+                .prop_map(|(series, lease, serial)| Original::ManifestPart(series, PartId { lease, serial }).copy()),
         ]
     }
 
@@ -429,8 +469,15 @@ mod tests {
     #[test]
     fn a_listing_is_told_by_its_folder() {
         let series = SeriesId([0xa5; 16]);
-        let kinds: [fn(SeriesId) -> Listing; 5] =
-            [Listing::Manifests, Listing::ManifestCopies, Listing::Containers, Listing::Parity, Listing::Renewals];
+        let kinds: [fn(SeriesId) -> Listing; 7] = [
+            Listing::Manifests,
+            Listing::ManifestCopies,
+            Listing::Containers,
+            Listing::Parity,
+            Listing::Renewals,
+            Listing::ManifestParts,
+            Listing::ManifestPartCopies,
+        ];
         let all = [Listing::All, Listing::Aside, Listing::AllManifests, Listing::AllManifestCopies];
         let of_repository = [Listing::Configs, Listing::ConfigCopies, Listing::Keys, Listing::KeyCopies];
         for what in kinds.map(|make| make(series)).into_iter().chain(all).chain(of_repository) {
