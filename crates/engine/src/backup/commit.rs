@@ -55,7 +55,7 @@ impl<'t> BackupRun<'t> {
         self.commit_and_delete(writer, next, dead, self.settles() && !is_settled)?;
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
-        let _ = keep_reserve(self.repository, writer.stored().object_bytes);
+        let _ = keep_reserve(self.repository, writer.stored().bytes());
         if let Some(folder) = &self.resources.cache {
             let cache = Cache::new(folder, self.repository, writer.series());
             let key = self.repository.keys().cache_key();

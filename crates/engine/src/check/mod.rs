@@ -33,10 +33,10 @@ use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::{Manifest, NecessaryChunks};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{StoredManifest, manifest_faults, newest_manifest, verify_history};
+use siltstone_store::series::{StoredManifest, manifest_faults, newest_manifest, parts_kept, verify_history};
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original};
 use siltstone_store::twins;
-use siltstone_store::{ChunkNumber, ChunkRun, ContainerId, SeriesId, StoreError};
+use siltstone_store::{ChunkNumber, ChunkRun, ContainerId, PartId, SeriesId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -217,7 +217,7 @@ pub fn check(
             sizes.entry(series).or_default().insert(id, meta.bytes);
         }
     }
-    let mut checked = Vec::new();
+    let (mut checked, mut parts) = (Vec::new(), HashMap::new());
     let series: BTreeSet<SeriesId> = repository.series()?.into_iter().chain(sizes.keys().copied()).collect();
     for series in series {
         report.series += 1;
@@ -225,6 +225,7 @@ pub fn check(
             Ok(Some(stored)) => {
                 report.findings.extend(lost_history(&stored.manifest, sizes.get(&series)));
                 report.findings.extend(check_manifests(repository, &stored)?);
+                parts.insert(series, parts_kept(repository, &stored)?);
                 checked.push(stored.manifest);
             }
             Ok(None) => report.findings.push(Finding {
@@ -240,7 +241,7 @@ pub fn check(
             }
         }
     }
-    note_orphans(&listed, &checked, &mut report);
+    note_orphans(&listed, &checked, &parts, &mut report);
     // The series of which something was not read for longest comes first: so each has its turn, however short the time.
     let oldest = |manifest: &Manifest| {
         let log = ReadLog::open(options.state.as_deref(), repository, manifest.series);
@@ -329,9 +330,14 @@ fn check_manifests(repository: &Repository, stored: &StoredManifest) -> Result<V
     Ok(faults.iter().map(|error| finding(&object, error, Help::Repair)).collect())
 }
 
-/// Containers that their manifest does not name, and manifests older than the one before the newest. Of a series whose
-/// manifest cannot be read, nothing is called an orphan.
-fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut CheckReport) {
+/// Containers that their manifest does not name, manifests older than the one before the newest, and parts that neither
+/// of these names. Of a series whose manifest cannot be read, nothing is called an orphan.
+fn note_orphans(
+    listed: &[ObjectMeta],
+    manifests: &[Manifest],
+    parts: &HashMap<SeriesId, BTreeSet<PartId>>,
+    report: &mut CheckReport,
+) {
     let newest: HashMap<SeriesId, (u64, BTreeSet<ContainerId>)> = manifests
         .iter()
         .map(|manifest| {
@@ -347,7 +353,10 @@ fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut Chec
             ObjectName::Manifest(series, sequence) | ObjectName::Copy(Original::Manifest(series, sequence)) => {
                 newest.get(&series).is_some_and(|(last, _)| sequence + 1 < *last)
             }
-            _ => false,
+            name => {
+                let kept = name.series().and_then(|series| parts.get(&series));
+                name.part().zip(kept).is_some_and(|(id, kept)| !kept.contains(&id))
+            }
         };
         if is_orphan {
             report.orphans += 1;

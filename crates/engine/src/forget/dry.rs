@@ -14,25 +14,28 @@ use crate::pack::{ContainerSink, DrySink};
 use crate::protect::parity_bytes;
 use crate::{EngineError, Resources};
 use siltstone_store::container::{ContainerRecord, SealedContainer};
-use siltstone_store::manifest::Manifest;
+use siltstone_store::manifest::{Manifest, PartTable};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::manifest_object_bytes;
+use siltstone_store::series::{CommitSizes, parts_named, sizes_of_commit};
 use siltstone_store::storage::{Capabilities, Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use siltstone_store::{ContainerId, SeriesId, StoreError};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Every manifest lies there twice.
+/// Every manifest lies there twice, and so does each of its parts.
 const COPIES: u64 = 2;
 
 /// A state of a series, as it lies there or as a run would leave it.
 pub(super) struct State {
     pub(super) manifest: Manifest,
-    /// Bytes of its manifests, which two new ones with their copies replace, and of what taking the lease removes.
+    /// Parts of its manifest.
+    parts: PartTable,
+    /// Bytes of its manifests and their parts, which two new ones with their copies replace, and of what taking the
+    /// lease removes.
     beside_bytes: u64,
     /// Bytes of the parity of its containers.
     parity: HashMap<ContainerId, u64>,
@@ -53,7 +56,8 @@ impl State {
     /// The state of a series with this manifest, the newest.
     pub(super) fn lying(repository: &Repository, manifest: &Manifest) -> Result<Self, StoreError> {
         let beside_bytes = manifest_and_orphan_bytes(repository, manifest)?;
-        Ok(Self { manifest: manifest.clone(), beside_bytes, parity: parity_bytes(repository, manifest.series)? })
+        let (parts, parity) = (parts_named(repository, manifest)?, parity_bytes(repository, manifest.series)?);
+        Ok(Self { manifest: manifest.clone(), parts, beside_bytes, parity })
     }
 
     /// Does everything to it that a run would do, but for writing. New containers go to `kept`, if what comes after is
@@ -76,8 +80,11 @@ impl State {
         replace(&mut manifest, &old, new.clone());
         (manifest.lease, manifest.sequence) = (None, lease + 1 + u64::from(rewrites));
         // The manifest before the last one stays: that of the lease, or of the first of two commits.
-        let before_last = if rewrites { &first } else { &self.manifest };
-        let beside_bytes = COPIES * (manifest_object_bytes(before_last)? + manifest_object_bytes(&manifest)?);
+        let leased = sizes_of_commit(repository, &self.manifest, &self.parts, None)?;
+        let before_last =
+            if rewrites { sizes_of_commit(repository, &first, &leased.parts, Some(lease))? } else { leased };
+        let last = sizes_of_commit(repository, &manifest, &before_last.parts, Some(lease + 1))?;
+        let beside_bytes = bytes_of_both(&before_last, &last);
         let mut parity = self.parity.clone();
         for record in &new {
             parity.insert(record.id, repository.parity().object_bytes(record.kind, record.object_bytes));
@@ -94,12 +101,19 @@ impl State {
             containers_rewritten: old.len() as u64,
             // An estimate, which must not keep anything from being stated.
             ghost_bytes: ghost_bytes(repository, &first).unwrap_or(0),
-            next: Self { manifest, beside_bytes, parity },
+            next: Self { manifest, parts: last.parts, beside_bytes, parity },
         })
     }
 }
 
-/// The manifests of a series, and the containers that acquiring the lease will remove.
+/// The bytes of two manifests and of their parts, those that both name once.
+fn bytes_of_both(before_last: &CommitSizes, last: &CommitSizes) -> u64 {
+    let parts = before_last.parts.records().chain(last.parts.records());
+    let parts: BTreeMap<_, _> = parts.map(|record| (record.id, record.object_bytes())).collect();
+    COPIES * (before_last.object_bytes + last.object_bytes + parts.values().sum::<u64>())
+}
+
+/// The manifests of a series with their parts, and the containers that acquiring the lease will remove.
 fn manifest_and_orphan_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
     let known: HashSet<ContainerId> = manifest.containers.iter().map(|record| record.id).collect();
     let storage = repository.storage();
@@ -110,6 +124,8 @@ fn manifest_and_orphan_bytes(repository: &Repository, manifest: &Manifest) -> Re
         Listing::Parity(series),
         Listing::Manifests(series),
         Listing::ManifestCopies(series),
+        Listing::ManifestParts(series),
+        Listing::ManifestPartCopies(series),
     ] {
         listed.extend(storage.list(what)?);
     }

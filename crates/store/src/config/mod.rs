@@ -31,7 +31,7 @@ const PART_BYTES: &str = "manifest part bytes";
 /// Bytes of a manifest's parts unless set otherwise. A list of this length costs a commit less as a whole than the round
 /// trips for parts of it would: 256 KiB with its copy, some 20 ms at 100 Mbit/s. It is that of 4096 containers, 64 GB.
 const PART_BYTES_DEFAULT: usize = 128 << 10;
-const PART_BYTES_LEAST: usize = 64;
+const PART_BYTES_LEAST: usize = 32;
 const PART_BYTES_MOST: usize = PART_BYTES_MAX / 4;
 
 /// Settings of the chunker. The name says which one; whether it is known is for the engine to say.

@@ -12,6 +12,8 @@ mod lease;
 mod lists;
 mod necessary;
 pub(crate) mod parts;
+#[cfg(test)]
+mod parts_tests;
 mod record;
 mod snapshot;
 #[cfg(test)]

@@ -96,8 +96,7 @@ impl PartTable {
 /// A part that is yet to be written.
 #[derive(Debug)]
 pub(crate) struct NewPart {
-    list: usize,
-    place: usize,
+    hash: [u8; 32],
     /// The content of its object.
     pub(crate) content: Vec<u8>,
 }
@@ -120,9 +119,9 @@ impl Outline {
     /// Long lists in parts of about `part_bytes`; those of `before` that are the same are used again.
     pub(crate) fn in_parts(manifest: &Manifest, part_bytes: usize, before: &PartTable) -> Result<Self, StoreError> {
         let mut outline = Self::whole(manifest)?;
-        let known: HashMap<[u8; 32], PartRecord> = before.records().map(|record| (record.hash, *record)).collect();
+        let mut known: HashMap<[u8; 32], PartRecord> = before.records().map(|record| (record.hash, *record)).collect();
         for list in 0..LISTS {
-            outline.cut(manifest, list, part_bytes, &known)?;
+            outline.cut(manifest, list, part_bytes, &mut known)?;
         }
         Ok(outline)
     }
@@ -132,7 +131,7 @@ impl Outline {
         manifest: &Manifest,
         list: usize,
         part_bytes: usize,
-        known: &HashMap<[u8; 32], PartRecord>,
+        known: &mut HashMap<[u8; 32], PartRecord>,
     ) -> Result<(), StoreError> {
         let (Some(bytes), Some(records)) = (self.lists.get(list), self.table.of_lists.get_mut(list)) else {
             return Ok(());
@@ -153,8 +152,10 @@ impl Outline {
             }
             let content = content_of(text, list)?;
             let (plain_bytes, content_bytes) = (length_of(text)?, length_of(&content)?);
-            self.new.push(NewPart { list, place: records.len(), content });
-            records.push(PartRecord { id: PartId::default(), plain_bytes, content_bytes, hash });
+            let record = PartRecord { id: PartId::default(), plain_bytes, content_bytes, hash };
+            self.new.push(NewPart { hash, content });
+            known.insert(hash, record);
+            records.push(record);
         }
         Ok(())
     }
@@ -171,10 +172,8 @@ impl Outline {
 
     /// Gives a part its identity.
     pub(crate) fn name(&mut self, part: &NewPart, id: PartId) {
-        let records = self.table.of_lists.get_mut(part.list);
-        if let Some(record) = records.and_then(|records| records.get_mut(part.place)) {
-            record.id = id;
-        }
+        let records = self.table.of_lists.iter_mut().flatten();
+        records.filter(|record| record.hash == part.hash).for_each(|record| record.id = id);
     }
 
     /// Returns the parts of the manifest.

@@ -20,7 +20,8 @@ mod request;
 mod reserve;
 
 pub use newest::{
-    StoredManifest, lost_containers, manifest_faults, newest_manifest, refuse_lost_history, verify_history,
+    StoredManifest, lost_containers, manifest_faults, newest_manifest, parts_kept, parts_named, refuse_lost_history,
+    verify_history,
 };
 pub use parts::{CommitSizes, StoredParts, sizes_of_commit};
 pub use renewals::{LeaseTerms, PATIENCE_DEFAULT, RENEWALS_MISSED_MIN, RENEWED_EVERY_DEFAULT, Watch};
@@ -390,7 +391,13 @@ impl Found {
     fn look(repository: &Repository, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
         let series = repository.keys().series_id(request.series_name);
         repository.require_reach(series, request.series_name)?;
-        let list = || repository.storage().list(Listing::Containers(series));
+        let list = || -> Result<_, StoreError> {
+            let mut listed = repository.storage().list(Listing::Containers(series))?;
+            if repository.is_near() {
+                listed.extend(repository.storage().list(Listing::ManifestParts(series))?);
+            }
+            Ok(listed)
+        };
         let has_ended_well = |stored: &StoredManifest| stored.manifest.lease.is_none();
         let mut containers = if repository.is_near() || request.looks_closely { Some(list()?) } else { None };
         // What was listed a moment ago does: who was faster since then is met by the commit. But what containers are

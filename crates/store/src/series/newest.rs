@@ -11,7 +11,7 @@ use crate::repository::Repository;
 use crate::sealed::{ObjectKind, open_object};
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, ReadRequest};
 use crate::{ContainerId, PartId, SeriesId, StoreError};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 /// Times that a reader looks again when the newest manifest vanishes between listing and reading.
@@ -230,6 +230,30 @@ pub fn verify_history(repository: &Repository, newest: &Manifest) -> Result<Part
         }
     }
     Ok(found.map(|opened| opened.root.parts().clone()).unwrap_or_default())
+}
+
+/// Returns the parts of a manifest that was read. Where it is not at hand, it is opened again.
+///
+/// # Errors
+/// As [`newest_manifest`].
+pub fn parts_named(repository: &Repository, manifest: &Manifest) -> Result<PartTable, StoreError> {
+    if let Some(stored) = repository.manifest_at_hand(manifest.series, manifest.sequence) {
+        return Ok(stored.parts.table);
+    }
+    Ok(open_either(repository, manifest.series, manifest.sequence)?.0.root.parts().clone())
+}
+
+/// Returns the parts that the newest manifest or the one before names.
+///
+/// # Errors
+/// Errors of the storage.
+pub fn parts_kept(repository: &Repository, newest: &StoredManifest) -> Result<BTreeSet<PartId>, StoreError> {
+    let Manifest { series, sequence, previous, .. } = newest.manifest;
+    let before = match sequence {
+        1 => PartTable::default(),
+        _ => parts_of(repository, Original::Manifest(series, sequence - 1), previous)?,
+    };
+    Ok(newest.parts.table.ids().into_iter().chain(before.ids()).collect())
 }
 
 /// Reads the records of the parts of a manifest, by whichever of its places has this hash; none if neither has.

@@ -200,12 +200,12 @@ pub(crate) fn sound_bytes(
 pub struct CommitSizes {
     /// Bytes of the manifest's object.
     pub object_bytes: u64,
-    /// Its parts, those before and new ones.
+    /// Its parts: those used again, and new ones.
     pub parts: PartTable,
 }
 
-/// Tells the sizes of a commit of this manifest after one with these parts, under the lease of number `lease`, whose
-/// first `serial` parts are written; `serial` is raised by those that are new.
+/// Tells the sizes of a commit of this manifest after one with these parts. New parts are named as if they were the
+/// first under the lease of number `lease`; without a lease there are none.
 ///
 /// # Errors
 /// [`StoreError::Limit`] if it is too large.
@@ -213,13 +213,13 @@ pub fn sizes_of_commit(
     repository: &Repository,
     manifest: &Manifest,
     before: &PartTable,
-    lease: u64,
-    serial: &mut u32,
+    lease: Option<u64>,
 ) -> Result<CommitSizes, StoreError> {
-    let mut outline = Outline::in_parts(manifest, repository.config().part_bytes(), before)?;
+    let before = StoredParts { table: before.clone(), ..StoredParts::default() };
+    let mut outline = outline(repository, manifest, &before, lease.is_some())?;
+    let names = PartNames::under(lease.unwrap_or_default());
     for part in outline.take_new() {
-        outline.name(&part, PartId { lease, serial: *serial });
-        *serial += 1;
+        outline.name(&part, names.next());
     }
     let object_bytes = sealed_object_bytes(manifest.encode_root(&outline)?.len() as u64);
     Ok(CommitSizes { object_bytes, parts: outline.table().clone() })
