@@ -32,8 +32,8 @@ pub fn manifest_at(repository: &Repository, series: SeriesId, sequence: u64) -> 
     read_either(repository, series, sequence)
 }
 
-/// Commits a manifest, without a lease and so without parts, as the successor of number `last`: the highest ever seen in
-/// its series; and once more, so that newest and predecessor are sound.
+/// Commits a manifest, without a lease and so without parts, as the successor of number `last`: the highest ever seen
+/// in its series; and once more, so that newest and predecessor are sound.
 ///
 /// # Errors
 /// [`StoreError::Fenced`] if a writer was faster; then nothing was committed.

@@ -2,8 +2,8 @@
 //! byte for byte.
 //!
 //! Looked at are the newest record of the repository and the one before, the key slots that count, and of each series
-//! that can be read the newest manifest and the one before, with their parts. Manifests and records are held against the
-//! hash that their successor states, parts against their manifest, slots are opened.
+//! that can be read the newest manifest and the one before, with their parts. Manifests and records are held against
+//! the hash that their successor states, parts against their manifest, slots are opened.
 //!
 //! Order: the bytes to be replaced are durable aside, then they go, then the sound ones are created in their place. A
 //! crash in between leaves the other place, which is what readers read meanwhile. Whoever lists a manifest or a record
@@ -87,9 +87,9 @@ pub fn of_series(repository: &Repository, series: SeriesId) -> Result<Vec<Twins>
         parts.extend(parts_of(repository, original, hash)?.by_id().map(|(id, record)| (id, (record, false))));
     }
     parts.extend(stored.parts.table.by_id().map(|(id, record)| (id, (record, true))));
-    let parts = parts.into_iter().map(|(id, (record, is_newest))| {
-        (Original::ManifestPart(series, id), is_newest, Mark::Part(series, record))
-    });
+    let parts = parts
+        .into_iter()
+        .map(|(id, (record, is_newest))| (Original::ManifestPart(series, id), is_newest, Mark::Part(series, record)));
     let hurt = hurt_among(repository, std::iter::once(newest).chain(before).chain(parts))?;
     // A writer that went on meanwhile has removed what was looked for.
     let now = newest_manifest(repository, series)?.map(|now| now.manifest.sequence);

@@ -12,8 +12,8 @@ pub mod older;
 
 use crate::encoding;
 use crate::error::StoreError;
-use crate::manifest::PART_BYTES_MAX;
 use crate::ids::{KeyId, RepositoryId, SeriesId, Time};
+use crate::manifest::PART_BYTES_MAX;
 use crate::region::CHUNK_BYTES_MAX;
 use crate::sealed::{ObjectKind, open_object, seal_object};
 use crate::secrets::{MasterKey, RepositoryKeys};
@@ -28,8 +28,9 @@ pub const FEATURES_KNOWN: [&str; 0] = [];
 pub const PARITY_PERCENT_MAX: u8 = 100;
 /// The name of the setting of [`Config::part_bytes`]: a little-endian u32.
 const PART_BYTES: &str = "manifest part bytes";
-/// Bytes of a manifest's parts unless set otherwise. A list of this length costs a commit less as a whole than the round
-/// trips for parts of it would: 256 KiB with its copy, some 20 ms at 100 Mbit/s. It is that of 4096 containers, 64 GB.
+/// Bytes of a manifest's parts unless set otherwise. A list of this length costs a commit less as a whole than the
+/// round trips for parts of it would: 256 KiB with its copy, some 20 ms at 100 Mbit/s. It is that of 4096 containers,
+/// 64 GB.
 const PART_BYTES_DEFAULT: usize = 128 << 10;
 const PART_BYTES_LEAST: usize = 32;
 const PART_BYTES_MOST: usize = PART_BYTES_MAX / 4;

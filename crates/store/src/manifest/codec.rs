@@ -226,7 +226,7 @@ impl ManifestRoot {
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if these are not all, or the lists are not sound.
-    pub(crate) fn complete(self, object: &ObjectName, texts: Vec<Vec<u8>>) -> Result<Manifest, StoreError> {
+    pub fn complete(self, object: &ObjectName, texts: Vec<Vec<u8>>) -> Result<Manifest, StoreError> {
         let Self { mut manifest, mut lists, parts } = self;
         if texts.len() != parts.records().count() {
             return Err(damaged(object, "its parts are not there"));

@@ -1,8 +1,8 @@
 //! Cuts of a list by its content: bytes that are inserted or removed move the cuts beside them and no others.
 //!
-//! For parts of `p` bytes a cut is looked for from `p / 2` bytes on and made at `4 p` in any case. Bytes are cut where a
-//! sum over the 64 before, each mixed and shifted, begins with zeros; salts after a container whose number does so once
-//! mixed. A reader relies on none of this.
+//! For parts of `p` bytes a cut is looked for from `p / 2` bytes on and made at `4 p` in any case. Bytes are cut where
+//! a sum over the 64 before, each mixed and shifted, begins with zeros; salts after a container whose number does so
+//! once mixed. A reader relies on none of this.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 

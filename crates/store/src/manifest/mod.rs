@@ -2,8 +2,8 @@
 //!
 //! The manifest with the highest sequence number is the truth; all else in the repository follows from it. It knows
 //! lifecycles, not data: what a deletion frees is set algebra on its bitmaps (module `necessary`), and which object
-//! goes is told by the runs in its container records. How it is written is in module `codec`, how a large one is cut into
-//! parts in module `parts`; how it is sealed and committed is not decided here.
+//! goes is told by the runs in its container records. How it is written is in module `codec`, how a large one is cut
+//! into parts in module `parts`; how it is sealed and committed is not decided here.
 
 mod check;
 mod codec;

@@ -82,8 +82,7 @@ pub(crate) fn commit_after(
     tracing::debug!(?series, sequence, snapshots, containers, is_leased, "committed");
     let table = outline.table().clone();
     let hurt = before.hurt.intersection(&table.ids()).copied().collect();
-    let stored =
-        StoredManifest { manifest, object_bytes, hash, from_copy: None, parts: StoredParts { table, hurt } };
+    let stored = StoredManifest { manifest, object_bytes, hash, from_copy: None, parts: StoredParts { table, hurt } };
     repository.note_manifest(&stored);
     Ok(Committed { stored, reserve_spent, object, older })
 }
@@ -147,11 +146,10 @@ fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ObjectN
 }
 
 impl Committed {
-    /// Writes the second copy, and then removes older manifests, and parts that they alone name: `parts`. Returns whether
-    /// it removed them. The commit stands whatever comes of this: where there
-    /// is no room for the copy, or another one lies there, the older ones stay, and the next commit has both places
-    /// again. At a distance they stay, too, unless the commit is the last of its run; and wherever nothing may be
-    /// deleted.
+    /// Writes the second copy, and then removes older manifests, and parts that they alone name: `parts`. Returns
+    /// whether it removed them. The commit stands whatever comes of this: where there is no room for the copy, or
+    /// another one lies there, the older ones stay, and the next commit has both places again. At a distance they stay,
+    /// too, unless the commit is the last of its run; and wherever nothing may be deleted.
     pub(crate) fn settle(
         &self,
         repository: &Repository,

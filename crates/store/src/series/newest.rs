@@ -260,11 +260,7 @@ pub fn parts_kept(repository: &Repository, newest: &StoredManifest) -> Result<BT
 ///
 /// # Errors
 /// Errors of the storage.
-pub(crate) fn parts_of(
-    repository: &Repository,
-    manifest: Original,
-    hash: [u8; 32],
-) -> Result<PartTable, StoreError> {
+pub(crate) fn parts_of(repository: &Repository, manifest: Original, hash: [u8; 32]) -> Result<PartTable, StoreError> {
     for place in manifest.places() {
         match open_at(repository, manifest, &place) {
             Ok(opened) if opened.hash == hash => return Ok(opened.root.parts().clone()),
@@ -275,9 +271,9 @@ pub(crate) fn parts_of(
     Ok(PartTable::default())
 }
 
-/// Lists the faults of the newest manifest and the one before, and of their parts, of which both copies must lie there. A copy that is
-/// missing is no fault while its original is sound: the run that made it was cut short, and the next one goes on from
-/// the original. Nor is one before that is at neither place: a repair goes on from what was lost.
+/// Lists the faults of the newest manifest and the one before, and of their parts, of which both copies must lie there.
+/// A copy that is missing is no fault while its original is sound: the run that made it was cut short, and the next one
+/// goes on from the original. Nor is one before that is at neither place: a repair goes on from what was lost.
 ///
 /// # Errors
 /// The storage's, if they cannot be looked at.

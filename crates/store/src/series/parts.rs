@@ -74,7 +74,8 @@ pub(super) fn write(
         let original = Original::ManifestPart(manifest.series, id);
         let object = seal_object(repository.keys(), &original.name(), ObjectKind::ManifestPart, &part.content)?;
         for place in original.places() {
-            let put = || storage.put(&place, &object).map_err(|error| StoreError::from(error).of_writer(&manifest.name));
+            let put =
+                || storage.put(&place, &object).map_err(|error| StoreError::from(error).of_writer(&manifest.name));
             let ((), used) = from_reserve(repository, reserve, put)?;
             spent = spent.or(used);
         }
@@ -113,9 +114,8 @@ pub(super) fn read(repository: &Repository, series: SeriesId, table: &PartTable)
         return Ok(read);
     }
     let records: Vec<&PartRecord> = table.records().collect();
-    let request = |record: &&PartRecord| {
-        ReadRequest::whole(ObjectName::ManifestPart(series, record.id), record.object_bytes())
-    };
+    let request =
+        |record: &&PartRecord| ReadRequest::whole(ObjectName::ManifestPart(series, record.id), record.object_bytes());
     let requests: Vec<ReadRequest> = records.iter().map(request).collect();
     let mut found: Vec<Option<Vec<u8>>> = vec![None; records.len()];
     repository.storage().read_many(&requests, &mut |at, object| {

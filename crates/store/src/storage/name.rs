@@ -185,7 +185,9 @@ impl ObjectName {
             ("renewals", Some(series), Some(id)) => {
                 Self::Renewal(SeriesId::from_hex(series)?, RenewalId::from_text(id)?)
             }
-            ("parts", Some(series), Some(id)) => Self::ManifestPart(SeriesId::from_hex(series)?, PartId::from_text(id)?),
+            ("parts", Some(series), Some(id)) => {
+                Self::ManifestPart(SeriesId::from_hex(series)?, PartId::from_text(id)?)
+            }
             _ => return None,
         };
         (name.to_string() == text).then_some(name)
@@ -437,8 +439,11 @@ mod tests {
                 .prop_map(|(series, lease, count)| ObjectName::Renewal(series, RenewalId { lease, count })),
             (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::ManifestPart(series, PartId { lease, serial })),
-            (series, any::<u64>(), any::<u32>())
-                .prop_map(|(series, lease, serial)| Original::ManifestPart(series, PartId { lease, serial }).copy()),
+            (series, any::<u64>(), any::<u32>()).prop_map(|(series, lease, serial)| Original::ManifestPart(
+                series,
+                PartId { lease, serial }
+            )
+            .copy()),
         ]
     }
 
