@@ -36,7 +36,7 @@ fn add_container(manifest: &mut Manifest, serial: u32) {
         index_offset: (1 << 24) - (1 << 15) - u64::from(serial % 997),
         index_sealed_bytes: 20_000,
         held: 1000,
-        has_deltas: serial % 3 == 0,
+        has_deltas: serial.is_multiple_of(3),
         chunks: vec![ChunkRun { first, count: 1000 }],
     });
 }
