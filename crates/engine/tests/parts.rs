@@ -106,10 +106,12 @@ fn a_part_lost_in_both_places_is_told_and_the_series_is_rebuilt() {
     let all: BTreeSet<SnapshotId> = scene.ids.iter().copied().collect();
     let manifest = scene.sandbox.repository().manifest(series(&scene)).expect("it reads").expect("a manifest");
     assert_eq!(manifest.snapshots().len(), 2);
-    for name in parts(&scene.disk, series(&scene)) {
+    let flip = Damage::Flip { offset: 80, mask: 1 };
+    let names = parts(&scene.disk, series(&scene));
+    for (name, damage) in names.iter().flat_map(|name| [(*name, Damage::Delete), (*name, flip.clone())]) {
         let disk = common::faults::copy(&scene.disk);
         for place in [name, copy_of(&name)] {
-            disk.damage(&place, Damage::Flip { offset: 80, mask: 1 });
+            disk.damage(&place, damage.clone());
         }
         let found = findings(&scene, &disk);
         assert!(found.iter().any(|finding| finding.what.contains(&name.to_string())), "{found:?}");
