@@ -7,9 +7,13 @@ pub use prices::{Estimate, Prices};
 
 use crate::EngineError;
 use crate::protect::wanted_bytes;
+use siltstone_store::PartId;
 use siltstone_store::container::ContainerRecord;
+use siltstone_store::manifest::PartTable;
 use siltstone_store::repository::Repository;
+use siltstone_store::series::CommitSizes;
 use siltstone_store::storage::{Latency, Recorder, StorageCalls};
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
@@ -89,6 +93,16 @@ impl Usage {
             bytes_received: FOR_THE_LEASE.gets * bytes_each,
             ..FOR_THE_LEASE
         }
+    }
+
+    /// Usage for writing the parts of these commits that are not there yet, and for deleting as many.
+    pub(crate) fn of_new_parts(there: &PartTable, commits: &[&CommitSizes]) -> Self {
+        let there = there.ids();
+        let named = commits.iter().flat_map(|commit| commit.parts.records());
+        let new = named.filter(|part| !there.contains(&part.id)).map(|part| (part.id, part.object_bytes()));
+        let new: BTreeMap<PartId, u64> = new.collect();
+        let objects = COPIES * new.len() as u64;
+        Self { puts: objects, deletes: objects, bytes_sent: COPIES * new.values().sum::<u64>(), ..Self::default() }
     }
 
     /// Usage for beginning a series.

@@ -93,8 +93,9 @@ fn examine_forget(scene: &Scene, found: &Found<'_, Result<(), EngineError>>, gon
 
 #[test]
 fn a_backup_hit_at_any_write_costs_no_committed_snapshot() {
-    let scene = Scene::with_two_snapshots();
-    at_every_write(&scene.disk, |disk| try_backup(&scene, disk), |found| examine_backup(&scene, found));
+    for scene in [Scene::with_two_snapshots(), Scene::in_parts(true)] {
+        at_every_write(&scene.disk, |disk| try_backup(&scene, disk), |found| examine_backup(&scene, found));
+    }
 }
 
 #[test]
@@ -232,21 +233,27 @@ fn a_first_backup_hit_at_any_write_leaves_a_repository_that_takes_the_next() {
 
 #[test]
 fn forgetting_with_containers_rewritten_hit_at_any_write_costs_no_other_snapshot() {
-    let scene = Scene::unsettled();
-    let gone = [scene.ids[0]];
-    let sound = copy(&scene.disk);
-    let summary = scene.sandbox.at(sound).try_forget(&gone, &forget_options(&scene)).expect("forgetting");
-    assert!(summary.containers_rewritten > 0 && summary.containers_deleted > 0, "{summary:?}");
-    at_every_write(&scene.disk, |disk| try_forget(&scene, disk, &gone), |found| examine_forget(&scene, found, &gone));
+    for scene in [Scene::unsettled(), Scene::in_parts(false)] {
+        let gone = [scene.ids[0]];
+        let sound = copy(&scene.disk);
+        let summary = scene.sandbox.at(sound).try_forget(&gone, &forget_options(&scene)).expect("forgetting");
+        assert!(summary.containers_rewritten > 0 && summary.containers_deleted > 0, "{summary:?}");
+        at_every_write(
+            &scene.disk,
+            |disk| try_forget(&scene, disk, &gone),
+            |found| examine_forget(&scene, found, &gone),
+        );
+    }
 }
 
 #[test]
 fn forgetting_on_a_disk_full_to_the_last_byte_hit_at_any_write_costs_no_other_snapshot() {
-    let scene = Scene::with_two_snapshots();
-    let gone = [scene.ids[0]];
-    let full = copy(&scene.disk);
-    full.set_capacity(Some(full.used_bytes()));
-    at_every_write(&full, |disk| try_forget(&scene, disk, &gone), |found| examine_forget(&scene, found, &gone));
+    for scene in [Scene::with_two_snapshots(), Scene::in_parts(true)] {
+        let gone = [scene.ids[0]];
+        let full = copy(&scene.disk);
+        full.set_capacity(Some(full.used_bytes()));
+        at_every_write(&full, |disk| try_forget(&scene, disk, &gone), |found| examine_forget(&scene, found, &gone));
+    }
 }
 
 /// Marks the older snapshot as deleted for a day, or ends its mark on the next.
@@ -358,29 +365,30 @@ fn ending_a_mark_hit_at_any_write_costs_no_other_snapshot() {
 
 #[test]
 fn settling_in_pieces_hit_at_any_write_costs_no_snapshot() {
-    let scene = Scene::unsettled();
-    for threshold in [0.0, 1.0] {
-        let options =
-            scene.sandbox.migrate_options().with_threshold(threshold).with_piece_bytes(1).with_take_over(true);
-        let settle = |disk: &SimulatedDisk| {
-            let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-            maintain::maintain(&repository, &options, &resources())
-        };
-        let sound = copy(&scene.disk);
-        let done = settle(&sound).expect("settling");
-        assert!(done.deltas_kept > 0 && done.settled == 1, "{done:?}");
-        assert!(threshold > 0.0 || done.containers_deleted > 0, "{done:?}");
-        at_every_write(&scene.disk, settle, |found| {
-            let ids = scene.assert_sound(&found.disk, &found.story);
-            assert_eq!(ids, scene.ids.iter().copied().collect(), "{}", found.story);
-            if found.recover {
-                settle(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
-                assert_eq!(scene.assert_sound(&found.disk, &found.story), ids);
-                let left = scene.sandbox.at(found.disk.clone()).repository().manifests().expect("manifests");
-                assert!(left.iter().all(|manifest| manifest.unsettled.is_empty()), "after {}", found.story);
-                assert_recovers(&scene, &found.disk, &found.story);
-            }
-        });
+    for scene in [Scene::unsettled(), Scene::in_parts(false)] {
+        for threshold in [0.0, 1.0] {
+            let options =
+                scene.sandbox.migrate_options().with_threshold(threshold).with_piece_bytes(1).with_take_over(true);
+            let settle = |disk: &SimulatedDisk| {
+                let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
+                maintain::maintain(&repository, &options, &resources())
+            };
+            let sound = copy(&scene.disk);
+            let done = settle(&sound).expect("settling");
+            assert!(done.deltas_kept > 0 && done.settled == 1, "{done:?}");
+            assert!(threshold > 0.0 || done.containers_deleted > 0, "{done:?}");
+            at_every_write(&scene.disk, settle, |found| {
+                let ids = scene.assert_sound(&found.disk, &found.story);
+                assert_eq!(ids, scene.ids.iter().copied().collect(), "{}", found.story);
+                if found.recover {
+                    settle(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+                    assert_eq!(scene.assert_sound(&found.disk, &found.story), ids);
+                    let left = scene.sandbox.at(found.disk.clone()).repository().manifests().expect("manifests");
+                    assert!(left.iter().all(|manifest| manifest.unsettled.is_empty()), "after {}", found.story);
+                    assert_recovers(&scene, &found.disk, &found.story);
+                }
+            });
+        }
     }
 }
 
@@ -416,11 +424,12 @@ fn eliminating_ghosts_hit_at_any_write_costs_no_snapshot() {
 
 #[test]
 fn a_backup_that_takes_a_dead_writers_lease_over_hit_at_any_write_costs_no_committed_snapshot() {
-    let scene = Scene::with_two_snapshots();
-    leave_lease_and_orphans(&scene.sandbox.repository());
-    let found = scene.sandbox.check(ReadData::All);
-    assert!(found.findings.is_empty() && found.orphans > 0, "{found:?}");
-    at_every_write(&scene.disk, |disk| try_backup(&scene, disk), |found| examine_backup(&scene, found));
+    for scene in [Scene::with_two_snapshots(), Scene::in_parts(true)] {
+        leave_lease_and_orphans(&scene.sandbox.repository());
+        let found = scene.sandbox.check(ReadData::All);
+        assert!(found.findings.is_empty() && found.orphans > 0, "{found:?}");
+        at_every_write(&scene.disk, |disk| try_backup(&scene, disk), |found| examine_backup(&scene, found));
+    }
 }
 
 /// A writer takes the lease, writes a container, and is gone.
@@ -500,32 +509,38 @@ fn a_change_of_the_master_key_hit_at_any_write_never_locks_the_repository() {
 
 #[test]
 fn a_disk_full_at_any_point_of_a_backup_costs_nothing_and_forgetting_still_works() {
-    let scene = Scene::with_two_snapshots();
-    let used = scene.disk.used_bytes();
-    let sound = copy(&scene.disk);
-    try_backup(&scene, &sound).expect("room enough");
-    let grown = sound.used_bytes() - used;
-    let mut fulls = 0;
-    for room in (0..=grown + 8192).step_by(usize::try_from(grown / 16).expect("a small number").max(1)) {
-        let story = format!("a backup with {room} bytes of room");
-        let disk = copy(&scene.disk).with_capacity(used + room);
-        let result = try_backup(&scene, &disk);
-        if let Err(error) = &result {
-            fulls += 1;
-            assert!(matches!(error, EngineError::Store(error) if error.is_full()), "{error:?} after {story}");
+    for scene in [Scene::with_two_snapshots(), Scene::in_parts(true)] {
+        let used = scene.disk.used_bytes();
+        let sound = copy(&scene.disk);
+        try_backup(&scene, &sound).expect("room enough");
+        let grown = sound.used_bytes() - used;
+        let mut fulls = 0;
+        for room in (0..=grown + 8192).step_by(usize::try_from(grown / 16).expect("a small number").max(1)) {
+            let story = format!("a backup with {room} bytes of room");
+            let disk = copy(&scene.disk).with_capacity(used + room);
+            let result = try_backup(&scene, &disk);
+            if let Err(error) = &result {
+                fulls += 1;
+                assert!(matches!(error, EngineError::Store(error) if error.is_full()), "{error:?} after {story}");
+            }
+            // Whatever room the failed backup gave back, something else has taken by now.
+            disk.set_capacity(Some(disk.used_bytes()));
+            let ids = scene.assert_sound(&disk, &story);
+            assert_eq!(ids.len(), 2 + usize::from(result.is_ok()), "after {story}");
+            let before = disk.used_bytes();
+            try_forget(&scene, &disk, &scene.ids[..1])
+                .unwrap_or_else(|error| panic!("forgetting: {error} after {story}"));
+            assert!(
+                disk.used_bytes() + 50_000 < before,
+                "{} of {before} bytes are left after {story}",
+                disk.used_bytes()
+            );
+            assert_eq!(scene.assert_sound(&disk, &story).len(), ids.len() - 1);
+            disk.set_capacity(None);
+            assert_recovers(&scene, &disk, &story);
         }
-        // Whatever room the failed backup gave back, something else has taken by now.
-        disk.set_capacity(Some(disk.used_bytes()));
-        let ids = scene.assert_sound(&disk, &story);
-        assert_eq!(ids.len(), 2 + usize::from(result.is_ok()), "after {story}");
-        let before = disk.used_bytes();
-        try_forget(&scene, &disk, &scene.ids[..1]).unwrap_or_else(|error| panic!("forgetting: {error} after {story}"));
-        assert!(disk.used_bytes() + 50_000 < before, "{} of {before} bytes are left after {story}", disk.used_bytes());
-        assert_eq!(scene.assert_sound(&disk, &story).len(), ids.len() - 1);
-        disk.set_capacity(None);
-        assert_recovers(&scene, &disk, &story);
+        assert!(fulls >= 8, "{fulls} of the backups met a full disk");
     }
-    assert!(fulls >= 8, "{fulls} of the backups met a full disk");
 }
 
 #[test]

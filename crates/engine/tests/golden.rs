@@ -16,6 +16,7 @@ use siltstone_engine::fs::Ownership;
 use siltstone_engine::restore::{self};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_store::catalog::{Content, Entry, EntryPath, Name};
+use siltstone_store::config::Config;
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::recipe::Recipe;
 use siltstone_store::repository::Repository;
@@ -356,7 +357,14 @@ fn makes_the_golden_repository() {
     let mut noise = [common::noise(2, 5000), common::noise(1, 150_000)].concat();
     noise[70_000..70_004].copy_from_slice(b"edit");
     fs::write(maker.at("folder/noise"), noise).expect("written");
+    // The last manifest of this series lies in parts, that of the other in one piece.
+    let in_parts = |config: &mut Config| {
+        config.set_part_bytes(256);
+        Ok(())
+    };
+    maker.repository().amend(in_parts).expect("a setting");
     maker.back_up("first", 4, &[]);
+    assert!(place.join("repository/parts").exists() && place.join("repository/copies/parts").exists());
     has_long_recipe(&maker);
     let repository = Repository::open(maker.storage.clone(), common::PASSWORD).expect("the repository opens");
     let containers = repository.manifests().expect("manifests").into_iter().flat_map(|manifest| manifest.containers);

@@ -4,7 +4,7 @@ use crate::parts;
 use crate::sealing::SERIES;
 use siltstone_similar::region::plain;
 use siltstone_store::SeriesId;
-use siltstone_store::manifest::Manifest;
+use siltstone_store::manifest::{Manifest, ManifestRoot};
 use siltstone_store::storage::ObjectName;
 use std::collections::BTreeSet;
 
@@ -14,17 +14,20 @@ pub(crate) const SEQUENCE: u64 = 5;
 const BODY_BYTES_MAX: u64 = 4 << 20;
 /// Room for a lease.
 const LEASE_BYTES: usize = 510;
+/// The number of lists.
+const LISTS: u8 = 4;
 /// Snapshots whose sets are looked at one by one.
 const SNAPSHOTS_MAX: usize = 64;
 
-/// The plain content of a manifest, or its parts: times and lease, the body before compression, how many containers it
-/// has.
+/// The plain content of a manifest, or what it consists of: times and lease, the body before compression, how many
+/// salts it has, and the texts of parts, each behind the number of its list.
 pub(crate) fn manifest(data: &[u8]) -> bool {
     let Some((mode, data)) = data.split_first() else { return false };
     let name = ObjectName::Manifest(SERIES, SEQUENCE);
-    let content = if mode & 1 == 0 { Some(data.to_vec()) } else { assembled(data) };
-    let Some(content) = content else { return false };
-    let Ok(manifest) = Manifest::decode_within(&name, &content, BODY_BYTES_MAX) else { return false };
+    let content = if mode & 1 == 0 { Some((data.to_vec(), Vec::new())) } else { assembled(data) };
+    let Some((content, texts)) = content else { return false };
+    let root = ManifestRoot::decode_within(&name, &content, BODY_BYTES_MAX);
+    let Ok(manifest) = root.and_then(|root| root.complete(&name, texts)) else { return false };
     look(&manifest);
     let again = manifest.encode().expect("what was read can be written");
     assert!(Manifest::decode(&name, &again).expect("and read again") == manifest);
@@ -56,10 +59,10 @@ fn look(manifest: &Manifest) {
     }
 }
 
-/// Puts the parts together; what has a fixed size is cut or filled up.
-fn assembled(data: &[u8]) -> Option<Vec<u8>> {
+/// Puts a manifest together, and gives the texts of its parts; what has a fixed size is cut or filled up.
+fn assembled(data: &[u8]) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     let pieces = parts(data);
-    let [head, lease, body, salts, ..] = pieces.as_slice() else { return None };
+    let [head, lease, body, salts, rest @ ..] = pieces.as_slice() else { return None };
     let mut content = SEQUENCE.to_le_bytes().to_vec();
     content.extend(filled(head, 32 + 8 + 4));
     let lease = lease.get(..LEASE_BYTES).unwrap_or(lease);
@@ -68,10 +71,24 @@ fn assembled(data: &[u8]) -> Option<Vec<u8>> {
     let compressed = plain::compress(body, 1).ok()?;
     content.extend((body.len() as u64).to_le_bytes());
     content.extend((compressed.len() as u64).to_le_bytes());
+    let salts = salts.first_chunk().map_or(0, |count| 32 * u64::from(u16::from_le_bytes(*count)));
+    content.extend(salts.to_le_bytes());
+    let mut texts: Vec<(u8, &[u8])> =
+        rest.iter().filter_map(|part| part.split_first()).map(|(list, text)| (list % LISTS, text)).collect();
+    texts.sort_by_key(|(list, _)| *list);
+    for list in 0..LISTS {
+        let parts = texts.iter().filter(|(of, _)| *of == list).count();
+        content.extend((parts as u64).to_le_bytes());
+    }
     content.extend(compressed);
-    let containers = salts.first_chunk().map_or(0, |count| u16::from_le_bytes(*count));
-    content.resize(content.len() + 32 * usize::from(containers), 7);
-    Some(content)
+    content.resize(content.len() + usize::try_from(salts).ok()?, 7);
+    for (_, text) in &texts {
+        content.extend([1; 12]);
+        let bytes = u32::try_from(text.len()).ok()?.to_le_bytes();
+        content.extend([bytes, bytes].concat());
+        content.extend([0; 32]);
+    }
+    Some((content, texts.into_iter().map(|(_, text)| text.to_vec()).collect()))
 }
 
 fn filled(bytes: &[u8], length: usize) -> Vec<u8> {
@@ -80,19 +97,22 @@ fn filled(bytes: &[u8], length: usize) -> Vec<u8> {
     filled
 }
 
-/// The parts of a plain manifest of this series, as the target wants them, for the series of the targets.
+/// What a plain manifest of this series without parts consists of, as the target wants it, for the series of the
+/// targets.
 pub(crate) fn taken_apart(content: &[u8], series: SeriesId) -> Option<Vec<u8>> {
     let (head, rest) = content.split_at_checked(8 + 44)?;
     let (lease_bytes, rest) = rest.split_first_chunk()?;
     let (lease, rest) = rest.split_at_checked(LEASE_BYTES)?;
     let (body_bytes, rest) = rest.split_first_chunk()?;
     let (compressed_bytes, rest) = rest.split_first_chunk()?;
-    let (compressed, salts) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*compressed_bytes)).ok()?)?;
+    let (salts_bytes, rest) = rest.split_first_chunk()?;
+    let (_, rest) = rest.split_at_checked(8 * usize::from(LISTS))?;
+    let (compressed, _) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*compressed_bytes)).ok()?)?;
     let body_bytes = u64::from_le_bytes(*body_bytes).min(BODY_BYTES_MAX);
     let mut body = plain::decompress(compressed, usize::try_from(body_bytes).ok()?).ok()?;
     // It begins with the series.
     body.get_mut(..16).filter(|id| *id == series.0)?.copy_from_slice(&SERIES.0);
-    let containers = u16::try_from(salts.len() / 32).ok()?.to_le_bytes();
+    let containers = u16::try_from(u64::from_le_bytes(*salts_bytes) / 32).ok()?.to_le_bytes();
     let lease = lease.get(..usize::from(u16::from_le_bytes(*lease_bytes)))?;
     let joined = crate::join([head.get(8..)?, lease, &body, &containers])?;
     Some([&[1], &joined[..]].concat())

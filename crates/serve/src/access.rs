@@ -77,20 +77,23 @@ mod tests {
     use siltstone_remote::protocol::SeriesScope;
     use siltstone_store::container::ContainerKind;
     use siltstone_store::storage::{Listing, Original, Replaced};
-    use siltstone_store::{ContainerId, KeyId, RenewalId};
+    use siltstone_store::{ContainerId, KeyId, PartId, RenewalId};
     use std::collections::BTreeSet;
 
     const OWN: SeriesId = SeriesId([1; 16]);
     const OTHER: SeriesId = SeriesId([2; 16]);
 
-    fn objects_of(series: SeriesId) -> [ObjectName; 5] {
+    fn objects_of(series: SeriesId) -> [ObjectName; 7] {
         let id = ContainerId { lease: 1, serial: 1 };
+        let part = PartId { lease: 1, serial: 1 };
         [
             ObjectName::Manifest(series, 1),
             ObjectName::Container(ContainerKind::Data, series, id),
             ObjectName::Container(ContainerKind::Metadata, series, id),
             ObjectName::Parity(series, id),
             Original::Manifest(series, 1).copy(),
+            ObjectName::ManifestPart(series, part),
+            Original::ManifestPart(series, part).copy(),
         ]
     }
 

@@ -39,13 +39,22 @@ pub enum ObjectKind {
     MetadataContainer = 5,
     /// Parity of a container.
     Parity = 6,
+    /// A part of a manifest's lists.
+    ManifestPart = 7,
 }
 
 impl ObjectKind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Config, Self::KeySlot, Self::Manifest, Self::DataContainer, Self::MetadataContainer, Self::Parity]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        let kinds = [
+            Self::Config,
+            Self::KeySlot,
+            Self::Manifest,
+            Self::DataContainer,
+            Self::MetadataContainer,
+            Self::Parity,
+            Self::ManifestPart,
+        ];
+        kinds.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 

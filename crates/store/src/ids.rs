@@ -182,6 +182,30 @@ impl RenewalId {
     }
 }
 
+/// Identity of a part of a manifest within its series: the lease that it was written under and a serial under that
+/// lease. It is unique for the reason that a [`ContainerId`] is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct PartId {
+    /// Sequence number of the manifest that granted the writer its lease.
+    pub lease: u64,
+    /// Serial of the part under that lease, from 0.
+    pub serial: u32,
+}
+
+impl fmt::Display for PartId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{:08x}", self.lease, self.serial)
+    }
+}
+
+impl PartId {
+    /// Reads the identity from the exact text that `Display` writes.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let ContainerId { lease, serial } = ContainerId::from_text(text)?;
+        Some(Self { lease, serial })
+    }
+}
+
 /// A moment as files and snapshots carry it: seconds since 1970 UTC, and nanoseconds below 10^9.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Time {

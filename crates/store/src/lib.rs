@@ -25,8 +25,8 @@ pub mod twins;
 
 pub use error::StoreError;
 pub use ids::{
-    ChunkNumber, ChunkRun, ContainerId, Fingerprint, KeyId, OriginId, RenewalId, RepositoryId, SeriesId, SnapshotId,
-    Time,
+    ChunkNumber, ChunkRun, ContainerId, Fingerprint, KeyId, OriginId, PartId, RenewalId, RepositoryId, SeriesId,
+    SnapshotId, Time,
 };
 pub use recovery::{RecoveryKey, RecoveryKeyError};
 pub use secrets::{Epoch, MasterKey, RepositoryKeys};

@@ -670,7 +670,7 @@ impl Repository {
     /// Remembers a manifest that was read ahead of its use; `false`, and nothing is done, where there is no room.
     pub(crate) fn remember_manifest(&self, stored: &StoredManifest) -> bool {
         let mut remembered = self.lock_remembered();
-        let has_room = remembered.has_room(stored.object_bytes);
+        let has_room = remembered.has_room(stored.bytes());
         if has_room {
             remembered.keep(stored);
         }

@@ -9,9 +9,10 @@ use crate::parity::read_what_is_left;
 use crate::repository::Repository;
 use crate::series::commit::commit_after;
 use crate::series::newest::read_either;
-use crate::series::{ReserveUse, StoredManifest};
+use crate::series::{ReserveUse, StoredManifest, StoredParts};
 use crate::storage::{Listing, ObjectName, Original, Replaced, Storage, StorageError};
 use crate::{SeriesId, StoreError, Time};
+use std::collections::BTreeSet;
 
 /// The numbers of the manifests of which an original or a copy lies there, whether they can be read or not, ascending.
 pub fn manifest_numbers(repository: &Repository, series: SeriesId) -> Result<Vec<u64>, StoreError> {
@@ -31,8 +32,8 @@ pub fn manifest_at(repository: &Repository, series: SeriesId, sequence: u64) -> 
     read_either(repository, series, sequence)
 }
 
-/// Commits a manifest, without a lease, as the successor of number `last`: the highest ever seen in its series; and
-/// once more, so that newest and predecessor are sound.
+/// Commits a manifest, without a lease and so without parts, as the successor of number `last`: the highest ever seen
+/// in its series; and once more, so that newest and predecessor are sound.
 ///
 /// # Errors
 /// [`StoreError::Fenced`] if a writer was faster; then nothing was committed.
@@ -47,15 +48,17 @@ pub fn commit_beyond(
         object_bytes: 0,
         hash: hash_of(repository.storage(), Original::Manifest(manifest.series, last))?,
         from_copy: None,
+        parts: StoredParts::default(),
     };
     before.manifest.sequence = last;
     let mut next = manifest;
     next.lease = None;
-    let first = commit_after(repository, Some(&before), next, now, ReserveUse::Keep)?;
-    first.settle(repository, false)?;
+    let first = commit_after(repository, Some(&before), next, now, ReserveUse::Keep, None)?;
+    first.settle(repository, false, &BTreeSet::new())?;
     // What is replaced goes next. Were it the predecessor, its name would be free for a request that comes late.
-    let second = commit_after(repository, Some(&first.stored), first.stored.manifest.clone(), now, ReserveUse::Keep)?;
-    second.settle(repository, true)?;
+    let unchanged = first.stored.manifest.clone();
+    let second = commit_after(repository, Some(&first.stored), unchanged, now, ReserveUse::Keep, None)?;
+    second.settle(repository, true, &BTreeSet::new())?;
     Ok(second.stored)
 }
 

@@ -177,7 +177,8 @@ fn purpose(keys: &SealingKeys, kind: ObjectKind) -> &PurposeKey {
         | ObjectKind::KeySlot
         | ObjectKind::Manifest
         | ObjectKind::MetadataContainer
-        | ObjectKind::Parity => &keys.metadata,
+        | ObjectKind::Parity
+        | ObjectKind::ManifestPart => &keys.metadata,
     }
 }
 
@@ -186,7 +187,7 @@ fn refused(operation: &'static str) -> StoreError {
 }
 
 /// The bytes of an object sealed whole, from the bytes of its content.
-pub fn sealed_object_bytes(content_bytes: u64) -> u64 {
+pub const fn sealed_object_bytes(content_bytes: u64) -> u64 {
     padded(content_bytes.saturating_add((HEADER_BYTES + LENGTH_BYTES + TAG_BYTES) as u64))
 }
 

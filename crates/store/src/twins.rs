@@ -2,8 +2,8 @@
 //! byte for byte.
 //!
 //! Looked at are the newest record of the repository and the one before, the key slots that count, and of each series
-//! that can be read the newest manifest and the one before. Manifests and records are held against the hash that their
-//! successor states, slots are opened.
+//! that can be read the newest manifest and the one before, with their parts. Manifests and records are held against
+//! the hash that their successor states, parts against their manifest, slots are opened.
 //!
 //! Order: the bytes to be replaced are durable aside, then they go, then the sound ones are created in their place. A
 //! crash in between leaves the other place, which is what readers read meanwhile. Whoever lists a manifest or a record
@@ -14,11 +14,15 @@
 use crate::config::chain;
 use crate::error::StoreError;
 use crate::keys::KeySlot;
+use crate::manifest::PartRecord;
 use crate::repository::Repository;
 use crate::salvage::keep_bytes;
+use crate::series::newest::parts_of;
 use crate::series::newest_manifest;
+use crate::series::parts::sound_bytes as part_bytes;
 use crate::storage::{ObjectName, Original};
-use crate::{KeyId, SeriesId};
+use crate::{KeyId, PartId, SeriesId};
+use std::collections::BTreeMap;
 
 /// An object of which one place or both are damaged or missing.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ enum Mark {
     Hash([u8; 32]),
     /// Their label opens, and hashes the rest.
     Slot(KeyId),
+    /// They are those of the part with this record.
+    Part(SeriesId, PartRecord),
 }
 
 impl Twins {
@@ -76,7 +82,15 @@ pub fn of_series(repository: &Repository, series: SeriesId) -> Result<Vec<Twins>
     let newest = (Original::Manifest(series, sequence), true, Mark::Hash(stored.hash));
     let before = sequence.checked_sub(1).filter(|before| *before > 0);
     let before = before.map(|before| (Original::Manifest(series, before), false, Mark::Hash(stored.manifest.previous)));
-    let hurt = hurt_among(repository, std::iter::once(newest).chain(before))?;
+    let mut parts: BTreeMap<PartId, (PartRecord, bool)> = BTreeMap::new();
+    if let Some((original, _, Mark::Hash(hash))) = before {
+        parts.extend(parts_of(repository, original, hash)?.by_id().map(|(id, record)| (id, (record, false))));
+    }
+    parts.extend(stored.parts.table.by_id().map(|(id, record)| (id, (record, true))));
+    let parts = parts
+        .into_iter()
+        .map(|(id, (record, is_newest))| (Original::ManifestPart(series, id), is_newest, Mark::Part(series, record)));
+    let hurt = hurt_among(repository, std::iter::once(newest).chain(before).chain(parts))?;
     // A writer that went on meanwhile has removed what was looked for.
     let now = newest_manifest(repository, series)?.map(|now| now.manifest.sequence);
     Ok(if now == Some(sequence) { hurt } else { Vec::new() })
@@ -107,11 +121,15 @@ fn hurt_among(
 
 /// The bytes at a place, if they are those of the object.
 fn sound_bytes(repository: &Repository, mark: Mark, place: &ObjectName) -> Result<Vec<u8>, StoreError> {
-    let bytes = repository.storage().read(place, place.bytes_max().min(repository.manifest_bytes_max()))?;
+    let read = || repository.storage().read(place, place.bytes_max().min(repository.manifest_bytes_max()));
     match mark {
-        Mark::Hash(hash) if *blake3::hash(&bytes).as_bytes() == hash => Ok(bytes),
-        Mark::Hash(_) => Err(StoreError::damaged(place, "object", "its bytes are not those that were written")),
+        Mark::Part(series, record) => part_bytes(repository, series, &record, place),
+        Mark::Hash(hash) => match read()? {
+            bytes if *blake3::hash(&bytes).as_bytes() == hash => Ok(bytes),
+            _ => Err(StoreError::damaged(place, "object", "its bytes are not those that were written")),
+        },
         Mark::Slot(id) => {
+            let bytes = read()?;
             let label = KeySlot::parse(id, &bytes).and_then(|slot| slot.label(repository.keys()));
             label.map(|_| bytes).map_err(|error| error.found_in(place))
         }

@@ -12,8 +12,8 @@ use crate::usage::{Usage, is_counted};
 use crate::written::verify_written;
 use siltstone_store::StoreError;
 use siltstone_store::container::ContainerRecord;
-use siltstone_store::manifest::Manifest;
-use siltstone_store::series::{SeriesWriter, lost_containers, manifest_object_bytes, newest_manifest};
+use siltstone_store::manifest::{Manifest, PartTable};
+use siltstone_store::series::{SeriesWriter, lost_containers, newest_manifest, parts_named, sizes_of_commit};
 
 impl<'t> BackupRun<'t> {
     /// Runs all stages without writing.
@@ -40,9 +40,14 @@ impl<'t> BackupRun<'t> {
         if manifest.sequence == 0 {
             usage += Usage::of_new_series();
         }
+        let lease = manifest.sequence + 1;
+        let parts =
+            if manifest.sequence == 0 { PartTable::default() } else { parts_named(self.repository, &manifest)? };
         manifest.containers.extend(new);
+        let sizes = sizes_of_commit(self.repository, &manifest, &parts, Some(lease))?;
         // The new snapshot names its chunks as those before it do: as short as all of them at most.
-        usage += Usage::of_commits(false, 2 * manifest_object_bytes(&manifest)?);
+        usage += Usage::of_commits(false, 2 * sizes.object_bytes);
+        usage += Usage::of_new_parts(&parts, &[&sizes]);
         Ok(usage)
     }
 

@@ -34,10 +34,12 @@ use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::{Manifest, NecessaryChunks};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{StoredManifest, manifest_faults, newest_manifest, refuse_lost_history, verify_history};
+use siltstone_store::series::{
+    StoredManifest, manifest_faults, newest_manifest, parts_kept, refuse_lost_history, verify_history,
+};
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original};
 use siltstone_store::twins;
-use siltstone_store::{ChunkNumber, ChunkRun, SeriesId, StoreError};
+use siltstone_store::{ChunkNumber, ChunkRun, PartId, SeriesId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -229,12 +231,15 @@ pub fn check(
             look_at_manifests(repository, series, containers.get(&series).map(Vec::as_slice))
         },
     )?;
-    let mut checked = Vec::new();
-    for (findings, manifest) in looked_at {
+    let (mut checked, mut parts) = (Vec::new(), HashMap::new());
+    for (findings, readable) in looked_at {
         report.findings.extend(findings);
-        checked.extend(manifest);
+        if let Some(newest) = readable {
+            parts.insert(newest.manifest.series, newest.parts);
+            checked.push(newest.manifest);
+        }
     }
-    note_orphans(&listed, &checked, &mut report);
+    note_orphans(&listed, &checked, &parts, &mut report);
     // The series of which something was not read for longest comes first: so each has its turn, however short the time.
     let oldest = |manifest: &Manifest| {
         let log = ReadLog::open(options.state.as_deref(), repository, manifest.series);
@@ -255,19 +260,26 @@ pub fn check(
     Ok(report)
 }
 
-/// Looks at the newest manifest of a series, the one before and their copies; returns what is wrong with them, and the
-/// newest if it can be read.
+/// The newest manifest of a series, with the parts that it and the one before name.
+struct Newest {
+    manifest: Manifest,
+    parts: BTreeSet<PartId>,
+}
+
+/// Looks at the newest manifest of a series, the one before and their copies; returns what is wrong with them, and if it
+/// can be read the newest with the parts that it and the one before name.
 fn look_at_manifests(
     repository: &Repository,
     series: SeriesId,
     containers: Option<&[ObjectMeta]>,
-) -> Result<(Vec<Finding>, Option<Manifest>), EngineError> {
+) -> Result<(Vec<Finding>, Option<Newest>), EngineError> {
     Ok(match newest_manifest(repository, series) {
         Ok(Some(stored)) => {
             let mut findings: Vec<Finding> =
                 lost_history(&stored.manifest, containers.unwrap_or_default()).into_iter().collect();
             findings.extend(check_manifests(repository, &stored)?);
-            (findings, Some(stored.manifest))
+            let parts = parts_kept(repository, &stored)?;
+            (findings, Some(Newest { manifest: stored.manifest, parts }))
         }
         Ok(None) => {
             let what = "its manifest is missing, but containers of it are there; 'silt repair' rebuilds it from them";
@@ -348,9 +360,14 @@ fn check_manifests(repository: &Repository, stored: &StoredManifest) -> Result<V
     Ok(faults.iter().map(|error| finding(&object, error, Help::Repair)).collect())
 }
 
-/// Containers that their manifest does not name, and manifests older than the one before the newest. Of a series whose
-/// manifest cannot be read, nothing is called an orphan.
-fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut CheckReport) {
+/// Containers that their manifest does not name, manifests older than the one before the newest, and parts that neither
+/// of these names. Of a series whose manifest cannot be read, nothing is called an orphan.
+fn note_orphans(
+    listed: &[ObjectMeta],
+    manifests: &[Manifest],
+    parts: &HashMap<SeriesId, BTreeSet<PartId>>,
+    report: &mut CheckReport,
+) {
     let newest: HashMap<SeriesId, (u64, HashSet<ObjectName>)> =
         manifests.iter().map(|manifest| (manifest.series, (manifest.sequence, manifest.named_objects()))).collect();
     for meta in listed {
@@ -361,7 +378,10 @@ fn note_orphans(listed: &[ObjectMeta], manifests: &[Manifest], report: &mut Chec
             ObjectName::Manifest(series, sequence) | ObjectName::Copy(Original::Manifest(series, sequence)) => {
                 newest.get(&series).is_some_and(|(last, _)| sequence + 1 < *last)
             }
-            _ => false,
+            name => {
+                let kept = name.series().and_then(|series| parts.get(&series));
+                name.part().zip(kept).is_some_and(|(id, kept)| !kept.contains(&id))
+            }
         };
         if is_orphan {
             report.orphans += 1;

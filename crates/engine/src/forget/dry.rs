@@ -15,19 +15,19 @@ use crate::protect::parity_bytes;
 use crate::usage::Usage;
 use crate::{EngineError, Resources};
 use siltstone_store::container::{ContainerRecord, SealedContainer};
-use siltstone_store::manifest::Manifest;
+use siltstone_store::manifest::{Manifest, PartTable};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::manifest_object_bytes;
+use siltstone_store::series::{CommitSizes, parts_named, sizes_of_commit};
 use siltstone_store::storage::{Capabilities, Listing, ObjectMeta, ObjectName, Storage, StorageError};
 use siltstone_store::{ContainerId, SeriesId, StoreError};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Every manifest lies there twice.
+/// Every manifest lies there twice, and so does each of its parts.
 const COPIES: u64 = 2;
 /// The newest manifest and its predecessor, each with its copy.
 const BESIDE_OBJECTS: u64 = 4;
@@ -35,7 +35,10 @@ const BESIDE_OBJECTS: u64 = 4;
 /// A state of a series, as it lies there or as a run would leave it.
 pub(super) struct State {
     pub(super) manifest: Manifest,
-    /// Bytes of its manifests, which two new ones with their copies replace, and of what taking the lease removes.
+    /// Parts of its manifest.
+    parts: PartTable,
+    /// Bytes of its manifests and their parts, which two new ones with their copies replace, and of what taking the
+    /// lease removes.
     beside_bytes: u64,
     /// Objects that these are.
     beside_objects: u64,
@@ -60,12 +63,8 @@ impl State {
     /// The state of a series with this manifest, the newest.
     pub(super) fn lying(repository: &Repository, manifest: &Manifest) -> Result<Self, StoreError> {
         let (beside_bytes, beside_objects) = manifests_and_orphans(repository, manifest)?;
-        Ok(Self {
-            manifest: manifest.clone(),
-            beside_bytes,
-            beside_objects,
-            parity: parity_bytes(repository, manifest.series)?,
-        })
+        let (parts, parity) = (parts_named(repository, manifest)?, parity_bytes(repository, manifest.series)?);
+        Ok(Self { manifest: manifest.clone(), parts, beside_bytes, beside_objects, parity })
     }
 
     /// Does everything to it that a run would do, but for writing. New containers go to `kept`, if what comes after is
@@ -88,8 +87,12 @@ impl State {
         replace(&mut manifest, &old, new.clone());
         (manifest.lease, manifest.sequence) = (None, lease + 1 + u64::from(rewrites));
         // The manifest before the last one stays: that of the lease, or of the first of two commits.
-        let before_last = if rewrites { &first } else { &self.manifest };
-        let beside_bytes = COPIES * (manifest_object_bytes(before_last)? + manifest_object_bytes(&manifest)?);
+        let leased = sizes_of_commit(repository, &self.manifest, &self.parts, None)?;
+        let leased_bytes = leased.object_bytes;
+        let before_last =
+            if rewrites { sizes_of_commit(repository, &first, &leased.parts, Some(lease))? } else { leased };
+        let last = sizes_of_commit(repository, &manifest, &before_last.parts, Some(lease + 1))?;
+        let beside_bytes = bytes_of_both(&before_last, &last);
         let mut parity = self.parity.clone();
         for record in &new {
             parity.insert(record.id, repository.parity().object_bytes(record.kind, record.object_bytes));
@@ -101,8 +104,9 @@ impl State {
         let made = beside_bytes + bytes_of(&new);
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let bytes_returned = signed(gone) - signed(made);
-        let manifest_bytes = manifest_object_bytes(&self.manifest)?.max(manifest_object_bytes(&manifest)?);
+        let manifest_bytes = leased_bytes.max(before_last.object_bytes).max(last.object_bytes);
         let mut usage = Usage::of_commits(rewrites, manifest_bytes);
+        usage += Usage::of_new_parts(&self.parts, &[&before_last, &last]);
         usage += Usage::of_containers(repository, &new);
         // Each container may have its parity.
         usage.deletes += self.beside_objects + COPIES * (dead.len() + old.len()) as u64;
@@ -114,18 +118,32 @@ impl State {
             containers_rewritten: old.len() as u64,
             // An estimate, which must not keep anything from being stated.
             ghost_bytes: ghost_bytes(repository, &first).unwrap_or(0),
-            next: Self { manifest, beside_bytes, beside_objects: BESIDE_OBJECTS, parity },
+            next: Self { manifest, parts: last.parts, beside_bytes, beside_objects: BESIDE_OBJECTS, parity },
         })
     }
 }
 
-/// Bytes and number of the manifests of a series, and of the containers that acquiring the lease will remove.
+/// The bytes of two manifests and of their parts, those that both name once.
+fn bytes_of_both(before_last: &CommitSizes, last: &CommitSizes) -> u64 {
+    let parts = before_last.parts.records().chain(last.parts.records());
+    let parts: BTreeMap<_, _> = parts.map(|record| (record.id, record.object_bytes())).collect();
+    COPIES * (before_last.object_bytes + last.object_bytes + parts.values().sum::<u64>())
+}
+
+/// Bytes and number of the manifests of a series with their parts, and of the containers that acquiring the lease will
+/// remove.
 fn manifests_and_orphans(repository: &Repository, manifest: &Manifest) -> Result<(u64, u64), StoreError> {
     let named = manifest.named_objects();
     let storage = repository.storage();
     let series = manifest.series;
     let mut listed = storage.list_containers(series)?;
-    for what in [Listing::Parity(series), Listing::Manifests(series), Listing::ManifestCopies(series)] {
+    for what in [
+        Listing::Parity(series),
+        Listing::Manifests(series),
+        Listing::ManifestCopies(series),
+        Listing::ManifestParts(series),
+        Listing::ManifestPartCopies(series),
+    ] {
         listed.extend(storage.list(what)?);
     }
     let beside = listed.iter().filter(|meta| !named.contains(&meta.name));

@@ -22,6 +22,7 @@ use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotKey, SnapshotVie
 use siltstone_engine::undelete::{self, UndeleteOptions};
 use siltstone_engine::{EngineError, Observer, Resources};
 use siltstone_store::catalog::EntryPath;
+use siltstone_store::config::Config;
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{SimulatedDisk, Storage};
@@ -63,6 +64,15 @@ impl Sandbox {
     /// The same source and cache beside another storage, such as a later state of this one's.
     pub fn at(&self, storage: impl Storage + 'static) -> Self {
         Self { folder: self.folder.clone(), storage: Arc::new(storage), has_cache: self.has_cache }
+    }
+
+    /// Has the manifests written from now on cut into the smallest parts.
+    pub fn cut_into_parts(&self) {
+        let change = |config: &mut Config| {
+            config.set_part_bytes(0);
+            Ok(())
+        };
+        self.repository().amend(change).expect("a setting");
     }
 
     pub fn source(&self) -> PathBuf {

@@ -4,7 +4,7 @@ use super::tree::Tree;
 use super::{Sandbox, noise};
 use siltstone_engine::check::ReadData;
 use siltstone_store::SnapshotId;
-use siltstone_store::storage::SimulatedDisk;
+use siltstone_store::storage::{ObjectName, SimulatedDisk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +38,24 @@ impl Scene {
         Self::with_snapshots(false)
     }
 
+    /// As [`Scene::with_two_snapshots`] or [`Scene::unsettled`], with a manifest that is cut into parts.
+    pub fn in_parts(migrate: bool) -> Self {
+        let scene = Self { migrate, ..Self::new() };
+        scene.sandbox.cut_into_parts();
+        scene.with_backups()
+    }
+
+    /// The number of objects that are parts of manifests, without copies.
+    pub fn parts(&self) -> usize {
+        self.disk.names().iter().filter(|name| matches!(name, ObjectName::ManifestPart(..))).count()
+    }
+
     fn with_snapshots(migrate: bool) -> Self {
-        let mut scene = Self { migrate, ..Self::new() };
+        Self { migrate, ..Self::new() }.with_backups()
+    }
+
+    fn with_backups(mut self) -> Self {
+        let scene = &mut self;
         let mut edited = noise(5, 60_000);
         scene.sandbox.write("edited", &edited);
         scene.sandbox.write("kept/large", &noise(1, 60_000));
@@ -54,7 +70,7 @@ impl Scene {
         scene.sandbox.write("edited", &edited);
         scene.sandbox.write("changed", &noise(4, 50_000));
         scene.sandbox.write("added", b"a little");
-        scene
+        self
     }
 
     /// Makes a snapshot of the source as it is. The source is left to age first: what changed just before a backup is

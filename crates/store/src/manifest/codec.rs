@@ -1,71 +1,54 @@
 //! Writing and reading a manifest: a head of fixed size, the compressed body, the containers' salts, the times of
-//! deleted snapshots.
+//! deleted snapshots, the records of its parts.
 //!
 //! Whatever is random or depends on the time stands outside the compressed body and has a fixed size. So the size of a
 //! manifest that is yet to be committed is known to the byte, and `forget --dry-run` can say how much comes back.
+//!
+//! A manifest is read in two steps: [`ManifestRoot`] is what its object says, and with the texts of its parts, where it
+//! has any, it becomes a [`Manifest`].
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-use super::{
-    Deleted, Lease, Manifest, Snapshot,
-    necessary::{Difference, NecessaryChunks},
-};
-use crate::{
-    container::ContainerRecord,
-    encoding,
-    error::StoreError,
-    ids::{ChunkNumber, SeriesId, SnapshotId, Time},
-    sealed::Salt,
-    storage::ObjectName,
-};
+use super::lists::{self, CONTAINERS, DEPTHS, DIFFERENCES, LISTS, Lists, SALTS};
+use super::parts::{Outline, PART_BYTES_MAX, PartRecord, PartTable};
+use super::{Deleted, Lease, Manifest, Snapshot};
+use crate::encoding;
+use crate::error::StoreError;
+use crate::ids::{ChunkNumber, PartId, SeriesId, SnapshotId, Time};
+use crate::storage::ObjectName;
 use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 use siltstone_similar::region::plain;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Greatest size of a lease as written: names of host and user, the identity of the boot, the purpose.
 pub const LEASE_BYTES_MAX: usize = 510;
 
-/// Greatest size of a body before compression: some 40 million containers.
+/// Greatest size of a body before compression, its lists and parts included: some 20 million containers.
 pub const BODY_BYTES_MAX: usize = 1 << 30;
 
 /// zstd level of the body; it is rewritten with every commit.
 const BODY_LEVEL: i32 = 3;
 
-/// The compressed part.
-#[derive(Serialize)]
-struct BodyRef<'m> {
-    series: SeriesId,
-    name: &'m str,
-    next_data: ChunkNumber,
-    next_metadata: ChunkNumber,
-    snapshots: &'m [Snapshot],
-    necessary: Vec<[Vec<u8>; 2]>,
-    direct: Vec<[Vec<u8>; 2]>,
-    containers: &'m [ContainerRecord],
-    unsettled: &'m BTreeSet<SnapshotId>,
-    dependents_depths: Vec<Vec<u8>>,
-    ghosts_due: bool,
-    damaged: Vec<u8>,
-    listed: bool,
-}
+/// Greatest number of parts of a list: of the least size they fill the largest body.
+const PARTS_MAX: usize = 1 << 20;
 
-/// The compressed part as it is read: [`BodyRef`], field for field.
-#[derive(Deserialize)]
-struct Body {
+/// The compressed part. The last fields are the lists but the salts, each empty if it is cut into parts.
+#[derive(Serialize, Deserialize)]
+struct Body<'m> {
     series: SeriesId,
-    name: String,
+    name: Cow<'m, str>,
     next_data: ChunkNumber,
     next_metadata: ChunkNumber,
-    snapshots: Vec<Snapshot>,
-    necessary: Vec<[Vec<u8>; 2]>,
-    direct: Vec<[Vec<u8>; 2]>,
-    containers: Vec<ContainerRecord>,
-    unsettled: BTreeSet<SnapshotId>,
-    dependents_depths: Vec<Vec<u8>>,
+    snapshots: Cow<'m, [Snapshot]>,
+    unsettled: Cow<'m, BTreeSet<SnapshotId>>,
     ghosts_due: bool,
     damaged: Vec<u8>,
     listed: bool,
+    differences: Cow<'m, [u8]>,
+    containers: Cow<'m, [u8]>,
+    depths: Cow<'m, [u8]>,
 }
 
 /// The head: what changes with each commit.
@@ -76,37 +59,54 @@ struct Head {
     lease: Option<Lease>,
 }
 
+/// A manifest as its own object says it: all but the lists that lie in parts.
+#[derive(Debug)]
+pub struct ManifestRoot {
+    /// The manifest, without its lists.
+    manifest: Manifest,
+    /// The lists as far as they lie in it.
+    lists: Lists,
+    parts: PartTable,
+}
+
 impl Manifest {
-    /// The plain bytes of the manifest's object.
+    /// The plain bytes of the manifest's object, everything in it.
     ///
     /// # Errors
     /// [`StoreError::Limit`] if the lease or the body is too large.
     pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
-        let body = self.encode_body()?;
+        self.encode_root(&Outline::whole(self)?)
+    }
+
+    /// The plain bytes of the manifest's object, with its lists as the outline has them. The length does not depend on
+    /// sequence, previous hash, lease, salts, the identities of parts, or the times of the commit and of deleted
+    /// snapshots.
+    ///
+    /// # Errors
+    /// As [`Manifest::encode`].
+    pub(crate) fn encode_root(&self, outline: &Outline) -> Result<Vec<u8>, StoreError> {
+        let body = self.encode_body(outline)?;
         let compressed = plain::compress(&body, BODY_LEVEL)
             .map_err(|error| StoreError::Machine { operation: "compressing a manifest", reason: error.to_string() })?;
+        let salts = outline.inline(SALTS);
         let mut out = self.encode_head()?;
-        out.extend_from_slice(&(body.len() as u64).to_le_bytes());
-        out.extend_from_slice(&(compressed.len() as u64).to_le_bytes());
+        for bytes in [body.len(), compressed.len(), salts.len()] {
+            out.extend_from_slice(&(bytes as u64).to_le_bytes());
+        }
+        for parts in &outline.table().of_lists {
+            out.extend_from_slice(&(parts.len() as u64).to_le_bytes());
+        }
         out.extend_from_slice(&compressed);
-        self.containers.iter().for_each(|container| out.extend_from_slice(&container.salt));
+        out.extend_from_slice(salts);
         for mark in self.snapshots.iter().filter_map(|snapshot| snapshot.deleted) {
             push_time(&mut out, mark.at);
             push_time(&mut out, mark.until);
         }
+        outline.table().records().for_each(|record| push_part(&mut out, record));
         Ok(out)
     }
 
-    /// The length of [`Manifest::encode`]'s result. It does not depend on sequence, previous hash, lease, salts, or the
-    /// times of the commit and of deleted snapshots.
-    ///
-    /// # Errors
-    /// As [`Manifest::encode`].
-    pub fn encoded_bytes(&self) -> Result<u64, StoreError> {
-        Ok(self.encode()?.len() as u64)
-    }
-
-    /// Reads the plain bytes of the object of this name.
+    /// Reads the plain bytes of the object of this name, of a manifest without parts.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] or [`StoreError::NeedsMemory`], naming the object.
@@ -120,22 +120,7 @@ impl Manifest {
     /// # Errors
     /// As [`Manifest::decode`].
     pub fn decode_within(object: &ObjectName, bytes: &[u8], body_bytes_max: u64) -> Result<Self, StoreError> {
-        let mut rest = Rest { bytes, object };
-        let head = rest.head()?;
-        let body_bytes = rest.length()?;
-        let compressed_bytes = rest.length()?;
-        let compressed = rest.take(compressed_bytes)?;
-        let mut body = decode_body(compressed, body_bytes, object, body_bytes_max.min(BODY_BYTES_MAX as u64))?;
-        for container in &mut body.containers {
-            container.salt = rest.array::<{ size_of::<Salt>() }>()?;
-        }
-        for mark in body.snapshots.iter_mut().filter_map(|snapshot| snapshot.deleted.as_mut()) {
-            *mark = Deleted { at: rest.time()?, until: rest.time()? };
-        }
-        if !rest.bytes.is_empty() {
-            return Err(damaged(object, "bytes follow its end"));
-        }
-        assemble(head, body, object)
+        ManifestRoot::decode_within(object, bytes, body_bytes_max)?.complete(object, Vec::new())
     }
 
     fn encode_head(&self) -> Result<Vec<u8>, StoreError> {
@@ -160,63 +145,146 @@ impl Manifest {
         Ok(out)
     }
 
-    fn encode_body(&self) -> Result<Vec<u8>, StoreError> {
-        let steps = |chunks: &NecessaryChunks| {
-            let differences = chunks.differences().iter();
-            differences.map(|step| [bitmap_bytes(&step.added), bitmap_bytes(&step.removed)]).collect()
-        };
-        let body = BodyRef {
+    fn encode_body(&self, outline: &Outline) -> Result<Vec<u8>, StoreError> {
+        let inline = |list| Cow::Borrowed(outline.inline(list));
+        let body = Body {
             series: self.series,
-            name: &self.name,
+            name: Cow::Borrowed(&self.name),
             next_data: self.next_data,
             next_metadata: self.next_metadata,
-            snapshots: &self.snapshots,
-            necessary: steps(&self.necessary),
-            direct: steps(&self.direct),
-            containers: &self.containers,
-            unsettled: &self.unsettled,
-            dependents_depths: self
-                .dependents_depths
-                .iter()
-                .map(|of_depth| bitmap_bytes(&optimized(of_depth.clone())))
-                .collect(),
+            snapshots: Cow::Borrowed(&self.snapshots),
+            unsettled: Cow::Borrowed(&self.unsettled),
             ghosts_due: self.ghosts_due,
             damaged: bitmap_bytes(&optimized(self.damaged.clone())),
             listed: self.listed,
+            differences: inline(DIFFERENCES),
+            containers: inline(CONTAINERS),
+            depths: inline(DEPTHS),
         };
         let bytes = encoding::encode(&body)?;
-        if bytes.len() > BODY_BYTES_MAX {
-            let (found, limit) = (bytes.len() as u64, BODY_BYTES_MAX as u64);
+        let found = bytes.len().saturating_add(outline.lists.iter().map(Vec::len).sum()) as u64;
+        if found > BODY_BYTES_MAX as u64 {
+            let limit = BODY_BYTES_MAX as u64;
             return Err(StoreError::limit(&self.object_name(), "size of the body in bytes", found, limit));
         }
         Ok(bytes)
     }
 }
 
-fn decode_body(compressed: &[u8], body_bytes: usize, object: &ObjectName, limit: u64) -> Result<Body, StoreError> {
+impl ManifestRoot {
+    /// Reads the plain bytes of the object of this name, refusing a manifest whose body and lists take more bytes once
+    /// decompressed; nothing is decompressed then.
+    ///
+    /// # Errors
+    /// As [`Manifest::decode`].
+    pub fn decode_within(object: &ObjectName, bytes: &[u8], body_bytes_max: u64) -> Result<Self, StoreError> {
+        let mut rest = Rest { bytes, object };
+        let head = rest.head()?;
+        let (body_bytes, compressed_bytes, salts_bytes) = (rest.length()?, rest.length()?, rest.length()?);
+        let mut counts = [0; LISTS];
+        for count in &mut counts {
+            *count = rest.length()?;
+        }
+        let compressed = rest.take(compressed_bytes)?;
+        let limit = body_bytes_max.min(BODY_BYTES_MAX as u64);
+        let body = decompress(compressed, body_bytes, object, limit)?;
+        let body: Body<'static> = encoding::decode(object, "manifest's body", &body)?;
+        let salts = rest.take(salts_bytes)?.to_vec();
+        let (mut manifest, lists) = assemble(head, body, salts, object)?;
+        for mark in manifest.snapshots.iter_mut().filter_map(|snapshot| snapshot.deleted.as_mut()) {
+            *mark = Deleted { at: rest.time()?, until: rest.time()? };
+        }
+        check_snapshots(&manifest, object)?;
+        let parts = rest.parts(counts, &lists)?;
+        if !rest.bytes.is_empty() {
+            return Err(damaged(object, "bytes follow its end"));
+        }
+        let root = Self { manifest, lists, parts };
+        let found = (body_bytes as u64).saturating_add(root.parts.plain_bytes());
+        if found > limit {
+            return Err(StoreError::NeedsMemory { object: object.to_string(), found, limit });
+        }
+        Ok(root)
+    }
+
+    /// Returns its parts.
+    pub fn parts(&self) -> &PartTable {
+        &self.parts
+    }
+
+    /// Returns the series it belongs to.
+    pub fn series(&self) -> SeriesId {
+        self.manifest.series
+    }
+
+    /// Returns the name of its object.
+    pub fn object_name(&self) -> ObjectName {
+        self.manifest.object_name()
+    }
+
+    /// Makes the manifest of it and of the texts of its parts, in their order.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if these are not all, or the lists are not sound.
+    pub fn complete(self, object: &ObjectName, texts: Vec<Vec<u8>>) -> Result<Manifest, StoreError> {
+        let Self { mut manifest, mut lists, parts } = self;
+        if texts.len() != parts.records().count() {
+            return Err(damaged(object, "its parts are not there"));
+        }
+        let mut texts = texts.into_iter();
+        for (list, parts) in lists.iter_mut().zip(&parts.of_lists) {
+            texts.by_ref().take(parts.len()).for_each(|text| list.extend_from_slice(&text));
+        }
+        lists::decode(object, &mut manifest, &lists)?;
+        Ok(manifest)
+    }
+}
+
+fn decompress(compressed: &[u8], body_bytes: usize, object: &ObjectName, limit: u64) -> Result<Vec<u8>, StoreError> {
     let found = body_bytes as u64;
     if found > limit {
         return Err(StoreError::NeedsMemory { object: object.to_string(), found, limit });
     }
-    let bytes = plain::decompress(compressed, body_bytes)
-        .map_err(|error| damaged(object, &format!("its body does not decompress: {error}")))?;
-    encoding::decode(object, "manifest's body", &bytes)
+    plain::decompress(compressed, body_bytes)
+        .map_err(|error| damaged(object, &format!("its body does not decompress: {error}")))
 }
 
-/// Puts the parts together, once each is sound by itself. What they say of each other is [`Manifest::faults`]' to
-/// judge.
-fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, StoreError> {
+/// Puts head and body together; the lists are apart. What they say of each other is [`Manifest::faults`]' to judge.
+fn assemble(
+    head: Head,
+    body: Body<'static>,
+    salts: Vec<u8>,
+    object: &ObjectName,
+) -> Result<(Manifest, Lists), StoreError> {
     if *object != ObjectName::Manifest(body.series, head.sequence) {
         return Err(damaged(object, "it is the manifest of another series or sequence"));
     }
     if body.next_data > ChunkNumber::METADATA_FIRST || !body.next_metadata.is_metadata() {
         return Err(damaged(object, "the next chunk numbers are out of their ranges"));
     }
-    if [&body.necessary, &body.direct].iter().any(|lists| lists.len() != body.snapshots.len()) {
-        return Err(damaged(object, "it has not one list of chunks for each snapshot"));
-    }
-    let ids: BTreeSet<_> = body.snapshots.iter().map(|snapshot| snapshot.id).collect();
-    if ids.len() != body.snapshots.len() {
+    let manifest = Manifest {
+        sequence: head.sequence,
+        previous: head.previous,
+        committed: head.committed,
+        lease: head.lease,
+        next_data: body.next_data,
+        next_metadata: body.next_metadata,
+        unsettled: body.unsettled.into_owned(),
+        ghosts_due: body.ghosts_due,
+        damaged: read_bitmap(&body.damaged, object)?,
+        listed: body.listed,
+        snapshots: body.snapshots.into_owned(),
+        ..Manifest::new(body.series, body.name)
+    };
+    let lists = [body.differences.into_owned(), body.containers.into_owned(), salts, body.depths.into_owned()];
+    Ok((manifest, lists))
+}
+
+/// Checks what a manifest says of its snapshots, but for their chunks.
+fn check_snapshots(manifest: &Manifest, object: &ObjectName) -> Result<(), StoreError> {
+    let snapshots = &manifest.snapshots;
+    let ids: BTreeSet<_> = snapshots.iter().map(|snapshot| snapshot.id).collect();
+    if ids.len() != snapshots.len() {
         return Err(damaged(object, "two snapshots have the same identity"));
     }
     let is_sound = |snapshot: &Snapshot| {
@@ -226,46 +294,22 @@ fn assemble(head: Head, body: Body, object: &ObjectName) -> Result<Manifest, Sto
             && snapshot.root.is_metadata()
             && snapshot.deleted.is_none_or(|mark| is_mark(mark) && !snapshot.partial)
     };
-    if !is_time(head.committed) || !body.snapshots.iter().all(is_sound) {
+    if !is_time(manifest.committed) || !snapshots.iter().all(is_sound) {
         return Err(damaged(object, "a time or the root of a snapshot is out of its range"));
     }
-    body.containers.iter().try_for_each(|container| container.validate(object))?;
-    if !body.unsettled.is_subset(&ids) {
+    if !manifest.unsettled.is_subset(&ids) {
         return Err(damaged(object, "a snapshot to be settled is not there"));
     }
-    let dependents_depths =
-        body.dependents_depths.iter().map(|bytes| read_bitmap(bytes, object)).collect::<Result<Vec<_>, _>>()?;
-    let depths_count: u64 = dependents_depths.iter().map(RoaringTreemap::len).sum();
-    if dependents_depths.iter().fold(RoaringTreemap::new(), |all, of_depth| all | of_depth).len() != depths_count {
-        return Err(damaged(object, "a chunk has two depths of dependents"));
+    Ok(())
+}
+
+/// Appends the record of a part in its fixed form.
+fn push_part(out: &mut Vec<u8>, record: &PartRecord) {
+    out.extend_from_slice(&record.id.lease.to_le_bytes());
+    for field in [record.id.serial, record.plain_bytes, record.content_bytes] {
+        out.extend_from_slice(&field.to_le_bytes());
     }
-    let damaged = read_bitmap(&body.damaged, object)?;
-    let chunks = |lists: &[[Vec<u8>; 2]]| {
-        let steps = lists.iter().map(|[added, removed]| {
-            Ok(Difference { added: read_bitmap(added, object)?, removed: read_bitmap(removed, object)? })
-        });
-        Ok::<_, StoreError>(NecessaryChunks::from_differences(steps.collect::<Result<_, StoreError>>()?))
-    };
-    let (necessary, direct) = (chunks(&body.necessary)?, chunks(&body.direct)?);
-    Ok(Manifest {
-        series: body.series,
-        name: body.name,
-        sequence: head.sequence,
-        previous: head.previous,
-        committed: head.committed,
-        lease: head.lease,
-        next_data: body.next_data,
-        next_metadata: body.next_metadata,
-        containers: body.containers,
-        unsettled: body.unsettled,
-        dependents_depths,
-        ghosts_due: body.ghosts_due,
-        damaged,
-        listed: body.listed,
-        snapshots: body.snapshots,
-        necessary,
-        direct,
-    })
+    out.extend_from_slice(&record.hash);
 }
 
 /// Appends a time in the form of fixed size.
@@ -279,7 +323,7 @@ fn is_time(time: Time) -> bool {
 }
 
 /// A bitmap in the portable serialization of Roaring bitmaps, 64-bit extension; nothing at all for the empty one.
-fn bitmap_bytes(bitmap: &RoaringTreemap) -> Vec<u8> {
+pub(super) fn bitmap_bytes(bitmap: &RoaringTreemap) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(bitmap.serialized_size());
     if !bitmap.is_empty() && bitmap.serialize_into(&mut bytes).is_err() {
         unreachable!("writing to memory does not fail");
@@ -288,7 +332,7 @@ fn bitmap_bytes(bitmap: &RoaringTreemap) -> Vec<u8> {
 }
 
 /// Brings a bitmap into the one form that is written: in runs wherever that is smaller.
-fn optimized(mut bitmap: RoaringTreemap) -> RoaringTreemap {
+pub(super) fn optimized(mut bitmap: RoaringTreemap) -> RoaringTreemap {
     bitmap.optimize();
     bitmap
 }
@@ -344,12 +388,40 @@ impl<'b> Rest<'b> {
         Ok(*taken)
     }
 
+    /// Reads the records of the parts; of a list that has any, nothing lies in the manifest itself.
+    fn parts(&mut self, counts: [usize; LISTS], inline: &Lists) -> Result<PartTable, StoreError> {
+        let mut table = PartTable::default();
+        for ((records, count), list) in table.of_lists.iter_mut().zip(counts).zip(inline) {
+            if count > PARTS_MAX || (count > 0 && !list.is_empty()) {
+                return Err(damaged(self.object, "a list has parts and bytes, or too many parts"));
+            }
+            for _ in 0..count {
+                records.push(self.part()?);
+            }
+        }
+        Ok(table)
+    }
+
+    fn part(&mut self) -> Result<PartRecord, StoreError> {
+        let lease = u64::from_le_bytes(self.array()?);
+        let (serial, plain_bytes, content_bytes) = (self.u32()?, self.u32()?, self.u32()?);
+        let record = PartRecord { id: PartId { lease, serial }, plain_bytes, content_bytes, hash: self.array()? };
+        if plain_bytes == 0 || plain_bytes as usize > PART_BYTES_MAX || content_bytes > plain_bytes {
+            return Err(damaged(self.object, "the size of a part is out of its range"));
+        }
+        Ok(record)
+    }
+
+    fn u32(&mut self) -> Result<u32, StoreError> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
     fn length(&mut self) -> Result<usize, StoreError> {
         let length = u64::from_le_bytes(self.array()?);
         usize::try_from(length).map_err(|_| damaged(self.object, "a length exceeds the memory of this machine"))
     }
 }
 
-fn damaged(object: &ObjectName, reason: &str) -> StoreError {
+pub(super) fn damaged(object: &ObjectName, reason: &str) -> StoreError {
     StoreError::damaged(object, "manifest", reason)
 }

@@ -2,21 +2,27 @@
 //!
 //! The manifest with the highest sequence number is the truth; all else in the repository follows from it. It knows
 //! lifecycles, not data: what a deletion frees is set algebra on its bitmaps (module `necessary`), and which object
-//! goes is told by the runs in its container records. How it is written is in module `codec`, how it is sealed and
-//! committed is not decided here.
+//! goes is told by the runs in its container records. How it is written is in module `codec`, how a large one is cut
+//! into parts in module `parts`; how it is sealed and committed is not decided here.
 
 mod check;
 mod codec;
+mod cut;
 mod lease;
+mod lists;
 mod necessary;
+pub(crate) mod parts;
+#[cfg(test)]
+mod parts_tests;
 mod record;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
-pub use codec::{BODY_BYTES_MAX, LEASE_BYTES_MAX};
+pub use codec::{BODY_BYTES_MAX, LEASE_BYTES_MAX, ManifestRoot};
 pub use lease::{Lease, LeaseHolder};
 pub use necessary::NecessaryChunks;
+pub use parts::{PART_BYTES_MAX, PART_OBJECT_BYTES_MAX, PartRecord, PartTable};
 pub use record::{RECORD_BYTES_MAX, SnapshotRecord};
 pub use snapshot::{Deleted, Snapshot, SnapshotStatistics};
 

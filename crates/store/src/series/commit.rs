@@ -1,4 +1,5 @@
-//! One commit: the next manifest under a number that is free, a second copy of it, and what it lets go of.
+//! One commit: the parts that are new, the next manifest under a number that is free, a second copy of it, and what it
+//! lets go of.
 //!
 //! A create that was refused or not answered may have been done: the bytes under the name tell (`created`). One that
 //! was done may have come late, under a number that was free because others have gone further: then there are later
@@ -6,14 +7,15 @@
 //! stands, and it stays: it is the predecessor of what was built on it. If it does not, it is taken back.
 
 use super::newest::read_either;
-use super::reserve::create_from_reserve;
+use super::parts::{self, PartNames, StoredParts};
+use super::reserve::from_reserve;
 use super::{ReserveUse, StoredManifest, newest_manifest};
 use crate::created::{Created, create_ours};
-use crate::manifest::Manifest;
+use crate::manifest::{BODY_BYTES_MAX, Manifest, ManifestRoot};
 use crate::repository::Repository;
 use crate::sealed::{ObjectKind, seal_object};
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, StorageError};
-use crate::{SnapshotId, StoreError, Time};
+use crate::{PartId, SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
 
 /// A commit that stands, and the work that it leaves to do.
@@ -26,7 +28,8 @@ pub(crate) struct Committed {
     older: Vec<ObjectName>,
 }
 
-/// Commits `manifest` as the successor of `previous` and makes sure that it is the newest.
+/// Commits `manifest` as the successor of `previous` and makes sure that it is the newest. Its long lists lie in parts
+/// as far as `names` says how new ones are called.
 ///
 /// # Errors
 /// [`StoreError::Fenced`] if others have gone on without it: it was not committed. [`StoreError::OutcomeUnknown`] if
@@ -37,20 +40,29 @@ pub(crate) fn commit_after(
     mut manifest: Manifest,
     now: Time,
     reserve: ReserveUse,
+    names: Option<&PartNames>,
 ) -> Result<Committed, StoreError> {
     manifest.sequence = previous.map_or(1, |stored| stored.manifest.sequence + 1);
     manifest.previous = previous.map_or([0; 32], |stored| stored.hash);
     manifest.committed = now;
     let name = manifest.object_name();
-    let plain = manifest.encode()?;
-    if Manifest::decode(&name, &plain)? != manifest {
+    let before = previous.map(|stored| stored.parts.clone()).unwrap_or_default();
+    let mut outline = parts::outline(repository, &manifest, &before, names.is_some())?;
+    let spent = match names {
+        Some(names) => parts::write(repository, &manifest, &mut outline, names, reserve)?,
+        None => None,
+    };
+    let plain = manifest.encode_root(&outline)?;
+    let root = ManifestRoot::decode_within(&name, &plain, BODY_BYTES_MAX as u64)?;
+    if root.complete(&name, outline.texts())? != manifest {
         return Err(StoreError::SelfCheck { what: name.to_string() });
     }
     let object = seal_object(repository.keys(), &name, ObjectKind::Manifest, &plain)?;
     let fenced = || StoreError::Fenced { series: manifest.name.clone() };
-    let reserve_spent = match create_from_reserve(repository, &name, &object, reserve) {
+    let create = || create_ours(repository.storage(), &name, &object);
+    let reserve_spent = match from_reserve(repository, reserve, create) {
         Err(StoreError::Storage(StorageError::Swept { .. })) | Ok((Created::Taken, _)) => return Err(fenced()),
-        other => other?.1,
+        other => spent.or(other?.1),
     };
     let (hash, object_bytes) = (*blake3::hash(&object).as_bytes(), object.len() as u64);
     // The newest number and the one before are never free, but an older one may be: whoever slept for so long, or whose
@@ -68,7 +80,9 @@ pub(crate) fn commit_after(
     let (snapshots, containers) = (manifest.snapshots().len(), manifest.containers.len());
     let (series, sequence, is_leased) = (&manifest.name, manifest.sequence, manifest.lease.is_some());
     tracing::debug!(?series, sequence, snapshots, containers, is_leased, "committed");
-    let stored = StoredManifest { manifest, object_bytes, hash, from_copy: None };
+    let table = outline.table().clone();
+    let hurt = before.hurt.intersection(&table.ids()).copied().collect();
+    let stored = StoredManifest { manifest, object_bytes, hash, from_copy: None, parts: StoredParts { table, hurt } };
     repository.note_manifest(&stored);
     Ok(Committed { stored, reserve_spent, object, older })
 }
@@ -132,17 +146,24 @@ fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ObjectN
 }
 
 impl Committed {
-    /// Writes the second copy, and then removes older manifests. The commit stands whatever comes of this: where there
-    /// is no room for the copy, or another one lies there, the older ones stay, and the next commit has both places
-    /// again. At a distance they stay, too, unless the commit is the last of its run; and wherever nothing may be
-    /// deleted.
-    pub(crate) fn settle(&self, repository: &Repository, is_last: bool) -> Result<(), StoreError> {
+    /// Writes the second copy, and then removes older manifests, and parts that they alone name: `parts`. Returns
+    /// whether it removed them. The commit stands whatever comes of this: where there is no room for the copy, or
+    /// another one lies there, the older ones stay, and the next commit has both places again. At a distance they stay,
+    /// too, unless the commit is the last of its run; and wherever nothing may be deleted.
+    pub(crate) fn settle(
+        &self,
+        repository: &Repository,
+        is_last: bool,
+        parts: &BTreeSet<PartId>,
+    ) -> Result<bool, StoreError> {
         let (storage, manifest) = (repository.storage(), &self.stored.manifest);
         let copy = Original::Manifest(manifest.series, manifest.sequence).copy();
-        let removes = !self.older.is_empty() && repository.may_delete() && (is_last || repository.is_near());
-        if create_ours(storage, &copy, &self.object)? == Created::Ours && removes {
-            storage.delete_many(&self.older)?;
+        let older = [self.older.clone(), parts::places(manifest.series, parts.iter().copied())].concat();
+        let removes = !older.is_empty() && repository.may_delete() && (is_last || repository.is_near());
+        let removes = create_ours(storage, &copy, &self.object)? == Created::Ours && removes;
+        if removes {
+            storage.delete_many(&older)?;
         }
-        Ok(())
+        Ok(removes)
     }
 }

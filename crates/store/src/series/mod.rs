@@ -5,22 +5,25 @@
 //! loses. Whoever takes a lease over fences the old writer: its next commit finds its number taken, or a higher one
 //! beside it. Nothing is ever judged by its age.
 //!
-//! Order, always: containers, barrier, manifest, its copy, then deletion of what no manifest names any more. A crash in
+//! Order, always: containers and parts of the manifest, barrier, manifest, its copy, then deletion of what no manifest
+//! names any more. A crash in
 //! between leaves the last manifest true, and at most objects that no manifest names; the next writer removes them once
 //! it holds the lease. The manifest before the newest stays: its number is never free again, so that nobody who slept
 //! can take it.
 
 pub(crate) mod commit;
 pub(crate) mod newest;
+pub(crate) mod parts;
 pub(crate) mod remembered;
 mod renewals;
 mod request;
 mod reserve;
 
 pub use newest::{
-    StoredManifest, lost_containers, manifest_faults, manifest_object_bytes, newest_manifest, refuse_lost_history,
+    StoredManifest, lost_containers, manifest_faults, newest_manifest, parts_kept, parts_named, refuse_lost_history,
     verify_history,
 };
+pub use parts::{CommitSizes, StoredParts, sizes_of_commit};
 pub use renewals::{LeaseTerms, PATIENCE_DEFAULT, RENEWALS_MISSED_MIN, RENEWED_EVERY_DEFAULT, Watch};
 pub use request::{LeaseRequest, ReserveUse};
 pub use reserve::keep_reserve;
@@ -30,10 +33,11 @@ use crate::manifest::{Lease, Manifest};
 use crate::parity::protect;
 use crate::repository::Repository;
 use crate::storage::{Listing, ObjectName};
-use crate::{ContainerId, SeriesId, StoreError, Time};
+use crate::{ContainerId, PartId, SeriesId, StoreError, Time};
 use commit::{Committed, commit_after};
+use parts::PartNames;
 use renewals::Renewals;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The holder of a series' lease, and what acquiring it found.
@@ -47,6 +51,10 @@ pub struct SeriesWriter<'r> {
     expected: Option<LeaseRequest<'r>>,
     lease_sequence: u64,
     next_serial: AtomicU32,
+    part_names: PartNames,
+    /// Parts that manifests before the stored one name, as far as they are known: its predecessor's, and those of older
+    /// ones that were not deleted yet.
+    older_parts: BTreeSet<PartId>,
     /// Tells whether a container was put.
     has_put: AtomicBool,
     reserve: ReserveUse,
@@ -95,6 +103,8 @@ impl<'r> SeriesWriter<'r> {
         Ok(Self {
             repository,
             lease_sequence: stored.manifest.sequence + 1,
+            part_names: PartNames::under(stored.manifest.sequence + 1),
+            older_parts: BTreeSet::new(),
             read_from_copy: stored.from_copy.take(),
             stored,
             next_serial: AtomicU32::new(0),
@@ -118,6 +128,8 @@ impl<'r> SeriesWriter<'r> {
             staged: None,
             expected: None,
             lease_sequence: taken.stored.manifest.sequence,
+            part_names: PartNames::under(taken.stored.manifest.sequence),
+            older_parts: taken.older_parts,
             stored: taken.stored,
             next_serial: AtomicU32::new(0),
             has_put: AtomicBool::new(false),
@@ -143,7 +155,7 @@ impl<'r> SeriesWriter<'r> {
         let Some(request) = &self.expected else { return Ok(()) };
         let taken = Taken::take(self.repository, Some(&self.stored), request)?;
         self.expected = None;
-        (self.stored, self.renewals) = (taken.stored, taken.renewals);
+        (self.stored, self.renewals, self.older_parts) = (taken.stored, taken.renewals, taken.older_parts);
         self.reserve_spent = self.reserve_spent.or(taken.reserve_spent);
         Ok(())
     }
@@ -159,6 +171,7 @@ impl<'r> SeriesWriter<'r> {
         let known = self.stored.manifest.named_objects();
         let mut removed = storage.remove_unfinished(series, self.stored.manifest.sequence)?;
         let may_delete = self.repository.may_delete();
+        removed += self.sweep_parts()?;
         for meta in storage.list(Listing::Parity(series))?.iter().chain(&listed) {
             if may_delete && meta.name.is_of(series, self.lease_sequence) && !known.contains(&meta.name) {
                 storage.delete(&meta.name)?;
@@ -169,6 +182,26 @@ impl<'r> SeriesWriter<'r> {
         self.orphans_removed = removed;
         self.lost = lost_containers(self.repository, &self.stored.manifest, &listed);
         Ok(())
+    }
+
+    /// Removes parts that neither the stored manifest nor one before it names, each as one.
+    fn sweep_parts(&self) -> Result<u64, StoreError> {
+        let is_new = self.stored.manifest.sequence == 1 && !self.repository.is_near();
+        if is_new || !self.repository.may_delete() {
+            return Ok(0);
+        }
+        let (storage, series) = (self.repository.storage(), self.series());
+        let named = self.stored.parts.table.ids();
+        let is_orphan =
+            |id: &PartId| id.lease <= self.lease_sequence && !named.contains(id) && !self.older_parts.contains(id);
+        let listed = storage.list_both([Listing::ManifestParts(series), Listing::ManifestPartCopies(series)])?;
+        let orphans: BTreeSet<PartId> =
+            listed.iter().flatten().filter_map(|meta| meta.name.part()).filter(is_orphan).collect();
+        let removed = orphans.len() as u64;
+        if removed > 0 {
+            storage.delete_many(&parts::places(series, orphans.into_iter()))?;
+        }
+        Ok(removed)
     }
 
     /// The series written to.
@@ -232,6 +265,10 @@ impl<'r> SeriesWriter<'r> {
     /// # Errors
     /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed.
     pub fn commit(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
+        if self.expected.is_some() && parts::outline(self.repository, &next, &self.stored.parts, true)?.has_new() {
+            // The names of parts are those of a lease.
+            self.take_lease()?;
+        }
         let renewals = self.expected.as_ref().filter(|_| keep_lease).and_then(|request| {
             request.renewed_every.and_then(|every| Renewals::prepare(self.repository, self.series(), every))
         });
@@ -241,14 +278,15 @@ impl<'r> SeriesWriter<'r> {
             None => self.stored.manifest.lease.clone(),
         };
         if self.expected.is_some() {
-            verify_history(self.repository, &self.stored.manifest)?;
+            self.older_parts = verify_history(self.repository, &self.stored.manifest)?.ids();
         }
         let durable = self.repository.storage().barrier();
         durable.map_err(|error| StoreError::from(error).of_writer(&next.name))?;
         next.lease = lease;
         // Taking the lease saw to it, where the record may be written.
         next.listed |= self.repository.may_amend();
-        let committed = commit_after(self.repository, Some(&self.stored), next, now, self.reserve);
+        let names = Some(&self.part_names).filter(|_| self.expected.is_none());
+        let committed = commit_after(self.repository, Some(&self.stored), next, now, self.reserve, names);
         let committed = match &self.expected {
             Some(_) => committed.map_err(|error| who_was_faster(self.repository, self.series(), error))?,
             None => committed?,
@@ -259,9 +297,8 @@ impl<'r> SeriesWriter<'r> {
             renewals.begin(self.lease_sequence);
             self.renewals = Some(renewals);
         }
-        // The commit stands. What cannot be tidied up now the next writer removes.
-        let _ = committed.settle(self.repository, !keep_lease);
         self.reserve_spent = self.reserve_spent.or(committed.reserve_spent);
+        settle(self.repository, &committed, !keep_lease, &self.stored, &mut self.older_parts);
         self.stored = committed.stored;
         if !keep_lease && let Some(renewals) = self.renewals.take() {
             renewals.end(self.repository.storage());
@@ -350,7 +387,13 @@ impl Found {
     fn look(repository: &Repository, request: &LeaseRequest<'_>) -> Result<Self, StoreError> {
         let series = repository.keys().series_id(request.series_name);
         repository.require_reach(series, request.series_name)?;
-        let list = || repository.storage().list_containers(series);
+        let list = || -> Result<_, StoreError> {
+            let mut listed = repository.storage().list_containers(series)?;
+            if repository.is_near() {
+                listed.extend(repository.storage().list(Listing::ManifestParts(series))?);
+            }
+            Ok(listed)
+        };
         let has_ended_well = |stored: &StoredManifest| stored.manifest.lease.is_none();
         let mut containers = if repository.is_near() || request.looks_closely { Some(list()?) } else { None };
         // What was listed a moment ago does: who was faster since then is met by the commit. But what containers are
@@ -378,9 +421,28 @@ impl Found {
     }
 }
 
+/// Tidies up after a commit: writes its second copy, and removes what only manifests before its predecessor name. The
+/// commit stands; what cannot be tidied up now the next writer removes.
+fn settle(
+    repository: &Repository,
+    committed: &Committed,
+    is_last: bool,
+    predecessor: &StoredManifest,
+    older_parts: &mut BTreeSet<PartId>,
+) {
+    let (named, kept) = (committed.stored.parts.table.ids(), predecessor.parts.table.ids());
+    let gone = older_parts.iter().filter(|id| !named.contains(id) && !kept.contains(id)).copied().collect();
+    if let Ok(true) = committed.settle(repository, is_last, &gone) {
+        older_parts.clear();
+    }
+    older_parts.extend(kept);
+}
+
 /// A lease that was just taken.
 struct Taken {
     stored: StoredManifest,
+    /// As [`SeriesWriter`] has them.
+    older_parts: BTreeSet<PartId>,
     reserve_spent: Option<u64>,
     renewals: Option<Renewals>,
 }
@@ -392,21 +454,23 @@ impl Taken {
         before: Option<&StoredManifest>,
         request: &LeaseRequest<'_>,
     ) -> Result<Self, StoreError> {
-        if let Some(before) = before {
-            verify_history(repository, &before.manifest)?;
-        }
+        let older = before.map(|before| verify_history(repository, &before.manifest)).transpose()?;
+        let mut older_parts = older.unwrap_or_default().ids();
         let series = repository.keys().series_id(request.series_name);
         let mut leased =
             before.map_or_else(|| Manifest::new(series, request.series_name), |stored| stored.manifest.clone());
         let renewals = request.renewed_every.and_then(|every| Renewals::prepare(repository, series, every));
         let number = before.map_or(1, |stored| stored.manifest.sequence + 1);
         leased.lease = Some(request.lease(number, renewals.is_some()));
-        let leased = commit_after(repository, before, leased, request.now, request.reserve);
+        let leased = commit_after(repository, before, leased, request.now, request.reserve, None);
         let leased = leased.map_err(|error| who_was_faster(repository, series, error))?;
         if let Some(renewals) = &renewals {
             renewals.begin(number);
         }
-        let _ = leased.settle(repository, false);
+        match before {
+            Some(before) => settle(repository, &leased, false, before, &mut older_parts),
+            None => drop(leased.settle(repository, false, &BTreeSet::new())),
+        }
         // Where the record may not be written, a writer that may does so later.
         if repository.may_amend() {
             if !leased.stored.manifest.listed {
@@ -415,7 +479,7 @@ impl Taken {
             repository.keep_record_copy()?;
         }
         let Committed { stored, reserve_spent, .. } = leased;
-        Ok(Self { stored, reserve_spent, renewals })
+        Ok(Self { stored, older_parts, reserve_spent, renewals })
     }
 }
 

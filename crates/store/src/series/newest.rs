@@ -4,13 +4,14 @@
 //! after the original, so one without an original proves that the original was lost, and counts as the commit that it
 //! was. Readers look at the newest only; writers and checks also hold its predecessor against it.
 
+use super::parts::{self, StoredParts};
 use crate::container::ContainerRecord;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, ManifestRoot, PartRecord, PartTable};
 use crate::repository::Repository;
 use crate::sealed::{ObjectKind, open_object};
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, ReadRequest};
-use crate::{ContainerId, SeriesId, StoreError};
-use std::collections::{BTreeMap, HashMap};
+use crate::{ContainerId, PartId, SeriesId, StoreError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 /// Times that a reader looks again when the newest manifest vanishes between listing and reading.
@@ -28,8 +29,24 @@ pub struct StoredManifest {
     pub object_bytes: u64,
     /// BLAKE3 of the whole object.
     pub hash: [u8; 32],
-    /// The reason why the original could not be read, if it was read from its copy.
+    /// The reason why an original could not be read, if it or a part of it was read from its copy.
     pub from_copy: Option<String>,
+    /// Its parts, if it has any.
+    pub parts: StoredParts,
+}
+
+impl StoredManifest {
+    /// Returns the size in bytes of its object and its parts.
+    pub fn bytes(&self) -> u64 {
+        self.object_bytes + self.parts.table.object_bytes()
+    }
+}
+
+/// A manifest's object, opened; its parts are not read.
+struct Opened {
+    root: ManifestRoot,
+    object_bytes: u64,
+    hash: [u8; 32],
 }
 
 /// The newest manifest of a series; `None` if the series has none.
@@ -104,7 +121,8 @@ pub(crate) fn read_ahead(repository: &Repository, series: &[SeriesId]) {
     repository.make_room_for_manifests();
     repository.storage().read_many(&wanted, &mut |at, object| {
         let (Some(request), Ok(object)) = (wanted.get(at), object) else { return ControlFlow::Continue(()) };
-        match opened(repository, &request.name, object) {
+        let stored = open(repository, &request.name, object).and_then(|opened| opened.complete(repository, None));
+        match stored {
             Ok(stored) if !repository.remember_manifest(&stored) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
@@ -137,13 +155,23 @@ pub(crate) fn read_either(
     series: SeriesId,
     sequence: u64,
 ) -> Result<StoredManifest, StoreError> {
+    let (opened, from_copy) = open_either(repository, series, sequence)?;
+    opened.complete(repository, from_copy)
+}
+
+/// Opens the manifest of this number, by its original or, with the reason, by its copy.
+fn open_either(
+    repository: &Repository,
+    series: SeriesId,
+    sequence: u64,
+) -> Result<(Opened, Option<String>), StoreError> {
     let original = Original::Manifest(series, sequence);
-    let error = match read_at(repository, original, &original.name()) {
+    let error = match open_at(repository, original, &original.name()) {
         Err(error) if error.is_damage() => error,
-        other => return other,
+        other => return Ok((other?, None)),
     };
-    match read_at(repository, original, &original.copy()) {
-        Ok(stored) => Ok(StoredManifest { from_copy: Some(error.to_string()), ..stored }),
+    match open_at(repository, original, &original.copy()) {
+        Ok(opened) => Ok((opened, Some(error.to_string()))),
         Err(copy) if error.is_not_found() && copy.is_not_found() => Err(error),
         Err(_) if matches!(error, StoreError::UnknownVersion { .. } | StoreError::UnknownFeature { .. }) => Err(error),
         Err(copy) if copy.is_damage() => Err(StoreError::both_damaged(original, &error)),
@@ -151,48 +179,102 @@ pub(crate) fn read_either(
     }
 }
 
-/// Reads a manifest from one of its two places.
-fn read_at(repository: &Repository, original: Original, place: &ObjectName) -> Result<StoredManifest, StoreError> {
+/// Opens a manifest from one of its two places.
+fn open_at(repository: &Repository, original: Original, place: &ObjectName) -> Result<Opened, StoreError> {
     let (name, bytes_max) = (original.name(), repository.manifest_bytes_max());
-    opened(repository, &name, repository.storage().read(place, bytes_max)?)
+    open(repository, &name, repository.storage().read(place, bytes_max)?)
 }
 
 /// Opens and decodes the object of a manifest, whichever of its two places it was read from.
-fn opened(repository: &Repository, name: &ObjectName, object: Vec<u8>) -> Result<StoredManifest, StoreError> {
+fn open(repository: &Repository, name: &ObjectName, object: Vec<u8>) -> Result<Opened, StoreError> {
     let (hash, object_bytes) = (*blake3::hash(&object).as_bytes(), object.len() as u64);
     let plain = open_object(repository.keys(), name, ObjectKind::Manifest, object)?;
-    let manifest = Manifest::decode_within(name, &plain, repository.manifest_bytes_max())?;
-    if manifest.object_name() != *name {
-        return Err(StoreError::damaged(name, "content", "it names another series or sequence number"));
-    }
-    Ok(StoredManifest { manifest, object_bytes, hash, from_copy: None })
+    let root = ManifestRoot::decode_within(name, &plain, repository.manifest_bytes_max())?;
+    Ok(Opened { root, object_bytes, hash })
 }
 
-/// Holds the manifest before against the newest, which has its hash. One that is damaged or missing proves nothing, and
-/// is for a check to tell; so is one of another history whose copy is the right one.
+impl Opened {
+    /// Reads the parts, and makes the manifest of all.
+    fn complete(self, repository: &Repository, from_copy: Option<String>) -> Result<StoredManifest, StoreError> {
+        let Self { root, object_bytes, hash } = self;
+        let (name, table) = (root.object_name(), root.parts().clone());
+        let parts::Read { texts, hurt, fault } = parts::read(repository, root.series(), &table)?;
+        let manifest = root.complete(&name, texts)?;
+        let from_copy = from_copy.or(fault);
+        Ok(StoredManifest { manifest, object_bytes, hash, from_copy, parts: StoredParts { table, hurt } })
+    }
+}
+
+/// Holds the manifest before against the newest, which has its hash, and returns the parts of the one before. One that
+/// is damaged or missing proves nothing, and is for a check to tell; so is one of another history whose copy is the
+/// right one. The parts of such are not known.
 ///
 /// # Errors
 /// [`StoreError::BrokenHistory`] if the one before is sound and another one than the newest followed.
-pub fn verify_history(repository: &Repository, newest: &Manifest) -> Result<(), StoreError> {
+pub fn verify_history(repository: &Repository, newest: &Manifest) -> Result<PartTable, StoreError> {
     let Some(before) = newest.sequence.checked_sub(1).filter(|before| *before > 0) else {
-        return Ok(());
+        return Ok(PartTable::default());
     };
     let original = Original::Manifest(newest.series, before);
-    let is_other = |place: &ObjectName| match read_at(repository, original, place) {
-        Ok(stored) => Ok(Some(stored.hash != newest.previous)),
+    let at = |place: &ObjectName| match open_at(repository, original, place) {
+        Ok(opened) => Ok(Some(opened)),
         Err(error) if error.is_damage() => Ok(None),
         Err(error) => Err(error),
     };
-    if is_other(&original.name())? == Some(true) && is_other(&original.copy())? != Some(false) {
-        let (object, before) = (newest.object_name().to_string(), original.name().to_string());
-        return Err(StoreError::BrokenHistory { object, before });
+    let is_before = |opened: &Opened| opened.hash == newest.previous;
+    let mut found = at(&original.name())?;
+    if found.as_ref().is_some_and(|opened| !is_before(opened)) {
+        found = at(&original.copy())?.filter(is_before);
+        if found.is_none() {
+            let (object, before) = (newest.object_name().to_string(), original.name().to_string());
+            return Err(StoreError::BrokenHistory { object, before });
+        }
     }
-    Ok(())
+    Ok(found.map(|opened| opened.root.parts().clone()).unwrap_or_default())
 }
 
-/// Lists the faults of the newest manifest and the one before, of which both copies must lie there. A copy that is
-/// missing is no fault while its original is sound: the run that made it was cut short, and the next one goes on from
-/// the original. Nor is one before that is at neither place: a repair goes on from what was lost.
+/// Returns the parts of a manifest that was read. Where it is not at hand, it is opened again.
+///
+/// # Errors
+/// As [`newest_manifest`].
+pub fn parts_named(repository: &Repository, manifest: &Manifest) -> Result<PartTable, StoreError> {
+    if let Some(stored) = repository.manifest_at_hand(manifest.series, manifest.sequence) {
+        return Ok(stored.parts.table);
+    }
+    Ok(open_either(repository, manifest.series, manifest.sequence)?.0.root.parts().clone())
+}
+
+/// Returns the parts that the newest manifest or the one before names.
+///
+/// # Errors
+/// Errors of the storage.
+pub fn parts_kept(repository: &Repository, newest: &StoredManifest) -> Result<BTreeSet<PartId>, StoreError> {
+    let Manifest { series, sequence, previous, .. } = newest.manifest;
+    let before = match sequence {
+        1 => PartTable::default(),
+        _ => parts_of(repository, Original::Manifest(series, sequence - 1), previous)?,
+    };
+    Ok(newest.parts.table.ids().into_iter().chain(before.ids()).collect())
+}
+
+/// Reads the records of the parts of a manifest, by whichever of its places has this hash; none if neither has.
+///
+/// # Errors
+/// Errors of the storage.
+pub(crate) fn parts_of(repository: &Repository, manifest: Original, hash: [u8; 32]) -> Result<PartTable, StoreError> {
+    for place in manifest.places() {
+        match open_at(repository, manifest, &place) {
+            Ok(opened) if opened.hash == hash => return Ok(opened.root.parts().clone()),
+            Err(error) if !error.is_damage() => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(PartTable::default())
+}
+
+/// Lists the faults of the newest manifest and the one before, and of their parts, of which both copies must lie there.
+/// A copy that is missing is no fault while its original is sound: the run that made it was cut short, and the next one
+/// goes on from the original. Nor is one before that is at neither place: a repair goes on from what was lost.
 ///
 /// # Errors
 /// The storage's, if they cannot be looked at.
@@ -200,8 +282,19 @@ pub fn manifest_faults(repository: &Repository, newest: &StoredManifest) -> Resu
     let (series, sequence) = (newest.manifest.series, newest.manifest.sequence);
     let mut faults = faults_of(repository, Original::Manifest(series, sequence), newest.hash)?;
     let before = Original::Manifest(series, sequence.saturating_sub(1));
+    let mut parts: BTreeMap<PartId, PartRecord> = newest.parts.table.by_id().collect();
     if sequence > 1 && is_anywhere(repository, before) {
         faults.extend(faults_of(repository, before, newest.manifest.previous)?);
+        parts.extend(parts_of(repository, before, newest.manifest.previous)?.by_id());
+    }
+    for record in parts.values() {
+        for place in Original::ManifestPart(series, record.id).places() {
+            match parts::sound_bytes(repository, series, record, &place) {
+                Ok(_) => {}
+                Err(error) if error.is_damage() => faults.push(error),
+                Err(error) => return Err(error),
+            }
+        }
     }
     Ok(faults)
 }
@@ -244,7 +337,11 @@ fn faults_of(repository: &Repository, original: Original, hash: [u8; 32]) -> Res
 /// # Errors
 /// [`StoreError::LostManifest`] with the first container that proves it. `sequence` is 0 if the series has no manifest.
 pub fn refuse_lost_history(containers: &[ObjectMeta], sequence: u64) -> Result<(), StoreError> {
-    let beyond = |meta: &&ObjectMeta| matches!(meta.name, ObjectName::Container(_, _, id) if id.lease > sequence);
+    let beyond = |meta: &&ObjectMeta| match meta.name {
+        ObjectName::Container(_, _, id) => id.lease > sequence,
+        ObjectName::ManifestPart(_, id) => id.lease > sequence,
+        _ => false,
+    };
     match containers.iter().find(beyond) {
         Some(meta) => Err(StoreError::LostManifest { container: meta.name.to_string(), sequence }),
         None => Ok(()),
@@ -260,9 +357,4 @@ pub fn lost_containers(repository: &Repository, manifest: &Manifest, listed: &[O
             || repository.heal(manifest.series, record).is_some()
     };
     manifest.containers.iter().filter(|record| !is_whole(record)).map(|record| record.id).collect()
-}
-
-/// The size of the object a manifest would make.
-pub fn manifest_object_bytes(manifest: &Manifest) -> Result<u64, StoreError> {
-    Ok(crate::sealed::sealed_object_bytes(manifest.encode()?.len() as u64))
 }

@@ -7,9 +7,9 @@ use super::StoredManifest;
 use crate::SeriesId;
 use std::collections::BTreeMap;
 
-/// Bytes of the objects of all manifests that are remembered; that of a series of 1 TB has 4 MiB.
+/// Bytes of the objects, with parts, of all manifests that are remembered; that of a series of 1 TB has 4 MiB.
 const REMEMBERED_BYTES_MAX: u64 = 16 << 20;
-/// Bytes of the object of a manifest that is remembered.
+/// Bytes of the objects of a manifest that is remembered.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
 /// The manifests, one of each series.
@@ -23,19 +23,19 @@ impl RememberedManifests {
     /// Remembers a manifest if it is small. Where there is no room, the others are forgotten.
     pub(crate) fn keep(&mut self, stored: &StoredManifest) {
         self.forget(stored.manifest.series);
-        if stored.object_bytes > MANIFEST_BYTES_MAX {
+        if stored.bytes() > MANIFEST_BYTES_MAX {
             return;
         }
-        if !self.has_room(stored.object_bytes) {
+        if !self.has_room(stored.bytes()) {
             *self = Self::default();
         }
-        self.bytes += stored.object_bytes;
+        self.bytes += stored.bytes();
         self.of.insert(stored.manifest.series, stored.clone());
     }
 
     fn forget(&mut self, series: SeriesId) {
         let before = self.of.remove(&series);
-        self.bytes -= before.map_or(0, |before| before.object_bytes);
+        self.bytes -= before.map_or(0, |before| before.bytes());
     }
 
     /// Tells whether a manifest of so many bytes can be kept beside the others.
@@ -60,11 +60,12 @@ impl RememberedManifests {
 mod tests {
     use super::*;
     use crate::manifest::Manifest;
+    use crate::series::StoredParts;
 
     fn stored(series: u8, sequence: u64, object_bytes: u64) -> StoredManifest {
         let mut manifest = Manifest::new(SeriesId([series; 16]), "series");
         manifest.sequence = sequence;
-        StoredManifest { manifest, object_bytes, hash: [0; 32], from_copy: None }
+        StoredManifest { manifest, object_bytes, hash: [0; 32], from_copy: None, parts: StoredParts::default() }
     }
 
     fn has(remembered: &RememberedManifests, series: u8, sequence: u64) -> bool {

@@ -2,7 +2,6 @@
 
 use super::ReserveUse;
 use crate::StoreError;
-use crate::created::{Created, create_ours};
 use crate::repository::Repository;
 use crate::secrets::random_bytes;
 use crate::storage::{ObjectName, RESERVE_MANIFESTS, StorageError};
@@ -10,23 +9,21 @@ use crate::storage::{ObjectName, RESERVE_MANIFESTS, StorageError};
 /// The least size of the reserve that lets `forget` commit on a full disk.
 const RESERVE_BYTES_MIN: u64 = 256 << 10;
 
-/// Creates an object and finds out what came of it; on a full disk the reserve may be given up for it, and its size is
-/// then returned.
-pub(super) fn create_from_reserve(
+/// Writes something; on a full disk the reserve may be given up for it, and its size is then returned.
+pub(super) fn from_reserve<T>(
     repository: &Repository,
-    name: &ObjectName,
-    object: &[u8],
     reserve: ReserveUse,
-) -> Result<(Created, Option<u64>), StoreError> {
+    write: impl Fn() -> Result<T, StoreError>,
+) -> Result<(T, Option<u64>), StoreError> {
     let storage = repository.storage();
-    match create_ours(storage, name, object) {
+    match write() {
         Err(error) if error.is_full() && reserve == ReserveUse::Spend => {
             let Some(bytes) = reserve_present(repository)? else {
                 return Err(error);
             };
             storage.delete(&ObjectName::Reserve)?;
             storage.barrier()?;
-            Ok((create_ours(storage, name, object)?, Some(bytes)))
+            Ok((write()?, Some(bytes)))
         }
         other => Ok((other?, None)),
     }

@@ -16,6 +16,8 @@
 //! [`Storage::drop_cached`] and reads again. So a container of a history that was rolled back is never taken for one of
 //! the same name.
 //!
+//! A part of a manifest is kept like a container of metadata: the manifest states its hash.
+//!
 //! Nothing vouches so for configs, key slots and manifests, and the storage alone says which is the newest: they are
 //! read from there each time, as is all that changes under its name.
 
@@ -107,7 +109,7 @@ fn is_kept(name: &ObjectName) -> bool {
 /// The class of an object that is kept.
 fn class_of(name: &ObjectName) -> Option<Class> {
     match name {
-        ObjectName::Container(ContainerKind::Metadata, ..) => Some(Class::Metadata),
+        ObjectName::Container(ContainerKind::Metadata, ..) | ObjectName::ManifestPart(..) => Some(Class::Metadata),
         ObjectName::Container(ContainerKind::Data, ..) => Some(Class::Data),
         _ => None,
     }

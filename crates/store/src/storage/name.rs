@@ -6,7 +6,8 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::container::{CONTAINER_BYTES_MAX, ContainerKind};
-use crate::ids::{ContainerId, KeyId, RenewalId, SeriesId};
+use crate::ids::{ContainerId, KeyId, PartId, RenewalId, SeriesId};
+use crate::manifest::PART_OBJECT_BYTES_MAX;
 use crate::parity::PARITY_BYTES_MAX;
 use std::fmt;
 
@@ -54,6 +55,8 @@ pub enum ObjectName {
     /// `renewals/<series>/<lease>-<count>`: says by its name alone that the holder of a lease is alive. It has no
     /// content.
     Renewal(SeriesId, RenewalId),
+    /// `parts/<series>/<part>`: a part of a manifest's lists.
+    ManifestPart(SeriesId, PartId),
 }
 
 /// An object that a repair may replace.
@@ -67,6 +70,8 @@ pub enum Replaced {
     Manifest(SeriesId, u64),
     /// A container.
     Container(ContainerKind, SeriesId, ContainerId),
+    /// A part of a manifest.
+    ManifestPart(SeriesId, PartId),
 }
 
 impl Replaced {
@@ -77,6 +82,7 @@ impl Replaced {
             Self::Key(id) => ObjectName::Key(id),
             Self::Manifest(series, sequence) => ObjectName::Manifest(series, sequence),
             Self::Container(kind, series, id) => ObjectName::Container(kind, series, id),
+            Self::ManifestPart(series, id) => ObjectName::ManifestPart(series, id),
         }
     }
 
@@ -87,6 +93,7 @@ impl Replaced {
             ObjectName::Key(id) => Some(Self::Key(id)),
             ObjectName::Manifest(series, sequence) => Some(Self::Manifest(series, sequence)),
             ObjectName::Container(kind, series, id) => Some(Self::Container(kind, series, id)),
+            ObjectName::ManifestPart(series, id) => Some(Self::ManifestPart(series, id)),
             _ => None,
         }
     }
@@ -98,6 +105,7 @@ impl From<Original> for Replaced {
             Original::Config(sequence) => Self::Config(sequence),
             Original::Key(id) => Self::Key(id),
             Original::Manifest(series, sequence) => Self::Manifest(series, sequence),
+            Original::ManifestPart(series, id) => Self::ManifestPart(series, id),
         }
     }
 }
@@ -111,6 +119,8 @@ pub enum Original {
     Key(KeyId),
     /// The manifest of a series with this sequence number.
     Manifest(SeriesId, u64),
+    /// A part of a manifest.
+    ManifestPart(SeriesId, PartId),
 }
 
 impl Original {
@@ -120,6 +130,7 @@ impl Original {
             Self::Config(sequence) => ObjectName::Config(sequence),
             Self::Key(id) => ObjectName::Key(id),
             Self::Manifest(series, sequence) => ObjectName::Manifest(series, sequence),
+            Self::ManifestPart(series, id) => ObjectName::ManifestPart(series, id),
         }
     }
 
@@ -146,6 +157,7 @@ impl fmt::Display for ObjectName {
             Self::Parity(series, id) => write!(f, "parity/{series}/{id}"),
             Self::Copy(original) => write!(f, "copies/{}", original.name()),
             Self::Renewal(series, id) => write!(f, "renewals/{series}/{id}"),
+            Self::ManifestPart(series, id) => write!(f, "parts/{series}/{id}"),
         }
     }
 }
@@ -179,6 +191,9 @@ impl ObjectName {
             ("renewals", Some(series), Some(id)) => {
                 Self::Renewal(SeriesId::from_hex(series)?, RenewalId::from_text(id)?)
             }
+            ("parts", Some(series), Some(id)) => {
+                Self::ManifestPart(SeriesId::from_hex(series)?, PartId::from_text(id)?)
+            }
             _ => return None,
         };
         (name.to_string() == text).then_some(name)
@@ -205,7 +220,16 @@ impl ObjectName {
             | Self::Manifest(..)
             | Self::Copy(_)
             | Self::Aside(..)
-            | Self::Renewal(..) => None,
+            | Self::Renewal(..)
+            | Self::ManifestPart(..) => None,
+        }
+    }
+
+    /// The part of a manifest that the object is, or is a copy of.
+    pub fn part(&self) -> Option<PartId> {
+        match self {
+            Self::ManifestPart(_, id) | Self::Copy(Original::ManifestPart(_, id)) => Some(*id),
+            _ => None,
         }
     }
 
@@ -216,6 +240,7 @@ impl ObjectName {
             Self::Manifest(_, sequence) => Some(*sequence),
             Self::Container(_, _, id) | Self::Parity(_, id) => Some(id.lease),
             Self::Renewal(_, id) => Some(id.lease),
+            Self::ManifestPart(_, id) => Some(id.lease),
             Self::Copy(original) => original.name().sequence(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
@@ -232,7 +257,8 @@ impl ObjectName {
             Self::Manifest(series, _)
             | Self::Container(_, series, _)
             | Self::Parity(series, _)
-            | Self::Renewal(series, _) => Some(*series),
+            | Self::Renewal(series, _)
+            | Self::ManifestPart(series, _) => Some(*series),
             Self::Copy(original) => original.name().series(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
@@ -244,6 +270,7 @@ impl ObjectName {
             Self::Config(sequence) => Some(Original::Config(sequence)),
             Self::Key(id) => Some(Original::Key(id)),
             Self::Manifest(series, sequence) => Some(Original::Manifest(series, sequence)),
+            Self::ManifestPart(series, id) => Some(Original::ManifestPart(series, id)),
             Self::Reserve
             | Self::Container(..)
             | Self::Parity(..)
@@ -265,6 +292,7 @@ impl ObjectName {
             Self::Copy(original) => original.name().bytes_max(),
             Self::Aside(what, _) => what.name().bytes_max(),
             Self::Renewal(..) => 0,
+            Self::ManifestPart(..) => PART_OBJECT_BYTES_MAX,
         }
     }
 }
@@ -298,6 +326,10 @@ pub enum Listing {
     Parity(SeriesId),
     /// The renewals of the leases of one series.
     Renewals(SeriesId),
+    /// The parts of the manifests of one series.
+    ManifestParts(SeriesId),
+    /// The copies of the parts of the manifests of one series.
+    ManifestPartCopies(SeriesId),
 }
 
 /// The folder of the containers of a kind.
@@ -331,6 +363,8 @@ impl Listing {
             Self::Aside => "aside".to_owned(),
             Self::Parity(series) => format!("parity/{series}"),
             Self::Renewals(series) => format!("renewals/{series}"),
+            Self::ManifestParts(series) => format!("parts/{series}"),
+            Self::ManifestPartCopies(series) => format!("copies/parts/{series}"),
         }
     }
 
@@ -353,6 +387,8 @@ impl Listing {
                 (METADATA, series) => of_series(|series| Self::Containers(ContainerKind::Metadata, series), series),
                 ("parity", series) => of_series(Self::Parity, series),
                 ("renewals", series) => of_series(Self::Renewals, series),
+                ("parts", series) => of_series(Self::ManifestParts, series),
+                ("copies/parts", series) => of_series(Self::ManifestPartCopies, series),
                 _ => None,
             },
         }
@@ -375,7 +411,9 @@ impl Listing {
             (Self::Manifests(asked), ObjectName::Manifest(series, _))
             | (Self::ManifestCopies(asked), ObjectName::Copy(Original::Manifest(series, _)))
             | (Self::Parity(asked), ObjectName::Parity(series, _))
-            | (Self::Renewals(asked), ObjectName::Renewal(series, _)) => asked == series,
+            | (Self::Renewals(asked), ObjectName::Renewal(series, _))
+            | (Self::ManifestParts(asked), ObjectName::ManifestPart(series, _))
+            | (Self::ManifestPartCopies(asked), ObjectName::Copy(Original::ManifestPart(series, _))) => asked == series,
             _ => false,
         }
     }
@@ -424,8 +462,15 @@ mod tests {
             }),
             (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, serial)| ObjectName::Parity(series, ContainerId { lease, serial })),
-            (series, any::<u64>(), any::<u32>())
+            (series.clone(), any::<u64>(), any::<u32>())
                 .prop_map(|(series, lease, count)| ObjectName::Renewal(series, RenewalId { lease, count })),
+            (series.clone(), any::<u64>(), any::<u32>())
+                .prop_map(|(series, lease, serial)| ObjectName::ManifestPart(series, PartId { lease, serial })),
+            (series, any::<u64>(), any::<u32>()).prop_map(|(series, lease, serial)| Original::ManifestPart(
+                series,
+                PartId { lease, serial }
+            )
+            .copy()),
         ]
     }
 
@@ -456,8 +501,14 @@ mod tests {
     #[test]
     fn a_listing_is_told_by_its_folder() {
         let series = SeriesId([0xa5; 16]);
-        let kinds: [fn(SeriesId) -> Listing; 4] =
-            [Listing::Manifests, Listing::ManifestCopies, Listing::Parity, Listing::Renewals];
+        let kinds: [fn(SeriesId) -> Listing; 6] = [
+            Listing::Manifests,
+            Listing::ManifestCopies,
+            Listing::Parity,
+            Listing::Renewals,
+            Listing::ManifestParts,
+            Listing::ManifestPartCopies,
+        ];
         let all = [Listing::All, Listing::Aside, Listing::AllManifests, Listing::AllManifestCopies];
         let of_repository = [Listing::Configs, Listing::ConfigCopies, Listing::Keys, Listing::KeyCopies];
         let of_series = kinds.map(|make| make(series)).into_iter().chain(Listing::containers_of(series));

@@ -32,6 +32,8 @@ pub enum NameKind {
     Copy,
     /// A sign of life of a lease's holder.
     Renewal,
+    /// A part of a manifest's lists.
+    ManifestPart,
 }
 
 impl From<&ObjectName> for NameKind {
@@ -46,6 +48,7 @@ impl From<&ObjectName> for NameKind {
             ObjectName::Parity(..) => Self::Parity,
             ObjectName::Copy(_) => Self::Copy,
             ObjectName::Renewal(..) => Self::Renewal,
+            ObjectName::ManifestPart(..) => Self::ManifestPart,
         }
     }
 }

@@ -7,7 +7,7 @@ mod keys;
 mod remote;
 mod series;
 
-use siltstone_store::config::ChunkerSettings;
+use siltstone_store::config::{ChunkerSettings, Config};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::scheduled::{Bounds, Schedule};
@@ -29,6 +29,15 @@ fn label() -> KeyLabel {
 fn init(storage: Arc<dyn Storage>, password: &[u8]) -> Result<Repository, StoreError> {
     let chunker = ChunkerSettings { name: "gear-nc2".into(), min_bytes: 8192, average_bytes: 16384, max_bytes: 65536 };
     Repository::init(storage, password, &label(), Argon2Cost::TEST, chunker)
+}
+
+/// Has the manifests of a repository cut into the smallest parts.
+fn cut_into_parts(repository: &Repository) {
+    let change = |config: &mut Config| {
+        config.set_part_bytes(0);
+        Ok(())
+    };
+    repository.amend(change).expect("a setting");
 }
 
 fn open(storage: Arc<dyn Storage>) -> Repository {

@@ -27,7 +27,7 @@ HEADER = 64
 TAG = 16
 METADATA_FIRST = 1 << 63
 MASK = (1 << 64) - 1
-CONFIG, KEY_SLOT, MANIFEST, DATA, METADATA = 1, 2, 3, 4, 5
+CONFIG, KEY_SLOT, MANIFEST, DATA, METADATA, PARITY, PART = 1, 2, 3, 4, 5, 6, 7
 FOLDERS = {DATA: "data", METADATA: "metadata"}
 INDEX, TRAILER, PADDING = 2**32 - 2, 2**32 - 1, 2**32 - 3
 
@@ -394,33 +394,70 @@ class Series:
         self.sequence, self.previous, seconds, nanoseconds, lease = struct.unpack_from("<Q32sqIH", plain)
         require(f"{self.sequence:016x}" == self.object.rsplit("/", 1)[1], f"{self.object}: sequence")
         require(not any(plain[54 + lease : 564]), f"{self.object}: bytes behind the lease")
-        body_bytes, zstd_bytes = struct.unpack_from("<QQ", plain, 564)
-        body = zstandard.ZstdDecompressor().decompress(plain[580 : 580 + zstd_bytes], max_output_size=body_bytes)
+        body_bytes, zstd_bytes, salts_bytes, *counts = struct.unpack_from("<7Q", plain, 564)
+        at = 620 + zstd_bytes
+        body = zstandard.ZstdDecompressor().decompress(plain[620:at], max_output_size=body_bytes)
         require(len(body) == body_bytes, f"{self.object}: size of the body")
         card = Postcard(body)
         require(card.take(16).hex() == self.id, f"{self.object}: series")
         self.name = card.text()
         self.next_data, self.next_metadata = card.number(), card.number()
         self.snapshots = card.list(lambda: read_snapshot(card))
-        self.necessary = card.list(lambda: (card.bytes(), card.bytes()))
-        self.direct = card.list(lambda: (card.bytes(), card.bytes()))
-        self.records = card.list(lambda: read_record(card))
         card.list(lambda: card.take(32))  # unsettled
-        card.list(card.bytes)  # dependents' depths
         self.ghosts_due = card.boolean()
         self.damaged = numbers(card.bytes())
         card.boolean()  # listed
+        differences, records, depths = card.bytes(), card.bytes(), card.bytes()
         require(card.is_done(), f"{self.object}: bytes behind the body")
-        salts = 580 + zstd_bytes
-        marks = salts + 32 * len(self.records)
+        salts, at = plain[at : at + salts_bytes], at + salts_bytes
+        at = self.read_marks(plain, at)
+        lists = []
+        for here, count in zip([differences, records, salts, depths], counts, strict=True):
+            require(not (here and count), f"{self.object}: a list has parts and bytes")
+            lists.append(here + b"".join(self.read_part(plain, at + 52 * i) for i in range(count)))
+            at += 52 * count
+        require(len(plain) == at, f"{self.object}: bytes behind its end")
+        self.read_lists(*lists)
+
+    def read_marks(self, plain, at):
+        """When deleted snapshots were marked, and until when they are kept; where what follows begins."""
+        for snapshot in self.snapshots:
+            if snapshot["deleted"]:
+                since, since_ns, until, until_ns = struct.unpack_from("<qIqI", plain, at)
+                require((since, since_ns) <= (until, until_ns), f"{self.object}: a mark ends before it begins")
+                require(max(since_ns, until_ns) < 10**9 and not snapshot["partial"], f"{self.object}: a mark")
+                at += 24
+        return at
+
+    def read_part(self, plain, at):
+        """The plain text of the part whose record lies here."""
+        lease, serial, plain_bytes, content_bytes = struct.unpack_from("<QIII", plain, at)
+        name = f"parts/{self.id}/{lease:016x}-{serial:08x}"
+        require(lease <= self.sequence and 0 < content_bytes <= plain_bytes <= 1 << 22, f"{self.object}: {name}")
+        _, content = self.repository.open_whole(name, PART)
+        require(len(content) == content_bytes, f"{name}: its length")
+        if content_bytes < plain_bytes:
+            content = zstandard.ZstdDecompressor().decompress(content, max_output_size=plain_bytes)
+        require(blake3(content).digest() == plain[at + 20 : at + 52], f"{name}: not the one that is named")
+        return content
+
+    def read_lists(self, differences, records, salts, depths):
+        card = Postcard(differences)
+        self.necessary, self.direct = [], []
+        while not card.is_done():
+            self.necessary.append((card.bytes(), card.bytes()))
+            self.direct.append((card.bytes(), card.bytes()))
+        require(len(self.direct) == len(self.snapshots), f"{self.object}: differences")
+        card = Postcard(records)
+        self.records = []
+        while not card.is_done():
+            self.records.append(read_record(card))
+        require(len(salts) == 32 * len(self.records), f"{self.object}: salts")
         for i, record in enumerate(self.records):
-            record["salt"] = plain[salts + 32 * i : salts + 32 * i + 32]
-        deleted = [snapshot for snapshot in self.snapshots if snapshot["deleted"]]
-        require(len(plain) == marks + 24 * len(deleted), f"{self.object}: salts and marks")
-        for i, snapshot in enumerate(deleted):
-            at, at_ns, until, until_ns = struct.unpack_from("<qIqI", plain, marks + 24 * i)
-            require((at, at_ns) <= (until, until_ns), f"{self.object}: a mark ends before it begins")
-            require(max(at_ns, until_ns) < 10**9 and not snapshot["partial"], f"{self.object}: a mark")
+            record["salt"] = salts[32 * i : 32 * i + 32]
+        card = Postcard(depths)
+        while not card.is_done():
+            numbers(card.bytes())
         self.live = [snapshot for snapshot in self.snapshots if not snapshot["deleted"]]
 
     # -- containers and regions (sections 7 and 8)

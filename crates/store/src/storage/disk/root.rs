@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The folders a repository has besides.
-const FOLDERS: [&str; 8] = ["config", "keys", "series", "data", "metadata", "parity", "aside", "renewals"];
+const FOLDERS: [&str; 9] = ["config", "keys", "series", "data", "metadata", "parity", "aside", "renewals", "parts"];
 /// The folder of copies; it has some of the same folders.
 const COPIES: &str = "copies";
 
@@ -246,7 +246,7 @@ impl Root {
         for folder in ["", "config", "keys", "copies/config", "copies/keys", "aside"] {
             objects.extend(self.list_folder(folder)?);
         }
-        for folder in ["series", "data", "metadata", "parity", "copies/series", "renewals"] {
+        for folder in ["series", "data", "metadata", "parity", "copies/series", "renewals", "parts", "copies/parts"] {
             objects.extend(self.list_below(folder)?);
         }
         Ok(objects)
