@@ -249,7 +249,7 @@ pub enum EngineError {
     RecordedPolicy {
         /// Name of the setting.
         setting: String,
-        /// What is wrong with it.
+        /// Reason why.
         reason: String,
     },
     /// All snapshots of all series would go. None was removed.

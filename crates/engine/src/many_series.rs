@@ -1,5 +1,5 @@
-//! The same work in many series: at a distance most of it is waiting for answers, so several series are worked on at
-//! once, as far as memory allows. On a disk it is one after the other.
+//! Work that is done in each of many series. At a distance most of it is waiting for answers, so several series are
+//! worked on at once, as far as memory allows; on a disk one after the other.
 
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;

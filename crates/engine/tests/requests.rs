@@ -53,7 +53,7 @@ impl Place {
         Self::below(&std::env::temp_dir())
     }
 
-    /// The same in a folder below this one.
+    /// A place as [`Place::new`] makes it, in a folder below this one.
     fn below(parent: &Path) -> Self {
         let remote = SimulatedRemote::new();
         let sandbox = Sandbox::below(parent, Arc::new(remote.clone()));

@@ -1,4 +1,4 @@
-//! What dry runs at a distance expect of the runs, against the requests that these then make.
+//! Usage that dry runs at a distance expect of the runs, against the requests that these then make.
 
 mod common;
 

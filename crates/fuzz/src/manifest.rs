@@ -97,7 +97,7 @@ fn filled(bytes: &[u8], length: usize) -> Vec<u8> {
     filled
 }
 
-/// What a plain manifest of this series without parts consists of, as the target wants it, for the series of the
+/// Returns what a plain manifest of this series without parts consists of, as the target wants it, for the series of the
 /// targets.
 pub(crate) fn taken_apart(content: &[u8], series: SeriesId) -> Option<Vec<u8>> {
     let (head, rest) = content.split_at_checked(8 + 44)?;

@@ -1,4 +1,4 @@
-//! What commits of a large series write: a manifest of 60 000 containers, 1 TB.
+//! Bytes and requests that commits of a large series write: a manifest of 60 000 containers, 1 TB.
 
 use siltstone_store::config::ChunkerSettings;
 use siltstone_store::container::{ContainerKind, ContainerRecord};

@@ -140,7 +140,7 @@ impl Clients<'_> {
         program::measured(command.args(["--series", &series, "--host", &series]))
     }
 
-    /// What the machine does that looks after all of them.
+    /// Work of the machine that looks after all of them.
     fn maintain(&mut self) -> Result<()> {
         self.measure("snapshots, cold", &["snapshots"])?;
         self.measure("snapshots", &["snapshots"])?;

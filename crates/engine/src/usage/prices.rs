@@ -30,9 +30,9 @@ pub struct Prices {
 /// Money, in dollars of the United States.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Estimate {
-    /// What requests and transfer cost once.
+    /// Cost of requests and transfer, paid once.
     pub once: f64,
-    /// What is paid more, or less, for a month of what is kept.
+    /// Difference in cost for a month of what is kept; negative if less is kept.
     pub per_month: f64,
 }
 

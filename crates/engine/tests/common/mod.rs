@@ -53,7 +53,7 @@ impl Sandbox {
         Self::below(&std::env::temp_dir(), storage)
     }
 
-    /// The same, with its source and cache in a new folder below this one.
+    /// A new repository on a storage of the test's, with source and cache in a new folder below this one.
     pub fn below(parent: &Path, storage: Arc<dyn Storage>) -> Self {
         init(storage.clone()).expect("a new repository");
         let folder = Arc::new(TempDir::new_in(parent).expect("a temporary folder"));

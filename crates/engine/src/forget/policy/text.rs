@@ -20,7 +20,7 @@ pub enum PolicyTextError {
     Value {
         /// The line.
         rule: String,
-        /// What was expected.
+        /// Form that was expected.
         reason: &'static str,
     },
 }
