@@ -17,7 +17,7 @@ use siltstone_store::SnapshotId;
 use siltstone_store::catalog::{Content, Metadata};
 use siltstone_store::container::ContainerKind;
 use siltstone_store::recipe::{Piece, Recipe};
-use siltstone_store::storage::{Damage, ObjectName, Recorder, SimulatedDisk, SimulatedRemote, Storage, Trouble};
+use siltstone_store::storage::{Damage, Recorder, SimulatedDisk, SimulatedRemote, Storage, Trouble};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::sync::Arc;

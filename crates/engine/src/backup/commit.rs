@@ -53,7 +53,7 @@ impl<'t> BackupRun<'t> {
             && maintain::settle_in_manifest(&mut next, self.options.migrate_threshold);
         // A lease that was given back says that nothing is left to be deleted.
         let is_settled = is_settled && names_all(&next, writer.manifest());
-        self.commit_and_delete(writer, next, dead, self.settles() && !is_settled)?;
+        self.commit_and_delete(writer, next, &dead, self.settles() && !is_settled)?;
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().object_bytes);
@@ -84,7 +84,7 @@ impl<'t> BackupRun<'t> {
     /// Commits what was healed, without a snapshot.
     pub(super) fn commit_healed(&self, writer: &mut SeriesWriter<'t>, outcome: &RunOutcome) -> Result<(), EngineError> {
         let next = with_containers(writer.manifest(), outcome);
-        self.commit_and_delete(writer, next, Vec::new(), true)
+        self.commit_and_delete(writer, next, &[], true)
     }
 
     /// Commits `next`, then deletes the containers that it no longer names, as others answer for all that they held,
@@ -93,11 +93,11 @@ impl<'t> BackupRun<'t> {
         &self,
         writer: &mut SeriesWriter<'t>,
         next: Manifest,
-        dead: Vec<ContainerRecord>,
+        dead: &[ContainerRecord],
         keep_lease: bool,
     ) -> Result<(), EngineError> {
         let kept: HashSet<ContainerId> = next.containers.iter().map(|record| record.id).collect();
-        let mut gone: Vec<ContainerRecord> = writer.manifest().containers.iter().chain(&dead).cloned().collect();
+        let mut gone: Vec<ContainerRecord> = writer.manifest().containers.iter().chain(dead).cloned().collect();
         gone.retain(|record| !kept.contains(&record.id));
         gone.sort_by_key(|record| record.id);
         gone.dedup_by_key(|record| record.id);

@@ -250,7 +250,7 @@ pub fn listings_hold_what_was_asked_in_order(storage: &dyn Storage) {
     storage.create(&foreign_container(3), b"").unwrap();
     storage.barrier().unwrap();
     let listed = |what| storage.list(what).unwrap().into_iter().map(|object| object.name).collect::<Vec<_>>();
-    let mut all = names.to_vec();
+    let mut all = names.clone();
     all.push(foreign_container(3));
     all.sort();
     assert_eq!(listed(Listing::All), all);
