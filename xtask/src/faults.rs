@@ -94,22 +94,48 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     install::ensure(&[STRACE])?;
     let folder = tempfile::tempdir()?;
     let scene = Scene::make(folder.path(), options.campaign.release)?;
+    let kinds: Vec<(Operation, Fault)> =
+        OPERATIONS.into_iter().flat_map(|operation| FAULTS.map(|fault| (operation, fault))).collect();
+    let calls = on_each("faults: undisturbed runs", &kinds, |(operation, fault)| scene.count(*operation, *fault))?;
+    let hits: Vec<Hit> = kinds.iter().zip(&calls).flat_map(|(kind, calls)| hits(*kind, *calls, options.each)).collect();
+    on_each("faults", &hits, |hit| scene.trial(hit.operation, hit.fault, hit.call).with_context(|| hit.story()))?;
     let mut report = String::from("| command | fault | calls hit | calls made |\n|---|---|---:|---:|\n");
-    for operation in OPERATIONS {
-        for fault in FAULTS {
-            let calls = scene.count(operation, fault)?;
-            let faults = if options.each == 0 { calls } else { options.each.min(calls) };
-            let name = format!("faults: {operation:?}, {}", fault.name);
-            trials::run(&name, faults, |at| {
-                let call = (1 + (2 * at + 1) * calls / (2 * faults)).min(calls);
-                scene.trial(operation, fault, call).with_context(|| format!("{name}, call {call} of {calls}"))
-            })?;
-            println!("{name}: {faults} of {calls} calls");
-            writeln!(report, "| {operation:?} | {} | {faults} | {calls} |", fault.name)?;
-        }
+    for ((operation, fault), calls) in kinds.iter().zip(&calls) {
+        let hit = hits.iter().filter(|hit| (hit.operation, hit.fault.name) == (*operation, fault.name)).count();
+        println!("faults: {operation:?}, {}: {hit} of {calls} calls", fault.name);
+        writeln!(report, "| {operation:?} | {} | {hit} | {calls} |", fault.name)?;
     }
     report += "\nCommitted snapshots lost, commands that were done and were not, passwords lost, damage found: 0.\n";
     if options.campaign.record { keep(&report, folder.path()) } else { Ok(()) }
+}
+
+/// A fault that hits one call of a command.
+struct Hit {
+    operation: Operation,
+    fault: Fault,
+    call: u64,
+    /// Calls that an undisturbed run makes.
+    calls: u64,
+}
+
+impl Hit {
+    fn story(&self) -> String {
+        format!("{:?}, {}, call {} of {}", self.operation, self.fault.name, self.call, self.calls)
+    }
+}
+
+/// Returns `each` hits, evenly spread over the calls of a command; 0 for one at every call.
+fn hits((operation, fault): (Operation, Fault), calls: u64, each: u64) -> impl Iterator<Item = Hit> {
+    let count = if each == 0 { calls } else { each.min(calls) };
+    (0..count).map(move |at| {
+        let call = (1 + (2 * at + 1) * calls / (2 * count)).min(calls);
+        Hit { operation, fault, call, calls }
+    })
+}
+
+/// Does the work on each item, as many at once as there are cores.
+fn on_each<I: Sync, T: Send>(name: &str, items: &[I], work: impl Fn(&I) -> Result<T> + Sync) -> Result<Vec<T>> {
+    trials::run(name, items.len() as u64, |at| work(&items[usize::try_from(at)?]))
 }
 
 fn keep(report: &str, work: &Path) -> Result<()> {
@@ -281,4 +307,19 @@ fn under_strace(command: &Command, options: &[OsString]) -> Command {
         };
     }
     strace
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hits_are_spread_over_all_calls_or_hit_each() {
+        let calls =
+            |calls, each| hits((Operation::Backup, FAULTS[0]), calls, each).map(|hit| hit.call).collect::<Vec<_>>();
+        assert_eq!(calls(4, 0), [1, 2, 3, 4]);
+        assert_eq!(calls(100, 1), [51]);
+        assert_eq!(calls(100, 4), [13, 38, 63, 88]);
+        assert_eq!(calls(0, 3), [0_u64; 0]);
+    }
 }

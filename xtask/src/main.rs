@@ -42,7 +42,7 @@ enum Task {
     /// Back up this checkout twice, restore both snapshots, compare, forget, check; prints sizes and speeds.
     Demo(demo::Options),
     /// All tests: the workspace's own, the second reader, short forms of kill-loop, damage, faults and power.
-    Test,
+    Test(test::Options),
     /// Tests of chunking and its vectors on ARM and POWER, emulated, built with the oldest compiler they promise to
     /// build with.
     Cross,
@@ -98,11 +98,11 @@ fn main() -> ExitCode {
 fn run(task: &Task) -> Result<()> {
     match task {
         Task::Demo(options) => demo::run(options),
-        Task::Test => test::run(),
+        Task::Test(options) => test::run(options),
         Task::Cross => cross::run(),
         Task::Sanitize(options) => sanitize::run(options),
         Task::Lint => lint::run(),
-        Task::Ci => test::run().and_then(|()| cross::run()).and_then(|()| lint::run()),
+        Task::Ci => test::run(&test::Options::default()).and_then(|()| cross::run()).and_then(|()| lint::run()),
         Task::KillLoop(options) => kill_loop::run(options),
         Task::Damage(options) => damage::run(options),
         Task::Faults(options) => faults::run(options),

@@ -1,24 +1,55 @@
 //! All tests, from a fresh clone.
 
 use crate::{damage, faults, fuzz, kill_loop, power, reader};
-use anyhow::Result;
+use anyhow::{Result, bail};
+use clap::Args;
 use siltstone_testbed::install;
+use siltstone_testbed::machine;
 use siltstone_testbed::program;
 use siltstone_testbed::workspace;
+use std::thread;
+
+/// Option: how much.
+#[derive(Args, Default)]
+pub(crate) struct Options {
+    /// Every order of two writers' calls, of which otherwise one in four with two changes is run; takes much longer.
+    #[arg(long)]
+    full: bool,
+}
 
 /// Installs what tests need; runs the workspace's tests, then short forms of what is done to the real program, the
 /// second reader, and some seconds of fuzzing.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
     install::ensure(&[install::SSH, install::SSHD, install::SFTP_SERVER, install::RCLONE])?;
     let workspace_tests = ["test", "--workspace", "--features", "xtask/power"];
     // Building tells its progress; so many tests would bury what they say.
     program::run(workspace::cargo().args(workspace_tests).arg("--no-run"))?;
-    program::run(workspace::cargo().args(workspace_tests).arg("--quiet"))?;
-    kill_loop::run(&kill_loop::Options::short())?;
+    // They make thousands of small trees and repositories. On a disk they would mostly wait for it.
+    let scratch = machine::scratch()?;
+    let mut tests = workspace::cargo();
+    tests.args(workspace_tests).arg("--quiet").env("TMPDIR", scratch.path());
+    if options.full {
+        tests.env("SILTSTONE_FULL", "1");
+    }
+    program::run(&mut tests)?;
+    // What a file system keeps of a file is looked at on a disk as well.
+    program::run(workspace::cargo().args(workspace_tests).args(["--quiet", "--test", "all", "exact::"]))?;
+    // These two keep all cores busy, the others one each.
     damage::run(&damage::Options::short())?;
     faults::run(&faults::Options::short())?;
-    power::run(&power::Options::short())?;
-    reader::run()?;
+    at_once(&[&|| kill_loop::run(&kill_loop::Options::short()), &|| power::run(&power::Options::short()), &|| {
+        reader::run()
+    }])?;
     fuzz::run(&fuzz::Options::short())
+}
+
+/// Runs tasks side by side; the first error of them is told when all have ended.
+fn at_once(tasks: &[&(dyn Fn() -> Result<()> + Sync)]) -> Result<()> {
+    thread::scope(|scope| {
+        let running: Vec<_> = tasks.iter().map(|task| scope.spawn(task)).collect();
+        let ended: Vec<Result<()>> =
+            running.into_iter().map(|task| task.join().unwrap_or_else(|_| bail!("a task panicked"))).collect();
+        ended.into_iter().collect()
+    })
 }

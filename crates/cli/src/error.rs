@@ -21,6 +21,8 @@ pub(crate) const EXIT_WRONG_PASSWORD: u8 = 12;
 pub(crate) const EXIT_HISTORY_LOST: u8 = 13;
 /// A guard refused what would probably be a mistake; an option of the command allows it.
 pub(crate) const EXIT_REFUSED: u8 = 14;
+/// The key adds backups and reads none.
+pub(crate) const EXIT_WRITE_ONLY: u8 = 15;
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 
 /// How a command that ran to its end went.
@@ -100,6 +102,11 @@ pub(crate) enum CliError {
         "refusing to remove all snapshots of the group {group}: the policy keeps none; --unsafe-allow-remove-all allows it"
     )]
     GroupEmptied { group: String },
+    #[error(
+        "snapshot {snapshot} is partial, the work of a backup that did not end: only whole snapshots are copied, and \
+         the next backup of its series makes one"
+    )]
+    CopyPartial { snapshot: String },
     #[error("the repository contains errors: {findings} found")]
     Damaged { findings: usize },
     #[error("there were {problems} errors")]
@@ -209,6 +216,7 @@ fn store_status(error: &StoreError) -> u8 {
         error if error.is_lost_race() => EXIT_LOCKED,
         StoreError::NotARepository { .. } => EXIT_NO_REPOSITORY,
         StoreError::WrongPassword { .. } | StoreError::KeyInvalid { .. } => EXIT_WRONG_PASSWORD,
+        StoreError::WriteOnly { .. } => EXIT_WRITE_ONLY,
         StoreError::LostManifest { .. } | StoreError::LostSeries { .. } => EXIT_HISTORY_LOST,
         StoreError::Storage(error) => storage_status(error),
         StoreError::Shared(error) => store_status(error),
@@ -250,6 +258,7 @@ mod tests {
             (CliError::Store(StoreError::WrongPassword { location: location(), slots: 1, untried: 0 }), 12),
             (CliError::Store(StoreError::LostManifest { container: "c".into(), sequence: 1 }), 13),
             (CliError::GroupEmptied { group: "g".into() }, 14),
+            (CliError::Store(StoreError::WriteOnly { what: "restoring".into() }), 15),
             (CliError::Engine(EngineError::RemovesAllUnfiltered), 14),
             (CliError::Engine(EngineError::RemovesAll { series: "s".into() }), 14),
             (CliError::Engine(EngineError::DangerousTarget { path: "/".into(), reason: Danger::InRepository }), 14),

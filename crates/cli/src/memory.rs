@@ -27,7 +27,7 @@ pub(crate) fn test(repository: &Repository, series: Option<&str>, context: &Cont
         context.output.warn(text);
     }
     let tested = match series.filter(|_| !context.options.accept_rollback) {
-        Some(name) => memory.test_series(repository.keys().series_id(name)),
+        Some(name) => memory.test_series(series_of(repository, name)),
         None => memory.test(),
     };
     match tested {
@@ -104,4 +104,10 @@ fn told(result: Result<(), EngineError>, context: &Context) -> Result<(), CliErr
 fn warn(error: &dyn Display, context: &Context) {
     let why = "a repository that is rolled back will not be noticed; SILT_STATE_DIR names another folder";
     context.output.warn(format_args!("warning: what was seen of the repository cannot be kept: {error}; {why}"));
+}
+
+/// The series of this name; with a write-only key, the one that it writes to.
+fn series_of(repository: &Repository, name: &str) -> SeriesId {
+    let keys = repository.keys();
+    keys.write_only_series().map_or_else(|| keys.series_id(name), |(own, _)| own)
 }

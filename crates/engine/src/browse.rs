@@ -19,6 +19,7 @@ pub fn ls(
     recursive: bool,
     visit: &mut dyn FnMut(&Entry) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
+    repository.require_reading("listing what a snapshot holds")?;
     let manifest = manifest_of(repository, snapshot)?;
     let chunks = ChunkSource::new(repository, &manifest);
     let catalog = CatalogReader::new(&chunks, snapshot.snapshot.root);

@@ -1,7 +1,7 @@
 //! History of a repository: what is there, held against what was seen. Pure.
 
 use siltstone_store::repository::Repository;
-use siltstone_store::series::StoredManifest;
+use siltstone_store::series::SeriesSummary;
 use siltstone_store::{SeriesId, Time};
 use std::fmt;
 
@@ -48,16 +48,15 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn manifest(stored: &StoredManifest) -> Self {
-        let manifest = &stored.manifest;
+    pub(crate) fn series(of: &SeriesSummary) -> Self {
         let sighting = Sighting {
-            title: format!("series '{}'", manifest.name),
-            sequence: manifest.sequence,
-            committed: Time { nanoseconds: 0, ..manifest.committed },
-            hash: stored.hash,
-            next: [manifest.next_data.0, manifest.next_metadata.0],
+            title: format!("series '{}'", of.name),
+            sequence: of.sequence,
+            committed: Time { nanoseconds: 0, ..of.committed },
+            hash: of.hash,
+            next: of.next.map(|number| number.0),
         };
-        Self { sighting, previous: manifest.previous }
+        Self { sighting, previous: of.previous }
     }
 
     pub(crate) fn record(repository: &Repository) -> Self {

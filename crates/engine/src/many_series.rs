@@ -42,6 +42,7 @@ impl ManySeries {
         }
         let desk = Desk { state: Mutex::new(State::new(items)), changed: Condvar::new(), bytes_max: self.memory_bytes };
         let run = || {
+            let _end = EndOnPanic(&desk);
             while let Some((at, item, weight)) = desk.take(&weigh) {
                 let result = work(item);
                 desk.give_back(at, weight, result);
@@ -129,6 +130,19 @@ impl<T, R, E> Desk<T, R, E> {
     }
 }
 
+/// Ends the work of all threads where that of one panics: the memory it took is never given back, and the others would
+/// wait for it.
+struct EndOnPanic<'d, T, R, E>(&'d Desk<T, R, E>);
+
+impl<T, R, E> Drop for EndOnPanic<'_, T, R, E> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().waiting.clear();
+            self.0.changed.notify_all();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,5 +187,22 @@ mod tests {
         };
         assert_eq!(DISTANT.each((0..1000).collect(), |_| 100, work), Err("failed"));
         assert_eq!(begun.into_inner(), 1, "each takes all the memory");
+    }
+
+    #[test]
+    #[should_panic(expected = "a scoped thread panicked")]
+    fn a_panic_ends_the_others_and_is_not_waited_for() {
+        // Whoever begins second waits for memory that the first never gives back.
+        let begun = AtomicUsize::new(0);
+        let work = |_: u32| -> Result<(), ()> {
+            begun.fetch_add(1, Ordering::SeqCst);
+            assert!(std::thread::current().name() != Some("series"), "in a thread");
+            while begun.load(Ordering::SeqCst) < 2 {
+                std::thread::yield_now();
+            }
+            Ok(())
+        };
+        let weigh = |item: &u32| if *item < 2 { 1 } else { 3 };
+        let _ = ManySeries { at_once: 2, memory_bytes: 3 }.each((0..8).collect(), weigh, work);
     }
 }

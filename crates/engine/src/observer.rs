@@ -29,6 +29,12 @@ pub enum EntryAction {
 pub enum Notice {
     /// The local index was absent, stale or damaged and has been rebuilt from the repository.
     IndexRebuilt,
+    /// The local index is absent, stale or damaged, and the key cannot read it from the repository: all chunks are
+    /// stored again.
+    IndexLost,
+    /// The local catalog is absent, stale or damaged, and the key cannot read it from the repository: all files are
+    /// read again.
+    CatalogLost,
     /// The local index could not be written; the next backup will rebuild it.
     IndexNotSaved {
         /// Why.
@@ -111,6 +117,13 @@ pub enum Notice {
     OwnFolderLeftOut {
         /// Which.
         path: EntryPath,
+    },
+    /// Containers that no manifest names any more stay where they are; the snapshot stands.
+    ContainersLeft {
+        /// How many.
+        containers: u64,
+        /// Why they could not be deleted; `None` where this client has no right to.
+        reason: Option<String>,
     },
     /// The disk was full: rewriting partly dead containers was put off; whole dead ones were removed.
     RewriteDeferred,

@@ -59,6 +59,7 @@ pub(crate) fn wanted_bytes(repository: &Repository, record: &ContainerRecord) ->
 /// # Errors
 /// The storage's, or because the user asked to stop: what was made by then stays.
 pub fn protect(repository: &Repository, user: &str, resources: &Resources) -> Result<ProtectSummary, EngineError> {
+    repository.require_reading("making parity")?;
     let many = ManySeries::of(repository, resources.memory_bytes);
     let lacking = |series| {
         // A series that cannot be read is told by what else the command does.

@@ -1,6 +1,7 @@
 //! Every command where the system gives too few threads: it does all of its work, or fails and says so.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/all/common/mod.rs"]
+#[allow(dead_code, reason = "these tests use a part")]
 mod common;
 
 use crate::EngineError;

@@ -7,7 +7,7 @@ use crate::copy::{CopyOptions, CopySummary, Originals, copy};
 use crate::dump::{Archive, dump};
 use crate::file_reader::SnapshotReader;
 use crate::forget::{ForgetOptions, ForgetPlan, ForgetSummary, SnapshotSelection, held_by, plan_forget};
-use crate::maintain::{MaintainOptions, MaintainSummary, maintain};
+use crate::maintain::{self, MaintainForecast, MaintainOptions, MaintainSummary, maintain};
 use crate::protect::{ProtectSummary, protect};
 use crate::repair::{self, RepairOptions, RepairPlan, RepairSummary};
 use crate::restore::{RestoreOptions, RestoreSummary, restore};
@@ -169,10 +169,24 @@ impl<R: Borrow<Repository>> Session<R> {
     /// Settles what backups left behind, and ends marks that are over.
     ///
     /// # Errors
-    /// [`EngineError::MemoryTooSmall`]; those of [`maintain`].
+    /// [`EngineError::MemoryTooSmall`]; those of [`maintain()`].
     pub fn maintain(&self, options: &MaintainOptions) -> Result<MaintainSummary, EngineError> {
         let resources = self.resources.beside_containers(Command::Maintain, self.repository())?;
         maintain(self.repository(), options, &resources)
+    }
+
+    /// Returns what [`Session::maintain`] and then [`Session::protect`] would do. Nothing is written to the repository.
+    /// `parity` is the share of files' data, in percent, that would be set first.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`maintain::forecast`].
+    pub fn forecast_maintenance(
+        &self,
+        parity: Option<u8>,
+        options: &MaintainOptions,
+    ) -> Result<MaintainForecast, EngineError> {
+        let resources = self.resources.beside_containers(Command::Maintain, self.repository())?;
+        maintain::forecast(self.repository(), parity, options, &resources)
     }
 
     /// Gives all containers the parity that the repository's settings want; `user` is recorded in the lease.

@@ -115,14 +115,9 @@ pub fn list_readable(
     let mut views = Vec::new();
     let asked: Vec<SeriesId> = filter.series.iter().map(|name| repository.keys().series_id(name)).collect();
     let series = repository.series()?.into_iter().filter(|series| asked.is_empty() || asked.contains(series));
-    let damage = repository.visit_manifests(series, |manifest| {
-        for (position, snapshot) in manifest.snapshots().iter().enumerate() {
-            let view = SnapshotView {
-                series: manifest.series,
-                series_name: manifest.name.clone(),
-                position,
-                snapshot: snapshot.clone(),
-            };
+    let damage = repository.visit_summaries(series, |of| {
+        for (position, snapshot) in of.snapshots.into_iter().enumerate() {
+            let view = SnapshotView { series: of.series, series_name: of.name.clone(), position, snapshot };
             if filter.matches(&view) {
                 views.push(view);
             }

@@ -39,6 +39,7 @@ pub fn undelete(
     options: &UndeleteOptions,
     resources: &Resources,
 ) -> Result<u64, EngineError> {
+    repository.require_reading("bringing snapshots back")?;
     let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = BTreeMap::new();
     for (series, id) in snapshots {
         by_series.entry(*series).or_default().insert(*id);

@@ -15,7 +15,8 @@ const SECRET_BYTES: usize = 64;
 /// that costs what the slot says, which is bounded before.
 pub(crate) fn slot(data: &[u8]) -> bool {
     let Some((mode, data)) = data.split_first() else { return false };
-    let object = if mode & 1 == 0 { data.to_vec() } else { sealed_slot(data, mode & 2 == 0) };
+    let kind = if mode & 4 == 0 { ObjectKind::KeySlot } else { ObjectKind::WriteOnlySlot };
+    let object = if mode & 1 == 0 { data.to_vec() } else { sealed_slot(data, kind, mode & 2 == 0) };
     let Ok(slot) = KeySlot::parse(SLOT, &object) else { return false };
     let cost = slot.cost();
     cost.validate(&"a slot").expect("a slot with an absurd cost is refused");
@@ -24,10 +25,11 @@ pub(crate) fn slot(data: &[u8]) -> bool {
     slot.label(&KEYS).is_ok()
 }
 
-/// A slot with these bytes for cost, secret and label, in this order; the label's seal names what comes before it, if
-/// asked for.
-fn sealed_slot(data: &[u8], names_front: bool) -> Vec<u8> {
-    let key = object_key(ObjectName::Key(SLOT), ObjectKind::KeySlot);
+/// A slot with these bytes for cost, secret and label, in this order; that of a write-only client with the length of
+/// the secret before it, which is seldom another than it has. The label's seal names what comes before it, if asked
+/// for.
+fn sealed_slot(data: &[u8], kind: ObjectKind, names_front: bool) -> Vec<u8> {
+    let key = object_key(ObjectName::Key(SLOT), kind);
     let field = |from: usize, bytes: usize| {
         let mut field = data.get(from..).unwrap_or_default().to_vec();
         field.resize(bytes, 0);
@@ -35,6 +37,11 @@ fn sealed_slot(data: &[u8], names_front: bool) -> Vec<u8> {
     };
     let cost = field(0, COST_BYTES);
     let mut object = [&key.header().to_bytes()[..], &cost, &checksum::<4>(&cost)].concat();
+    if kind == ObjectKind::WriteOnlySlot {
+        let is_another = data.first() == Some(&0xff);
+        let length = if is_another { field(COST_BYTES, 4) } else { 64u32.to_le_bytes().to_vec() };
+        object.extend(length);
+    }
     object.extend(field(COST_BYTES, SECRET_BYTES));
     let mut label = data.get(COST_BYTES + SECRET_BYTES..).unwrap_or_default().to_vec();
     if names_front {

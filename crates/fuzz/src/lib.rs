@@ -22,10 +22,12 @@ mod repository;
 mod sealing;
 pub mod seeds;
 
+use std::sync::OnceLock;
+
 /// A parser and the name it is asked for by.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, also that of its program and of its folders of inputs.
+    /// Its name, also that of its folders of inputs.
     pub name: &'static str,
     /// Runs it; says whether the input was taken for sound.
     pub run: fn(&[u8]) -> bool,
@@ -57,26 +59,60 @@ pub const TARGETS: [Target; 17] = [
 /// # Panics
 /// If there is no such target; and whenever the parser is at fault.
 pub fn run(name: &str, input: &[u8]) -> bool {
-    let target = TARGETS.iter().find(|target| target.name == name).expect("a target of this name");
-    (target.run)(input)
+    (named(name).expect("a target of this name").run)(input)
 }
 
-/// Word of the command line of each program of the fuzzer that makes it write the seeds of all targets instead.
-const PLANT: &str = "--plant";
+fn named(name: &str) -> Option<Target> {
+    TARGETS.into_iter().find(|target| target.name == name)
+}
 
-/// Begins a program of the fuzzer. If its command line is `--plant REPOSITORY CORPUS`, it writes the seeds of all
-/// targets below the folder `CORPUS`, with those from the golden repository in the folder `REPOSITORY`, and ends.
+/// Word of the command line that makes the program of the fuzzer print the names of all targets instead.
+const LIST: &str = "--list";
+/// Word of the command line that makes the program of the fuzzer write the seeds of all targets instead.
+const PLANT: &str = "--plant";
+/// Variable of the environment that names the target of a run of the fuzzer.
+const VARIABLE: &str = "SILTSTONE_FUZZ_TARGET";
+/// The target that was chosen when the program began.
+static CHOSEN: OnceLock<Target> = OnceLock::new();
+
+/// Begins the program of the fuzzer: all targets are in one, and the environment chooses
+/// (`SILTSTONE_FUZZ_TARGET=region`). With `--list` it prints the names of the targets, a line each, and ends; with
+/// `--plant REPOSITORY CORPUS` it writes the seeds of all targets below the folder `CORPUS`, with those from the golden
+/// repository in the folder `REPOSITORY`, and ends.
 pub fn begin() {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
-    if let [first, repository, corpus] = &words[..]
-        && first == PLANT
-    {
-        let planted = seeds::plant(repository.as_ref(), corpus.as_ref());
-        if let Err(error) = &planted {
-            eprintln!("no seeds: {error:#}");
+    let done = match &words[..] {
+        [first] if first == LIST => {
+            for target in TARGETS {
+                println!("{}", target.name);
+            }
+            Ok(())
         }
-        std::process::exit(i32::from(planted.is_err()));
+        [first, repository, corpus] if first == PLANT => seeds::plant(repository.as_ref(), corpus.as_ref()),
+        _ => return choose(),
+    };
+    if let Err(error) = &done {
+        eprintln!("no seeds: {error:#}");
     }
+    std::process::exit(i32::from(done.is_err()));
+}
+
+/// Takes the target that the environment names, or ends the program.
+fn choose() {
+    let name = std::env::var(VARIABLE).unwrap_or_default();
+    let Some(target) = named(&name) else {
+        eprintln!("{VARIABLE} names no target: \"{name}\"; the word {LIST} lists them");
+        std::process::exit(1);
+    };
+    CHOSEN.get_or_init(|| target);
+}
+
+/// Runs the target that was chosen on an input.
+///
+/// # Panics
+/// Before [`begin`]; and whenever the parser is at fault.
+pub fn run_chosen(input: &[u8]) -> bool {
+    (CHOSEN.get().expect("begin chose a target").run)(input)
 }
 
 /// Parts of an input: each has its length, two bytes, in front; the last one takes what is left.

@@ -15,7 +15,7 @@ const BODY_BYTES_MAX: u64 = 4 << 20;
 /// Room for a lease.
 const LEASE_BYTES: usize = 510;
 /// The number of lists.
-const LISTS: u8 = 4;
+const LISTS: u8 = 5;
 /// Snapshots whose sets are looked at one by one.
 const SNAPSHOTS_MAX: usize = 64;
 
@@ -97,16 +97,16 @@ fn filled(bytes: &[u8], length: usize) -> Vec<u8> {
     filled
 }
 
-/// Returns what a plain manifest of this series without parts consists of, as the target wants it, for the series of the
-/// targets.
-pub(crate) fn taken_apart(content: &[u8], series: SeriesId) -> Option<Vec<u8>> {
+/// Returns what a plain manifest of this series and the texts of its parts consist of, as the target wants it, for the
+/// series of the targets.
+pub(crate) fn taken_apart(content: &[u8], series: SeriesId, texts: &[Vec<u8>]) -> Option<Vec<u8>> {
     let (head, rest) = content.split_at_checked(8 + 44)?;
     let (lease_bytes, rest) = rest.split_first_chunk()?;
     let (lease, rest) = rest.split_at_checked(LEASE_BYTES)?;
     let (body_bytes, rest) = rest.split_first_chunk()?;
     let (compressed_bytes, rest) = rest.split_first_chunk()?;
     let (salts_bytes, rest) = rest.split_first_chunk()?;
-    let (_, rest) = rest.split_at_checked(8 * usize::from(LISTS))?;
+    let (counts, rest) = rest.split_at_checked(8 * usize::from(LISTS))?;
     let (compressed, _) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*compressed_bytes)).ok()?)?;
     let body_bytes = u64::from_le_bytes(*body_bytes).min(BODY_BYTES_MAX);
     let mut body = plain::decompress(compressed, usize::try_from(body_bytes).ok()?).ok()?;
@@ -114,6 +114,26 @@ pub(crate) fn taken_apart(content: &[u8], series: SeriesId) -> Option<Vec<u8>> {
     body.get_mut(..16).filter(|id| *id == series.0)?.copy_from_slice(&SERIES.0);
     let containers = u16::try_from(u64::from_le_bytes(*salts_bytes) / 32).ok()?.to_le_bytes();
     let lease = lease.get(..usize::from(u16::from_le_bytes(*lease_bytes)))?;
-    let joined = crate::join([head.get(8..)?, lease, &body, &containers])?;
+    let (counts, _) = counts.as_chunks();
+    let lists = counts.iter().zip(0u8..).flat_map(|(count, list)| (0..u64::from_le_bytes(*count)).map(move |_| list));
+    let texts = lists.zip(texts).map(|(list, text)| [&[list], &text[..]].concat());
+    let whole = [head.get(8..)?, lease, &body, &containers].map(<[u8]>::to_vec);
+    let joined = crate::join(whole.into_iter().chain(texts))?;
     Some([&[1], &joined[..]].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seeds;
+    use std::path::Path;
+
+    #[test]
+    fn a_manifest_in_parts_is_among_the_seeds_and_sound() {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/golden/v1/repository");
+        let seeds = seeds::all(&golden, seeds::GOLDEN_PASSWORD).expect("seeds of the golden repository");
+        let is_in_parts = |seed: &&Vec<u8>| matches!(seed.split_first(), Some((1, rest)) if parts(rest).len() > 4);
+        let in_parts: Vec<_> = seeds["manifest"].iter().filter(is_in_parts).collect();
+        assert!(!in_parts.is_empty() && in_parts.iter().all(|seed| manifest(seed)));
+    }
 }

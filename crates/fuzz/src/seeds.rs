@@ -6,10 +6,10 @@ use crate::{catalog, config, join, manifest};
 use anyhow::{Context, Result};
 use siltstone_similar::Isa;
 use siltstone_similar::delta::{ChunkDelta, CopyInsert, PoolWriter, Prefix};
-use siltstone_similar::region::Level;
+use siltstone_similar::region::{Level, plain};
 use siltstone_store::config::{ChunkerSettings, Config};
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader, ContainerRecord};
-use siltstone_store::manifest::{Manifest, SnapshotRecord};
+use siltstone_store::manifest::{BODY_BYTES_MAX, Manifest, ManifestRoot, PartRecord, SnapshotRecord};
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, RegionEncoder, split_region};
 use siltstone_store::repository::Repository;
 use siltstone_store::sealed::{ObjectKey, ObjectKind, PieceNumber, open_object};
@@ -78,13 +78,27 @@ fn manifests(seeds: &mut Seeds, repository: &Repository, series: SeriesId) -> Re
     for meta in repository.storage().list(Listing::Manifests(series))? {
         let object = repository.storage().read(&meta.name, meta.bytes)?;
         let content = open_object(keys, &meta.name, ObjectKind::Manifest, object)?;
-        keep(seeds, "manifest", manifest::taken_apart(&content, series));
+        let texts = part_texts(repository, &meta.name, &content)?;
+        keep(seeds, "manifest", manifest::taken_apart(&content, series, &texts));
     }
     let manifest = repository.manifest(series)?.context("a series without a manifest")?;
     for record in &manifest.containers {
         container(seeds, repository, series, record)?;
     }
     Ok(())
+}
+
+/// The texts of the parts of a manifest, in their order.
+fn part_texts(repository: &Repository, name: &ObjectName, content: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let root = ManifestRoot::decode_within(name, content, BODY_BYTES_MAX as u64)?;
+    let text = |part: &PartRecord| {
+        let name = ObjectName::ManifestPart(root.series(), part.id);
+        let object = repository.storage().read(&name, part.object_bytes())?;
+        let content = open_object(repository.keys(), &name, ObjectKind::ManifestPart, object)?;
+        let is_frame = part.content_bytes < part.plain_bytes;
+        Ok(if is_frame { plain::decompress(&content, part.plain_bytes as usize)? } else { content })
+    };
+    root.parts().records().map(text).collect()
 }
 
 fn container(seeds: &mut Seeds, repository: &Repository, series: SeriesId, record: &ContainerRecord) -> Result<()> {

@@ -75,3 +75,99 @@ fn leaves_doubt(storage: &dyn Storage, error: &StorageError) -> bool {
 fn unknown(name: &ObjectName, error: &StorageError) -> StoreError {
     StoreError::outcome_unknown(name, error)
 }
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::*;
+    use crate::SeriesId;
+    use crate::storage::{SimulatedRemote, Trouble};
+
+    const NAME: ObjectName = ObjectName::Manifest(SeriesId([1; 16]), 1);
+    const OURS: &[u8] = b"sealed under a random salt";
+
+    fn create(trouble: Trouble, before: Option<&[u8]>) -> (SimulatedRemote, Result<Created, StoreError>) {
+        let place = SimulatedRemote::new();
+        if let Some(before) = before {
+            place.create(&NAME, before).expect("an object");
+        }
+        place.set_trouble(trouble);
+        let created = create_ours(&place, &NAME, OURS);
+        place.set_trouble(Trouble::None);
+        (place, created)
+    }
+
+    fn holds_ours(place: &SimulatedRemote) -> bool {
+        place.read(&NAME, 100).is_ok_and(|found| found == OURS)
+    }
+
+    #[test]
+    fn a_lost_answer_is_told_by_the_bytes_under_the_name() {
+        let (place, created) = create(Trouble::AnswerLost { nth: 0 }, None);
+        assert_eq!(created.expect("an outcome"), Created::Ours);
+        assert!(holds_ours(&place));
+        let (_, taken) = create(Trouble::AnswerLost { nth: 0 }, Some(b"of another writer"));
+        assert_eq!(taken.expect("an outcome"), Created::Taken);
+        let (_, again) = create(Trouble::None, Some(OURS));
+        assert_eq!(again.expect("an outcome"), Created::Ours, "a layer below sent it twice");
+    }
+
+    #[test]
+    fn what_is_not_there_is_sent_again() {
+        let trouble =
+            [Trouble::Late { nth: 0, by: 0 }, Trouble::Late { nth: 0, by: 1 }, Trouble::Late { nth: 0, by: 9 }];
+        for trouble in trouble.into_iter().chain([Trouble::Conflict { nth: 0 }]) {
+            let (place, created) = create(trouble, None);
+            assert_eq!(created.expect("an outcome"), Created::Ours, "{trouble:?}");
+            place.land();
+            assert!(holds_ours(&place), "{trouble:?}");
+        }
+    }
+
+    /// The create was done or will be, and the place does not say which.
+    #[test]
+    fn where_the_place_does_not_tell_the_outcome_is_unknown_and_names_the_object() {
+        let silent = Trouble::Busy { nth: 0, count: u64::MAX };
+        let (place, created) = create(silent, None);
+        let error = created.expect_err("nobody knows");
+        assert!(matches!(&error, StoreError::OutcomeUnknown { .. }), "{error}");
+        assert!(error.to_string().contains(&NAME.to_string()), "{error}");
+        assert!(!holds_ours(&place));
+        // The name of another writer's object: also that cannot be told.
+        let (_, created) = create(silent, Some(b"of another writer"));
+        assert!(matches!(created, Err(StoreError::OutcomeUnknown { .. })));
+    }
+
+    /// Each request of a create in turn finds the place silent for so long that neither looking nor sending again
+    /// helps.
+    #[test]
+    fn a_silence_at_any_request_gives_ours_or_unknown_and_never_taken() {
+        for nth in 0..4 {
+            for count in 1..8 {
+                let (place, created) = create(Trouble::Busy { nth, count }, None);
+                match created {
+                    Ok(created) => assert!(created == Created::Ours && holds_ours(&place), "{nth} {count}"),
+                    Err(error) => assert!(matches!(error, StoreError::OutcomeUnknown { .. }), "{nth} {count}: {error}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn half_of_a_body_does_not_pass_for_another_object() {
+        let place = SimulatedRemote::new();
+        place.create(&NAME, OURS).expect("an object");
+        // The first request is refused, for the name is taken; the answer to the second is cut off.
+        place.set_trouble(Trouble::ShortBody { nth: 1 });
+        assert_eq!(create_ours(&place, &NAME, OURS).expect("an outcome"), Created::Ours);
+    }
+
+    #[test]
+    fn the_same_object_may_be_made_by_others_and_another_one_may_not() {
+        let place = SimulatedRemote::new();
+        create_same(&place, &NAME, OURS).expect("made");
+        create_same(&place, &NAME, OURS).expect("there");
+        let refused = create_same(&place, &NAME, b"of another writer").expect_err("it is taken");
+        assert!(matches!(refused, StoreError::Storage(StorageError::AlreadyExists { .. })), "{refused}");
+    }
+}

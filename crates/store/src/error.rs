@@ -276,6 +276,13 @@ pub enum StoreError {
         right: &'static str,
     },
 
+    /// The key is a write-only client's, and this takes one that reads.
+    #[error("{what}: this key can add backups to its series and read none; use a key that reads")]
+    WriteOnly {
+        /// The work that was asked for.
+        what: String,
+    },
+
     /// Something was given in the wrong order or shape by the code above.
     #[error("{what}: {reason}")]
     Refused {

@@ -7,6 +7,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::error::StoreError;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The version of every object this program writes, and the newest it reads.
@@ -14,14 +15,28 @@ pub const FORMAT_VERSION: u16 = 1;
 /// Bytes of the plain header every object begins with.
 pub const HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"SILTSTNE";
-/// The key mode of every object of version 1: derived from a purpose key by salt. Mode 1 is kept for write-only
-/// clients.
-const KEY_MODE_DERIVED: u8 = 0;
-
 /// The random bytes that make an object's key its own.
 pub type Salt = [u8; 32];
 /// Bytes that show that a key is the object's own.
 pub(crate) type Commitment = [u8; 16];
+
+/// The way an object's key is made.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum KeyMode {
+    /// From a purpose key that holders of the master key derive, and a random salt.
+    #[default]
+    Derived = 0,
+    /// From what a write-only client and the holders of the master key agree on; the salt is the client's ephemeral
+    /// public key.
+    Recipient = 1,
+}
+
+impl KeyMode {
+    fn from_byte(byte: u8) -> Option<Self> {
+        [Self::Derived, Self::Recipient].into_iter().find(|mode| *mode as u8 == byte)
+    }
+}
 
 /// The kind of an object, as its header states it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +56,10 @@ pub enum ObjectKind {
     Parity = 6,
     /// A part of a manifest's lists.
     ManifestPart = 7,
+    /// The keys of a write-only client wrapped by a password.
+    WriteOnlySlot = 8,
+    /// Chunks of a series that another one borrows.
+    Loan = 9,
 }
 
 impl ObjectKind {
@@ -53,8 +72,15 @@ impl ObjectKind {
             Self::MetadataContainer,
             Self::Parity,
             Self::ManifestPart,
+            Self::WriteOnlySlot,
+            Self::Loan,
         ];
         kinds.into_iter().find(|kind| *kind as u8 == byte)
+    }
+
+    /// Tells whether objects of this kind are sealed in this mode: write-only clients seal containers and their parity.
+    pub fn allows(self, mode: KeyMode) -> bool {
+        mode == KeyMode::Derived || matches!(self, Self::DataContainer | Self::MetadataContainer | Self::Parity)
     }
 }
 
@@ -63,6 +89,8 @@ impl ObjectKind {
 pub struct ObjectHeader {
     /// Kind of the object.
     pub kind: ObjectKind,
+    /// The way its key is made.
+    pub mode: KeyMode,
     /// Salt that its key was derived with.
     pub salt: Salt,
     pub(crate) commitment: Commitment,
@@ -75,7 +103,7 @@ impl ObjectHeader {
         let fields = MAGIC
             .into_iter()
             .chain(FORMAT_VERSION.to_le_bytes())
-            .chain([self.kind as u8, KEY_MODE_DERIVED])
+            .chain([self.kind as u8, self.mode as u8])
             .chain(self.salt)
             .chain(self.commitment);
         bytes.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
@@ -115,13 +143,14 @@ impl ObjectHeader {
             _ => return Err(damaged("version 0 does not exist")),
         }
         let [kind, mode] = kind_and_mode.unwrap_or_default();
-        if mode != KEY_MODE_DERIVED {
+        let known = ObjectKind::from_byte(kind);
+        let Some(mode) = KeyMode::from_byte(mode).filter(|mode| known.is_none_or(|kind| kind.allows(*mode))) else {
             let feature = format!("key mode {mode}");
             return Err(StoreError::UnknownFeature { object: object.to_string(), feature });
-        }
-        let kind = ObjectKind::from_byte(kind).ok_or_else(|| damaged("no object is of its kind"))?;
+        };
+        let kind = known.ok_or_else(|| damaged("no object is of its kind"))?;
         let (salt, commitment) = rest.take().zip(rest.take()).ok_or_else(|| damaged("too short"))?;
-        Ok(Self { kind, salt, commitment })
+        Ok(Self { kind, mode, salt, commitment })
     }
 }
 

@@ -3,6 +3,7 @@
 //! A [`ChunkNumber`] is a serial within one series, given when a chunk is first stored, never reused and never moved.
 //! Data and metadata chunks share one 64-bit space: metadata starts at 2^63, so that a bitmap of numbers covers both.
 
+use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -43,6 +44,18 @@ impl ChunkRun {
             #[allow(clippy::reversed_empty_ranges)]
             None => 1..=0,
         }
+    }
+
+    /// The numbers as ascending runs.
+    pub fn runs_of(numbers: &RoaringTreemap) -> Vec<Self> {
+        let mut runs: Vec<Self> = Vec::new();
+        for number in numbers {
+            match runs.last_mut() {
+                Some(run) if run.range().end().checked_add(1) == Some(number) => run.count += 1,
+                _ => runs.push(Self { first: ChunkNumber(number), count: 1 }),
+            }
+        }
+        runs
     }
 }
 
@@ -203,6 +216,33 @@ impl PartId {
     pub fn from_text(text: &str) -> Option<Self> {
         let ContainerId { lease, serial } = ContainerId::from_text(text)?;
         Some(Self { lease, serial })
+    }
+}
+
+/// Identity of a loan among those of its lender: who borrows, and under which of that series' leases, with a serial. It
+/// is unique for the reason that a [`ContainerId`] is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct LoanId {
+    /// The series that borrows.
+    pub borrower: SeriesId,
+    /// Sequence number of the borrower's manifest that granted the writer its lease.
+    pub lease: u64,
+    /// Serial of the loan under that lease, from 0.
+    pub serial: u32,
+}
+
+impl fmt::Display for LoanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:016x}-{:08x}", self.borrower, self.lease, self.serial)
+    }
+}
+
+impl LoanId {
+    /// Reads the identity from the exact text that `Display` writes.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let (borrower, rest) = text.split_once('-')?;
+        let ContainerId { lease, serial } = ContainerId::from_text(rest)?;
+        Some(Self { borrower: SeriesId::from_hex(borrower)?, lease, serial })
     }
 }
 

@@ -9,6 +9,9 @@
 //! the slot, when, where) is sealed under the metadata key: listing slots needs an open repository, and a stranger
 //! learns nothing from them. With it is sealed a hash of all that comes before, so that a check finds damage of a slot
 //! whose password it does not know.
+//!
+//! The slot of a write-only client is an object of another kind in the same place. It wraps a [`WriteOnlyKey`] in place
+//! of the master key, of a length that stands before it.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -17,11 +20,13 @@ use crate::error::StoreError;
 use crate::header::{Fields, checksum};
 use crate::ids::{KeyId, RepositoryId, Time};
 use crate::sealed::{
-    HEADER_BYTES, ObjectHeader, ObjectKey, ObjectKind, PieceNumber, Salt, TAG_BYTES, append_padded, open_padded,
+    HEADER_BYTES, KeyMode, ObjectHeader, ObjectKey, ObjectKind, PieceNumber, Salt, TAG_BYTES, append_padded,
+    open_padded,
 };
 use crate::secrets::{MasterKey, PurposeKey, RepositoryKeys, random_bytes};
 use crate::series::LeaseTerms;
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage};
+use crate::write_only::{KEY_BYTES_MAX, WriteOnlyKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -40,6 +45,8 @@ const CALIBRATED_MEMORY_KIB_MIN: u32 = 32 << 10;
 const COST_BYTES: usize = 32;
 const SECRET_PLAIN_BYTES: usize = MasterKey::BYTES + 16;
 const SECRET_BYTES: usize = SECRET_PLAIN_BYTES + TAG_BYTES;
+/// Bytes of the length before the secret of a write-only client's slot.
+const SECRET_LENGTH_BYTES: usize = 4;
 
 /// The cost of guessing a password: the parameters of Argon2id (RFC 9106).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -257,6 +264,34 @@ impl Unlocked {
     }
 }
 
+/// The secret that a slot gives to whoever knows its password.
+#[derive(Clone, Debug)]
+pub enum SlotSecret {
+    /// The master key.
+    Full(Unlocked),
+    /// The keys of a write-only client.
+    WriteOnly(Box<WriteOnlyKey>),
+}
+
+/// A slot that opened, and what was made of its keys.
+#[derive(Debug)]
+pub enum Opened<T> {
+    /// One with the master key, and what was accepted of it.
+    Full(Unlocked, T),
+    /// That of a write-only client.
+    WriteOnly(KeyId, Box<WriteOnlyKey>),
+}
+
+impl<T> Opened<T> {
+    /// Returns the id of the slot.
+    pub fn slot(&self) -> KeyId {
+        match self {
+            Self::Full(unlocked, _) => unlocked.slot,
+            Self::WriteOnly(slot, _) => *slot,
+        }
+    }
+}
+
 /// A key slot as read, its plain parts checked.
 #[derive(Debug)]
 pub struct KeySlot {
@@ -264,11 +299,30 @@ pub struct KeySlot {
     id: KeyId,
     header: ObjectHeader,
     cost: Argon2Cost,
-    cost_box: [u8; COST_BYTES],
-    secret: [u8; SECRET_BYTES],
+    front: Front,
+    secret: Zeroizing<Vec<u8>>,
     label: Vec<u8>,
     /// BLAKE3 of the bytes before the label.
-    front: [u8; 32],
+    hash: [u8; 32],
+}
+
+/// The plain bytes between header and secret, which are authenticated with the secret.
+#[derive(Clone, Debug)]
+struct Front {
+    argon2_salt: [u8; 16],
+    bytes: Vec<u8>,
+}
+
+impl Front {
+    fn new(cost: Argon2Cost, kind: ObjectKind, secret_bytes: usize) -> Result<Self, StoreError> {
+        let argon2_salt = random_bytes()?;
+        let mut bytes = cost_box(cost, &argon2_salt).to_vec();
+        if kind == ObjectKind::WriteOnlySlot {
+            let secret_bytes = u32::try_from(secret_bytes + TAG_BYTES).unwrap_or(u32::MAX);
+            bytes.extend_from_slice(&secret_bytes.to_le_bytes());
+        }
+        Ok(Self { argon2_salt, bytes })
+    }
 }
 
 impl KeySlot {
@@ -279,22 +333,46 @@ impl KeySlot {
         cost: Argon2Cost,
         label: &KeyLabel,
     ) -> Result<Vec<u8>, StoreError> {
-        let name = ObjectName::Key(unlocked.slot);
-        cost.validate(&name)?;
-        let argon2_salt: [u8; 16] = random_bytes()?;
-        let cost_box = cost_box(cost, &argon2_salt);
-        let salt: Salt = random_bytes()?;
-        let wrapping = wrapping_key(name, cost, &argon2_salt, password, salt, &cost_box)?;
+        let plain = Zeroizing::new([unlocked.master.bytes().as_slice(), &unlocked.repository.0].concat());
+        let secret = (ObjectKind::KeySlot, plain.as_slice());
+        Self::wrap(unlocked.slot, secret, password, cost, (label, &unlocked.keys()))
+    }
 
-        let mut object = [wrapping.header().to_bytes().as_slice(), &cost_box].concat();
+    /// The bytes of a new slot of a write-only client. `keys` are those of the newest master key: they seal the label.
+    ///
+    /// # Errors
+    /// [`StoreError::Limit`] if the series' name is too long.
+    pub fn create_write_only(
+        id: KeyId,
+        key: &WriteOnlyKey,
+        password: &[u8],
+        cost: Argon2Cost,
+        (label, keys): (&KeyLabel, &RepositoryKeys),
+    ) -> Result<Vec<u8>, StoreError> {
+        Self::wrap(id, (ObjectKind::WriteOnlySlot, &key.encode()?), password, cost, (label, keys))
+    }
+
+    fn wrap(
+        id: KeyId,
+        (kind, plain): (ObjectKind, &[u8]),
+        password: &[u8],
+        cost: Argon2Cost,
+        (label, keys): (&KeyLabel, &RepositoryKeys),
+    ) -> Result<Vec<u8>, StoreError> {
+        let name = ObjectName::Key(id);
+        cost.validate(&name)?;
+        let front = Front::new(cost, kind, plain.len())?;
+        let salt: Salt = random_bytes()?;
+        let wrapping = wrapping_key((name, kind), cost, password, salt, &front)?;
+
+        let mut object = [wrapping.header().to_bytes().as_slice(), &front.bytes].concat();
         let start = object.len();
-        object.reserve_exact(SECRET_BYTES);
-        object.extend_from_slice(unlocked.master.bytes());
-        object.extend_from_slice(&unlocked.repository.0);
+        object.reserve_exact(plain.len() + TAG_BYTES);
+        object.extend_from_slice(plain);
         wrapping.seal_piece(PieceNumber::CONTENT, &mut object, start)?;
 
         let label = encoding::encode(&SealedLabel { label: label.clone(), front: *blake3::hash(&object).as_bytes() })?;
-        append_padded(&label_key(&unlocked.keys(), name, salt)?, PieceNumber::LABEL, &label, &mut object)?;
+        append_padded(&label_key(keys, name, kind, salt)?, PieceNumber::LABEL, &label, &mut object)?;
         Ok(object)
     }
 
@@ -305,19 +383,27 @@ impl KeySlot {
     pub fn parse(id: KeyId, object: &[u8]) -> Result<Self, StoreError> {
         let name = ObjectName::Key(id);
         let header = ObjectHeader::parse(&name, object)?;
-        if header.kind != ObjectKind::KeySlot {
+        if !matches!(header.kind, ObjectKind::KeySlot | ObjectKind::WriteOnlySlot) {
             return Err(StoreError::Misplaced { object: name.to_string() });
         }
         let mut fields = Fields(object);
         let cut = |part: &str| StoreError::damaged(&name, part, "the object ends within it");
         fields.take::<HEADER_BYTES>().ok_or_else(|| cut("header"))?;
-        let cost_box = fields.take().ok_or_else(|| cut("cost"))?;
+        let cost_box: [u8; COST_BYTES] = fields.take().ok_or_else(|| cut("cost"))?;
         let cost = parse_cost(&name, &cost_box)?;
-        let secret = fields.take().ok_or_else(|| cut("secret"))?;
-        let label = fields.0.to_vec();
-        let front = object.get(..object.len().saturating_sub(label.len())).unwrap_or_default();
-        let front = *blake3::hash(front).as_bytes();
-        Ok(Self { name, id, header, cost, cost_box, secret, label, front })
+        let argon2_salt = Fields(&cost_box).skip(12).take().unwrap_or_default();
+        let mut front = Front { argon2_salt, bytes: cost_box.to_vec() };
+        let mut secret_bytes = SECRET_BYTES;
+        if header.kind == ObjectKind::WriteOnlySlot {
+            let length: [u8; SECRET_LENGTH_BYTES] = fields.take().ok_or_else(|| cut("length of the secret"))?;
+            secret_bytes = secret_length(&name, length)?;
+            front.bytes.extend_from_slice(&length);
+        }
+        let (secret, label) = fields.0.split_at_checked(secret_bytes).ok_or_else(|| cut("secret"))?;
+        let hashed = object.get(..object.len().saturating_sub(label.len())).unwrap_or_default();
+        let hash = *blake3::hash(hashed).as_bytes();
+        let (secret, label) = (Zeroizing::new(secret.to_vec()), label.to_vec());
+        Ok(Self { name, id, header, cost, front, secret, label, hash })
     }
 
     /// The slot's identity.
@@ -331,21 +417,27 @@ impl KeySlot {
     }
 
     /// Tries a password; `None` if it is not this slot's. Takes as long as the slot's cost says.
-    pub fn open(&self, password: &[u8]) -> Result<Option<Unlocked>, StoreError> {
-        let salt = Fields(&self.cost_box).skip(12).take().unwrap_or_default();
-        let wrapping = wrapping_key(self.name, self.cost, &salt, password, self.header.salt, &self.cost_box)?;
+    ///
+    /// # Errors
+    /// Damage of the secret.
+    pub fn open(&self, password: &[u8]) -> Result<Option<SlotSecret>, StoreError> {
+        let named = (self.name, self.header.kind);
+        let wrapping = wrapping_key(named, self.cost, password, self.header.salt, &self.front)?;
         if *wrapping.header() != self.header {
             return Ok(None);
         }
-        let mut secret = Zeroizing::new(self.secret);
+        let mut secret = self.secret.clone();
         let plain = wrapping.open_piece(PieceNumber::CONTENT, "secret", secret.as_mut_slice())?;
+        if self.header.kind == ObjectKind::WriteOnlySlot {
+            return Ok(Some(SlotSecret::WriteOnly(Box::new(WriteOnlyKey::decode(&self.name, plain)?))));
+        }
         let mut fields = Fields(plain);
         let parts = fields.take().zip(fields.take());
         let (mut master, repository) = parts.ok_or_else(|| StoreError::damaged(&self.name, "secret", "too short"))?;
         let unlocked =
             Unlocked { slot: self.id, master: MasterKey::from_bytes(master), repository: RepositoryId(repository) };
         master.zeroize();
-        Ok(Some(unlocked))
+        Ok(Some(SlotSecret::Full(unlocked)))
     }
 
     /// The slot's label, after a look at the slot as a whole.
@@ -353,10 +445,10 @@ impl KeySlot {
     /// # Errors
     /// [`StoreError::Damaged`] of any part, also for a slot of another repository.
     pub fn label(&self, keys: &RepositoryKeys) -> Result<KeyLabel, StoreError> {
-        let key = label_key(keys, self.name, self.header.salt)?;
+        let key = label_key(keys, self.name, self.header.kind, self.header.salt)?;
         let plain = open_padded(&key, PieceNumber::LABEL, "label", self.label.clone())?;
         let SealedLabel { label, front } = encoding::decode(&self.name, "label", &plain)?;
-        if front != self.front {
+        if front != self.hash {
             return Err(StoreError::damaged(&self.name, "secret", "it is not what was sealed with the label"));
         }
         Ok(label)
@@ -364,7 +456,7 @@ impl KeySlot {
 }
 
 /// Tries the password on the slots of the repository, hinted ones first and `TRIES_MAX` at most, until one opens that
-/// `accept` returns something for.
+/// `accept` returns something for, or one of a write-only client.
 ///
 /// # Errors
 /// [`StoreError::NoKeySlots`]; [`StoreError::KeyInvalid`] if the password's slot was not accepted;
@@ -375,7 +467,7 @@ pub fn unlock<T>(
     password: &[u8],
     options: &OpenOptions,
     mut accept: impl FnMut(&Unlocked) -> Result<Option<T>, StoreError>,
-) -> Result<(Unlocked, T), StoreError> {
+) -> Result<Opened<T>, StoreError> {
     let mut slots = BTreeSet::new();
     let (mut damage, mut refused, mut tries) = (None, None, TRIES_MAX);
     // What is named in full needs no listing; and copies are looked for only if no original opens.
@@ -383,8 +475,9 @@ pub fn unlock<T>(
         let found: BTreeSet<KeyId> = look.find(storage, options)?.difference(&slots).copied().collect();
         for id in options.order(&found).iter().take(tries) {
             match open_slot(storage, *id, password, options.memory_bytes) {
-                Ok(Some(unlocked)) => match accept(&unlocked)? {
-                    Some(accepted) => return Ok((unlocked, accepted)),
+                Ok(Some(SlotSecret::WriteOnly(key))) => return Ok(Opened::WriteOnly(*id, key)),
+                Ok(Some(SlotSecret::Full(unlocked))) => match accept(&unlocked)? {
+                    Some(accepted) => return Ok(Opened::Full(unlocked, accepted)),
                     None => refused = Some(*id),
                 },
                 Ok(None) => {}
@@ -460,7 +553,7 @@ fn open_slot(
     id: KeyId,
     password: &[u8],
     memory_bytes: u64,
-) -> Result<Option<Unlocked>, StoreError> {
+) -> Result<Option<SlotSecret>, StoreError> {
     let original = Original::Key(id);
     let open = |name| {
         let slot = read_slot(storage, id, &name)?;
@@ -476,19 +569,27 @@ fn open_slot(
 
 /// No repository identity is known before a slot is open: the wrapping key is bound to zeros in its place.
 fn wrapping_key(
-    name: ObjectName,
+    (name, kind): (ObjectName, ObjectKind),
     cost: Argon2Cost,
-    argon2_salt: &[u8; 16],
     password: &[u8],
     salt: Salt,
-    cost_box: &[u8; COST_BYTES],
+    front: &Front,
 ) -> Result<ObjectKey, StoreError> {
-    let purpose = cost.hash(password, argon2_salt)?;
-    ObjectKey::derive(&purpose, RepositoryId([0; 16]), name, ObjectKind::KeySlot, salt, cost_box)
+    let purpose = cost.hash(password, &front.argon2_salt)?;
+    let nobody = RepositoryId([0; 16]);
+    ObjectKey::derive(&purpose, nobody, name, (kind, KeyMode::Derived), salt, &front.bytes)
 }
 
-fn label_key(keys: &RepositoryKeys, name: ObjectName, salt: Salt) -> Result<ObjectKey, StoreError> {
-    ObjectKey::with_salt(keys, name, ObjectKind::KeySlot, salt, keys.epoch())
+fn label_key(keys: &RepositoryKeys, name: ObjectName, kind: ObjectKind, salt: Salt) -> Result<ObjectKey, StoreError> {
+    ObjectKey::with_salt(keys, name, kind, salt, keys.epoch())
+}
+
+fn secret_length(name: &ObjectName, bytes: [u8; SECRET_LENGTH_BYTES]) -> Result<usize, StoreError> {
+    let limit = KEY_BYTES_MAX + TAG_BYTES;
+    match usize::try_from(u32::from_le_bytes(bytes)) {
+        Ok(length) if length <= limit => Ok(length),
+        _ => Err(StoreError::damaged(name, "length of the secret", "it is more than a secret can have")),
+    }
 }
 
 fn cost_box(cost: Argon2Cost, argon2_salt: &[u8; 16]) -> [u8; COST_BYTES] {
@@ -519,6 +620,7 @@ fn parse_cost(name: &ObjectName, cost_box: &[u8; COST_BYTES]) -> Result<Argon2Co
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use crate::config::{ChunkerSettings, Config};
 
     fn unlocked() -> Unlocked {
         Unlocked { slot: KeyId([9; 16]), master: MasterKey::from_bytes([3; 32]), repository: RepositoryId([4; 16]) }
@@ -532,6 +634,24 @@ mod tests {
         }
     }
 
+    fn full(slot: &KeySlot, password: &[u8]) -> Option<Unlocked> {
+        match slot.open(password).unwrap()? {
+            SlotSecret::Full(unlocked) => Some(unlocked),
+            SlotSecret::WriteOnly(_) => None,
+        }
+    }
+
+    fn write_only_key() -> WriteOnlyKey {
+        let chunker = ChunkerSettings { name: "lagged".into(), min_bytes: 64, average_bytes: 128, max_bytes: 256 };
+        let config = Config::new(unlocked().repository, chunker, Time::default(), unlocked().slot);
+        unlocked().keys().write_only("home", &config).unwrap()
+    }
+
+    fn write_only_slot() -> Vec<u8> {
+        let sealed = (&label(), &unlocked().keys());
+        KeySlot::create_write_only(KeyId([9; 16]), &write_only_key(), b"pw", Argon2Cost::TEST, sealed).unwrap()
+    }
+
     fn slot(password: &[u8]) -> Vec<u8> {
         KeySlot::create(&unlocked(), password, Argon2Cost::TEST, &label()).unwrap()
     }
@@ -539,7 +659,7 @@ mod tests {
     #[test]
     fn a_slot_opens_with_its_password_only() {
         let slot = KeySlot::parse(KeyId([9; 16]), &slot(b"correct horse\n")).unwrap();
-        let opened = slot.open(b"correct horse\n").unwrap().unwrap();
+        let opened = full(&slot, b"correct horse\n").unwrap();
         assert_eq!(opened.master.bytes(), unlocked().master.bytes());
         assert_eq!(opened.repository, unlocked().repository);
         assert_eq!(slot.label(&opened.keys()).unwrap(), label());
@@ -604,15 +724,20 @@ mod tests {
 
     #[test]
     fn every_flipped_byte_and_every_cut_is_an_error_naming_the_slot() {
-        let object = slot(b"pw");
         let try_all = |object: &[u8]| -> Result<KeyLabel, StoreError> {
             let slot = KeySlot::parse(KeyId([9; 16]), object)?;
-            let opened = slot.open(b"pw")?.ok_or(StoreError::Misplaced { object: slot.name.to_string() })?;
-            slot.label(&opened.keys())
+            slot.open(b"pw")?.ok_or(StoreError::Misplaced { object: slot.name.to_string() })?;
+            slot.label(&unlocked().keys())
         };
-        assert!(try_all(&object).is_ok());
+        for object in [slot(b"pw"), write_only_slot()] {
+            every_flip_and_cut_fails(&object, try_all);
+        }
+    }
+
+    fn every_flip_and_cut_fails(object: &[u8], try_all: impl Fn(&[u8]) -> Result<KeyLabel, StoreError>) {
+        assert!(try_all(object).is_ok());
         for at in 0..object.len() {
-            let mut flipped = object.clone();
+            let mut flipped = object.to_vec();
             flipped[at] ^= 1 << (at % 8);
             let flip = try_all(&flipped).unwrap_err();
             let cut = try_all(&object[..at]).unwrap_err();
@@ -621,6 +746,24 @@ mod tests {
                 assert!(error.to_string().contains("keys/09"), "{error}");
             }
         }
+    }
+
+    #[test]
+    fn the_slot_of_a_write_only_client_gives_its_key_and_no_master_key() {
+        let slot = KeySlot::parse(KeyId([9; 16]), &write_only_slot()).unwrap();
+        let Some(SlotSecret::WriteOnly(key)) = slot.open(b"pw").unwrap() else { panic!("another secret") };
+        assert_eq!(*key, write_only_key());
+        assert!(slot.open(b"pW").unwrap().is_none());
+        assert_eq!(slot.label(&unlocked().keys()).unwrap(), label());
+        assert!(matches!(slot.label(&key.keys()), Err(StoreError::WriteOnly { .. })));
+    }
+
+    #[test]
+    fn a_slot_does_not_tell_how_long_the_series_name_is() {
+        let key = |name: &str| WriteOnlyKey { series_name: name.to_owned(), ..write_only_key() };
+        let bytes = |name: &str| key(name).encode().unwrap().len();
+        assert_eq!(bytes("a"), bytes("a name of forty letters or thereabouts, ok"));
+        assert!(matches!(key(&"x".repeat(40_000)).encode(), Err(StoreError::Limit { .. })));
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod manifest;
 pub mod pad;
 pub mod parity;
 pub mod recipe;
+mod recipient;
 mod recovery;
 pub mod region;
 pub mod repository;
@@ -22,11 +23,13 @@ pub mod secrets;
 pub mod series;
 pub mod storage;
 pub mod twins;
+mod write_only;
 
 pub use error::StoreError;
 pub use ids::{
-    ChunkNumber, ChunkRun, ContainerId, Fingerprint, KeyId, OriginId, PartId, RenewalId, RepositoryId, SeriesId,
-    SnapshotId, Time,
+    ChunkNumber, ChunkRun, ContainerId, Fingerprint, KeyId, LoanId, OriginId, PartId, RenewalId, RepositoryId,
+    SeriesId, SnapshotId, Time,
 };
 pub use recovery::{RecoveryKey, RecoveryKeyError};
 pub use secrets::{Epoch, MasterKey, RepositoryKeys};
+pub use write_only::WriteOnlyKey;

@@ -10,14 +10,17 @@ use crate::config::{ChunkerSettings, Config, ParitySettings};
 use crate::container::{ContainerKind, ContainerRecord};
 use crate::created::create_same;
 pub use crate::keys::OpenOptions;
-use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Unlocked, read_slot, slot_ids, unlock};
+use crate::keys::{Argon2Cost, KeyLabel, KeySlot, Opened, SlotSecret, Unlocked, read_slot, slot_ids, unlock};
 use crate::manifest::Manifest;
 use crate::parity::Healer;
 use crate::secrets::{MasterKey, RepositoryKeys, random_bytes};
-use crate::series::newest::{manifest_numbered, newest_sequence, numbers_of_all, read_ahead};
+use crate::series::newest::{
+    StoredRoot, manifest_numbered, newest_sequence, numbers_of_all, read_ahead, summary_numbered,
+};
 use crate::series::remembered::RememberedManifests;
-use crate::series::{LeaseTerms, StoredManifest, keep_reserve, newest_manifest};
+use crate::series::{LeaseTerms, SeriesSummary, StoredManifest, keep_reserve, newest_manifest, older_parts_bytes};
 use crate::storage::{Latency, Listing, MANIFEST_BYTES_MAX, ObjectName, Original, Storage};
+use crate::write_only::WriteOnlyKey;
 use crate::{Epoch, KeyId, RecoveryKey, RepositoryId, SeriesId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +37,7 @@ const MANIFEST_BYTES_LEAST: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct Repository {
     storage: Arc<dyn Storage>,
-    unlocked: Unlocked,
+    access: Access,
     keys: RepositoryKeys,
     /// The newest record this process has read, and BLAKE3 of its object.
     record: Mutex<(Arc<Config>, [u8; 32])>,
@@ -49,6 +52,14 @@ pub struct Repository {
     manifest_bytes_max: u64,
     lease_terms: LeaseTerms,
     healer: Healer,
+}
+
+/// The key that a repository was opened with.
+#[derive(Clone, Debug)]
+enum Access {
+    Full(Unlocked),
+    /// One of a write-only client, by its slot.
+    WriteOnly(KeyId),
 }
 
 /// Series that were listed ahead of their use.
@@ -71,6 +82,8 @@ pub struct KeySlotView {
     pub cost: Argon2Cost,
     /// True if the repository was opened with it.
     pub current: bool,
+    /// The series of a write-only client's key: its name, or its id where the record does not tell.
+    pub write_only: Option<String>,
 }
 
 /// The outcome of a change of the master key.
@@ -108,8 +121,11 @@ impl FoundRepository {
         let storage = self.storage.as_ref();
         loop {
             match unlock(storage, password, options, |unlocked| accept(storage, &self.newest, unlocked)) {
-                Ok((unlocked, stored)) => {
+                Ok(Opened::Full(unlocked, stored)) => {
                     return Ok(Repository::assemble(Arc::clone(&self.storage), unlocked, stored, options));
+                }
+                Ok(Opened::WriteOnly(slot, key)) => {
+                    return Repository::assemble_write_only(Arc::clone(&self.storage), slot, &key, options);
                 }
                 Err(refused @ StoreError::KeyInvalid { .. }) => {
                     // It may have been added since the record was read.
@@ -199,10 +215,30 @@ impl Repository {
         options: &OpenOptions,
     ) -> Self {
         let keys = unlocked.all_keys(&stored.config.older_masters);
+        Self::with_record(storage, (Access::Full(unlocked), keys), stored, options)
+    }
+
+    /// A repository as a write-only client has it, with what its key says in place of the record.
+    fn assemble_write_only(
+        storage: Arc<dyn Storage>,
+        slot: KeyId,
+        key: &WriteOnlyKey,
+        options: &OpenOptions,
+    ) -> Result<Self, StoreError> {
+        let stored = StoredConfig { config: key.config(slot)?, hash: [0; 32], has_copy: true };
+        Ok(Self::with_record(storage, (Access::WriteOnly(slot), key.keys()), stored, options))
+    }
+
+    fn with_record(
+        storage: Arc<dyn Storage>,
+        (access, keys): (Access, RepositoryKeys),
+        stored: StoredConfig,
+        options: &OpenOptions,
+    ) -> Self {
         let manifest_bytes_max = (options.memory_bytes / 4).clamp(MANIFEST_BYTES_LEAST, MANIFEST_BYTES_MAX);
         Self {
             storage,
-            unlocked,
+            access,
             keys,
             record: Mutex::new((Arc::new(stored.config), stored.hash)),
             lacks_record_copy: AtomicBool::new(!stored.has_copy),
@@ -220,7 +256,7 @@ impl Repository {
     pub fn over(&self, storage: impl FnOnce(Arc<dyn Storage>) -> Arc<dyn Storage>) -> Self {
         Self {
             storage: storage(self.storage.clone()),
-            unlocked: self.unlocked.clone(),
+            access: self.access.clone(),
             keys: self.keys.clone(),
             record: Mutex::new(self.record()),
             lacks_record_copy: AtomicBool::new(self.lacks_record_copy.load(Ordering::Relaxed)),
@@ -254,9 +290,34 @@ impl Repository {
         self.storage.capabilities().deletes
     }
 
-    /// Tells whether the record and key slots may be written with the rights that this program has.
+    /// Tells whether the record and key slots may be written with the rights and the key that this program has.
     pub(crate) fn may_amend(&self) -> bool {
-        self.storage.capabilities().amends
+        self.may_read() && self.storage.capabilities().amends
+    }
+
+    /// Tells whether the key opens more than the manifests of one series.
+    pub fn may_read(&self) -> bool {
+        matches!(self.access, Access::Full(_))
+    }
+
+    /// Refuses what takes a key that reads; `what` is that, as "restoring a snapshot".
+    ///
+    /// # Errors
+    /// [`StoreError::WriteOnly`] with the key of a write-only client.
+    pub fn require_reading(&self, what: &str) -> Result<(), StoreError> {
+        self.full(what).map(drop)
+    }
+
+    fn full(&self, what: &str) -> Result<&Unlocked, StoreError> {
+        match &self.access {
+            Access::Full(unlocked) => Ok(unlocked),
+            Access::WriteOnly(_) => Err(StoreError::WriteOnly { what: what.to_owned() }),
+        }
+    }
+
+    /// Tells whether a series is within reach of the place and of the key.
+    pub fn reaches(&self, series: SeriesId) -> bool {
+        self.storage.reaches(series) && self.keys.write_only_series().is_none_or(|(own, _)| own == series)
     }
 
     /// Refuses what cannot be done without deleting; `what` is that, as "forgetting snapshots".
@@ -273,8 +334,12 @@ impl Repository {
 
     /// Refuses to work on a series whose objects are out of reach.
     pub(crate) fn require_reach(&self, series: SeriesId, name: &str) -> Result<(), StoreError> {
-        if self.storage.reaches(series) {
+        if self.reaches(series) {
             return Ok(());
+        }
+        if let Some((_, own)) = self.keys.write_only_series() {
+            let reason = format!("the key adds backups to the series \"{own}\" alone");
+            return Err(StoreError::Refused { what: format!("writing to the series \"{name}\""), reason });
         }
         let (what, location) = (format!("writing to the series \"{name}\", {series}"), self.storage.location());
         Err(StoreError::NoRight { what, location, right: "a token for this series" })
@@ -283,7 +348,7 @@ impl Repository {
     /// The series that the record lists and that are within reach, with their names.
     fn series_recorded(&self) -> BTreeMap<SeriesId, String> {
         let mut series = self.config().series.clone();
-        series.retain(|id, _| self.storage.reaches(*id));
+        series.retain(|id, _| self.reaches(*id));
         series
     }
 
@@ -294,7 +359,10 @@ impl Repository {
 
     /// The key slot it was opened with.
     pub fn key_in_use(&self) -> KeyId {
-        self.unlocked.slot
+        match &self.access {
+            Access::Full(unlocked) => unlocked.slot,
+            Access::WriteOnly(slot) => *slot,
+        }
     }
 
     /// The keys derived from its master key.
@@ -348,7 +416,7 @@ impl Repository {
     ///
     /// # Errors
     /// Those of `change`, then nothing was committed; [`StoreError::KeyInvalid`] if the master key was changed
-    /// meanwhile.
+    /// meanwhile; [`StoreError::WriteOnly`].
     pub fn amend(&self, change: impl FnMut(&mut Config) -> Result<(), StoreError>) -> Result<Arc<Config>, StoreError> {
         self.amend_under(&self.keys, change)
     }
@@ -359,6 +427,7 @@ impl Repository {
         keys: &RepositoryKeys,
         mut change: impl FnMut(&mut Config) -> Result<(), StoreError>,
     ) -> Result<Arc<Config>, StoreError> {
+        self.require_reading("changing the record of the repository")?;
         for _ in 0..AMEND_ATTEMPTS_MAX {
             let stored = chain::newest(self.storage(), &self.keys).map_err(|error| self.told(error))?;
             let mut next = stored.config.clone();
@@ -385,7 +454,11 @@ impl Repository {
     }
 
     /// Lists the faults of the newest record and its copy.
+    ///
+    /// # Errors
+    /// Errors of the storage; [`StoreError::WriteOnly`].
     pub fn record_faults(&self) -> Result<Vec<StoreError>, StoreError> {
+        self.require_reading("checking the record of the repository")?;
         chain::faults(self.storage(), &self.keys)
     }
 
@@ -405,7 +478,7 @@ impl Repository {
     }
 
     fn invalid(&self, reason: &'static str) -> StoreError {
-        StoreError::KeyInvalid { object: ObjectName::Key(self.unlocked.slot).to_string(), reason }
+        StoreError::KeyInvalid { object: ObjectName::Key(self.key_in_use()).to_string(), reason }
     }
 
     /// Adds a series to the record's list, so that its loss shows.
@@ -420,8 +493,10 @@ impl Repository {
     /// The key slots that count, oldest first. What of them cannot be read, original or copy, is an error of its own
     /// and returned beside.
     pub fn key_slots(&self) -> Result<(Vec<KeySlotView>, Vec<StoreError>), StoreError> {
+        self.require_reading("listing keys")?;
         let (mut slots, mut damaged) = (Vec::new(), Vec::new());
-        for id in &self.config().key_slots {
+        let config = self.config();
+        for id in &config.all_keys() {
             let label_in = |name| {
                 let read = read_slot(self.storage(), *id, &name);
                 let label = read.and_then(|slot| Ok((slot.label(&self.keys)?, slot.cost())));
@@ -430,7 +505,10 @@ impl Repository {
             let (original, copy) = (Original::Key(*id).name(), Original::Key(*id).copy());
             let (first, second) = (label_in(original), label_in(copy));
             if let Some((label, cost)) = first.as_ref().ok().or(second.as_ref().ok()).cloned() {
-                slots.push(KeySlotView { id: *id, label, cost, current: *id == self.unlocked.slot });
+                let series = config.write_only.get(id);
+                let write_only =
+                    series.map(|series| config.series.get(series).cloned().unwrap_or_else(|| series.to_string()));
+                slots.push(KeySlotView { id: *id, label, cost, current: *id == self.key_in_use(), write_only });
             }
             damaged.extend([first.err(), second.err()].into_iter().flatten());
         }
@@ -440,7 +518,7 @@ impl Repository {
 
     /// Key slots that lie there and do not count: left by an interrupted run, or put back. They open nothing.
     pub fn key_slots_unlisted(&self) -> Result<Vec<KeyId>, StoreError> {
-        let listed = &self.config().key_slots;
+        let listed = self.config().all_keys();
         Ok(slot_ids(self.storage())?.into_iter().filter(|id| !listed.contains(id)).collect())
     }
 
@@ -448,6 +526,38 @@ impl Repository {
     pub fn add_key(&self, password: &[u8], label: &KeyLabel, cost: Argon2Cost) -> Result<KeyId, StoreError> {
         let id = KeyId(random_bytes()?);
         self.put_key(id, password, label, cost, |_| {})?;
+        Ok(id)
+    }
+
+    /// Adds the key of a client that can add backups to a series and read none. The record lists the series by then,
+    /// and it has a manifest: such a client can do neither.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyInvalid`] if the slot in use was removed meanwhile; [`StoreError::Refused`] if the series has
+    /// no manifest; [`StoreError::Limit`] if its name is too long.
+    pub fn add_write_only_key(
+        &self,
+        series_name: &str,
+        password: &[u8],
+        label: &KeyLabel,
+        cost: Argon2Cost,
+    ) -> Result<KeyId, StoreError> {
+        let series = self.keys.series_id(series_name);
+        if self.manifest(series)?.is_none() {
+            let what = format!("making a key for the series \"{series_name}\"");
+            return Err(StoreError::Refused { what, reason: "there is no such series".to_owned() });
+        }
+        let id = KeyId(random_bytes()?);
+        let key = self.keys.write_only(series_name, &self.config())?;
+        let object = KeySlot::create_write_only(id, &key, password, cost, (label, &self.keys))?;
+        match KeySlot::parse(id, &object)?.open(password)? {
+            Some(SlotSecret::WriteOnly(opened)) if *opened == key => {}
+            _ => return Err(StoreError::SelfCheck { what: ObjectName::Key(id).to_string() }),
+        }
+        create_slot(self.storage(), id, &object)?;
+        self.list_key(id, &object, |config| {
+            config.write_only.insert(id, series);
+        })?;
         Ok(id)
     }
 
@@ -460,12 +570,19 @@ impl Repository {
         cost: Argon2Cost,
         also: impl Fn(&mut Config),
     ) -> Result<(), StoreError> {
-        let unlocked = Unlocked { slot: id, ..self.unlocked.clone() };
+        let unlocked = Unlocked { slot: id, ..self.full("making a key")?.clone() };
         let object = write_slot(self.storage(), &unlocked, password, label, cost)?;
-        let listed = self.amend(|config| {
-            self.require_listed(config)?;
+        self.list_key(id, &object, |config| {
             config.key_slots.insert(id);
             also(config);
+        })
+    }
+
+    /// Lists a slot that was made.
+    fn list_key(&self, id: KeyId, object: &[u8], list: impl Fn(&mut Config)) -> Result<(), StoreError> {
+        let listed = self.amend(|config| {
+            self.require_listed(config)?;
+            list(config);
             Ok(())
         });
         if let Err(error) = listed {
@@ -476,7 +593,7 @@ impl Repository {
             return Err(error);
         }
         // Whoever cleared away slots that are not listed may have taken it for one before it was.
-        create_slot(self.storage(), id, &object)
+        create_slot(self.storage(), id, object)
     }
 
     /// Removes a key slot: the record lists it no more before it is deleted.
@@ -485,7 +602,7 @@ impl Repository {
     /// [`StoreError::Refused`] for the slot this repository was opened with: the last way in must not be lost by a
     /// slip. [`StoreError::KeyInvalid`] if that one was removed meanwhile: whoever did so relies on the other.
     pub fn remove_key(&self, id: KeyId) -> Result<(), StoreError> {
-        if id == self.unlocked.slot {
+        if id == self.key_in_use() {
             return Err(StoreError::Refused {
                 what: format!("removing {}", ObjectName::Key(id)),
                 reason: "it is the key in use; open the repository with another password first".to_owned(),
@@ -494,6 +611,7 @@ impl Repository {
         self.amend(|config| {
             self.require_listed(config)?;
             config.key_slots.remove(&id);
+            config.write_only.remove(&id);
             Ok(())
         })?;
         delete_slot(self.storage(), id)
@@ -510,11 +628,12 @@ impl Repository {
         label: &KeyLabel,
         cost: Argon2Cost,
     ) -> Result<KeyId, StoreError> {
-        let (id, old) = (KeyId(random_bytes()?), self.unlocked.slot);
+        let unlocked = self.full("changing a password")?.clone();
+        let (id, old) = (KeyId(random_bytes()?), unlocked.slot);
         self.put_key(id, password, label, cost, |config| {
             config.key_slots.remove(&old);
         })?;
-        self.unlocked.slot = id;
+        self.access = Access::Full(Unlocked { slot: id, ..unlocked });
         delete_slot(self.storage(), old)?;
         Ok(id)
     }
@@ -526,14 +645,17 @@ impl Repository {
     /// # Errors
     /// [`StoreError::KeyInvalid`] if the slot in use was removed meanwhile, or the master key changed.
     pub fn rotate(&mut self, password: &[u8], label: &KeyLabel, cost: Argon2Cost) -> Result<Rotation, StoreError> {
+        let before = self.full("changing the master key")?.clone();
         let slot = KeyId(random_bytes()?);
         let next = Unlocked { slot, master: MasterKey::random()?, repository: self.id() };
         write_slot(self.storage(), &next, password, label, cost)?;
         let mut invalidated = BTreeSet::new();
         let amended = self.amend_under(&next.keys(), |config| {
             self.require_listed(config)?;
-            invalidated = std::mem::replace(&mut config.key_slots, BTreeSet::from([slot]));
-            config.older_masters.push(self.unlocked.master.clone());
+            invalidated = config.all_keys();
+            config.key_slots = BTreeSet::from([slot]);
+            config.write_only.clear();
+            config.older_masters.push(before.master.clone());
             Ok(())
         });
         let config = match amended {
@@ -544,15 +666,19 @@ impl Repository {
             other => other?,
         };
         self.keys = next.all_keys(&config.older_masters);
-        let old = std::mem::replace(&mut self.unlocked, next).slot;
+        self.access = Access::Full(next);
         invalidated.iter().try_for_each(|id| delete_slot(self.storage(), *id))?;
-        invalidated.remove(&old);
+        invalidated.remove(&before.slot);
         Ok(Rotation { slot, epoch: self.keys.epoch(), invalidated })
     }
 
     /// Returns the key that opens the repository without a password: to be kept on paper.
-    pub fn recovery_key(&self) -> RecoveryKey {
-        RecoveryKey { repository: self.id(), epoch: self.keys.epoch(), master: self.unlocked.master.clone() }
+    ///
+    /// # Errors
+    /// [`StoreError::WriteOnly`].
+    pub fn recovery_key(&self) -> Result<RecoveryKey, StoreError> {
+        let master = self.full("making a recovery key")?.master.clone();
+        Ok(RecoveryKey { repository: self.id(), epoch: self.keys.epoch(), master })
     }
 
     /// Opens a repository by its master key, and makes a key slot with this password.
@@ -579,7 +705,7 @@ impl Repository {
     }
 
     fn require_listed(&self, config: &Config) -> Result<(), StoreError> {
-        if config.key_slots.contains(&self.unlocked.slot) {
+        if config.key_slots.contains(&self.key_in_use()) {
             Ok(())
         } else {
             Err(self.invalid("it was removed meanwhile"))
@@ -597,7 +723,7 @@ impl Repository {
             self.list_series()?;
         }
         let series: BTreeSet<_> = self.lock_numbers().keys().chain(self.series_recorded().keys()).copied().collect();
-        Ok(series.into_iter().collect())
+        Ok(series.into_iter().filter(|series| self.reaches(*series)).collect())
     }
 
     /// Lists the series as [`Repository::series`] does. Its next call, or the next writer of a series, takes what this
@@ -646,7 +772,7 @@ impl Repository {
 
     /// The series whose manifests this process has listed, read or committed.
     pub fn series_known(&self) -> Vec<SeriesId> {
-        self.lock_numbers().keys().copied().collect()
+        self.lock_numbers().keys().copied().filter(|series| self.reaches(*series)).collect()
     }
 
     /// The number of the newest manifest of a series, when the series were listed last, or of this process's own.
@@ -662,17 +788,41 @@ impl Repository {
         }
     }
 
+    /// Remembers the object of a manifest that is the newest of its series.
+    pub(crate) fn note_opened(&self, opened: StoredRoot) {
+        self.lock_numbers().insert(opened.series(), opened.sequence());
+        if !self.is_near() {
+            self.lock_remembered().keep_opened(opened);
+        }
+    }
+
     /// Returns the manifest of this number, if it is remembered.
     pub(crate) fn manifest_at_hand(&self, series: SeriesId, sequence: u64) -> Option<StoredManifest> {
         self.lock_remembered().get(series, sequence).cloned()
     }
 
-    /// Remembers a manifest that was read ahead of its use; `false`, and nothing is done, where there is no room.
-    pub(crate) fn remember_manifest(&self, stored: &StoredManifest) -> bool {
+    /// Returns the object of the manifest of this number, if that is what is remembered of it.
+    pub(crate) fn opened_at_hand(&self, series: SeriesId, sequence: u64) -> Option<StoredRoot> {
+        self.lock_remembered().opened(series, sequence).cloned()
+    }
+
+    /// Returns the summary of the manifest of this number, if it or its object is remembered.
+    pub(crate) fn summary_at_hand(&self, series: SeriesId, sequence: u64) -> Option<SeriesSummary> {
+        self.lock_remembered().summary(series, sequence)
+    }
+
+    /// Tells whether the manifest of this number, or its object, is remembered.
+    pub(crate) fn has_at_hand(&self, series: SeriesId, sequence: u64) -> bool {
+        self.lock_remembered().has(series, sequence)
+    }
+
+    /// Remembers the object of a manifest that was read ahead of its use; `false`, and nothing is done, where there is
+    /// no room.
+    pub(crate) fn remember_opened(&self, opened: StoredRoot) -> bool {
         let mut remembered = self.lock_remembered();
-        let has_room = remembered.has_room(stored.bytes());
+        let has_room = remembered.has_room(opened.bytes());
         if has_room {
-            remembered.keep(stored);
+            remembered.keep_opened(opened);
         }
         has_room
     }
@@ -734,6 +884,14 @@ impl Repository {
         manifest_numbered(self, series, self.number_listed(series))
     }
 
+    /// The summary of what [`Repository::manifest_listed`] returns. Parts of the manifest are not read.
+    ///
+    /// # Errors
+    /// As [`newest_manifest`].
+    pub fn summary_listed(&self, series: SeriesId) -> Result<Option<SeriesSummary>, StoreError> {
+        summary_numbered(self, series, self.number_listed(series))
+    }
+
     /// The newest manifests of all series.
     ///
     /// # Errors
@@ -747,7 +905,8 @@ impl Repository {
     }
 
     /// Reads the newest manifests of these series ahead of their use, at the same time, where each takes a round trip;
-    /// those that were listed, and as far as there is room for them in memory. What fails is left to the use.
+    /// those that were listed, and as far as there is room for them in memory. Their parts, and what fails, are left to
+    /// the use.
     pub fn read_manifests_ahead(&self, series: &[SeriesId]) {
         if !self.is_near() {
             read_ahead(self, series);
@@ -763,18 +922,40 @@ impl Repository {
     pub fn visit_manifests<E: From<StoreError>>(
         &self,
         series: impl IntoIterator<Item = SeriesId>,
-        mut visit: impl FnMut(Manifest) -> Result<(), E>,
+        visit: impl FnMut(Manifest) -> Result<(), E>,
+    ) -> Result<Vec<StoreError>, E> {
+        self.visit_each(series, |series| self.manifest_listed(series), visit)
+    }
+
+    /// Shows the summaries of these manifests, as [`Repository::visit_manifests`] shows all of each. No part of a
+    /// manifest is read, and damage of parts does not show.
+    ///
+    /// # Errors
+    /// As [`Repository::visit_manifests`].
+    pub fn visit_summaries<E: From<StoreError>>(
+        &self,
+        series: impl IntoIterator<Item = SeriesId>,
+        visit: impl FnMut(SeriesSummary) -> Result<(), E>,
+    ) -> Result<Vec<StoreError>, E> {
+        self.visit_each(series, |series| self.summary_listed(series), visit)
+    }
+
+    fn visit_each<T, E: From<StoreError>>(
+        &self,
+        series: impl IntoIterator<Item = SeriesId>,
+        read: impl Fn(SeriesId) -> Result<Option<T>, StoreError>,
+        mut visit: impl FnMut(T) -> Result<(), E>,
     ) -> Result<Vec<StoreError>, E> {
         let (mut readable, mut unreadable) = (0u64, Vec::new());
         let series: Vec<SeriesId> = series.into_iter().collect();
         for batch in series.chunks(MANIFESTS_AT_ONCE) {
             self.read_manifests_ahead(batch);
             for series in batch {
-                match self.manifest_listed(*series) {
+                match read(*series) {
                     Ok(None) => {}
-                    Ok(Some(manifest)) => {
+                    Ok(Some(found)) => {
                         readable += 1;
-                        visit(manifest)?;
+                        visit(found)?;
                     }
                     Err(error) if error.is_damage() => unreadable.push(error),
                     Err(error) => return Err(error.into()),
@@ -784,16 +965,20 @@ impl Repository {
         if unreadable.is_empty() || readable > 0 { Ok(unreadable) } else { Err(unreadable.swap_remove(0).into()) }
     }
 
-    /// Bytes of the containers that are sealed under a master key before the newest one, as far as manifests can be
-    /// read.
+    /// Returns the bytes of containers, and of parts of manifests with their copies, that are sealed under a master key
+    /// before the newest one, as far as manifests can be read.
+    ///
+    /// # Errors
+    /// Those of the storage.
     pub fn older_epoch_bytes(&self) -> Result<u64, StoreError> {
         let mut bytes = 0;
         for series in self.series()? {
             match self.manifest(series) {
-                Ok(manifest) => {
-                    let records = manifest.into_iter().flat_map(|manifest| manifest.containers);
-                    let older = records.filter(|record| record.epoch < self.keys.epoch());
+                Ok(None) => {}
+                Ok(Some(manifest)) => {
+                    let older = manifest.containers.iter().filter(|record| record.epoch < self.keys.epoch());
                     bytes += older.map(|record| record.object_bytes).sum::<u64>();
+                    bytes += older_parts_bytes(self, &manifest)?;
                 }
                 Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error),
@@ -831,8 +1016,9 @@ fn write_slot(
     cost: Argon2Cost,
 ) -> Result<Vec<u8>, StoreError> {
     let object = KeySlot::create(unlocked, password, cost, label)?;
+    let is_same = |opened: &Unlocked| opened.master == unlocked.master && opened.repository == unlocked.repository;
     let opened = KeySlot::parse(unlocked.slot, &object)?.open(password)?;
-    if !opened.is_some_and(|opened| opened.master == unlocked.master && opened.repository == unlocked.repository) {
+    if !matches!(opened, Some(SlotSecret::Full(opened)) if is_same(&opened)) {
         return Err(StoreError::SelfCheck { what: ObjectName::Key(unlocked.slot).to_string() });
     }
     create_slot(storage, unlocked.slot, &object)?;

@@ -1,6 +1,6 @@
 //! Objects that only the key holder can read, and that say so when a bit of them changed.
 //!
-//! Every object begins with a plain header: magic, version, kind, a random salt. Salt, object name and repository give
+//! Every object begins with a plain header: magic, version, kind, a salt. Salt, object name and repository give
 //! the object its own AES-256-GCM key, so nonces are plain piece numbers and can never repeat under a key. The same
 //! derivation yields a *key commitment* kept in the header: AES-GCM alone commits to no key, and with it a wrong key is
 //! told from damage before anything is decrypted. A plain checksum tells a damaged header from a foreign one. Version,
@@ -13,10 +13,10 @@
 
 use crate::error::StoreError;
 use crate::header::{Commitment, Fields};
-pub use crate::header::{FORMAT_VERSION, HEADER_BYTES, ObjectHeader, ObjectKind, Salt};
-use crate::ids::RepositoryId;
+pub use crate::header::{FORMAT_VERSION, HEADER_BYTES, KeyMode, ObjectHeader, ObjectKind, Salt};
+use crate::ids::{RepositoryId, SeriesId};
 use crate::pad::padded;
-use crate::secrets::{Epoch, PurposeKey, RepositoryKeys, SealingKeys, random_bytes};
+use crate::secrets::{Derivation, Epoch, NewKey, PurposeKey, RepositoryKeys};
 use crate::storage::ObjectName;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use std::fmt;
@@ -63,17 +63,27 @@ pub struct ObjectKey {
 
 impl ObjectKey {
     /// The key for a new object, with a fresh salt.
+    ///
+    /// # Errors
+    /// [`StoreError::WriteOnly`] with the keys of a write-only client, of what is not its own to write.
     pub fn create(keys: &RepositoryKeys, name: ObjectName, kind: ObjectKind) -> Result<Self, StoreError> {
-        Self::with_salt(keys, name, kind, random_bytes()?, keys.epoch())
+        let NewKey { purpose, salt, mode } = keys.create(&name, kind)?;
+        let key = Self::derive(&purpose, keys.repository(), name, (kind, mode), salt, &[])?;
+        Ok(Self { epoch: keys.epoch(), ..key })
     }
 
     /// The key of the object that begins with these bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Misplaced`] if none of the keys opens it; damage of the header; [`StoreError::WriteOnly`].
     pub fn open(keys: &RepositoryKeys, name: ObjectName, kind: ObjectKind, object: &[u8]) -> Result<Self, StoreError> {
         let header = ObjectHeader::parse(&name, object)?;
         for epoch in keys.epochs() {
-            let key = Self::with_salt(keys, name, kind, header.salt, epoch)?;
-            if key.header == header {
-                return Ok(key);
+            let derivation = Derivation { epoch, mode: header.mode };
+            match Self::with_derivation(keys, name, kind, header.salt, derivation) {
+                Ok(key) if key.header == header => return Ok(key),
+                Ok(_) | Err(StoreError::Misplaced { .. }) => {}
+                Err(error) => return Err(error),
             }
             // What says which keys count is never that of somebody who knows an older one only.
             if kind == ObjectKind::Config {
@@ -83,7 +93,10 @@ impl ObjectKey {
         Err(StoreError::Misplaced { object: name.to_string() })
     }
 
-    /// The key of an object whose salt and epoch are known from elsewhere; its header need not be read.
+    /// The key of an object of key mode 0 whose salt and epoch are known.
+    ///
+    /// # Errors
+    /// As [`ObjectKey::with_derivation`].
     pub fn with_salt(
         keys: &RepositoryKeys,
         name: ObjectName,
@@ -91,9 +104,38 @@ impl ObjectKey {
         salt: Salt,
         epoch: Epoch,
     ) -> Result<Self, StoreError> {
-        let no_epoch = || StoreError::damaged(&name, "epoch", "there is no master key of that number");
-        let purpose = purpose(keys.sealing(epoch).ok_or_else(no_epoch)?, kind);
-        Ok(Self { epoch, ..Self::derive(purpose, keys.repository(), name, kind, salt, &[])? })
+        Self::with_derivation(keys, name, kind, salt, Derivation::of_master(epoch))
+    }
+
+    /// The key of an object whose salt and derivation are known from elsewhere; its header need not be read.
+    ///
+    /// # Errors
+    /// Damage if there is no such epoch; [`StoreError::Misplaced`] if nobody can have sealed it with that salt;
+    /// [`StoreError::WriteOnly`].
+    pub fn with_derivation(
+        keys: &RepositoryKeys,
+        name: ObjectName,
+        kind: ObjectKind,
+        salt: Salt,
+        derivation: Derivation,
+    ) -> Result<Self, StoreError> {
+        let misplaced = || StoreError::Misplaced { object: name.to_string() };
+        if !kind.allows(derivation.mode) {
+            return Err(misplaced());
+        }
+        let purpose = keys.open(&name, kind, &salt, derivation)?.ok_or_else(misplaced)?;
+        let key = Self::derive(&purpose, keys.repository(), name, (kind, derivation.mode), salt, &[])?;
+        Ok(Self { epoch: derivation.epoch, ..key })
+    }
+
+    /// The key of a file that this machine keeps for itself of a series, and never stores.
+    ///
+    /// # Errors
+    /// None on a sound machine.
+    pub fn of_cache(keys: &RepositoryKeys, series: SeriesId, salt: Salt) -> Result<Self, StoreError> {
+        // No manifest has the number 0.
+        let (name, kind) = (ObjectName::Manifest(series, 0), (ObjectKind::Manifest, KeyMode::Derived));
+        Self::derive(keys.cache_purpose(), keys.repository(), name, kind, salt, b"local cache")
     }
 
     /// `more` is authenticated beside header, repository and name.
@@ -101,7 +143,7 @@ impl ObjectKey {
         purpose: &PurposeKey,
         repository: RepositoryId,
         name: ObjectName,
-        kind: ObjectKind,
+        (kind, mode): (ObjectKind, KeyMode),
         salt: Salt,
         more: &[u8],
     ) -> Result<Self, StoreError> {
@@ -114,15 +156,15 @@ impl ObjectKey {
         output.fill(secret.as_mut_slice());
         output.fill(&mut commitment);
 
-        let header = ObjectHeader { kind, salt, commitment };
+        let header = ObjectHeader { kind, mode, salt, commitment };
         let key = UnboundKey::new(&AES_256_GCM, secret.as_slice()).map_err(|_| refused("making a key"))?;
         let facts = [header.to_bytes().as_slice(), &repository.0, more, name_text.as_bytes()].concat();
         Ok(Self { key: LessSafeKey::new(key), header, name, epoch: Epoch::FIRST, facts })
     }
 
-    /// The epoch of the master key that it derives from.
-    pub fn epoch(&self) -> Epoch {
-        self.epoch
+    /// The master key that it derives from, and how.
+    pub fn derivation(&self) -> Derivation {
+        Derivation { epoch: self.epoch, mode: self.header.mode }
     }
 
     /// The header that the object begins with.
@@ -167,18 +209,6 @@ impl ObjectKey {
 impl fmt::Debug for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ObjectKey({}, secret)", self.name)
-    }
-}
-
-fn purpose(keys: &SealingKeys, kind: ObjectKind) -> &PurposeKey {
-    match kind {
-        ObjectKind::DataContainer => &keys.data,
-        ObjectKind::Config
-        | ObjectKind::KeySlot
-        | ObjectKind::Manifest
-        | ObjectKind::MetadataContainer
-        | ObjectKind::Parity
-        | ObjectKind::ManifestPart => &keys.metadata,
     }
 }
 
@@ -261,7 +291,6 @@ pub(crate) fn open_padded(
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::ids::SeriesId;
     use crate::secrets::MasterKey;
     use proptest::prelude::*;
 
@@ -287,7 +316,7 @@ mod tests {
         let mut bytes = b"content".to_vec();
         key.seal_piece(PieceNumber(3), &mut bytes, 0).unwrap();
         let digest = blake3::Hasher::new().update(&key.header().to_bytes()).update(&bytes).finalize();
-        assert_eq!(digest.to_hex().as_str(), "857bf5f2994c856cee44c61d93b0b573438556c53f28c8fea33f17d3370087cb");
+        assert_eq!(digest.to_hex().as_str(), "644c88dd34ff437fd4f71fdc1b7cc35363459e400b4d584c6a9280cb0d10a505");
     }
 
     #[test]
@@ -333,7 +362,10 @@ mod tests {
         assert_eq!(open_under(&rotated, &new).unwrap(), b"new");
         assert_eq!(open_under(&RepositoryKeys::derive(&master(9), id), &new).unwrap(), b"new");
         assert_eq!(open_under(&keys(), &new), None);
-        assert_eq!(ObjectKey::open(&rotated, name(1), ObjectKind::Manifest, &old).unwrap().epoch(), Epoch(1));
+        assert_eq!(
+            ObjectKey::open(&rotated, name(1), ObjectKind::Manifest, &old).unwrap().derivation(),
+            Derivation::of_master(Epoch(1))
+        );
         let config = seal_object(&keys(), &ObjectName::Config(1), ObjectKind::Config, b"forged").unwrap();
         assert!(open_object(&rotated, &ObjectName::Config(1), ObjectKind::Config, config).is_err());
     }

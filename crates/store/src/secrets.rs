@@ -1,13 +1,21 @@
 //! The secrets of an open repository: one random master key, and one derived key per purpose.
 //!
-//! Every purpose has its own key, so that a part can be handed out alone: a write-only client needs the fingerprint,
-//! chunker and series-name keys, but neither the data nor the metadata key. Derivation is BLAKE3's `derive_key` over
-//! master key and repository identity, with a context string per purpose that is part of the format.
+//! Every purpose has its own key, so that a part can be handed out alone: a client that can add backups and read none
+//! ([`WriteOnlyKey`]) has the fingerprint and chunker keys and the manifest key of one series, but neither the data nor
+//! the metadata key. Derivation is BLAKE3's `derive_key` over master key and repository identity, with a context string
+//! per purpose that is part of the format; from keys that are of one series, keyed BLAKE3 of its id gives that series'.
 
+use crate::config::Config;
 use crate::error::StoreError;
+use crate::header::{KeyMode, ObjectKind, Salt};
 use crate::ids::{ChunkNumber, Fingerprint, RepositoryId, SeriesId};
+use crate::recipient::{self, Recipient};
+use crate::storage::ObjectName;
+use crate::write_only::{WriteOnlyKey, WriteOnlySettings};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
 /// `N` bytes from the system's random source.
@@ -66,6 +74,15 @@ impl PurposeKey {
         Self(Zeroizing::new(blake3::derive_key(context, material.as_slice())))
     }
 
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The key of one series among those that this one stands for.
+    fn of_series(&self, series: SeriesId) -> Self {
+        Self(Zeroizing::new(*blake3::keyed_hash(&self.0, &series.0).as_bytes()))
+    }
+
     /// Keyed BLAKE3 of the bytes, first 128 bits.
     fn hash_128(&self, bytes: &[u8]) -> [u8; 16] {
         first_half(blake3::keyed_hash(&self.0, bytes).as_bytes())
@@ -98,24 +115,149 @@ impl Epoch {
     pub const FIRST: Self = Self(1);
 }
 
+/// The master key and the way that an object's key derives by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Derivation {
+    /// The epoch of the master key.
+    pub epoch: Epoch,
+    /// The way.
+    pub mode: KeyMode,
+}
+
+impl Derivation {
+    /// Returns the derivation of an object that a holder of the master key of this epoch sealed.
+    pub const fn of_master(epoch: Epoch) -> Self {
+        Self { epoch, mode: KeyMode::Derived }
+    }
+}
+
 /// The keys that objects are sealed with under one master key.
 #[derive(Clone)]
-pub(crate) struct SealingKeys {
-    pub(crate) data: PurposeKey,
-    pub(crate) metadata: PurposeKey,
+struct SealingKeys {
+    data: PurposeKey,
+    metadata: PurposeKey,
+    /// From it the key of each series' manifests derives.
+    manifests: PurposeKey,
+    /// The secret key that opens what write-only clients seal.
+    recipient: PurposeKey,
+    /// From it the write key of each series derives.
+    write: PurposeKey,
+}
+
+impl SealingKeys {
+    fn derive(master: &MasterKey, repository: RepositoryId) -> Self {
+        let purpose = |context: &str| PurposeKey::derive(context, master, repository);
+        Self {
+            data: purpose("siltstone v1 data"),
+            metadata: purpose("siltstone v1 metadata"),
+            manifests: purpose("siltstone v1 manifests"),
+            recipient: purpose("siltstone v1 recipient"),
+            write: purpose("siltstone v1 write keys"),
+        }
+    }
+
+    /// The purpose key of an object of key mode 0.
+    fn derived(&self, name: &ObjectName, kind: ObjectKind) -> PurposeKey {
+        match (kind, name.series()) {
+            (ObjectKind::DataContainer, _) => self.data.clone(),
+            (ObjectKind::Manifest | ObjectKind::ManifestPart, Some(series)) => self.manifests.of_series(series),
+            _ => self.metadata.clone(),
+        }
+    }
+
+    /// The purpose key of an object of key mode 1; `None` if nobody can have sealed it.
+    fn sealed_to_recipient(&self, name: &ObjectName, salt: &Salt) -> Result<Option<PurposeKey>, StoreError> {
+        let Some(series) = name.series() else { return Ok(None) };
+        recipient::open_with(&self.recipient, &self.write.of_series(series), salt)
+    }
+}
+
+/// The keys that a client seals with that can read nothing but the manifests of its series.
+#[derive(Clone)]
+struct WriteOnlyKeys {
+    series: SeriesId,
+    series_name: String,
+    recipient: Recipient,
+    write: PurposeKey,
+    /// The series' manifest keys of epochs 1, 2, ...; never empty.
+    manifests: Vec<PurposeKey>,
+    /// Purpose keys of what this process has sealed, so that it can read that back: by salt.
+    own: Arc<Mutex<HashMap<Salt, PurposeKey>>>,
+}
+
+impl WriteOnlyKeys {
+    fn create(&self, name: &ObjectName, kind: ObjectKind) -> Result<NewKey, StoreError> {
+        if self.writes(name, kind) {
+            let (salt, purpose) = recipient::seal_to(&self.recipient, &self.write)?;
+            self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(salt, purpose.clone());
+            return Ok(NewKey { purpose, salt, mode: KeyMode::Recipient });
+        }
+        let manifests = self.manifests.last().filter(|_| self.reads(name, kind));
+        let purpose = manifests.ok_or_else(|| write_only(name))?.clone();
+        Ok(NewKey { purpose, salt: random_bytes()?, mode: KeyMode::Derived })
+    }
+
+    fn open(
+        &self,
+        name: &ObjectName,
+        kind: ObjectKind,
+        salt: &Salt,
+        derivation: Derivation,
+    ) -> Result<Option<PurposeKey>, StoreError> {
+        match derivation.mode {
+            KeyMode::Derived if self.reads(name, kind) => Ok(at_epoch(&self.manifests, derivation.epoch).cloned()),
+            KeyMode::Recipient if self.writes(name, kind) => {
+                let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+                own.get(salt).cloned().map(Some).ok_or_else(|| write_only(name))
+            }
+            _ => Err(write_only(name)),
+        }
+    }
+
+    fn reads(&self, name: &ObjectName, kind: ObjectKind) -> bool {
+        matches!(kind, ObjectKind::Manifest | ObjectKind::ManifestPart) && name.series() == Some(self.series)
+    }
+
+    fn writes(&self, name: &ObjectName, kind: ObjectKind) -> bool {
+        kind.allows(KeyMode::Recipient) && name.series() == Some(self.series)
+    }
+}
+
+fn write_only(name: &ObjectName) -> StoreError {
+    StoreError::WriteOnly { what: format!("opening {name}") }
+}
+
+fn at_epoch<T>(keys: &[T], epoch: Epoch) -> Option<&T> {
+    keys.get(usize::try_from(epoch.0.checked_sub(1)?).ok()?)
+}
+
+/// A purpose key for a new object, and what its header says of it.
+pub(crate) struct NewKey {
+    pub(crate) purpose: PurposeKey,
+    pub(crate) salt: Salt,
+    pub(crate) mode: KeyMode,
+}
+
+#[derive(Clone)]
+enum Sealing {
+    /// Keys of epochs 1, 2, ...; never empty.
+    All(Vec<SealingKeys>),
+    WriteOnly(Box<WriteOnlyKeys>),
 }
 
 /// The keys of an open repository: the derived ones, without the master keys themselves. Objects are sealed
 /// under the newest epoch and opened under any; everything else stays that of the first, so that chunks are found again
 /// across rotations.
+///
+/// Those of a write-only client open the manifests of its series alone, and what it has sealed itself since it began.
 #[derive(Clone)]
 pub struct RepositoryKeys {
     repository: RepositoryId,
-    /// Keys of epochs 1, 2, ...; never empty.
-    sealing: Vec<SealingKeys>,
+    sealing: Sealing,
     fingerprints: PurposeKey,
     metadata_fingerprints: PurposeKey,
     chunker: PurposeKey,
+    /// The key that names series by; a write-only client has another one there, which hits no series but its own.
     series_names: PurposeKey,
     cache: PurposeKey,
 }
@@ -129,13 +271,10 @@ impl RepositoryKeys {
     /// Derives every purpose's key from the master keys of epochs 1, 2, ... and the newest.
     pub fn derive_all(older: &[MasterKey], newest: &MasterKey, repository: RepositoryId) -> Self {
         let purpose = |context: &str| PurposeKey::derive(context, older.first().unwrap_or(newest), repository);
-        let sealing = |master: &MasterKey| SealingKeys {
-            data: PurposeKey::derive("siltstone v1 data", master, repository),
-            metadata: PurposeKey::derive("siltstone v1 metadata", master, repository),
-        };
+        let sealing = older.iter().chain([newest]).map(|master| SealingKeys::derive(master, repository));
         Self {
             repository,
-            sealing: older.iter().chain([newest]).map(sealing).collect(),
+            sealing: Sealing::All(sealing.collect()),
             fingerprints: purpose("siltstone v1 fingerprints"),
             metadata_fingerprints: purpose("siltstone v1 metadata fingerprints"),
             chunker: purpose("siltstone v1 chunker"),
@@ -144,9 +283,62 @@ impl RepositoryKeys {
         }
     }
 
+    /// The keys that a write-only key holds.
+    pub(crate) fn of_write_only(key: &WriteOnlyKey) -> Self {
+        let purpose = |bytes: &Zeroizing<[u8; 32]>| PurposeKey(bytes.clone());
+        let sealing = WriteOnlyKeys {
+            series: key.series,
+            series_name: key.series_name.clone(),
+            recipient: key.recipient,
+            write: purpose(&key.write),
+            manifests: key.manifests.iter().map(purpose).collect(),
+            own: Arc::default(),
+        };
+        let cache = purpose(&key.cache);
+        Self {
+            repository: key.repository,
+            sealing: Sealing::WriteOnly(Box::new(sealing)),
+            fingerprints: purpose(&key.fingerprints),
+            metadata_fingerprints: purpose(&key.metadata_fingerprints),
+            chunker: purpose(&key.chunker_key),
+            series_names: cache.clone(),
+            cache,
+        }
+    }
+
+    /// Makes the key of a client that can add backups to this series and read none.
+    ///
+    /// # Errors
+    /// [`StoreError::WriteOnly`] if these are such a client's keys themselves.
+    pub fn write_only(&self, series_name: &str, config: &Config) -> Result<WriteOnlyKey, StoreError> {
+        let all = match &self.sealing {
+            Sealing::All(all) => all.as_slice(),
+            Sealing::WriteOnly(_) => &[],
+        };
+        let newest = all.last().ok_or_else(|| StoreError::WriteOnly { what: "making a key".to_owned() })?;
+        let series = self.series_id(series_name);
+        Ok(WriteOnlyKey {
+            repository: self.repository,
+            series,
+            series_name: series_name.to_owned(),
+            recipient: recipient::public_of(&newest.recipient)?,
+            write: newest.write.of_series(series).0,
+            manifests: all.iter().map(|keys| keys.manifests.of_series(series).0).collect(),
+            fingerprints: self.fingerprints.0.clone(),
+            metadata_fingerprints: self.metadata_fingerprints.0.clone(),
+            chunker_key: self.chunker.0.clone(),
+            cache: self.cache.0.clone(),
+            settings: WriteOnlySettings::of(config),
+        })
+    }
+
     /// The epoch that new objects are sealed under.
     pub fn epoch(&self) -> Epoch {
-        Epoch(u32::try_from(self.sealing.len()).unwrap_or(u32::MAX))
+        let epochs = match &self.sealing {
+            Sealing::All(keys) => keys.len(),
+            Sealing::WriteOnly(keys) => keys.manifests.len(),
+        };
+        Epoch(u32::try_from(epochs).unwrap_or(u32::MAX))
     }
 
     /// All epochs, newest first.
@@ -154,9 +346,46 @@ impl RepositoryKeys {
         (1..=self.epoch().0).rev().map(Epoch)
     }
 
-    /// Returns the keys that objects are sealed with in an epoch; `None` if there is none of that number.
-    pub(crate) fn sealing(&self, epoch: Epoch) -> Option<&SealingKeys> {
-        self.sealing.get(usize::try_from(epoch.0.checked_sub(1)?).ok()?)
+    /// The one series that they can write to, if they are a write-only client's, and its name.
+    pub fn write_only_series(&self) -> Option<(SeriesId, &str)> {
+        match &self.sealing {
+            Sealing::All(_) => None,
+            Sealing::WriteOnly(keys) => Some((keys.series, &keys.series_name)),
+        }
+    }
+
+    /// Makes the purpose key of a new object, under the newest epoch.
+    pub(crate) fn create(&self, name: &ObjectName, kind: ObjectKind) -> Result<NewKey, StoreError> {
+        match &self.sealing {
+            Sealing::All(keys) => {
+                let newest = keys.last().ok_or_else(|| no_epoch(name))?;
+                Ok(NewKey { purpose: newest.derived(name, kind), salt: random_bytes()?, mode: KeyMode::Derived })
+            }
+            Sealing::WriteOnly(keys) => keys.create(name, kind),
+        }
+    }
+
+    /// Returns the purpose key of an object; `None` if nobody can have sealed one with this salt.
+    ///
+    /// # Errors
+    /// Damage if there is no such epoch; [`StoreError::WriteOnly`].
+    pub(crate) fn open(
+        &self,
+        name: &ObjectName,
+        kind: ObjectKind,
+        salt: &Salt,
+        derivation: Derivation,
+    ) -> Result<Option<PurposeKey>, StoreError> {
+        match &self.sealing {
+            Sealing::All(keys) => {
+                let keys = at_epoch(keys, derivation.epoch).ok_or_else(|| no_epoch(name))?;
+                match derivation.mode {
+                    KeyMode::Derived => Ok(Some(keys.derived(name, kind))),
+                    KeyMode::Recipient => keys.sealed_to_recipient(name, salt),
+                }
+            }
+            Sealing::WriteOnly(keys) => keys.open(name, kind, salt, derivation),
+        }
     }
 
     /// The repository these keys are of.
@@ -196,10 +425,23 @@ impl RepositoryKeys {
         *self.cache.0
     }
 
-    /// The identity of the series with this name.
+    /// The identity of the series with this name. With a write-only key, of any other name than that of its own series
+    /// it is an id that no series has.
     pub fn series_id(&self, name: &str) -> SeriesId {
-        SeriesId(self.series_names.hash_128(name.as_bytes()))
+        match self.write_only_series() {
+            Some((series, own)) if own == name => series,
+            _ => SeriesId(self.series_names.hash_128(name.as_bytes())),
+        }
     }
+
+    /// The key that seals what this machine keeps for itself.
+    pub(crate) fn cache_purpose(&self) -> &PurposeKey {
+        &self.cache
+    }
+}
+
+fn no_epoch(name: &ObjectName) -> StoreError {
+    StoreError::damaged(name, "epoch", "there is no master key of that number")
 }
 
 impl fmt::Debug for RepositoryKeys {
@@ -216,6 +458,15 @@ mod tests {
         RepositoryKeys::derive(&MasterKey::from_bytes([master; 32]), RepositoryId([repository; 16]))
     }
 
+    fn sealing(keys: &RepositoryKeys, epoch: u32) -> Option<&SealingKeys> {
+        let Sealing::All(all) = &keys.sealing else { return None };
+        at_epoch(all, Epoch(epoch))
+    }
+
+    fn first(keys: &RepositoryKeys) -> &SealingKeys {
+        sealing(keys, 1).expect("the first")
+    }
+
     /// These values are format: a change here makes every repository unreadable.
     #[test]
     fn derivation_never_changes() {
@@ -227,6 +478,14 @@ mod tests {
             blake3::hash(&keys.chunker_key()).to_hex().as_str(),
             "bbbc7540c47d1cefab69fa8e9f764d19a29683e17a04626e5054aefbf082618d"
         );
+        let SealingKeys { manifests, recipient, write, .. } = first(&keys);
+        let series = keys.series_id("home");
+        let public = recipient::public_of(recipient).expect("a public key");
+        let all = [*manifests.of_series(series).0, public, *write.of_series(series).0].concat();
+        assert_eq!(
+            blake3::hash(&all).to_hex().as_str(),
+            "0185860bc50ece2210094f89a4bfa326e89c9c74d5947ef8e80ab4ec3db75067"
+        );
     }
 
     #[test]
@@ -234,10 +493,13 @@ mod tests {
         let all = [keys(1, 2), keys(2, 2), keys(1, 3)];
         let mut seen = std::collections::BTreeSet::new();
         for keys in &all {
-            let sealing = keys.sealing(Epoch::FIRST).expect("the first");
-            for key in [&sealing.data, &sealing.metadata, &keys.fingerprints, &keys.metadata_fingerprints] {
+            let SealingKeys { data, metadata, manifests, recipient, write } = first(keys);
+            let of_series =
+                [3, 4].map(|byte| SeriesId([byte; 16])).map(|id| [manifests.of_series(id), write.of_series(id)]);
+            for key in [data, metadata, manifests, recipient, write].into_iter().chain(of_series.as_flattened()) {
                 assert!(seen.insert(*key.0));
             }
+            assert!(seen.insert(*keys.fingerprints.0) && seen.insert(*keys.metadata_fingerprints.0));
             for key in [&keys.chunker, &keys.series_names, &keys.cache] {
                 assert!(seen.insert(*key.0));
             }
@@ -252,10 +514,10 @@ mod tests {
         assert_eq!((before.epoch(), after.epoch()), (Epoch(1), Epoch(2)));
         assert_eq!(before.fingerprint(b"chunk"), after.fingerprint(b"chunk"));
         assert_eq!((before.chunker_key(), before.series_id("home")), (after.chunker_key(), after.series_id("home")));
-        let data = |keys: &RepositoryKeys, epoch| *keys.sealing(Epoch(epoch)).expect("one").data.0;
+        let data = |keys: &RepositoryKeys, epoch| *sealing(keys, epoch).expect("one").data.0;
         assert_eq!(data(&before, 1), data(&after, 1));
         assert_eq!(data(&after, 2), data(&keys(5, 2), 1));
-        assert!(after.sealing(Epoch(0)).is_none() && after.sealing(Epoch(3)).is_none());
+        assert!(sealing(&after, 0).is_none() && sealing(&after, 3).is_none());
     }
 
     #[test]

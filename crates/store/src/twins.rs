@@ -63,7 +63,7 @@ impl Twins {
 pub fn of_repository(repository: &Repository) -> Result<Vec<Twins>, StoreError> {
     let records = chain::last_two(repository.storage(), repository.keys())?;
     let records = records.into_iter().enumerate().map(|(at, (original, hash))| (original, at == 0, Mark::Hash(hash)));
-    let slots = repository.config().key_slots.clone().into_iter().map(|id| (Original::Key(id), true, Mark::Slot(id)));
+    let slots = repository.config().all_keys().into_iter().map(|id| (Original::Key(id), true, Mark::Slot(id)));
     hurt_among(repository, records.chain(slots))
 }
 

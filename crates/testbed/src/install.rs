@@ -90,6 +90,11 @@ pub fn ensure(needed: &[Needed]) -> Result<()> {
     Missing::Install.obtain(needed)
 }
 
+/// Makes sure that a program is there, by whatever it was installed.
+pub fn ensure_program(needed: Needed) -> Result<()> {
+    if candidates(needed.program).is_empty() { ensure(&[needed]) } else { Ok(()) }
+}
+
 /// Installs Debian packages.
 pub fn packages(names: &[&str]) -> Result<()> {
     apt_get(&["update", "--quiet"], &[])?;

@@ -1,9 +1,15 @@
-//! The machine a measurement was made on, as far as it explains the numbers. Nothing that names it.
+//! The machine a measurement was made on, as far as it explains the numbers, and its memory for files that come and go.
+//! Nothing that names it.
 
 use crate::program;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::Command;
+use tempfile::TempDir;
+
+/// Room that a folder in memory must have.
+const SCRATCH_BYTES_LEAST: u64 = 2 << 30;
 
 /// One line each: processor, memory, system, file system at `place`, compiler.
 pub fn lines(place: &Path) -> Vec<String> {
@@ -25,6 +31,13 @@ pub fn today() -> String {
 /// Now, in universal time, as part of a name: `20261121-235959`.
 pub fn moment() -> String {
     said("date", &["-u", "+%Y%m%d-%H%M%S"])
+}
+
+/// Makes a folder in memory, if there is room for much, else on the disk; it ends with the value.
+pub fn scratch() -> io::Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail.saturating_mul(room.f_frsize));
+    if free >= SCRATCH_BYTES_LEAST { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
 }
 
 fn after_colon(file: &str, key: &str) -> String {

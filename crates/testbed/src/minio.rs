@@ -19,9 +19,11 @@ pub const PROGRAM: &str = "minio";
 /// The module that Go compiles it from.
 pub const MODULE: &str = "github.com/minio/minio@latest";
 /// The account of the server.
-const USER: &str = "silt-tasks";
-const SECRET: &str = "silt-tasks-secret";
-const BUCKET: &str = "bucket";
+pub const USER: &str = "silt-tasks";
+/// The secret of that account.
+pub const SECRET: &str = "silt-tasks-secret";
+/// The bucket that each server has, empty at its start.
+pub const BUCKET: &str = "bucket";
 /// The folder of a node that holds the buckets.
 const DRIVE: &str = "drive";
 /// No start takes longer.

@@ -28,6 +28,27 @@ pub struct Place {
     pub variables: Vec<(&'static str, String)>,
 }
 
+impl Place {
+    /// Returns the variables that tell rustic of this bucket: `s3:http://HOST/BUCKET/PREFIX`.
+    fn for_rustic(&self) -> Vec<(&'static str, String)> {
+        let mut parts = self.address.trim_start_matches("s3:").splitn(5, '/');
+        let mut next = || parts.next().unwrap_or_default();
+        let (scheme, _, host, bucket, prefix) = (next(), next(), next(), next(), next());
+        let keys = self.variables.iter().filter_map(|(name, value)| match *name {
+            "AWS_ACCESS_KEY_ID" => Some(("OPENDAL_ACCESS_KEY_ID", value.clone())),
+            "AWS_SECRET_ACCESS_KEY" => Some(("OPENDAL_SECRET_ACCESS_KEY", value.clone())),
+            _ => None,
+        });
+        let bucket = [
+            ("OPENDAL_ENDPOINT", format!("{scheme}//{host}")),
+            ("OPENDAL_BUCKET", bucket.to_owned()),
+            ("OPENDAL_ROOT", format!("/{prefix}")),
+            ("OPENDAL_REGION", "us-east-1".to_owned()),
+        ];
+        bucket.into_iter().chain(keys).collect()
+    }
+}
+
 /// Which program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Name {
@@ -35,6 +56,8 @@ pub enum Name {
     Silt,
     /// The peer written in Go.
     Restic,
+    /// The peer written in Rust, whose repositories are those of restic.
+    Rustic,
     /// The peer written in Python and C.
     Borg,
 }
@@ -81,19 +104,31 @@ impl Name {
         match self {
             Self::Silt => "silt",
             Self::Restic => "restic",
+            Self::Rustic => "rustic",
             Self::Borg => "borg",
         }
     }
 }
 
 impl Tool {
-    /// Builds or installs it as need be.
+    /// Builds or installs it as need be; rustic, which takes many minutes to compile, has to be there.
     pub fn prepare(name: Name) -> Result<Self> {
         match name {
-            Name::Silt => Self::silt(Build::Release),
-            Name::Restic => Self::installed(name, install::RESTIC, "version"),
-            Name::Borg => Self::installed(name, install::BORG, "--version"),
+            Name::Silt => return Self::silt(Build::Release),
+            Name::Restic => install::ensure_program(install::RESTIC)?,
+            Name::Borg => install::ensure_program(install::BORG)?,
+            Name::Rustic => {}
         }
+        let how = if name == Name::Rustic { ": `cargo install --locked rustic-rs` does that" } else { "" };
+        Self::found(name)?.with_context(|| format!("{} is not installed{how}", name.text()))
+    }
+
+    /// Finds a peer that is installed.
+    pub fn found(name: Name) -> Result<Option<Self>> {
+        let Some(program) = install::candidates(name.text()).into_iter().next() else { return Ok(None) };
+        let word = if name == Name::Restic { "version" } else { "--version" };
+        let version = first_line(&program::quietly(Command::new(&program).arg(word))?);
+        Ok(Some(Self { name, program, version, settings: Settings::default() }))
     }
 
     /// `silt` for campaigns: built as asked, and quick to open.
@@ -107,18 +142,6 @@ impl Tool {
         let program = workspace::build_silt(build)?;
         let version = first_line(&program::quietly(Command::new(&program).arg("version"))?);
         Ok(Self { name: Name::Silt, program, version, settings: Settings::default() })
-    }
-
-    fn installed(name: Name, needed: install::Needed, version_word: &str) -> Result<Self> {
-        if install::candidates(needed.program).is_empty() {
-            install::ensure(&[needed])?;
-        }
-        let program = install::candidates(needed.program)
-            .into_iter()
-            .next()
-            .with_context(|| format!("{} was installed, but is not on the search path", needed.program))?;
-        let version = first_line(&program::quietly(Command::new(&program).arg(version_word))?);
-        Ok(Self { name, program, version, settings: Settings::default() })
     }
 
     /// Returns this program with other settings.
@@ -148,7 +171,7 @@ impl Tool {
         let repository = Repository { tool: self.clone(), folder: folder.to_path_buf(), place };
         let mut command = repository.command();
         match self.name {
-            Name::Silt | Name::Restic => command.arg("init"),
+            Name::Silt | Name::Restic | Name::Rustic => command.arg("init"),
             Name::Borg => command.args(["init", "--encryption", "repokey-blake2"]).arg(repository.path()),
         };
         if self.settings.hashes_quickly {
@@ -212,6 +235,12 @@ impl Repository {
                 .env("RESTIC_REPOSITORY", self.address())
                 .env("RESTIC_PASSWORD", PASSWORD)
                 .env("RESTIC_CACHE_DIR", cache),
+            Name::Rustic => {
+                let variables = self.place.as_ref().map_or_else(Vec::new, Place::for_rustic);
+                let address = if self.place.is_some() { "opendal:s3".into() } else { self.address() };
+                command.envs(variables).env("RUSTIC_REPOSITORY", address).env("RUSTIC_PASSWORD", PASSWORD);
+                command.env("RUSTIC_CACHE_DIR", cache).env("RUSTIC_NO_PROGRESS", "true")
+            }
             Name::Borg => command
                 .env("BORG_PASSPHRASE", PASSWORD)
                 .env("BORG_BASE_DIR", cache)
@@ -225,7 +254,7 @@ impl Repository {
         let mut command = self.command();
         let everything = reading == Reading::Everything;
         match self.tool.name {
-            Name::Silt | Name::Restic => {
+            Name::Silt | Name::Restic | Name::Rustic => {
                 command.args(["backup", "--tag", label]);
                 if everything {
                     command.arg("--force");
@@ -259,6 +288,7 @@ impl Repository {
             Name::Silt | Name::Restic => {
                 command.arg("restore").arg(self.snapshot_id(label)?).arg("--target").arg(target);
             }
+            Name::Rustic => drop(command.arg("restore").arg(self.snapshot_id(label)?).arg(target)),
             Name::Borg => {
                 command.arg("extract").arg(self.archive(label)).current_dir(target);
             }
@@ -266,6 +296,33 @@ impl Repository {
         if self.tool.settings.says_json {
             command.arg("--json");
         }
+        Ok(command)
+    }
+
+    /// The command that restores the newest snapshot into the empty folder `target`; borg has no word for it.
+    pub fn restore_latest_command(&self, target: &Path) -> Command {
+        let mut command = self.command();
+        command.args(["restore", "latest"]);
+        if self.tool.name != Name::Rustic {
+            command.arg("--target");
+        }
+        command.arg(target);
+        command
+    }
+
+    /// The command that restores one file of the newest snapshot, to its place in the empty folder `target`; borg has
+    /// no word for it.
+    pub fn restore_file_command(&self, file: &Path, target: &Path) -> Result<Command> {
+        if self.tool.name != Name::Rustic {
+            let mut command = self.restore_latest_command(target);
+            command.arg("--include").arg(file);
+            return Ok(command);
+        }
+        // Its patterns leave all folders there; a path in the snapshot is the file itself.
+        let place = restored_place(file, target)?;
+        fs::create_dir_all(place.parent().context("a file has a folder")?)?;
+        let mut command = self.command();
+        command.arg("restore").arg(format!("latest:{}", file.display())).arg(place);
         Ok(command)
     }
 
@@ -282,6 +339,8 @@ impl Repository {
         match self.tool.name {
             Name::Silt => command.arg("forget").args(self.snapshot_ids(labels)?),
             Name::Restic => command.args(["forget", "--prune"]).args(self.snapshot_ids(labels)?),
+            // Otherwise it deletes a day later.
+            Name::Rustic => command.args(["forget", "--prune", "--instant-delete"]).args(self.snapshot_ids(labels)?),
             Name::Borg => command.arg("delete").arg(self.path()).args(labels),
         };
         Ok(command)
@@ -291,7 +350,7 @@ impl Repository {
     pub fn forget(&self, labels: &[String]) -> Result<Cost> {
         let cost = program::measured(&mut self.forget_command(labels)?)?;
         match self.tool.name {
-            Name::Silt | Name::Restic => Ok(cost),
+            Name::Silt | Name::Restic | Name::Rustic => Ok(cost),
             Name::Borg => Ok(cost.then(program::measured(self.command().arg("compact").arg(self.path()))?)),
         }
     }
@@ -314,7 +373,7 @@ impl Repository {
     pub fn labels(&self) -> Result<Vec<String>> {
         let snapshots = self.snapshots()?;
         let label = |snapshot: &Value| match self.tool.name {
-            Name::Silt | Name::Restic => snapshot["tags"][0].as_str().map(str::to_owned),
+            Name::Silt | Name::Restic | Name::Rustic => snapshot["tags"][0].as_str().map(str::to_owned),
             Name::Borg => snapshot["name"].as_str().map(str::to_owned),
         };
         snapshots.iter().map(|snapshot| label(snapshot).context("a snapshot without a label")).collect()
@@ -344,11 +403,14 @@ impl Repository {
     fn snapshots(&self) -> Result<Vec<Value>> {
         let mut command = self.command();
         match self.tool.name {
-            Name::Silt | Name::Restic => command.args(["snapshots", "--json"]),
+            Name::Silt | Name::Restic | Name::Rustic => command.args(["snapshots", "--json"]),
             Name::Borg => command.args(["list", "--json"]).arg(self.path()),
         };
         let text = program::quietly(&mut command)?;
         let value: Value = serde_json::from_str(&text).context("the list of snapshots is not JSON")?;
+        if self.tool.name == Name::Rustic {
+            return Ok(ungrouped(&value));
+        }
         let list = if self.tool.name == Name::Borg { &value["archives"] } else { &value };
         Ok(list.as_array().context("the list of snapshots is not an array")?.clone())
     }
@@ -356,6 +418,21 @@ impl Repository {
     fn archive(&self, label: &str) -> String {
         format!("{}::{label}", self.path().display())
     }
+}
+
+/// The snapshots in the list of rustic, which has them in groups, oldest first.
+fn ungrouped(value: &Value) -> Vec<Value> {
+    if value["id"].is_string() && value["tree"].is_string() {
+        return vec![value.clone()];
+    }
+    let within: Vec<&Value> = match value {
+        Value::Array(values) => values.iter().collect(),
+        Value::Object(fields) => fields.values().collect(),
+        _ => Vec::new(),
+    };
+    let mut snapshots: Vec<Value> = within.into_iter().flat_map(ungrouped).collect();
+    snapshots.sort_by(|one, other| one["time"].as_str().cmp(&other["time"].as_str()));
+    snapshots
 }
 
 /// Where `source` stands in what was restored into `target`.
@@ -366,4 +443,36 @@ pub fn restored_place(source: &Path, target: &Path) -> Result<PathBuf> {
 
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_place_in_a_bucket_is_told_to_rustic_in_its_words() {
+        let variables = vec![("AWS_ACCESS_KEY_ID", "user".to_owned()), ("AWS_SECRET_ACCESS_KEY", "secret".to_owned())];
+        let place = Place { address: "s3:http://127.0.0.1:9000/bucket/deep/prefix".into(), variables };
+        let told = place.for_rustic();
+        let value = |name: &str| told.iter().find(|(told, _)| *told == name).map(|(_, value)| value.as_str());
+        assert_eq!(value("OPENDAL_ENDPOINT"), Some("http://127.0.0.1:9000"));
+        assert_eq!((value("OPENDAL_BUCKET"), value("OPENDAL_ROOT")), (Some("bucket"), Some("/deep/prefix")));
+        assert_eq!(
+            (value("OPENDAL_ACCESS_KEY_ID"), value("OPENDAL_SECRET_ACCESS_KEY")),
+            (Some("user"), Some("secret"))
+        );
+    }
+
+    #[test]
+    fn snapshots_of_rustic_are_found_in_groups_of_either_form() {
+        let snapshot = |id: &str, time: &str| json!({"id": id, "tree": "t", "time": time, "tags": [id]});
+        let pairs = json!([[{"hostname": "h"}, [snapshot("b", "2"), snapshot("a", "1")]]]);
+        let objects =
+            json!([{"group_key": {}, "snapshots": [snapshot("a", "1")]}, {"snapshots": [snapshot("b", "2")]}]);
+        for list in [pairs, objects] {
+            let ids: Vec<String> = ungrouped(&list).iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect();
+            assert_eq!(ids, ["a", "b"]);
+        }
+    }
 }

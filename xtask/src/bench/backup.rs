@@ -12,6 +12,7 @@
 use super::report::{Report, Sample};
 use anyhow::{Context, Result};
 use clap::Args;
+use siltstone_testbed::bench::Rounds;
 use siltstone_testbed::bench::publish::Output;
 use siltstone_testbed::bench::rounds::{self, Pile, copied, flush, restored_and_compared, turns};
 use siltstone_testbed::corpus::{self, Amount, Corpus};
@@ -38,9 +39,8 @@ pub(crate) struct Options {
     /// Your own versions: a folder with one file or folder per version, in the order of their names.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Rounds in which everything is measured; 3 by default, 1 with --quick.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    rounds: Option<u64>,
+    #[command(flatten)]
+    rounds: Rounds,
     /// Which programs to measure.
     #[arg(long, value_delimiter = ',', default_value = "silt,restic,borg")]
     tools: Vec<Name>,
@@ -52,7 +52,7 @@ impl Options {
     }
 
     fn rounds(&self) -> u64 {
-        self.rounds.unwrap_or(if self.output.quick { 1 } else { 3 })
+        self.rounds.number(&self.output, 3)
     }
 
     fn corpora(&self) -> Result<Vec<Corpus>> {

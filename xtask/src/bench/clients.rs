@@ -2,18 +2,18 @@
 //! at once, on a server of an object store some milliseconds away; then one machine lists, checks, thins and maintains
 //! all of them. At the end the commit records of one series are lost, and the others must not notice.
 
+use super::far::{Distance, Far};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
 use siltstone_testbed::bench::publish::{Output, Row, table_of};
 use siltstone_testbed::data;
-use siltstone_testbed::distance::{Link, Traffic};
-use siltstone_testbed::minio::Minio;
+use siltstone_testbed::distance::Traffic;
 use siltstone_testbed::program::{self, Cost};
 use siltstone_testbed::statistics::{Spread, rounded};
 use siltstone_testbed::table::as_float;
 use siltstone_testbed::tool::{Reading, Repository, Tool};
-use siltstone_testbed::workspace::{self, Build};
+use siltstone_testbed::workspace::Build;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -31,9 +31,8 @@ pub(crate) struct Options {
     /// Clients that work at the same time.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=256))]
     at_once: u64,
-    /// The round trip to the server in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 30)]
-    rtt: u64,
+    #[command(flatten)]
+    distance: Distance,
 }
 
 /// Files of a client's tree; most are the same for all clients.
@@ -60,8 +59,7 @@ struct Sample {
 struct Clients<'a> {
     count: u64,
     at_once: u64,
-    link: &'a Link,
-    work: &'a Path,
+    far: &'a Far,
     /// The repository as the machine sees it that maintains it.
     repository: Repository,
     samples: Vec<Sample>,
@@ -70,32 +68,28 @@ struct Clients<'a> {
 /// Runs the benchmark and prints its table.
 pub(super) fn run(options: &Options) -> Result<()> {
     let count = options.count.unwrap_or(if options.output.quick { 40 } else { 1000 });
-    Minio::install()?;
     let tool = Tool::silt(Build::Release)?;
-    let work = tempfile::tempdir_in(workspace::target()?)?;
-    let server = Minio::start(work.path())?;
-    let link = Link::to(server.address(), Duration::from_millis(options.rtt))?;
-    let place = server.place(link.address(), REPOSITORY);
-    let repository = tool.init_at(place, &work.path().join(MACHINE))?;
-    let (at_once, work_path) = (options.at_once, work.path());
-    let mut clients = Clients { count, at_once, link: &link, work: work_path, repository, samples: Vec::new() };
+    let far = Far::start(&options.distance)?;
+    let repository = tool.init_at(far.place(REPOSITORY), &far.work().join(MACHINE))?;
+    let at_once = options.at_once;
+    let mut clients = Clients { count, at_once, far: &far, repository, samples: Vec::new() };
 
     clients.back_up("first backups", 1)?;
     clients.back_up("later backups", 2)?;
     clients.maintain()?;
-    clients.lose_one(&server)?;
+    clients.lose_one()?;
 
     let rows: Vec<Row> = clients.samples.iter().map(row).collect();
     let notes = [
         tool.version.clone(),
-        format!("server: {}, round trip {} ms, bandwidth as it is", server.version, options.rtt),
+        far.note.clone(),
         format!(
             "{count} clients, {at_once} at once, each {FILES} files of {FILE_BYTES} bytes, {FILES_OF_ITS_OWN} its own"
         ),
         "a later backup finds one file changed; each: the median of the clients' seconds".to_owned(),
         "maintaining: one machine that holds the right to delete, cold at its first command".to_owned(),
     ];
-    options.output.publish("clients", &table_of(COLUMNS, &rows).to_string(), &rows, &notes, work.path())
+    options.output.publish("clients", &table_of(COLUMNS, &rows).to_string(), &rows, &notes, far.work())
 }
 
 impl Clients<'_> {
@@ -107,7 +101,7 @@ impl Clients<'_> {
     fn back_up(&mut self, operation: &'static str, version: u64) -> Result<()> {
         let (next, costs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let count = usize::try_from(self.count)?;
-        self.link.take_traffic();
+        self.far.link.take_traffic();
         let begin = Instant::now();
         let work = || -> Result<()> {
             loop {
@@ -131,7 +125,7 @@ impl Clients<'_> {
     }
 
     fn back_up_one(&self, client: usize, version: u64) -> Result<Cost> {
-        let folder = self.work.join(Self::series(client));
+        let folder = self.far.work().join(Self::series(client));
         let source = folder.join("source");
         write_tree(&source, client as u64, version)?;
         let series = Self::series(client);
@@ -155,7 +149,7 @@ impl Clients<'_> {
     }
 
     fn measure(&mut self, operation: &'static str, words: &[&str]) -> Result<()> {
-        self.link.take_traffic();
+        self.far.link.take_traffic();
         let cost = program::measured(self.repository.command().args(words))?;
         self.add(operation, 1, cost.wall, vec![cost]);
         Ok(())
@@ -167,16 +161,16 @@ impl Clients<'_> {
     }
 
     /// Takes the commit records of one series away, originals and copies: it is named, all others are there.
-    fn lose_one(&mut self, server: &Minio) -> Result<()> {
-        let place = server.folder(REPOSITORY);
+    fn lose_one(&mut self) -> Result<()> {
+        let place = self.far.server.folder(REPOSITORY);
         let series = first_series(&place)?;
         for kind in ["series", "copies/series"] {
             fs::remove_dir_all(place.join(kind).join(&series))?;
         }
-        self.link.take_traffic();
+        self.far.link.take_traffic();
         let begin = Instant::now();
         // This machine saw the series and would refuse to go on; another one did not.
-        let elsewhere = self.repository.at(&self.work.join("elsewhere"));
+        let elsewhere = self.repository.at(&self.far.work().join("elsewhere"));
         let output = program::try_quietly(elsewhere.command().args(["snapshots", "--json"]))?;
         let wall = begin.elapsed();
         let told = String::from_utf8_lossy(&output.stderr);
@@ -193,7 +187,7 @@ impl Clients<'_> {
     }
 
     fn add(&mut self, operation: &'static str, clients: u64, wall: Duration, costs: Vec<Cost>) {
-        let traffic = self.link.take_traffic();
+        let traffic = self.far.link.take_traffic();
         eprintln!("{operation}: {:.2} s, {} requests", wall.as_secs_f64(), traffic.requests);
         self.samples.push(Sample { operation, clients, traffic, wall, costs });
     }

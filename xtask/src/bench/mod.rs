@@ -4,6 +4,7 @@
 mod ageing;
 mod backup;
 mod clients;
+mod far;
 mod history;
 mod parity;
 mod remote;

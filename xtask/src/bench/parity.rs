@@ -5,9 +5,9 @@
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
-use siltstone_testbed::bench::DataOptions;
-use siltstone_testbed::bench::publish::{Output, Row, table_of};
+use siltstone_testbed::bench::publish::{Row, table_of};
 use siltstone_testbed::bench::rounds::{Pile, flush, restored_and_compared, turns};
+use siltstone_testbed::bench::{HistoryOptions, Rounds};
 use siltstone_testbed::corpus::{Corpus, History};
 use siltstone_testbed::edit;
 use siltstone_testbed::program;
@@ -24,12 +24,9 @@ use std::time::Duration;
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    output: Output,
+    histories: HistoryOptions,
     #[command(flatten)]
-    data: DataOptions,
-    /// Rounds in which everything is measured; 5 by default, 1 with --quick.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
-    rounds: Option<u64>,
+    rounds: Rounds,
 }
 
 /// The shares that are compared, and how a repository gets them. The first is what the others are held against.
@@ -59,9 +56,9 @@ struct Measured {
 
 /// Runs the benchmark and prints its table.
 pub(super) fn run(options: &Options) -> Result<()> {
-    let rounds = options.rounds.unwrap_or(if options.output.quick { 1 } else { 5 });
+    let rounds = options.rounds.number(&options.histories.output, 5);
     let work = tempfile::tempdir_in(workspace::target()?)?;
-    let corpora = options.data.corpora(options.output.quick, &[History::Openssl, History::Redis])?;
+    let corpora = options.histories.corpora(&[History::Openssl, History::Redis])?;
     let tool = Tool::prepare(Name::Silt)?;
     let mut rows = Vec::new();
     let mut notes = vec![
@@ -76,7 +73,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         rows.extend(rows_of(&corpus.name, &measured));
         notes.push(format!("{}: the newest of {}", corpus.name, corpus.description));
     }
-    options.output.publish("parity", &table_of(COLUMNS, &rows).to_string(), &rows, &notes, work.path())
+    options.histories.output.publish("parity", &table_of(COLUMNS, &rows).to_string(), &rows, &notes, work.path())
 }
 
 /// All rounds on the newest versions of a corpus, side by side; a list for each share.

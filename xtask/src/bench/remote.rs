@@ -1,16 +1,17 @@
 //! A repository at a distance, `cargo xtask bench remote`: a server of an object store on this machine, behind a round
-//! trip of some milliseconds. Requests, bytes and seconds of each operation, beside restic at the same server, and
-//! `rclone copy` where files as they are say something.
+//! trip of some milliseconds. Requests, bytes and seconds of each operation, beside restic and, where it is
+//! installed, rustic at the same server, and `rclone copy` where files as they are say something.
 
+use super::far::{Distance, Far};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
-use siltstone_testbed::bench::DataOptions;
-use siltstone_testbed::bench::publish::{Output, Row, table_of};
+use siltstone_testbed::bench::publish::{Row, table_of};
 use siltstone_testbed::bench::rounds::{Pile, flush, turns};
+use siltstone_testbed::bench::{HistoryOptions, Rounds};
 use siltstone_testbed::corpus::{Corpus, History};
 use siltstone_testbed::data;
-use siltstone_testbed::distance::{Link, Traffic};
+use siltstone_testbed::distance::Traffic;
 use siltstone_testbed::install::{self, RCLONE};
 use siltstone_testbed::minio::Minio;
 use siltstone_testbed::program::{self, Cost};
@@ -18,29 +19,21 @@ use siltstone_testbed::statistics::{Spread, rounded};
 use siltstone_testbed::table::as_float;
 use siltstone_testbed::tool::{Name, Reading, Repository, Tool, restored_place};
 use siltstone_testbed::tree::{self, Listing};
-use siltstone_testbed::workspace;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 /// Options: how far, and on what.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    output: Output,
+    histories: HistoryOptions,
     #[command(flatten)]
-    data: DataOptions,
-    /// The round trip to the server in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 30)]
-    rtt: u64,
-    /// Rounds in which everything is measured; 3 by default, 1 with --quick.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
-    rounds: Option<u64>,
+    distance: Distance,
+    #[command(flatten)]
+    rounds: Rounds,
 }
 
-/// The programs that are compared.
-const TOOLS: [Name; 2] = [Name::Silt, Name::Restic];
 /// Versions of a history that are backed up one after the other.
 const VERSIONS: usize = 3;
 /// Bytes that nothing makes smaller.
@@ -62,28 +55,24 @@ struct Sample {
 
 /// Means and results that all rounds share.
 struct Bench<'a> {
-    work: &'a Path,
-    server: &'a Minio,
-    link: &'a Link,
+    far: &'a Far,
     pile: Pile,
     samples: Vec<Sample>,
 }
 
 /// Runs the benchmark and prints its table.
 pub(super) fn run(options: &Options) -> Result<()> {
-    let rounds = options.rounds.unwrap_or(if options.output.quick { 1 } else { 3 });
-    Minio::install()?;
+    let output = &options.histories.output;
+    let rounds = options.rounds.number(output, 3);
     install::ensure(&[RCLONE])?;
-    let tools: Vec<Tool> = TOOLS.into_iter().map(Tool::prepare).collect::<Result<_>>()?;
-    let corpora = options.data.corpora(options.output.quick, &[History::Openssl])?;
-    let work = tempfile::tempdir_in(workspace::target()?)?;
-    let server = Minio::start(work.path())?;
-    let link = Link::to(server.address(), Duration::from_millis(options.rtt))?;
-    let random = work.path().join("random");
-    make_random(&random, if options.output.quick { RANDOM_BYTES_QUICK } else { RANDOM_BYTES })?;
+    let tools = tools()?;
+    let corpora = options.histories.corpora(&[History::Openssl])?;
+    let far = Far::start(&options.distance)?;
+    let random = far.work().join("random");
+    make_random(&random, if output.quick { RANDOM_BYTES_QUICK } else { RANDOM_BYTES })?;
 
-    let pile = Pile::below(work.path())?;
-    let mut bench = Bench { work: work.path(), server: &server, link: &link, pile, samples: Vec::new() };
+    let pile = Pile::below(far.work())?;
+    let mut bench = Bench { far: &far, pile, samples: Vec::new() };
     for round in 0..rounds {
         for corpus in &corpora {
             bench.history(corpus, &tools, round)?;
@@ -93,14 +82,24 @@ pub(super) fn run(options: &Options) -> Result<()> {
 
     let rows = rows_of(&bench.samples);
     let mut notes: Vec<String> = tools.iter().map(|tool| format!("{}, with its defaults", tool.version)).collect();
-    notes.push(format!("server: {}, round trip {} ms, bandwidth as it is", server.version, options.rtt));
+    notes.push(far.note.clone());
     notes.push(format!("rclone: {}", first_line(&program::quietly(Command::new("rclone").arg("version"))?)));
     notes.push(format!("{rounds} rounds, taking turns; medians of seconds; requests and bytes of the last round"));
     notes.push("cold: a machine that has never seen the repository; ratio: seconds to those of restic".into());
     notes.extend(
         corpora.iter().map(|corpus| format!("{}: the newest {VERSIONS} of {}", corpus.name, corpus.description)),
     );
-    options.output.publish("remote", &table_of(COLUMNS, &rows).to_string(), &rows, &notes, work.path())
+    output.publish("remote", &table_of(COLUMNS, &rows).to_string(), &rows, &notes, far.work())
+}
+
+/// The programs that are compared; rustic where it is installed.
+fn tools() -> Result<Vec<Tool>> {
+    let mut tools = vec![Tool::prepare(Name::Silt)?, Tool::prepare(Name::Restic)?];
+    match Tool::found(Name::Rustic)? {
+        Some(rustic) => tools.push(rustic),
+        None => eprintln!("rustic is left out: it is not installed (`cargo install --locked rustic-rs`)"),
+    }
+    Ok(tools)
 }
 
 /// Makes a folder of files of random bytes.
@@ -126,7 +125,7 @@ impl Bench<'_> {
     }
 
     fn versions(&mut self, data: &str, versions: &[PathBuf], tool: &Tool, round: u64) -> Result<()> {
-        let folder = tempfile::tempdir_in(self.work)?;
+        let folder = tempfile::tempdir_in(self.far.work())?;
         let source = folder.path().join("source");
         let repository = self.new_repository(tool, &format!("{data}-{round}"), folder.path())?;
         tree::copy(&versions[0], &source)?;
@@ -164,7 +163,7 @@ impl Bench<'_> {
     fn random(&mut self, source: &Path, tools: &[Tool], round: u64) -> Result<()> {
         let listing = Listing::of(source)?;
         for turn in turns(tools.len() + 1, round) {
-            let folder = tempfile::tempdir_in(self.work)?;
+            let folder = tempfile::tempdir_in(self.far.work())?;
             match tools.get(turn) {
                 Some(tool) => {
                     let repository = self.new_repository(tool, &format!("random-{round}"), folder.path())?;
@@ -194,10 +193,10 @@ impl Bench<'_> {
         ] {
             flush()?;
             let mut command = Command::new(RCLONE.program);
-            command.envs(Minio::rclone_remote(REMOTE, self.link.address())).arg("copy").arg(from).arg(to);
+            command.envs(Minio::rclone_remote(REMOTE, self.far.link.address())).arg("copy").arg(from).arg(to);
             // The server speaks plain HTTP, and some versions fail where this is set.
             command.env_remove("AWS_CA_BUNDLE");
-            self.link.take_traffic();
+            self.far.link.take_traffic();
             let cost = program::measured(&mut command)?;
             self.add("random", operation, RCLONE_COPY, cost);
         }
@@ -211,7 +210,7 @@ impl Bench<'_> {
     }
 
     fn new_repository(&self, tool: &Tool, prefix: &str, folder: &Path) -> Result<Repository> {
-        let place = self.server.place(self.link.address(), &format!("{}-{prefix}", tool.name.text()));
+        let place = self.far.place(&format!("{}-{prefix}", tool.name.text()));
         tool.init_at(place, &folder.join("machine"))
     }
 
@@ -225,8 +224,7 @@ impl Bench<'_> {
         let files = tree::files(source)?;
         let file = files.get(files.len() / 2).context("the source has files")?;
         let target = self.pile.place(0)?;
-        let mut command = repository.command();
-        command.args(["restore", "latest", "--target"]).arg(&target).arg("--include").arg(file);
+        let mut command = repository.restore_file_command(file, &target)?;
         self.measure(data, operation, repository, &mut command)?;
         let restored = restored_place(file, &target)?;
         let is_same = fs::read(file)? == fs::read(&restored).with_context(|| restored.display().to_string())?;
@@ -243,8 +241,7 @@ impl Bench<'_> {
         expected: &Listing,
     ) -> Result<()> {
         let target = self.pile.place(expected.bytes())?;
-        let mut command = repository.command();
-        command.args(["restore", "latest", "--target"]).arg(&target);
+        let mut command = repository.restore_latest_command(&target);
         self.measure(data, operation, repository, &mut command)?;
         let compared = expected.expect_same(&Listing::of(&restored_place(source, &target)?)?);
         compared.with_context(|| format!("{} restored {data} differently", repository.name().text()))
@@ -258,14 +255,14 @@ impl Bench<'_> {
         command: &mut Command,
     ) -> Result<()> {
         flush()?;
-        self.link.take_traffic();
+        self.far.link.take_traffic();
         let cost = program::measured(command)?;
         self.add(data, operation, repository.name().text(), cost);
         Ok(())
     }
 
     fn add(&mut self, data: &str, operation: &'static str, tool: &'static str, cost: Cost) {
-        let traffic = self.link.take_traffic();
+        let traffic = self.far.link.take_traffic();
         eprintln!("{data}, {operation}, {tool}: {:.2} s, {} requests", cost.wall.as_secs_f64(), traffic.requests);
         self.samples.push(Sample { data: data.to_owned(), operation, tool, cost, traffic });
     }
@@ -287,7 +284,7 @@ fn rows_of(samples: &[Sample]) -> Vec<Row> {
             samples.iter().filter(is_one).collect()
         };
         let restic = of(Name::Restic.text());
-        let tools = [Name::Silt.text(), Name::Restic.text(), RCLONE_COPY];
+        let tools = [Name::Silt.text(), Name::Restic.text(), Name::Rustic.text(), RCLONE_COPY];
         rows.extend(tools.into_iter().map(of).filter(|own| !own.is_empty()).map(|own| row(&own, &restic)));
     }
     rows
@@ -321,6 +318,7 @@ fn first_line(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn sample(tool: &'static str, seconds: u64) -> Sample {
         let cost = Cost { wall: Duration::from_secs(seconds), ..Cost::default() };

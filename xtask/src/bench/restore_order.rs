@@ -7,8 +7,8 @@ use super::history::versions::{RESTORED, Taken, Versions};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
-use siltstone_testbed::bench::DataOptions;
-use siltstone_testbed::bench::publish::{Output, Row, table_of};
+use siltstone_testbed::bench::HistoryOptions;
+use siltstone_testbed::bench::publish::{Row, table_of};
 use siltstone_testbed::bench::rounds::{Pile, restored_and_compared};
 use siltstone_testbed::corpus::{Corpus, History};
 use siltstone_testbed::json::number_of;
@@ -22,9 +22,7 @@ use std::path::Path;
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    data: DataOptions,
+    histories: HistoryOptions,
     /// Only these configurations of `silt`, named as in `bench history`.
     #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "reverse,forward:4")]
     configs: Vec<String>,
@@ -41,7 +39,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     if let Some(other) = chosen.iter().find(|configuration| configuration.program != Name::Silt) {
         bail!("{} does not say what it reads", other.name);
     }
-    let corpora = options.data.corpora(options.output.quick, &[History::Openssl, History::Tars])?;
+    let corpora = options.histories.corpora(&[History::Openssl, History::Tars])?;
     let work = tempfile::tempdir_in(workspace::target()?)?;
     let prepared = configuration::prepare(&chosen, work.path())?;
     let mut rows = Vec::new();
@@ -53,7 +51,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let mut notes = configuration::versions(&prepared);
     notes.extend(corpora.iter().map(|corpus| format!("{}: {}", corpus.name, corpus.description)));
     let table = table_of(COLUMNS, &rows).to_string();
-    options.output.publish("restore-order", &table, &rows, &notes, work.path())?;
+    options.histories.output.publish("restore-order", &table, &rows, &notes, work.path())?;
     let wrong: Vec<String> = rows.iter().filter(|row| !is_in_order(row)).map(said).collect();
     if !wrong.is_empty() {
         bail!("containers read are not those needed: {}", wrong.join("; "));

@@ -7,13 +7,13 @@
 
 mod outcome;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use outcome::{Outcome, table};
 use siltstone_testbed::install::{self, Needed};
 use siltstone_testbed::record;
 use siltstone_testbed::workspace;
-use siltstone_testbed::{machine, program, tree};
+use siltstone_testbed::{machine, program};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,22 @@ use std::time::Instant;
 
 /// libFuzzer is written in C++.
 const CPLUSPLUS: Needed = Needed { program: "c++", package: "g++" };
-const CARGO_FUZZ_VERSION: &str = "0.13.2";
+/// Variable of the environment that tells the program which target to run.
+const TARGET: &str = "SILTSTONE_FUZZ_TARGET";
+/// Flags of the compiler that make code say where it has been and what it compared, as `cargo fuzz build --sanitizer
+/// none` (0.13) gives them; with them alone nothing has to be installed for it.
+const FLAGS: [&str; 9] = [
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-sanitizer-coverage-stack-depth",
+    // Two branches that were folded into one look like one.
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+    "--cfg=fuzzing",
+    "-Ccodegen-units=16",
+];
 /// Targets at a time.
 const AT_ONCE: usize = 2;
 /// No input may make a parser hold more.
@@ -61,13 +76,13 @@ impl Options {
 /// Fuzzes some targets at a time. One whose input fails ends; the others go on.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let begin = Instant::now();
-    let names = names(&options.targets)?;
     install::ensure(&[install::COMPILER, CPLUSPLUS])?;
-    let programs = build(&cargo_fuzz()?)?;
+    let program = build()?;
+    let names = names(&program, &options.targets)?;
     let built_seconds = begin.elapsed().as_secs();
     let corpus = options.corpus.clone().map_or_else(|| Ok(workspace::target()?.join("fuzz-corpus")), anyhow::Ok)?;
-    plant(&programs, &corpus)?;
-    let campaign = Campaign { programs, corpus, seconds: options.seconds, scratch: scratch()? };
+    plant(&program, &corpus)?;
+    let campaign = Campaign { program, corpus, seconds: options.seconds, scratch: machine::scratch()? };
     let mut outcomes = campaign.run(&names)?;
     outcomes.sort_by(|a, b| a.target.cmp(&b.target));
     let report = table(&outcomes);
@@ -84,55 +99,33 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The names of all targets, or those asked for. Each target is a program of this name; that these are the targets of
-/// `crates/fuzz` is held by a test there.
-fn names(asked: &[String]) -> Result<Vec<String>> {
-    let programs = tree::files(&folder().join("fuzz_targets"))?;
-    let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let all: Vec<String> = programs.iter().filter_map(stem).collect();
-    if let Some(unknown) = asked.iter().find(|asked| !all.contains(asked)) {
-        bail!("there is no target {unknown}; there are {}", all.join(", "));
-    }
-    Ok(all.into_iter().filter(|name| asked.is_empty() || asked.contains(name)).collect())
-}
-
-/// The program `cargo-fuzz`, installed if it is not there.
-fn cargo_fuzz() -> Result<PathBuf> {
-    if let Some(found) = install::find("cargo-fuzz") {
-        return Ok(found);
-    }
-    let place = workspace::target()?.join("tools");
-    let program = place.join("bin/cargo-fuzz");
-    if !program.is_file() {
-        let mut command = workspace::cargo();
-        command.args(["install", "--quiet", "--locked", "cargo-fuzz", "--version", CARGO_FUZZ_VERSION, "--root"]);
-        program::run(command.arg(&place))?;
-    }
-    Ok(program)
-}
-
-/// Builds all targets in a folder of their own, and says where the programs are.
-fn build(cargo_fuzz: &Path) -> Result<PathBuf> {
+/// Builds the program that holds all targets, in a folder of its own, and says where it is.
+fn build() -> Result<PathBuf> {
+    // With a target named, the flags are not those of build scripts.
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let target = folder().join("target");
-    let mut command = Command::new(cargo_fuzz);
-    command.current_dir(workspace::root());
-    command.args(["fuzz", "build", "--sanitizer", "none", "--codegen-units", "16", "--target", &triple]);
-    program::run(command.arg("--target-dir").arg(&target))?;
-    Ok(target.join(triple).join("release"))
+    let mut command = workspace::cargo();
+    command.args(["build", "--release", "--target", &triple]).arg("--target-dir").arg(&target);
+    command.arg("--manifest-path").arg(folder().join("Cargo.toml")).env("RUSTFLAGS", FLAGS.join(" "));
+    program::run(&mut command)?;
+    Ok(target.join(triple).join("release/targets"))
 }
 
-/// Writes the seeds of all targets, which each of the programs can do.
-fn plant(programs: &Path, corpus: &Path) -> Result<()> {
+/// The names of all targets, or those asked for.
+fn names(program: &Path, asked: &[String]) -> Result<Vec<String>> {
+    let said = program::quietly(Command::new(program).arg("--list"))?;
+    let all: Vec<&str> = said.lines().collect();
+    if let Some(unknown) = asked.iter().find(|asked| !all.contains(&asked.as_str())) {
+        bail!("there is no target {unknown}; there are {}", all.join(", "));
+    }
+    let is_asked = |name: &&str| asked.is_empty() || asked.iter().any(|asked| asked == name);
+    Ok(all.into_iter().filter(is_asked).map(str::to_owned).collect())
+}
+
+/// Writes the seeds of all targets.
+fn plant(program: &Path, corpus: &Path) -> Result<()> {
     let golden = workspace::root().join("crates/engine/tests/golden/v1/repository");
-    let any = names(&[])?.into_iter().next().context("there is no target")?;
-    program::quietly(Command::new(programs.join(any)).arg("--plant").arg(golden).arg(corpus)).map(drop)
-}
-
-/// A folder in memory, if there is one: some targets write a file for every input.
-fn scratch() -> std::io::Result<tempfile::TempDir> {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
+    program::quietly(Command::new(program).arg("--plant").arg(golden).arg(corpus)).map(drop)
 }
 
 fn folder() -> PathBuf {
@@ -140,11 +133,11 @@ fn folder() -> PathBuf {
 }
 
 struct Campaign {
-    /// Where the programs are.
-    programs: PathBuf,
+    /// Holds all targets.
+    program: PathBuf,
     corpus: PathBuf,
     seconds: u32,
-    /// For the temporary files of programs that are killed.
+    /// For the temporary files of programs that are killed: some targets write one for every input.
     scratch: tempfile::TempDir,
 }
 
@@ -168,8 +161,8 @@ impl Campaign {
         let corpus = self.corpus.join(target);
         let artifacts = folder().join("artifacts").join(target);
         fs::create_dir_all(&artifacts)?;
-        let mut command = Command::new(self.programs.join(target));
-        command.arg(&corpus).current_dir(self.scratch.path()).env("TMPDIR", self.scratch.path());
+        let mut command = Command::new(&self.program);
+        command.env(TARGET, target).arg(&corpus).current_dir(self.scratch.path()).env("TMPDIR", self.scratch.path());
         let regressions = folder().join("regressions").join(target);
         if regressions.is_dir() {
             command.arg(regressions);

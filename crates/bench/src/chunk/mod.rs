@@ -27,11 +27,11 @@ use std::path::Path;
 pub(crate) fn run(options: &ChunkOptions) -> Result<()> {
     let methods = Method::chosen(&options.only)?;
     // All data is made or fetched before anything is measured.
-    let for_speed = if options.savings { Vec::new() } else { options.sources(Source::for_speed)? };
-    let for_savings = if options.speed { Vec::new() } else { options.sources(Source::for_savings)? };
+    let for_speed = if options.savings { Vec::new() } else { options.memory.sources(Source::for_speed)? };
+    let for_savings = if options.speed { Vec::new() } else { options.memory.sources(Source::for_savings)? };
     let mut results = Results::default();
     if !options.savings {
-        results.speeds(&for_speed, &methods, options.rounds())?;
+        results.speeds(&for_speed, &methods, options.memory.rounds())?;
     }
     if !options.speed {
         results.savings(&for_savings, &methods)?;
@@ -41,7 +41,8 @@ pub(crate) fn run(options: &ChunkOptions) -> Result<()> {
         (_, true) => "chunk-savings",
         _ => "chunk",
     };
-    options.output.publish(variant, &results.tables, &results.rows, &results.notes(options), &workspace::target()?)?;
+    let notes = results.notes(options);
+    options.memory.output.publish(variant, &results.tables, &results.rows, &notes, &workspace::target()?)?;
     if !results.wrong.is_empty() {
         bail!("these rows found something else than they should: {}", results.wrong.join("; "));
     }
@@ -91,7 +92,7 @@ impl Results {
         if !options.savings {
             notes.push(format!(
                 "one thread; rounds: {}, all rows once in each; shown is the median, spread is (slowest - fastest) / median",
-                options.rounds()
+                options.memory.rounds()
             ));
             notes.push(format!("pages: 4 KiB asked for; transparent huge pages of the system: {}", huge_pages()));
         }

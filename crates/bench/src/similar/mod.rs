@@ -40,7 +40,7 @@ pub(super) struct Findings {
 }
 
 fn measure(part: Part, options: &SimilarOptions) -> Result<Findings> {
-    let (rounds, quick) = (options.rounds(), options.output.quick);
+    let (rounds, quick) = (options.memory.rounds(), options.memory.output.quick);
     match part {
         Part::Policy => policy::measure(options.sources()?),
         Part::Layouts => layouts::measure(options.sources()?, quick, &workspace::target()?),
@@ -63,7 +63,7 @@ pub(crate) fn run(options: &SimilarOptions) -> Result<()> {
     let names: Vec<String> =
         parts.iter().filter_map(|part| Some(part.to_possible_value()?.get_name().to_owned())).collect();
     let variant = if options.only.is_empty() { "similar".into() } else { format!("similar-{}", names.join("-")) };
-    options.output.publish(&variant, &all.tables, &all.rows, &all.notes, &workspace::target()?)?;
+    options.memory.output.publish(&variant, &all.tables, &all.rows, &all.notes, &workspace::target()?)?;
     if !all.wrong.is_empty() {
         bail!("these rows found something else than they should: {}", all.wrong.join("; "));
     }

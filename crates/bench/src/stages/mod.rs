@@ -32,9 +32,9 @@ const DELTA_REGION_BYTES: usize = 512 << 10;
 
 /// Runs the benchmark and prints its tables.
 pub(super) fn run(options: &StagesOptions) -> Result<()> {
-    let quick = options.output.quick;
-    let rounds = options.rounds.unwrap_or(if quick { 1 } else { 3 });
-    let subjects = Subject::chosen(&options.data, quick)?;
+    let output = &options.histories.output;
+    let rounds = options.rounds.number(output, 3);
+    let subjects = Subject::chosen(&options.histories.data, output.quick)?;
     let work = tempfile::tempdir_in(workspace::target()?)?;
     let tool = Tool::prepare(Name::Silt)?.with(Settings { says_json: true, ..Settings::default() });
     let (mut tables, mut rows) = (String::new(), Vec::new());
@@ -51,7 +51,7 @@ pub(super) fn run(options: &StagesOptions) -> Result<()> {
         rows.extend(of_subject);
         notes.push(format!("{}: {}", subject.name, subject.description));
     }
-    options.output.publish("stages", &tables, &rows, &notes, work.path())
+    output.publish("stages", &tables, &rows, &notes, work.path())
 }
 
 /// Observations of every case, one a round.

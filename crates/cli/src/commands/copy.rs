@@ -9,8 +9,9 @@ use crate::from::FromArgs;
 use crate::memory;
 use crate::parse::Checkpointing;
 use crate::patterns::FilterArgs;
+use crate::prices;
 use crate::progress::{Progress, Work};
-use crate::render::{Transfer, clock, seconds, size};
+use crate::render::{Cost, Transfer, clock, seconds, size};
 use crate::repository::{open, open_from, preset};
 use crate::retry::while_locked;
 use clap::Args;
@@ -36,9 +37,13 @@ pub(crate) struct CopyArgs {
     ids: Vec<String>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Read and write nothing, only show which snapshots would be copied
+    /// Read no content and write nothing, only show which snapshots would be copied and about how much that is: as much
+    /// as it takes in the source
     #[arg(short = 'n', long)]
     dry_run: bool,
+    /// Copy a snapshot of which something is damaged without that, instead of leaving the snapshot out
+    #[arg(long)]
+    skip_damaged: bool,
     /// Save what is done so far after this long, every 4 GiB of new data and when interrupted, or `off`
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     checkpoint: Checkpointing,
@@ -55,7 +60,10 @@ pub(crate) struct CopyArgs {
 }
 
 pub(crate) fn run(arguments: &CopyArgs, context: &Context) -> Result<Done, CliError> {
-    let options = CopyOptions::default().with_backup(options(arguments, context)?).with_dry_run(arguments.dry_run);
+    let options = CopyOptions::default()
+        .with_backup(options(arguments, context)?)
+        .with_dry_run(arguments.dry_run)
+        .with_skip_damaged(arguments.skip_damaged);
     let source = open_from(context, &arguments.from)?;
     let destination = open(context)?;
     let (snapshots, found) = wanted(arguments, &source, context)?;
@@ -67,10 +75,16 @@ pub(crate) fn run(arguments: &CopyArgs, context: &Context) -> Result<Done, CliEr
     memory::renew(&destination, context);
     report(context, arguments.dry_run, &summary, took)?;
     if summary.failed > 0 {
-        let text = "warning: some snapshots cannot be read whole and were not copied: check the source repository";
+        let text = "warning: some snapshots cannot be read whole and were not copied: check the source repository, or \
+                    copy them without what is damaged by --skip-damaged";
         context.output.warn(text);
     }
-    Ok(if summary.failed > 0 { Done::InPart } else { found })
+    if summary.incomplete > 0 {
+        let text = "warning: some snapshots were copied without what is damaged of them: once the source repository is \
+                    repaired, forget these copies and copy again";
+        context.output.warn(text);
+    }
+    Ok(if summary.failed + summary.incomplete > 0 { Done::InPart } else { found })
 }
 
 /// The snapshots asked for. A series that cannot be read is told, and does not hide the others.
@@ -80,7 +94,11 @@ fn wanted(arguments: &CopyArgs, source: &Repository, context: &Context) -> Resul
         let (views, damaged) = list_readable(source, &filter)?;
         return Ok((views, without(&damaged, context.output)));
     }
-    find_all(source, &arguments.ids, &filter, context.output)
+    let (views, found) = find_all(source, &arguments.ids, &filter, context.output)?;
+    match views.iter().find(|view| view.snapshot.partial) {
+        Some(partial) => Err(CliError::CopyPartial { snapshot: partial.snapshot.id.short() }),
+        None => Ok((views, found)),
+    }
 }
 
 fn options(arguments: &CopyArgs, context: &Context) -> Result<BackupOptions, CliError> {
@@ -100,25 +118,34 @@ fn options(arguments: &CopyArgs, context: &Context) -> Result<BackupOptions, Cli
 
 fn report(context: &Context, dry_run: bool, summary: &CopySummary, took: Duration) -> Result<(), CliError> {
     let transfer = Transfer::of(&context.traffic);
+    let cost = prices::cost(&summary.usage, context)?;
     if context.output.json {
-        return context.output.json(&SummaryMessage::new(dry_run, summary, took, transfer));
+        return context.output.json(&SummaryMessage::new(dry_run, summary, took, transfer, cost));
     }
-    context.output.report(text(dry_run, summary, took) + &transfer.line_below())
+    let cost = cost.map_or_else(String::new, |cost| cost.lines_below("about"));
+    context.output.report(text(dry_run, summary, took) + &cost + &transfer.line_below())
 }
 
 fn text(dry_run: bool, summary: &CopySummary, took: Duration) -> String {
-    let CopySummary { copied, skipped, partial, failed, .. } = summary;
+    let CopySummary { copied, skipped, partial, failed, incomplete, .. } = summary;
     let left_out = if *partial > 0 { format!(", {partial} partial left out") } else { String::new() };
     let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
+    let incomplete =
+        if *incomplete > 0 { format!(", {incomplete} of these without what is damaged") } else { String::new() };
     let counts = format!("{skipped} are here already{left_out}{failed}");
+    let (added, stored) = (size(summary.added_plain_bytes), size(summary.added_stored_bytes));
     if dry_run {
         let total = format!("would copy {} snapshots; {counts}", copied.len());
-        let lines: Vec<String> = copied.iter().map(planned).chain([total]).collect();
+        let about = format!(
+            "About {} to read from the source, {added} to add to the repository ({stored} stored): as large as it is \
+             in the source",
+            size(summary.read_bytes)
+        );
+        let lines: Vec<String> = copied.iter().map(planned).chain([total, about]).collect();
         return lines.join("\n");
     }
-    let (added, stored) = (size(summary.added_plain_bytes), size(summary.added_stored_bytes));
     format!(
-        "copied {} snapshots in {}; {counts}\n\
+        "copied {} snapshots{incomplete} in {}; {counts}\n\
          Read from the source: {}\nAdded to the repository: {added} ({stored} stored)",
         copied.len(),
         clock(took),
@@ -140,11 +167,15 @@ struct SummaryMessage<'a> {
     snapshots_skipped: u64,
     snapshots_partial: u64,
     snapshots_failed: u64,
+    /// Copied without what is damaged in the source.
+    snapshots_incomplete: u64,
     bytes_read: u64,
     data_added: u64,
     data_added_packed: u64,
     total_duration: f64,
     copies: Vec<CopyJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
     #[serde(flatten)]
     transfer: Transfer,
 }
@@ -156,14 +187,18 @@ struct CopyJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot_id: Option<String>,
     series: &'a str,
+    /// Entries that it lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problems: Option<u64>,
 }
 
 impl<'a> SummaryMessage<'a> {
-    fn new(dry_run: bool, summary: &'a CopySummary, took: Duration, transfer: Transfer) -> Self {
+    fn new(dry_run: bool, summary: &'a CopySummary, took: Duration, transfer: Transfer, cost: Option<Cost>) -> Self {
         let copies = summary.copied.iter().map(|one| CopyJson {
             original: one.original.to_string(),
             snapshot_id: one.copy.map(|id| id.to_string()),
             series: &one.series,
+            problems: one.copy.and(Some(one.statistics.problems)).filter(|problems| *problems > 0),
         });
         Self {
             message_type: "summary",
@@ -172,11 +207,13 @@ impl<'a> SummaryMessage<'a> {
             snapshots_skipped: summary.skipped,
             snapshots_partial: summary.partial,
             snapshots_failed: summary.failed,
+            snapshots_incomplete: summary.incomplete,
             bytes_read: summary.read_bytes,
             data_added: summary.added_plain_bytes,
             data_added_packed: summary.added_stored_bytes,
             total_duration: seconds(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
             copies: copies.collect(),
+            cost,
             transfer,
         }
     }

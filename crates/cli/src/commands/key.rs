@@ -1,5 +1,6 @@
 //! `silt key`: the passwords of a repository, its master key, and a sheet of paper that opens it without a password.
 
+mod add;
 mod recovery;
 mod rotate;
 
@@ -29,7 +30,7 @@ enum KeyCommand {
     /// List the keys
     List,
     /// Add a password
-    Add(NewKeyArgs),
+    Add(add::AddArgs),
     /// Remove a password by the id of its key
     Remove {
         /// Id, or its beginning
@@ -89,6 +90,9 @@ struct KeyJson {
     #[serde(rename = "hostName")]
     host_name: String,
     created: String,
+    /// Series that a write-only key adds backups to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    write_only: Option<String>,
     kdf: KdfJson,
 }
 
@@ -110,11 +114,7 @@ struct KeyMessage {
 pub(crate) fn run(arguments: &KeyArgs, context: &Context) -> Result<Done, CliError> {
     match &arguments.command {
         KeyCommand::List => list(&*open(context)?, context),
-        KeyCommand::Add(new) => {
-            let repository = open(context)?;
-            let (cost, password, label) = new.ask(context)?;
-            told(context, "added", repository.add_key(&password, &label, cost)?, "saved new key")
-        }
+        KeyCommand::Add(arguments) => add::run(arguments, context),
         KeyCommand::Passwd(new) => {
             let mut repository = open(context)?;
             let (cost, password, label) = new.ask(context)?;
@@ -130,11 +130,22 @@ pub(crate) fn run(arguments: &KeyArgs, context: &Context) -> Result<Done, CliErr
 }
 
 fn remove(repository: &Repository, wanted: &str, context: &Context) -> Result<Done, CliError> {
-    let listed = repository.key_slots()?.0.into_iter().map(|slot| slot.id);
-    let id = find(&listed.chain(repository.key_slots_unlisted()?).collect::<Vec<_>>(), wanted)?;
+    let listed = repository.key_slots()?.0;
+    let ids = listed.iter().map(|slot| slot.id).chain(repository.key_slots_unlisted()?);
+    let id = find(&ids.collect::<Vec<_>>(), wanted)?;
+    let series = listed.iter().find(|slot| slot.id == id).and_then(|slot| slot.write_only.as_deref());
     repository.remove_key(id)?;
     told(context, "removed", id, "removed key")?;
-    if !context.output.json {
+    if context.output.json {
+        return Ok(Done::Whole);
+    }
+    if let Some(series) = series {
+        context.output.report(format_args!(
+            "It is gone, but who kept its file, or what was in it, can still add to the series \"{}\"\n\
+             with write access to the place: take that access away, or the token of a server.",
+            visible(series.as_bytes())
+        ))?;
+    } else {
         context.output.report(format_args!(
             "Its password opens nothing any more, even if its file is put back. Who had it may still know the master key:\n\
              'silt key rotate' keeps from them what is written from then on."
@@ -195,6 +206,7 @@ impl From<&KeySlotView> for KeyJson {
             user_name: slot.label.user.clone(),
             host_name: slot.label.host.clone(),
             created: rfc3339(slot.label.created),
+            write_only: slot.write_only.clone(),
             kdf: KdfJson {
                 memory_bytes: u64::from(slot.cost.memory_kib) << 10,
                 passes: slot.cost.passes,
@@ -205,13 +217,14 @@ impl From<&KeySlotView> for KeyJson {
 }
 
 fn table(slots: &[KeySlotView]) -> Table {
-    let mut table = Table::new(vec![" ID", "User", "Host", "Created", "Cost"]);
+    let mut table = Table::new(vec![" ID", "User", "Host", "Created", "Cost", "Adds to"]);
     for slot in slots {
         let mark = if slot.current { '*' } else { ' ' };
         let text = |text: &str| vec![visible(text.as_bytes())];
         let (user, host) = (text(&slot.label.user), text(&slot.label.host));
         let (created, cost) = (vec![local(slot.label.created)], vec![slot.cost.to_string()]);
-        table.row(vec![vec![format!("{mark}{}", short(slot.id))], user, host, created, cost]);
+        let adds_to = slot.write_only.as_deref().map_or_else(Vec::new, text);
+        table.row(vec![vec![format!("{mark}{}", short(slot.id))], user, host, created, cost, adds_to]);
     }
     table
 }
@@ -223,7 +236,7 @@ mod tests {
 
     fn slot(number: u8, current: bool) -> KeySlotView {
         let label = KeyLabel { created: Time::default(), host: "vm".into(), user: "ro\not".into() };
-        KeySlotView { id: KeyId([number; 16]), label, cost: Argon2Cost::DEFAULT, current }
+        KeySlotView { id: KeyId([number; 16]), label, cost: Argon2Cost::DEFAULT, current, write_only: None }
     }
 
     #[test]

@@ -6,14 +6,16 @@ use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
 use crate::parse::Parity;
+use crate::prices;
 use crate::progress::{Progress, Work};
-use crate::render::size;
+use crate::render::{Cost, size};
 use crate::repository::{open, preset};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
 use siltstone_engine::maintain::{MaintainOptions, MaintainSummary};
 use siltstone_engine::protect::ProtectSummary;
+use siltstone_store::repository::Repository;
 
 /// Encode and lay out what backups left behind, and end what was deleted; backups do the former themselves unless told
 /// not to
@@ -26,12 +28,18 @@ pub(crate) struct MaintainArgs {
     /// option what parity is missing is made
     #[arg(long, value_name = "SHARE")]
     parity: Option<Parity>,
+
+    /// Write nothing to the repository, only show what would be done and, at a distance, what it costs: all is done on
+    /// the side, in a temporary file, so that it takes as long and needs as much room there
+    #[arg(short = 'n', long)]
+    dry_run: bool,
 }
 
 /// `message_type` `summary`.
 #[derive(Serialize)]
 struct SummaryMessage {
     message_type: &'static str,
+    dry_run: bool,
     snapshots_settled: u64,
     snapshots_ended: u64,
     containers_passed_over: u64,
@@ -45,6 +53,11 @@ struct SummaryMessage {
     containers_protected: u64,
     parity_bytes_written: u64,
     parity_bytes_deleted: u64,
+    /// Bytes that the repository would grow by; of a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_kept: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
 }
 
 pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, CliError> {
@@ -54,7 +67,11 @@ pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
         .with_threshold(arguments.layout.threshold(preset(context)?))
         .with_compression_level(context.compression_level()?)
         .with_user(environment::user());
-    if let Some(Parity(percent)) = arguments.parity {
+    let percent = arguments.parity.as_ref().map(|Parity(percent)| *percent);
+    if arguments.dry_run {
+        return dry_run(&repository, percent, &options, context);
+    }
+    if let Some(percent) = percent {
         repository.amend(|config| {
             config.parity.data_percent = percent;
             Ok(())
@@ -67,14 +84,45 @@ pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
     let problems = progress.counts().problems;
     progress.end();
     memory::renew(&repository, context);
-    report(context, &summary, &parity)?;
-    Ok(if problems == 0 && summary.passed_over == 0 && parity.passed_over == 0 { Done::Whole } else { Done::InPart })
+    report(context, &summary, &parity, None)?;
+    Ok(done(problems, &summary, &parity))
 }
 
-fn report(context: &Context, summary: &MaintainSummary, parity: &ProtectSummary) -> Result<(), CliError> {
+/// Shows what a run would do.
+fn dry_run(
+    repository: &Repository,
+    parity: Option<u8>,
+    options: &MaintainOptions,
+    context: &Context,
+) -> Result<Done, CliError> {
+    let progress = Progress::begin(Work::Maintain, context)?;
+    let session = context.session(repository, &progress);
+    let forecast = while_locked(context, || Ok(session.forecast_maintenance(parity, options)?))?;
+    let problems = progress.counts().problems;
+    progress.end();
+    let cost = prices::cost(&forecast.usage, context)?;
+    report(context, &forecast.maintenance, &forecast.parity, Some((forecast.bytes_kept, cost)))?;
+    Ok(done(problems, &forecast.maintenance, &forecast.parity))
+}
+
+fn done(problems: u64, summary: &MaintainSummary, parity: &ProtectSummary) -> Done {
+    if problems == 0 && summary.passed_over == 0 && parity.passed_over == 0 { Done::Whole } else { Done::InPart }
+}
+
+/// Reports what was done; in a dry run with what the repository would grow by, and what that costs.
+fn report(
+    context: &Context,
+    summary: &MaintainSummary,
+    parity: &ProtectSummary,
+    dry_run: Option<(i64, Option<Cost>)>,
+) -> Result<(), CliError> {
     if context.output.json {
+        let (bytes_kept, cost) = dry_run.clone().unzip();
         return context.output.json(&SummaryMessage {
             message_type: "summary",
+            dry_run: dry_run.is_some(),
+            bytes_kept,
+            cost: cost.flatten(),
             snapshots_settled: summary.settled,
             snapshots_ended: summary.ended,
             containers_passed_over: summary.passed_over,
@@ -93,31 +141,61 @@ fn report(context: &Context, summary: &MaintainSummary, parity: &ProtectSummary)
     if *parity != ProtectSummary::default() {
         let [wrote, deleted] = [parity.bytes_written, parity.bytes_deleted].map(size);
         let protected = parity.protected;
-        context.output.report(format_args!("parity of {protected} containers: wrote {wrote}, deleted {deleted}"))?;
+        let Verbs { wrote: write, deleted: delete, .. } = Verbs::of(dry_run.is_some());
+        let counts = format!("parity of {protected} containers: {write} {wrote}, {delete} {deleted}");
+        context.output.report(counts)?;
     }
-    context.output.report(text(summary))
+    let text = text(summary, &Verbs::of(dry_run.is_some()));
+    let outlook = dry_run.map_or_else(String::new, |(bytes_kept, cost)| outlook(bytes_kept, cost.as_ref()));
+    context.output.report(text + &outlook)
 }
 
-fn text(summary: &MaintainSummary) -> String {
+/// Lines of a dry run below the report.
+fn outlook(bytes_kept: i64, cost: Option<&Cost>) -> String {
+    let change = if bytes_kept < 0 { "shrink" } else { "grow" };
+    let cost = cost.map_or_else(String::new, |cost| cost.lines_below("of the run"));
+    format!("\nNothing was written: the repository would {change} by {}{cost}", size(bytes_kept.unsigned_abs()))
+}
+
+/// Verbs of a report: of what was done, or of what would be.
+struct Verbs {
+    removed: &'static str,
+    settled: &'static str,
+    wrote: &'static str,
+    deleted: &'static str,
+}
+
+impl Verbs {
+    fn of(is_dry_run: bool) -> Self {
+        if is_dry_run {
+            Self { removed: "would remove", settled: "would settle", wrote: "write", deleted: "delete" }
+        } else {
+            Self { removed: "removed", settled: "settled", wrote: "wrote", deleted: "deleted" }
+        }
+    }
+}
+
+fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
     if *summary == MaintainSummary::default() {
         return "nothing is left to do".to_owned();
     }
     let MaintainSummary { settled, deltas_kept, ghosts_eliminated, .. } = summary;
-    let (wrote, deleted) = (size(summary.bytes_written), size(summary.bytes_deleted));
+    let (written, gone) = (size(summary.bytes_written), size(summary.bytes_deleted));
+    let Verbs { removed, settled: settle, wrote, deleted } = verbs;
     let eliminated = match ghosts_eliminated {
         0 => String::new(),
         eliminated => format!(", {eliminated} chunks eliminated that only deltas needed"),
     };
     let ended = match summary.ended {
         0 => String::new(),
-        ended => format!("removed {ended} deleted snapshots whose time was over; "),
+        ended => format!("{removed} {ended} deleted snapshots whose time was over; "),
     };
     let passed_over = match summary.passed_over {
         0 => String::new(),
         passed_over => format!("; {passed_over} containers could not be read and stay as they are"),
     };
     format!(
-        "{ended}settled {settled} snapshots: wrote {wrote}, deleted {deleted}, {deltas_kept} chunks as deltas\
+        "{ended}{settle} {settled} snapshots: {wrote} {written}, {deleted} {gone}, {deltas_kept} chunks as deltas\
          {eliminated}{passed_over}"
     )
 }
@@ -127,16 +205,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_dry_run_tells_what_would_come_back() {
+        assert_eq!(outlook(-2048, None), "\nNothing was written: the repository would shrink by 2.000 KiB");
+        assert_eq!(outlook(0, None), "\nNothing was written: the repository would grow by 0 B");
+    }
+
+    fn told(summary: &MaintainSummary) -> String {
+        text(summary, &Verbs::of(false))
+    }
+
+    #[test]
     fn what_was_done_is_told() {
-        assert_eq!(text(&MaintainSummary::default()), "nothing is left to do");
+        assert_eq!(told(&MaintainSummary::default()), "nothing is left to do");
         let settled = MaintainSummary { settled: 2, bytes_written: 1024, deltas_kept: 7, ..MaintainSummary::default() };
         let expected = "settled 2 snapshots: wrote 1.000 KiB, deleted 0 B, 7 chunks as deltas";
-        assert_eq!(text(&settled), expected);
+        assert_eq!(told(&settled), expected);
+        let would = "would settle 2 snapshots: write 1.000 KiB, delete 0 B, 7 chunks as deltas";
+        assert_eq!(text(&settled, &Verbs::of(true)), would);
         let ended = MaintainSummary { ended: 3, ..settled };
-        assert_eq!(text(&ended), format!("removed 3 deleted snapshots whose time was over; {expected}"));
+        assert_eq!(told(&ended), format!("removed 3 deleted snapshots whose time was over; {expected}"));
         let eliminated = MaintainSummary { bytes_deleted: 2048, ghosts_eliminated: 3, ..MaintainSummary::default() };
         let expected = "settled 0 snapshots: wrote 0 B, deleted 2.000 KiB, 0 chunks as deltas, \
                         3 chunks eliminated that only deltas needed";
-        assert_eq!(text(&eliminated), expected);
+        assert_eq!(told(&eliminated), expected);
     }
 }

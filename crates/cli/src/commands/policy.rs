@@ -95,7 +95,9 @@ pub(crate) fn run(arguments: &PolicyArgs, context: &Context) -> Result<Done, Cli
 }
 
 fn list(context: &Context) -> Result<Done, CliError> {
-    let policies = RecordedPolicies::read(&open(context)?.config())?;
+    let repository = open(context)?;
+    repository.require_reading("listing policies")?;
+    let policies = RecordedPolicies::read(&repository.config())?;
     if context.output.json {
         let all: Vec<_> = policies.iter().map(|(scope, policy)| json(scope, policy)).collect();
         context.output.json(&all)?;

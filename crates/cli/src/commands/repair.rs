@@ -97,7 +97,7 @@ fn restored(older: OlderRecord, context: &Context) -> Result<Opened, CliError> {
 
 fn tell_older(older: &OlderRecord, context: &Context) -> Result<(), CliError> {
     let config = older.repository().config();
-    let keys: Vec<_> = config.key_slots.iter().map(ToString::to_string).collect();
+    let keys: Vec<_> = config.all_keys().iter().map(ToString::to_string).collect();
     let (config, newest, keys) = (config.object_name(), ObjectName::Config(older.newest()), keys.join(", "));
     context.output.report(format_args!(
         "{newest} can be read from neither place; it goes on from {config}\n  \

@@ -110,7 +110,9 @@ fn serve(arguments: &ListenArgs, context: &Context) -> Result<Done, CliError> {
 }
 
 fn tell_series(name: &str, context: &Context) -> Result<Done, CliError> {
-    let id = open(context)?.keys().series_id(name).to_string();
+    let repository = open(context)?;
+    repository.require_reading("naming a series")?;
+    let id = repository.keys().series_id(name).to_string();
     if context.output.json {
         context.output.json(&SeriesMessage { message_type: "series", series: name, id })?;
     } else {

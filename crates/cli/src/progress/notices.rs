@@ -25,6 +25,15 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::IndexRebuilt => {
             note("index_rebuilt", "the local index was missing or stale and has been rebuilt from the repository")
         }
+        Notice::IndexLost => note(
+            "index_lost",
+            "the local cache is missing or stale and the key reads nothing: all files are read, all chunks stored \
+             again",
+        ),
+        Notice::CatalogLost => note(
+            "catalog_lost",
+            "the local catalog is missing or stale and the key reads nothing: all files are read again",
+        ),
         Notice::SketchesRebuilt { chunks } => note(
             "sketches_rebuilt",
             &format!("what the last snapshot's {chunks} chunks look like was not known here; all of them were read"),
@@ -80,6 +89,17 @@ pub(super) fn describe(notice: &Notice) -> Words {
                 format!("listed as changed, but neither there nor in the last snapshot: {}", Path::of(path).visible());
             note("listed_unknown", &text)
         }
+        Notice::ContainersLeft { containers, reason: None } => note(
+            "containers_left",
+            &format!(
+                "{containers} containers that no snapshot needs any more stay, for this client may not delete; a later \
+                 'silt maintain' of one that may removes them"
+            ),
+        ),
+        Notice::ContainersLeft { containers, reason: Some(reason) } => warning(
+            "containers_left",
+            format!("{containers} containers that no snapshot needs any more stay until a later run: {reason}"),
+        ),
         Notice::RewriteDeferred => {
             let text = "the disk is full: containers that are partly unused stay as they are until a later forget";
             warning("rewrite_deferred", text.to_owned())

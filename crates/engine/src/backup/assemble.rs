@@ -3,6 +3,7 @@
 
 use super::flow::{Reached, Unusable};
 use super::heal::Healer;
+use super::local::LocalCatalog;
 use super::older::Older;
 use super::outcome::{Account, Assembled, Tally};
 use super::regions::Regions;
@@ -53,6 +54,7 @@ impl Outlet<'_> {
 /// Gives numbers to chunks and keeps account of them. It is also where the catalog and long recipes store their pieces.
 pub(super) struct ChunkStore<'a, 'env> {
     keys: &'a RepositoryKeys,
+    local: &'a LocalCatalog,
     index: FingerprintIndex,
     /// Chunks of older snapshots, asked where the index knows nothing.
     older: Option<Older<'a>>,
@@ -83,7 +85,7 @@ enum Met {
 
 impl<'a, 'env> ChunkStore<'a, 'env> {
     pub(super) fn new(
-        keys: &'a RepositoryKeys,
+        (keys, local): (&'a RepositoryKeys, &'a LocalCatalog),
         (index, older): (FingerprintIndex, Option<Older<'a>>),
         unusable: &'a Unusable,
         next: (ChunkNumber, ChunkNumber),
@@ -91,6 +93,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
     ) -> Self {
         Self {
             keys,
+            local,
             index,
             older,
             unusable,
@@ -253,6 +256,7 @@ impl MetadataSink for ChunkStore<'_, '_> {
                 number
             }
         };
+        self.local.note(number, bytes);
         self.pending.insert(number.0);
         Ok(number)
     }

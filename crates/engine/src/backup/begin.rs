@@ -3,6 +3,7 @@
 use super::cache::{Cache, open_index, sketches_identity};
 use super::checkpoint::Checkpoints;
 use super::flow::Unusable;
+use super::local::LocalCatalog;
 use super::older::Older;
 use super::outcome::RunOutcome;
 use super::previous::{last_whole, needed};
@@ -36,10 +37,11 @@ impl<'t> BackupRun<'t> {
         lost: &[ContainerId],
         (sink, checkpoints): (&dyn ContainerSink, Option<&Checkpoints<'_, 't>>),
     ) -> Result<(RunOutcome, Option<Known>), EngineError> {
-        let chunks = ChunkSource::with_limits(self.repository, manifest, 8, 12 << 20);
+        let cache = self.resources.cache.as_deref().map(|folder| Cache::new(folder, self.repository, manifest.series));
+        let local = LocalCatalog::open(self, manifest, cache.as_ref());
+        let chunks = ChunkSource::with_limits(self.repository, manifest, 8, 12 << 20).with_catalog(local.catalog());
         let (mut lost, mut found) = self.lost(manifest, lost, &chunks)?;
         let spill = self.resources.scratch_of(self.repository);
-        let cache = self.resources.cache.as_deref().map(|folder| Cache::new(folder, self.repository, manifest.series));
         let uses = self.uses(manifest);
         let shares = self.resources.backup_shares(uses);
         let index = open_index(
@@ -57,7 +59,8 @@ impl<'t> BackupRun<'t> {
             Older::open(self.repository, manifest, cache.as_ref(), &chunks, &lost, room, &*self.resources.observer)
         });
         let older = older.transpose()?;
-        let mut selection = match self.options.deltas.forward() {
+        // The selector reads what is stored.
+        let mut selection = match self.options.deltas.forward().filter(|_| self.repository.may_read()) {
             Some(forward) => {
                 Some(self.open_selection(forward, manifest, cache.as_ref(), &lost, shares, spill.as_ref())?)
             }
@@ -66,10 +69,11 @@ impl<'t> BackupRun<'t> {
         let unusable = Unusable { lost, ..Unusable::default() };
         let is_for_migration = self.settles() && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
         let similar_bytes = is_for_migration.then_some(shares.similar_bytes);
-        let stages =
-            Stages { run: self, manifest, chunks: &chunks, unusable: &unusable, sink, checkpoints, similar_bytes };
+        let (chunks, unusable, local_catalog) = (&chunks, &unusable, &local);
+        let stages = Stages { run: self, manifest, chunks, unusable, sink, checkpoints, similar_bytes, local_catalog };
         let mut outcome = stages.run(source, (index, older), selection.as_mut())?;
         outcome.found = found;
+        outcome.catalog = local.into_draft();
         Ok((outcome, selection.map(|selection| selection.known)))
     }
 
@@ -85,7 +89,9 @@ impl<'t> BackupRun<'t> {
         let live = manifest.live();
         let mut known = &manifest.damaged & &live;
         known |= &live - answered(manifest);
-        let sampled = read_sample(chunks, manifest, self.options.sample_bytes_of(self.repository.storage()))?;
+        let sample_bytes = self.options.sample_bytes_of(self.repository.storage());
+        let sample_bytes = if self.repository.may_read() { sample_bytes } else { 0 };
+        let sampled = read_sample(chunks, manifest, sample_bytes)?;
         let found = &sampled.damaged - &gone;
         for error in &sampled.errors {
             self.resources.observer.notice(&Notice::DamageMet { reason: error.to_string() });
@@ -110,7 +116,7 @@ impl<'t> BackupRun<'t> {
         let (selects, sketches) = match self.options.deltas {
             Deltas::Off => (false, false),
             Deltas::Reverse { .. } => (false, self.settles() && !is_first),
-            Deltas::Forward { .. } | Deltas::Custom(_) => (true, !is_first),
+            Deltas::Forward { .. } | Deltas::Custom(_) => (self.repository.may_read(), !is_first),
         };
         let reaches_back = self.options.deltas.reaches_back() && manifest.snapshots().len() > 1;
         BackupUses { list_bytes: self.list_bytes, selects, sketches, reaches_back }

@@ -21,18 +21,20 @@ const OLDER_LEAST: u64 = 1 << 16;
 
 /// Places of a series' index on this machine.
 pub(super) struct Cache {
-    index: PathBuf,
+    pub(super) index: PathBuf,
     /// Index of chunks that only older snapshots have.
     pub(super) older: PathBuf,
     /// Sketches of the last snapshot's chunks.
     pub(super) sketches: PathBuf,
+    /// Catalog of the last snapshot, where the key cannot read it from the repository.
+    pub(super) catalog: PathBuf,
 }
 
 impl Cache {
     pub(super) fn new(folder: &Path, repository: &Repository, series: SeriesId) -> Self {
         let folder = folder.join(repository.id().to_string());
         let file = |kind: &str| folder.join(format!("{series}.{kind}"));
-        Self { index: file("index"), older: file("older"), sketches: file("likes") }
+        Self { index: file("index"), older: file("older"), sketches: file("likes"), catalog: file("catalog") }
     }
 }
 
@@ -57,7 +59,7 @@ pub(super) fn open_index(
     });
     // Not those that it needs as bases only: they are asked for where older ones are. But those that are lost: their
     // content can be stored again under their numbers.
-    let mut needed = known(manifest);
+    let mut needed = if repository.may_read() { known(manifest) } else { RoaringTreemap::new() };
     let is_cached = cached.is_some();
     if let Some(position) = last.filter(|_| is_cached).and_then(|last| manifest.position(&last.id)) {
         needed -= manifest.direct(position);
@@ -93,8 +95,12 @@ pub(super) fn open_index(
             Err(error) => return Err(error.into()),
         }
     }
-    if cache.is_some() && last.is_some() && !is_cached {
-        observer.notice(&Notice::IndexRebuilt);
+    if last.is_some() && !is_cached {
+        match repository.may_read() {
+            true if cache.is_some() => observer.notice(&Notice::IndexRebuilt),
+            true => {}
+            false => observer.notice(&Notice::IndexLost),
+        }
     }
     Ok(index)
 }

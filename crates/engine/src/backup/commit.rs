@@ -61,6 +61,9 @@ impl<'t> BackupRun<'t> {
             let cache = Cache::new(folder, self.repository, writer.series());
             let key = self.repository.keys().cache_key();
             let direct = &outcome.assembled.necessary;
+            if let Some(Err(error)) = outcome.catalog.map(|draft| draft.finish(id, direct)) {
+                self.resources.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
+            }
             let runs = (outcome.assembled.index.into_runs(), outcome.assembled.older);
             if let Err(error) = self.save_index(&cache, runs, writer.manifest(), direct) {
                 self.resources.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
@@ -92,7 +95,7 @@ impl<'t> BackupRun<'t> {
     fn commit_and_delete(
         &self,
         writer: &mut SeriesWriter<'t>,
-        next: Manifest,
+        mut next: Manifest,
         dead: &[ContainerRecord],
         keep_lease: bool,
     ) -> Result<(), EngineError> {
@@ -101,12 +104,18 @@ impl<'t> BackupRun<'t> {
         gone.retain(|record| !kept.contains(&record.id));
         gone.sort_by_key(|record| record.id);
         gone.dedup_by_key(|record| record.id);
+        // Maintenance by somebody who may delete comes by here then.
+        next.ghosts_due |= !gone.is_empty() && !self.repository.may_delete();
         if !next.damaged.is_empty() {
             self.resources.observer.notice(&Notice::DamageLeft { chunks: next.damaged.len() });
         }
         writer.commit(next, keep_lease, now())?;
-        // The commit stands. What cannot be deleted now the next writer removes.
-        let _ = writer.delete(&gone);
+        // The commit stands. What cannot be deleted now a later writer removes.
+        let reason = writer.delete(&gone).err().map(|error| error.to_string());
+        if !gone.is_empty() && (reason.is_some() || !self.repository.may_delete()) {
+            let containers = gone.len() as u64;
+            self.resources.observer.notice(&Notice::ContainersLeft { containers, reason });
+        }
         Ok(())
     }
 }

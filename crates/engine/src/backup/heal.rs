@@ -9,7 +9,6 @@
 
 use super::flow::{Encoded, Handed};
 use crate::EngineError;
-use crate::numbers::keep_numbers;
 use crate::parallel::Ticket;
 use crossbeam_channel::Sender;
 use roaring::RoaringTreemap;
@@ -111,7 +110,7 @@ pub(super) fn hand_over(manifest: &mut Manifest, healed: &RoaringTreemap) {
     let is_touched = |run: &siltstone_store::ChunkRun| healed.range_cardinality(run.range()) > 0;
     for record in manifest.containers.iter_mut().filter(|record| record.chunks.iter().any(is_touched)) {
         manifest.ghosts_due |= record.has_deltas;
-        keep_numbers(record, |numbers| numbers - healed);
+        record.change_numbers(|numbers| numbers - healed);
     }
     manifest.containers.retain(|record| !record.chunks.is_empty());
     manifest.damaged -= healed;

@@ -33,6 +33,7 @@ mod entries;
 mod flow;
 mod half_read;
 mod heal;
+mod local;
 mod modes;
 mod needs;
 mod notes;
@@ -65,10 +66,10 @@ pub(crate) use previous::last_whole;
 pub use sources::{default_series_name, series_name};
 
 use crate::lease::now;
-use crate::snapshots::SnapshotView;
 use crate::usage::measured;
 use crate::{Command, EngineError, Resources};
 use run::BackupRun;
+pub(crate) use run::Original;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
 use source::{DescribedEntries, Input};
@@ -105,7 +106,7 @@ fn back_up(
     let resources = &resources.beside_containers(Command::Backup, repository)?;
     let chunker = chunker::open_chunker(repository)?;
     let paths = sources::source_paths(&source)?;
-    let series = options.series.clone().unwrap_or_else(|| default_series_name(&options.host, &paths));
+    let series = series_for(repository, options.series.as_deref(), &options.host, &paths);
     let mut list_bytes = 0;
     if let Source::Changes { list, .. } = &source {
         // Before anything is written; the planning stage, which holds the lease, looks at the base again.
@@ -131,6 +132,12 @@ fn back_up(
     run.run(Input::Given(source))
 }
 
+/// The series that a backup goes to: the one named, that of a write-only key, or by default one of host and paths.
+fn series_for(repository: &Repository, named: Option<&str>, host: &str, paths: &[Vec<u8>]) -> String {
+    let of_key = || repository.keys().write_only_series().map(|(_, name)| name.to_owned());
+    named.map(str::to_owned).or_else(of_key).unwrap_or_else(|| default_series_name(host, paths))
+}
+
 /// Makes a copy of a snapshot, whose entries are given; its identity shares the first half with the original's. In the
 /// options stands what else the copy records, but for user, paths and series, which are the original's.
 ///
@@ -138,7 +145,7 @@ fn back_up(
 /// Those of [`backup`]; [`EngineError::CopyIncomplete`] if something of it could not be read.
 pub(crate) fn backup_copy(
     repository: &Repository,
-    original: &SnapshotView,
+    original: Original<'_>,
     entries: DescribedEntries,
     options: &BackupOptions,
     resources: &Resources,
@@ -151,11 +158,11 @@ pub(crate) fn backup_copy(
         options,
         resources,
         started: Instant::now(),
-        paths: original.snapshot.paths.clone(),
+        paths: original.view.snapshot.paths.clone(),
         shrink_share: None,
         list_bytes: 0,
-        series: &original.series_name,
-        original: Some(&original.snapshot),
+        series: &original.view.series_name,
+        original: Some(original),
     };
     run.run(Input::Described(entries))
 }

@@ -1,5 +1,6 @@
 //! Needs of a snapshot: the chunks that its catalog refers to, and those that these hang on.
 
+use super::previous;
 use super::run::BackupRun;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
@@ -50,6 +51,8 @@ impl BackupRun<'_> {
         // New bases are whole, and so is what was healed.
         let old = &needed - &new - healed;
         match ChunkSource::new(self.repository, before).closure_of_live(&old) {
+            // With a key that opens no index: what it uses again of older snapshots lies beside no delta.
+            Err(StoreError::WriteOnly { .. }) => Ok((old | previous::needed(before) | needed, false)),
             // What a damaged index hides must stay: all that was needed by the snapshot before.
             Err(error) if error.is_damage() => {
                 let hidden = before.necessary(before.snapshots().len().saturating_sub(1));

@@ -2,6 +2,7 @@
 
 use super::options::{DeltaCounts, Healed, Reused};
 use super::sketch_file::SketchRecords;
+use crate::catalog_file::CatalogDraft;
 use crate::delta::SimilarIndex;
 use crate::index::{FingerprintIndex, Runs};
 use crate::pack::Packed;
@@ -21,6 +22,8 @@ pub(super) struct RunOutcome {
     pub(super) noted: Noted,
     /// Chunks that were found damaged where they lie.
     pub(super) found: RoaringTreemap,
+    /// The catalog for the next run on this machine, where the key cannot read it from the repository.
+    pub(super) catalog: Option<CatalogDraft>,
 }
 
 /// Counts of what the walk met that does not show in the entries.

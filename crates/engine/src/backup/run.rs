@@ -8,6 +8,7 @@ use crate::lease::{Purpose, acquire_late, now};
 use crate::maintain::MaintainSummary;
 use crate::observer::Notice;
 use crate::pack::Packed;
+use crate::snapshots::SnapshotView;
 use crate::usage::Usage;
 use crate::{EngineError, Resources};
 use siltstone_chunk::Chunker;
@@ -32,7 +33,16 @@ pub(super) struct BackupRun<'t> {
     pub(super) list_bytes: u64,
     pub(super) series: &'t str,
     /// The snapshot that is copied, if one is.
-    pub(super) original: Option<&'t Snapshot>,
+    pub(super) original: Option<Original<'t>>,
+}
+
+/// A snapshot that is copied.
+#[derive(Clone, Copy)]
+pub(crate) struct Original<'t> {
+    /// The snapshot, and its series.
+    pub(crate) view: &'t SnapshotView,
+    /// Tells, once all was read that can be, whether a copy is made that lacks something.
+    pub(crate) takes_incomplete: &'t (dyn Fn() -> bool + Sync),
 }
 
 impl<'t> BackupRun<'t> {
@@ -48,11 +58,11 @@ impl<'t> BackupRun<'t> {
         let (options, made) = (self.options, now());
         let id = SnapshotId(random_bytes()?);
         Ok(Snapshot {
-            id: self.original.map_or(id, |original| id.copied_from(original.id.origin())),
+            id: self.original.map_or(id, |original| id.copied_from(original.view.snapshot.id.origin())),
             time: options.time.unwrap_or(made),
             made,
             host: options.host.clone(),
-            user: self.original.map_or(&options.user, |original| &original.user).clone(),
+            user: self.original.map_or(&options.user, |original| &original.view.snapshot.user).clone(),
             paths: self.paths.clone(),
             tags: options.tags.clone(),
             description: options.description.clone(),
@@ -70,11 +80,13 @@ impl<'t> BackupRun<'t> {
         self.options.skip_if_unchanged && previous::last_live(manifest).is_some_and(|parent| parent.root == root)
     }
 
-    /// Refuses a copy that lacks something of its original: it would pass for whole.
+    /// Refuses a copy that lacks something of its original, unless such are taken: it would pass for whole.
     pub(super) fn refuse_incomplete(&self, outcome: &RunOutcome) -> Result<(), EngineError> {
         let problems = outcome.entries.statistics.problems + outcome.planned.problems;
-        match self.original.filter(|_| problems > 0) {
-            Some(original) => Err(EngineError::CopyIncomplete { snapshot: original.id.short(), problems }),
+        match self.original.filter(|original| problems > 0 && !(original.takes_incomplete)()) {
+            Some(original) => {
+                Err(EngineError::CopyIncomplete { snapshot: original.view.snapshot.id.short(), problems })
+            }
             None => Ok(()),
         }
     }

@@ -12,7 +12,7 @@ use siltstone_store::series::SeriesWriter;
 impl<'t> BackupRun<'t> {
     /// Tells whether the run settles what it leaves behind: it keeps the lease until then.
     pub(super) fn settles(&self) -> bool {
-        self.options.migrate && self.repository.may_delete()
+        self.options.migrate && self.repository.may_delete() && self.repository.may_read()
     }
 
     /// Settles what the backup leaves behind, if asked to and allowed to delete, and gives the lease back, unless its

@@ -209,6 +209,7 @@ pub fn check(
     options: &CheckOptions,
     resources: &Resources,
 ) -> Result<CheckReport, EngineError> {
+    repository.require_reading("checking a repository")?;
     let deadline = options.max_duration.and_then(|most| Instant::now().checked_add(most));
     let mut report = CheckReport::default();
     report.findings.extend(check_slots(repository)?);
@@ -266,8 +267,8 @@ struct Newest {
     parts: BTreeSet<PartId>,
 }
 
-/// Looks at the newest manifest of a series, the one before and their copies; returns what is wrong with them, and if it
-/// can be read the newest with the parts that it and the one before name.
+/// Looks at the newest manifest of a series, the one before and their copies; returns what is wrong with them, and if
+/// it can be read the newest with the parts that it and the one before name.
 fn look_at_manifests(
     repository: &Repository,
     series: SeriesId,

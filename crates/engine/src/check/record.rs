@@ -6,7 +6,6 @@
 
 use super::{CheckOptions, DamageRecord, Learnt, RecordOutcome};
 use crate::lease::{Purpose, acquire, now};
-use crate::numbers::numbers_of;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::ContainerId;
@@ -66,7 +65,7 @@ fn damage_after(manifest: &Manifest, checked: &Manifest, learnt: &Learnt) -> Roa
     let before: HashMap<ContainerId, _> = checked.containers.iter().map(|record| (record.id, record.salt)).collect();
     let mut in_place = RoaringTreemap::new();
     for record in manifest.containers.iter().filter(|record| before.get(&record.id) == Some(&record.salt)) {
-        in_place |= numbers_of(record);
+        in_place |= record.numbers();
     }
     let damaged = &manifest.damaged - (&learnt.sound & &in_place);
     (damaged | (&learnt.damaged & in_place)) & manifest.live()

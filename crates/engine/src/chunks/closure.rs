@@ -2,7 +2,6 @@
 
 use super::{Address, ChunkSource};
 use crate::bases::{BaseGraph, Pending};
-use crate::numbers::numbers_of;
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::{ChunkNumber, StoreError};
@@ -51,7 +50,7 @@ impl ChunkSource<'_> {
     /// # Errors
     /// As [`closure`](Self::closure).
     pub(crate) fn closure_of_live(&self, numbers: &RoaringTreemap) -> Result<RoaringTreemap, StoreError> {
-        let touches = |record: &ContainerRecord| record.has_deltas && !numbers_of(record).is_disjoint(numbers);
+        let touches = |record: &ContainerRecord| record.has_deltas && !record.numbers().is_disjoint(numbers);
         let is_any = self.records().iter().any(|record| touches(record));
         if is_any { self.closure(numbers) } else { Ok(numbers.clone()) }
     }
@@ -91,11 +90,19 @@ impl ChunkSource<'_> {
     }
 
     /// Adds the chunks that cannot be decoded without one of `lost`, transitively. Containers whose index cannot be
-    /// read are passed over.
+    /// read are passed over. With a key that opens none, all chunks count that lie beside deltas.
     ///
     /// # Complexity
     /// All indexes of containers with deltas, and what they list in memory: for after a loss.
     pub(crate) fn add_dependents(&self, lost: &mut RoaringTreemap) -> Result<(), StoreError> {
+        if !self.repository.may_read() {
+            let records = self.records();
+            *lost |= records
+                .iter()
+                .filter(|record| record.has_deltas)
+                .fold(RoaringTreemap::new(), |all, record| all | record.numbers());
+            return Ok(());
+        }
         let mut graph = BaseGraph::default();
         for (at, record) in self.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
             if record.chunks.iter().all(|run| lost.range_cardinality(run.range()) == run.count) {
@@ -114,7 +121,7 @@ impl ChunkSource<'_> {
 
 /// Adds the deltas of a container, with the chunks that it answers for.
 fn add_deltas(graph: &mut BaseGraph, record: &ContainerRecord, reader: &ContainerReader) {
-    let answered = numbers_of(record);
+    let answered = record.numbers();
     for entry in reader.index().regions().iter().filter(|entry| !entry.bases.is_empty()) {
         let numbers = entry.chunks.iter().map(|chunk| chunk.number);
         graph.add(numbers.filter(|number| answered.contains(number.0)), &entry.bases);

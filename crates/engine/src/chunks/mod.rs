@@ -19,6 +19,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+use crate::catalog_file::CatalogFile;
 use crate::parallel::lock;
 use cache::RegionCache;
 use layout::Layout;
@@ -59,6 +60,8 @@ pub(crate) struct ChunkSource<'r> {
     layout: RwLock<Arc<Layout>>,
     readers: Mutex<LruCache<usize, Arc<ContainerReader>>>,
     regions: Mutex<RegionCache>,
+    /// The file that metadata chunks are read from in place of the repository.
+    catalog: Option<Arc<CatalogFile>>,
 }
 
 impl<'r> ChunkSource<'r> {
@@ -83,7 +86,14 @@ impl<'r> ChunkSource<'r> {
             layout: RwLock::new(Arc::new(Layout::default().followed_by(manifest))),
             readers: Mutex::new(LruCache::new(NonZeroUsize::new(readers).unwrap_or(NonZeroUsize::MIN))),
             regions: Mutex::new(RegionCache::new(region_bytes)),
+            catalog: None,
         }
+    }
+
+    /// Returns the source with a file that metadata chunks are read from, where the key opens no containers.
+    #[must_use]
+    pub(crate) fn with_catalog(self, catalog: Option<Arc<CatalogFile>>) -> Self {
+        Self { catalog, ..self }
     }
 
     /// The repository read from.
@@ -266,6 +276,9 @@ impl MetadataSource for ChunkSource<'_> {
                 "a catalog points to file content",
             ));
         }
-        self.with_chunk(number, |bytes| Arc::from(bytes))
+        match &self.catalog {
+            Some(catalog) => catalog.load(number),
+            None => self.with_chunk(number, |bytes| Arc::from(bytes)),
+        }
     }
 }

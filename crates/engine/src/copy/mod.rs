@@ -18,10 +18,11 @@
 
 mod content;
 mod entries;
+mod estimate;
 mod fetch;
 
 use crate::backup::source::DescribedEntries;
-use crate::backup::{BackupOptions, BackupSummary, backup_copy, last_whole};
+use crate::backup::{BackupOptions, BackupSummary, Original, backup_copy, last_whole};
 use crate::chunks::ChunkSource;
 use crate::decode::Gatherer;
 use crate::fs::{Problem, ProblemKind};
@@ -30,10 +31,12 @@ use crate::parallel::spawn_named;
 use crate::restore::manifest_of;
 use crate::setters::setters;
 use crate::snapshots::{SnapshotFilter, SnapshotView, list};
+use crate::usage::Usage;
 use crate::{Command, EngineError, Resources};
 use content::{Fetches, Outage};
 use crossbeam_channel::bounded;
 use entries::Walk;
+use estimate::Estimate;
 use fetch::Fetcher;
 use siltstone_store::manifest::{Manifest, SnapshotStatistics};
 use siltstone_store::repository::Repository;
@@ -65,11 +68,18 @@ pub struct CopyOptions {
     /// Options of the backups that the copies are made by. What a snapshot records (series, host, user, time, tags,
     /// description) is that of its original; the user of the options stands in the lease.
     pub backup: BackupOptions,
-    /// Only tell what would be copied.
+    /// Only tell what would be copied, and estimate how much that is: no content is read.
     pub dry_run: bool,
+    /// Copy a snapshot of which something is damaged without that, instead of leaving it out as a whole. The copy
+    /// counts what it lacks among its problems, and is not made again when the source is whole.
+    pub skip_damaged: bool,
 }
 
-setters!(CopyOptions { with_backup(backup: BackupOptions), with_dry_run(dry_run: bool) });
+setters!(CopyOptions {
+    with_backup(backup: BackupOptions),
+    with_dry_run(dry_run: bool),
+    with_skip_damaged(skip_damaged: bool),
+});
 
 /// Summary of a copy.
 #[derive(Clone, Debug, Default)]
@@ -82,12 +92,17 @@ pub struct CopySummary {
     pub partial: u64,
     /// Snapshots that were not copied because of damage in the source.
     pub failed: u64,
-    /// Bytes of content read from the source.
+    /// Snapshots copied without what is damaged of them in the source.
+    pub incomplete: u64,
+    /// Bytes of content read from the source; this and what follows are estimates in a dry run.
     pub read_bytes: u64,
     /// Bytes of new chunks of the destination before compression, those of catalogs included.
     pub added_plain_bytes: u64,
     /// Bytes of the containers written for them.
     pub added_stored_bytes: u64,
+    /// Usage of the destination's place that a dry run expects of the run, about; nothing where requests are not
+    /// counted.
+    pub usage: Usage,
 }
 
 /// A snapshot that was copied.
@@ -104,7 +119,8 @@ pub struct CopiedSnapshot {
 }
 
 /// Copies snapshots of another repository, oldest first. What the destination has already is skipped. A snapshot that
-/// cannot be read whole is not copied, which is told, and the rest goes on.
+/// cannot be read whole is not copied, or copied without what is damaged, as the options say; that is told, and the
+/// rest goes on.
 ///
 /// # Errors
 /// [`EngineError::SameRepository`]; those of [`crate::backup::backup`] for the destination. What was copied before
@@ -116,18 +132,25 @@ pub fn copy(
     resources: &Resources,
 ) -> Result<CopySummary, EngineError> {
     resources.suffice_for(Command::Copy, destination)?;
+    for repository in [originals.repository, destination] {
+        repository.require_reading("copying snapshots")?;
+    }
     if originals.repository.id() == destination.id() {
         return Err(EngineError::SameRepository { repository: destination.id().to_string() });
     }
     let mut summary = CopySummary::default();
-    let wanted = missing(originals.snapshots, present(destination)?, &mut summary);
+    let present = present(destination)?;
+    let wanted = missing(originals.snapshots, present.clone(), &mut summary);
+    if options.dry_run {
+        for original in &wanted {
+            summary.count(original, None);
+        }
+        Estimate::of(originals.repository, destination, &wanted, &present)?.add_to(&mut summary);
+        return Ok(summary);
+    }
     tell_sizes(&wanted, resources);
     for original in wanted {
         resources.unless_cancelled()?;
-        if options.dry_run {
-            summary.count(original, None);
-            continue;
-        }
         let copying = Copying { source: originals, original, destination, options, resources };
         match copying.run() {
             Ok(made) => {
@@ -135,6 +158,7 @@ pub fn copy(
                     let (series, original) = (made.series.clone(), original.snapshot.id);
                     resources.observer.notice(&Notice::SnapshotCopied { series, original, copy });
                 }
+                summary.incomplete += u64::from(made.statistics.problems > 0);
                 summary.count(original, Some(&made));
             }
             Err(error @ (EngineError::CopyIncomplete { .. } | EngineError::CopyUnreadable { .. })) => {
@@ -252,7 +276,9 @@ impl Copying<'_> {
             spawn_named(scope, "walk", move || walk.run(|error| self.unreadable(error), &entries_in))?;
             let entries = DescribedEntries { entries: Box::new(entries_out), base: base.map(|base| base.id) };
             let resources = self.resources.clone().with_memory_bytes(shares.backup_bytes);
-            backup_copy(self.destination, self.original, entries, &self.backup_options(), &resources)
+            let takes_incomplete = || self.options.skip_damaged && outage.failure().is_none();
+            let original = Original { view: self.original, takes_incomplete: &takes_incomplete };
+            backup_copy(self.destination, original, entries, &self.backup_options(), &resources)
         });
         match (made, outage.failure()) {
             // That some of its content cannot be read is not the snapshot's fault, nor will others fare better.

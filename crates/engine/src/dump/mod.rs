@@ -51,6 +51,7 @@ pub fn dump(
     output: &mut dyn Write,
     resources: &Resources,
 ) -> Result<(), EngineError> {
+    repository.require_reading("writing files of a snapshot")?;
     let manifest = manifest_of(repository, snapshot)?;
     let observer = &*resources.observer;
     let chunks = ChunkSource::with_limits(repository, &manifest, READERS_MAX, resources.dump_region_bytes());

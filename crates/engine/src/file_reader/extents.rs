@@ -10,8 +10,8 @@
 //! part     | known | known | unknown | known | unknown | known |
 //! placed    from the front ->                      <- from the back
 //! ```
-//! What one unknown segment has if all others are placed, is what is left. Bytes that do not agree are damage. The part
-//! that was asked for last is kept, at 48 bytes for each segment.
+//! One unknown segment, if all others are placed, has what is left. Bytes that do not agree are damage. The part that
+//! was asked for last is kept, at 48 bytes for each segment.
 
 use crate::chunks::ChunkSource;
 use siltstone_store::catalog::EntryPath;

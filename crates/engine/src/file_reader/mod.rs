@@ -39,6 +39,7 @@ impl<'r> SnapshotReader<'r> {
     /// # Errors
     /// The series cannot be read, or no longer has the snapshot.
     pub fn open(repository: &'r Repository, snapshot: &SnapshotView, cache_bytes: usize) -> Result<Self, EngineError> {
+        repository.require_reading("reading files of a snapshot")?;
         let manifest = manifest_of(repository, snapshot)?;
         let chunks = ChunkSource::with_limits(repository, &manifest, READERS_MAX, cache_bytes);
         Ok(Self { chunks: Arc::new(chunks), snapshot: snapshot.clone() })

@@ -7,7 +7,7 @@
 use super::{ForgetOptions, Marking};
 use crate::EngineError;
 use crate::maintain::dead::take_out;
-use siltstone_store::manifest::{Deleted, Manifest};
+use siltstone_store::manifest::{Deleted, Manifest, Snapshot};
 use siltstone_store::{SnapshotId, Time};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,10 +25,10 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Applies `options` to the given snapshots, as far as they are there.
-    pub(super) fn new(manifest: &Manifest, given: &BTreeSet<SnapshotId>, marking: &Marking) -> Self {
+    /// Applies the marking to the given snapshots, as far as they are among those of a series.
+    pub(super) fn new(snapshots: &[Snapshot], given: &BTreeSet<SnapshotId>, marking: &Marking) -> Self {
         let mut choice = Self { mark: marking.mark(), ..Self::default() };
-        for snapshot in manifest.snapshots() {
+        for snapshot in snapshots {
             let is_given = given.contains(&snapshot.id);
             let chosen = match snapshot.deleted {
                 Some(mark) if mark.is_over(marking.now) || (is_given && marking.ends_given) => &mut choice.ended,
@@ -74,7 +74,7 @@ impl Choice {
     /// Refuses to take the last live snapshots of a series: what was probably meant is less. Checkpoints and snapshots
     /// marked as deleted do not count as left.
     pub(super) fn refuse_emptying(&self, manifest: &Manifest, options: &ForgetOptions) -> Result<(), EngineError> {
-        let is_live = |snapshot: &&siltstone_store::manifest::Snapshot| !snapshot.partial && snapshot.deleted.is_none();
+        let is_live = |snapshot: &&Snapshot| !snapshot.partial && snapshot.deleted.is_none();
         let mut live = manifest.snapshots().iter().filter(is_live).peekable();
         let has_any = live.peek().is_some();
         if options.allow_remove_all || !has_any || live.any(|snapshot| !self.takes(&snapshot.id)) {

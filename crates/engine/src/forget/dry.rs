@@ -10,6 +10,7 @@ use super::plan::plan;
 use crate::maintain::dead::{Left, object_bytes};
 use crate::maintain::ghost_bytes;
 use crate::maintain::rewrite::{Rewritten, replace, rewrite_intact};
+use crate::overlay::{Overlaid, Overlay};
 use crate::pack::{ContainerSink, DrySink};
 use crate::protect::parity_bytes;
 use crate::usage::Usage;
@@ -18,14 +19,10 @@ use siltstone_store::container::{ContainerRecord, SealedContainer};
 use siltstone_store::manifest::{Manifest, PartTable};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{CommitSizes, parts_named, sizes_of_commit};
-use siltstone_store::storage::{Capabilities, Listing, ObjectMeta, ObjectName, Storage, StorageError};
+use siltstone_store::storage::{Listing, Storage};
 use siltstone_store::{ContainerId, SeriesId, StoreError};
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Every manifest lies there twice, and so does each of its parts.
 const COPIES: u64 = 2;
@@ -135,15 +132,8 @@ fn bytes_of_both(before_last: &CommitSizes, last: &CommitSizes) -> u64 {
 fn manifests_and_orphans(repository: &Repository, manifest: &Manifest) -> Result<(u64, u64), StoreError> {
     let named = manifest.named_objects();
     let storage = repository.storage();
-    let series = manifest.series;
-    let mut listed = storage.list_containers(series)?;
-    for what in [
-        Listing::Parity(series),
-        Listing::Manifests(series),
-        Listing::ManifestCopies(series),
-        Listing::ManifestParts(series),
-        Listing::ManifestPartCopies(series),
-    ] {
+    let mut listed = Vec::new();
+    for what in Listing::kept_by(manifest.series) {
         listed.extend(storage.list(what)?);
     }
     let beside = listed.iter().filter(|meta| !named.contains(&meta.name));
@@ -166,144 +156,23 @@ impl ContainerSink for Sink<'_> {
         if let Some(kept) = self.kept {
             // Where there is no room for it, what comes after cannot be told; that does not keep this run from being
             // told.
-            let _ = kept.storage.put(&container.record.object_name(self.series), &container.bytes);
+            let _ = kept.0.overlay.put(&container.record.object_name(self.series), &container.bytes);
         }
         Ok(())
     }
 }
 
 /// Containers that a dry run has made, beside those that lie in the repository.
-pub(super) struct Kept {
-    storage: Arc<Overlay>,
-    repository: Repository,
-}
+pub(super) struct Kept(Overlaid<Overlay>);
 
 impl Kept {
     /// Nothing so far.
     pub(super) fn beside(repository: &Repository, scratch: &Path) -> Result<Self, StoreError> {
-        let file = tempfile::tempfile_in(scratch).map_err(|source| failed("make", source))?;
-        let mut storage = None;
-        let repository = repository.over(|below| {
-            let overlay = Arc::new(Overlay { below, file, held: Mutex::default() });
-            storage.insert(overlay).clone()
-        });
-        let storage = storage.unwrap_or_else(|| unreachable!("the repository lies over it"));
-        Ok(Self { storage, repository })
+        Overlay::over(repository, scratch, |overlay| overlay).map(Self)
     }
 
     /// The repository, with them in it.
     pub(super) fn repository(&self) -> &Repository {
-        &self.repository
-    }
-}
-
-/// Objects in a nameless file over a storage that is only read.
-#[derive(Debug)]
-struct Overlay {
-    below: Arc<dyn Storage>,
-    file: File,
-    held: Mutex<Places>,
-}
-
-/// Objects in the file.
-#[derive(Debug, Default)]
-struct Places {
-    /// Where it ends.
-    end: u64,
-    /// Where in it each object begins, and the object's length.
-    objects: HashMap<ObjectName, (u64, u64)>,
-}
-
-impl Overlay {
-    fn place(&self, name: &ObjectName) -> Option<(u64, u64)> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).objects.get(name).copied()
-    }
-
-    fn read_at(&self, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, offset).map_err(|source| failed("read", source))?;
-        Ok(bytes)
-    }
-}
-
-fn failed(operation: &'static str, source: io::Error) -> StorageError {
-    StorageError::Io { operation, name: "a temporary file".into(), source }
-}
-
-fn refused() -> StorageError {
-    failed("write to the repository over", io::ErrorKind::Unsupported.into())
-}
-
-impl Storage for Overlay {
-    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
-        match self.place(name) {
-            None => self.below.read(name, bytes_max),
-            Some((_, bytes)) if bytes > bytes_max => {
-                Err(StorageError::TooLarge { name: *name, bytes, limit: bytes_max })
-            }
-            Some((offset, bytes)) => self.read_at(offset, usize::try_from(bytes).unwrap_or(usize::MAX)),
-        }
-    }
-
-    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        match self.place(name) {
-            None => self.below.read_range(name, offset, length),
-            Some((begin, bytes)) => match offset.checked_add(length as u64) {
-                Some(end) if end <= bytes => self.read_at(begin + offset, length),
-                end => Err(StorageError::TooShort { name: *name, expected: end.unwrap_or(u64::MAX), found: bytes }),
-            },
-        }
-    }
-
-    fn read_kept(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        if self.place(name).is_some() {
-            return self.read_range(name, offset, length);
-        }
-        self.below.read_kept(name, offset, length)
-    }
-
-    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let begin = held.end;
-        self.file.write_all_at(bytes, begin).map_err(|source| failed("write", source))?;
-        held.end += bytes.len() as u64;
-        held.objects.insert(*name, (begin, bytes.len() as u64));
-        Ok(())
-    }
-
-    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
-        self.below.list(what)
-    }
-
-    fn barrier(&self) -> Result<(), StorageError> {
-        Err(refused())
-    }
-
-    fn create(&self, _: &ObjectName, _: &[u8]) -> Result<(), StorageError> {
-        Err(refused())
-    }
-
-    fn delete(&self, _: &ObjectName) -> Result<(), StorageError> {
-        Err(refused())
-    }
-
-    fn remove_unfinished(&self, _: SeriesId, _: u64) -> Result<u64, StorageError> {
-        Err(refused())
-    }
-
-    fn drop_cached(&self, name: &ObjectName) -> bool {
-        self.below.drop_cached(name)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.below.capabilities()
-    }
-
-    fn reaches(&self, series: SeriesId) -> bool {
-        self.below.reaches(series)
-    }
-
-    fn location(&self) -> String {
-        self.below.location()
+        &self.0.repository
     }
 }

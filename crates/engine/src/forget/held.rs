@@ -72,6 +72,7 @@ pub fn held_by(
     options: &ForgetOptions,
     resources: &Resources,
 ) -> Result<i64, EngineError> {
+    repository.require_reading("looking at deleted snapshots")?;
     let mut by_series: BTreeMap<SeriesId, BTreeSet<SnapshotId>> = BTreeMap::new();
     for (series, id) in snapshots {
         by_series.entry(*series).or_default().insert(*id);

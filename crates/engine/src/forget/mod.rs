@@ -182,6 +182,7 @@ pub fn forget(
     options: &ForgetOptions,
     resources: &Resources,
 ) -> Result<ForgetSummary, EngineError> {
+    repository.require_reading("forgetting snapshots")?;
     if !options.dry_run {
         repository.require_deletes("forgetting snapshots")?;
         return forget_all(repository, snapshots, options, resources);
@@ -204,24 +205,14 @@ fn forget_all(
     for (series, id) in snapshots {
         by_series.entry(*series).or_default().insert(*id);
     }
-    let (mut concerned, mut recorded_bytes, mut items) = (0, 0, Vec::new());
-    for (series, ids) in &by_series {
-        // One that cannot be read is told below.
-        let Ok(Some(manifest)) = repository.manifest_listed(*series) else {
-            concerned += 1;
-            items.push((*series, ids, many_series::SERIES_BYTES_MIN));
-            continue;
-        };
-        let choice = Choice::new(&manifest, ids, &options.marking);
-        choice.refuse_emptying(&manifest, options)?;
-        concerned += u32::from(!choice.is_empty());
-        recorded_bytes += object_bytes(&manifest.containers);
-        items.push((*series, ids, many_series::weight(&manifest)));
-    }
+    let many = ManySeries::of(repository, resources.memory_bytes);
+    let look = |(series, ids): (&SeriesId, _)| Concerned::look(repository, *series, ids, options);
+    let items = many.each(by_series.iter().collect(), |_| many_series::SERIES_BYTES_MIN, look)?;
     let lists_all = repository.storage().capabilities().latency == Latency::Disk;
+    let recorded_bytes = items.iter().map(|item| item.recorded_bytes).sum();
     let bytes_before = if lists_all { repository.bytes()? } else { recorded_bytes };
-    let only_one = concerned <= 1;
-    let work = |(series, ids, _): (SeriesId, &BTreeSet<SnapshotId>, u64)| {
+    let only_one = items.iter().filter(|item| item.has_work).count() <= 1;
+    let work = |Concerned { series, ids, .. }: Concerned<'_>| {
         let mut summary = ForgetSummary::default();
         match forget_in_series(repository, series, ids, options, resources, &mut summary) {
             Ok(returned) => Ok((summary, returned)),
@@ -235,10 +226,9 @@ fn forget_all(
             }
         }
     };
-    let many = ManySeries::of(repository, resources.memory_bytes);
     let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
     let mut bytes_returned = 0i64;
-    for (of_series, returned) in many.each(items, |(_, _, weight)| *weight, work)? {
+    for (of_series, returned) in many.each(items, |item| item.weight, work)? {
         summary.add(&of_series);
         summary.held.add(of_series.held);
         bytes_returned += returned;
@@ -249,6 +239,41 @@ fn forget_all(
         u64::try_from(i64::try_from(bytes_before).unwrap_or(i64::MAX) - bytes_returned).unwrap_or(0)
     };
     Ok(summary)
+}
+
+/// A series that snapshots are given of, before anything is done in it.
+struct Concerned<'f> {
+    series: SeriesId,
+    ids: &'f BTreeSet<SnapshotId>,
+    /// False if all of it stays as it is.
+    has_work: bool,
+    /// Bytes of its containers.
+    recorded_bytes: u64,
+    /// Bytes of memory that work on it may take.
+    weight: u64,
+}
+
+impl<'f> Concerned<'f> {
+    /// Looks what there is to do.
+    ///
+    /// # Errors
+    /// [`EngineError::RemovesAll`].
+    fn look(
+        repository: &Repository,
+        series: SeriesId,
+        ids: &'f BTreeSet<SnapshotId>,
+        options: &ForgetOptions,
+    ) -> Result<Self, EngineError> {
+        // One that cannot be read is told when it is worked on.
+        let Ok(Some(manifest)) = repository.manifest_listed(series) else {
+            let weight = many_series::SERIES_BYTES_MIN;
+            return Ok(Self { series, ids, has_work: true, recorded_bytes: 0, weight });
+        };
+        let choice = Choice::new(manifest.snapshots(), ids, &options.marking);
+        choice.refuse_emptying(&manifest, options)?;
+        let (recorded_bytes, weight) = (object_bytes(&manifest.containers), many_series::weight(&manifest));
+        Ok(Self { series, ids, has_work: !choice.is_empty(), recorded_bytes, weight })
+    }
 }
 
 /// Forgets in one series; gives the bytes that would come back in a dry run, or those of its containers that did.
@@ -263,7 +288,7 @@ fn forget_in_series(
     let Some(manifest) = repository.manifest_listed(series)? else {
         return Ok(0);
     };
-    let choice = Choice::new(&manifest, ids, &options.marking);
+    let choice = Choice::new(manifest.snapshots(), ids, &options.marking);
     if options.dry_run {
         return dry_run(repository, &manifest, &choice, options, resources, summary);
     }
@@ -370,7 +395,7 @@ fn execute(
     resources: &Resources,
 ) -> Result<ForgetSummary, EngineError> {
     // Another may have removed some since, or brought some back.
-    let choice = Choice::new(writer.manifest(), ids, &options.marking);
+    let choice = Choice::new(writer.manifest().snapshots(), ids, &options.marking);
     choice.refuse_emptying(writer.manifest(), options)?;
     let plan = plan(writer.manifest(), &choice, options.rewrite_threshold);
     let rewrites = !plan.to_rewrite.is_empty();

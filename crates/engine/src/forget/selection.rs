@@ -138,13 +138,14 @@ pub struct ForgetPlan {
 ///
 /// # Errors
 /// [`EngineError::EmptyPolicy`], unless the options allow to remove all, then [`EngineError::RemovesAllUnfiltered`];
-/// [`EngineError::NoRecordedPolicy`] and [`EngineError::RecordedPolicy`]; those of the repository. That no group and no series may lose all of its snapshots is looked at when the plan is
-/// carried out.
+/// [`EngineError::NoRecordedPolicy`] and [`EngineError::RecordedPolicy`]; those of the repository. That no group and no
+/// series may lose all of its snapshots is looked at when the plan is carried out.
 pub fn plan_forget(
     repository: &Repository,
     selection: SnapshotSelection,
     options: &ForgetOptions,
 ) -> Result<ForgetPlan, EngineError> {
+    repository.require_reading("forgetting snapshots")?;
     let mut plan = ForgetPlan {
         groups: Vec::new(),
         series: Vec::new(),
@@ -281,12 +282,12 @@ impl ForgetPlan {
             decided.map(|(view, decision)| (view.snapshot.id, decision.reasons.as_slice())).collect();
         for (series, ids) in chosen {
             // One that cannot be read is told when the plan is carried out.
-            let Ok(Some(manifest)) = repository.manifest_listed(series) else { continue };
-            let choice = Choice::new(&manifest, &ids, &self.options.marking);
-            let live = manifest.snapshots().iter().filter(|snapshot| snapshot.deleted.is_none());
+            let Ok(Some(of)) = repository.summary_listed(series) else { continue };
+            let choice = Choice::new(&of.snapshots, &ids, &self.options.marking);
+            let live = of.snapshots.iter().filter(|snapshot| snapshot.deleted.is_none());
             let stays = live.filter(|snapshot| !choice.takes(&snapshot.id)).map(|snapshot| snapshot.id);
             let kept = stays.map(|id| Kept { id, reasons: reasons.remove(&id).unwrap_or_default().to_vec() });
-            let (kept, name) = (kept.collect(), manifest.name.clone());
+            let (kept, name) = (kept.collect(), of.name);
             let Choice { removed, marked, ended, .. } = choice;
             self.series.push(SeriesOutlook { series, name, kept, removed, marked, ended });
         }

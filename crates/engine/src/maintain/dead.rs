@@ -1,6 +1,5 @@
 //! Containers that die, whole or in part, with snapshots that are taken out; pure.
 
-use crate::numbers::keep_numbers;
 use roaring::RoaringTreemap;
 use siltstone_store::SnapshotId;
 use siltstone_store::container::ContainerRecord;
@@ -16,7 +15,7 @@ pub(crate) struct Left {
     pub(crate) dead: Vec<ContainerRecord>,
     /// Containers whose dead share passes the threshold.
     pub(crate) to_rewrite: Vec<ContainerRecord>,
-    /// The chunk numbers that the snapshots left need.
+    /// The chunk numbers that the snapshots left need, or others have borrowed.
     pub(crate) live: RoaringTreemap,
 }
 
@@ -35,7 +34,7 @@ pub(crate) fn without(manifest: &Manifest, snapshots: &BTreeSet<SnapshotId>, thr
 /// Returns a series whose snapshots are those of `next`: containers that none of them needs go, and those of
 /// which more than the threshold is dead are to be rewritten.
 pub(crate) fn left(mut next: Manifest, threshold: f64) -> Left {
-    let live = next.live();
+    let live = next.kept();
     let (mut dead, mut to_rewrite, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for mut record in std::mem::take(&mut next.containers) {
         match dead_share(&record, &live) {
@@ -43,7 +42,7 @@ pub(crate) fn left(mut next: Manifest, threshold: f64) -> Left {
             share => {
                 if record.has_deltas {
                     // What is dead may hang on what goes now: nobody can decode it any more.
-                    keep_numbers(&mut record, |numbers| numbers & &live);
+                    record.change_numbers(|numbers| numbers & &live);
                 }
                 if share > threshold {
                     to_rewrite.push(record.clone());

@@ -22,7 +22,6 @@ use crate::bases::BaseGraph;
 use crate::chunks::ChunkSource;
 use crate::delta::{CANDIDATES, DEPTH_MAX, SimilarIndex, offer, sketcher};
 use crate::lifecycle::lifecycles;
-use crate::numbers::{keep_numbers, numbers_of};
 use crate::pack::ContainerSink;
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ChunkPlace, ContainerKind, RegionEntry};
@@ -61,7 +60,7 @@ impl Elimination {
         let mut found = Self::default();
         let mut candidates = Vec::new();
         for (container, record) in chunks.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
-            let served = numbers_of(record) & live;
+            let served = record.numbers() & live;
             let reader = chunks.reader(container)?;
             let places = reader.index().places().iter().filter(|place| served.contains(place.chunk.number.0));
             let mut by_region: HashMap<usize, Vec<ChunkPlace>> = HashMap::new();
@@ -135,7 +134,7 @@ pub(crate) fn ghost_bytes(repository: &Repository, manifest: &Manifest) -> Resul
 fn stored_bytes(chunks: &ChunkSource<'_>, numbers: &RoaringTreemap) -> Result<u64, StoreError> {
     let mut bytes = 0;
     for (at, record) in chunks.records().iter().enumerate() {
-        let here = numbers_of(record) & numbers;
+        let here = record.numbers() & numbers;
         if here.is_empty() {
             continue;
         }
@@ -188,8 +187,8 @@ pub(super) fn eliminate(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) ->
         elimination.dependents.iter().flat_map(|dependent| &dependent.members).map(|place| place.chunk.number.0),
     );
     for record in &mut next.containers {
-        if !numbers_of(record).is_disjoint(&gone) {
-            keep_numbers(record, |numbers| numbers - &gone);
+        if !record.numbers().is_disjoint(&gone) {
+            record.change_numbers(|numbers| numbers - &gone);
         }
     }
     next.containers.retain(|record| !record.chunks.is_empty());

@@ -4,18 +4,17 @@
 //! the one that had it first, is forgotten, it is counted for longer than it is needed.
 
 use crate::chunks::ChunkSource;
-use crate::numbers::{keep_numbers, numbers_of};
 use siltstone_store::StoreError;
 use siltstone_store::manifest::Manifest;
 
 /// Says anew what each snapshot needs.
 pub(super) fn shrink_hulls(chunks: &ChunkSource<'_>, manifest: &mut Manifest) -> Result<(), StoreError> {
     manifest.replace_necessary(chunks.base_graph()?.needs(manifest));
-    let live = manifest.live();
+    let live = manifest.kept();
     for record in manifest.containers.iter_mut().filter(|record| record.has_deltas) {
         // What is dead may hang on what goes now: nobody can decode it any more.
-        if !numbers_of(record).is_subset(&live) {
-            keep_numbers(record, |numbers| numbers & &live);
+        if !record.numbers().is_subset(&live) {
+            record.change_numbers(|numbers| numbers & &live);
         }
     }
     manifest.containers.retain(|record| !record.chunks.is_empty());

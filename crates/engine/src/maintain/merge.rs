@@ -12,7 +12,6 @@ use super::options::{MaintainSummary, Maintenance};
 use super::repack::{Class, RepackOptions, Repacker};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::numbers::numbers_of;
 use crate::pack::ContainerSink;
 use siltstone_store::ContainerId;
 use siltstone_store::container::{ContainerKind, ContainerRecord};
@@ -91,7 +90,7 @@ fn merge_containers(
         for id in containers {
             let found = manifest.containers.iter().enumerate().find(|(_, record)| record.id == *id);
             if let Some((at, record)) = found {
-                let served = numbers_of(record);
+                let served = record.numbers();
                 repacker.move_container(at, 1.0, |number| served.contains(number.0).then_some(class))?;
             }
         }

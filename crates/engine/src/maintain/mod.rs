@@ -2,6 +2,7 @@
 //! lifecycle ends; what forgetting left is compacted.
 //!
 //! ```text
+//! forecast -> maintain
 //! maintain -> marks, settle
 //! settle   -> retired (places), split, ghosts (hulls), compact, merge
 //! split, merge, ghosts, rewrite -> repack (batch, segment, categories)
@@ -39,6 +40,7 @@ mod commit;
 mod compact;
 mod damage;
 pub(crate) mod dead;
+mod forecast;
 mod ghosts;
 mod hulls;
 mod layout;
@@ -52,6 +54,7 @@ pub(crate) mod rewrite;
 mod settle;
 mod split;
 
+pub use forecast::{MaintainForecast, forecast};
 pub(crate) use ghosts::ghost_bytes;
 pub(crate) use options::Maintenance;
 pub use options::{MIGRATE_THRESHOLD_DEFAULT, MaintainOptions, MaintainSummary, PIECE_BYTES_DEFAULT};
@@ -79,6 +82,7 @@ pub fn maintain(
     options: &MaintainOptions,
     resources: &Resources,
 ) -> Result<MaintainSummary, EngineError> {
+    repository.require_reading("maintaining a repository")?;
     repository.require_deletes("maintaining a repository")?;
     let work = Maintenance { repository, options, resources };
     let not_moved = |series: &dyn Display, reason: &dyn Display| {

@@ -4,7 +4,6 @@ use super::options::Maintenance;
 use super::places::Places;
 use crate::chunks::ChunkSource;
 use crate::delta::{SimilarIndex, sketcher};
-use crate::numbers::numbers_of;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_similar::sketch::Sketcher;
@@ -134,7 +133,7 @@ fn read_similar(
     let mut similar = SimilarIndex::within(resources.repack_shares().similar_bytes);
     let chunks = ChunkSource::new(repository, manifest);
     for (at, record) in manifest.containers.iter().enumerate() {
-        let wanted = numbers_of(record) & numbers;
+        let wanted = record.numbers() & numbers;
         if wanted.is_empty() {
             continue;
         }

@@ -4,7 +4,6 @@ use super::repack::{Class, RepackOptions, Repacker, Stopped};
 use crate::chunks::ChunkSource;
 use crate::fs::{Problem, ProblemKind};
 use crate::lifecycle::lifecycles;
-use crate::numbers::numbers_of;
 use crate::pack::ContainerSink;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
@@ -94,7 +93,7 @@ fn rewrite(
                 let first = record.chunks.first().map_or(ChunkNumber(0), |run| run.first);
                 StoreError::MissingChunk { number: first }
             })?;
-            let kept = numbers_of(record) & live;
+            let kept = record.numbers() & live;
             let found = lifecycles(manifest, &kept);
             let class_of = |number: ChunkNumber| {
                 let lifecycle = found.get(&number.0)?;

@@ -8,7 +8,6 @@ use crate::bases::{level_of, raise};
 use crate::chunks::ChunkSource;
 use crate::delta::{CANDIDATES, Deltas, offer};
 use crate::lifecycle::{Lifecycle, lifecycles};
-use crate::numbers::{keep_numbers_by, numbers_of};
 use crate::pack::ContainerSink;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
@@ -79,7 +78,7 @@ impl Work<'_> {
         let Some((at, record)) = found else {
             return Ok(());
         };
-        let served = numbers_of(record);
+        let served = record.numbers();
         let found = lifecycles(self.manifest, &served);
         let encoded = match self.options.deltas {
             Deltas::Off | Deltas::Forward { .. } | Deltas::Custom(_) => RoaringTreemap::new(),
@@ -101,7 +100,7 @@ impl Work<'_> {
         }
         if !(moved.is_empty() && encoded.is_empty()) {
             let mut cut = record.clone();
-            keep_numbers_by(&mut cut, self.chunks.reader(at)?.index(), &(left - moved));
+            cut.set_numbers(self.chunks.reader(at)?.index(), &(left - moved));
             self.left.insert(id, cut);
         }
         Ok(())

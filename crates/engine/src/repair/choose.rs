@@ -5,7 +5,6 @@
 //! construction no chunk hangs on itself.
 
 use super::gather::Holding;
-use crate::numbers::keep_numbers_by;
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerRecord, RegionEntry};
 
@@ -60,7 +59,7 @@ impl Answers {
         let both = holdings.iter().zip(&self.by_holding).filter(|(_, numbers)| !numbers.is_empty());
         let record = |(holding, numbers): (&Holding, &RoaringTreemap)| {
             let mut record = holding.reader.record().clone();
-            keep_numbers_by(&mut record, holding.reader.index(), numbers);
+            record.set_numbers(holding.reader.index(), numbers);
             record
         };
         both.map(record).collect()

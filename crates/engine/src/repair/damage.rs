@@ -4,11 +4,11 @@
 use super::look::{Looked, look};
 use super::{Basis, DamagedSnapshot, FILES_NAMED_MAX, Mending, RepairOptions, SeriesPlan, Step};
 use crate::chunks::ChunkSource;
-use crate::numbers::numbers_of;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::StoreError;
 use siltstone_store::catalog::{CatalogReader, Content};
+use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::{Manifest, Snapshot};
 use siltstone_store::recipe::Recipe;
 use siltstone_store::repository::Repository;
@@ -27,7 +27,8 @@ pub(super) fn plan(
     let chunks = ChunkSource::new(repository, manifest);
     let live = manifest.live();
     let Looked { mut faults, mut lost, healed, unprotected } = look(repository, manifest, listed, options, resources)?;
-    let of_healed = manifest.containers.iter().filter(|record| healed.contains(&record.id)).map(numbers_of);
+    let of_healed =
+        manifest.containers.iter().filter(|record| healed.contains(&record.id)).map(ContainerRecord::numbers);
     let known = of_healed.fold(&manifest.damaged & &live, |known, healed| known - healed);
     if !known.is_empty() {
         faults.push(format!("{} chunks are known to be damaged", known.len()));

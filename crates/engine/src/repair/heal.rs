@@ -6,7 +6,6 @@
 
 use crate::chunks::ChunkSource;
 use crate::maintain::repack::{Class, RepackOptions, Repacker};
-use crate::numbers::{keep_numbers, numbers_of};
 use crate::written::{VerifyWritten, verify_written};
 use crate::{EngineError, Resources};
 use siltstone_store::ContainerId;
@@ -38,7 +37,7 @@ pub(super) fn rewrite(
     for (at, record) in manifest.containers.iter().enumerate().filter(|(_, record)| wanted.contains(&record.id)) {
         new.extend(copy(writer, &chunks, at, record, resources)?);
         old.push(record.clone());
-        next.damaged -= numbers_of(record);
+        next.damaged -= record.numbers();
     }
     verify_written(VerifyWritten::Always, repository, manifest.series, &new)?;
     for record in &old {
@@ -57,7 +56,7 @@ fn copy(
     record: &ContainerRecord,
     resources: &Resources,
 ) -> Result<Vec<ContainerRecord>, EngineError> {
-    let served = numbers_of(record);
+    let served = record.numbers();
     // As of open chunks, so that a region of which others answer for a part is copied too.
     let class = Class { kind: record.kind, is_open: true, rows: 0 };
     let mut made = std::thread::scope(|scope| {
@@ -66,7 +65,7 @@ fn copy(
         Ok::<_, EngineError>(repacker.finish()?.packed.containers)
     })?;
     for made in &mut made {
-        keep_numbers(made, |numbers| numbers & &served);
+        made.change_numbers(|numbers| numbers & &served);
     }
     Ok(made)
 }

@@ -2,7 +2,6 @@
 
 use super::RepairOptions;
 use crate::maintain::dead::largest_bytes;
-use crate::numbers::numbers_of;
 use crate::parallel::Pool;
 use crate::protect::{parity_bytes, wanted_bytes};
 use crate::{EngineError, Resources};
@@ -85,7 +84,7 @@ fn look_at(
 ) -> Result<Seen, StoreError> {
     let (storage, keys, series) = (repository.storage(), repository.keys(), manifest.series);
     let name = record.object_name(series);
-    let all = |fault: String| Some((fault, numbers_of(record)));
+    let all = |fault: String| Some((fault, record.numbers()));
     let mut seen = Seen::default();
     seen.fault = match (size, decoder) {
         (None, _) => all(format!("{name} is missing")),
@@ -130,7 +129,7 @@ fn damage_in(
     for run in damage.iter().flat_map(|damage| &damage.chunks) {
         lost.insert_range(run.range());
     }
-    Some((first, lost & numbers_of(record)))
+    Some((first, lost & record.numbers()))
 }
 
 /// Returns the fault in the parity of an intact container; nothing if it has none.

@@ -203,6 +203,7 @@ pub fn plan(
     options: &RepairOptions,
     resources: &Resources,
 ) -> Result<RepairPlan, EngineError> {
+    repository.require_reading("repairing a repository")?;
     let asked = options.series.as_ref().map(|name| repository.keys().series_id(name));
     let mut plan = RepairPlan::default();
     if asked.is_none() {

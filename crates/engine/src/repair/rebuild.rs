@@ -6,7 +6,6 @@ use super::damage::damaged_by;
 use super::gather::{Holding, Holdings, gather};
 use super::{Basis, DamagedSnapshot, RepairOptions, SeriesPlan, Step, refuse_at_work};
 use crate::chunks::ChunkSource;
-use crate::numbers::{keep_numbers, numbers_of};
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::{CatalogReader, MetadataSource};
@@ -243,11 +242,11 @@ impl<'r> Rebuild<'r> {
         let mut unanswered = self.next.live() - &self.answers.available;
         let readable: HashSet<_> = self.holdings.readable.iter().map(|holding| holding.reader.record().id).collect();
         for record in seed.iter().flat_map(|seed| &seed.containers).filter(|record| !readable.contains(&record.id)) {
-            let numbers = numbers_of(record) & &unanswered;
+            let numbers = record.numbers() & &unanswered;
             if !numbers.is_empty() {
                 unanswered -= &numbers;
                 let mut record = record.clone();
-                keep_numbers(&mut record, |_| numbers);
+                record.change_numbers(|_| numbers);
                 self.next.containers.push(record);
             }
         }

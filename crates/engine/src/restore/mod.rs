@@ -48,6 +48,7 @@ pub fn restore(
     options: &RestoreOptions,
     resources: &Resources,
 ) -> Result<RestoreSummary, EngineError> {
+    repository.require_reading("restoring a snapshot")?;
     if !options.dry_run {
         return restore_from(repository, snapshot, options, resources);
     }

@@ -132,14 +132,16 @@ impl<'r> Memory<'r> {
 
     /// The titles of what was seen and is out of reach now: the storage says so, and nothing can be held against it.
     pub fn out_of_reach(&self) -> Vec<String> {
-        let out = self.seen.iter().filter(|(subject, _)| !self.reaches(**subject));
+        let storage = self.repository.storage();
+        let is_out = |subject: &Subject| subject.series().is_some_and(|series| !storage.reaches(series));
+        let out = self.seen.iter().filter(|(subject, _)| is_out(subject));
         out.map(|(_, seen)| seen.title.clone()).collect()
     }
 
     fn reaches(&self, subject: Subject) -> bool {
         match subject {
-            Subject::Record => true,
-            Subject::Series(series) => self.repository.storage().reaches(series),
+            Subject::Record => self.repository.may_read(),
+            Subject::Series(series) => self.repository.reaches(series),
         }
     }
 
@@ -159,9 +161,9 @@ impl<'r> Memory<'r> {
                 }
                 Ok(Some(Found::record(self.repository)))
             }
-            Subject::Series(series) => match self.repository.stored_listed(series) {
+            Subject::Series(series) => match self.repository.summary_listed(series) {
                 Err(StoreError::LostSeries { .. }) => Ok(None),
-                found => Ok(found?.as_ref().map(Found::manifest)),
+                found => Ok(found?.as_ref().map(Found::series)),
             },
         }
     }
@@ -171,7 +173,9 @@ impl<'r> Memory<'r> {
     /// # Errors
     /// Those of the repository, and of the file.
     pub fn accept(&mut self) -> Result<(), EngineError> {
-        self.seen.clear();
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.retain(|subject, _| !self.reaches(*subject));
+        self.seen = seen;
         self.look(self.repository.series()?)?;
         self.file.replace(&self.seen).map_err(|source| EngineError::Local { source })
     }
@@ -184,10 +188,11 @@ impl<'r> Memory<'r> {
         let mut now = BTreeMap::new();
         for subject in subjects {
             let found = match subject {
+                Subject::Record if !self.repository.may_read() => continue,
                 Subject::Record => Some(Found::record(self.repository)),
                 Subject::Series(series) => match newest_manifest(self.repository, *series) {
                     Err(error) if error.is_damage() => None,
-                    found => found?.as_ref().map(Found::manifest),
+                    found => found?.map(|stored| Found::series(&stored.summary())),
                 },
             };
             now.insert(*subject, found.map(|found| found.sighting));
@@ -208,14 +213,16 @@ impl<'r> Memory<'r> {
     /// Reads the newest manifest of each of these series that has gone on, or was not seen before. One that cannot be
     /// read is left as it was.
     fn look(&mut self, mut series: Vec<SeriesId>) -> Result<(), EngineError> {
-        self.note(Subject::Record, Found::record(self.repository));
+        if self.repository.may_read() {
+            self.note(Subject::Record, Found::record(self.repository));
+        }
         let seen = |series: &SeriesId| self.seen.get(&Subject::Series(*series)).map(|seen| seen.sequence);
         series.retain(|series| self.repository.number_listed(*series) > seen(series));
         for batch in series.chunks(MANIFESTS_AT_ONCE) {
             self.repository.read_manifests_ahead(batch);
             for series in batch {
-                match self.repository.stored_listed(*series) {
-                    Ok(Some(stored)) => self.note(Subject::Series(*series), Found::manifest(&stored)),
+                match self.repository.summary_listed(*series) {
+                    Ok(Some(found)) => self.note(Subject::Series(*series), Found::series(&found)),
                     Ok(None) => {}
                     Err(error) if error.is_damage() => {}
                     Err(error) => return Err(error.into()),

@@ -9,7 +9,6 @@ use super::{DeltaFigures, Reduction, SnapshotFigures, Stats, view_at};
 use crate::chunks::ChunkSource;
 use crate::decode::GAP_BYTES_DEFAULT;
 use crate::lifecycle::{Lifecycle, stretches};
-use crate::numbers::numbers_of;
 use crate::protect::parity_bytes;
 use crate::snapshots::SnapshotView;
 use roaring::RoaringTreemap;
@@ -17,6 +16,7 @@ use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerKind, ContainerRecord, RegionEntry};
 use siltstone_store::manifest::{Manifest, NecessaryChunks};
 use siltstone_store::repository::Repository;
+use siltstone_store::series::older_parts_bytes;
 
 /// The figures of a series; of its snapshots, those that are `wanted`.
 pub(super) fn series(
@@ -35,6 +35,7 @@ pub(super) fn series(
             ContainerKind::Metadata => stats.metadata_container_bytes += record.object_bytes,
         }
     }
+    stats.older_key_bytes += older_parts_bytes(repository, manifest)?;
     stats.parity_bytes += parity_bytes(repository, manifest.series)?.values().sum::<u64>();
     let chunks = ChunkSource::new(repository, manifest);
     let needs =
@@ -97,7 +98,7 @@ impl Gathering<'_> {
         at: usize,
         record: &ContainerRecord,
     ) -> Result<(), StoreError> {
-        let served = numbers_of(record) & &self.needed;
+        let served = record.numbers() & &self.needed;
         if served.is_empty() {
             return Ok(());
         }

@@ -47,7 +47,8 @@ pub struct Stats {
     pub data_container_bytes: u64,
     /// Bytes of all metadata containers.
     pub metadata_container_bytes: u64,
-    /// Bytes of all containers that are sealed under a master key before the newest one.
+    /// Bytes of all containers, and of parts of manifests with their copies, that are sealed under a master key before
+    /// the newest one.
     pub older_key_bytes: u64,
     /// Bytes of the parity of both.
     pub parity_bytes: u64,
@@ -165,6 +166,7 @@ pub fn stats(
     repository: &Repository,
     wanted: &(dyn Fn(&SnapshotView) -> bool + Sync),
 ) -> Result<(Stats, Vec<StoreError>), EngineError> {
+    repository.require_reading("counting what snapshots hold")?;
     let mut stats = Stats { repository_bytes: repository.bytes()?, ..Stats::default() };
     let (mut series_counted, mut damage) = (0u64, Vec::new());
     let many = ManySeries::of(repository, MEMORY_BYTES_DEFAULT);

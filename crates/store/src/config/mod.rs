@@ -80,6 +80,8 @@ pub struct Config {
     pub older_masters: Vec<MasterKey>,
     /// The key slots that count; never empty.
     pub key_slots: BTreeSet<KeyId>,
+    /// The keys of write-only clients, and the series of each.
+    pub write_only: BTreeMap<KeyId, SeriesId>,
     /// The series, by their names. One that is here and has no manifest is lost.
     pub series: BTreeMap<SeriesId, String>,
     /// Parity that new containers get.
@@ -98,6 +100,7 @@ struct Body {
     previous: [u8; 32],
     older_masters: Vec<Zeroizing<[u8; MasterKey::BYTES]>>,
     key_slots: BTreeSet<KeyId>,
+    write_only: BTreeMap<KeyId, SeriesId>,
     series: BTreeMap<SeriesId, String>,
     parity: ParitySettings,
     settings: BTreeMap<String, Vec<u8>>,
@@ -115,6 +118,7 @@ impl Config {
             previous: [0; 32],
             older_masters: Vec::new(),
             key_slots: BTreeSet::from([slot]),
+            write_only: BTreeMap::new(),
             series: BTreeMap::new(),
             parity: ParitySettings::default(),
             settings: BTreeMap::new(),
@@ -124,6 +128,11 @@ impl Config {
     /// The name of its object.
     pub fn object_name(&self) -> ObjectName {
         ObjectName::Config(self.sequence)
+    }
+
+    /// Returns the ids of all keys that count, those of write-only clients among them.
+    pub fn all_keys(&self) -> BTreeSet<KeyId> {
+        self.key_slots.iter().chain(self.write_only.keys()).copied().collect()
     }
 
     /// Returns the bytes that containers of this kind are filled to.
@@ -162,6 +171,7 @@ impl Config {
             previous: self.previous,
             older_masters: self.older_masters.iter().map(|master| Zeroizing::new(*master.bytes())).collect(),
             key_slots: self.key_slots.clone(),
+            write_only: self.write_only.clone(),
             series: self.series.clone(),
             parity: self.parity,
             settings: self.settings.clone(),
@@ -196,6 +206,7 @@ impl Config {
             previous: body.previous,
             older_masters: body.older_masters.iter().map(|master| MasterKey::from_bytes(**master)).collect(),
             key_slots: body.key_slots,
+            write_only: body.write_only,
             series: body.series,
             parity: body.parity,
             settings: body.settings,
@@ -227,6 +238,17 @@ impl Config {
         if self.key_slots.is_empty() {
             return Err(StoreError::damaged(name, "content", "it names no key slot"));
         }
+        if self.write_only.keys().any(|id| self.key_slots.contains(id)) {
+            return Err(StoreError::damaged(name, "content", "a key slot is of two kinds"));
+        }
+        self.validate_settings(name)
+    }
+
+    /// Checks how chunks, containers and parity are to be made.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] or [`StoreError::Limit`] of `name`.
+    pub(crate) fn validate_settings(&self, name: &ObjectName) -> Result<(), StoreError> {
         let percent = self.parity.data_percent.max(self.parity.metadata_percent);
         if percent > PARITY_PERCENT_MAX {
             return Err(StoreError::limit(name, "percent of parity", percent.into(), PARITY_PERCENT_MAX.into()));
@@ -284,6 +306,7 @@ mod tests {
             sequence: 7,
             previous: [8; 32],
             older_masters: vec![MasterKey::from_bytes([3; 32])],
+            write_only: BTreeMap::from([(KeyId([6; 16]), SeriesId([4; 16]))]),
             series: BTreeMap::from([(SeriesId([4; 16]), "home".to_owned())]),
             parity: ParitySettings { data_percent: 5, metadata_percent: 50 },
             settings: BTreeMap::from([("of a later program".to_owned(), vec![1, 2, 3])]),
@@ -325,6 +348,8 @@ mod tests {
         let parity = ParitySettings { data_percent: 0, metadata_percent: 101 };
         assert!(Config { parity, ..config() }.seal(&keys(2)).is_err());
         assert!(Config { key_slots: BTreeSet::new(), ..config() }.seal(&keys(2)).is_err());
+        let twice = BTreeMap::from([(KeyId([9; 16]), SeriesId([4; 16]))]);
+        assert!(Config { write_only: twice, ..config() }.seal(&keys(2)).is_err());
     }
 
     #[test]

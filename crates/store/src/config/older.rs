@@ -11,7 +11,7 @@
 
 use super::chain::{self, Newest, StoredConfig};
 use crate::error::StoreError;
-use crate::keys::{OpenOptions, slot_ids, unlock};
+use crate::keys::{OpenOptions, Opened, slot_ids, unlock};
 use crate::repository::{Repository, accept};
 use crate::salvage::{hash_of, remove_replaced, set_aside};
 use crate::storage::{Original, Replaced, Storage};
@@ -45,7 +45,10 @@ impl OlderRecord {
                 unlock(storage.as_ref(), password, options, |unlocked| accept(storage.as_ref(), &newest, unlocked))
             });
             match opened {
-                Ok((unlocked, stored)) => {
+                Ok(Opened::WriteOnly(..)) => {
+                    return Err(StoreError::WriteOnly { what: "going on from an older config".to_owned() });
+                }
+                Ok(Opened::Full(unlocked, stored)) => {
                     let repository = Repository::assemble(Arc::clone(storage), unlocked, stored, options);
                     return Ok(if lost.is_empty() { None } else { Some(Self { repository, lost }) });
                 }
@@ -78,6 +81,7 @@ impl OlderRecord {
         let (storage, mut next) = (repository.storage(), (*repository.config()).clone());
         let there = slot_ids(storage)?;
         next.key_slots.retain(|id| there.contains(id));
+        next.write_only.retain(|id, _| there.contains(id));
         for series in repository.series()? {
             if let Ok(Some(manifest)) = repository.manifest(series) {
                 next.series.entry(series).or_insert(manifest.name);

@@ -23,9 +23,10 @@ pub use reader::{ContainerDamage, ContainerReader};
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, ChunkRun, ContainerId, SeriesId};
 use crate::region::{CHUNK_BYTES_MAX, DATA_REGION_BYTES_TARGET, METADATA_REGION_BYTES_TARGET};
-use crate::sealed::{HEADER_BYTES, ObjectKind, Salt, TAG_BYTES};
-use crate::secrets::Epoch;
+use crate::sealed::{HEADER_BYTES, KeyMode, ObjectKind, Salt, TAG_BYTES};
+use crate::secrets::{Derivation, Epoch};
 use crate::storage::ObjectName;
+use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -92,6 +93,8 @@ pub struct ContainerRecord {
     pub salt: Salt,
     /// The epoch of the master key that it is sealed under.
     pub epoch: Epoch,
+    /// The way its key derives from that; with it a reader needs no header.
+    pub mode: KeyMode,
     /// Length of the object.
     pub object_bytes: u64,
     /// Begin of the sealed index in the object, bytes.
@@ -116,10 +119,37 @@ impl ContainerRecord {
         ObjectName::Container(self.kind, series, self.id)
     }
 
+    /// Returns what the key of its object derives from.
+    pub fn derivation(&self) -> Derivation {
+        Derivation { epoch: self.epoch, mode: self.mode }
+    }
+
     /// Returns the plain bytes of a run that it answers for, if it is one of the record's and they are known.
     pub fn bytes_of(&self, run: ChunkRun) -> Option<u64> {
         let at = self.chunks.binary_search(&run).ok()?;
         self.run_bytes.get(at).copied().filter(|bytes| *bytes != 0)
+    }
+
+    /// The chunks that it answers for.
+    pub fn numbers(&self) -> RoaringTreemap {
+        let mut numbers = RoaringTreemap::new();
+        for run in &self.chunks {
+            numbers.insert_range(run.range());
+        }
+        numbers
+    }
+
+    /// Changes which chunks it answers for. The bytes of runs that this cuts are known no longer.
+    pub fn change_numbers(&mut self, change: impl FnOnce(RoaringTreemap) -> RoaringTreemap) {
+        let chunks = ChunkRun::runs_of(&change(self.numbers()));
+        self.run_bytes = chunks.iter().map(|run| self.bytes_of(*run).unwrap_or(0)).collect();
+        self.chunks = chunks;
+    }
+
+    /// Has it answer for these of the chunks of its index.
+    pub fn set_numbers(&mut self, index: &ContainerIndex, numbers: &RoaringTreemap) {
+        self.chunks = ChunkRun::runs_of(numbers);
+        self.run_bytes = self.chunks.iter().map(|run| index.bytes_of(*run)).collect();
     }
 
     /// Returns the number of chunks that it answers for.

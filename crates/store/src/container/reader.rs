@@ -1,7 +1,8 @@
 //! Reading a container: its index by one range read, then any region by one each. Nothing read is believed before it is
 //! checked: seals, spans, decoded lengths, and on demand the fingerprint of every chunk.
 //!
-//! A reader holds no storage and no buffers, only key and index, so it can be kept and shared between threads.
+//! A reader holds no storage, only key and index, so it can be kept and shared between threads. Of a small container at
+//! a distance it holds the regions too, still sealed: they come with the index, for a request costs more than they do.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -11,10 +12,16 @@ use crate::error::StoreError;
 use crate::header::Fields;
 use crate::ids::{ChunkRun, ContainerId, SeriesId};
 use crate::region::{EncodedRegion, RegionDecoder, split_region};
-use crate::sealed::{ObjectHeader, ObjectKey, PieceNumber};
+use crate::sealed::{HEADER_BYTES, ObjectHeader, ObjectKey, PieceNumber};
 use crate::secrets::RepositoryKeys;
-use crate::storage::{ObjectName, Storage};
+use crate::storage::{Latency, ObjectName, Storage};
 use std::ops::Range;
+
+/// Offset of the first region.
+const REGIONS_BEGIN: u64 = HEADER_BYTES as u64;
+/// Bytes up to the end of the index of a container that is read as one at a distance: what a request takes longer than,
+/// wherever it goes.
+const SMALL_BYTES: u64 = 128 << 10;
 
 /// An opened container.
 #[derive(Debug)]
@@ -22,6 +29,8 @@ pub struct ContainerReader {
     key: ObjectKey,
     record: ContainerRecord,
     index: ContainerIndex,
+    /// All regions, still sealed, if they came with the index.
+    regions: Option<Vec<u8>>,
 }
 
 /// Something wrong with a container, and what it costs.
@@ -34,7 +43,7 @@ pub struct ContainerDamage {
 }
 
 impl ContainerReader {
-    /// Opens the container that a manifest records, by one range read.
+    /// Opens the container that a manifest records, by one range read. A small one at a distance needs no other.
     ///
     /// # Errors
     /// The storage's; [`StoreError::Damaged`] if the index is not what was written or does not list the record's
@@ -48,6 +57,14 @@ impl ContainerReader {
         let name = record.object_name(series);
         record.validate(&name)?;
         let length = in_memory(&name, record.index_sealed_bytes)?;
+        let regions_bytes = record.index_offset.saturating_sub(REGIONS_BEGIN);
+        let is_small = record.index_offset.saturating_add(length as u64) <= SMALL_BYTES;
+        if is_small && storage.capabilities().latency == Latency::Network {
+            let ahead = usize::try_from(regions_bytes).unwrap_or(usize::MAX);
+            let mut regions = storage.read_kept(&name, REGIONS_BEGIN, ahead.saturating_add(length))?;
+            let sealed = regions.split_off(ahead.min(regions.len()));
+            return Ok(Self { regions: Some(regions), ..Self::from_index(keys, series, record, sealed)? });
+        }
         let sealed = storage.read_kept(&name, record.index_offset, length)?;
         Self::from_index(keys, series, record, sealed)
     }
@@ -76,14 +93,14 @@ impl ContainerReader {
     ) -> Result<Self, StoreError> {
         let name = record.object_name(series);
         record.validate(&name)?;
-        let key = ObjectKey::with_salt(keys, name, record.kind.object_kind(), record.salt, record.epoch)?;
+        let key = ObjectKey::with_derivation(keys, name, record.kind.object_kind(), record.salt, record.derivation())?;
         let plain = key.open_piece(PieceNumber::INDEX, "index", &mut sealed)?;
         let index = ContainerIndex::decode(&name, record.kind, record.index_offset, plain)?;
         let agrees = index.places().len() as u64 == record.held && index.has_deltas() == record.has_deltas;
         if !agrees || !index.answers_as(record) {
             return Err(StoreError::damaged(&name, "index", "it does not list the chunks that the manifest records"));
         }
-        Ok(Self { key, record: record.clone(), index })
+        Ok(Self { key, record: record.clone(), index, regions: None })
     }
 
     /// Opens a container from all its bytes, without a manifest: header, trailer, index and padding are checked.
@@ -115,7 +132,8 @@ impl ContainerReader {
             id,
             kind,
             salt: key.header().salt,
-            epoch: key.epoch(),
+            epoch: key.derivation().epoch,
+            mode: key.derivation().mode,
             object_bytes: object.len() as u64,
             index_offset,
             index_sealed_bytes,
@@ -133,7 +151,7 @@ impl ContainerReader {
         record.has_deltas = index.has_deltas();
         record.chunks = index.runs();
         record.run_bytes = record.chunks.iter().map(|run| index.bytes_of(*run)).collect();
-        Ok(Self { key, record, index })
+        Ok(Self { key, record, index, regions: None })
     }
 
     /// Returns the record that a manifest keeps of this container.
@@ -326,9 +344,16 @@ impl ContainerReader {
         self.read(storage, entry.offset, length)
     }
 
-    /// Metadata is read again by whoever comes next, data seldom.
+    /// Reads a range, unless it came with the index. Metadata is read again by whoever comes next, data seldom.
     fn read(&self, storage: &dyn Storage, offset: u64, length: usize) -> Result<Vec<u8>, StoreError> {
         let name = self.key.name();
+        let start = offset.checked_sub(REGIONS_BEGIN).and_then(|start| usize::try_from(start).ok());
+        let range = start.and_then(|start| Some(start..start.checked_add(length)?));
+        if let (Some(regions), Some(range)) = (&self.regions, range)
+            && let Some(here) = regions.get(range)
+        {
+            return Ok(here.to_vec());
+        }
         Ok(match self.record.kind {
             ContainerKind::Metadata => storage.read_kept(name, offset, length)?,
             ContainerKind::Data => storage.read_range(name, offset, length)?,

@@ -12,21 +12,26 @@ impl Manifest {
     /// - each number is needed in one stretch of the series (the interval property); differences are minimal;
     /// - what a catalog refers to is among what its snapshot needs;
     /// - no two containers are the same, none is written under a lease yet to come, no number is in two of them;
-    /// - each live number is in a container, and below the next number to be given;
+    /// - each live number is in a container or borrowed, not both, and below the next number to be given;
+    /// - what others have borrowed, or may have, is in a container;
     /// - the lease was granted by this manifest or one before.
     ///
     /// # Complexity
     /// Linear in the bitmaps; memory of a few of them.
     pub fn faults(&self) -> Vec<StoreError> {
         let mut faults: Vec<StoreError> = self.interval_fault().into_iter().collect();
-        let stored = self.check_containers(&mut faults);
-        if let Some(number) = (self.live() - &stored).min() {
+        let (stored, imported) = (self.check_containers(&mut faults), self.imported());
+        if let Some(number) = (&stored & &imported).min() {
+            faults.push(self.fault(format!("chunk {} is borrowed and in a container, too", ChunkNumber(number))));
+        }
+        let needed = (self.live() - &imported) | &self.lent | &self.unclaimed;
+        if let Some(number) = (needed - &stored).min() {
             faults.push(StoreError::MissingChunk { number: ChunkNumber(number) });
         }
         if self.lease.as_ref().is_some_and(|lease| lease.number > self.sequence) {
             faults.push(self.fault("its lease was granted by a later manifest".to_owned()));
         }
-        if let Some(number) = self.number_out_of_range(&(stored | self.live())) {
+        if let Some(number) = self.number_out_of_range(&(stored | imported | self.live())) {
             faults.push(self.fault(format!("chunk {number} is in use but was never given out")));
         }
         faults

@@ -9,9 +9,9 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-use super::lists::{self, CONTAINERS, DEPTHS, DIFFERENCES, LISTS, Lists, SALTS};
+use super::lists::{self, CONTAINERS, DEPTHS, DIFFERENCES, IMPORTS, LISTS, Lists, SALTS};
 use super::parts::{Outline, PART_BYTES_MAX, PartRecord, PartTable};
-use super::{Deleted, Lease, Manifest, Snapshot};
+use super::{Deleted, Lease, Lender, Manifest, Snapshot};
 use crate::encoding;
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, PartId, SeriesId, SnapshotId, Time};
@@ -46,9 +46,14 @@ struct Body<'m> {
     ghosts_due: bool,
     damaged: Vec<u8>,
     listed: bool,
+    lends: bool,
+    lent: Vec<u8>,
+    unclaimed: Vec<u8>,
+    lenders: Cow<'m, [Lender]>,
     differences: Cow<'m, [u8]>,
     containers: Cow<'m, [u8]>,
     depths: Cow<'m, [u8]>,
+    imports: Cow<'m, [u8]>,
 }
 
 /// The head: what changes with each commit.
@@ -60,7 +65,7 @@ struct Head {
 }
 
 /// A manifest as its own object says it: all but the lists that lie in parts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ManifestRoot {
     /// The manifest, without its lists.
     manifest: Manifest,
@@ -157,9 +162,14 @@ impl Manifest {
             ghosts_due: self.ghosts_due,
             damaged: bitmap_bytes(&optimized(self.damaged.clone())),
             listed: self.listed,
+            lends: self.lends,
+            lent: bitmap_bytes(&optimized(self.lent.clone())),
+            unclaimed: bitmap_bytes(&optimized(self.unclaimed.clone())),
+            lenders: Cow::Borrowed(&self.lenders),
             differences: inline(DIFFERENCES),
             containers: inline(CONTAINERS),
             depths: inline(DEPTHS),
+            imports: inline(IMPORTS),
         };
         let bytes = encoding::encode(&body)?;
         let found = bytes.len().saturating_add(outline.lists.iter().map(Vec::len).sum()) as u64;
@@ -222,6 +232,11 @@ impl ManifestRoot {
         self.manifest.object_name()
     }
 
+    /// Returns the manifest as it is without its lists: who it is, and its snapshots.
+    pub(crate) fn without_lists(&self) -> &Manifest {
+        &self.manifest
+    }
+
     /// Makes the manifest of it and of the texts of its parts, in their order.
     ///
     /// # Errors
@@ -273,10 +288,20 @@ fn assemble(
         ghosts_due: body.ghosts_due,
         damaged: read_bitmap(&body.damaged, object)?,
         listed: body.listed,
+        lends: body.lends,
+        lent: read_bitmap(&body.lent, object)?,
+        unclaimed: read_bitmap(&body.unclaimed, object)?,
+        lenders: body.lenders.into_owned(),
         snapshots: body.snapshots.into_owned(),
         ..Manifest::new(body.series, body.name)
     };
-    let lists = [body.differences.into_owned(), body.containers.into_owned(), salts, body.depths.into_owned()];
+    let lists = [
+        body.differences.into_owned(),
+        body.containers.into_owned(),
+        salts,
+        body.depths.into_owned(),
+        body.imports.into_owned(),
+    ];
     Ok((manifest, lists))
 }
 

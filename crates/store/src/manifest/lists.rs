@@ -6,6 +6,7 @@
 //! containers    a record for each container, without its salt
 //! salts         of each container, in the same order, 32 bytes each
 //! depths        the bitmaps of the dependents' depths
+//! imports       the runs of chunks that are borrowed of other series
 //! ```
 //! A list states no length of its own, so that an item that is added changes the bytes at its place and no others.
 
@@ -24,7 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The number of lists.
-pub(super) const LISTS: usize = 4;
+pub(super) const LISTS: usize = 5;
 /// The place of the differences among the lists.
 pub(super) const DIFFERENCES: usize = 0;
 /// The place of the containers' records among the lists.
@@ -33,6 +34,8 @@ pub(super) const CONTAINERS: usize = 1;
 pub(super) const SALTS: usize = 2;
 /// The place of the dependents' depths among the lists.
 pub(super) const DEPTHS: usize = 3;
+/// The place of the borrowed chunks among the lists.
+pub(super) const IMPORTS: usize = 4;
 
 /// The lists of a manifest as bytes, in the order of the module's table.
 pub(super) type Lists = [Vec<u8>; LISTS];
@@ -52,6 +55,7 @@ pub(super) fn encode(manifest: &Manifest) -> Result<Lists, StoreError> {
         items(manifest.containers.iter())?,
         manifest.containers.iter().flat_map(|record| record.salt).collect(),
         items(depths)?,
+        items(manifest.imports.iter())?,
     ])
 }
 
@@ -60,7 +64,7 @@ pub(super) fn encode(manifest: &Manifest) -> Result<Lists, StoreError> {
 /// # Errors
 /// [`StoreError::Damaged`] of `object`.
 pub(super) fn decode(object: &ObjectName, manifest: &mut Manifest, lists: &Lists) -> Result<(), StoreError> {
-    let [differences, containers, salts, depths] = lists;
+    let [differences, containers, salts, depths, imports] = lists;
     let steps: Vec<Steps> = read_items(object, differences)?;
     if steps.len() != manifest.snapshots.len() {
         return Err(damaged(object, "it has not one list of chunks for each snapshot"));
@@ -74,7 +78,8 @@ pub(super) fn decode(object: &ObjectName, manifest: &mut Manifest, lists: &Lists
     manifest.direct = NecessaryChunks::from_differences(direct.collect::<Result<_, _>>()?);
     manifest.containers = read_containers(object, containers, salts)?;
     manifest.dependents_depths = read_depths(object, depths)?;
-    Ok(())
+    manifest.imports = read_items(object, imports)?;
+    manifest.check_sharing(object)
 }
 
 fn read_containers(object: &ObjectName, records: &[u8], salts: &[u8]) -> Result<Vec<ContainerRecord>, StoreError> {

@@ -15,6 +15,7 @@ pub(crate) mod parts;
 #[cfg(test)]
 mod parts_tests;
 mod record;
+mod sharing;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub use lease::{Lease, LeaseHolder};
 pub use necessary::NecessaryChunks;
 pub use parts::{PART_BYTES_MAX, PART_OBJECT_BYTES_MAX, PartRecord, PartTable};
 pub use record::{RECORD_BYTES_MAX, SnapshotRecord};
+pub use sharing::{BorrowedRun, Import, LENDERS_MAX, Lender};
 pub use snapshot::{Deleted, Snapshot, SnapshotStatistics};
 
 use crate::{
@@ -62,12 +64,24 @@ pub struct Manifest {
     /// length `i +
     /// 1` hangs, at most. A number is in at most one of them.
     pub dependents_depths: Vec<RoaringTreemap>,
-    /// True if snapshots were forgotten since ghosts were last eliminated.
+    /// True if snapshots were forgotten since ghosts were last eliminated, or containers left by a writer that may not
+    /// delete.
     pub ghosts_due: bool,
     /// Chunks that a check found unreadable where they lie. A backup that meets their content stores it again.
     pub damaged: RoaringTreemap,
     /// True if the repository's list of series is known to name this one.
     pub listed: bool,
+    /// True if other series may borrow of this one. It stays so for ever: nobody knows what they have borrowed.
+    pub lends: bool,
+    /// Chunks that no live snapshot needs but that other series have borrowed, with all their bases.
+    pub lent: RoaringTreemap,
+    /// Chunks that were kept until now and of which it is not known yet whether others have borrowed them. Containers
+    /// still answer for them, and none of those is deleted.
+    pub(crate) unclaimed: RoaringTreemap,
+    /// The series that this one borrows of.
+    pub lenders: Vec<Lender>,
+    /// The chunks that it borrows, by ascending number.
+    pub imports: Vec<Import>,
     snapshots: Vec<Snapshot>,
     necessary: NecessaryChunks,
     /// Chunks that each snapshot's catalog refers to, without the bases. It has gaps where a chunk was away for a
@@ -94,6 +108,11 @@ impl Manifest {
             ghosts_due: false,
             damaged: RoaringTreemap::new(),
             listed: false,
+            lends: false,
+            lent: RoaringTreemap::new(),
+            unclaimed: RoaringTreemap::new(),
+            lenders: Vec::new(),
+            imports: Vec::new(),
             snapshots: Vec::new(),
             necessary: NecessaryChunks::default(),
             direct: NecessaryChunks::default(),

@@ -31,6 +31,7 @@ fn add_container(manifest: &mut Manifest, serial: u32) {
         id: ContainerId { lease: 1, serial },
         kind: ContainerKind::Data,
         epoch: Epoch::FIRST,
+        mode: crate::sealed::KeyMode::Derived,
         salt: *blake3::hash(&serial.to_le_bytes()).as_bytes(),
         object_bytes: 1 << 24,
         index_offset: (1 << 24) - (1 << 15) - u64::from(serial % 997),

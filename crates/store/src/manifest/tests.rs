@@ -38,6 +38,7 @@ fn container(serial: u32, kind: ContainerKind, first: u64, count: u64) -> Contai
         id: ContainerId { lease: 1, serial },
         kind,
         epoch: crate::secrets::Epoch::FIRST,
+        mode: crate::sealed::KeyMode::Derived,
         salt: [serial.to_le_bytes()[0]; 32],
         object_bytes: 1 << 20,
         index_offset: 1 << 19,

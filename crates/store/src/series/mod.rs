@@ -12,21 +12,25 @@
 //! can take it.
 
 pub(crate) mod commit;
+mod loans;
 pub(crate) mod newest;
 pub(crate) mod parts;
 pub(crate) mod remembered;
 mod renewals;
 mod request;
 mod reserve;
+mod summary;
 
+pub use loans::{Loan, claimed_chunks};
 pub use newest::{
     StoredManifest, lost_containers, manifest_faults, newest_manifest, parts_kept, parts_named, refuse_lost_history,
     verify_history,
 };
-pub use parts::{CommitSizes, StoredParts, sizes_of_commit};
+pub use parts::{CommitSizes, StoredParts, older_parts_bytes, sizes_of_commit};
 pub use renewals::{LeaseTerms, PATIENCE_DEFAULT, RENEWALS_MISSED_MIN, RENEWED_EVERY_DEFAULT, Watch};
 pub use request::{LeaseRequest, ReserveUse};
 pub use reserve::keep_reserve;
+pub use summary::SeriesSummary;
 
 use crate::container::{ContainerRecord, SealedContainer};
 use crate::manifest::{Lease, Manifest};
@@ -37,7 +41,7 @@ use crate::{ContainerId, PartId, SeriesId, StoreError, Time};
 use commit::{Committed, commit_after};
 use parts::PartNames;
 use renewals::Renewals;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The holder of a series' lease, and what acquiring it found.
@@ -166,12 +170,16 @@ impl<'r> SeriesWriter<'r> {
     /// Containers of a later lease are left alone: they belong to a writer that took over without this one knowing yet.
     pub fn sweep(&mut self) -> Result<(), StoreError> {
         let storage = self.repository.storage();
+        if self.has_put.load(Ordering::Relaxed) {
+            // What is still on its way there would not be listed, and come after.
+            storage.barrier()?;
+        }
         let series = self.series();
         let listed = storage.list_containers(series)?;
         let known = self.stored.manifest.named_objects();
         let mut removed = storage.remove_unfinished(series, self.stored.manifest.sequence)?;
         let may_delete = self.repository.may_delete();
-        removed += self.sweep_parts()?;
+        removed += self.sweep_parts()? + self.sweep_loans()?;
         for meta in storage.list(Listing::Parity(series))?.iter().chain(&listed) {
             if may_delete && meta.name.is_of(series, self.lease_sequence) && !known.contains(&meta.name) {
                 storage.delete(&meta.name)?;
@@ -262,9 +270,31 @@ impl<'r> SeriesWriter<'r> {
     /// Commits `next` after everything put so far is durable, then removes manifests before the one that was the newest
     /// until now. The lease stays if `keep_lease`; one that was not taken yet is taken by this very commit.
     ///
+    /// If `next` keeps chunks no longer, others may have borrowed them: before their containers go, a commit says that
+    /// they are going, and the loans are listed. What turns out to be claimed then stays in the manifest.
+    ///
     /// # Errors
-    /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed.
+    /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed. If it fails between
+    /// two commits, the first stands: no container is lost by that.
+    ///
+    /// # Panics
+    /// If `next` says that the series does not lend any more.
     pub fn commit(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
+        assert!(next.lends || !self.stored.manifest.lends, "a series that lends does so for ever");
+        next.unclaimed = loans::unclaimed_after(&self.stored.manifest, &next);
+        let Some(holding) = loans::holding_unclaimed(&self.stored.manifest, &next) else {
+            return self.commit_one(next, keep_lease, now);
+        };
+        if self.repository.keys().write_only_series().is_some() {
+            // A client that cannot read loans leaves it to a writer who can.
+            return self.commit_one(holding, keep_lease, now);
+        }
+        self.commit_one(holding.clone(), true, now)?;
+        let claimed = claimed_chunks(self.repository, self.series())?;
+        self.commit_one(loans::settled(next, holding, &claimed), keep_lease, now)
+    }
+
+    fn commit_one(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
         if self.expected.is_some() && parts::outline(self.repository, &next, &self.stored.parts, true)?.has_new() {
             // The names of parts are those of a lease.
             self.take_lease()?;
@@ -328,17 +358,24 @@ impl<'r> SeriesWriter<'r> {
         Ok(())
     }
 
-    /// Deletes containers that the newest manifest does not name, with their parity. Where nothing may be deleted they
-    /// stay for a writer that may.
+    /// Deletes containers that the newest manifest does not name, with their parity, and passes over those that it
+    /// still names because others have, or may have, borrowed of them. Where nothing may be deleted they stay for a
+    /// writer that may.
     ///
     /// # Panics
-    /// If it does name one: deleting it would lose data.
+    /// If it names one for another reason: deleting it would lose data.
     pub fn delete(&self, containers: &[ContainerRecord]) -> Result<(), StoreError> {
         let series = self.series();
-        let named: HashSet<ContainerId> = self.stored.manifest.containers.iter().map(|record| record.id).collect();
+        let manifest = &self.stored.manifest;
+        let named: HashMap<ContainerId, &ContainerRecord> =
+            manifest.containers.iter().map(|record| (record.id, record)).collect();
         let mut names = Vec::new();
         for record in containers {
-            assert!(!named.contains(&record.id), "container {} is in use", record.id);
+            if let Some(named) = named.get(&record.id) {
+                let stays = &manifest.lent | &manifest.unclaimed;
+                assert!(named.numbers().is_subset(&stays), "container {} is in use", record.id);
+                continue;
+            }
             // Parity first: whoever misses the container then does not take it for a lost one that can be healed.
             names.extend([ObjectName::Parity(series, record.id), record.object_name(series)]);
         }

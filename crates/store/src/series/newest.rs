@@ -5,6 +5,7 @@
 //! was. Readers look at the newest only; writers and checks also hold its predecessor against it.
 
 use super::parts::{self, StoredParts};
+use super::summary::SeriesSummary;
 use crate::container::ContainerRecord;
 use crate::manifest::{Manifest, ManifestRoot, PartRecord, PartTable};
 use crate::repository::Repository;
@@ -19,6 +20,9 @@ const READ_ATTEMPTS_MAX: u32 = 16;
 /// Times that a series that must be there is looked for: a listing beside a busy writer may miss both the old and the
 /// new manifest.
 const LOST_ATTEMPTS: u32 = 3;
+
+/// A function that reads of the manifest of a number, by its original or its copy.
+type ReadNumbered<T> = fn(&Repository, SeriesId, u64) -> Result<T, StoreError>;
 
 /// A manifest as read, with what the next one must say of it.
 #[derive(Clone, Debug)]
@@ -40,13 +44,21 @@ impl StoredManifest {
     pub fn bytes(&self) -> u64 {
         self.object_bytes + self.parts.table.object_bytes()
     }
+
+    /// Returns its summary.
+    pub fn summary(&self) -> SeriesSummary {
+        SeriesSummary::of(&self.manifest, self.hash)
+    }
 }
 
 /// A manifest's object, opened; its parts are not read.
-struct Opened {
+#[derive(Clone, Debug)]
+pub(crate) struct StoredRoot {
     root: ManifestRoot,
     object_bytes: u64,
     hash: [u8; 32],
+    /// The reason why its original could not be read, if this is its copy.
+    from_copy: Option<String>,
 }
 
 /// The newest manifest of a series; `None` if the series has none.
@@ -55,9 +67,14 @@ struct Opened {
 /// [`StoreError::UnreadableSeries`] if it can be read from neither copy: an older one would silently bring back a past
 /// state. [`StoreError::LostSeries`] if the record lists the series and it has none.
 pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
+    newest(repository, series, read_listed)
+}
+
+/// Looks for the newest manifest of a series, and takes of it what `read` reads, given its number.
+fn newest<T>(repository: &Repository, series: SeriesId, read: ReadNumbered<T>) -> Result<Option<T>, StoreError> {
     for _ in 0..LOST_ATTEMPTS {
         let found =
-            read_newest(repository, series).map_err(|error| error.of_series(repository.series_words(series)))?;
+            read_newest(repository, series, read).map_err(|error| error.of_series(repository.series_words(series)))?;
         if found.is_some() || !repository.config().series.contains_key(&series) {
             return Ok(found);
         }
@@ -66,13 +83,13 @@ pub fn newest_manifest(repository: &Repository, series: SeriesId) -> Result<Opti
     Err(StoreError::LostSeries { series: name })
 }
 
-fn read_newest(repository: &Repository, series: SeriesId) -> Result<Option<StoredManifest>, StoreError> {
+fn read_newest<T>(repository: &Repository, series: SeriesId, read: ReadNumbered<T>) -> Result<Option<T>, StoreError> {
     let mut attempt = 0;
     loop {
         let Some(sequence) = newest_sequence(repository, series)? else {
             return Ok(None);
         };
-        match read_listed(repository, series, sequence) {
+        match read(repository, series, sequence) {
             Err(error) if error.is_not_found() && attempt < READ_ATTEMPTS_MAX => attempt += 1,
             other => return other.map(Some),
         }
@@ -88,29 +105,64 @@ pub(crate) fn manifest_numbered(
     series: SeriesId,
     number: Option<u64>,
 ) -> Result<Option<StoredManifest>, StoreError> {
-    match number.map(|number| read_listed(repository, series, number)) {
-        Some(Ok(stored)) => Ok(Some(stored)),
+    numbered(repository, series, number, read_listed)
+}
+
+/// The summary of the manifest of this number, as [`manifest_numbered`] reads it all. No part is read.
+///
+/// # Errors
+/// As [`newest_manifest`].
+pub(crate) fn summary_numbered(
+    repository: &Repository,
+    series: SeriesId,
+    number: Option<u64>,
+) -> Result<Option<SeriesSummary>, StoreError> {
+    numbered(repository, series, number, read_summary)
+}
+
+fn numbered<T>(
+    repository: &Repository,
+    series: SeriesId,
+    number: Option<u64>,
+    read: ReadNumbered<T>,
+) -> Result<Option<T>, StoreError> {
+    match number.map(|number| read(repository, series, number)) {
+        Some(Ok(found)) => Ok(Some(found)),
         Some(Err(error)) if !error.is_not_found() => Err(error.of_series(repository.series_words(series))),
-        _ => newest_manifest(repository, series),
+        _ => newest(repository, series, read),
     }
 }
 
-/// Reads the manifest of a number that a listing showed to be the newest, unless it is at hand.
+/// Reads the manifest of a number that a listing showed to be the newest, as far as it is not at hand.
 fn read_listed(repository: &Repository, series: SeriesId, sequence: u64) -> Result<StoredManifest, StoreError> {
     if let Some(stored) = repository.manifest_at_hand(series, sequence) {
         return Ok(stored);
     }
-    let stored = read_either(repository, series, sequence)?;
+    let stored = match repository.opened_at_hand(series, sequence) {
+        Some(opened) => opened.complete(repository)?,
+        None => read_either(repository, series, sequence)?,
+    };
     repository.note_manifest(&stored);
     Ok(stored)
 }
 
-/// Reads manifests ahead of their use, many at a time: those that the last listing named and that are not at hand, as
-/// far as they are remembered. What cannot be read so is left to its use.
+/// Reads the summary of such a manifest.
+fn read_summary(repository: &Repository, series: SeriesId, sequence: u64) -> Result<SeriesSummary, StoreError> {
+    if let Some(summary) = repository.summary_at_hand(series, sequence) {
+        return Ok(summary);
+    }
+    let opened = open_either(repository, series, sequence)?;
+    let summary = opened.summary();
+    repository.note_opened(opened);
+    Ok(summary)
+}
+
+/// Reads manifests ahead of their use, many at a time, but no parts of them: those that the last listing named and that
+/// are not at hand, as far as they are remembered. What cannot be read so is left to its use.
 pub(crate) fn read_ahead(repository: &Repository, series: &[SeriesId]) {
     let wanted = series.iter().filter_map(|series| {
         let number = repository.number_listed(*series)?;
-        let is_at_hand = repository.manifest_at_hand(*series, number).is_some();
+        let is_at_hand = repository.has_at_hand(*series, number);
         (!is_at_hand).then_some(ObjectName::Manifest(*series, number))
     });
     let bytes_max = repository.manifest_bytes_max();
@@ -121,11 +173,8 @@ pub(crate) fn read_ahead(repository: &Repository, series: &[SeriesId]) {
     repository.make_room_for_manifests();
     repository.storage().read_many(&wanted, &mut |at, object| {
         let (Some(request), Ok(object)) = (wanted.get(at), object) else { return ControlFlow::Continue(()) };
-        let stored = open(repository, &request.name, object).and_then(|opened| opened.complete(repository, None));
-        match stored {
-            Ok(stored) if !repository.remember_manifest(&stored) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
+        let is_full = open(repository, &request.name, object).is_ok_and(|opened| !repository.remember_opened(opened));
+        if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
 }
 
@@ -155,23 +204,18 @@ pub(crate) fn read_either(
     series: SeriesId,
     sequence: u64,
 ) -> Result<StoredManifest, StoreError> {
-    let (opened, from_copy) = open_either(repository, series, sequence)?;
-    opened.complete(repository, from_copy)
+    open_either(repository, series, sequence)?.complete(repository)
 }
 
-/// Opens the manifest of this number, by its original or, with the reason, by its copy.
-fn open_either(
-    repository: &Repository,
-    series: SeriesId,
-    sequence: u64,
-) -> Result<(Opened, Option<String>), StoreError> {
+/// Opens the manifest of this number, by its original or its copy.
+fn open_either(repository: &Repository, series: SeriesId, sequence: u64) -> Result<StoredRoot, StoreError> {
     let original = Original::Manifest(series, sequence);
     let error = match open_at(repository, original, &original.name()) {
         Err(error) if error.is_damage() => error,
-        other => return Ok((other?, None)),
+        other => return other,
     };
     match open_at(repository, original, &original.copy()) {
-        Ok(opened) => Ok((opened, Some(error.to_string()))),
+        Ok(opened) => Ok(StoredRoot { from_copy: Some(error.to_string()), ..opened }),
         Err(copy) if error.is_not_found() && copy.is_not_found() => Err(error),
         Err(_) if matches!(error, StoreError::UnknownVersion { .. } | StoreError::UnknownFeature { .. }) => Err(error),
         Err(copy) if copy.is_damage() => Err(StoreError::both_damaged(original, &error)),
@@ -180,23 +224,43 @@ fn open_either(
 }
 
 /// Opens a manifest from one of its two places.
-fn open_at(repository: &Repository, original: Original, place: &ObjectName) -> Result<Opened, StoreError> {
+fn open_at(repository: &Repository, original: Original, place: &ObjectName) -> Result<StoredRoot, StoreError> {
     let (name, bytes_max) = (original.name(), repository.manifest_bytes_max());
     open(repository, &name, repository.storage().read(place, bytes_max)?)
 }
 
 /// Opens and decodes the object of a manifest, whichever of its two places it was read from.
-fn open(repository: &Repository, name: &ObjectName, object: Vec<u8>) -> Result<Opened, StoreError> {
+fn open(repository: &Repository, name: &ObjectName, object: Vec<u8>) -> Result<StoredRoot, StoreError> {
     let (hash, object_bytes) = (*blake3::hash(&object).as_bytes(), object.len() as u64);
     let plain = open_object(repository.keys(), name, ObjectKind::Manifest, object)?;
     let root = ManifestRoot::decode_within(name, &plain, repository.manifest_bytes_max())?;
-    Ok(Opened { root, object_bytes, hash })
+    Ok(StoredRoot { root, object_bytes, hash, from_copy: None })
 }
 
-impl Opened {
+impl StoredRoot {
+    /// Returns the series it belongs to.
+    pub(crate) fn series(&self) -> SeriesId {
+        self.root.series()
+    }
+
+    /// Returns the number of the commit.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.root.without_lists().sequence
+    }
+
+    /// Returns the size of its object.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.object_bytes
+    }
+
+    /// Returns what it says of its series.
+    pub(crate) fn summary(&self) -> SeriesSummary {
+        SeriesSummary::of(self.root.without_lists(), self.hash)
+    }
+
     /// Reads the parts, and makes the manifest of all.
-    fn complete(self, repository: &Repository, from_copy: Option<String>) -> Result<StoredManifest, StoreError> {
-        let Self { root, object_bytes, hash } = self;
+    fn complete(self, repository: &Repository) -> Result<StoredManifest, StoreError> {
+        let Self { root, object_bytes, hash, from_copy } = self;
         let (name, table) = (root.object_name(), root.parts().clone());
         let parts::Read { texts, hurt, fault } = parts::read(repository, root.series(), &table)?;
         let manifest = root.complete(&name, texts)?;
@@ -221,7 +285,7 @@ pub fn verify_history(repository: &Repository, newest: &Manifest) -> Result<Part
         Err(error) if error.is_damage() => Ok(None),
         Err(error) => Err(error),
     };
-    let is_before = |opened: &Opened| opened.hash == newest.previous;
+    let is_before = |opened: &StoredRoot| opened.hash == newest.previous;
     let mut found = at(&original.name())?;
     if found.as_ref().is_some_and(|opened| !is_before(opened)) {
         found = at(&original.copy())?.filter(is_before);
@@ -238,10 +302,11 @@ pub fn verify_history(repository: &Repository, newest: &Manifest) -> Result<Part
 /// # Errors
 /// As [`newest_manifest`].
 pub fn parts_named(repository: &Repository, manifest: &Manifest) -> Result<PartTable, StoreError> {
-    if let Some(stored) = repository.manifest_at_hand(manifest.series, manifest.sequence) {
+    let (series, sequence) = (manifest.series, manifest.sequence);
+    if let Some(stored) = repository.manifest_at_hand(series, sequence) {
         return Ok(stored.parts.table);
     }
-    Ok(open_either(repository, manifest.series, manifest.sequence)?.0.root.parts().clone())
+    Ok(open_either(repository, series, sequence)?.root.parts().clone())
 }
 
 /// Returns the parts that the newest manifest or the one before names.

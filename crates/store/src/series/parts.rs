@@ -4,17 +4,22 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::ReserveUse;
+use super::newest::parts_named;
 use super::reserve::from_reserve;
 use crate::error::StoreError;
 use crate::ids::{PartId, SeriesId};
 use crate::manifest::parts::{Outline, text_of};
 use crate::manifest::{Manifest, PartRecord, PartTable};
 use crate::repository::Repository;
-use crate::sealed::{ObjectKind, open_object, seal_object, sealed_object_bytes};
+use crate::sealed::{HEADER_BYTES, ObjectKey, ObjectKind, open_object, seal_object, sealed_object_bytes};
+use crate::secrets::Epoch;
 use crate::storage::{ObjectName, Original, ReadRequest};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Every part lies there twice.
+const COPIES: u64 = 2;
 
 /// The names of parts that are written under a lease. Without a lease no part is written.
 #[derive(Debug)]
@@ -192,6 +197,33 @@ pub(crate) fn sound_bytes(
 ) -> Result<Vec<u8>, StoreError> {
     let bytes = repository.storage().read(place, record.object_bytes())?;
     open(repository, series, record, bytes.clone()).map_err(|error| error.found_in(place))?;
+    Ok(bytes)
+}
+
+/// Returns the bytes of the parts of this manifest, and of their copies, that are sealed under a master key before the
+/// newest one: a commit names a part again that has not changed. Where there is one master key, nothing is read, else
+/// the header of each part.
+///
+/// # Errors
+/// As [`super::newest_manifest`].
+pub fn older_parts_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
+    let (keys, mut bytes) = (repository.keys(), 0);
+    if keys.epoch() == Epoch::FIRST {
+        return Ok(0);
+    }
+    let parts: BTreeMap<PartId, PartRecord> = parts_named(repository, manifest)?.by_id().collect();
+    let parts: Vec<(ObjectName, PartRecord)> =
+        parts.into_values().map(|record| (ObjectName::ManifestPart(manifest.series, record.id), record)).collect();
+    let header = |(name, _): &(ObjectName, PartRecord)| ReadRequest::range(*name, 0, HEADER_BYTES);
+    let requests: Vec<ReadRequest> = parts.iter().map(header).collect();
+    repository.storage().read_many(&requests, &mut |at, header| {
+        if let (Some((name, record)), Ok(header)) = (parts.get(at), header) {
+            let key = ObjectKey::open(keys, *name, ObjectKind::ManifestPart, &header);
+            let is_older = key.is_ok_and(|key| key.derivation().epoch < keys.epoch());
+            bytes += if is_older { COPIES * record.object_bytes() } else { 0 };
+        }
+        ControlFlow::Continue(())
+    });
     Ok(bytes)
 }
 

@@ -1,9 +1,11 @@
 //! Manifests that this process has read or committed: at a distance, reading one again takes a round trip. What has a
-//! number never changes.
+//! number never changes. Of one whose snapshots alone were asked for, its object is remembered, and its parts are read
+//! when the rest is.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-use super::StoredManifest;
+use super::newest::StoredRoot;
+use super::{SeriesSummary, StoredManifest};
 use crate::SeriesId;
 use std::collections::BTreeMap;
 
@@ -12,10 +14,41 @@ const REMEMBERED_BYTES_MAX: u64 = 16 << 20;
 /// Bytes of the objects of a manifest that is remembered.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
+/// A manifest that is remembered.
+#[derive(Debug)]
+enum Known {
+    Whole(Box<StoredManifest>),
+    /// Its object; what lies in parts is not read.
+    Opened(Box<StoredRoot>),
+}
+
+impl Known {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Whole(stored) => stored.bytes(),
+            Self::Opened(opened) => opened.bytes(),
+        }
+    }
+
+    fn series(&self) -> SeriesId {
+        match self {
+            Self::Whole(stored) => stored.manifest.series,
+            Self::Opened(opened) => opened.series(),
+        }
+    }
+
+    fn sequence(&self) -> u64 {
+        match self {
+            Self::Whole(stored) => stored.manifest.sequence,
+            Self::Opened(opened) => opened.sequence(),
+        }
+    }
+}
+
 /// The manifests, one of each series.
 #[derive(Debug, Default)]
 pub(crate) struct RememberedManifests {
-    of: BTreeMap<SeriesId, StoredManifest>,
+    of: BTreeMap<SeriesId, Known>,
     bytes: u64,
 }
 
@@ -23,14 +56,25 @@ impl RememberedManifests {
     /// Remembers a manifest if it is small. Where there is no room, the others are forgotten.
     pub(crate) fn keep(&mut self, stored: &StoredManifest) {
         self.forget(stored.manifest.series);
-        if stored.bytes() > MANIFEST_BYTES_MAX {
-            return;
+        if stored.bytes() <= MANIFEST_BYTES_MAX {
+            self.insert(Known::Whole(Box::new(stored.clone())));
         }
-        if !self.has_room(stored.bytes()) {
+    }
+
+    /// Remembers a manifest's object as [`RememberedManifests::keep`] does a manifest.
+    pub(crate) fn keep_opened(&mut self, opened: StoredRoot) {
+        self.forget(opened.series());
+        if opened.bytes() <= MANIFEST_BYTES_MAX {
+            self.insert(Known::Opened(Box::new(opened)));
+        }
+    }
+
+    fn insert(&mut self, known: Known) {
+        if !self.has_room(known.bytes()) {
             *self = Self::default();
         }
-        self.bytes += stored.bytes();
-        self.of.insert(stored.manifest.series, stored.clone());
+        self.bytes += known.bytes();
+        self.of.insert(known.series(), known);
     }
 
     fn forget(&mut self, series: SeriesId) {
@@ -52,7 +96,35 @@ impl RememberedManifests {
 
     /// Returns the manifest of this number, if it is the one that is remembered of its series.
     pub(crate) fn get(&self, series: SeriesId, sequence: u64) -> Option<&StoredManifest> {
-        self.of.get(&series).filter(|stored| stored.manifest.sequence == sequence)
+        match self.known(series, sequence)? {
+            Known::Whole(stored) => Some(stored),
+            Known::Opened(_) => None,
+        }
+    }
+
+    /// Returns the object of the manifest of this number, if that is what is remembered.
+    pub(crate) fn opened(&self, series: SeriesId, sequence: u64) -> Option<&StoredRoot> {
+        match self.known(series, sequence)? {
+            Known::Whole(_) => None,
+            Known::Opened(opened) => Some(opened),
+        }
+    }
+
+    /// Returns the summary of the manifest of this number, if it or its object is remembered.
+    pub(crate) fn summary(&self, series: SeriesId, sequence: u64) -> Option<SeriesSummary> {
+        Some(match self.known(series, sequence)? {
+            Known::Whole(stored) => stored.summary(),
+            Known::Opened(opened) => opened.summary(),
+        })
+    }
+
+    /// Tells whether the manifest of this number, or its object, is remembered.
+    pub(crate) fn has(&self, series: SeriesId, sequence: u64) -> bool {
+        self.known(series, sequence).is_some()
+    }
+
+    fn known(&self, series: SeriesId, sequence: u64) -> Option<&Known> {
+        self.of.get(&series).filter(|known| known.sequence() == sequence)
     }
 }
 

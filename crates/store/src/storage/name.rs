@@ -6,7 +6,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::container::{CONTAINER_BYTES_MAX, ContainerKind};
-use crate::ids::{ContainerId, KeyId, PartId, RenewalId, SeriesId};
+use crate::ids::{ContainerId, KeyId, LoanId, PartId, RenewalId, SeriesId};
 use crate::manifest::PART_OBJECT_BYTES_MAX;
 use crate::parity::PARITY_BYTES_MAX;
 use std::fmt;
@@ -28,6 +28,8 @@ pub const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 /// deletion gives its room back at once; where it does so late (snapshots of the file system, logs, network storage)
 /// all six are needed.
 pub const RESERVE_MANIFESTS: u64 = 6;
+/// Greatest size of a loan: some million runs of chunks.
+const LOAN_BYTES_MAX: u64 = 32 << 20;
 /// Greatest size of the reserve.
 const RESERVE_BYTES_MAX: u64 = RESERVE_MANIFESTS * MANIFEST_BYTES_MAX;
 
@@ -57,6 +59,9 @@ pub enum ObjectName {
     Renewal(SeriesId, RenewalId),
     /// `parts/<series>/<part>`: a part of a manifest's lists.
     ManifestPart(SeriesId, PartId),
+    /// `loans/<lender>/<borrower>-<lease>-<serial>`: chunks of the first series that the second borrows. It is the
+    /// borrower's object, under the lender's name.
+    Loan(SeriesId, LoanId),
 }
 
 /// An object that a repair may replace.
@@ -158,6 +163,7 @@ impl fmt::Display for ObjectName {
             Self::Copy(original) => write!(f, "copies/{}", original.name()),
             Self::Renewal(series, id) => write!(f, "renewals/{series}/{id}"),
             Self::ManifestPart(series, id) => write!(f, "parts/{series}/{id}"),
+            Self::Loan(lender, id) => write!(f, "loans/{lender}/{id}"),
         }
     }
 }
@@ -194,6 +200,7 @@ impl ObjectName {
             ("parts", Some(series), Some(id)) => {
                 Self::ManifestPart(SeriesId::from_hex(series)?, PartId::from_text(id)?)
             }
+            ("loans", Some(lender), Some(id)) => Self::Loan(SeriesId::from_hex(lender)?, LoanId::from_text(id)?),
             _ => return None,
         };
         (name.to_string() == text).then_some(name)
@@ -221,7 +228,8 @@ impl ObjectName {
             | Self::Copy(_)
             | Self::Aside(..)
             | Self::Renewal(..)
-            | Self::ManifestPart(..) => None,
+            | Self::ManifestPart(..)
+            | Self::Loan(..) => None,
         }
     }
 
@@ -241,6 +249,7 @@ impl ObjectName {
             Self::Container(_, _, id) | Self::Parity(_, id) => Some(id.lease),
             Self::Renewal(_, id) => Some(id.lease),
             Self::ManifestPart(_, id) => Some(id.lease),
+            Self::Loan(_, id) => Some(id.lease),
             Self::Copy(original) => original.name().sequence(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
@@ -251,7 +260,7 @@ impl ObjectName {
         self.series() == Some(series) && self.sequence().is_some_and(|sequence| sequence <= lease_last)
     }
 
-    /// The series the object belongs to, if it belongs to one.
+    /// The series the object belongs to, if it belongs to one: a loan is the borrower's.
     pub fn series(&self) -> Option<SeriesId> {
         match self {
             Self::Manifest(series, _)
@@ -259,6 +268,7 @@ impl ObjectName {
             | Self::Parity(series, _)
             | Self::Renewal(series, _)
             | Self::ManifestPart(series, _) => Some(*series),
+            Self::Loan(_, id) => Some(id.borrower),
             Self::Copy(original) => original.name().series(),
             Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
         }
@@ -276,7 +286,8 @@ impl ObjectName {
             | Self::Parity(..)
             | Self::Copy(_)
             | Self::Aside(..)
-            | Self::Renewal(..) => None,
+            | Self::Renewal(..)
+            | Self::Loan(..) => None,
         }
     }
 
@@ -293,6 +304,7 @@ impl ObjectName {
             Self::Aside(what, _) => what.name().bytes_max(),
             Self::Renewal(..) => 0,
             Self::ManifestPart(..) => PART_OBJECT_BYTES_MAX,
+            Self::Loan(..) => LOAN_BYTES_MAX,
         }
     }
 }
@@ -330,6 +342,8 @@ pub enum Listing {
     ManifestParts(SeriesId),
     /// The copies of the parts of the manifests of one series.
     ManifestPartCopies(SeriesId),
+    /// The loans that others have of this series.
+    Loans(SeriesId),
 }
 
 /// The folder of the containers of a kind.
@@ -344,6 +358,20 @@ impl Listing {
     /// Returns the listings of all containers of a series, for [`Storage::list_both`](super::Storage::list_both).
     pub const fn containers_of(series: SeriesId) -> [Self; 2] {
         [Self::Containers(ContainerKind::Data, series), Self::Containers(ContainerKind::Metadata, series)]
+    }
+
+    /// Returns the listings of all that a series keeps: containers, their parity, manifests and their parts, with
+    /// copies.
+    pub const fn kept_by(series: SeriesId) -> [Self; 7] {
+        [
+            Self::Containers(ContainerKind::Data, series),
+            Self::Containers(ContainerKind::Metadata, series),
+            Self::Parity(series),
+            Self::Manifests(series),
+            Self::ManifestCopies(series),
+            Self::ManifestParts(series),
+            Self::ManifestPartCopies(series),
+        ]
     }
 
     /// Returns the folder that holds all objects of the listing: the beginning of their names, without a slash at its
@@ -365,6 +393,7 @@ impl Listing {
             Self::Renewals(series) => format!("renewals/{series}"),
             Self::ManifestParts(series) => format!("parts/{series}"),
             Self::ManifestPartCopies(series) => format!("copies/parts/{series}"),
+            Self::Loans(lender) => format!("loans/{lender}"),
         }
     }
 
@@ -389,6 +418,7 @@ impl Listing {
                 ("renewals", series) => of_series(Self::Renewals, series),
                 ("parts", series) => of_series(Self::ManifestParts, series),
                 ("copies/parts", series) => of_series(Self::ManifestPartCopies, series),
+                ("loans", lender) => of_series(Self::Loans, lender),
                 _ => None,
             },
         }
@@ -413,6 +443,7 @@ impl Listing {
             | (Self::Parity(asked), ObjectName::Parity(series, _))
             | (Self::Renewals(asked), ObjectName::Renewal(series, _))
             | (Self::ManifestParts(asked), ObjectName::ManifestPart(series, _))
+            | (Self::Loans(asked), ObjectName::Loan(series, _))
             | (Self::ManifestPartCopies(asked), ObjectName::Copy(Original::ManifestPart(series, _))) => asked == series,
             _ => false,
         }

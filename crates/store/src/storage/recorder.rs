@@ -34,6 +34,8 @@ pub enum NameKind {
     Renewal,
     /// A part of a manifest's lists.
     ManifestPart,
+    /// Chunks of a series that another one borrows.
+    Loan,
 }
 
 impl From<&ObjectName> for NameKind {
@@ -49,6 +51,7 @@ impl From<&ObjectName> for NameKind {
             ObjectName::Copy(_) => Self::Copy,
             ObjectName::Renewal(..) => Self::Renewal,
             ObjectName::ManifestPart(..) => Self::ManifestPart,
+            ObjectName::Loan(..) => Self::Loan,
         }
     }
 }

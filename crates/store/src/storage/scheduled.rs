@@ -19,7 +19,8 @@
 use super::{Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
 use crate::ids::SeriesId;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 
 /// Work of an actor.
 pub type Program<'a> = Box<dyn FnOnce() + Send + 'a>;
@@ -36,12 +37,16 @@ pub struct Bounds {
 /// One order of calls, chosen while it runs.
 #[derive(Debug)]
 pub struct Schedule {
-    bounds: Bounds,
+    stage: Arc<Stage>,
+}
+
+/// Choices of a schedule, those made and those to come.
+#[derive(Default, Debug)]
+struct Choices {
     /// Choices to make first; beyond them the first of those there are, or one drawn.
     given: Vec<usize>,
     dice: Option<u64>,
     taken: Vec<Choice>,
-    stage: Arc<Stage>,
 }
 
 /// A choice, and the number of options it was made among.
@@ -60,16 +65,20 @@ pub struct Scheduled {
     actor: usize,
 }
 
-#[derive(Default, Debug)]
-struct Stage {
-    state: Mutex<State>,
-    changed: Condvar,
-}
+#[derive(Debug)]
+struct Stage(Mutex<State>);
 
-#[derive(Default, Debug)]
+#[derive(Debug)]
 struct State {
     is_running: bool,
     actors: Vec<Actor>,
+    /// Threads of each actor that wait for its turn.
+    waiting: Vec<Vec<Thread>>,
+    choices: Choices,
+    /// The actor that went on last.
+    current: Option<usize>,
+    /// Changes and stops that are left.
+    left: Bounds,
     /// The calls let through, in their order, for messages.
     calls: Vec<String>,
 }
@@ -91,15 +100,33 @@ enum Step {
 
 /// Runs `trial` under every schedule within the bounds and returns how many there were. A trial makes a disk,
 /// [handles](Schedule::handles), [runs](Schedule::run) its actors once and looks at what came of it.
-pub fn explore(bounds: Bounds, mut trial: impl FnMut(&mut Schedule)) -> u64 {
+pub fn explore(bounds: Bounds, trial: impl FnMut(&mut Schedule)) -> u64 {
+    explore_one_in(1, bounds, trial)
+}
+
+/// Runs `trial` as [`explore`] does, but of the schedules that make as many changes and stops as they may one in `n`,
+/// and returns how many it ran. Which ones follows from their choices, so they are the same ones each time.
+pub fn explore_one_in(n: u64, bounds: Bounds, mut trial: impl FnMut(&mut Schedule)) -> u64 {
     let (mut schedules, mut given) = (0, Some(Vec::new()));
     while let Some(choices) = given {
         let mut schedule = Schedule::new(bounds, choices, None);
         trial(&mut schedule);
         schedules += 1;
-        given = schedule.next_choices();
+        given = schedule.next_choices(|choices| is_drawn(n, bounds, choices));
     }
     schedules
+}
+
+/// Draws one in `n` of the lists of choices that use up the bounds, and all others.
+fn is_drawn(n: u64, bounds: Bounds, choices: &[Choice]) -> bool {
+    let changes = choices.iter().enumerate().filter(|(_, choice)| choice.chosen > 0);
+    if changes.clone().count() < bounds.preemptions + bounds.stops {
+        return true;
+    }
+    let mut dice = changes.fold(0, |hash: u64, (place, choice)| {
+        (hash ^ (place as u64) << 8 ^ choice.chosen as u64).wrapping_mul(0x0000_0100_0000_01B3)
+    });
+    draw(&mut dice, usize::try_from(n).unwrap_or(usize::MAX)) == 0
 }
 
 /// Runs `trial` under schedules drawn by the seeds 1 to `schedules`.
@@ -111,12 +138,18 @@ pub fn explore_at_random(bounds: Bounds, schedules: u64, mut trial: impl FnMut(&
 
 impl Schedule {
     fn new(bounds: Bounds, given: Vec<usize>, dice: Option<u64>) -> Self {
-        Self { bounds, given, dice, taken: Vec::new(), stage: Arc::default() }
+        let choices = Choices { given, dice, taken: Vec::new() };
+        let (actors, waiting, calls) = (Vec::new(), Vec::new(), Vec::new());
+        let state = State { is_running: false, actors, waiting, choices, current: None, left: bounds, calls };
+        Self { stage: Arc::new(Stage(Mutex::new(state))) }
     }
 
     /// A handle for each of so many actors.
     pub fn handles<const ACTORS: usize>(&self, disk: &SimulatedDisk) -> [Arc<Scheduled>; ACTORS] {
-        self.stage.lock().actors = vec![Actor::Running; ACTORS];
+        let mut state = self.stage.lock();
+        state.actors = vec![Actor::Running; ACTORS];
+        state.waiting = vec![Vec::new(); ACTORS];
+        drop(state);
         std::array::from_fn(|actor| {
             Arc::new(Scheduled { disk: disk.another_process(), stage: Arc::clone(&self.stage), actor })
         })
@@ -127,17 +160,15 @@ impl Schedule {
     /// # Panics
     /// If an actor panics.
     pub fn run<const ACTORS: usize>(&mut self, programs: [Program<'_>; ACTORS]) {
-        let stage = Arc::clone(&self.stage);
+        let stage = &self.stage;
         stage.lock().is_running = true;
         std::thread::scope(|scope| {
             for (actor, act) in programs.into_iter().enumerate() {
-                let stage = &stage;
                 scope.spawn(move || {
                     let _end = EndOfActor { stage, actor };
                     act();
                 });
             }
-            self.direct(&stage);
         });
         stage.lock().is_running = false;
     }
@@ -147,33 +178,51 @@ impl Schedule {
         self.stage.lock().calls.join("\n")
     }
 
-    /// Lets one actor go on at a time until all have ended.
-    fn direct(&mut self, stage: &Stage) {
-        let (mut current, mut left) = (None, self.bounds);
+    /// The choices of the next schedule in depth-first order, without those that are not wanted and what begins as
+    /// they do.
+    fn next_choices(self, is_wanted: impl Fn(&[Choice]) -> bool) -> Option<Vec<usize>> {
+        let mut taken = std::mem::take(&mut self.stage.lock().choices.taken);
         loop {
-            let mut state = stage.lock_when(|state| !state.actors.contains(&Actor::Running));
-            let options = options(&state.actors, current, left);
-            let Some(step) = self.choose(&options) else {
-                return;
-            };
-            match step {
-                Step::GoOn(actor) => {
-                    let could_go_on = current.is_some_and(|before| state.actors[before] == Actor::Waiting);
-                    left.preemptions -= usize::from(could_go_on && current != Some(actor));
-                    state.actors[actor] = Actor::Running;
-                    current = Some(actor);
-                }
-                Step::Stop(actor) => {
-                    left.stops -= 1;
-                    state.actors[actor] = Actor::Stopped;
-                    state.calls.push(format!("actor {actor} is stopped"));
-                }
+            while taken.pop_if(|choice| choice.chosen + 1 == choice.options).is_some() {}
+            taken.last_mut()?.chosen += 1;
+            if is_wanted(&taken) {
+                return Some(taken.iter().map(|choice| choice.chosen).collect());
             }
-            drop(state);
-            stage.changed.notify_all();
         }
     }
+}
 
+impl State {
+    /// Lets one actor go on, once all wait, are stopped or have ended. Whichever thread comes to that last does it: as
+    /// a rule its own actor goes on, and no thread has to wake.
+    fn direct(&mut self) {
+        while !self.actors.contains(&Actor::Running) {
+            let options = options(&self.actors, self.current, self.left);
+            let Some(step) = self.choices.choose(&options) else {
+                return;
+            };
+            let (actor, next) = match step {
+                Step::GoOn(actor) => {
+                    let could_go_on = self.current.is_some_and(|before| self.actors[before] == Actor::Waiting);
+                    self.left.preemptions -= usize::from(could_go_on && self.current != Some(actor));
+                    self.current = Some(actor);
+                    (actor, Actor::Running)
+                }
+                Step::Stop(actor) => {
+                    self.left.stops -= 1;
+                    self.calls.push(format!("actor {actor} is stopped"));
+                    (actor, Actor::Stopped)
+                }
+            };
+            self.actors[actor] = next;
+            for thread in self.waiting[actor].drain(..) {
+                thread.unpark();
+            }
+        }
+    }
+}
+
+impl Choices {
     fn choose(&mut self, options: &[Step]) -> Option<Step> {
         let last = options.len().checked_sub(1)?;
         let chosen = match (self.given.get(self.taken.len()), &mut self.dice) {
@@ -183,13 +232,6 @@ impl Schedule {
         };
         self.taken.push(Choice { chosen, options: options.len() });
         options.get(chosen).copied()
-    }
-
-    /// The choices of the next schedule in depth-first order.
-    fn next_choices(mut self) -> Option<Vec<usize>> {
-        while self.taken.pop_if(|choice| choice.chosen + 1 == choice.options).is_some() {}
-        self.taken.last_mut()?.chosen += 1;
-        Some(self.taken.iter().map(|choice| choice.chosen).collect())
     }
 }
 
@@ -214,11 +256,7 @@ fn draw(state: &mut u64, limit: usize) -> usize {
 
 impl Stage {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_when(&self, ready: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        self.changed.wait_while(self.lock(), |state| !ready(state)).unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the actor may make its call; `false` if it is stopped.
@@ -229,10 +267,14 @@ impl Stage {
         }
         if state.actors[actor] == Actor::Running {
             state.actors[actor] = Actor::Waiting;
-            self.changed.notify_all();
+            state.direct();
         }
-        drop(state);
-        let mut state = self.lock_when(|state| state.actors[actor] != Actor::Waiting);
+        while state.actors[actor] == Actor::Waiting {
+            state.waiting[actor].push(std::thread::current());
+            drop(state);
+            std::thread::park();
+            state = self.lock();
+        }
         let goes_on = state.actors[actor] == Actor::Running;
         if goes_on {
             let call = format!("actor {actor}: {}", call());
@@ -250,8 +292,9 @@ struct EndOfActor<'s> {
 
 impl Drop for EndOfActor<'_> {
     fn drop(&mut self) {
-        self.stage.lock().actors[self.actor] = Actor::Ended;
-        self.stage.changed.notify_all();
+        let mut state = self.stage.lock();
+        state.actors[self.actor] = Actor::Ended;
+        state.direct();
     }
 }
 

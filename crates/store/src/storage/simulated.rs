@@ -183,6 +183,15 @@ impl SimulatedDisk {
         Self::of(crash::after_power_loss(&self.lock(), seed))
     }
 
+    /// Tells whether whoever comes next finds the same on both disks: the same objects, files left over and room, and
+    /// nothing that is still under way. So that of equal ends of a run one is looked at.
+    pub fn is_found_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.content, &other.content) || {
+            let other = other.lock().clone();
+            self.lock().is_found_as(&other)
+        }
+    }
+
     /// The names of all objects that can be seen, sorted.
     pub fn names(&self) -> Vec<ObjectName> {
         self.lock().visible().into_keys().collect()

@@ -21,13 +21,15 @@ import zstandard
 from argon2.low_level import Type, hash_secret_raw
 from blake3 import blake3
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 HEADER = 64
 TAG = 16
 METADATA_FIRST = 1 << 63
 MASK = (1 << 64) - 1
-CONFIG, KEY_SLOT, MANIFEST, DATA, METADATA, PARITY, PART = 1, 2, 3, 4, 5, 6, 7
+CONFIG, KEY_SLOT, MANIFEST, DATA, METADATA, PARITY, PART, WRITE_ONLY_SLOT = 1, 2, 3, 4, 5, 6, 7, 8
+DERIVED, RECIPIENT = 0, 1
 FOLDERS = {DATA: "data", METADATA: "metadata"}
 INDEX, TRAILER, PADDING = 2**32 - 2, 2**32 - 1, 2**32 - 3
 
@@ -49,10 +51,13 @@ class Header:
     def __init__(self, name, data):
         require(len(data) >= HEADER, f"{name}: shorter than a header")
         self.raw = data[:HEADER]
-        magic, version, self.kind, mode, self.salt, self.commitment, checksum = struct.unpack("<8sHBB32s16s4s", self.raw)
+        fields = struct.unpack("<8sHBB32s16s4s", self.raw)
+        magic, version, self.kind, self.mode, self.salt, self.commitment, checksum = fields
         require(magic == b"SILTSTNE", f"{name}: magic")
         require(checksum == blake3(self.raw[:60]).digest(4), f"{name}: checksum of the header")
-        require(version == 1 and mode == 0, f"{name}: version or key mode")
+        require(version == 1, f"{name}: version")
+        modes = (DERIVED, RECIPIENT) if self.kind in (DATA, METADATA, PARITY) else (DERIVED,)
+        require(self.mode in modes, f"{name}: key mode")
 
 
 class ObjectKey:
@@ -273,12 +278,16 @@ class Repository:
         for name in self.names("keys"):
             data = self.read(name)
             header = Header(name, data)
-            require(header.kind == KEY_SLOT, f"{name}: kind")
+            require(header.kind in (KEY_SLOT, WRITE_ONLY_SLOT), f"{name}: kind")
             box = data[64:96]
             memory, passes, lanes, salt, checksum = struct.unpack("<III16s4s", box)
             require(checksum == blake3(box[:28]).digest(4), f"{name}: checksum of the cost box")
+            label = 160 if header.kind == KEY_SLOT else 100 + struct.unpack_from("<I", data, 96)[0]
+            require(label <= len(data), f"{name}: length of the secret")
+            self.slots[name] = (header, data, label)
+            if header.kind == WRITE_ONLY_SLOT:
+                continue  # It gives keys that read nothing.
             wrapping = hash_secret_raw(password, salt, passes, memory, lanes, 32, Type.ID, 0x13)
-            self.slots[name] = (header, data)
             key = ObjectKey(wrapping, bytes(16), header.salt, name)
             if key.commitment == header.commitment:
                 secret = key.open(header.raw, 0, data[96:160], box)
@@ -289,19 +298,36 @@ class Repository:
         self.masters = [self.master]
 
     def purpose(self, name, epoch=1):
-        """A purpose key; those of data and metadata are made once for each epoch, all others for the first alone."""
+        """A purpose key; those that objects are sealed with are made once for each epoch, all others for the first."""
         if (name, epoch) not in self.purposes:
             material = self.masters[epoch - 1] + self.id
             self.purposes[name, epoch] = blake3(material, derive_key_context=f"siltstone v1 {name}").digest()
         return self.purposes[name, epoch]
 
-    def object_key(self, name, kind, salt, epoch):
-        return ObjectKey(self.purpose("data" if kind == DATA else "metadata", epoch), self.id, salt, name)
+    def purpose_of_series(self, purpose, name, epoch):
+        """The key of the series that the object of this name belongs to."""
+        return blake3(bytes.fromhex(name.split("/")[1]), key=self.purpose(purpose, epoch)).digest()
+
+    def object_key(self, name, kind, salt, epoch, mode):
+        if mode == RECIPIENT:
+            purpose = self.agreed(name, salt, epoch)
+        elif kind in (MANIFEST, PART):
+            purpose = self.purpose_of_series("manifests", name, epoch)
+        else:
+            purpose = self.purpose("data" if kind == DATA else "metadata", epoch)
+        return ObjectKey(purpose, self.id, salt, name)
+
+    def agreed(self, name, salt, epoch):
+        """The purpose key of one object that a write-only client has sealed (section 6)."""
+        secret = X25519PrivateKey.from_private_bytes(self.purpose("recipient", epoch))
+        material = secret.exchange(X25519PublicKey.from_public_bytes(salt)) + salt
+        material += secret.public_key().public_bytes_raw() + self.purpose_of_series("write keys", name, epoch)
+        return blake3(material, derive_key_context="siltstone v1 sealed to recipient").digest()
 
     def key_of(self, name, header):
         """The key of the epoch, newest first, whose commitment is the header's."""
         for epoch in range(len(self.masters), 0, -1):
-            key = self.object_key(name, header.kind, header.salt, epoch)
+            key = self.object_key(name, header.kind, header.salt, epoch, header.mode)
             if key.commitment == header.commitment:
                 return key
         raise Damaged(f"{name}: sealed under another key")
@@ -329,6 +355,11 @@ class Repository:
         self.purposes = {}
         slots = config.list(lambda: config.take(16).hex())
         require(self.slot.removeprefix("keys/") in slots, f"{self.slot}: the config does not list it")
+        write_only = dict(config.list(lambda: (config.take(16).hex(), config.take(16).hex())))
+        require(not set(slots) & set(write_only), f"{name}: a slot of two kinds")
+        for slot, (header, _, _) in self.slots.items():
+            kind = WRITE_ONLY_SLOT if slot.removeprefix("keys/") in write_only else KEY_SLOT
+            require(header.kind == kind or slot.removeprefix("keys/") not in slots, f"{slot}: another kind is listed")
         self.names_of_series = dict(config.list(lambda: (config.take(16).hex(), config.text())))
         self.parity = (config.take(1)[0], config.take(1)[0])
         config.list(lambda: (config.text(), config.bytes()))
@@ -348,13 +379,13 @@ class Repository:
 
     def verify_slots(self):
         """The label of each slot, which holds a hash of what stands before it."""
-        for name, (header, data) in self.slots.items():
+        for name, (header, data, start) in self.slots.items():
             key = ObjectKey(self.purpose("metadata", len(self.masters)), self.id, header.salt, name)
             header_of_label = data[:44] + key.commitment
             header_of_label += blake3(header_of_label).digest(4)
-            label = Postcard(without_padding(key.open(header_of_label, 1, data[160:]), name))
+            label = Postcard(without_padding(key.open(header_of_label, 1, data[start:]), name))
             label.time(), label.text(), label.text()
-            require(label.take(32) == blake3(data[:160]).digest(), f"{name}: the label is of another slot")
+            require(label.take(32) == blake3(data[:start]).digest(), f"{name}: the label is of another slot")
             require(label.is_done(), f"{name}: bytes behind the label")
 
     def verify_copies(self):
@@ -394,9 +425,9 @@ class Series:
         self.sequence, self.previous, seconds, nanoseconds, lease = struct.unpack_from("<Q32sqIH", plain)
         require(f"{self.sequence:016x}" == self.object.rsplit("/", 1)[1], f"{self.object}: sequence")
         require(not any(plain[54 + lease : 564]), f"{self.object}: bytes behind the lease")
-        body_bytes, zstd_bytes, salts_bytes, *counts = struct.unpack_from("<7Q", plain, 564)
-        at = 620 + zstd_bytes
-        body = zstandard.ZstdDecompressor().decompress(plain[620:at], max_output_size=body_bytes)
+        body_bytes, zstd_bytes, salts_bytes, *counts = struct.unpack_from("<8Q", plain, 564)
+        at = 628 + zstd_bytes
+        body = zstandard.ZstdDecompressor().decompress(plain[628:at], max_output_size=body_bytes)
         require(len(body) == body_bytes, f"{self.object}: size of the body")
         card = Postcard(body)
         require(card.take(16).hex() == self.id, f"{self.object}: series")
@@ -407,17 +438,21 @@ class Series:
         self.ghosts_due = card.boolean()
         self.damaged = numbers(card.bytes())
         card.boolean()  # listed
-        differences, records, depths = card.bytes(), card.bytes(), card.bytes()
+        lends, lent, unclaimed = card.boolean(), numbers(card.bytes()), numbers(card.bytes())
+        require(lends or not (lent or unclaimed), f"{self.object}: it lends though it must not")
+        lenders = card.list(lambda: (card.take(16), card.list(lambda: (card.take(16), card.number(), card.number()))))
+        differences, records, depths, imports = card.bytes(), card.bytes(), card.bytes(), card.bytes()
+        require(not (lenders or imports), f"{self.object}: it borrows chunks, which no program does yet")
         require(card.is_done(), f"{self.object}: bytes behind the body")
         salts, at = plain[at : at + salts_bytes], at + salts_bytes
         at = self.read_marks(plain, at)
         lists = []
-        for here, count in zip([differences, records, salts, depths], counts, strict=True):
+        for here, count in zip([differences, records, salts, depths, imports], counts, strict=True):
             require(not (here and count), f"{self.object}: a list has parts and bytes")
             lists.append(here + b"".join(self.read_part(plain, at + 52 * i) for i in range(count)))
             at += 52 * count
         require(len(plain) == at, f"{self.object}: bytes behind its end")
-        self.read_lists(*lists)
+        self.read_lists(*lists[:4])
 
     def read_marks(self, plain, at):
         """When deleted snapshots were marked, and until when they are kept; where what follows begins."""
@@ -466,10 +501,11 @@ class Series:
         """The regions of a container, opened by its index."""
         name = f"{FOLDERS[record['kind']]}/{self.id}/{record['id']}"
         if name not in self.containers:
-            key = self.repository.object_key(name, record["kind"], record["salt"], record["epoch"])
+            key = self.repository.object_key(name, record["kind"], record["salt"], record["epoch"], record["mode"])
             with open(self.repository.place / name, "rb") as file:
                 header = Header(name, file.read(HEADER))
-                require(header.salt == record["salt"] and header.kind == record["kind"], f"{name}: header")
+                same = (header.salt, header.kind, header.mode) == (record["salt"], record["kind"], record["mode"])
+                require(same, f"{name}: header")
                 require(header.commitment == key.commitment, f"{name}: sealed under another key")
                 file.seek(record["index_offset"])
                 sealed = file.read(record["index_bytes"])
@@ -751,6 +787,7 @@ def read_record(card):
         "id": f"{lease:016x}-{serial:08x}",
         "kind": (DATA, METADATA)[card.number()],
         "epoch": card.number(),
+        "mode": card.number(),
         "bytes": card.number(),
         "index_offset": card.number(),
         "index_bytes": card.number(),

@@ -11,4 +11,4 @@ pub mod patch_chain;
 pub mod publish;
 pub mod rounds;
 
-pub use options::DataOptions;
+pub use options::{DataOptions, HistoryOptions, Rounds};

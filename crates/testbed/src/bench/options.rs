@@ -37,9 +37,42 @@ impl DataOptions {
     }
 }
 
-/// Options of the benchmark of chunkers.
+/// Options of a benchmark that runs on histories.
 #[derive(Args, Debug)]
-pub struct ChunkOptions {
+pub struct HistoryOptions {
+    /// Where results go.
+    #[command(flatten)]
+    pub output: Output,
+    /// Which histories.
+    #[command(flatten)]
+    pub data: DataOptions,
+}
+
+impl HistoryOptions {
+    /// The histories asked for, or else `usual`; made if need be.
+    pub fn corpora(&self, usual: &[History]) -> Result<Vec<Corpus>> {
+        self.data.corpora(self.output.quick, usual)
+    }
+}
+
+/// Option: how often everything is measured.
+#[derive(Args, Debug)]
+pub struct Rounds {
+    /// Rounds in which everything is measured; by default 3, of parity 5, with --quick 1.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: Option<u64>,
+}
+
+impl Rounds {
+    /// Returns the number asked for; else one with `--quick`, or `usual`.
+    pub fn number(&self, output: &Output, usual: u64) -> u64 {
+        self.rounds.unwrap_or(if output.quick { 1 } else { usual })
+    }
+}
+
+/// Options of a benchmark that measures speeds on data in memory.
+#[derive(Args, Debug)]
+pub struct MemoryOptions {
     /// Where results go.
     #[command(flatten)]
     pub output: Output,
@@ -47,6 +80,33 @@ pub struct ChunkOptions {
     /// times for several.
     #[arg(long, value_name = "DIR_OR_FILE")]
     data: Vec<PathBuf>,
+    /// Rounds in which speeds are measured; 5 by default, 3 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
+}
+
+impl MemoryOptions {
+    /// Returns the rounds in which speeds are measured.
+    pub fn rounds(&self) -> u64 {
+        self.rounds.unwrap_or(if self.output.quick { 3 } else { 5 })
+    }
+
+    /// The user's data, or else the usual.
+    pub fn sources(&self, usual: impl FnOnce(&Corpora, Amount) -> Result<Vec<Source>>) -> Result<Vec<Source>> {
+        let amount = if self.output.quick { Amount::Little } else { Amount::Memory };
+        if self.data.is_empty() {
+            return usual(&workspace::corpora()?, amount);
+        }
+        self.data.iter().map(|path| Source::given(path)).collect()
+    }
+}
+
+/// Options of the benchmark of chunkers.
+#[derive(Args, Debug)]
+pub struct ChunkOptions {
+    /// Data, rounds, and where results go.
+    #[command(flatten)]
+    pub memory: MemoryOptions,
     /// Only the table of speeds.
     #[arg(long, conflicts_with = "savings")]
     pub speed: bool,
@@ -56,39 +116,17 @@ pub struct ChunkOptions {
     /// Only these algorithms, beside what they are held against.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub only: Vec<String>,
-    /// Rounds in which speeds are measured; 5 by default, 3 with --quick.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    rounds: Option<u64>,
-}
-
-impl ChunkOptions {
-    /// Returns the rounds in which speeds are measured.
-    pub fn rounds(&self) -> u64 {
-        rounds(self.rounds, &self.output)
-    }
-
-    /// The user's data, or else the usual.
-    pub fn sources(&self, usual: fn(&Corpora, Amount) -> Result<Vec<Source>>) -> Result<Vec<Source>> {
-        if self.data.is_empty() { usual(&workspace::corpora()?, amount(&self.output)) } else { given(&self.data) }
-    }
 }
 
 /// Options of the benchmark of deltas.
 #[derive(Args, Debug)]
 pub struct SimilarOptions {
-    /// Where results go.
+    /// Data, rounds, and where results go.
     #[command(flatten)]
-    pub output: Output,
-    /// Your own data: a file, or a folder with one file or folder per version, in the order of their names; several
-    /// times for several.
-    #[arg(long, value_name = "DIR_OR_FILE")]
-    data: Vec<PathBuf>,
+    pub memory: MemoryOptions,
     /// Only these parts; all by default.
     #[arg(long, value_delimiter = ',', value_name = "PARTS")]
     pub only: Vec<Part>,
-    /// Rounds in which speeds are measured; 5 by default, 3 with --quick.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    rounds: Option<u64>,
 }
 
 /// Parts of the benchmark of deltas, each measured on its own.
@@ -102,11 +140,6 @@ pub enum Part {
 }
 
 impl SimilarOptions {
-    /// Returns the rounds in which speeds are measured.
-    pub fn rounds(&self) -> u64 {
-        rounds(self.rounds, &self.output)
-    }
-
     /// The parts asked for.
     pub fn parts(&self) -> Vec<Part> {
         if self.only.is_empty() { Part::value_variants().to_vec() } else { self.only.clone() }
@@ -114,11 +147,7 @@ impl SimilarOptions {
 
     /// The user's data, or else versions of different kinds; each brought into memory when its turn comes.
     pub fn sources(&self) -> Result<impl Iterator<Item = Result<Data>> + use<>> {
-        let sources = if self.data.is_empty() {
-            Source::for_resemblance(&workspace::corpora()?, amount(&self.output))?
-        } else {
-            given(&self.data)?
-        };
+        let sources = self.memory.sources(Source::for_resemblance)?;
         Ok(sources.into_iter().map(|source| source.load()))
     }
 }
@@ -126,25 +155,10 @@ impl SimilarOptions {
 /// Options of the profile of the write path.
 #[derive(Args, Debug)]
 pub struct StagesOptions {
-    /// Where results go.
+    /// Data, and where results go.
     #[command(flatten)]
-    pub output: Output,
-    /// Folder that is backed up.
+    pub histories: HistoryOptions,
+    /// Rounds, 3 of them as a rule.
     #[command(flatten)]
-    pub data: DataOptions,
-    /// Rounds in which everything is run; 3 by default, 1 with --quick.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub rounds: Option<u64>,
-}
-
-fn rounds(asked: Option<u64>, output: &Output) -> u64 {
-    asked.unwrap_or(if output.quick { 3 } else { 5 })
-}
-
-fn amount(output: &Output) -> Amount {
-    if output.quick { Amount::Little } else { Amount::Memory }
-}
-
-fn given(data: &[PathBuf]) -> Result<Vec<Source>> {
-    data.iter().map(|path| Source::given(path)).collect()
+    pub rounds: Rounds,
 }

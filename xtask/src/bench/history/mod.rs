@@ -22,9 +22,9 @@ use clap::{Args, ValueEnum};
 use configuration::{Configuration, Prepared};
 use outcome::{Outcome, Restores, head, row_of};
 use serde_json::json;
-use siltstone_testbed::bench::DataOptions;
+use siltstone_testbed::bench::HistoryOptions;
 use siltstone_testbed::bench::patch_chain::PatchChain;
-use siltstone_testbed::bench::publish::{Output, Row};
+use siltstone_testbed::bench::publish::Row;
 use siltstone_testbed::corpus::{Corpus, History};
 use siltstone_testbed::statistics::{Spread, rounded};
 use siltstone_testbed::table::{as_float, mb_per_s};
@@ -36,9 +36,7 @@ use std::path::Path;
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    pub(super) output: Output,
-    #[command(flatten)]
-    pub(super) data: DataOptions,
+    histories: HistoryOptions,
     /// Only these configurations; all by default, with --quick five. An unknown name lists them.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     configs: Vec<String>,
@@ -60,14 +58,14 @@ impl Options {
     }
 
     fn restore_rounds(&self) -> u64 {
-        self.restore_rounds.unwrap_or(if self.output.quick { 1 } else { 3 })
+        self.restore_rounds.unwrap_or(if self.histories.output.quick { 1 } else { 3 })
     }
 }
 
 /// Runs the benchmark and prints its tables.
 pub(super) fn run(options: &Options) -> Result<()> {
     let chosen = options.configurations()?;
-    let corpora = options.data.corpora(options.output.quick, History::value_variants())?;
+    let corpora = options.histories.corpora(History::value_variants())?;
     if options.prepare {
         for corpus in &corpora {
             println!("{}: {}", corpus.name, corpus.description);
@@ -76,7 +74,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     }
     let work = tempfile::tempdir_in(workspace::target()?)?;
     let mut prepared = configuration::prepare(&chosen, work.path())?;
-    if options.output.quick && options.configs.is_empty() {
+    if options.histories.output.quick && options.configs.is_empty() {
         prepared.retain(|prepared| configuration::FEW.contains(&prepared.configuration.name));
     }
     let mut results = Results::default();
@@ -86,7 +84,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let mut notes = configuration::versions(&prepared);
     let (rounds, restore_rounds) = (options.rounds, options.restore_rounds());
     notes.push(format!("rounds: {rounds}, of restores in each: {restore_rounds}; shown is the median"));
-    options.output.publish(&variant("history", &corpora), &results.tables, &results.rows, &notes, work.path())?;
+    let output = &options.histories.output;
+    output.publish(&variant("history", &corpora), &results.tables, &results.rows, &notes, work.path())?;
     if !results.failures.is_empty() {
         bail!("{} configurations failed:\n{}", results.failures.len(), results.failures.join("\n"));
     }

@@ -48,7 +48,7 @@ struct SheetJson {
 
 pub(super) fn export(arguments: &ExportArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let key = repository.recovery_key();
+    let key = repository.recovery_key()?;
     match &arguments.output {
         Some(path) => {
             let failed = |source| CliError::OutputFile { path: path.clone(), source };

@@ -24,7 +24,7 @@ struct RotatedJson {
     epoch: u32,
     /// Keys that no longer count.
     invalidated: Vec<String>,
-    /// Bytes of containers under older master keys.
+    /// Bytes of containers and of parts of manifests under older master keys.
     older_key_bytes: u64,
 }
 

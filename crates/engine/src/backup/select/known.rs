@@ -8,7 +8,6 @@ use crate::bases::{depth_of, level_of, raise};
 use crate::chunks::{Address, ChunkSource};
 use crate::decode::{Bytes, Gatherer, RegionVisitor};
 use crate::delta::{ForwardPolicy, SimilarIndex, sketcher};
-use crate::numbers::numbers_of;
 use crate::observer::Notice;
 use crate::parallel::lock;
 use crate::{EngineError, Resources};
@@ -133,7 +132,7 @@ impl Known {
         let chunks = &origin.chunks;
         let mut wanted = Vec::new();
         for (container, record) in chunks.records().iter().enumerate() {
-            let needed = numbers_of(record) & &origin.needed;
+            let needed = record.numbers() & &origin.needed;
             if needed.is_empty() {
                 continue;
             }

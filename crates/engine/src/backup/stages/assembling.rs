@@ -79,7 +79,9 @@ impl Stages<'_, '_, '_> {
 
     /// Tells when checkpoints are due, if any are to be made.
     pub(super) fn pace(&self, is_wanted: bool) -> Pace {
-        Pace::new(self.run.options.checkpoint.filter(|_| is_wanted && self.checkpoints.is_some()))
+        // The next run of a write-only client could not read what a checkpoint has.
+        let is_wanted = is_wanted && self.checkpoints.is_some() && self.run.repository.may_read();
+        Pace::new(self.run.options.checkpoint.filter(|_| is_wanted))
     }
 
     /// Hands on a checkpoint of what is assembled so far.

@@ -3,6 +3,7 @@
 use crate::EngineError;
 use crate::backup::checkpoint::Checkpoints;
 use crate::backup::flow::Unusable;
+use crate::backup::local::LocalCatalog;
 use crate::backup::run::BackupRun;
 use crate::backup::select::Known;
 use crate::backup::sketch_file::SketchDraft;
@@ -39,6 +40,8 @@ pub(in crate::backup) struct Stages<'s, 't, 'w> {
     pub(in crate::backup) checkpoints: Option<&'s Checkpoints<'w, 't>>,
     /// The memory for sketches of new chunks, if old ones will be encoded against them.
     pub(in crate::backup) similar_bytes: Option<u64>,
+    /// The catalog on this machine.
+    pub(in crate::backup) local_catalog: &'s LocalCatalog,
 }
 
 impl Stages<'_, '_, '_> {

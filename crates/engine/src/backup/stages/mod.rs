@@ -75,7 +75,7 @@ impl Stages<'_, '_, '_> {
             let next = (self.manifest.next_data, self.manifest.next_metadata);
             let healer = Healer::new(level, packer_in.clone());
             let (outlet, selecting) = self.outlet(scope, selection, encoders, packer_in)?;
-            let store = ChunkStore::new(keys, known, self.unusable, next, (outlet, healer));
+            let store = ChunkStore::new((keys, self.local_catalog), known, self.unusable, next, (outlet, healer));
             let assembly = Assembly { end, buffers: &buffers, store };
             let assembled = match source {
                 Input::Given(Source::Paths(paths)) => self.run_paths(scope, (paths, None), reading, assembly),
@@ -95,7 +95,8 @@ impl Stages<'_, '_, '_> {
             }
             noted.deltas.skipped = selected.transpose()?.unwrap_or(0);
             let (planned, (entries, snapshot, assembled)) = assembled?;
-            Ok(RunOutcome { planned, entries, snapshot, assembled, packed, noted, found: RoaringTreemap::new() })
+            let found = RoaringTreemap::new();
+            Ok(RunOutcome { planned, entries, snapshot, assembled, packed, noted, found, catalog: None })
         })
     }
 }

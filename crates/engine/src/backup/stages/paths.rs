@@ -54,6 +54,16 @@ impl Stages<'_, '_, '_> {
     ) -> Result<Planned, EngineError> {
         // A list of changes says what differs from the last whole snapshot.
         let mut roots = previous::roots(self.manifest);
+        if !self.run.repository.may_read() {
+            roots.drain(..roots.len().saturating_sub(1));
+        }
+        if !self.local_catalog.is_readable() {
+            roots.clear();
+            if list.is_some_and(|list| !list.is_everything()) {
+                let reason = "its catalog is not in the cache of this machine, and the key cannot read it".to_owned();
+                return Err(EngineError::PreviousUnusable { reason });
+            }
+        }
         roots.drain(..if list.is_some() { roots.len().saturating_sub(1) } else { 0 });
         let Self { run, chunks, unusable, .. } = *self;
         let planner = Planner::new(run.options, &*run.resources.observer, chunks, roots, unusable, steps, jobs);

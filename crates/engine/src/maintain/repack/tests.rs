@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::chunks::testing::{Bench, noise};
-use crate::numbers::numbers_of;
 use crate::pack::DrySink;
 use siltstone_store::container::ContainerKind;
 use std::sync::atomic::Ordering;
@@ -53,7 +52,7 @@ fn take(
 }
 
 fn held(repacked: &Repacked) -> Vec<u64> {
-    repacked.packed.containers.iter().flat_map(numbers_of).collect()
+    repacked.packed.containers.iter().flat_map(siltstone_store::container::ContainerRecord::numbers).collect()
 }
 
 #[test]

@@ -96,6 +96,22 @@ impl DiskContent {
         }
     }
 
+    /// Tells whether the next process finds the same on both. Two changes under way are never the same.
+    pub(super) fn is_found_as(&self, other: &Self) -> bool {
+        let is_settled = |disk: &Self| disk.pending.is_empty() && disk.creating.is_empty() && !disk.power_lost;
+        let same_objects = |ours: &BTreeMap<ObjectName, Bytes>, theirs: &BTreeMap<ObjectName, Bytes>| {
+            let is_same = |(one, other): (&Bytes, &Bytes)| Arc::ptr_eq(one, other) || one == other;
+            ours.len() == theirs.len()
+                && ours.iter().zip(theirs).all(|(our, their)| our.0 == their.0 && is_same((our.1, their.1)))
+        };
+        is_settled(self)
+            && is_settled(other)
+            && (self.fault, self.capacity_bytes) == (other.fault, other.capacity_bytes)
+            && self.unfinished == other.unfinished
+            && same_objects(&self.durable, &other.durable)
+            && same_objects(&self.unreadable, &other.unreadable)
+    }
+
     /// The content of an object, for a reader.
     pub(super) fn read(&self, name: &ObjectName) -> Result<Bytes, StorageError> {
         self.check_power("read", name)?;

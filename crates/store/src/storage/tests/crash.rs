@@ -55,6 +55,29 @@ fn pending_changes_reach_the_disk_in_any_order() {
 }
 
 #[test]
+fn ends_are_the_same_if_the_next_process_finds_the_same() {
+    let disk = SimulatedDisk::new();
+    disk.put(&container(1), b"durable").unwrap();
+    disk.barrier().unwrap();
+    let all = |disk: &SimulatedDisk| {
+        let crashed = [SimulatedDisk::NOTHING_REACHED, SimulatedDisk::ALL_REACHED].map(|seed| disk.crash(seed));
+        let [nothing, all] = crashed;
+        [disk.another_process(), nothing, all]
+    };
+    let [next, nothing, everything] = all(&disk);
+    assert!(nothing.is_found_as(&everything) && nothing.is_found_as(&next) && next.is_found_as(&nothing));
+
+    disk.put(&container(2), b"under way").unwrap();
+    let [next, nothing, everything] = all(&disk);
+    assert!(!nothing.is_found_as(&everything) && !nothing.is_found_as(&next) && !everything.is_found_as(&next));
+
+    let other = nothing.crash(SimulatedDisk::ALL_REACHED);
+    other.damage(&container(1), Damage::Flip { offset: 0, mask: 1 });
+    assert!(!nothing.is_found_as(&other), "another content");
+    assert!(!nothing.is_found_as(&nothing.crash(1).with_capacity(100)), "less room");
+}
+
+#[test]
 fn two_seeds_are_the_extremes() {
     let disk = SimulatedDisk::new();
     disk.create(&manifest(1), b"old").unwrap();

@@ -1,0 +1,22 @@
+//! Tests of the program `silt`, run as a process: one file for each subject, all in one program, which is linked once.
+//! `cargo test -p siltstone-cli --test all restoring::` runs those of one file.
+
+mod changed_list;
+mod checking;
+mod commands;
+mod common;
+mod copying;
+mod damaged_series;
+mod exit_codes;
+mod figures;
+mod leases;
+mod passwords;
+mod policies;
+mod repair;
+mod restoring;
+mod rollback;
+mod servers;
+mod serving;
+mod terminal;
+mod undelete;
+mod write_only;

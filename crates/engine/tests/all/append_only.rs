@@ -1,0 +1,192 @@
+//! Clients that may add and never delete: their backups are whole, and leave the rest to a writer that may delete.
+
+use crate::common::log::Log;
+use crate::common::writer::{acquire, container, dead_holder};
+use crate::common::{self, Sandbox, noise, resources};
+use siltstone_engine::backup::{self, CheckpointRule, Source};
+use siltstone_engine::check::{self, CheckOptions, ReadData};
+use siltstone_engine::maintain;
+use siltstone_engine::repair::{self, RepairOptions};
+use siltstone_engine::{EngineError, Notice};
+use siltstone_store::storage::{
+    Capabilities, Damage, Latency, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError,
+};
+use siltstone_store::{SeriesId, StoreError};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A disk as a client sees it that may only add objects of series. What it may not do must not even be tried.
+#[derive(Debug)]
+pub(crate) struct AddOnly(pub(crate) SimulatedDisk);
+
+fn require_series(name: &ObjectName) {
+    assert!(name.series().is_some(), "{name} is written without the right to");
+}
+
+impl Storage for AddOnly {
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        self.0.read(name, bytes_max)
+    }
+
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        self.0.read_range(name, offset, length)
+    }
+
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        require_series(name);
+        self.0.put(name, bytes)
+    }
+
+    fn barrier(&self) -> Result<(), StorageError> {
+        self.0.barrier()
+    }
+
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        require_series(name);
+        self.0.create(name, bytes)
+    }
+
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        assert!(matches!(name, ObjectName::Renewal(..)), "{name} is deleted without the right to");
+        self.0.delete(name)
+    }
+
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        self.0.list(what)
+    }
+
+    fn remove_unfinished(&self, _: SeriesId, _: u64) -> Result<u64, StorageError> {
+        Ok(0)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let distant = Capabilities::default().with_reserve(false).with_native_create(true);
+        distant.with_latency(Latency::Network).with_deletes(false).with_amends(false)
+    }
+
+    fn location(&self) -> String {
+        self.0.location()
+    }
+}
+
+/// A client that may only add, and whoever may do all, at the same disk and source.
+fn client_and_keeper() -> (SimulatedDisk, Sandbox, Sandbox) {
+    let disk = SimulatedDisk::new();
+    let keeper = Sandbox::on(Arc::new(disk.clone()));
+    (disk.clone(), keeper.at(AddOnly(disk)), keeper)
+}
+
+fn names(disk: &SimulatedDisk, what: Listing) -> Vec<ObjectName> {
+    disk.list(what).expect("a list").into_iter().map(|meta| meta.name).collect()
+}
+
+/// A file that most of changes with each version.
+fn write(sandbox: &Sandbox, version: u64) {
+    sandbox.write("file", &[noise(1, 100_000), noise(10 + version, 200_000)].concat());
+}
+
+#[test]
+fn backups_are_whole_and_the_rest_is_done_by_who_may_delete() {
+    let (disk, client, keeper) = client_and_keeper();
+    let mut snapshots = Vec::new();
+    for version in 0..4 {
+        write(&client, version);
+        snapshots.push((client.backup(), common::tree::read(&client.source())));
+    }
+    assert_eq!(client.check(ReadData::All).findings, []);
+    let manifests = |disk: &SimulatedDisk| names(disk, Listing::AllManifests).len();
+    assert!(manifests(&disk) > 4, "no manifest was removed");
+
+    let done = maintain::maintain(&keeper.repository(), &keeper.migrate_options(), &resources()).expect("maintained");
+    assert_eq!(done.settled, 3);
+    assert_eq!(manifests(&disk), 2);
+    assert_eq!(keeper.repository().config().series.len(), 1, "the series is on the record's list by now");
+    for (id, tree) in &snapshots {
+        assert!(client.restored(*id) == *tree, "snapshot {} differs", id.short());
+    }
+    assert_eq!(client.check(ReadData::All).findings, []);
+}
+
+/// Containers that healing replaced stay for whoever may delete them, and the client says so.
+#[test]
+fn a_client_that_heals_tells_what_it_may_not_delete() {
+    let (disk, client, keeper) = client_and_keeper();
+    client.write("file", &noise(1, 30_000));
+    let id = client.backup();
+    common::faults::forget_parity(&disk);
+    let hit = names(&disk, Listing::All).into_iter().find(|name| name.to_string().starts_with("data/"));
+    let hit = hit.expect("a container of data");
+    assert!(disk.damage(&hit, Damage::Flip { offset: 2000, mask: 8 }));
+    let options = CheckOptions::reading(ReadData::All).with_record(Some("user".into()));
+    check::check(&keeper.repository(), &options, &resources()).expect("a check");
+
+    let log = Log::default();
+    let options = client.options().with_force(true).with_sample_bytes(Some(0));
+    let source = Source::Paths(vec![client.source()]);
+    backup::backup(&client.repository(), source, &options, &client.heard_by(&log)).expect("a backup");
+    let left = Notice::ContainersLeft { containers: 1, reason: None };
+    assert!(log.notices().contains(&left), "{:?}", log.notices());
+    assert!(names(&disk, Listing::All).contains(&hit));
+    assert!(client.restored(id) == common::tree::read(&client.source()), "it is whole again");
+
+    maintain::maintain(&keeper.repository(), &keeper.migrate_options(), &resources()).expect("maintained");
+    assert!(!names(&disk, Listing::All).contains(&hit));
+    assert_eq!(client.check(ReadData::All).findings, []);
+}
+
+#[test]
+fn checkpoints_leave_nothing_that_stands_in_the_way() {
+    let (_disk, client, keeper) = client_and_keeper();
+    write(&client, 0);
+    client.backup();
+    write(&client, 1);
+    let rule = CheckpointRule::DEFAULT.with_every(Duration::ZERO).with_bytes(0).with_bytes_least(1);
+    let options = client.options().with_force(true).with_checkpoint(Some(rule));
+    client.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
+    assert_eq!(client.snapshots().len(), 2);
+    maintain::maintain(&keeper.repository(), &keeper.migrate_options(), &resources()).expect("maintained");
+    assert_eq!(keeper.check(ReadData::All).findings, []);
+}
+
+#[test]
+fn what_a_dead_writer_left_stays_until_somebody_may_delete_it() {
+    let (disk, client, keeper) = client_and_keeper();
+    write(&client, 0);
+    client.backup();
+    let repository = client.repository();
+    let orphan = {
+        let writer = acquire(&repository, dead_holder(), false).expect("the lease");
+        let sealed = container(&repository, &writer);
+        writer.put(&sealed).expect("put");
+        repository.storage().barrier().expect("durable");
+        sealed.record.object_name(writer.series())
+    };
+    write(&client, 1);
+    client.backup();
+    assert!(names(&disk, Listing::All).contains(&orphan));
+    maintain::maintain(&keeper.repository(), &keeper.migrate_options(), &resources()).expect("maintained");
+    assert!(!names(&disk, Listing::All).contains(&orphan));
+    assert_eq!(client.check(ReadData::All).findings, []);
+}
+
+#[test]
+fn what_takes_deletions_is_refused_before_anything_changes() {
+    let (disk, client, _keeper) = client_and_keeper();
+    write(&client, 0);
+    let first = client.backup();
+    write(&client, 1);
+    client.backup();
+    let before = disk.list(Listing::All).expect("a list");
+    let repository = client.repository();
+    let refused = |result: Result<(), EngineError>| {
+        assert!(matches!(result, Err(EngineError::Store(StoreError::NoRight { .. }))), "{result:?}");
+        assert_eq!(disk.list(Listing::All).expect("a list"), before);
+    };
+    refused(client.try_forget(&[first], &client.forget_options(false)).map(drop));
+    refused(client.try_forget(&[first], &client.marking(1, 60)).map(drop));
+    refused(maintain::maintain(&repository, &client.migrate_options(), &resources()).map(drop));
+    let options = RepairOptions::default();
+    let plan = repair::plan(&repository, &options, &resources()).expect("a plan");
+    refused(repair::execute(&repository, plan, &options, &resources()).map(drop));
+    assert_eq!(client.forget(&[first], true).snapshots_removed, 1, "a dry run writes nothing");
+}

@@ -1,0 +1,92 @@
+//! Running something once for every fault that can hit it at every one of its writes, and looking at each disk that is
+//! found afterwards.
+
+use siltstone_store::storage::{Damage, Failure, Fault, ObjectName, SimulatedDisk};
+use std::fmt::Debug;
+
+/// A disk as found after a run was hit.
+pub struct Found<'f, T> {
+    /// What the next run finds.
+    pub disk: SimulatedDisk,
+    /// What the run that was hit said.
+    pub result: &'f T,
+    /// Whether to try the next backup too: once for every fault, as the fates of pending writes differ in orphans only.
+    pub recover: bool,
+    /// Which fault and which end, for messages.
+    pub story: String,
+}
+
+/// A copy of a disk with all its pending changes done.
+pub fn copy(disk: &SimulatedDisk) -> SimulatedDisk {
+    disk.crash(SimulatedDisk::ALL_REACHED)
+}
+
+/// A copy of the disk without any parity: what damage costs where nothing heals it.
+pub fn without_parity(disk: &SimulatedDisk) -> SimulatedDisk {
+    let bare = copy(disk);
+    forget_parity(&bare);
+    bare
+}
+
+/// Removes all parity, so that damage stays what it is.
+pub fn forget_parity(disk: &SimulatedDisk) {
+    for name in disk.names().into_iter().filter(|name| matches!(name, ObjectName::Parity(..))) {
+        assert!(disk.damage(&name, Damage::Delete));
+    }
+}
+
+/// How many changing calls an unhindered run makes.
+pub fn writes_of<T>(before: &SimulatedDisk, run: impl Fn(&SimulatedDisk) -> T) -> u64 {
+    let disk = copy(before);
+    disk.set_fault(Fault::None);
+    run(&disk);
+    disk.writes()
+}
+
+/// Hits `run` at every write in every way, each time on a fresh copy of `before`, and gives every disk found to
+/// `examine`.
+///
+/// A process that outlives its failed write may end in peace or with the power; what a power loss makes of pending
+/// writes is drawn by several seeds, two of which are the extremes: nothing reached the disk, everything did.
+pub fn at_every_write<T: Debug>(
+    before: &SimulatedDisk,
+    run: impl Fn(&SimulatedDisk) -> T,
+    mut examine: impl FnMut(&Found<'_, T>),
+) {
+    let before = copy(before);
+    for nth in 0..writes_of(&before, &run) {
+        let failures =
+            [Failure::Full, Failure::Io, Failure::IoTooLate].map(|failure| Fault::FailWrite { nth, failure });
+        let power_losses = [Fault::Torn { nth }, Fault::PowerLossAfter { writes: nth }];
+        for fault in failures.into_iter().chain(power_losses) {
+            let disk = copy(&before).with_fault(fault);
+            let result = run(&disk);
+            for (at, (end, disk)) in ends(&disk, fault, nth).into_iter().enumerate() {
+                let story = format!("{fault:?}, {end}; the run said {result:?}");
+                examine(&Found { disk, result: &result, recover: at == 0, story });
+            }
+        }
+    }
+}
+
+/// The ends of a run that this fault hit, each state once: where nothing was under way, all are one.
+fn ends(disk: &SimulatedDisk, fault: Fault, nth: u64) -> Vec<(String, SimulatedDisk)> {
+    let (nothing, all, some) = (SimulatedDisk::NOTHING_REACHED, SimulatedDisk::ALL_REACHED, 2 * nth + 10);
+    let seeds = match fault {
+        Fault::FailWrite { .. } => vec![nothing, some],
+        _ => vec![some, some + 1, nothing, all],
+    };
+    let mut found = Vec::new();
+    if matches!(fault, Fault::FailWrite { .. }) {
+        let next = disk.another_process();
+        next.set_fault(Fault::None);
+        found.push(("then the program ended".to_owned(), next));
+    }
+    for seed in seeds {
+        let crashed = disk.crash(seed);
+        if !found.iter().any(|(_, other)| crashed.is_found_as(other)) {
+            found.push((format!("then the power went (seed {seed})"), crashed));
+        }
+    }
+    found
+}

@@ -1,0 +1,47 @@
+//! Tests of the engine as its users see it, one file for each subject: one program, for each program more is linked
+//! with all that the engine needs. `cargo test -p siltstone-engine --test all crash::` runs those of one file.
+
+mod append_only;
+mod cached;
+mod changed_list;
+mod checkpoints;
+mod common;
+mod container_size;
+mod copying;
+mod crash;
+mod damage;
+mod decoding;
+mod edit;
+mod ends;
+mod exact;
+mod file_reader;
+mod forget_plan;
+mod forward;
+mod golden;
+mod guards;
+mod healing;
+mod intra_segment;
+mod io_shape;
+mod many_series;
+mod mending;
+mod migration;
+mod model;
+mod order;
+mod parity;
+mod parts;
+mod passing_over;
+mod reaching;
+mod readers;
+mod repair;
+mod requests;
+mod resources;
+mod round_trip;
+mod session;
+mod stats;
+mod trouble;
+mod undelete;
+mod usage;
+mod verification;
+mod watching;
+mod write_only;
+mod writers;

@@ -1,0 +1,188 @@
+//! What backups leave behind, once it is settled: deltas, their depth, where things lie, and what becomes of ghosts.
+
+use crate::common::{Sandbox, noise, resources, tree};
+use siltstone_engine::check::ReadData;
+use siltstone_engine::delta::Deltas;
+use siltstone_engine::maintain::{self, MaintainSummary};
+use siltstone_store::SnapshotId;
+use siltstone_store::manifest::Manifest;
+use std::collections::{BTreeMap, BTreeSet};
+
+const FILE_BYTES: usize = 300_000;
+
+/// Versions of a file, each with another small edit at the same place, and of a file that never changes.
+struct History {
+    sandbox: Sandbox,
+    versions: Vec<(SnapshotId, tree::Tree)>,
+    bytes: Vec<u8>,
+}
+
+impl History {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        sandbox.write("kept", &noise(2, 200_000));
+        Self { sandbox, versions: Vec::new(), bytes: noise(1, FILE_BYTES) }
+    }
+
+    /// The next version, backed up.
+    fn next(&mut self, deltas: Deltas, threshold: f64) -> MaintainSummary {
+        self.edit();
+        let options = self.sandbox.options().with_force(true).with_deltas(deltas).with_migrate_threshold(threshold);
+        let summary = self.sandbox.try_backup(&options).expect("a backup");
+        let id = summary.snapshot.expect("a snapshot");
+        self.versions.push((id, tree::read(&self.sandbox.source())));
+        summary.migration
+    }
+
+    /// Another edit at the same place.
+    fn edit(&mut self) {
+        let edit = noise(100 + self.versions.len() as u64, 3000);
+        self.bytes[FILE_BYTES / 2..][..edit.len()].copy_from_slice(&edit);
+        self.sandbox.write("edited", &self.bytes);
+    }
+
+    fn manifest(&self) -> Manifest {
+        self.sandbox.repository().manifests().expect("manifests").pop().expect("one series")
+    }
+
+    fn bytes(&self) -> u64 {
+        self.sandbox.repository().bytes().expect("bytes")
+    }
+
+    fn assert_sound(&self) {
+        assert_eq!(self.sandbox.check(ReadData::All).findings, []);
+        for (id, tree) in &self.versions {
+            assert!(self.sandbox.restored(*id) == *tree, "snapshot {} differs", id.short());
+        }
+    }
+
+    /// Forgets the versions at these places.
+    fn forget(&mut self, places: &[usize]) {
+        let gone: Vec<_> = places.iter().map(|at| self.versions[*at].0).collect();
+        self.sandbox.try_forget(&gone, &self.sandbox.forget_options(false)).expect("forgetting");
+        self.versions.retain(|(id, _)| !gone.contains(id));
+    }
+}
+
+/// Data chunks on which a chain of deltas of each length hangs, at most.
+fn dependents_depths(manifest: &Manifest) -> Vec<u64> {
+    manifest
+        .dependents_depths
+        .iter()
+        .map(|of_depth| of_depth.iter().filter(|number| number >> 63 == 0).count() as u64)
+        .collect()
+}
+
+#[test]
+fn what_is_left_behind_becomes_deltas_and_the_newest_snapshot_stays_whole() {
+    let mut history = History::new();
+    let reverse = Deltas::Reverse { depth: 100 };
+    history.next(reverse, 0.25);
+    let first = history.bytes();
+    for version in 1..6 {
+        let migrated = history.next(reverse, 0.25);
+        assert!(migrated.deltas_kept > 0, "version {version}: {migrated:?}");
+    }
+    history.assert_sound();
+    assert!(history.bytes() < first + first / 4, "{} after {first}", history.bytes());
+    let manifest = history.manifest();
+    let last = manifest.snapshots().len() - 1;
+    assert_eq!(manifest.necessary(last), manifest.direct(last), "nothing that the newest needs hangs on anything");
+    assert!(manifest.necessary(0).len() > manifest.direct(0).len());
+    assert_eq!(dependents_depths(&manifest).len(), 5, "the same chunk changed each time");
+    assert!(manifest.unsettled.is_empty());
+}
+
+#[test]
+fn chains_end_at_their_depth() {
+    let mut history = History::new();
+    for _ in 0..7 {
+        history.next(Deltas::Reverse { depth: 2 }, 0.25);
+    }
+    history.assert_sound();
+    assert!(dependents_depths(&history.manifest()).len() <= 2, "{:?}", dependents_depths(&history.manifest()));
+    let mut unbounded = History::new();
+    for _ in 0..7 {
+        unbounded.next(Deltas::Reverse { depth: 100 }, 0.25);
+    }
+    assert!(dependents_depths(&unbounded.manifest()).len() > 2, "longer ones would come about");
+}
+
+#[test]
+fn with_threshold_zero_no_container_mixes_lifecycles() {
+    for deltas in [Deltas::Off, Deltas::Reverse { depth: 100 }] {
+        let mut history = History::new();
+        for version in 0..5 {
+            history.sandbox.write(&format!("file-{}", version % 3), &noise(10 + version, 70_000));
+            history.next(deltas, 0.0);
+        }
+        history.assert_sound();
+        let manifest = history.manifest();
+        let last = manifest.snapshots().len() - 1;
+        let mut columns: BTreeMap<u64, usize> = BTreeMap::new();
+        manifest.for_each_necessary(|position, necessary| {
+            columns.extend(necessary.iter().map(|number| (number, position)));
+        });
+        for record in &manifest.containers {
+            let numbers = record.chunks.iter().flat_map(|run| run.range());
+            let found: BTreeSet<_> = numbers.filter_map(|number| columns.get(&number)).collect();
+            assert!(found.len() == 1, "container {} spans the columns {found:?}, {deltas:?}", record.id);
+            // Bases of deltas come to be needed by earlier snapshots where they lie.
+            assert!(record.held == record.chunk_count() || found.contains(&last), "container {}", record.id);
+        }
+    }
+}
+
+#[test]
+fn forgetting_the_middle_of_a_chain_leaves_ghosts_and_settling_eliminates_them() {
+    let mut history = History::new();
+    for _ in 0..8 {
+        history.next(Deltas::Reverse { depth: 100 }, 0.25);
+    }
+    history.forget(&[2, 3, 5]);
+    let ghosts = history.manifest().ghosts().len();
+    assert!(ghosts > 0, "what was forgotten is needed by what was before it");
+    history.assert_sound();
+    let before = history.bytes();
+    let options = history.sandbox.migrate_options().with_threshold(0.0);
+    let eliminated = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
+    assert!(eliminated.ghosts_eliminated > 0, "{eliminated:?}");
+    assert!(history.manifest().ghosts().len() < ghosts);
+    assert!(history.bytes() < before, "{} of {before}", history.bytes());
+    history.assert_sound();
+    let again = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
+    assert_eq!(again, MaintainSummary::default());
+}
+
+#[test]
+fn many_small_containers_become_few() {
+    let mut history = History::new();
+    for version in 0..40 {
+        history.sandbox.write("little", &noise(200 + version, 2000));
+        history.next(Deltas::default(), 0.25);
+    }
+    history.assert_sound();
+    let count = history.manifest().containers.len();
+    assert!(count < 45, "{count} containers after 40 backups");
+}
+
+#[test]
+fn a_series_settled_late_is_as_small_and_as_sound() {
+    let mut history = History::new();
+    for _ in 0..5 {
+        history.sandbox.write("other", &noise(history.versions.len() as u64 + 50, 50_000));
+        history.edit();
+        let options = history.sandbox.options().with_force(true).with_migrate(false);
+        let id = history.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
+        history.versions.push((id, tree::read(&history.sandbox.source())));
+    }
+    assert_eq!(history.manifest().unsettled.len(), 4);
+    let before = history.bytes();
+    let options = history.sandbox.migrate_options().with_threshold(0.0);
+    let settled = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
+    assert_eq!(settled.settled, 4);
+    assert!(settled.deltas_kept >= 4 && history.bytes() < before, "{settled:?}, {} of {before}", history.bytes());
+    let data_depths = dependents_depths(&history.manifest());
+    assert_eq!(data_depths.len(), 4, "{data_depths:?}");
+    history.assert_sound();
+}

@@ -1,0 +1,216 @@
+//! Loans: how a series borrows chunks of another one, and how the lender deletes beside that, without a lock and
+//! without a clock.
+//!
+//! ```text
+//! borrower   loan L created, durable  ->  lender's newest manifest read anew  ->  what it keeps of L is used  ->  commit
+//! lender     commit: X is unclaimed, not kept  ->  loans listed, read  ->  commit without X's containers  ->  deletion
+//! ```
+//! If L is created before the lender lists, the lender sees it, and X stays: it is lent. If L is created after, the
+//! lender's commit was before that, so the borrower, who reads later still, sees that X is not kept any more. Either
+//! way nothing that is used is deleted. Both need a storage whose listings and reads show what was written before.
+//!
+//! A loan that is used is given back after another one is made in its place, and only if the lender keeps all of that
+//! one: else a lender that listed the first, and finds it gone, may not have seen the second.
+//!
+//! A lender that stops anywhere leaves a manifest that says what is unclaimed, with containers that answer for it; its
+//! next writer lists the loans in its turn. A borrower that stops leaves a loan that its manifest does not name; its
+//! next writer removes it. So the manifest names a lender before the first loan of it is made.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
+use super::{SeriesWriter, newest_manifest};
+use crate::created::{Created, create_ours};
+use crate::encoding;
+use crate::error::StoreError;
+use crate::ids::{LoanId, SeriesId, Time};
+use crate::manifest::{BorrowedRun, Lender, Manifest};
+use crate::repository::Repository;
+use crate::sealed::{ObjectKind, open_object, seal_object};
+use crate::storage::{Listing, ObjectName, ReadRequest};
+use roaring::RoaringTreemap;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+
+/// The content of a loan's object. The borrower's numbers are in it so that its manifest can be made anew.
+#[derive(Serialize, Deserialize)]
+struct Content<'c> {
+    lender: SeriesId,
+    borrower: SeriesId,
+    chunks: Cow<'c, [BorrowedRun]>,
+}
+
+/// A loan that was made.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Loan {
+    /// Its identity; the manifest whose imports rest on it names it.
+    pub id: LoanId,
+    /// The lender's numbers of the chunks that may be used: those that it still keeps.
+    pub granted: RoaringTreemap,
+}
+
+/// Returns the numbers of all chunks of a series that others have borrowed, or are about to.
+///
+/// # Errors
+/// Those of reading a loan: without it nobody can tell what it holds.
+pub fn claimed_chunks(repository: &Repository, lender: SeriesId) -> Result<RoaringTreemap, StoreError> {
+    let listed = repository.storage().list(Listing::Loans(lender))?;
+    let requests: Vec<ReadRequest> =
+        listed.iter().map(|meta| ReadRequest::whole(meta.name, meta.name.bytes_max())).collect();
+    let (mut claimed, mut failure) = (RoaringTreemap::new(), None);
+    repository.storage().read_many(&requests, &mut |at, object| {
+        let Some(request) = requests.get(at) else { return ControlFlow::Continue(()) };
+        let chunks = object.map_err(StoreError::from).and_then(|object| open(repository, &request.name, object));
+        match chunks {
+            Ok(chunks) => claimed |= numbers_there(&chunks),
+            // It was given back since it was listed.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => drop(failure.get_or_insert(error)),
+        }
+        ControlFlow::Continue(())
+    });
+    failure.map_or(Ok(claimed), Err)
+}
+
+/// Reads a loan's object.
+fn open(repository: &Repository, name: &ObjectName, object: Vec<u8>) -> Result<Vec<BorrowedRun>, StoreError> {
+    let content = open_object(repository.keys(), name, ObjectKind::Loan, object)?;
+    let Content { lender, borrower, chunks } = encoding::decode(name, "loan", &content)?;
+    let is_named = matches!(name, ObjectName::Loan(of, id) if *of == lender && id.borrower == borrower);
+    if !is_named || !chunks.iter().all(BorrowedRun::is_sound) {
+        return Err(StoreError::damaged(name, "loan", "its chunks or its series are not sound"));
+    }
+    Ok(chunks.into_owned())
+}
+
+/// The lender's numbers of these chunks.
+fn numbers_there(chunks: &[BorrowedRun]) -> RoaringTreemap {
+    let mut numbers = RoaringTreemap::new();
+    for run in chunks {
+        numbers.insert_range(run.there().range());
+    }
+    numbers
+}
+
+/// The chunks of which it has to be found out whether others have borrowed them, once `next` follows `before`: those
+/// that are kept no longer. Nobody can have borrowed of a series that does not lend.
+pub(super) fn unclaimed_after(before: &Manifest, next: &Manifest) -> RoaringTreemap {
+    if !before.lends {
+        return RoaringTreemap::new();
+    }
+    let mut unclaimed = (before.kept() | &before.unclaimed) - next.kept() - before.imported();
+    unclaimed.remove_range(crate::ChunkNumber::METADATA_FIRST.0..);
+    unclaimed
+}
+
+/// Returns `next` with what containers of `before` answer for of its unclaimed chunks; `None` if its own containers
+/// answer for all of them.
+pub(super) fn holding_unclaimed(before: &Manifest, next: &Manifest) -> Option<Manifest> {
+    let mut left = next.containers.iter().fold(next.unclaimed.clone(), |left, record| left - record.numbers());
+    if left.is_empty() {
+        return None;
+    }
+    let mut holding = next.clone();
+    for record in &before.containers {
+        let held = record.numbers() & &left;
+        if held.is_empty() {
+            continue;
+        }
+        left -= &held;
+        match holding.containers.iter_mut().find(|kept| kept.id == record.id) {
+            Some(kept) => kept.change_numbers(|numbers| numbers | &held),
+            None => {
+                let mut record = record.clone();
+                record.change_numbers(|_| held);
+                holding.containers.push(record);
+            }
+        }
+    }
+    Some(holding)
+}
+
+/// Returns the manifest to be committed now that it is known which chunks others have borrowed: `next`, or if that
+/// would take some of them away, `holding`, which then lends all that was unclaimed.
+pub(super) fn settled(mut next: Manifest, mut holding: Manifest, claimed: &RoaringTreemap) -> Manifest {
+    if next.unclaimed.is_disjoint(claimed) {
+        next.unclaimed.clear();
+        return next;
+    }
+    // Bases of what is claimed are among what else was kept.
+    holding.lent |= std::mem::take(&mut holding.unclaimed);
+    holding
+}
+
+impl SeriesWriter<'_> {
+    /// Notes that the series is going to borrow of another one, by a commit, unless that is known: loans of a run that
+    /// is interrupted are looked for there.
+    ///
+    /// # Errors
+    /// Those of [`SeriesWriter::commit`].
+    pub fn add_lender(&mut self, lender: SeriesId, now: Time) -> Result<(), StoreError> {
+        let mut next = self.manifest().clone();
+        if next.lenders.iter().any(|known| known.series == lender) {
+            return Ok(());
+        }
+        next.lenders.push(Lender { series: lender, loans: std::collections::BTreeSet::new() });
+        self.commit(next, true, now)
+    }
+
+    /// Makes a loan of chunks, durable on return, and finds out which of them may be used. It counts once a commit
+    /// names it; until then it is one that nobody needs.
+    ///
+    /// # Errors
+    /// Those of storing it, and of reading the lender's newest manifest. The lender may have none.
+    ///
+    /// # Panics
+    /// If no manifest of this writer names the lender.
+    pub fn borrow_chunks(&self, lender: SeriesId, chunks: &[BorrowedRun]) -> Result<Loan, StoreError> {
+        let manifest = &self.stored.manifest;
+        assert!(manifest.lenders.iter().any(|known| known.series == lender), "the lender was not added");
+        let borrower = self.series();
+        let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
+        let id = LoanId { borrower, lease: self.lease_sequence, serial };
+        let content = encoding::encode(&Content { lender, borrower, chunks: Cow::Borrowed(chunks) })?;
+        let name = ObjectName::Loan(lender, id);
+        let object = seal_object(self.repository.keys(), &name, ObjectKind::Loan, &content)?;
+        if object.len() as u64 > name.bytes_max() {
+            return Err(StoreError::limit(&name, "its size", object.len() as u64, name.bytes_max()));
+        }
+        if create_ours(self.repository.storage(), &name, &object)? == Created::Taken {
+            return Err(StoreError::Fenced { series: manifest.name.clone() });
+        }
+        let lendable = newest_manifest(self.repository, lender)?.map(|stored| stored.manifest.lendable());
+        Ok(Loan { id, granted: numbers_there(chunks) & lendable.unwrap_or_default() })
+    }
+
+    /// Gives loans back that the newest manifest does not name. Where nothing may be deleted they stay for a writer
+    /// that may.
+    ///
+    /// # Panics
+    /// If it does name one.
+    pub fn give_back(&self, lender: SeriesId, loans: &[LoanId]) -> Result<(), StoreError> {
+        let named = self.stored.manifest.lenders.iter().filter(|known| known.series == lender);
+        let is_named = |id: &LoanId| named.clone().any(|lender| lender.loans.contains(id));
+        assert!(!loans.iter().any(is_named), "a loan is in use");
+        let names: Vec<ObjectName> = loans.iter().map(|id| ObjectName::Loan(lender, *id)).collect();
+        if names.is_empty() || !self.repository.may_delete() {
+            return Ok(());
+        }
+        Ok(self.repository.storage().delete_many(&names)?)
+    }
+
+    /// Gives back the loans of interrupted runs. Returns how many there were.
+    pub(super) fn sweep_loans(&self) -> Result<u64, StoreError> {
+        let mut swept = 0;
+        for Lender { series: lender, loans } in &self.stored.manifest.lenders {
+            let listed = self.repository.storage().list(Listing::Loans(*lender))?;
+            let own = listed.iter().filter(|meta| meta.name.is_of(self.series(), self.lease_sequence));
+            let ids = own.filter_map(|meta| if let ObjectName::Loan(_, id) = meta.name { Some(id) } else { None });
+            let orphans: Vec<LoanId> = ids.filter(|id| !loans.contains(id)).collect();
+            self.give_back(*lender, &orphans)?;
+            swept += orphans.len() as u64;
+        }
+        Ok(swept)
+    }
+}

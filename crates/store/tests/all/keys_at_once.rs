@@ -1,0 +1,253 @@
+//! Two who change the keys of a repository, or make it, at the same moment: whatever the order of their steps, somebody
+//! can open it afterwards, and nobody is told that something happened which did not.
+
+use crate::common::{label, try_init};
+use siltstone_store::keys::Argon2Cost;
+use siltstone_store::repository::Repository;
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original, SimulatedDisk, Storage, StorageError};
+use siltstone_store::{KeyId, SeriesId, StoreError};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+type Deed = Box<dyn FnOnce() + Send>;
+
+/// A disk on which something happens right before the `nth` call.
+struct Interposed {
+    disk: SimulatedDisk,
+    deed: Mutex<(u64, Option<Deed>)>,
+}
+
+impl Interposed {
+    fn new(disk: &SimulatedDisk, nth: u64, deed: impl FnOnce() + Send + 'static) -> Arc<Self> {
+        Arc::new(Self { disk: disk.clone(), deed: Mutex::new((nth, Some(Box::new(deed)))) })
+    }
+
+    /// Tells whether there were enough calls for the deed to be done.
+    fn was_done(&self) -> bool {
+        self.deed.lock().expect("sound").1.is_none()
+    }
+
+    fn step(&self) -> &SimulatedDisk {
+        let mut deed = self.deed.lock().expect("sound");
+        let due = deed.0 == 0;
+        deed.0 = deed.0.saturating_sub(1);
+        let act = if due { deed.1.take() } else { None };
+        drop(deed);
+        if let Some(act) = act {
+            act();
+        }
+        &self.disk
+    }
+}
+
+impl fmt::Debug for Interposed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Interposed")
+    }
+}
+
+impl Storage for Interposed {
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        self.step().read(name, bytes_max)
+    }
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        self.step().read_range(name, offset, length)
+    }
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.step().put(name, bytes)
+    }
+    fn barrier(&self) -> Result<(), StorageError> {
+        self.step().barrier()
+    }
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.step().create(name, bytes)
+    }
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        self.step().delete(name)
+    }
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        self.step().list(what)
+    }
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        self.step().remove_unfinished(series, lease_last)
+    }
+    fn location(&self) -> String {
+        self.disk.location()
+    }
+}
+
+fn open(disk: &SimulatedDisk, password: &[u8]) -> Result<Repository, StoreError> {
+    Repository::open(Arc::new(disk.clone()), password)
+}
+
+/// A repository with the passwords `one` and `two`, and the ids of their slots.
+fn two_keys() -> (SimulatedDisk, KeyId, KeyId) {
+    let disk = SimulatedDisk::new();
+    let repository = try_init(Arc::new(disk.clone()), b"one").expect("a repository");
+    let one = repository.key_slots().expect("slots").0[0].id;
+    let two = repository.add_key(b"two", &label(), Argon2Cost::TEST).expect("a key");
+    (disk, one, two)
+}
+
+/// Runs `first` with `second` happening right before its `nth` call, for every `nth`; `holds` judges each outcome.
+fn at_every_call<A, B>(
+    prepare: impl Fn() -> (SimulatedDisk, KeyId, KeyId),
+    first: impl Fn(Arc<dyn Storage>, KeyId, KeyId) -> Result<A, StoreError>,
+    second: impl Fn(SimulatedDisk, KeyId, KeyId) -> Result<B, StoreError> + Clone + Send + 'static,
+    holds: impl Fn(&SimulatedDisk, Result<A, StoreError>, Result<B, StoreError>, u64),
+) where
+    B: Send + 'static,
+{
+    for nth in 0.. {
+        let (disk, one, two) = prepare();
+        let outcome = Arc::new(Mutex::new(None));
+        let (told, act, other) = (Arc::clone(&outcome), second.clone(), disk.another_process());
+        let storage = Interposed::new(&disk, nth, move || *told.lock().expect("sound") = Some(act(other, one, two)));
+        let result = first(storage.clone(), one, two);
+        if !storage.was_done() {
+            assert!(nth > 8, "{nth} calls only");
+            return;
+        }
+        let second = outcome.lock().expect("sound").take().expect("it was done");
+        holds(&disk.another_process(), result, second, nth);
+    }
+}
+
+/// Whatever the holder of `one` does to be left alone, at any of its calls the other removes its key: exactly one of
+/// them succeeds, and keeps its password.
+fn exactly_one_is_left<A: fmt::Debug>(first: impl Fn(Arc<dyn Storage>, KeyId, KeyId) -> Result<A, StoreError>) {
+    at_every_call(
+        two_keys,
+        first,
+        |disk, one, _| open(&disk, b"two")?.remove_key(one),
+        |disk, first, second, nth| {
+            assert!(first.is_ok() != second.is_ok(), "at call {nth}: {first:?}, {second:?}");
+            let opens = [b"one", b"two"].map(|password| open(disk, password).is_ok());
+            assert_eq!(opens, [first.is_ok(), second.is_ok()], "at call {nth}");
+        },
+    );
+}
+
+#[test]
+fn two_who_remove_each_other_s_key_leave_exactly_one() {
+    exactly_one_is_left(|storage, _, two| Repository::open(storage, b"one")?.remove_key(two));
+}
+
+#[test]
+fn a_password_changed_while_its_key_is_removed_opens_nothing_and_the_remover_stays() {
+    at_every_call(
+        two_keys,
+        |storage, _, _| Repository::open(storage, b"one")?.change_password(b"new", &label(), Argon2Cost::TEST),
+        |disk, one, _| open(&disk, b"two")?.remove_key(one),
+        |disk, first, second, nth| {
+            second.expect("nothing stands in its way");
+            assert!(open(disk, b"two").is_ok() && open(disk, b"one").is_err(), "at call {nth}");
+            assert_eq!(open(disk, b"new").is_ok(), first.is_ok(), "at call {nth}: {first:?}");
+            if let Err(error) = first {
+                assert!(!error.is_damage(), "at call {nth}: {error}");
+            }
+        },
+    );
+}
+
+#[test]
+fn a_master_key_changed_while_its_key_is_removed_leaves_exactly_one_of_the_two() {
+    exactly_one_is_left(|storage, _, _| Repository::open(storage, b"one")?.rotate(b"one", &label(), Argon2Cost::TEST));
+}
+
+#[test]
+fn keys_added_and_series_registered_at_once_are_all_kept() {
+    at_every_call(
+        two_keys,
+        |storage, _, _| Repository::open(storage, b"one")?.add_key(b"three", &label(), Argon2Cost::TEST),
+        |disk, _, _| {
+            let repository = open(&disk, b"two")?;
+            repository.register_series(SeriesId([1; 16]), "home")?;
+            repository.add_key(b"four", &label(), Argon2Cost::TEST)
+        },
+        |disk, first, second, nth| {
+            first.and(second).unwrap_or_else(|error| panic!("at call {nth}: {error}"));
+            for password in [&b"one"[..], b"two", b"three", b"four"] {
+                let repository = open(disk, password).unwrap_or_else(|error| panic!("at call {nth}: {error}"));
+                assert_eq!(repository.config().series.len(), 1);
+                assert_eq!(repository.record_faults().expect("read").len(), 0);
+            }
+        },
+    );
+}
+
+#[test]
+fn of_two_inits_at_once_one_makes_the_repository_and_the_other_is_told() {
+    at_every_call(
+        || (SimulatedDisk::new(), KeyId([0; 16]), KeyId([0; 16])),
+        |storage, _, _| try_init(storage, b"one").map(drop),
+        |disk, _, _| {
+            let repository = try_init(Arc::new(disk), b"two")?;
+            // It goes on at once, so that its first record is gone before the other looks.
+            (0..3u8).try_for_each(|number| repository.register_series(SeriesId([number; 16]), "home"))
+        },
+        |disk, first, second, nth| {
+            assert!(first.is_ok() != second.is_ok(), "at call {nth}: {first:?}, {second:?}");
+            let (winner, loser, error) = match first {
+                Ok(()) => (b"one", b"two", second.expect_err("it lost")),
+                Err(error) => (b"two", b"one", error),
+            };
+            assert!(matches!(error, StoreError::AlreadyARepository { .. }), "at call {nth}: {error}");
+            open(disk, winner).unwrap_or_else(|error| panic!("at call {nth}: {error}"));
+            assert!(matches!(open(disk, loser), Err(StoreError::WrongPassword { slots: 1, .. })), "at call {nth}");
+        },
+    );
+}
+
+#[test]
+fn a_slot_put_back_after_its_removal_opens_nothing() {
+    let (disk, one, two) = two_keys();
+    let [original, copy] = [Original::Key(two).name(), Original::Key(two).copy()];
+    let kept = disk.read(&original, original.bytes_max()).expect("the slot");
+    assert_eq!(disk.read(&copy, copy.bytes_max()).expect("its copy"), kept);
+    open(&disk, b"one").expect("it opens").remove_key(two).expect("removed");
+    assert!(matches!(open(&disk, b"two"), Err(StoreError::WrongPassword { .. })));
+    disk.create(&original, &kept).expect("put back");
+    let error = open(&disk, b"two").expect_err("refused");
+    assert!(matches!(error, StoreError::KeyInvalid { .. }) && error.to_string().contains("removed"), "{error}");
+    let repository = open(&disk, b"one").expect("it opens");
+    assert_eq!(repository.key_slots().expect("slots").0.iter().map(|slot| slot.id).collect::<Vec<_>>(), [one]);
+    assert_eq!(repository.key_slots_unlisted().expect("slots"), [two]);
+    repository.remove_key(two).expect("cleared away");
+    assert_eq!(disk.list(Listing::Keys).expect("a list").len(), 1);
+}
+
+#[test]
+fn the_record_and_the_slots_are_read_from_their_copies_where_the_originals_are_damaged() {
+    let (disk, one, _) = two_keys();
+    let newest =
+        disk.list(Listing::Configs).expect("a list").into_iter().map(|meta| meta.name).max().expect("a record");
+    for original in [newest.original().expect("kept twice"), Original::Key(one)] {
+        let bytes = disk.read(&original.name(), u64::MAX).expect("read");
+        let mut flipped = bytes.clone();
+        flipped[100] ^= 1;
+        for damaged in [None, Some(bytes[..50].to_vec()), Some(flipped), Some(vec![0; 1 << 24])] {
+            let hurt = |disk: &SimulatedDisk, name: &ObjectName| {
+                disk.delete(name).and_then(|()| disk.barrier()).expect("deleted");
+                if let Some(bytes) = &damaged {
+                    disk.create(name, bytes).expect("made");
+                }
+            };
+            let disk = disk.crash(SimulatedDisk::ALL_REACHED);
+            hurt(&disk, &original.name());
+            let repository =
+                open(&disk, b"one").unwrap_or_else(|error| panic!("{} {damaged:?}: {error}", original.name()));
+            let faults = [repository.record_faults().expect("read"), repository.key_slots().expect("read").1];
+            let faults = faults.iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            assert!(faults.contains(&original.name().to_string()), "{faults}");
+            if damaged.is_none() {
+                continue; // Without either copy the record before would be the newest: a loss that only who saw it can tell.
+            }
+            hurt(&disk, &original.copy());
+            let error = open(&disk, b"one").map(drop).expect_err("nothing is left to open it").to_string();
+            if original != Original::Key(one) {
+                assert!(error.contains("silt repair") && error.contains(&original.name().to_string()), "{error}");
+            }
+        }
+    }
+}

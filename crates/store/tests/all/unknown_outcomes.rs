@@ -1,0 +1,147 @@
+//! Commits to a place that falls silent at any moment: what is acknowledged stands, what is refused does not, and where
+//! nobody can tell, the error says so. The next writer goes on from what is there.
+
+use siltstone_store::config::ChunkerSettings;
+use siltstone_store::keys::{Argon2Cost, KeyLabel};
+use siltstone_store::manifest::LeaseHolder;
+use siltstone_store::repository::Repository;
+use siltstone_store::series::{LeaseRequest, SeriesWriter, newest_manifest};
+use siltstone_store::storage::{Capabilities, Listing, ObjectMeta, ObjectName, SimulatedRemote, Storage, StorageError};
+use siltstone_store::{ChunkNumber, SeriesId, StoreError, Time};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PASSWORD: &[u8] = b"password";
+/// Next chunk number that the commit sets.
+const NEXT: ChunkNumber = ChunkNumber(77);
+
+/// A place that falls silent after some requests. The last of them is done, and its answer is lost.
+#[derive(Debug)]
+struct FallsSilent {
+    place: SimulatedRemote,
+    left: AtomicU64,
+}
+
+impl FallsSilent {
+    /// Lets a request through; `Err` for those that come too late, and behind the last one.
+    fn answer<T>(&self, request: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
+        let timeout = || StorageError::Io {
+            operation: "ask",
+            name: "the place".into(),
+            source: io::Error::from(io::ErrorKind::TimedOut),
+        };
+        match self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
+            Ok(1) => request().and_then(|_| Err(timeout())),
+            Ok(_) => request(),
+            Err(_) => Err(timeout()),
+        }
+    }
+}
+
+impl Storage for FallsSilent {
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        self.answer(|| self.place.read(name, bytes_max))
+    }
+
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        self.answer(|| self.place.read_range(name, offset, length))
+    }
+
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.answer(|| self.place.put(name, bytes))
+    }
+
+    fn barrier(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.answer(|| self.place.create(name, bytes))
+    }
+
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        self.answer(|| self.place.delete(name))
+    }
+
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        self.answer(|| self.place.list(what))
+    }
+
+    fn remove_unfinished(&self, _: SeriesId, _: u64) -> Result<u64, StorageError> {
+        Ok(0)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.place.capabilities()
+    }
+
+    fn location(&self) -> String {
+        self.place.location()
+    }
+}
+
+fn init() -> SimulatedRemote {
+    let place = SimulatedRemote::new();
+    let chunker = ChunkerSettings { name: "gear-nc2".into(), min_bytes: 8192, average_bytes: 16384, max_bytes: 65536 };
+    let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
+    Repository::init(Arc::new(place.clone()), PASSWORD, &label, Argon2Cost::TEST, chunker).expect("a repository");
+    place
+}
+
+fn acquire(repository: &Repository) -> Result<SeriesWriter<'_>, StoreError> {
+    let boot = "machine/boot/space".into();
+    let holder = LeaseHolder { host: "host".into(), user: "user".into(), pid: 1, boot, started_ticks: 1 };
+    let request = LeaseRequest { take_over: true, ..LeaseRequest::new("series", holder, "backup") };
+    SeriesWriter::acquire(repository, &request)
+}
+
+/// Commits over a place that falls silent after so many requests of the commit.
+fn commit(place: &SimulatedRemote, requests: u64) -> Result<(), StoreError> {
+    let silent = FallsSilent { place: place.clone(), left: AtomicU64::new(u64::MAX) };
+    let silent = Arc::new(silent);
+    let repository = Repository::open(silent.clone(), PASSWORD).expect("it opens");
+    let mut writer = acquire(&repository)?;
+    let mut next = writer.manifest().clone();
+    next.next_data = NEXT;
+    silent.left.store(requests, Ordering::SeqCst);
+    writer.commit(next, false, Time::default())
+}
+
+/// Reads the next chunk number of the series, which tells whether the commit was done.
+fn next_data(place: &SimulatedRemote) -> ChunkNumber {
+    let repository = Repository::open(Arc::new(place.clone()), PASSWORD).expect("it opens");
+    let found = newest_manifest(&repository, repository.keys().series_id("series")).expect("it reads");
+    found.expect("a manifest").manifest.next_data
+}
+
+#[test]
+fn a_commit_is_acknowledged_refused_or_said_to_be_unknown() {
+    let empty = init();
+    let (mut unknown_and_done, mut unknown_and_not, mut requests) = (0, 0, 0);
+    loop {
+        let place = empty.copy();
+        let outcome = commit(&place, requests);
+        let is_done = next_data(&place) == NEXT;
+        match &outcome {
+            Ok(()) => assert!(is_done, "{requests}"),
+            Err(StoreError::OutcomeUnknown { object, .. }) => {
+                assert!(object.starts_with("series/"), "{object}");
+                if is_done { unknown_and_done += 1 } else { unknown_and_not += 1 }
+            }
+            Err(error) => assert!(!is_done, "{requests}: {error}"),
+        }
+        let repository = Repository::open(Arc::new(place.clone()), PASSWORD).expect("it opens");
+        let mut writer = acquire(&repository).expect("the next writer takes over");
+        assert_eq!(writer.manifest().next_data == NEXT, is_done, "it goes on from what is there");
+        let mut next = writer.manifest().clone();
+        next.next_data = ChunkNumber(NEXT.0 + 1);
+        writer.commit(next, false, Time::default()).expect("its commit");
+        assert_eq!(next_data(&place), ChunkNumber(NEXT.0 + 1));
+        if outcome.is_ok() {
+            break;
+        }
+        requests += 1;
+    }
+    assert!(unknown_and_done > 0 && unknown_and_not > 0, "{unknown_and_done} done, {unknown_and_not} not");
+}
