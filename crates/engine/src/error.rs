@@ -71,6 +71,15 @@ pub enum EngineError {
         /// The path.
         path: String,
     },
+    /// Chunks of a series were to be borrowed that has none to lend.
+    #[error(
+        "series '{series}' lends nothing: it has no backup here, or is the one backed up to; \
+         'silt stats' shows the series there are"
+    )]
+    NoLender {
+        /// Its name.
+        series: String,
+    },
     /// None of the sources could be looked at.
     #[error("nothing to back up: {path}: {source}")]
     NoSource {

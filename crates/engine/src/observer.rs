@@ -40,6 +40,11 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// Another series has much of what is backed up: it is used instead of being stored again.
+    Borrowing {
+        /// The series' name.
+        series: String,
+    },
     /// Sketches of the last snapshot's chunks were not on this machine: all of the chunks were read.
     SketchesRebuilt {
         /// How many.

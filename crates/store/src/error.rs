@@ -168,6 +168,17 @@ pub enum StoreError {
         number: crate::ids::ChunkNumber,
     },
 
+    /// A chunk was asked for that is borrowed of another series, and that one does not have it.
+    #[error("chunk {number} is borrowed of series {lender}: {reason}")]
+    NotLent {
+        /// The chunk's number in the series that borrows it.
+        number: crate::ids::ChunkNumber,
+        /// The series that it is borrowed of.
+        lender: crate::ids::SeriesId,
+        /// The fault.
+        reason: String,
+    },
+
     /// Another writer works on the series.
     #[error(
         "the series \"{series}\" is being written by {holder} since {since}: wait for it to end, or take over if it is dead"
@@ -422,6 +433,7 @@ impl StoreError {
             | Self::UnknownVersion { .. }
             | Self::UnknownFeature { .. }
             | Self::MissingChunk { .. }
+            | Self::NotLent { .. }
             | Self::BrokenHistory { .. }
             | Self::LostManifest { .. }
             | Self::LostCommits { .. }

@@ -1,6 +1,7 @@
 //! The stage that decides: every chunk in stream order is known or new, gets its number, goes into a region; every
 //! entry into the catalog. It runs on one thread, so numbers and catalogs do not depend on how many others there are.
 
+use super::borrow::{Borrowing, Taken};
 use super::flow::{Reached, Unusable};
 use super::heal::Healer;
 use super::local::LocalCatalog;
@@ -13,7 +14,7 @@ use crate::index::FingerprintIndex;
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::MetadataSink;
 use siltstone_store::container::ContainerKind;
-use siltstone_store::manifest::Snapshot;
+use siltstone_store::manifest::{BottomK, Snapshot};
 use siltstone_store::region::ChunkEntry;
 use siltstone_store::secrets::RepositoryKeys;
 use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, StoreError};
@@ -58,6 +59,10 @@ pub(super) struct ChunkStore<'a, 'env> {
     index: FingerprintIndex,
     /// Chunks of older snapshots, asked where the index knows nothing.
     older: Option<Older<'a>>,
+    /// Other series, asked where neither knows anything.
+    borrowing: Option<Borrowing<'a>>,
+    /// A sample of the new chunks.
+    sketch: BottomK,
     unusable: &'a Unusable,
     /// The first number that this run gives to a catalog piece.
     metadata_from: ChunkNumber,
@@ -73,6 +78,13 @@ pub(super) struct ChunkStore<'a, 'env> {
     account: Account,
 }
 
+/// Chunks that need not be stored.
+pub(super) struct Knowledge<'a> {
+    pub(super) index: FingerprintIndex,
+    pub(super) older: Option<Older<'a>>,
+    pub(super) borrowing: Option<Borrowing<'a>>,
+}
+
 /// State of content that was met.
 enum Met {
     /// Its chunk can be used.
@@ -86,7 +98,7 @@ enum Met {
 impl<'a, 'env> ChunkStore<'a, 'env> {
     pub(super) fn new(
         (keys, local): (&'a RepositoryKeys, &'a LocalCatalog),
-        (index, older): (FingerprintIndex, Option<Older<'a>>),
+        Knowledge { index, older, borrowing }: Knowledge<'a>,
         unusable: &'a Unusable,
         next: (ChunkNumber, ChunkNumber),
         (outlet, healer): (Outlet<'env>, Healer),
@@ -96,6 +108,8 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
             local,
             index,
             older,
+            borrowing,
+            sketch: BottomK::default(),
             unusable,
             metadata_from: next.1,
             next_data: next.0,
@@ -117,8 +131,13 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
                 self.heal(number, fingerprint, bytes)?
             }
             Met::New => {
+                if let Some(number) = self.borrowed(&fingerprint, bytes.len())? {
+                    self.pending.insert(number.0);
+                    return Ok(number);
+                }
                 let number = self.next_data;
                 self.next_data.0 += 1;
+                self.sketch.offer(&fingerprint, number);
                 self.account.chunks_new += 1;
                 self.account.data_plain_bytes += bytes.len() as u64;
                 self.index.insert(fingerprint, number)?;
@@ -180,7 +199,12 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
     ) -> Result<(), EngineError> {
         let direct = &self.necessary | std::mem::replace(&mut self.pending, set_aside);
         let next = (self.next_data, self.next_metadata);
-        self.outlet.checkpoint(Reached { snapshot, direct, next, tally, account: self.account, is_last })
+        let taken = self.taken();
+        self.outlet.checkpoint(Reached { snapshot, direct, taken, next, tally, account: self.account, is_last })
+    }
+
+    fn taken(&self) -> Vec<Taken> {
+        self.borrowing.as_ref().map(Borrowing::taken).unwrap_or_default()
     }
 
     fn known(&mut self, fingerprint: &Fingerprint, bytes: &[u8]) -> Result<Met, EngineError> {
@@ -198,6 +222,17 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         self.account.reused.chunks += 1;
         self.account.reused.plain_bytes += bytes.len() as u64;
         Ok(Met::Known(number))
+    }
+
+    /// The number of a chunk that another series lends.
+    fn borrowed(&mut self, fingerprint: &Fingerprint, bytes: usize) -> Result<Option<ChunkNumber>, EngineError> {
+        let Some(borrowing) = &mut self.borrowing else { return Ok(None) };
+        let found = borrowing.find(fingerprint, bytes, &mut self.next_data)?;
+        self.account.borrowed = borrowing.borrowed;
+        if let Some(number) = found {
+            self.index.insert(*fingerprint, number)?;
+        }
+        Ok(found)
     }
 
     fn is_unusable(&self, number: ChunkNumber) -> bool {
@@ -223,10 +258,13 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
     /// Hands on what is left.
     pub(super) fn finish(mut self) -> Result<Assembled, EngineError> {
         self.keep_entry();
+        let taken = self.taken();
         self.outlet.finish()?;
         let healed = self.healer.finish()?;
         Ok(Assembled {
             healed,
+            taken,
+            sketch: self.sketch,
             index: self.index,
             older: self.older.map(Older::finish),
             necessary: self.necessary,

@@ -1,5 +1,7 @@
 //! The beginning of a backup: how its memory is divided, and what it has to know of the snapshot before.
 
+use super::assemble::Knowledge;
+use super::borrow::{Borrowing, MakesLoans};
 use super::cache::{Cache, open_index, sketches_identity};
 use super::checkpoint::Checkpoints;
 use super::flow::Unusable;
@@ -27,6 +29,8 @@ use std::sync::Arc;
 
 /// Indexes of containers kept open for reading bases; one takes up to about 0.7 MB, mostly far less.
 const READERS_MAX: usize = 24;
+/// The part of the memory for fingerprints that those of lenders' chunks take.
+const BORROWED_PART: u64 = 4;
 
 impl<'t> BackupRun<'t> {
     /// Runs all stages to the end of the source; gives too what new chunks were encoded against, if they were.
@@ -50,7 +54,7 @@ impl<'t> BackupRun<'t> {
             cache.as_ref(),
             &chunks,
             (&mut lost, &mut found),
-            shares.index_bytes,
+            shares.index_bytes - shares.index_bytes / BORROWED_PART,
             spill.as_ref(),
             &*self.resources.observer,
         )?;
@@ -70,8 +74,11 @@ impl<'t> BackupRun<'t> {
         let is_for_migration = self.settles() && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
         let similar_bytes = is_for_migration.then_some(shares.similar_bytes);
         let (chunks, unusable, local_catalog) = (&chunks, &unusable, &local);
+        let room = (shares.index_bytes / BORROWED_PART, spill.as_ref());
+        let borrowing = Borrowing::new(self, manifest, checkpoints.map(|made| made as &dyn MakesLoans), room);
+        let known = Knowledge { index, older, borrowing };
         let stages = Stages { run: self, manifest, chunks, unusable, sink, checkpoints, similar_bytes, local_catalog };
-        let mut outcome = stages.run(source, (index, older), selection.as_mut())?;
+        let mut outcome = stages.run(source, known, selection.as_mut())?;
         outcome.found = found;
         outcome.catalog = local.into_draft();
         Ok((outcome, selection.map(|selection| selection.known)))
@@ -88,7 +95,7 @@ impl<'t> BackupRun<'t> {
         let gone = lost_numbers(manifest, containers);
         let live = manifest.live();
         let mut known = &manifest.damaged & &live;
-        known |= &live - answered(manifest);
+        known |= &live - answered(manifest) - manifest.imported();
         let sample_bytes = self.options.sample_bytes_of(self.repository.storage());
         let sample_bytes = if self.repository.may_read() { sample_bytes } else { 0 };
         let sampled = read_sample(chunks, manifest, sample_bytes)?;

@@ -65,6 +65,10 @@ pub(super) fn open_index(
         needed -= manifest.direct(position);
     }
     let mut index = FingerprintIndex::open(cached.unwrap_or_else(CachedRun::empty), budget_bytes, spill_dir);
+    // Of a lender that cannot be read nothing is known; what it has is stored again.
+    if needed.intersection_len(&chunks.borrowed()) > 0 {
+        chunks.read_lenders()?;
+    }
     for (at, record) in chunks.records().iter().enumerate() {
         let is_needed = record.chunks.iter().any(|run| needed.range_cardinality(run.range()) > 0);
         if !is_needed {

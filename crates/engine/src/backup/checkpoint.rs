@@ -12,6 +12,7 @@
 //!
 //! Cost: the catalog's nodes on the way from the root to the last entry, containers that are not full, one manifest.
 
+use super::borrow::{MakesLoans, add_taken};
 use super::flow::Reached;
 use super::needs::Needs;
 use super::options::CheckpointRule;
@@ -24,9 +25,9 @@ use crate::observer::Notice;
 use crate::pack::{ContainerSink, Packed};
 use roaring::RoaringTreemap;
 use siltstone_store::container::SealedContainer;
-use siltstone_store::manifest::{Manifest, Snapshot};
-use siltstone_store::series::SeriesWriter;
-use siltstone_store::{ChunkNumber, ContainerId, SnapshotId, StoreError};
+use siltstone_store::manifest::{BorrowedRun, Manifest, Snapshot};
+use siltstone_store::series::{Loan, SeriesWriter};
+use siltstone_store::{ChunkNumber, ContainerId, SeriesId, SnapshotId, StoreError};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Instant;
@@ -86,6 +87,15 @@ impl ContainerSink for Checkpoints<'_, '_> {
     }
 }
 
+impl MakesLoans for Checkpoints<'_, '_> {
+    fn borrow(&self, lender: SeriesId, chunks: &[BorrowedRun]) -> Result<Loan, StoreError> {
+        let mut writer = self.writer.write().unwrap_or_else(PoisonError::into_inner);
+        writer.take_lease()?;
+        writer.add_lender(lender, now())?;
+        writer.borrow_chunks(lender, chunks)
+    }
+}
+
 impl BackupRun<'_> {
     /// Commits a partial snapshot of what the backup has reached; everything it needs was handed to the writer.
     /// `before` is the manifest at the beginning of the run.
@@ -97,7 +107,7 @@ impl BackupRun<'_> {
         packed: &Packed,
         noted: &Noted,
     ) -> Result<(), EngineError> {
-        let Reached { snapshot, direct, next, tally, account, is_last } = reached;
+        let Reached { snapshot, direct, taken, next, tally, account, is_last } = reached;
         let healed = &RoaringTreemap::new();
         let needs = Needs { direct, healed, next: *next, containers: &packed.containers, bases: &noted.bases };
         let (necessary, is_exact) = self.necessary(before, &needs)?;
@@ -112,6 +122,8 @@ impl BackupRun<'_> {
         previous::add_containers(&mut manifest, &packed.containers);
         (manifest.next_data, manifest.next_metadata) = *next;
         manifest.ghosts_due |= !is_exact;
+        manifest.lends |= self.may_lend();
+        taken.iter().for_each(|taken| add_taken(&mut manifest, taken, taken.loan));
         manifest.push_snapshot(snapshot, direct, &necessary);
         writer.commit(manifest, true, now())?;
         *made = Some(id);

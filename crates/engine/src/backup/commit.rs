@@ -6,7 +6,7 @@ use super::outcome::RunOutcome;
 use super::previous::{add_containers, last_whole, partial_ids};
 use super::run::BackupRun;
 use super::select::Known;
-use super::{heal, sketch_file};
+use super::{borrow, heal, sketch_file};
 use crate::EngineError;
 use crate::forget;
 use crate::lease::now;
@@ -39,10 +39,16 @@ impl<'t> BackupRun<'t> {
         let (necessary, is_exact) = self.necessary(before, &needs)?;
         let mut next = with_containers(writer.manifest(), &outcome);
         next.ghosts_due |= !is_exact;
+        next.lends |= self.may_lend();
+        for taken in &outcome.assembled.taken {
+            borrow::settle(writer, &mut next, before, taken, &necessary)?;
+        }
         let snapshot = Snapshot { statistics, ..outcome.snapshot };
         let id = snapshot.id;
         next.unsettled.extend(last_whole(&next).map(|before| before.id));
         next.push_snapshot(snapshot, &outcome.assembled.necessary, &necessary);
+        next.sketch.merge(&outcome.assembled.sketch);
+        next.sketch.keep(&next.live());
         let partial = partial_ids(&next);
         let mut dead = Vec::new();
         if !partial.is_empty() {
@@ -54,6 +60,7 @@ impl<'t> BackupRun<'t> {
         // A lease that was given back says that nothing is left to be deleted.
         let is_settled = is_settled && names_all(&next, writer.manifest());
         self.commit_and_delete(writer, next, &dead, self.settles() && !is_settled)?;
+        outcome.assembled.taken.iter().for_each(|taken| borrow::give_back(writer, taken));
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().bytes());
@@ -134,6 +141,9 @@ fn with_containers(before: &Manifest, outcome: &RunOutcome) -> Manifest {
     next.damaged |= &outcome.found;
     next.damaged &= before.live();
     heal::hand_over(&mut next, &outcome.assembled.healed);
+    if !outcome.assembled.healed.is_empty() {
+        next.keep_imports(&(next.imported() - &outcome.assembled.healed));
+    }
     add_containers(&mut next, &outcome.packed.containers);
     next
 }

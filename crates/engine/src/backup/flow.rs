@@ -1,6 +1,7 @@
 //! Types that flow from stage to stage: items on their way to the catalog, pieces of files, segments of new
 //! chunks, regions and checkpoints. Stages import them; this file imports no stage.
 
+use super::borrow::Taken;
 use super::outcome::{Account, Tally};
 use super::source::Unread;
 use crate::fs::Problem;
@@ -151,6 +152,8 @@ pub(super) struct Reached {
     pub(super) snapshot: Snapshot,
     /// Chunks that its catalog refers to.
     pub(super) direct: RoaringTreemap,
+    /// Chunks of other series that are used.
+    pub(super) taken: Vec<Taken>,
     /// The next numbers of data and metadata chunks.
     pub(super) next: (ChunkNumber, ChunkNumber),
     pub(super) tally: Tally,

@@ -23,6 +23,7 @@
 
 mod assemble;
 mod begin;
+mod borrow;
 mod cache;
 mod changed;
 mod changed_list;
@@ -59,7 +60,7 @@ mod stages;
 pub use changed_list::ChangedList;
 pub use chunker::{CHUNK_BYTES_AVERAGE, chunker_names, chunker_sized, default_chunker};
 pub use options::{
-    BackupOptions, BackupSummary, CheckpointRule, DELTA_THRESHOLD_DEFAULT, DeltaCounts, Healed, Reused,
+    BackupOptions, BackupSummary, Borrow, CheckpointRule, DELTA_THRESHOLD_DEFAULT, DeltaCounts, Healed, Reused,
     SAMPLE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, SHRINK_SHARE_DEFAULT, Source,
 };
 pub(crate) use previous::last_whole;

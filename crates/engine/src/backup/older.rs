@@ -18,7 +18,7 @@ use crate::chunks::ChunkSource;
 use crate::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex, IndexError};
 use crate::observer::{Notice, Observer};
 use roaring::RoaringTreemap;
-use siltstone_store::container::ContainerReader;
+use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::{ChunkNumber, Fingerprint, StoreError};
@@ -75,11 +75,11 @@ impl<'b> Older<'b> {
 
     fn rebuild(&mut self, manifest: &Manifest, lost: &RoaringTreemap) -> Result<(), IndexError> {
         let wanted = &self.live - known(manifest);
-        let records = self.chunks.records();
-        let holds = |at: &usize| records[*at].chunks.iter().any(|run| wanted.range_cardinality(run.range()) > 0);
-        let mut containers: Vec<usize> = (0..records.len()).filter(holds).collect();
-        containers.sort_unstable_by_key(|at| records[*at].id);
-        for at in containers.split_off(containers.len().saturating_sub(REBUILT_CONTAINERS_MAX)) {
+        let records = self.chunks.own_records().into_iter();
+        let holds = |record: &ContainerRecord| record.chunks.iter().any(|run| wanted.range_cardinality(run.range()) > 0);
+        let mut containers: Vec<_> = records.filter(|(_, record)| holds(record)).collect();
+        containers.sort_unstable_by_key(|(_, record)| record.id);
+        for (at, _) in containers.split_off(containers.len().saturating_sub(REBUILT_CONTAINERS_MAX)) {
             let Some(reader) = self.reader(at) else { continue };
             for entry in reader.index().regions() {
                 let is_whole = entry.bases.is_empty();

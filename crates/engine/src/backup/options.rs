@@ -104,6 +104,8 @@ pub struct BackupOptions {
     pub segment_bytes: u64,
     /// Whether to read back what was written, before it is committed.
     pub verify_written: VerifyWritten,
+    /// The series whose chunks are used instead of being stored again.
+    pub borrow: Borrow,
     /// Old data of the last snapshot that is read back first, bytes. `None`: [`SAMPLE_BYTES_DEFAULT`] from a disk of
     /// this machine, nothing over a network.
     pub sample_bytes: Option<u64>,
@@ -137,6 +139,7 @@ impl Default for BackupOptions {
             delta_threshold: DELTA_THRESHOLD_DEFAULT,
             segment_bytes: SEGMENT_BYTES_DEFAULT,
             verify_written: VerifyWritten::default(),
+            borrow: Borrow::default(),
             sample_bytes: None,
         }
     }
@@ -176,6 +179,7 @@ setters!(BackupOptions {
     with_delta_threshold(delta_threshold: u32),
     with_segment_bytes(segment_bytes: u64),
     with_verify_written(verify_written: VerifyWritten),
+    with_borrow(borrow: Borrow),
     with_sample_bytes(sample_bytes: Option<u64>),
 });
 
@@ -209,7 +213,19 @@ pub struct DeltaCounts {
     pub skipped: u64,
 }
 
-/// Chunks that the last snapshot lacked, but an older live one had: used again.
+/// The series whose chunks a backup may borrow.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Borrow {
+    /// Those that turn out to have much of what is backed up.
+    #[default]
+    Auto,
+    /// None.
+    Never,
+    /// The one of this name.
+    From(String),
+}
+
+/// Chunks that the last snapshot lacked, but an older live one, or another series, had: used again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reused {
     /// Number of chunks, data and metadata.
@@ -242,6 +258,8 @@ pub struct BackupSummary {
     pub deltas: DeltaCounts,
     /// Chunks that snapshots before the one before had.
     pub reused: Reused,
+    /// Chunks that other series lend.
+    pub borrowed: Reused,
     /// Chunks that were damaged and are whole again.
     pub healed: Healed,
     /// Data moved once the snapshot stood.

@@ -1,5 +1,6 @@
 //! Results of the stages: what each leaves behind, and counts and sums on the way.
 
+use super::borrow::Taken;
 use super::options::{DeltaCounts, Healed, Reused};
 use super::sketch_file::SketchRecords;
 use crate::catalog_file::CatalogDraft;
@@ -8,7 +9,7 @@ use crate::index::{FingerprintIndex, Runs};
 use crate::pack::Packed;
 use roaring::RoaringTreemap;
 use siltstone_store::ChunkNumber;
-use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
+use siltstone_store::manifest::{BottomK, Snapshot, SnapshotStatistics};
 
 /// Results of all stages of a run.
 pub(super) struct RunOutcome {
@@ -51,6 +52,8 @@ pub(super) struct Account {
     pub(super) metadata_plain_bytes: u64,
     /// Chunks of both kinds that the last snapshot lacked, but an older one had.
     pub(super) reused: Reused,
+    /// Chunks of data that other series lend.
+    pub(super) borrowed: Reused,
     /// Chunks of both kinds that were known, could not be read and were stored again.
     pub(super) healed: Healed,
 }
@@ -65,6 +68,10 @@ pub(super) struct Assembled {
     pub(super) next_data: ChunkNumber,
     pub(super) next_metadata: ChunkNumber,
     pub(super) account: Account,
+    /// Chunks of other series that are used.
+    pub(super) taken: Vec<Taken>,
+    /// A sample of the new chunks.
+    pub(super) sketch: BottomK,
 }
 
 /// Older chunks that were looked up, as they are kept for the next backup.

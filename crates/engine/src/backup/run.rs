@@ -144,6 +144,7 @@ impl<'t> BackupRun<'t> {
             statistics,
             deltas: outcome.noted.deltas,
             reused: account.reused,
+            borrowed: account.borrowed,
             healed: account.healed,
             migration: MaintainSummary::default(),
             missing_sources: outcome.planned.missing_sources,

@@ -26,12 +26,11 @@ pub(super) fn read_sample(chunks: &ChunkSource<'_>, manifest: &Manifest, bytes: 
     let mut wanted = manifest.direct(last) - &manifest.damaged;
     wanted.remove_range(ChunkNumber::METADATA_FIRST.0..);
     let is_wanted = |run: &ChunkRun| wanted.range_cardinality(run.range()) > 0;
-    let records = chunks.records();
-    let mut containers: Vec<usize> =
-        (0..records.len()).filter(|at| records[*at].chunks.iter().any(is_wanted)).collect();
+    let records = chunks.own_records().into_iter();
+    let mut containers: Vec<_> = records.filter(|(_, record)| record.chunks.iter().any(is_wanted)).collect();
     shuffle(&mut containers, manifest.sequence);
     let mut regions = Vec::new();
-    for container in containers.into_iter().take(CONTAINERS_MAX) {
+    for (container, record) in containers.into_iter().take(CONTAINERS_MAX) {
         match chunks.reader(container) {
             Ok(reader) => {
                 let entries = reader.index().regions().iter().enumerate();
@@ -39,7 +38,7 @@ pub(super) fn read_sample(chunks: &ChunkSource<'_>, manifest: &Manifest, bytes: 
                     entries.filter(|(_, entry)| entry.chunks.iter().any(|chunk| wanted.contains(chunk.number.0)));
                 regions.extend(drawn.map(|(region, _)| Address { container, region }));
             }
-            Err(error) => sampled.note(error, &records[container], None)?,
+            Err(error) => sampled.note(error, &record, None)?,
         }
     }
     shuffle(&mut regions, manifest.sequence);

@@ -42,7 +42,7 @@ impl SeriesCheck<'_> {
                 .and_then(|run| chunks.answered(run))
             {
                 Ok(range) => drop(referred.insert_range(range)),
-                Err(error @ StoreError::MissingChunk { .. }) if !faults.is_empty() => drop(error),
+                Err(error @ (StoreError::MissingChunk { .. } | StoreError::NotLent { .. })) if !faults.is_empty() => drop(error),
                 Err(error) => faults.push(error),
             });
             match read_record(&chunks, snapshot) {
@@ -118,7 +118,7 @@ impl SeriesCheck<'_> {
 
 /// Reads every region that holds metadata a snapshot needs. Containers whose indexes cannot be read have been told.
 fn probe_catalog(chunks: &ChunkSource<'_>, necessary: &RoaringTreemap, probe: &mut Probe) -> Result<(), StoreError> {
-    for (container, record) in chunks.records().iter().enumerate() {
+    for (container, record) in chunks.own_records() {
         let is_needed = record.chunks.iter().any(|run| necessary.range_cardinality(run.range()) > 0);
         if record.kind != ContainerKind::Metadata || !is_needed {
             continue;

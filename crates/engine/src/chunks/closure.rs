@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 impl ChunkSource<'_> {
     /// The numbers with all their bases, transitively: a region that holds one of them needs all of its bases. Reads
-    /// indexes only, and only of containers with deltas.
+    /// indexes only, and only of containers with deltas. Bases of what is borrowed are the lender's to keep.
     ///
     /// # Errors
     /// [`StoreError::MissingChunk`] for a number that no container answers for; what reading the indexes gives.
@@ -19,7 +19,8 @@ impl ChunkSource<'_> {
     pub(crate) fn closure(&self, numbers: &RoaringTreemap) -> Result<RoaringTreemap, StoreError> {
         let mut all = numbers.clone();
         let mut pending = Pending::new();
-        for number in numbers.iter().map(ChunkNumber) {
+        let borrowed = self.borrowed();
+        for number in numbers.iter().map(ChunkNumber).filter(|number| !borrowed.contains(number.0)) {
             pending.push(self.container_of(number)?, number);
         }
         let mut seen: HashSet<Address> = HashSet::new();
@@ -35,7 +36,7 @@ impl ChunkSource<'_> {
                 }
                 let entry = reader.index().regions().get(place.region);
                 for base in entry.iter().flat_map(|entry| &entry.bases) {
-                    if all.insert(base.0) {
+                    if all.insert(base.0) && !borrowed.contains(base.0) {
                         pending.push(self.container_of(*base)?, *base);
                     }
                 }
@@ -51,7 +52,7 @@ impl ChunkSource<'_> {
     /// As [`closure`](Self::closure).
     pub(crate) fn closure_of_live(&self, numbers: &RoaringTreemap) -> Result<RoaringTreemap, StoreError> {
         let touches = |record: &ContainerRecord| record.has_deltas && !record.numbers().is_disjoint(numbers);
-        let is_any = self.records().iter().any(|record| touches(record));
+        let is_any = self.own_records().iter().any(|(_, record)| touches(record));
         if is_any { self.closure(numbers) } else { Ok(numbers.clone()) }
     }
 
@@ -64,8 +65,8 @@ impl ChunkSource<'_> {
     /// Each index of a container with deltas is read once; what they list is in memory.
     pub(crate) fn base_graph(&self) -> Result<BaseGraph, StoreError> {
         let mut graph = BaseGraph::default();
-        for (at, record) in self.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
-            add_deltas(&mut graph, record, &*self.reader(at)?);
+        for (at, record) in self.own_records().into_iter().filter(|(_, record)| record.has_deltas) {
+            add_deltas(&mut graph, &record, &*self.reader(at)?);
         }
         Ok(graph)
     }
@@ -76,7 +77,7 @@ impl ChunkSource<'_> {
     /// As [`closure`](Self::closure).
     pub(crate) fn bases(&self, numbers: &RoaringTreemap) -> Result<RoaringTreemap, StoreError> {
         let mut bases = RoaringTreemap::new();
-        for (at, record) in self.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
+        for (at, record) in self.own_records().into_iter().filter(|(_, record)| record.has_deltas) {
             if record.chunks.iter().all(|run| numbers.range_cardinality(run.range()) == 0) {
                 continue;
             }
@@ -96,20 +97,18 @@ impl ChunkSource<'_> {
     /// All indexes of containers with deltas, and what they list in memory: for after a loss.
     pub(crate) fn add_dependents(&self, lost: &mut RoaringTreemap) -> Result<(), StoreError> {
         if !self.repository.may_read() {
-            let records = self.records();
-            *lost |= records
-                .iter()
-                .filter(|record| record.has_deltas)
-                .fold(RoaringTreemap::new(), |all, record| all | record.numbers());
+            let records = self.own_records();
+            let with_deltas = records.iter().filter(|(_, record)| record.has_deltas);
+            *lost |= with_deltas.fold(RoaringTreemap::new(), |all, (_, record)| all | record.numbers());
             return Ok(());
         }
         let mut graph = BaseGraph::default();
-        for (at, record) in self.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
+        for (at, record) in self.own_records().into_iter().filter(|(_, record)| record.has_deltas) {
             if record.chunks.iter().all(|run| lost.range_cardinality(run.range()) == run.count) {
                 continue;
             }
             match self.reader(at) {
-                Ok(reader) => add_deltas(&mut graph, record, &reader),
+                Ok(reader) => add_deltas(&mut graph, &record, &reader),
                 Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error),
             }

@@ -1,36 +1,92 @@
-//! Where the chunks of a series lie, as one manifest says.
+//! Where the chunks of a series lie, as one manifest says, and the newest manifests of the series that it borrows of.
 
+use super::lenders::{Lender, Lenders};
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
-use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
+use siltstone_store::storage::ObjectName;
+use siltstone_store::{ChunkNumber, ChunkRun, SeriesId, StoreError};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+/// A container, of the series itself or of one that it borrows of.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// Its record. That of a lender's has the numbers that the borrower knows its chunks by, and an identity that no
+    /// container has.
+    pub(super) record: Arc<ContainerRecord>,
+    pub(super) name: ObjectName,
+    /// The lender, and the record that it keeps.
+    pub(super) lent: Option<(Arc<Lender>, Arc<ContainerRecord>)>,
+}
+
 /// Which container answers for which number.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
     /// Number of the manifest that says so.
     pub(super) sequence: u64,
+    /// Counts the manifests, of any series, that it has followed.
+    pub(super) generation: u64,
     /// The containers of that manifest, behind those of the manifests before it: an index stays true when the source
     /// moves on.
-    pub(super) records: Vec<Arc<ContainerRecord>>,
-    /// First number, last number, index into `records`; ascending, of the newest manifest only.
+    pub(super) held: Vec<Held>,
+    /// First number, last number, index into `held`; ascending, of the newest manifests only.
     spans: Vec<(u64, u64, usize)>,
+    /// The series that are borrowed of.
+    pub(super) lenders: Lenders,
 }
 
 impl Layout {
-    /// The layout after this manifest.
+    /// The layout after this manifest of the series. Those of the lenders are to be read again.
     pub(super) fn followed_by(&self, manifest: &Manifest) -> Self {
-        let before = self.records.len();
-        let added = manifest.containers.iter().cloned().map(Arc::new);
-        let records: Vec<_> = self.records.iter().cloned().chain(added).collect();
-        let spans_of = |(at, record): (usize, &Arc<ContainerRecord>)| {
-            let ranges = record.chunks.iter().map(|run| run.range());
-            ranges.map(|range| (*range.start(), *range.end(), at)).collect::<Vec<_>>()
+        let mut next = Self {
+            sequence: manifest.sequence,
+            generation: self.generation + 1,
+            held: self.held.clone(),
+            spans: Vec::new(),
+            lenders: self.lenders.followed_by(manifest),
         };
-        let mut spans: Vec<_> = records.iter().enumerate().skip(before).flat_map(spans_of).collect();
-        spans.sort_unstable();
-        Self { sequence: manifest.sequence, records, spans }
+        next.add(manifest.containers.iter().map(|record| Held {
+            record: Arc::new(record.clone()),
+            name: record.object_name(manifest.series),
+            lent: None,
+        }));
+        next
+    }
+
+    /// The layout with this manifest of a lender.
+    pub(super) fn with_lender(&self, lender: SeriesId, manifest: &Manifest) -> Self {
+        let mut next = Self { generation: self.generation + 1, ..self.clone() };
+        let Some(lender) = next.lenders.read(lender, manifest.sequence) else { return next };
+        let is_of = |held: &Held| held.lent.as_ref().is_some_and(|(of, _)| of.series == lender.series);
+        next.spans.retain(|(.., at)| !next.held.get(*at).is_some_and(is_of));
+        next.add(manifest.containers.iter().filter_map(|record| {
+            let seen = lender.seen(record)?;
+            let lent = Some((lender.clone(), Arc::new(record.clone())));
+            Some(Held { record: Arc::new(seen), name: record.object_name(lender.series), lent })
+        }));
+        next
+    }
+
+    /// The layout, given that a lender's manifest cannot be read.
+    pub(super) fn without_lender(&self, lender: SeriesId, reason: String) -> Self {
+        let mut next = Self { generation: self.generation + 1, ..self.clone() };
+        next.lenders.fail(lender, reason);
+        next
+    }
+
+    fn add(&mut self, held: impl Iterator<Item = Held>) {
+        for held in held {
+            let at = self.held.len();
+            let ranges = held.record.chunks.iter().map(|run| run.range());
+            self.spans.extend(ranges.map(|range| (*range.start(), *range.end(), at)));
+            self.held.push(held);
+        }
+        self.spans.sort_unstable();
+    }
+
+    /// The error for a number that no container answers for.
+    fn missing(&self, number: ChunkNumber) -> StoreError {
+        self.lenders.fault(number).unwrap_or(StoreError::MissingChunk { number })
     }
 
     /// Which container answers for the number.
@@ -38,7 +94,7 @@ impl Layout {
         let after = self.spans.partition_point(|(first, ..)| *first <= number.0);
         match after.checked_sub(1).and_then(|at| self.spans.get(at)) {
             Some((_, last, container)) if number.0 <= *last => Ok(*container),
-            _ => Err(StoreError::MissingChunk { number }),
+            _ => Err(self.missing(number)),
         }
     }
 
@@ -50,7 +106,7 @@ impl Layout {
         let last = (*run.range().end()).min(*span_last);
         let count = last.checked_sub(run.first.0)?.checked_add(1)?;
         let part = ChunkRun { first: run.first, count };
-        Some((part, self.records.get(*container)?.bytes_of(part)))
+        Some((part, self.held.get(*container)?.record.bytes_of(part)))
     }
 
     /// The numbers of a run, if a container answers for each. A hostile catalog has runs of more numbers than any
@@ -58,7 +114,7 @@ impl Layout {
     pub(super) fn answered(&self, run: ChunkRun) -> Result<RangeInclusive<u64>, StoreError> {
         let range = run.range();
         if range.is_empty() {
-            return Err(StoreError::MissingChunk { number: run.first });
+            return Err(self.missing(run.first));
         }
         let mut next = *range.start();
         let before = self.spans.partition_point(|(first, ..)| *first <= next).saturating_sub(1);
@@ -71,7 +127,7 @@ impl Layout {
                 _ => return Ok(range),
             }
         }
-        Err(StoreError::MissingChunk { number: ChunkNumber(next) })
+        Err(self.missing(ChunkNumber(next)))
     }
 }
 

@@ -5,6 +5,8 @@
 //! per region. Of a region delta the bases are found and decoded first (module `resolve`). For whole restores use
 //! [`crate::restore`], which reads by region and not by chunk.
 //!
+//! Chunks that the series borrows are found in the lender's containers (module `lenders`).
+//!
 //! Readers hold no lease: a writer beside them may move chunks to other containers. A container that is gone makes the
 //! source read the newest manifest and look again; numbers do not change, so whoever asks by number does not notice.
 
@@ -12,6 +14,7 @@ mod cache;
 mod closure;
 mod healing;
 mod layout;
+mod lenders;
 mod probe;
 mod resolve;
 #[cfg(test)]
@@ -25,6 +28,7 @@ use cache::RegionCache;
 use layout::Layout;
 use lru::LruCache;
 pub(crate) use probe::Probe;
+use roaring::RoaringTreemap;
 use siltstone_store::catalog::MetadataSource;
 use siltstone_store::container::{
     CONTAINER_BYTES_DEFAULT, ChunkPlace, ContainerKind, ContainerReader, ContainerRecord,
@@ -106,53 +110,110 @@ impl<'r> ChunkSource<'r> {
         self.layout().sequence
     }
 
-    /// The containers, in the order of [`ChunkSource::container_of`]'s answers.
+    /// The containers of the series itself, with their places.
+    pub(crate) fn own_records(&self) -> Vec<(usize, Arc<ContainerRecord>)> {
+        let layout = self.layout();
+        let own = layout.held.iter().enumerate().filter(|(_, held)| held.lent.is_none());
+        own.map(|(at, held)| (at, held.record.clone())).collect()
+    }
+
+    /// The numbers of all chunks that the series borrows.
+    pub(crate) fn borrowed(&self) -> RoaringTreemap {
+        self.layout().lenders.numbers()
+    }
+
+    /// The containers, those of lenders too that were looked into, in the order of [`ChunkSource::container_of`]'s
+    /// answers.
     pub(crate) fn records(&self) -> Vec<Arc<ContainerRecord>> {
-        self.layout().records.clone()
+        self.layout().held.iter().map(|held| held.record.clone()).collect()
     }
 
     /// One of them.
     pub(crate) fn record(&self, container: usize) -> Arc<ContainerRecord> {
-        self.layout().records[container].clone()
+        self.layout().held[container].record.clone()
     }
 
     /// Its object's name.
     pub(crate) fn object_name(&self, container: usize) -> ObjectName {
-        self.layout().records[container].object_name(self.series)
+        self.layout().held[container].name
     }
 
     fn layout(&self) -> Arc<Layout> {
         self.layout.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The layout, with what lenders say of these chunks.
+    fn layout_of(&self, run: ChunkRun) -> Result<Arc<Layout>, StoreError> {
+        loop {
+            let layout = self.layout();
+            match layout.lenders.unread(run) {
+                Some(lender) => self.read_lender(lender)?,
+                None => return Ok(layout),
+            }
+        }
+    }
+
+    /// Reads what all lenders say, so that their containers are among the [`records`](Self::records).
+    pub(crate) fn read_lenders(&self) -> Result<(), StoreError> {
+        let unread = self.layout().lenders.all_unread();
+        unread.into_iter().try_for_each(|lender| self.read_lender(lender))
+    }
+
+    fn read_lender(&self, lender: SeriesId) -> Result<(), StoreError> {
+        let manifest = match self.repository.manifest(lender) {
+            Ok(Some(manifest)) => Ok(manifest),
+            Ok(None) => Err("it is gone".to_owned()),
+            Err(error) if error.is_damage() => Err(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
+        *layout = Arc::new(match manifest {
+            Ok(manifest) => layout.with_lender(lender, &manifest),
+            Err(reason) => layout.without_lender(lender, reason),
+        });
+        Ok(())
+    }
+
     /// Does `look`, again if a container was gone and a newer manifest says where its chunks are now.
     fn following<R>(&self, look: impl Fn() -> Result<R, StoreError>) -> Result<R, StoreError> {
         loop {
-            let sequence = self.layout().sequence;
+            let generation = self.layout().generation;
             match look() {
-                Err(error) if error.is_not_found() && self.has_moved_on(sequence) => {}
+                Err(error) if error.is_not_found() && self.has_moved_on(generation) => {}
                 // Another thread moved on meanwhile: what was looked for may have been of two minds.
-                Err(_) if self.layout().sequence > sequence => {}
+                Err(_) if self.layout().generation > generation => {}
                 other => return other,
             }
         }
     }
 
-    /// Tells whether the newest manifest is beyond this one; it is then the one to go by.
-    fn has_moved_on(&self, sequence: u64) -> bool {
-        let Ok(Some(newest)) = self.repository.manifest(self.series) else {
-            return false;
+    /// Tells whether newest manifests, of the series or of a lender, are beyond these; they are then the ones to go by.
+    fn has_moved_on(&self, generation: u64) -> bool {
+        let newest_of = |series| self.repository.manifest(series).ok().flatten();
+        let newest = newest_of(self.series);
+        let lenders: Vec<Manifest> = {
+            let read = self.layout().lenders.all_read();
+            read.into_iter()
+                .filter_map(|(lender, sequence)| newest_of(lender).filter(|newest| newest.sequence > sequence))
+                .collect()
         };
         let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
-        if newest.sequence > layout.sequence {
-            *layout = Arc::new(layout.followed_by(&newest));
+        if layout.generation > generation {
+            return true;
         }
-        layout.sequence > sequence
+        if let Some(newest) = newest.filter(|newest| newest.sequence > layout.sequence) {
+            *layout = Arc::new(layout.followed_by(&newest));
+        } else {
+            for newest in lenders {
+                *layout = Arc::new(layout.with_lender(newest.series, &newest));
+            }
+        }
+        layout.generation > generation
     }
 
     /// Which container answers for the number.
     pub(crate) fn container_of(&self, number: ChunkNumber) -> Result<usize, StoreError> {
-        self.layout().container_of(number)
+        self.layout_of(ChunkRun { first: number, count: 1 })?.container_of(number)
     }
 
     /// The numbers of a run that a catalog names.
@@ -160,7 +221,7 @@ impl<'r> ChunkSource<'r> {
     /// # Errors
     /// [`StoreError::MissingChunk`] with the first that no container answers for.
     pub(crate) fn answered(&self, run: ChunkRun) -> Result<RangeInclusive<u64>, StoreError> {
-        self.layout().answered(run)
+        self.layout_of(run)?.answered(run)
     }
 
     /// The index of a container, read once and kept for a while.
@@ -168,7 +229,7 @@ impl<'r> ChunkSource<'r> {
         if let Some(reader) = lock(&self.readers).get(&container) {
             return Ok(reader.clone());
         }
-        let reader = Arc::new(self.open(&self.record(container))?);
+        let reader = Arc::new(self.open(&self.layout().held[container].clone())?);
         lock(&self.readers).put(container, reader.clone());
         Ok(reader)
     }
@@ -185,7 +246,7 @@ impl<'r> ChunkSource<'r> {
     /// The chunks at the begin of a run that one container answers for, and their bytes, as far as the manifest tells;
     /// `None` if none answers for the first.
     pub(crate) fn run_from(&self, run: ChunkRun) -> Option<(ChunkRun, Option<u64>)> {
-        self.layout().run_from(run)
+        self.layout_of(run).ok()?.run_from(run)
     }
 
     /// Lengths of the chunks from `first` on, of at most `count` and as far as one container answers for them; at least

@@ -362,10 +362,10 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         }
         let mut good: Vec<(Feed, Arc<[u8]>)> = Vec::new();
         let mut failing: Vec<(u32, Arc<StoreError>)> = Vec::new();
-        let mut feeds = self.plan.feeds(node);
+        let feeds = self.plan.feeds(node);
         for (chunk, bytes) in split_region(chunks, plain) {
-            let (of_this, rest) = feeds.split_at(feeds.partition_point(|feed| feed.number <= chunk.number));
-            feeds = rest;
+            let from = feeds.partition_point(|feed| feed.number < chunk.number);
+            let of_this = &feeds[from..feeds.partition_point(|feed| feed.number <= chunk.number)];
             if of_this.is_empty() {
                 continue;
             }

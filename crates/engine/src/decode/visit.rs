@@ -85,7 +85,7 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
     fn visit_whole(&self, container: usize, nodes: &[u32], reader: &Arc<ContainerReader>, decoder: &mut RegionDecoder) {
         let name = reader.object_name();
         let object = self.chunks.repository().storage().read(name, name.bytes_max()).map_err(StoreError::from);
-        let object = self.chunks.or_healed(reader.record(), object, |object| Ok(object.to_vec()));
+        let object = self.chunks.or_healed(self.chunks.source_of(reader), object, |object| Ok(object.to_vec()));
         self.visitor.whole(container, reader, object.as_deref());
         let object = match object {
             Ok(object) => object,
@@ -99,7 +99,7 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
                 let sealed = reader.sealed_in(object, self.plan.address(*node as usize).region)?;
                 Ok(sealed.to_vec())
             };
-            match self.chunks.or_healed(reader.record(), sealed_in(&object), sealed_in) {
+            match self.chunks.or_healed(self.chunks.source_of(reader), sealed_in(&object), sealed_in) {
                 Ok(sealed) => {
                     self.hand_on(vec![Ready::Sealed { node: *node, reader: reader.clone(), sealed }]);
                     self.drain(decoder);

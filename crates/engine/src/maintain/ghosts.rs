@@ -59,7 +59,7 @@ impl Elimination {
     fn read(chunks: &ChunkSource<'_>, ghosts: &RoaringTreemap, live: &RoaringTreemap) -> Result<Self, StoreError> {
         let mut found = Self::default();
         let mut candidates = Vec::new();
-        for (container, record) in chunks.records().iter().enumerate().filter(|(_, record)| record.has_deltas) {
+        for (container, record) in chunks.own_records().into_iter().filter(|(_, record)| record.has_deltas) {
             let served = record.numbers() & live;
             let reader = chunks.reader(container)?;
             let places = reader.index().places().iter().filter(|place| served.contains(place.chunk.number.0));
@@ -133,7 +133,7 @@ pub(crate) fn ghost_bytes(repository: &Repository, manifest: &Manifest) -> Resul
 /// About how many bytes these chunks take.
 fn stored_bytes(chunks: &ChunkSource<'_>, numbers: &RoaringTreemap) -> Result<u64, StoreError> {
     let mut bytes = 0;
-    for (at, record) in chunks.records().iter().enumerate() {
+    for (at, record) in chunks.own_records() {
         let here = record.numbers() & numbers;
         if here.is_empty() {
             continue;
@@ -208,7 +208,7 @@ pub(super) fn eliminate(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) ->
 /// The chunks of plain regions in the containers from this one on.
 fn whole_chunks(chunks: &ChunkSource<'_>, first: usize) -> Result<RoaringTreemap, StoreError> {
     let mut whole = RoaringTreemap::new();
-    for at in first..chunks.records().len() {
+    for (at, _) in chunks.own_records().into_iter().skip(first) {
         let reader = chunks.reader(at)?;
         let plain = reader.index().regions().iter().filter(|entry| entry.bases.is_empty());
         whole.extend(plain.flat_map(|entry| &entry.chunks).map(|chunk| chunk.number.0));

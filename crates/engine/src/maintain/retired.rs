@@ -56,6 +56,8 @@ impl RetiredChunks {
         if !options.deltas.is_reverse() {
             fresh.clear();
         }
+        // What is borrowed hangs on nothing of this series, and nothing of this series on it.
+        fresh -= manifest.imported();
         let sketcher = sketcher();
         let similar = match similar {
             Some(similar) => similar,

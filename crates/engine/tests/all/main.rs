@@ -37,6 +37,7 @@ mod requests;
 mod resources;
 mod round_trip;
 mod session;
+mod sharing;
 mod stats;
 mod trouble;
 mod undelete;

@@ -114,6 +114,15 @@ impl ContainerIndex {
         })
     }
 
+    /// Gives all chunks, and the bases of all regions, other numbers. What lies where stays as it is.
+    pub(super) fn renumber(&mut self, renumber: impl Fn(ChunkNumber) -> ChunkNumber) {
+        for region in &mut self.regions {
+            region.bases.iter_mut().for_each(|base| *base = renumber(*base));
+            region.chunks.iter_mut().for_each(|chunk| chunk.number = renumber(chunk.number));
+        }
+        self.places = places(&self.regions);
+    }
+
     /// Reads an index. `end` is where the regions must end.
     pub(super) fn decode(object: &ObjectName, kind: ContainerKind, end: u64, bytes: &[u8]) -> Result<Self, StoreError> {
         let damaged = |reason: &str| StoreError::damaged(object, "index", reason);

@@ -10,7 +10,7 @@ use super::index::{ContainerIndex, RegionEntry};
 use super::{ContainerKind, ContainerRecord, TRAILER_BYTES};
 use crate::error::StoreError;
 use crate::header::Fields;
-use crate::ids::{ChunkRun, ContainerId, SeriesId};
+use crate::ids::{ChunkNumber, ChunkRun, ContainerId, SeriesId};
 use crate::region::{EncodedRegion, RegionDecoder, split_region};
 use crate::sealed::{HEADER_BYTES, ObjectHeader, ObjectKey, PieceNumber};
 use crate::secrets::RepositoryKeys;
@@ -152,6 +152,14 @@ impl ContainerReader {
         record.chunks = index.runs();
         record.run_bytes = record.chunks.iter().map(|run| index.bytes_of(*run)).collect();
         Ok(Self { key, record, index, regions: None })
+    }
+
+    /// Returns it with other numbers for its chunks, and for the bases of its regions, as another series knows them. Its
+    /// record keeps those that its own series has given.
+    #[must_use]
+    pub fn renumbered(mut self, renumber: impl Fn(ChunkNumber) -> ChunkNumber) -> Self {
+        self.index.renumber(renumber);
+        self
     }
 
     /// Returns the record that a manifest keeps of this container.

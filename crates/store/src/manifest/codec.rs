@@ -11,7 +11,7 @@
 
 use super::lists::{self, CONTAINERS, DEPTHS, DIFFERENCES, IMPORTS, LISTS, Lists, SALTS};
 use super::parts::{Outline, PART_BYTES_MAX, PartRecord, PartTable};
-use super::{Deleted, Lease, Lender, Manifest, Snapshot};
+use super::{BottomK, Deleted, Lease, Lender, Manifest, Snapshot};
 use crate::encoding;
 use crate::error::StoreError;
 use crate::ids::{ChunkNumber, PartId, SeriesId, SnapshotId, Time};
@@ -49,6 +49,7 @@ struct Body<'m> {
     lends: bool,
     lent: Vec<u8>,
     unclaimed: Vec<u8>,
+    sketch: Cow<'m, BottomK>,
     lenders: Cow<'m, [Lender]>,
     differences: Cow<'m, [u8]>,
     containers: Cow<'m, [u8]>,
@@ -165,6 +166,7 @@ impl Manifest {
             lends: self.lends,
             lent: bitmap_bytes(&optimized(self.lent.clone())),
             unclaimed: bitmap_bytes(&optimized(self.unclaimed.clone())),
+            sketch: Cow::Borrowed(&self.sketch),
             lenders: Cow::Borrowed(&self.lenders),
             differences: inline(DIFFERENCES),
             containers: inline(CONTAINERS),
@@ -291,6 +293,7 @@ fn assemble(
         lends: body.lends,
         lent: read_bitmap(&body.lent, object)?,
         unclaimed: read_bitmap(&body.unclaimed, object)?,
+        sketch: body.sketch.into_owned(),
         lenders: body.lenders.into_owned(),
         snapshots: body.snapshots.into_owned(),
         ..Manifest::new(body.series, body.name)

@@ -5,6 +5,7 @@
 //! goes is told by the runs in its container records. How it is written is in module `codec`, how a large one is cut
 //! into parts in module `parts`; how it is sealed and committed is not decided here.
 
+mod bottom_k;
 mod check;
 mod codec;
 mod cut;
@@ -20,6 +21,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
+pub use bottom_k::{BOTTOM_K, BottomK};
 pub use codec::{BODY_BYTES_MAX, LEASE_BYTES_MAX, ManifestRoot};
 pub use lease::{Lease, LeaseHolder};
 pub use necessary::NecessaryChunks;
@@ -78,6 +80,8 @@ pub struct Manifest {
     /// Chunks that were kept until now and of which it is not known yet whether others have borrowed them. Containers
     /// still answer for them, and none of those is deleted.
     pub(crate) unclaimed: RoaringTreemap,
+    /// A sample of the series' own chunks that live snapshots need, by which others find what they share with it.
+    pub sketch: BottomK,
     /// The series that this one borrows of.
     pub lenders: Vec<Lender>,
     /// The chunks that it borrows, by ascending number.
@@ -111,6 +115,7 @@ impl Manifest {
             lends: false,
             lent: RoaringTreemap::new(),
             unclaimed: RoaringTreemap::new(),
+            sketch: BottomK::default(),
             lenders: Vec::new(),
             imports: Vec::new(),
             snapshots: Vec::new(),
@@ -171,6 +176,11 @@ impl Manifest {
             self.unsettled.remove(&last.id);
         }
         self.forget_dead_damage();
+        if !self.sketch.is_empty() || !self.imports.is_empty() {
+            let live = self.live();
+            self.sketch.keep(&live);
+            self.keep_imports(&live);
+        }
         removed
     }
 

@@ -12,7 +12,7 @@ use crate::ids::{ChunkNumber, ChunkRun, LoanId, SeriesId};
 use crate::storage::ObjectName;
 use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most lenders of a series.
 pub const LENDERS_MAX: usize = 64;
@@ -24,6 +24,8 @@ pub struct Lender {
     pub series: SeriesId,
     /// The loans that the borrower's imports rest on.
     pub loans: BTreeSet<LoanId>,
+    /// True if these may be of more than is still imported.
+    pub has_surplus: bool,
 }
 
 /// Consecutive chunks of data that are borrowed, under consecutive numbers at both ends.
@@ -110,13 +112,54 @@ impl Manifest {
         Some((self.lender_of(import)?, ChunkNumber(first_there.0.checked_add(ahead)?)))
     }
 
-    fn lender_of(&self, import: &Import) -> Option<SeriesId> {
+    /// The series that an import is of.
+    pub fn lender_of(&self, import: &Import) -> Option<SeriesId> {
         let place = usize::try_from(import.lender).ok()?;
         self.lenders.get(place).map(|lender| lender.series)
     }
 
-    /// Drops imports of chunks that are not among these.
+    /// Adds chunks that are borrowed of a series. Their numbers here are ones that nothing has yet.
+    ///
+    /// # Panics
+    /// If the series is not among the lenders.
+    #[expect(clippy::expect_used, reason = "a caller that adds no lender is wrong")]
+    pub fn add_imports(&mut self, lender: SeriesId, runs: &[BorrowedRun]) {
+        let place = self.lenders.iter().position(|known| known.series == lender);
+        let lender = place.and_then(|place| u32::try_from(place).ok()).expect("the lender was added");
+        self.imports.extend(runs.iter().map(|run| Import { lender, run: *run }));
+        self.imports.sort_unstable_by_key(|import| import.run.chunks.first);
+    }
+
+    /// Drops lenders that nothing is borrowed of any more. That is for a writer who has listed their loans and removed
+    /// those that the manifest does not name: whoever comes later looks for them no more.
+    pub fn drop_idle_lenders(&mut self) {
+        let used: BTreeSet<u32> = self.imports.iter().map(|import| import.lender).collect();
+        let mut places = BTreeMap::new();
+        let mut kept = Vec::new();
+        for (place, lender) in (0u32..).zip(std::mem::take(&mut self.lenders)) {
+            if used.contains(&place) || !lender.loans.is_empty() {
+                places.insert(place, u32::try_from(kept.len()).unwrap_or(u32::MAX));
+                kept.push(lender);
+            }
+        }
+        self.lenders = kept;
+        for import in &mut self.imports {
+            import.lender = places.get(&import.lender).copied().unwrap_or(u32::MAX);
+        }
+    }
+
+    /// Drops imports of chunks that are not among these. Of a lender that nothing is borrowed of then, no loan is named
+    /// any more.
     pub fn keep_imports(&mut self, numbers: &RoaringTreemap) {
+        let count = |manifest: &Self| {
+            let mut count: BTreeMap<u32, u64> = BTreeMap::new();
+            for import in &manifest.imports {
+                let of_lender = count.entry(import.lender).or_default();
+                *of_lender = of_lender.saturating_add(import.run.chunks.count);
+            }
+            count
+        };
+        let before = count(self);
         let kept = self.imports.iter().flat_map(|import| {
             let mut here = RoaringTreemap::new();
             here.insert_range(import.run.chunks.range());
@@ -124,6 +167,16 @@ impl Manifest {
             runs.into_iter().map(|run| Import { run: import.run.part(run), ..*import }).collect::<Vec<_>>()
         });
         self.imports = kept.collect();
+        let after = count(self);
+        for (place, lender) in (0u32..).zip(&mut self.lenders) {
+            match (before.get(&place), after.get(&place)) {
+                (before, Some(after)) => lender.has_surplus |= before != Some(after),
+                (_, None) => {
+                    lender.loans.clear();
+                    lender.has_surplus = false;
+                }
+            }
+        }
     }
 
     /// Checks lenders and imports by themselves.
@@ -142,6 +195,16 @@ impl Manifest {
                 return damaged("its list of borrowed chunks is not sound");
             }
             free = import.run.chunks.range().end().saturating_add(1);
+        }
+        for lender in &series {
+            let of_lender = self.imports.iter().filter(|import| self.lender_of(import) == Some(*lender));
+            let count = of_lender.fold(0u64, |count, import| count.saturating_add(import.run.chunks.count));
+            if self.borrowed_of(*lender).len() != count {
+                return damaged("it borrows a chunk twice");
+            }
+        }
+        if !self.sketch.is_sound() {
+            return damaged("its sketch is not sound");
         }
         let is_of_data = |numbers: &RoaringTreemap| numbers.max().is_none_or(|last| !ChunkNumber(last).is_metadata());
         if !(self.lends || self.lent.is_empty() && self.unclaimed.is_empty()) {

@@ -30,6 +30,7 @@ use crate::storage::{Listing, ObjectName, ReadRequest};
 use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
@@ -153,7 +154,7 @@ impl SeriesWriter<'_> {
         if next.lenders.iter().any(|known| known.series == lender) {
             return Ok(());
         }
-        next.lenders.push(Lender { series: lender, loans: std::collections::BTreeSet::new() });
+        next.lenders.push(Lender { series: lender, loans: BTreeSet::new(), has_surplus: false });
         self.commit(next, true, now)
     }
 
@@ -173,6 +174,8 @@ impl SeriesWriter<'_> {
         let id = LoanId { borrower, lease: self.lease_sequence, serial };
         let content = encoding::encode(&Content { lender, borrower, chunks: Cow::Borrowed(chunks) })?;
         let name = ObjectName::Loan(lender, id);
+        // A run that gives up looks for what it leaves behind.
+        self.has_put.store(true, Ordering::Relaxed);
         let object = seal_object(self.repository.keys(), &name, ObjectKind::Loan, &content)?;
         if object.len() as u64 > name.bytes_max() {
             return Err(StoreError::limit(&name, "its size", object.len() as u64, name.bytes_max()));
@@ -200,10 +203,21 @@ impl SeriesWriter<'_> {
         Ok(self.repository.storage().delete_many(&names)?)
     }
 
+    /// Gives back the loans that `before` named and the newest manifest does not. What cannot be deleted now a later
+    /// sweep removes.
+    pub(super) fn give_back_unnamed(&self, before: &Manifest) {
+        for lender in &before.lenders {
+            let now = self.stored.manifest.lenders.iter().find(|now| now.series == lender.series);
+            let is_named = |loan: &LoanId| now.is_some_and(|now| now.loans.contains(loan));
+            let unnamed: Vec<LoanId> = lender.loans.iter().filter(|loan| !is_named(loan)).copied().collect();
+            let _ = self.give_back(lender.series, &unnamed);
+        }
+    }
+
     /// Gives back the loans of interrupted runs. Returns how many there were.
     pub(super) fn sweep_loans(&self) -> Result<u64, StoreError> {
         let mut swept = 0;
-        for Lender { series: lender, loans } in &self.stored.manifest.lenders {
+        for Lender { series: lender, loans, .. } in &self.stored.manifest.lenders {
             let listed = self.repository.storage().list(Listing::Loans(*lender))?;
             let own = listed.iter().filter(|meta| meta.name.is_of(self.series(), self.lease_sequence));
             let ids = own.filter_map(|meta| if let ObjectName::Loan(_, id) = meta.name { Some(id) } else { None });

@@ -271,7 +271,8 @@ impl<'r> SeriesWriter<'r> {
     /// until now. The lease stays if `keep_lease`; one that was not taken yet is taken by this very commit.
     ///
     /// If `next` keeps chunks no longer, others may have borrowed them: before their containers go, a commit says that
-    /// they are going, and the loans are listed. What turns out to be claimed then stays in the manifest.
+    /// they are going, and the loans are listed. What turns out to be claimed then stays in the manifest. Loans that it
+    /// does not name any more are given back after it.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if another writer took the series over; then nothing was committed. If it fails between
@@ -279,7 +280,14 @@ impl<'r> SeriesWriter<'r> {
     ///
     /// # Panics
     /// If `next` says that the series does not lend any more.
-    pub fn commit(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
+    pub fn commit(&mut self, next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
+        let borrowed = (!self.stored.manifest.lenders.is_empty()).then(|| self.stored.manifest.clone());
+        self.commit_settled(next, keep_lease, now)?;
+        borrowed.into_iter().for_each(|before| self.give_back_unnamed(&before));
+        Ok(())
+    }
+
+    fn commit_settled(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
         assert!(next.lends || !self.stored.manifest.lends, "a series that lends does so for ever");
         next.unclaimed = loans::unclaimed_after(&self.stored.manifest, &next);
         let Some(holding) = loans::holding_unclaimed(&self.stored.manifest, &next) else {

@@ -1,7 +1,7 @@
 //! Summaries of series: what the object of a manifest says by itself. Whoever looks for snapshots needs no more, and of
 //! a large series all the rest lies in parts.
 
-use crate::manifest::{Manifest, Snapshot};
+use crate::manifest::{BottomK, Lender, Manifest, Snapshot};
 use crate::{ChunkNumber, SeriesId, Time};
 
 /// A series as its newest manifest says it, without chunks and containers.
@@ -23,6 +23,12 @@ pub struct SeriesSummary {
     pub next: [ChunkNumber; 2],
     /// The snapshots in the order they were committed, those marked as deleted among them.
     pub snapshots: Vec<Snapshot>,
+    /// True if other series may borrow of it.
+    pub lends: bool,
+    /// The sample of its chunks by which they find what they share with it.
+    pub sketch: BottomK,
+    /// The series that it borrows of.
+    pub lenders: Vec<Lender>,
 }
 
 impl SeriesSummary {
@@ -37,6 +43,9 @@ impl SeriesSummary {
             committed: manifest.committed,
             next: [manifest.next_data, manifest.next_metadata],
             snapshots: manifest.snapshots().to_vec(),
+            lends: manifest.lends,
+            sketch: manifest.sketch.clone(),
+            lenders: manifest.lenders.clone(),
         }
     }
 }

@@ -131,7 +131,7 @@ impl Known {
     fn rebuild(&mut self, origin: &Origin<'_>) -> Result<(), EngineError> {
         let chunks = &origin.chunks;
         let mut wanted = Vec::new();
-        for (container, record) in chunks.records().iter().enumerate() {
+        for (container, record) in chunks.own_records() {
             let needed = record.numbers() & &origin.needed;
             if needed.is_empty() {
                 continue;

@@ -13,18 +13,16 @@ mod stream;
 
 pub(super) use context::{DeltaSelection, Stages};
 
-use super::assemble::ChunkStore;
+use super::assemble::{ChunkStore, Knowledge};
 use super::flow::Handed;
 use super::heal::Healer;
 use super::notes::Notes;
-use super::older::Older;
 use super::options::Source;
 use super::outcome::RunOutcome;
 use super::piece::{Buffers, ReadStage};
 use super::source::Input;
 use crate::EngineError;
 use crate::delta::SimilarIndex;
-use crate::index::FingerprintIndex;
 use crate::parallel::{Pool, spawn_named};
 use assembling::Assembly;
 use context::joined;
@@ -44,7 +42,7 @@ impl Stages<'_, '_, '_> {
     pub(super) fn run(
         &self,
         source: Input,
-        known: (FingerprintIndex, Option<Older<'_>>),
+        known: Knowledge<'_>,
         selection: Option<&mut DeltaSelection<'_>>,
     ) -> Result<RunOutcome, EngineError> {
         let (workers, level) = (self.run.resources.workers, self.run.options.compression_level);

@@ -1,0 +1,332 @@
+//! Borrowing: chunks that another series of the repository has are used instead of being stored again.
+//!
+//! ```text
+//! new chunk  ->  in the sketches of other series?  ->  hits of one tell that much is shared  ->  its index is opened
+//!            ->  a loan of all it may lend, and its newest manifest again: what both grant may be used
+//! end        ->  a loan of what was used takes the place of the first
+//! ```
+//! Other series are looked at in a first backup, and once a later one has much that is new. Whole chunks alone are
+//! borrowed: a delta would bring its chain along. What is borrowed gets numbers of this series, all of a lender's
+//! within one stretch, so that each has its number before anybody knows which are used.
+//!
+//! Cost: a look into the sketches for every new chunk; once a lender is found, one range read for each of its
+//! containers. Until then the new chunks are stored: about 2 / k of what is shared (k as in `BottomK`).
+
+use super::options::{Borrow, Reused};
+use super::run::BackupRun;
+use crate::EngineError;
+use crate::chunks::ChunkSource;
+use crate::index::{CachedRun, FingerprintIndex};
+use crate::observer::Notice;
+use roaring::RoaringTreemap;
+use siltstone_store::container::ContainerKind;
+use siltstone_store::manifest::{BOTTOM_K, BorrowedRun, BottomK, LENDERS_MAX, Manifest};
+use siltstone_store::series::{Loan, SeriesWriter, newest_manifest};
+use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, LoanId, SeriesId, StoreError};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Bytes of new chunks after which a series that has snapshots looks at others.
+const NEW_BYTES_MIN: u64 = 16 << 20;
+/// Chunks of a sketch that are met before its series is taken for a lender.
+const HITS_MIN: usize = 2;
+/// Lenders that one backup looks into at most, if none is named.
+const OPENED_MAX: usize = 2;
+/// Series whose sketches are read at most.
+const SKETCHES_MAX: usize = 1024;
+
+/// A series that may turn out to be a lender.
+struct Candidate {
+    series: SeriesId,
+    sketch: BottomK,
+    hits: usize,
+}
+
+/// A series that is borrowed of.
+struct Opened {
+    index: FingerprintIndex,
+    taken: Taken,
+    /// Its numbers that may be used.
+    granted: RoaringTreemap,
+    /// Numbers here of those that this series has borrowed before.
+    known: BTreeMap<u64, ChunkRun>,
+}
+
+/// Chunks that this run has borrowed of a series.
+#[derive(Clone, Debug)]
+pub(super) struct Taken {
+    pub(super) lender: SeriesId,
+    /// The loan that they rest on; none in a dry run.
+    pub(super) loan: Option<LoanId>,
+    /// The number here of the lender's chunk 0, or what it would be.
+    shift: u64,
+    /// The lender's numbers.
+    pub(super) chunks: RoaringTreemap,
+}
+
+impl Taken {
+    /// The chunks under their numbers at both ends.
+    pub(super) fn runs(&self) -> Vec<BorrowedRun> {
+        let runs = ChunkRun::runs_of(&self.chunks).into_iter();
+        runs.map(|there| run_from(there, self.shift)).collect()
+    }
+}
+
+fn run_from(there: ChunkRun, shift: u64) -> BorrowedRun {
+    let first = ChunkNumber(there.first.0.wrapping_add(shift));
+    BorrowedRun { chunks: ChunkRun { first, ..there }, first_there: there.first }
+}
+
+/// The writer of a run, while others put containers by it.
+pub(super) trait MakesLoans: Sync {
+    /// Makes a loan of another series' chunks, once the manifest says that there may be one.
+    fn borrow(&self, lender: SeriesId, chunks: &[BorrowedRun]) -> Result<Loan, StoreError>;
+}
+
+/// Looks for new chunks in other series.
+pub(super) struct Borrowing<'b> {
+    run: &'b BackupRun<'b>,
+    manifest: &'b Manifest,
+    /// The writer that makes loans; none in a dry run.
+    loans: Option<&'b dyn MakesLoans>,
+    /// The series to look at; none before that is due.
+    candidates: Option<Vec<Candidate>>,
+    opened: Vec<Opened>,
+    new_bytes: u64,
+    index_bytes: u64,
+    spill: PathBuf,
+    pub(super) borrowed: Reused,
+}
+
+impl<'b> Borrowing<'b> {
+    /// What looks at other series as the options say; none if this run does not borrow. Indexes of lenders take so
+    /// many bytes together.
+    pub(super) fn new(
+        run: &'b BackupRun<'b>,
+        manifest: &'b Manifest,
+        loans: Option<&'b dyn MakesLoans>,
+        (index_bytes, spill): (u64, &Path),
+    ) -> Option<Self> {
+        if run.options.borrow == Borrow::Never || !run.repository.may_read() {
+            return None;
+        }
+        Some(Self {
+            run,
+            manifest,
+            loans,
+            candidates: None,
+            opened: Vec::new(),
+            new_bytes: 0,
+            index_bytes,
+            spill: spill.to_owned(),
+            borrowed: Reused::default(),
+        })
+    }
+
+    /// The number here of a chunk that no snapshot of this series has, if another series lends it. `next` is the number
+    /// that the next new chunk gets.
+    pub(super) fn find(
+        &mut self,
+        fingerprint: &Fingerprint,
+        bytes: usize,
+        next: &mut ChunkNumber,
+    ) -> Result<Option<ChunkNumber>, EngineError> {
+        self.look_out(bytes as u64)?;
+        if let Some(number) = self.known(fingerprint)? {
+            return Ok(Some(self.counted(number, bytes)));
+        }
+        while let Some(lender) = self.promising(fingerprint) {
+            self.open(lender, next)?;
+            if let Some(number) = self.known(fingerprint)? {
+                return Ok(Some(self.counted(number, bytes)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn counted(&mut self, number: ChunkNumber, bytes: usize) -> ChunkNumber {
+        self.borrowed.chunks += 1;
+        self.borrowed.plain_bytes += bytes as u64;
+        number
+    }
+
+    /// Reads the sketches of the other series, once that is due.
+    fn look_out(&mut self, bytes: u64) -> Result<(), EngineError> {
+        if self.candidates.is_some() {
+            return Ok(());
+        }
+        self.new_bytes += bytes;
+        let is_first = self.manifest.snapshots().is_empty();
+        let is_named = matches!(self.run.options.borrow, Borrow::From(_));
+        if !(is_first || is_named || self.new_bytes >= NEW_BYTES_MIN) {
+            return Ok(());
+        }
+        let repository = self.run.repository;
+        let mut candidates = Vec::new();
+        if let Borrow::From(name) = &self.run.options.borrow {
+            let series = repository.keys().series_id(name);
+            let is_there = newest_manifest(repository, series)?.is_some_and(|stored| stored.manifest.lends);
+            if !is_there || series == self.manifest.series {
+                return Err(EngineError::NoLender { series: name.clone() });
+            }
+            candidates.push(Candidate { series, sketch: BottomK::default(), hits: HITS_MIN });
+        } else {
+            let own = self.manifest.series;
+            let others = repository.series()?.into_iter().filter(|series| *series != own).take(SKETCHES_MAX);
+            repository.visit_summaries(others, |summary| {
+                if summary.lends && !summary.sketch.is_empty() {
+                    candidates.push(Candidate { series: summary.series, sketch: summary.sketch, hits: 0 });
+                }
+                Ok::<_, EngineError>(())
+            })?;
+        }
+        self.candidates = Some(candidates);
+        Ok(())
+    }
+
+    /// A series that is likely to have much of what is backed up, given another chunk that was met.
+    fn promising(&mut self, fingerprint: &Fingerprint) -> Option<SeriesId> {
+        let candidates = self.candidates.as_mut()?;
+        for candidate in candidates.iter_mut() {
+            candidate.hits += usize::from(candidate.sketch.contains(fingerprint));
+        }
+        // Where the sketch is all there is, little can be had.
+        let is_promising = |candidate: &Candidate| {
+            let is_sample = candidate.sketch.len() >= BOTTOM_K || candidate.sketch.is_empty();
+            candidate.hits >= if is_sample { HITS_MIN } else { HITS_MIN.max(candidate.sketch.len() / 8) }
+        };
+        let best = candidates.iter().enumerate().filter(|(_, candidate)| is_promising(candidate));
+        let (at, _) = best.max_by_key(|(_, candidate)| candidate.hits)?;
+        let chosen = candidates.swap_remove(at).series;
+        if self.opened.len() + 1 >= OPENED_MAX {
+            candidates.clear();
+        }
+        Some(chosen)
+    }
+
+    /// The number here of a chunk that an opened lender has.
+    fn known(&mut self, fingerprint: &Fingerprint) -> Result<Option<ChunkNumber>, EngineError> {
+        for opened in &mut self.opened {
+            let Some(there) = opened.index.get(fingerprint)? else { continue };
+            if let Some((first, here)) = opened.known.range(..=there.0).next_back()
+                && there.0 - first < here.count
+            {
+                return Ok(Some(ChunkNumber(here.first.0 + (there.0 - first))));
+            }
+            if opened.granted.contains(there.0) {
+                opened.taken.chunks.insert(there.0);
+                return Ok(Some(ChunkNumber(there.0.wrapping_add(opened.taken.shift))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes a loan of all that a series may lend, and opens an index of what it grants.
+    fn open(&mut self, lender: SeriesId, next: &mut ChunkNumber) -> Result<(), EngineError> {
+        let repository = self.run.repository;
+        let is_known = self.manifest.lenders.iter().any(|known| known.series == lender);
+        if !is_known && self.manifest.lenders.len() + self.opened.len() >= LENDERS_MAX {
+            return Ok(());
+        }
+        let Some(stored) = newest_manifest(repository, lender)? else { return Ok(()) };
+        let (chunks, lendable) = (ChunkSource::new(repository, &stored.manifest), stored.manifest.lendable());
+        let (mut index, wanted) = (self.empty_index(), lendable - self.manifest.borrowed_of(lender));
+        let Some((first, last)) = wanted.min().zip(wanted.max()) else { return Ok(()) };
+        let shift = next.0.wrapping_sub(first);
+        let taken = Taken { lender, loan: None, shift, chunks: RoaringTreemap::new() };
+        next.0 += last - first + 1;
+        let (loan, granted) = match self.loans {
+            Some(loans) => {
+                let runs: Vec<_> =
+                    ChunkRun::runs_of(&wanted).into_iter().map(|there| run_from(there, shift)).collect();
+                let loan = loans.borrow(lender, &runs)?;
+                (Some(loan.id), loan.granted)
+            }
+            None => (None, wanted),
+        };
+        let known = self.manifest.imports.iter().filter(|import| self.manifest.lender_of(import) == Some(lender));
+        let known: BTreeMap<u64, ChunkRun> =
+            known.map(|import| (import.run.first_there.0, import.run.chunks)).collect();
+        let usable = &granted | self.manifest.borrowed_of(lender);
+        for (at, record) in chunks.own_records() {
+            if record.kind != ContainerKind::Data || record.numbers().is_disjoint(&usable) {
+                continue;
+            }
+            let reader = match chunks.reader(at) {
+                Ok(reader) => reader,
+                // What it holds is stored again; a check will tell of it.
+                Err(error) if error.is_damage() => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let answered = record.numbers() & &usable;
+            for entry in reader.index().regions().iter().filter(|entry| entry.bases.is_empty()) {
+                for chunk in entry.chunks.iter().filter(|chunk| answered.contains(chunk.number.0)) {
+                    index.insert(chunk.fingerprint, chunk.number)?;
+                }
+            }
+        }
+        self.run.resources.observer.notice(&Notice::Borrowing { series: stored.manifest.name.clone() });
+        self.opened.push(Opened { index, taken: Taken { loan, ..taken }, granted, known });
+        Ok(())
+    }
+
+    fn empty_index(&self) -> FingerprintIndex {
+        FingerprintIndex::open(CachedRun::empty(), self.index_bytes / OPENED_MAX as u64, &self.spill)
+    }
+
+    /// What was borrowed so far, of each series whose index was opened.
+    pub(super) fn taken(&self) -> Vec<Taken> {
+        self.opened.iter().map(|opened| opened.taken.clone()).collect()
+    }
+}
+
+/// Adds what was borrowed to a manifest: the loan, and the imports that it lacks.
+pub(super) fn add_taken(next: &mut Manifest, taken: &Taken, loan: Option<LoanId>) {
+    let missing = Taken { chunks: &taken.chunks - next.borrowed_of(taken.lender), ..taken.clone() };
+    let Some(lender) = next.lenders.iter_mut().find(|known| known.series == taken.lender) else { return };
+    if !taken.chunks.is_empty() {
+        lender.loans.extend(loan);
+        next.add_imports(taken.lender, &missing.runs());
+    }
+}
+
+/// Adds to the manifest to be those of the chunks that its snapshot needs, and makes a loan of these alone in place of
+/// the one that they rest on. `before` is the manifest at the beginning of the run.
+pub(super) fn settle(
+    writer: &SeriesWriter<'_>,
+    next: &mut Manifest,
+    before: &Manifest,
+    taken: &Taken,
+    necessary: &RoaringTreemap,
+) -> Result<(), EngineError> {
+    let is_needed = |there: &u64| necessary.contains(there.wrapping_add(taken.shift));
+    let needed = Taken { chunks: taken.chunks.iter().filter(is_needed).collect(), ..taken.clone() };
+    add_taken(next, &needed, taken.loan);
+    let Some(first) = taken.loan.filter(|_| !needed.chunks.is_empty()) else { return Ok(()) };
+    // Those of checkpoints too: they go with this commit, but not before it.
+    let chunks = next.borrowed_of(taken.lender) - before.borrowed_of(taken.lender);
+    let smaller = writer.borrow_chunks(taken.lender, &Taken { chunks: chunks.clone(), ..taken.clone() }.runs())?;
+    let is_whole = chunks.is_subset(&smaller.granted);
+    if let Some(lender) = next.lenders.iter_mut().find(|known| known.series == taken.lender && is_whole) {
+        lender.loans.remove(&first);
+        lender.loans.insert(smaller.id);
+    } else {
+        let _ = writer.give_back(taken.lender, &[smaller.id]);
+    }
+    Ok(())
+}
+
+/// Gives a loan back that the newest manifest does not name. If that fails it is left to a later sweep.
+pub(super) fn give_back(writer: &SeriesWriter<'_>, taken: &Taken) {
+    let lenders = &writer.manifest().lenders;
+    let unnamed = taken.loan.filter(|loan| !lenders.iter().any(|lender| lender.loans.contains(loan)));
+    let _ = writer.give_back(taken.lender, unnamed.as_slice());
+}
+
+impl BackupRun<'_> {
+    /// Tells whether other series may borrow of this one. What a write-only client makes is for those alone who hold a
+    /// key that reads.
+    pub(super) fn may_lend(&self) -> bool {
+        self.repository.may_read()
+    }
+}

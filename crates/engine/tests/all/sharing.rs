@@ -1,0 +1,189 @@
+//! Series that borrow of each other: what one machine has stored others do not store again, and nobody loses anything
+//! by what another forgets.
+
+use crate::common::log::Log;
+use crate::common::tree::{self, Tree};
+use crate::common::{Sandbox, noise};
+use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Borrow, CheckpointRule, Source};
+use siltstone_engine::check::ReadData;
+use siltstone_engine::{EngineError, Notice};
+use siltstone_store::SnapshotId;
+use siltstone_store::container::ContainerKind;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::series::claimed_chunks;
+use siltstone_store::storage::{Listing, ObjectName, SimulatedDisk, Storage};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Two machines with much in common, and what each of their snapshots had.
+struct Machines {
+    disk: SimulatedDisk,
+    sandbox: Sandbox,
+    trees: BTreeMap<SnapshotId, Tree>,
+    log: Log,
+}
+
+/// Bytes of the files that both have.
+const SHARED_BYTES: usize = 12 << 20;
+
+impl Machines {
+    fn new() -> Self {
+        let disk = SimulatedDisk::new();
+        let sandbox = Sandbox::on(Arc::new(disk.clone()));
+        for file in 0..24 {
+            sandbox.write(&format!("shared/{file}"), &noise(file, SHARED_BYTES / 24));
+        }
+        Self { disk, sandbox, trees: BTreeMap::new(), log: Log::default() }
+    }
+
+    fn options(&self, series: &str) -> BackupOptions {
+        self.sandbox.options().with_series(Some(series.to_owned())).with_ignore_ctime(true)
+    }
+
+    fn back_up(&mut self, series: &str) -> BackupSummary {
+        self.try_back_up(&self.options(series)).expect("a backup")
+    }
+
+    fn try_back_up(&mut self, options: &BackupOptions) -> Result<BackupSummary, EngineError> {
+        let source = Source::Paths(vec![self.sandbox.source()]);
+        let heard = self.sandbox.heard_by(&self.log);
+        let summary = backup::backup(&self.sandbox.repository(), source, options, &heard)?;
+        if let Some(id) = summary.snapshot {
+            self.trees.insert(id, tree::read(&self.sandbox.source()));
+        }
+        Ok(summary)
+    }
+
+    fn manifest(&self, series: &str) -> Manifest {
+        let repository = self.sandbox.repository();
+        repository.manifest(repository.keys().series_id(series)).expect("readable").expect("a manifest")
+    }
+
+    fn data_bytes(&self, series: &str) -> u64 {
+        let containers = self.manifest(series).containers.into_iter();
+        containers.filter(|record| record.kind == ContainerKind::Data).map(|record| record.object_bytes).sum()
+    }
+
+    fn loans(&self) -> Vec<ObjectName> {
+        let is_loan = |name: &ObjectName| matches!(name, ObjectName::Loan(..));
+        self.disk.names().into_iter().filter(is_loan).collect()
+    }
+
+    fn forget(&mut self, ids: &[SnapshotId]) {
+        self.sandbox.forget(ids, false);
+        ids.iter().for_each(|id| drop(self.trees.remove(id)));
+    }
+
+    /// All snapshots restore to what they were made of, and a check finds nothing.
+    fn assert_sound(&self) {
+        for (id, tree) in &self.trees {
+            assert_eq!(tree::differences(&self.sandbox.restored(*id), tree), [""; 0]);
+        }
+        assert_eq!(self.sandbox.check(ReadData::All).findings, []);
+    }
+}
+
+#[test]
+fn a_second_machine_stores_what_is_its_own() {
+    let mut machines = Machines::new();
+    machines.back_up("first");
+    machines.sandbox.write("own", &noise(100, 300_000));
+    let summary = machines.back_up("second");
+    assert!(summary.borrowed.plain_bytes > SHARED_BYTES as u64 * 9 / 10, "{:?}", summary.borrowed);
+    assert!(machines.data_bytes("second") < 300_000 + SHARED_BYTES as u64 / 10);
+    assert!(machines.log.notices().contains(&Notice::Borrowing { series: "first".to_owned() }));
+    assert_eq!(machines.loans().len(), 1, "the loan of all is replaced by one of what is used");
+    let (lender, borrower) = (machines.manifest("first"), machines.manifest("second"));
+    assert!(lender.lends && borrower.imported().len() == summary.borrowed.chunks);
+    machines.assert_sound();
+
+    // What is borrowed is not lent on: a third has it of the first, and of the second what that one stored.
+    let third = machines.back_up("third");
+    assert!(third.statistics.added_plain_bytes < SHARED_BYTES as u64 / 10);
+    assert_eq!(machines.manifest("third").lenders.len(), 2);
+    assert_eq!(machines.loans().len(), 3);
+    machines.assert_sound();
+}
+
+#[test]
+fn later_backups_go_on_with_what_is_borrowed() {
+    let mut machines = Machines::new();
+    machines.back_up("first");
+    let borrowed = machines.back_up("second").borrowed;
+    let again = machines.back_up("second");
+    assert_eq!((again.statistics.chunks_new, again.borrowed.chunks), (0, 0));
+    machines.sandbox.write("shared/3", &noise(200, 100_000));
+    machines.sandbox.remove("shared/4");
+    let changed = machines.back_up("second");
+    assert!(changed.statistics.added_plain_bytes < 200_000, "{:?}", changed.statistics);
+    std::fs::remove_dir_all(machines.sandbox.cache()).expect("a cache");
+    let without_cache = machines.back_up("second");
+    assert_eq!(without_cache.statistics.chunks_new, 0, "the index is read from the lender's containers");
+    assert_eq!(machines.manifest("second").imported().len(), borrowed.chunks);
+    machines.assert_sound();
+}
+
+#[test]
+fn nothing_is_borrowed_if_it_is_not_wanted() {
+    let mut machines = Machines::new();
+    machines.back_up("first");
+    let options = machines.options("second").with_borrow(Borrow::Never);
+    let summary = machines.try_back_up(&options).expect("a backup");
+    assert_eq!(summary.borrowed.chunks, 0);
+    assert!(machines.data_bytes("second") > SHARED_BYTES as u64);
+    assert_eq!(machines.loans(), []);
+    let options = machines.options("third").with_borrow(Borrow::From("fourth".to_owned()));
+    assert!(matches!(machines.try_back_up(&options), Err(EngineError::NoLender { .. })));
+    let options = machines.options("third").with_borrow(Borrow::From("second".to_owned()));
+    let summary = machines.try_back_up(&options).expect("a backup");
+    assert_eq!(summary.statistics.added_plain_bytes, 0, "a lender that is named is asked from the first chunk on");
+    machines.assert_sound();
+}
+
+#[test]
+fn a_dry_run_makes_no_loan() {
+    let mut machines = Machines::new();
+    machines.back_up("first");
+    let before = machines.disk.names();
+    let options = machines.options("second").with_dry_run(true);
+    let dry = machines.try_back_up(&options).expect("a dry run");
+    assert_eq!(machines.disk.names(), before);
+    let real = machines.back_up("second");
+    assert_eq!(dry.borrowed, real.borrowed);
+    assert_eq!(dry.statistics.added_stored_bytes, real.statistics.added_stored_bytes);
+}
+
+#[test]
+fn what_is_lent_outlives_the_lender_and_goes_with_the_last_who_needs_it() {
+    let mut machines = Machines::new();
+    let first = machines.back_up("first").snapshot.expect("a snapshot");
+    let second = machines.back_up("second").snapshot.expect("a snapshot");
+    machines.sandbox.remove("shared/7");
+    let later = machines.back_up("second").snapshot.expect("a snapshot");
+    machines.forget(&[first]);
+    machines.assert_sound();
+    assert!(machines.data_bytes("first") > SHARED_BYTES as u64 * 9 / 10);
+    machines.forget(&[second]);
+    machines.assert_sound();
+    machines.forget(&[later]);
+    assert_eq!(machines.loans(), []);
+    assert!(machines.manifest("second").imports.is_empty());
+    let repository = machines.sandbox.repository();
+    assert!(claimed_chunks(&repository, repository.keys().series_id("first")).expect("listed").is_empty());
+}
+
+#[test]
+fn checkpoints_name_what_they_borrow() {
+    let mut machines = Machines::new();
+    machines.back_up("first");
+    machines.sandbox.write("zz", &noise(300, 8 << 20));
+    let every = std::time::Duration::from_secs(1 << 20);
+    let rule = CheckpointRule::DEFAULT.with_every(every).with_bytes(2 << 20).with_bytes_least(1);
+    let options = machines.options("second").with_checkpoint(Some(rule));
+    let summary = machines.try_back_up(&options).expect("a backup");
+    assert!(machines.log.notices().iter().any(|notice| matches!(notice, Notice::Checkpoint { .. })));
+    assert!(summary.borrowed.chunks > 0);
+    assert_eq!(machines.loans().len(), 1);
+    machines.assert_sound();
+    assert_eq!(machines.disk.list(Listing::Loans(machines.manifest("first").series)).expect("listed").len(), 1);
+}
