@@ -20,7 +20,7 @@ use crate::index::{CachedRun, FingerprintIndex};
 use crate::observer::Notice;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerKind;
-use siltstone_store::manifest::{BOTTOM_K, BorrowedRun, BottomK, LENDERS_MAX, Manifest};
+use siltstone_store::manifest::{BorrowedRun, BottomK, LENDERS_MAX, Manifest};
 use siltstone_store::series::{Loan, SeriesWriter, newest_manifest};
 use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, LoanId, SeriesId, StoreError};
 use std::collections::BTreeMap;
@@ -28,10 +28,12 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of new chunks after which a series that has snapshots looks at others.
 const NEW_BYTES_MIN: u64 = 16 << 20;
-/// Chunks of a sketch that are met before its series is taken for a lender.
-const HITS_MIN: usize = 2;
-/// Lenders that one backup looks into at most, if none is named.
-const OPENED_MAX: usize = 2;
+/// Chunks of a sketch that are met before its series is taken for a lender,
+const HITS_MIN: u64 = 2;
+/// and chunks of the series that these stand for.
+const SHARED_MIN: u64 = 64;
+/// Lenders that one backup looks into at most.
+const OPENED_MAX: usize = 4;
 /// Series whose sketches are read at most.
 const SKETCHES_MAX: usize = 1024;
 
@@ -39,7 +41,17 @@ const SKETCHES_MAX: usize = 1024;
 struct Candidate {
     series: SeriesId,
     sketch: BottomK,
-    hits: usize,
+    /// Chunks of the sketch that were met.
+    hits: u64,
+    /// The series that it borrows of: what it has in common with this one these may have too.
+    lenders: Vec<SeriesId>,
+}
+
+impl Candidate {
+    /// Tells whether enough was met to look closer.
+    fn is_promising(&self) -> bool {
+        self.hits >= HITS_MIN && self.hits.saturating_mul(self.sketch.weight()) >= SHARED_MIN
+    }
 }
 
 /// A series that is borrowed of.
@@ -91,6 +103,8 @@ pub(super) struct Borrowing<'b> {
     loans: Option<&'b dyn MakesLoans>,
     /// The series to look at; none before that is due.
     candidates: Option<Vec<Candidate>>,
+    /// Series that are to be opened, the last first.
+    asked: Vec<SeriesId>,
     opened: Vec<Opened>,
     new_bytes: u64,
     index_bytes: u64,
@@ -115,6 +129,7 @@ impl<'b> Borrowing<'b> {
             manifest,
             loans,
             candidates: None,
+            asked: Vec::new(),
             opened: Vec::new(),
             new_bytes: 0,
             index_bytes,
@@ -169,13 +184,14 @@ impl<'b> Borrowing<'b> {
             if !is_there || series == self.manifest.series {
                 return Err(EngineError::NoLender { series: name.clone() });
             }
-            candidates.push(Candidate { series, sketch: BottomK::default(), hits: HITS_MIN });
+            self.asked.push(series);
         } else {
             let own = self.manifest.series;
             let others = repository.series()?.into_iter().filter(|series| *series != own).take(SKETCHES_MAX);
             repository.visit_summaries(others, |summary| {
                 if summary.lends && !summary.sketch.is_empty() {
-                    candidates.push(Candidate { series: summary.series, sketch: summary.sketch, hits: 0 });
+                    let lenders = summary.lenders.iter().map(|lender| lender.series).collect();
+                    candidates.push(Candidate { series: summary.series, sketch: summary.sketch, hits: 0, lenders });
                 }
                 Ok::<_, EngineError>(())
             })?;
@@ -188,20 +204,21 @@ impl<'b> Borrowing<'b> {
     fn promising(&mut self, fingerprint: &Fingerprint) -> Option<SeriesId> {
         let candidates = self.candidates.as_mut()?;
         for candidate in candidates.iter_mut() {
-            candidate.hits += usize::from(candidate.sketch.contains(fingerprint));
+            candidate.hits += u64::from(candidate.sketch.contains(fingerprint));
         }
-        // Where the sketch is all there is, little can be had.
-        let is_promising = |candidate: &Candidate| {
-            let is_sample = candidate.sketch.len() >= BOTTOM_K || candidate.sketch.is_empty();
-            candidate.hits >= if is_sample { HITS_MIN } else { HITS_MIN.max(candidate.sketch.len() / 8) }
-        };
-        let best = candidates.iter().enumerate().filter(|(_, candidate)| is_promising(candidate));
-        let (at, _) = best.max_by_key(|(_, candidate)| candidate.hits)?;
-        let chosen = candidates.swap_remove(at).series;
-        if self.opened.len() + 1 >= OPENED_MAX {
+        while let Some(at) = candidates.iter().position(Candidate::is_promising) {
+            let Candidate { series, lenders, .. } = candidates.swap_remove(at);
+            self.asked.push(series);
+            let is_candidate = |lender: &SeriesId| candidates.iter().any(|candidate| candidate.series == *lender);
+            let with_it: Vec<SeriesId> = lenders.into_iter().filter(is_candidate).collect();
+            candidates.retain(|candidate| !with_it.contains(&candidate.series));
+            self.asked.extend(with_it);
+        }
+        let asked = self.asked.pop().filter(|_| self.opened.len() < OPENED_MAX);
+        if asked.is_none() && self.opened.len() >= OPENED_MAX {
             candidates.clear();
         }
-        Some(chosen)
+        asked
     }
 
     /// The number here of a chunk that an opened lender has.

@@ -55,6 +55,14 @@ impl BottomK {
         self.0.contains_key(&value(fingerprint))
     }
 
+    /// Returns how many chunks of the series each of the sketch stands for, about.
+    pub fn weight(&self) -> u64 {
+        match self.0.last_key_value() {
+            Some((last, _)) if self.0.len() >= BOTTOM_K => (u64::MAX / (*last).max(1)).max(1),
+            _ => 1,
+        }
+    }
+
     /// Returns the number of chunks in it.
     pub fn len(&self) -> usize {
         self.0.len()
