@@ -45,6 +45,11 @@ pub enum Notice {
         /// The series' name.
         series: String,
     },
+    /// A series that may have much of what is backed up cannot be borrowed of: what it has is stored again.
+    LenderPassedOver {
+        /// Why.
+        reason: String,
+    },
     /// Sketches of the last snapshot's chunks were not on this machine: all of the chunks were read.
     SketchesRebuilt {
         /// How many.

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | read, size | `read` | the object's series |
 //! | create an object of a series | `put` | its series |
-//! | delete an object of a series | `forget`; of a renewal, which holds no data, `put` does too | its series |
+//! | create or delete a directory, or delete a renewal: they hold no data | `put` too | |
+//! | delete an object of a series | `forget` | its series |
 //! | create or delete any other object | `admin` | |
 //! | list | `list` | the listing holds what is reached |
 //! | counters | `metrics` | |
@@ -24,7 +25,8 @@ pub(crate) fn require(granted: &Granted, call: &Call) -> Result<(), Refusal> {
             require_reach(granted, name)
         }
         Call::Create(name) => {
-            require_right(granted, if name.series().is_some() { Right::Put } else { Right::Admin }, name)?;
+            let is_for_writers = name.series().is_some() || matches!(name, ObjectName::Directory(_));
+            require_right(granted, if is_for_writers { Right::Put } else { Right::Admin }, name)?;
             require_reach(granted, name)
         }
         Call::Delete(name) => require_delete(granted, name),
@@ -36,8 +38,8 @@ pub(crate) fn require(granted: &Granted, call: &Call) -> Result<(), Refusal> {
 
 /// Refuses to delete an object that the token may not delete.
 pub(crate) fn require_delete(granted: &Granted, name: &ObjectName) -> Result<(), Refusal> {
-    let is_renewed = matches!(name, ObjectName::Renewal(..)) && granted.rights.contains(&Right::Put);
-    if !is_renewed {
+    let holds_nothing = matches!(name, ObjectName::Renewal(..) | ObjectName::Directory(_));
+    if !(holds_nothing && granted.rights.contains(&Right::Put)) {
         require_right(granted, if name.series().is_some() { Right::Forget } else { Right::Admin }, name)?;
     }
     require_reach(granted, name)

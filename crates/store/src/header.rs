@@ -60,6 +60,8 @@ pub enum ObjectKind {
     WriteOnlySlot = 8,
     /// Chunks of a series that another one borrows.
     Loan = 9,
+    /// The series that others may borrow of.
+    Directory = 10,
 }
 
 impl ObjectKind {
@@ -74,6 +76,7 @@ impl ObjectKind {
             Self::ManifestPart,
             Self::WriteOnlySlot,
             Self::Loan,
+            Self::Directory,
         ];
         kinds.into_iter().find(|kind| *kind as u8 == byte)
     }

@@ -4,6 +4,7 @@ pub mod catalog;
 pub mod config;
 pub mod container;
 mod created;
+pub mod directory;
 mod encoding;
 pub mod error;
 mod header;

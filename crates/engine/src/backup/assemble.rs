@@ -264,6 +264,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         Ok(Assembled {
             healed,
             taken,
+            directory: self.borrowing.and_then(Borrowing::into_directory),
             sketch: self.sketch,
             index: self.index,
             older: self.older.map(Older::finish),

@@ -1,7 +1,7 @@
 //! Borrowing: chunks that another series of the repository has are used instead of being stored again.
 //!
 //! ```text
-//! new chunk  ->  in the sketches of other series?  ->  hits of one tell that much is shared  ->  its index is opened
+//! new chunk  ->  in a sketch of the directory?  ->  hits of one tell that much is shared  ->  its index is opened
 //!            ->  a loan of all it may lend, and its newest manifest again: what both grant may be used
 //! end        ->  a loan of what was used takes the place of the first
 //! ```
@@ -13,6 +13,7 @@
 //! containers. Until then the new chunks are stored: about 2 / k of what is shared (k as in `BottomK`).
 
 use super::options::{Borrow, Reused};
+use super::outcome::Account;
 use super::run::BackupRun;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
@@ -20,6 +21,7 @@ use crate::index::{CachedRun, FingerprintIndex};
 use crate::observer::Notice;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerKind;
+use siltstone_store::directory::{Directory, DirectoryEntry};
 use siltstone_store::manifest::{BorrowedRun, BottomK, LENDERS_MAX, Manifest};
 use siltstone_store::series::{Loan, SeriesWriter, newest_manifest};
 use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, LoanId, SeriesId, StoreError};
@@ -34,8 +36,6 @@ const HITS_MIN: u64 = 2;
 const SHARED_MIN: u64 = 64;
 /// Lenders that one backup looks into at most.
 const OPENED_MAX: usize = 4;
-/// Series whose sketches are read at most.
-const SKETCHES_MAX: usize = 1024;
 
 /// A series that may turn out to be a lender.
 struct Candidate {
@@ -43,8 +43,6 @@ struct Candidate {
     sketch: BottomK,
     /// Chunks of the sketch that were met.
     hits: u64,
-    /// The series that it borrows of: what it has in common with this one these may have too.
-    lenders: Vec<SeriesId>,
 }
 
 impl Candidate {
@@ -106,6 +104,8 @@ pub(super) struct Borrowing<'b> {
     /// Series that are to be opened, the last first.
     asked: Vec<SeriesId>,
     opened: Vec<Opened>,
+    /// The directory, once it was looked at.
+    directory: Option<Directory>,
     new_bytes: u64,
     index_bytes: u64,
     spill: PathBuf,
@@ -131,6 +131,7 @@ impl<'b> Borrowing<'b> {
             candidates: None,
             asked: Vec::new(),
             opened: Vec::new(),
+            directory: None,
             new_bytes: 0,
             index_bytes,
             spill: spill.to_owned(),
@@ -177,7 +178,6 @@ impl<'b> Borrowing<'b> {
             return Ok(());
         }
         let repository = self.run.repository;
-        let mut candidates = Vec::new();
         if let Borrow::From(name) = &self.run.options.borrow {
             let series = repository.keys().series_id(name);
             let is_there = newest_manifest(repository, series)?.is_some_and(|stored| stored.manifest.lends);
@@ -185,18 +185,16 @@ impl<'b> Borrowing<'b> {
                 return Err(EngineError::NoLender { series: name.clone() });
             }
             self.asked.push(series);
-        } else {
-            let own = self.manifest.series;
-            let others = repository.series()?.into_iter().filter(|series| *series != own).take(SKETCHES_MAX);
-            repository.visit_summaries(others, |summary| {
-                if summary.lends && !summary.sketch.is_empty() {
-                    let lenders = summary.lenders.iter().map(|lender| lender.series).collect();
-                    candidates.push(Candidate { series: summary.series, sketch: summary.sketch, hits: 0, lenders });
-                }
-                Ok::<_, EngineError>(())
-            })?;
+            self.candidates = Some(Vec::new());
+            return Ok(());
         }
-        self.candidates = Some(candidates);
+        let own = self.manifest.series;
+        let directory = self.run.hint(Directory::newest(repository));
+        let entries = directory.iter().flat_map(|directory| &directory.entries);
+        let others = entries.filter(|entry| entry.series != own);
+        let candidate = |entry: &DirectoryEntry| Candidate { series: entry.series, sketch: entry.sketch.clone(), hits: 0 };
+        self.candidates = Some(others.map(candidate).collect());
+        self.directory = directory;
         Ok(())
     }
 
@@ -207,12 +205,7 @@ impl<'b> Borrowing<'b> {
             candidate.hits += u64::from(candidate.sketch.contains(fingerprint));
         }
         while let Some(at) = candidates.iter().position(Candidate::is_promising) {
-            let Candidate { series, lenders, .. } = candidates.swap_remove(at);
-            self.asked.push(series);
-            let is_candidate = |lender: &SeriesId| candidates.iter().any(|candidate| candidate.series == *lender);
-            let with_it: Vec<SeriesId> = lenders.into_iter().filter(is_candidate).collect();
-            candidates.retain(|candidate| !with_it.contains(&candidate.series));
-            self.asked.extend(with_it);
+            self.asked.push(candidates.swap_remove(at).series);
         }
         let asked = self.asked.pop().filter(|_| self.opened.len() < OPENED_MAX);
         if asked.is_none() && self.opened.len() >= OPENED_MAX {
@@ -238,8 +231,19 @@ impl<'b> Borrowing<'b> {
         Ok(None)
     }
 
-    /// Makes a loan of all that a series may lend, and opens an index of what it grants.
+    /// Makes a loan of all that a series may lend, and opens an index of what it grants. If that fails with a series that
+    /// was not asked for by its name, the backup goes on without it.
     fn open(&mut self, lender: SeriesId, next: &mut ChunkNumber) -> Result<(), EngineError> {
+        match self.try_open(lender, next) {
+            Err(EngineError::Store(error)) if self.run.options.borrow == Borrow::Auto && !error.is_lost_race() => {
+                self.run.hint::<()>(Err(error));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn try_open(&mut self, lender: SeriesId, next: &mut ChunkNumber) -> Result<(), EngineError> {
         let repository = self.run.repository;
         let is_known = self.manifest.lenders.iter().any(|known| known.series == lender);
         if !is_known && self.manifest.lenders.len() + self.opened.len() >= LENDERS_MAX {
@@ -247,7 +251,7 @@ impl<'b> Borrowing<'b> {
         }
         let Some(stored) = newest_manifest(repository, lender)? else { return Ok(()) };
         let (chunks, lendable) = (ChunkSource::new(repository, &stored.manifest), stored.manifest.lendable());
-        let (mut index, wanted) = (self.empty_index(), lendable - self.manifest.borrowed_of(lender));
+        let wanted = lendable - self.manifest.borrowed_of(lender);
         let Some((first, last)) = wanted.min().zip(wanted.max()) else { return Ok(()) };
         let shift = next.0.wrapping_sub(first);
         let taken = Taken { lender, loan: None, shift, chunks: RoaringTreemap::new() };
@@ -265,8 +269,11 @@ impl<'b> Borrowing<'b> {
         let known: BTreeMap<u64, ChunkRun> =
             known.map(|import| (import.run.first_there.0, import.run.chunks)).collect();
         let usable = &granted | self.manifest.borrowed_of(lender);
+        let index = self.empty_index();
+        let opened = self.opened.push_mut(Opened { index, taken: Taken { loan, ..taken }, granted, known });
         for (at, record) in chunks.own_records() {
-            if record.kind != ContainerKind::Data || record.numbers().is_disjoint(&usable) {
+            let answered = record.numbers() & &usable;
+            if record.kind != ContainerKind::Data || answered.is_empty() {
                 continue;
             }
             let reader = match chunks.reader(at) {
@@ -275,20 +282,23 @@ impl<'b> Borrowing<'b> {
                 Err(error) if error.is_damage() => continue,
                 Err(error) => return Err(error.into()),
             };
-            let answered = record.numbers() & &usable;
             for entry in reader.index().regions().iter().filter(|entry| entry.bases.is_empty()) {
                 for chunk in entry.chunks.iter().filter(|chunk| answered.contains(chunk.number.0)) {
-                    index.insert(chunk.fingerprint, chunk.number)?;
+                    opened.index.insert(chunk.fingerprint, chunk.number)?;
                 }
             }
         }
-        self.run.resources.observer.notice(&Notice::Borrowing { series: stored.manifest.name.clone() });
-        self.opened.push(Opened { index, taken: Taken { loan, ..taken }, granted, known });
+        self.run.resources.observer.notice(&Notice::Borrowing { series: stored.manifest.name });
         Ok(())
     }
 
     fn empty_index(&self) -> FingerprintIndex {
         FingerprintIndex::open(CachedRun::empty(), self.index_bytes / OPENED_MAX as u64, &self.spill)
+    }
+
+    /// The directory, if it was looked at.
+    pub(super) fn into_directory(self) -> Option<Directory> {
+        self.directory
     }
 
     /// What was borrowed so far, of each series whose index was opened.
@@ -341,6 +351,28 @@ pub(super) fn give_back(writer: &SeriesWriter<'_>, taken: &Taken) {
 }
 
 impl BackupRun<'_> {
+    /// The result, if there is one. An error is told and goes no further: without what was looked for more is stored, and
+    /// nothing else is lost.
+    fn hint<R>(&self, result: Result<R, StoreError>) -> Option<R> {
+        let told = |error: StoreError| {
+            self.resources.observer.notice(&Notice::LenderPassedOver { reason: error.to_string() });
+        };
+        result.map_err(told).ok()
+    }
+
+    /// Puts the series into the directory, if it has much of its own and what stands there of it is out of date.
+    pub(super) fn announce(&self, manifest: &Manifest, directory: Option<Directory>, account: &Account) {
+        let Some(directory) = directory.filter(|_| manifest.lends) else { return };
+        let is_original = account.borrowed.chunks == 0 || account.data_plain_bytes >= NEW_BYTES_MIN;
+        let known = directory.entries.iter().find(|entry| entry.series == manifest.series);
+        let is_current = known.is_some_and(|known| 2 * known.sketch.in_common(&manifest.sketch) > manifest.sketch.len());
+        if !is_original || is_current || manifest.sketch.chunks() < SHARED_MIN {
+            return;
+        }
+        let entry = DirectoryEntry { series: manifest.series, sketch: manifest.sketch.clone() };
+        self.hint(directory.with(self.repository, &entry));
+    }
+
     /// Tells whether other series may borrow of this one. What a write-only client makes is for those alone who hold a
     /// key that reads.
     pub(super) fn may_lend(&self) -> bool {

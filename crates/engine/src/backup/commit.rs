@@ -61,6 +61,7 @@ impl<'t> BackupRun<'t> {
         let is_settled = is_settled && names_all(&next, writer.manifest());
         self.commit_and_delete(writer, next, &dead, self.settles() && !is_settled)?;
         outcome.assembled.taken.iter().for_each(|taken| borrow::give_back(writer, taken));
+        self.announce(writer.manifest(), outcome.assembled.directory, &outcome.assembled.account);
 
         // The snapshot stands; what follows makes the next run better and must not fail this one.
         let _ = keep_reserve(self.repository, writer.stored().bytes());

@@ -9,6 +9,7 @@ use crate::index::{FingerprintIndex, Runs};
 use crate::pack::Packed;
 use roaring::RoaringTreemap;
 use siltstone_store::ChunkNumber;
+use siltstone_store::directory::Directory;
 use siltstone_store::manifest::{BottomK, Snapshot, SnapshotStatistics};
 
 /// Results of all stages of a run.
@@ -70,6 +71,8 @@ pub(super) struct Assembled {
     pub(super) account: Account,
     /// Chunks of other series that are used.
     pub(super) taken: Vec<Taken>,
+    /// The directory of lenders, if it was looked at.
+    pub(super) directory: Option<Directory>,
     /// A sample of the new chunks.
     pub(super) sketch: BottomK,
 }

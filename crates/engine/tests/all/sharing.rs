@@ -97,11 +97,11 @@ fn a_second_machine_stores_what_is_its_own() {
     assert!(lender.lends && borrower.imported().len() == summary.borrowed.chunks);
     machines.assert_sound();
 
-    // What is borrowed is not lent on: a third has it of the first, and of the second what that one stored.
+    // The third finds the first, which stored what both have; what the second has of its own is too little to look for.
     let third = machines.back_up("third");
-    assert!(third.statistics.added_plain_bytes < SHARED_BYTES as u64 / 10);
-    assert_eq!(machines.manifest("third").lenders.len(), 2);
-    assert_eq!(machines.loans().len(), 3);
+    assert!(third.statistics.added_plain_bytes < 300_000 + SHARED_BYTES as u64 / 10);
+    assert_eq!(machines.manifest("third").lenders.len(), 1);
+    assert_eq!(machines.loans().len(), 2);
     machines.assert_sound();
 }
 
@@ -186,4 +186,37 @@ fn checkpoints_name_what_they_borrow() {
     assert_eq!(machines.loans().len(), 1);
     machines.assert_sound();
     assert_eq!(machines.disk.list(Listing::Loans(machines.manifest("first").series)).expect("listed").len(), 1);
+}
+
+#[test]
+fn one_object_tells_whom_to_ask() {
+    let mut machines = Machines::new();
+    let directories = |machines: &Machines| machines.disk.list(Listing::Directories).expect("listed");
+    machines.back_up("first");
+    assert_eq!(directories(&machines).len(), 1);
+    machines.back_up("second");
+    machines.back_up("first");
+    assert_eq!(directories(&machines)[0].name, ObjectName::Directory(1), "a borrower and a later backup add nothing");
+    machines.sandbox.write("much", &noise(400, 20 << 20));
+    machines.back_up("third");
+    assert_eq!(directories(&machines).iter().map(|meta| meta.name).collect::<Vec<_>>(), [ObjectName::Directory(2)]);
+    machines.disk.delete(&ObjectName::Directory(2)).expect("deleted");
+    let summary = machines.back_up("fourth");
+    assert_eq!(summary.borrowed.chunks, 0, "nobody is known any more");
+    machines.back_up("fifth");
+    machines.assert_sound();
+}
+
+#[test]
+fn a_directory_that_is_damaged_is_passed_over_and_made_anew() {
+    let mut machines = Machines::new();
+    machines.back_up("first");
+    machines.disk.delete(&ObjectName::Directory(1)).expect("deleted");
+    machines.disk.put(&ObjectName::Directory(7), b"no directory").expect("put");
+    machines.disk.barrier().expect("durable");
+    assert_eq!(machines.back_up("second").borrowed.chunks, 0);
+    let listed = machines.disk.list(Listing::Directories).expect("listed");
+    assert_eq!(listed.iter().map(|meta| meta.name).collect::<Vec<_>>(), [ObjectName::Directory(8)]);
+    assert!(machines.back_up("third").borrowed.chunks > 0);
+    machines.assert_sound();
 }

@@ -63,6 +63,16 @@ impl BottomK {
         }
     }
 
+    /// Returns how many chunks are in both.
+    pub fn in_common(&self, other: &Self) -> usize {
+        self.0.keys().filter(|value| other.0.contains_key(value)).count()
+    }
+
+    /// Returns how many chunks it is a sample of, about.
+    pub fn chunks(&self) -> u64 {
+        self.weight().saturating_mul(self.0.len() as u64)
+    }
+
     /// Returns the number of chunks in it.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -74,7 +84,7 @@ impl BottomK {
     }
 
     /// Tells whether it can be one: not too large, of chunks of data.
-    pub(super) fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         self.0.len() <= BOTTOM_K && self.0.values().all(|number| !number.is_metadata())
     }
 }

@@ -30,6 +30,8 @@ pub const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 pub const RESERVE_MANIFESTS: u64 = 6;
 /// Greatest size of a loan: some million runs of chunks.
 const LOAN_BYTES_MAX: u64 = 32 << 20;
+/// Greatest size of a directory: some 10 000 series.
+const DIRECTORY_BYTES_MAX: u64 = 16 << 20;
 /// Greatest size of the reserve.
 const RESERVE_BYTES_MAX: u64 = RESERVE_MANIFESTS * MANIFEST_BYTES_MAX;
 
@@ -62,6 +64,8 @@ pub enum ObjectName {
     /// `loans/<lender>/<borrower>-<lease>-<serial>`: chunks of the first series that the second borrows. It is the
     /// borrower's object, under the lender's name.
     Loan(SeriesId, LoanId),
+    /// `directory/<sequence, 16 hexadecimal digits>`: the series that others may borrow of, and their sketches.
+    Directory(u64),
 }
 
 /// An object that a repair may replace.
@@ -164,6 +168,7 @@ impl fmt::Display for ObjectName {
             Self::Renewal(series, id) => write!(f, "renewals/{series}/{id}"),
             Self::ManifestPart(series, id) => write!(f, "parts/{series}/{id}"),
             Self::Loan(lender, id) => write!(f, "loans/{lender}/{id}"),
+            Self::Directory(sequence) => write!(f, "directory/{sequence:016x}"),
         }
     }
 }
@@ -178,6 +183,7 @@ impl ObjectName {
         let (first, second, third) = (parts.next()?, parts.next(), parts.next());
         let name = match (first, second, third) {
             ("config", Some(sequence), None) => Self::Config(u64::from_str_radix(sequence, 16).ok()?),
+            ("directory", Some(sequence), None) => Self::Directory(u64::from_str_radix(sequence, 16).ok()?),
             ("reserve", None, _) => Self::Reserve,
             ("aside", Some(name), None) => {
                 let (what, serial) = name.rsplit_once('.')?;
@@ -229,7 +235,8 @@ impl ObjectName {
             | Self::Aside(..)
             | Self::Renewal(..)
             | Self::ManifestPart(..)
-            | Self::Loan(..) => None,
+            | Self::Loan(..)
+            | Self::Directory(_) => None,
         }
     }
 
@@ -251,7 +258,7 @@ impl ObjectName {
             Self::ManifestPart(_, id) => Some(id.lease),
             Self::Loan(_, id) => Some(id.lease),
             Self::Copy(original) => original.name().sequence(),
-            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
+            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) | Self::Directory(_) => None,
         }
     }
 
@@ -270,7 +277,7 @@ impl ObjectName {
             | Self::ManifestPart(series, _) => Some(*series),
             Self::Loan(_, id) => Some(id.borrower),
             Self::Copy(original) => original.name().series(),
-            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) => None,
+            Self::Config(_) | Self::Reserve | Self::Key(_) | Self::Aside(..) | Self::Directory(_) => None,
         }
     }
 
@@ -287,7 +294,8 @@ impl ObjectName {
             | Self::Copy(_)
             | Self::Aside(..)
             | Self::Renewal(..)
-            | Self::Loan(..) => None,
+            | Self::Loan(..)
+            | Self::Directory(_) => None,
         }
     }
 
@@ -305,6 +313,7 @@ impl ObjectName {
             Self::Renewal(..) => 0,
             Self::ManifestPart(..) => PART_OBJECT_BYTES_MAX,
             Self::Loan(..) => LOAN_BYTES_MAX,
+            Self::Directory(_) => DIRECTORY_BYTES_MAX,
         }
     }
 }
@@ -344,6 +353,8 @@ pub enum Listing {
     ManifestPartCopies(SeriesId),
     /// The loans that others have of this series.
     Loans(SeriesId),
+    /// The directories of series that others may borrow of.
+    Directories,
 }
 
 /// The folder of the containers of a kind.
@@ -394,6 +405,7 @@ impl Listing {
             Self::ManifestParts(series) => format!("parts/{series}"),
             Self::ManifestPartCopies(series) => format!("copies/parts/{series}"),
             Self::Loans(lender) => format!("loans/{lender}"),
+            Self::Directories => "directory".to_owned(),
         }
     }
 
@@ -409,6 +421,7 @@ impl Listing {
             "series" => Some(Self::AllManifests),
             "copies/series" => Some(Self::AllManifestCopies),
             "aside" => Some(Self::Aside),
+            "directory" => Some(Self::Directories),
             _ => match folder.rsplit_once('/')? {
                 ("series", series) => of_series(Self::Manifests, series),
                 ("copies/series", series) => of_series(Self::ManifestCopies, series),
@@ -429,6 +442,7 @@ impl Listing {
         match (self, name) {
             (Self::All, _)
             | (Self::Aside, ObjectName::Aside(..))
+            | (Self::Directories, ObjectName::Directory(_))
             | (Self::Configs, ObjectName::Config(_))
             | (Self::ConfigCopies, ObjectName::Copy(Original::Config(_)))
             | (Self::Keys, ObjectName::Key(_))
@@ -476,6 +490,10 @@ mod tests {
             any::<[u8; 16]>().prop_map(|id| Original::Key(KeyId(id)).copy()),
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| Original::Manifest(series, sequence).copy()),
             Just(ObjectName::Reserve),
+            any::<u64>().prop_map(ObjectName::Directory),
+            (series.clone(), any::<[u8; 16]>(), any::<u64>(), any::<u32>()).prop_map(|(lender, borrower, lease, serial)| {
+                ObjectName::Loan(lender, LoanId { borrower: SeriesId(borrower), lease, serial })
+            }),
             any::<[u8; 16]>().prop_map(|id| ObjectName::Key(KeyId(id))),
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),
             (any_kind(), series.clone(), any::<u64>(), any::<u32>()).prop_map(|(kind, series, lease, serial)| {
@@ -532,15 +550,16 @@ mod tests {
     #[test]
     fn a_listing_is_told_by_its_folder() {
         let series = SeriesId([0xa5; 16]);
-        let kinds: [fn(SeriesId) -> Listing; 6] = [
+        let kinds: [fn(SeriesId) -> Listing; 7] = [
             Listing::Manifests,
             Listing::ManifestCopies,
             Listing::Parity,
             Listing::Renewals,
             Listing::ManifestParts,
             Listing::ManifestPartCopies,
+            Listing::Loans,
         ];
-        let all = [Listing::All, Listing::Aside, Listing::AllManifests, Listing::AllManifestCopies];
+        let all = [Listing::All, Listing::Aside, Listing::Directories, Listing::AllManifests, Listing::AllManifestCopies];
         let of_repository = [Listing::Configs, Listing::ConfigCopies, Listing::Keys, Listing::KeyCopies];
         let of_series = kinds.map(|make| make(series)).into_iter().chain(Listing::containers_of(series));
         for what in of_series.chain(all).chain(of_repository) {

@@ -36,6 +36,8 @@ pub enum NameKind {
     ManifestPart,
     /// Chunks of a series that another one borrows.
     Loan,
+    /// The series that others may borrow of.
+    Directory,
 }
 
 impl From<&ObjectName> for NameKind {
@@ -52,6 +54,7 @@ impl From<&ObjectName> for NameKind {
             ObjectName::Renewal(..) => Self::Renewal,
             ObjectName::ManifestPart(..) => Self::ManifestPart,
             ObjectName::Loan(..) => Self::Loan,
+            ObjectName::Directory(_) => Self::Directory,
         }
     }
 }
