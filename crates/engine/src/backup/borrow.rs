@@ -33,7 +33,7 @@ const NEW_BYTES_MIN: u64 = 16 << 20;
 /// Chunks of a sketch that are met before its series is taken for a lender,
 const HITS_MIN: u64 = 2;
 /// and chunks of the series that these stand for.
-const SHARED_MIN: u64 = 64;
+const SHARED_MIN: u64 = 32;
 /// Lenders that one backup looks into at most.
 const OPENED_MAX: usize = 4;
 
@@ -192,7 +192,8 @@ impl<'b> Borrowing<'b> {
         let directory = self.run.hint(Directory::newest(repository));
         let entries = directory.iter().flat_map(|directory| &directory.entries);
         let others = entries.filter(|entry| entry.series != own);
-        let candidate = |entry: &DirectoryEntry| Candidate { series: entry.series, sketch: entry.sketch.clone(), hits: 0 };
+        let candidate =
+            |entry: &DirectoryEntry| Candidate { series: entry.series, sketch: entry.sketch.clone(), hits: 0 };
         self.candidates = Some(others.map(candidate).collect());
         self.directory = directory;
         Ok(())
@@ -258,8 +259,7 @@ impl<'b> Borrowing<'b> {
         next.0 += last - first + 1;
         let (loan, granted) = match self.loans {
             Some(loans) => {
-                let runs: Vec<_> =
-                    ChunkRun::runs_of(&wanted).into_iter().map(|there| run_from(there, shift)).collect();
+                let runs: Vec<_> = ChunkRun::runs_of(&wanted).into_iter().map(|there| run_from(there, shift)).collect();
                 let loan = loans.borrow(lender, &runs)?;
                 (Some(loan.id), loan.granted)
             }
@@ -365,7 +365,8 @@ impl BackupRun<'_> {
         let Some(directory) = directory.filter(|_| manifest.lends) else { return };
         let is_original = account.borrowed.chunks == 0 || account.data_plain_bytes >= NEW_BYTES_MIN;
         let known = directory.entries.iter().find(|entry| entry.series == manifest.series);
-        let is_current = known.is_some_and(|known| 2 * known.sketch.in_common(&manifest.sketch) > manifest.sketch.len());
+        let is_current =
+            known.is_some_and(|known| 2 * known.sketch.in_common(&manifest.sketch) > manifest.sketch.len());
         if !is_original || is_current || manifest.sketch.chunks() < SHARED_MIN {
             return;
         }

@@ -76,7 +76,8 @@ impl<'b> Older<'b> {
     fn rebuild(&mut self, manifest: &Manifest, lost: &RoaringTreemap) -> Result<(), IndexError> {
         let wanted = &self.live - known(manifest);
         let records = self.chunks.own_records().into_iter();
-        let holds = |record: &ContainerRecord| record.chunks.iter().any(|run| wanted.range_cardinality(run.range()) > 0);
+        let holds =
+            |record: &ContainerRecord| record.chunks.iter().any(|run| wanted.range_cardinality(run.range()) > 0);
         let mut containers: Vec<_> = records.filter(|(_, record)| holds(record)).collect();
         containers.sort_unstable_by_key(|(_, record)| record.id);
         for (at, _) in containers.split_off(containers.len().saturating_sub(REBUILT_CONTAINERS_MAX)) {

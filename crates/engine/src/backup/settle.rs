@@ -28,6 +28,7 @@ impl<'t> BackupRun<'t> {
             return summary;
         }
         let options = MaintainOptions {
+            owns: false,
             deltas: self.options.deltas,
             threshold: self.options.migrate_threshold,
             compression_level: self.options.compression_level,

@@ -42,7 +42,9 @@ impl SeriesCheck<'_> {
                 .and_then(|run| chunks.answered(run))
             {
                 Ok(range) => drop(referred.insert_range(range)),
-                Err(error @ (StoreError::MissingChunk { .. } | StoreError::NotLent { .. })) if !faults.is_empty() => drop(error),
+                Err(error @ (StoreError::MissingChunk { .. } | StoreError::NotLent { .. })) if !faults.is_empty() => {
+                    drop(error)
+                }
                 Err(error) => faults.push(error),
             });
             match read_record(&chunks, snapshot) {

@@ -21,9 +21,8 @@ impl ChunkSource<'_> {
             None => (self.series, &held.record),
         };
         let opened = ContainerReader::open(storage, keys, series, record);
-        let reader = self.or_healed((series, record), opened, |object| {
-            ContainerReader::open_in(keys, series, record, object)
-        })?;
+        let reader =
+            self.or_healed((series, record), opened, |object| ContainerReader::open_in(keys, series, record, object))?;
         Ok(match &held.lent {
             Some((lender, _)) => reader.renumbered(|number| lender.number_here(number)),
             None => reader,
@@ -41,7 +40,8 @@ impl ChunkSource<'_> {
     /// A region as it was pushed, by one range read.
     pub(crate) fn encoded(&self, reader: &ContainerReader, region: usize) -> Result<EncodedRegion, StoreError> {
         let read = reader.read_sealed(self.repository.storage(), region);
-        let sealed = self.or_healed(self.source_of(reader), read, |object| Ok(reader.sealed_in(object, region)?.to_vec()))?;
+        let sealed =
+            self.or_healed(self.source_of(reader), read, |object| Ok(reader.sealed_in(object, region)?.to_vec()))?;
         self.unseal(reader, region, sealed)
     }
 

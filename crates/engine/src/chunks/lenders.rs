@@ -146,7 +146,8 @@ impl Lenders {
 
     /// All lenders whose manifests were not read yet.
     pub(super) fn all_unread(&self) -> Vec<SeriesId> {
-        let unread = self.known.iter().filter(|(lender, state)| matches!(state, State::Unread) && !lender.runs.is_empty());
+        let unread =
+            self.known.iter().filter(|(lender, state)| matches!(state, State::Unread) && !lender.runs.is_empty());
         unread.map(|(lender, _)| lender.series).collect()
     }
 
@@ -205,14 +206,8 @@ mod tests {
         let mut pieces = Vec::new();
         let run = ChunkRun { first: ChunkNumber(8), count: 15 };
         lender.cut(run, |here, there| pieces.push((here.first.0, there.first.0, here.count)));
-        let expected = [
-            (foreign(8), 8, 2),
-            (100, 10, 5),
-            (200, 15, 2),
-            (foreign(17), 17, 3),
-            (50, 20, 1),
-            (foreign(21), 21, 2),
-        ];
+        let expected =
+            [(foreign(8), 8, 2), (100, 10, 5), (200, 15, 2), (foreign(17), 17, 3), (50, 20, 1), (foreign(21), 21, 2)];
         assert_eq!(pieces, expected);
         for (here, there, count) in expected {
             for ahead in 0..count {

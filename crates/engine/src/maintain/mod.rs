@@ -3,12 +3,13 @@
 //!
 //! ```text
 //! forecast -> maintain
-//! maintain -> marks, settle
+//! maintain -> marks, borrowed, settle
 //! settle   -> retired (places), split, ghosts (hulls), compact, merge
 //! split, merge, ghosts, rewrite -> repack (batch, segment, categories)
 //! compact  -> dead, rewrite                 (`forget` starts with these two)
 //! marks    -> dead
 //! layout   -> repack                        with what a chunk is laid
+//! borrowed                                  loans shrink, and what is borrowed becomes the series' own
 //! options, commit, sound                    serve all of them and know none
 //! ```
 //! Arrows are imports; none leads back.
@@ -36,6 +37,7 @@
 //! with the snapshot still among those to be settled. Work is done in pieces, each with a commit of its own, so that
 //! little is done again, and little room is needed beside what is there.
 
+mod borrowed;
 mod commit;
 mod compact;
 mod damage;
@@ -90,7 +92,8 @@ pub fn maintain(
     };
     let mut due = Vec::new();
     let damage = repository.visit_manifests(repository.series()?, |manifest| {
-        if !manifest.unsettled.is_empty() || manifest.ghosts_due || has_marks_over(&manifest, now()) {
+        let is_due = !manifest.unsettled.is_empty() || manifest.ghosts_due || has_marks_over(&manifest, now());
+        if is_due || borrowed::is_due(&manifest, options.owns) {
             due.push((manifest.series, many_series::weight(&manifest), manifest.name));
         }
         Ok::<_, EngineError>(())
@@ -143,6 +146,10 @@ fn maintain_series(work: Maintenance<'_>, series_name: &str) -> Result<MaintainS
 fn end_marks_and_settle(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) -> Result<MaintainSummary, EngineError> {
     let (ended, containers_deleted, bytes_deleted) = end_marks(writer, now())?;
     let mut summary = MaintainSummary { ended, bytes_deleted, containers_deleted, ..MaintainSummary::default() };
+    if work.options.owns {
+        summary.add(&borrowed::take_over(work, writer)?);
+    }
+    borrowed::shrink_loans(writer)?;
     summary.add(&settle(work, writer, None)?);
     Ok(summary)
 }

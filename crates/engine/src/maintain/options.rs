@@ -27,6 +27,8 @@ pub struct MaintainOptions {
     pub piece_bytes: u64,
     /// Whether to read back what was written, before each commit.
     pub verify_written: VerifyWritten,
+    /// Store what is borrowed of other series in containers of each series' own.
+    pub owns: bool,
     /// Take over a lease whose holder cannot be seen from here.
     pub take_over: bool,
     /// Who does it, recorded in the lease.
@@ -41,6 +43,7 @@ impl Default for MaintainOptions {
             compression_level: ZSTD_LEVEL_DEFAULT,
             piece_bytes: PIECE_BYTES_DEFAULT,
             verify_written: VerifyWritten::default(),
+            owns: false,
             take_over: false,
             user: String::new(),
         }
@@ -53,6 +56,7 @@ setters!(MaintainOptions {
     with_compression_level(compression_level: i32),
     with_piece_bytes(piece_bytes: u64),
     with_verify_written(verify_written: VerifyWritten),
+    with_owns(owns: bool),
     with_take_over(take_over: bool),
     with_user(user: String),
 });

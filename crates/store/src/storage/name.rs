@@ -491,9 +491,11 @@ mod tests {
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| Original::Manifest(series, sequence).copy()),
             Just(ObjectName::Reserve),
             any::<u64>().prop_map(ObjectName::Directory),
-            (series.clone(), any::<[u8; 16]>(), any::<u64>(), any::<u32>()).prop_map(|(lender, borrower, lease, serial)| {
-                ObjectName::Loan(lender, LoanId { borrower: SeriesId(borrower), lease, serial })
-            }),
+            (series.clone(), any::<[u8; 16]>(), any::<u64>(), any::<u32>()).prop_map(
+                |(lender, borrower, lease, serial)| {
+                    ObjectName::Loan(lender, LoanId { borrower: SeriesId(borrower), lease, serial })
+                }
+            ),
             any::<[u8; 16]>().prop_map(|id| ObjectName::Key(KeyId(id))),
             (series.clone(), any::<u64>()).prop_map(|(series, sequence)| ObjectName::Manifest(series, sequence)),
             (any_kind(), series.clone(), any::<u64>(), any::<u32>()).prop_map(|(kind, series, lease, serial)| {
@@ -559,7 +561,8 @@ mod tests {
             Listing::ManifestPartCopies,
             Listing::Loans,
         ];
-        let all = [Listing::All, Listing::Aside, Listing::Directories, Listing::AllManifests, Listing::AllManifestCopies];
+        let all =
+            [Listing::All, Listing::Aside, Listing::Directories, Listing::AllManifests, Listing::AllManifestCopies];
         let of_repository = [Listing::Configs, Listing::ConfigCopies, Listing::Keys, Listing::KeyCopies];
         let of_series = kinds.map(|make| make(series)).into_iter().chain(Listing::containers_of(series));
         for what in of_series.chain(all).chain(of_repository) {
