@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The most chunks of a sketch. Whoever has met n of a lender's N chunks has met n k / N of its sketch.
-pub const BOTTOM_K: usize = 128;
+pub const BOTTOM_K: usize = 256;
 
 /// The chunks with the least fingerprints, at most [`BOTTOM_K`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
