@@ -2,13 +2,14 @@
 //! and what else the program keeps there. A host is what the program calls so; borg knows none of its own choice, so its
 //! archives begin with the host's name.
 
-use super::kopia::Kopia;
+use super::kopia::{self, Kopia};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde_json::Value;
 use siltstone_testbed::install;
 use siltstone_testbed::program::{self, Cost};
 use siltstone_testbed::tool::{self, Name, Tool};
+use siltstone_testbed::tree::Listing;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -157,12 +158,17 @@ impl Shared {
         program::measured(&mut command)
     }
 
-    /// Where `source` stands in what was restored into `target`.
-    pub(super) fn restored_place(&self, source: &Path, target: &Path) -> Result<PathBuf> {
-        match self.repository {
-            Repository::Known(_) => tool::restored_place(source, target),
-            Repository::Kopia(_) => Ok(target.to_path_buf()),
-        }
+    /// Fails if what was restored into `target` is not `source`, whose listing is `expected`.
+    pub(super) fn compare(&self, source: &Path, target: &Path, expected: &Listing) -> Result<()> {
+        let place = match self.repository {
+            Repository::Known(_) => tool::restored_place(source, target)?,
+            Repository::Kopia(_) => {
+                kopia::forgive_times_of_folders(source, target)?;
+                target.to_path_buf()
+            }
+        };
+        let compared = expected.expect_same(&Listing::of(&place)?);
+        compared.with_context(|| format!("{} restored something else", self.kind.text()))
     }
 
     /// Forgets a host with all its data and gives the space back, on a machine that looks after the repository.

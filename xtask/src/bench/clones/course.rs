@@ -131,7 +131,7 @@ impl Course {
                 let target = self.pile.place(expected.bytes())?;
                 let restore = |repository: &Shared| repository.restore(&host, &target);
                 self.measure(phase, clone, turn, Some(expected.bytes()), restore)?;
-                compare(&self.repositories[turn], &place, &target, &expected)?;
+                self.repositories[turn].compare(&place, &target, &expected)?;
             }
         }
         Ok(())
@@ -151,7 +151,7 @@ impl Course {
         for repository in &self.repositories {
             let target = self.pile.place(expected.bytes())?;
             repository.restore(&host(clone), &target)?;
-            compare(repository, &self.place, &target, &expected)?;
+            repository.compare(&self.place, &target, &expected)?;
         }
         Ok(())
     }
@@ -174,10 +174,4 @@ impl Course {
         self.measured.samples.push(Sample { phase, contender, cost, source_bytes, growth_bytes });
         Ok(())
     }
-}
-
-/// Fails if a restored tree is not its source.
-pub(super) fn compare(repository: &Shared, source: &Path, target: &Path, expected: &Listing) -> Result<()> {
-    let found = Listing::of(&repository.restored_place(source, target)?)?;
-    expected.expect_same(&found).with_context(|| format!("{} restored something else", repository.kind.text()))
 }

@@ -1,11 +1,13 @@
 //! The peer kopia, which says on each machine of whom its snapshots are: who connects, and under which name. One machine
-//! of its own is the one that may maintain the repository. Files are compressed by zstd; its default is not to.
+//! of its own is the one that may maintain the repository. Files are compressed by zstd; its default is not to. It takes
+//! the newest time of all that is in a folder for the time of the folder, so these times are not compared.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use siltstone_testbed::program::{self, Cost};
 use siltstone_testbed::tool::PASSWORD;
-use std::fs;
+use siltstone_testbed::tree;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -97,5 +99,43 @@ impl Kopia {
         snapshots.retain(|snapshot| snapshot["source"]["host"] == host);
         snapshots.sort_by(|one, other| one["startTime"].as_str().cmp(&other["startTime"].as_str()));
         Ok(snapshots)
+    }
+}
+
+/// Gives the folders below `restored` the times that those of `source` have, where both have a folder.
+pub(super) fn forgive_times_of_folders(source: &Path, restored: &Path) -> Result<()> {
+    for folder in tree::entries(source)?.into_iter().filter(|entry| entry.is_dir() && !entry.is_symlink()) {
+        let other = restored.join(folder.file_name().context("an entry has a name")?);
+        if other.is_dir() {
+            forgive_times_of_folders(&folder, &other)?;
+        }
+    }
+    Ok(File::open(restored)?.set_modified(fs::metadata(source)?.modified()?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use siltstone_testbed::tree::Listing;
+    use std::time::SystemTime;
+
+    #[test]
+    fn only_times_of_folders_are_forgiven() {
+        let work = tempfile::tempdir().unwrap();
+        let [source, restored] = ["source", "restored"].map(|name| work.path().join(name));
+        fs::create_dir_all(source.join("a/b")).unwrap();
+        fs::write(source.join("a/b/file"), "text").unwrap();
+        tree::copy(&source, &restored).unwrap();
+        let expected = Listing::of(&source).unwrap();
+        let expect_same = || expected.expect_same(&Listing::of(&restored).unwrap());
+        for folder in ["", "a", "a/b"] {
+            File::open(restored.join(folder)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        }
+        assert!(expect_same().is_err());
+        forgive_times_of_folders(&source, &restored).unwrap();
+        expect_same().unwrap();
+        File::open(restored.join("a/b/file")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        forgive_times_of_folders(&source, &restored).unwrap();
+        assert!(expect_same().is_err());
     }
 }

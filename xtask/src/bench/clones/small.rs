@@ -3,7 +3,6 @@
 //! had.
 
 use super::contender::{Contender, Kind, Shared};
-use super::course::compare;
 use anyhow::Result;
 use siltstone_testbed::bench::rounds::Pile;
 use siltstone_testbed::tree::{self, Listing};
@@ -60,7 +59,7 @@ pub(super) fn run(contenders: &[Contender], work: &Path) -> Result<Vec<Step>> {
     for repository in &repositories {
         let target = pile.place(expected.bytes())?;
         repository.restore(HOSTS[1], &target)?;
-        compare(repository, include, &target, &expected)?;
+        repository.compare(include, &target, &expected)?;
     }
     Ok(steps)
 }

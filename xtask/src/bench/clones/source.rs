@@ -214,7 +214,9 @@ mod tests {
         let listing_of = |name: &str, seed: u64, numbers: &[u64]| {
             let place = work.path().join(name);
             let mut source = Source::of(&base, &place, 2, seed).unwrap();
-            numbers.iter().for_each(|&number| drop(source.become_clone(number).unwrap()));
+            for &number in numbers {
+                source.become_clone(number).unwrap();
+            }
             Listing::of(&place).unwrap()
         };
         let third = listing_of("one", 1, &[3]);
