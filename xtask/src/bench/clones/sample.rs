@@ -119,6 +119,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_too_large_for_its_share_is_passed_over() {
+        let work = tempfile::tempdir().unwrap();
+        let folders = folders(&work.path().join("system"));
+        for seed in 0..20 {
+            let base = work.path().join(seed.to_string());
+            take(&folders, 123_000, seed, &base).unwrap();
+            assert!(tree::files(&base).unwrap().iter().all(|file| !file.ends_with("large/one")));
+        }
+    }
+
+    #[test]
     fn all_is_taken_where_there_is_less() {
         let work = tempfile::tempdir().unwrap();
         let folders = folders(&work.path().join("system"));
