@@ -40,8 +40,8 @@ pub(crate) enum Bench {
     /// A thousand clients of one repository in an object store: what each backup costs, and what it costs to look after
     /// all.
     Clients(clients::Options),
-    /// Hosts that are alike, in one repository: what each of them adds, how fast it is backed up, restored and forgotten,
-    /// beside restic, borg and kopia.
+    /// Hosts that are alike, in one repository: what each of them adds, how fast it is backed up, restored and
+    /// forgotten, beside restic, borg and kopia.
     Clones(clones::Options),
     /// Reads of a restore: containers needed and read, for the first, the middle and the last snapshot of a history.
     RestoreOrder(restore_order::Options),

@@ -1,6 +1,6 @@
 //! The backup programs as many hosts use them: one repository, and for each host a machine of its own, with its cache
-//! and what else the program keeps there. A host is what the program calls so; borg knows none of its own choice, so its
-//! archives begin with the host's name.
+//! and what else the program keeps there. The host is the one that the program records; borg takes no name for it, so
+//! its archives begin with the host's name.
 
 use super::kopia::{self, Kopia};
 use anyhow::{Context, Result};

@@ -1,6 +1,6 @@
-//! The peer kopia, which says on each machine of whom its snapshots are: who connects, and under which name. One machine
-//! of its own is the one that may maintain the repository. Files are compressed by zstd; its default is not to. It takes
-//! the newest time of all that is in a folder for the time of the folder, so these times are not compared.
+//! The peer kopia. Each machine connects to the repository under the name of its host; one that backs nothing up
+//! maintains it. Files are compressed by zstd, as its default is not to. It takes the newest time of all that is in a
+//! folder for the time of the folder, so these times are not compared.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
