@@ -16,12 +16,12 @@ use crate::protect::parity_bytes;
 use crate::usage::Usage;
 use crate::{EngineError, Resources};
 use siltstone_store::container::{ContainerRecord, SealedContainer};
-use siltstone_store::manifest::{Manifest, PartTable};
+use siltstone_store::manifest::{Lender, Manifest, PartTable};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{CommitSizes, claimed_chunks, manifests_of_commit, parts_named, sizes_of_commit};
-use siltstone_store::storage::{Listing, Storage};
+use siltstone_store::storage::{Listing, ObjectName, Storage};
 use siltstone_store::{ContainerId, SeriesId, StoreError};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 /// Every manifest lies there twice, and so does each of its parts.
@@ -109,7 +109,8 @@ impl State {
         let bytes_of = |records: &[ContainerRecord]| {
             object_bytes(records) + records.iter().filter_map(|record| parity.get(&record.id)).sum::<u64>()
         };
-        let gone = self.beside_bytes + bytes_of(&dead) + bytes_of(&old);
+        let (loans, loan_bytes) = loans_given_back(repository, &self.manifest, &manifest)?;
+        let gone = self.beside_bytes + bytes_of(&dead) + bytes_of(&old) + loan_bytes;
         let made = beside_bytes + bytes_of(&new);
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let bytes_returned = signed(gone) - signed(made);
@@ -117,7 +118,7 @@ impl State {
         usage += Usage::of_new_parts(&self.parts, &[&before_last, &last]);
         usage += Usage::of_containers(repository, &new);
         // Each container may have its parity.
-        usage.deletes += self.beside_objects + COPIES * (dead.len() + old.len()) as u64;
+        usage.deletes += loans + self.beside_objects + COPIES * (dead.len() + old.len()) as u64;
         usage.bytes_kept = -bytes_returned;
         Ok(Outcome {
             usage,
@@ -129,6 +130,27 @@ impl State {
             next: Self { manifest, parts: last.parts, beside_bytes, beside_objects: BESIDE_OBJECTS, parity },
         })
     }
+}
+
+/// The loans that `before` names and `next` does not: how many, and their bytes.
+fn loans_given_back(repository: &Repository, before: &Manifest, next: &Manifest) -> Result<(u64, u64), StoreError> {
+    let named = |manifest: &Manifest| -> BTreeSet<ObjectName> {
+        let names = |lender: &Lender| {
+            let series = lender.series;
+            lender.loans.iter().map(move |loan| ObjectName::Loan(series, *loan)).collect::<Vec<_>>()
+        };
+        manifest.lenders.iter().flat_map(names).collect()
+    };
+    let gone = &named(before) - &named(next);
+    let (mut loans, mut bytes) = (0, 0);
+    for name in &gone {
+        match repository.storage().size_of(name) {
+            Ok(size) => (loans, bytes) = (loans + 1, bytes + size),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((loans, bytes))
 }
 
 /// The bytes of two manifests and of their parts, those that both name once.
