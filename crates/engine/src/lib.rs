@@ -6,6 +6,7 @@ extern crate self as siltstone_engine;
 pub mod backup;
 mod bases;
 pub mod browse;
+mod borrowed;
 mod cache_file;
 mod catalog_file;
 pub mod check;

@@ -13,6 +13,7 @@ mod catalog;
 mod config;
 mod container;
 mod keys;
+mod loan;
 mod local;
 mod manifest;
 mod names;
@@ -34,7 +35,7 @@ pub struct Target {
 }
 
 /// All targets, by name.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "acl", run: local::acl },
     Target { name: "cache", run: local::cache },
     Target { name: "catalog", run: catalog::catalog },
@@ -42,6 +43,7 @@ pub const TARGETS: [Target; 17] = [
     Target { name: "config", run: config::config },
     Target { name: "container", run: container::container },
     Target { name: "delta", run: region::delta },
+    Target { name: "loan", run: loan::loan },
     Target { name: "manifest", run: manifest::manifest },
     Target { name: "names", run: names::names },
     Target { name: "parity", run: parity::parity },

@@ -2,7 +2,7 @@
 
 use crate::container::ID;
 use crate::sealing::{KEYS, REPOSITORY, SERIES, SLOT, whole_object};
-use crate::{catalog, config, join, manifest};
+use crate::{catalog, config, join, loan, manifest};
 use anyhow::{Context, Result};
 use siltstone_similar::Isa;
 use siltstone_similar::delta::{ChunkDelta, CopyInsert, PoolWriter, Prefix};
@@ -36,6 +36,10 @@ pub fn all(folder: &Path, password: &[u8]) -> Result<Seeds> {
     let repository = Repository::open(disk.clone(), password).context("the repository of the seeds")?;
     for meta in disk.list(Listing::All)? {
         keep(&mut seeds, "names", meta.name.to_string().into_bytes());
+        if let ObjectName::Loan(..) = meta.name {
+            let object = disk.read(&meta.name, meta.bytes)?;
+            keep(&mut seeds, "loan", open_object(repository.keys(), &meta.name, ObjectKind::Loan, object)?);
+        }
         if let ObjectName::Key(_) = meta.name {
             keep(&mut seeds, "slot", [&[0], &disk.read(&meta.name, meta.bytes)?[..]].concat());
         }
@@ -173,6 +177,7 @@ fn fresh(seeds: &mut Seeds) -> Result<()> {
     records_of_the_repository(seeds)?;
     deltas(seeds)?;
     slots_and_parity(seeds);
+    keep(seeds, "loan", loan::seed());
     keep(seeds, "catalog", catalog::two_levels());
     for recipe in catalog::recipes() {
         keep(seeds, "recipe", join(recipe));

@@ -193,7 +193,11 @@ impl SeriesCheck<'_> {
 }
 
 impl CheckVisitor<'_> {
+    /// Notes damage of a region; that of a lender's is told by the check of the lender.
     fn note(&self, address: Address, error: &StoreError) {
+        if self.chunks.object_name(address.container).series() != Some(self.check.manifest.series) {
+            return;
+        }
         let record = self.chunks.record(address.container);
         let reader = self.chunks.reader(address.container).ok();
         let entry = reader.as_ref().and_then(|reader| reader.index().regions().get(address.region));

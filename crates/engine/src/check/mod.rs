@@ -6,14 +6,19 @@
 //!               with sound indexes; the bases of every region are in some container, and none leads back to it; every catalog can
 //!               be walked; each snapshot's necessary chunks are exactly those it refers to, and their bases, and what is so needed
 //!               both before and after it
+//!               what is borrowed is in loans that are there, and each lender has all of it
 //! --read-data   of the chosen containers every byte: header, seals, padding, and each chunk against its fingerprint
 //! ```
 //! Only what a container answers for has to be readable: a superseded copy may hang on bases that are gone.
+//!
+//! Damage of a lender is told for those who borrow of it, too, without a second look at its containers (module
+//! `borrowed`).
 //!
 //! Looking takes no lease; what a backup in progress adds meanwhile is an orphan to it, and said to be one. What was
 //! found is then recorded in the manifest, if asked for (module `record`).
 
 mod bases;
+mod borrowed;
 mod data;
 mod help;
 pub(crate) mod read_log;
@@ -27,6 +32,7 @@ use crate::parallel::{Pool, Ticket};
 use crate::protect::unprotected;
 use crate::setters::setters;
 use crate::{EngineError, Resources};
+use borrowed::{Lenders, Loans};
 pub use help::Help;
 use read_log::ReadLog;
 pub use restored::{RestoreSample, SampleOutcome, SampledFile};
@@ -241,24 +247,48 @@ pub fn check(
         }
     }
     note_orphans(&listed, &checked, &parts, &mut report);
+    let loans = Loans::listed(&listed);
+    loans.note_unnamed(&checked, &mut report);
     // The series of which something was not read for longest comes first: so each has its turn, however short the time.
     let oldest = |manifest: &Manifest| {
         let log = ReadLog::open(options.state.as_deref(), repository, manifest.series);
         manifest.containers.iter().map(|record| log.last_read(record)).min()
     };
     checked.sort_by_cached_key(oldest);
-    if deadline.is_some() {
+    let checked: Vec<Checked> = if deadline.is_some() {
         // One after the other: the time is for those that come first.
-        for manifest in checked {
-            let asked = Asked { options, deadline, has_read: report.containers_read > 0 };
-            report.add(check_series(repository, manifest, &asked, resources)?);
-        }
-        return Ok(report);
+        let mut has_read = false;
+        let one_by_one = checked.into_iter().map(|manifest| {
+            let asked = Asked { options, deadline, has_read };
+            let checked = check_series(repository, manifest, &asked, resources)?;
+            has_read |= checked.report.containers_read > 0;
+            Ok::<_, EngineError>(checked)
+        });
+        one_by_one.collect::<Result<_, _>>()?
+    } else {
+        let asked = Asked { options, deadline, has_read: false };
+        many.each(checked, many_series::weight, |manifest| check_series(repository, manifest, &asked, resources))?
+    };
+    let lenders = Lenders::of(&checked);
+    for mut series in checked {
+        resources.unless_cancelled()?;
+        lenders.add_findings(&mut series);
+        loans.add_findings(repository, &mut series)?;
+        let Checked { manifest, learnt, report: mut found, .. } = series;
+        found.records.extend(record::record(repository, &manifest, &learnt, options, resources));
+        report.add(found);
     }
-    let asked = Asked { options, deadline, has_read: false };
-    let check = |manifest| check_series(repository, manifest, &asked, resources);
-    many.each(checked, many_series::weight, check)?.into_iter().for_each(|series| report.add(series));
     Ok(report)
+}
+
+/// A series that was looked at.
+struct Checked {
+    /// The manifest that was held against the containers in the end.
+    manifest: Manifest,
+    report: CheckReport,
+    /// Damage of its containers, also of such as nothing of its own hangs on.
+    damage: Vec<ContainerDamage>,
+    learnt: Learnt,
 }
 
 /// The newest manifest of a series, with the parts that it and the one before name.
@@ -301,14 +331,14 @@ fn check_series(
     mut manifest: Manifest,
     asked: &Asked<'_>,
     resources: &Resources,
-) -> Result<CheckReport, EngineError> {
+) -> Result<Checked, EngineError> {
     let mut attempts_left = ATTEMPTS_MAX;
     loop {
         let listed = repository.storage().list_containers(manifest.series).map_err(StoreError::from)?;
         let sizes = listed.iter().map(|meta| (meta.name, meta.bytes));
         let mut found = CheckReport::default();
         let check = SeriesCheck { repository, manifest: &manifest, sizes: sizes.collect(), resources, asked };
-        let learnt = check.run(&mut found)?;
+        let (learnt, damage) = check.run(&mut found)?;
         attempts_left -= 1;
         let newest = if found.findings.is_empty() || attempts_left == 0 {
             None
@@ -317,10 +347,7 @@ fn check_series(
         };
         match newest {
             Some(newest) => manifest = newest,
-            None => {
-                found.records.extend(record::record(repository, &manifest, &learnt, asked.options, resources));
-                return Ok(found);
-            }
+            None => return Ok(Checked { manifest, report: found, damage, learnt }),
         }
     }
 }
@@ -410,6 +437,7 @@ struct SeriesCheck<'c> {
 }
 
 /// Damage of a container and the chunks it costs of those that it answers for.
+#[derive(Clone)]
 struct ContainerDamage {
     object: String,
     error: String,
@@ -456,7 +484,7 @@ fn numbers<'d>(damage: impl IntoIterator<Item = &'d ContainerDamage>) -> Roaring
 }
 
 impl SeriesCheck<'_> {
-    fn run(&self, report: &mut CheckReport) -> Result<Learnt, EngineError> {
+    fn run(&self, report: &mut CheckReport) -> Result<(Learnt, Vec<ContainerDamage>), EngineError> {
         let name = self.manifest.object_name().to_string();
         let faults = self.manifest.faults();
         report.findings.extend(faults.iter().map(|error| finding(&name, error, Help::against_contradiction(error))));
@@ -467,6 +495,8 @@ impl SeriesCheck<'_> {
             let (object, what) = (unneeded.object, unneeded.error);
             report.harmless.push(Finding { object, what, snapshots: Vec::new(), help: Help::RepairReadData });
         }
+        let of_containers = damage.clone();
+        damage.extend(self.check_lenders()?);
         let lost = numbers(&damage);
         let mut findings = Vec::new();
         let (needs, damaged_catalogs) = self.check_snapshots(&lost, &mut findings)?;
@@ -480,7 +510,7 @@ impl SeriesCheck<'_> {
         if let Some(sample) = &self.asked.options.restore_sample {
             report.sample = self.restore_sample(sample, &mut learnt, &mut report.findings)?;
         }
-        Ok(learnt)
+        Ok((learnt, of_containers))
     }
 
     fn is_chosen(&self, at: usize) -> Result<bool, EngineError> {
@@ -605,29 +635,40 @@ impl SeriesCheck<'_> {
 
     /// Tells each damage with the snapshots it touches, going by what each needs itself.
     fn add_container_findings(&self, damage: &[ContainerDamage], needs: &NecessaryChunks, report: &mut CheckReport) {
-        let mut touched = vec![Vec::new(); damage.len()];
-        if !damage.is_empty() {
-            let snapshots = self.manifest.snapshots();
-            needs.for_each(|position, necessary| {
-                for (touched, damage) in touched.iter_mut().zip(damage) {
-                    let is_touched = damage.chunks.iter().any(|run| necessary.range_cardinality(run.range()) > 0);
-                    if is_touched && let Some(snapshot) = snapshots.get(position) {
-                        touched.push(snapshot.id.short());
-                    }
-                }
-            });
-        }
-        report.findings.extend(damage.iter().zip(touched).map(|(damage, snapshots)| Finding {
-            object: damage.object.clone(),
-            what: damage.error.clone(),
-            help: self.help_for(&snapshots),
-            snapshots,
-        }));
+        report.findings.extend(findings_of(damage, self.manifest, needs));
     }
 
     /// Returns the help against damage of these snapshots, given by their short ids.
     fn help_for(&self, snapshots: &[String]) -> Help {
-        let last = self.manifest.snapshots().iter().rfind(|snapshot| !snapshot.partial);
-        Help::against_loss(snapshots, last.map(|snapshot| snapshot.id.short()).as_deref())
+        help_for(self.manifest, snapshots)
     }
+}
+
+/// Each damage with the snapshots of a series that it touches, going by what they need.
+fn findings_of(damage: &[ContainerDamage], manifest: &Manifest, needs: &NecessaryChunks) -> Vec<Finding> {
+    let mut touched = vec![Vec::new(); damage.len()];
+    if !damage.is_empty() {
+        let snapshots = manifest.snapshots();
+        needs.for_each(|position, necessary| {
+            for (touched, damage) in touched.iter_mut().zip(damage) {
+                let is_touched = damage.chunks.iter().any(|run| necessary.range_cardinality(run.range()) > 0);
+                if is_touched && let Some(snapshot) = snapshots.get(position) {
+                    touched.push(snapshot.id.short());
+                }
+            }
+        });
+    }
+    let finding = |(damage, snapshots): (&ContainerDamage, Vec<String>)| Finding {
+        object: damage.object.clone(),
+        what: damage.error.clone(),
+        help: help_for(manifest, &snapshots),
+        snapshots,
+    };
+    damage.iter().zip(touched).map(finding).collect()
+}
+
+/// Returns the help against damage of these snapshots of a series, given by their short ids.
+fn help_for(manifest: &Manifest, snapshots: &[String]) -> Help {
+    let last = manifest.snapshots().iter().rfind(|snapshot| !snapshot.partial);
+    Help::against_loss(snapshots, last.map(|snapshot| snapshot.id.short()).as_deref())
 }

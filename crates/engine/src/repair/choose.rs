@@ -13,15 +13,15 @@ use siltstone_store::container::{ContainerRecord, RegionEntry};
 pub(super) struct Answers {
     /// By the place of the container among the holdings.
     pub(super) by_holding: Vec<RoaringTreemap>,
-    /// All of them.
+    /// All of them, and those that are borrowed.
     pub(super) available: RoaringTreemap,
 }
 
-/// Chooses for every chunk.
+/// Chooses for every chunk. What is `borrowed` needs no container; a whole copy of the series' own is preferred to it.
 ///
 /// # Complexity
 /// One pass over all indexes, and one over the deltas left for each step of the longest chain.
-pub(super) fn choose(holdings: &[Holding]) -> Answers {
+pub(super) fn choose(holdings: &[Holding], borrowed: &RoaringTreemap) -> Answers {
     let mut answers =
         Answers { by_holding: vec![RoaringTreemap::new(); holdings.len()], available: RoaringTreemap::new() };
     let mut deltas = Vec::new();
@@ -30,6 +30,7 @@ pub(super) fn choose(holdings: &[Holding]) -> Answers {
             if region.bases.is_empty() { answers.take(at, region) } else { deltas.push((at, region)) }
         }
     }
+    answers.available |= borrowed;
     loop {
         let before = deltas.len();
         deltas.retain(|(at, region)| {

@@ -1,12 +1,13 @@
 //! A series whose manifest can be read, and whose containers may not be all there: what parity heals, what is lost, and
 //! who needs that.
 
+use super::loans::{self, LoanFindings};
 use super::look::{Looked, look};
 use super::{Basis, DamagedSnapshot, FILES_NAMED_MAX, Mending, RepairOptions, SeriesPlan, Step};
 use crate::chunks::ChunkSource;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
-use siltstone_store::StoreError;
+use siltstone_store::{LoanId, SeriesId, StoreError};
 use siltstone_store::catalog::{CatalogReader, Content};
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::{Manifest, Snapshot};
@@ -21,6 +22,7 @@ pub(super) fn plan(
     repository: &Repository,
     manifest: &Manifest,
     listed: &[ObjectMeta],
+    all_loans: &[(SeriesId, LoanId)],
     options: &RepairOptions,
     resources: &Resources,
 ) -> Result<Option<SeriesPlan>, EngineError> {
@@ -34,8 +36,13 @@ pub(super) fn plan(
         faults.push(format!("{} chunks are known to be damaged", known.len()));
     }
     lost |= known;
+    let LoanFindings { faults: of_loans, lost: at_lenders, renewed, unknown } =
+        loans::look_at(repository, manifest, all_loans, options, resources)?;
+    faults.extend(of_loans);
+    lost |= at_lenders;
     lost &= &live;
-    if lost.is_empty() && healed.is_empty() && unprotected.is_empty() {
+    let has_loans_to_mend = !renewed.is_empty() || !unknown.is_empty();
+    if lost.is_empty() && healed.is_empty() && unprotected.is_empty() && !has_loans_to_mend {
         return Ok(None);
     }
     chunks.add_dependents(&mut lost)?;
@@ -54,8 +61,8 @@ pub(super) fn plan(
     let to_heal = manifest.containers.iter().filter(|record| healed.contains(&record.id));
     let aside = to_heal.map(|record| record.object_name(manifest.series)).collect();
     let protected = unprotected.len() as u64;
-    let has_nothing_to_do = is_noted && healed.is_empty() && unprotected.is_empty();
-    let mending = Mending { series_name: manifest.name.clone(), lost, dropped, healed, unprotected };
+    let has_nothing_to_do = is_noted && healed.is_empty() && unprotected.is_empty() && !has_loans_to_mend;
+    let mending = Mending { series_name: manifest.name.clone(), lost, dropped, healed, unprotected, renewed, unknown };
     Ok(Some(SeriesPlan {
         series: manifest.series,
         name: Some(manifest.name.clone()),

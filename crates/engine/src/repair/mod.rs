@@ -6,6 +6,8 @@
 //!                                          containers hold; where none can be read, all that containers hold
 //! newest commit lost without a trace    -> likewise, where this machine saw it and containers hold snapshots of it
 //! a container that its parity heals     -> it is written anew under a new name; parity that is missing is made
+//! what was borrowed                    -> comes back from loans, which have the numbers of both ends
+//! a loan that is missing or unreadable -> another one is made of what is borrowed
 //! any other unreadable or lost          -> its chunks are noted in the manifest: the next backup stores them again
 //! ```
 //! What a snapshot lost is named, and the snapshot stays unless it is to be dropped. What is replaced is kept aside.
@@ -15,6 +17,7 @@ mod choose;
 mod damage;
 mod gather;
 mod heal;
+mod loans;
 mod look;
 mod objects;
 mod rebuild;
@@ -30,7 +33,7 @@ use siltstone_store::repository::Repository;
 use siltstone_store::salvage::{commit_beyond, remove_replaced, set_aside};
 use siltstone_store::series::{ReserveUse, SeriesWriter, refuse_lost_history};
 use siltstone_store::storage::{Listing, ObjectName, Replaced};
-use siltstone_store::{ContainerId, SeriesId, SnapshotId, StoreError};
+use siltstone_store::{ContainerId, LoanId, SeriesId, SnapshotId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Options of a repair.
@@ -167,6 +170,10 @@ struct Mending {
     healed: Vec<ContainerId>,
     /// Containers whose parity is missing or damaged, to be made.
     unprotected: Vec<ContainerId>,
+    /// Lenders of which loans are to be made anew.
+    renewed: BTreeSet<SeriesId>,
+    /// Loans that nothing needs.
+    unknown: Vec<(SeriesId, LoanId)>,
 }
 
 /// Summary of a repair.
@@ -209,11 +216,12 @@ pub fn plan(
     if asked.is_none() {
         plan.objects = objects::of_repository(repository)?;
     }
+    let all_loans = loans::all(repository)?;
     for series in series_there(repository)? {
         resources.unless_cancelled()?;
         if asked.is_none_or(|asked| asked == series) {
             plan.objects.extend(objects::of_series(repository, series)?);
-            plan.series.extend(plan_series(repository, series, options, resources)?);
+            plan.series.extend(plan_series(repository, series, &all_loans, options, resources)?);
         }
     }
     Ok(plan)
@@ -232,6 +240,7 @@ fn series_there(repository: &Repository) -> Result<BTreeSet<SeriesId>, EngineErr
 fn plan_series(
     repository: &Repository,
     series: SeriesId,
+    all_loans: &[(SeriesId, LoanId)],
     options: &RepairOptions,
     resources: &Resources,
 ) -> Result<Option<SeriesPlan>, EngineError> {
@@ -240,7 +249,7 @@ fn plan_series(
         Ok(Some(manifest)) => match refuse_lost_history(&containers, manifest.sequence) {
             Ok(()) => {
                 return match plan_lost_commits(repository, &manifest, options, resources)? {
-                    None => damage::plan(repository, &manifest, &containers, options, resources),
+                    None => damage::plan(repository, &manifest, &containers, all_loans, options, resources),
                     found => Ok(found),
                 };
             }
@@ -334,7 +343,7 @@ fn execute_series(
             done.rebuilt.push(plan.series);
             // Containers are healed once a manifest names them.
             if let Some(SeriesPlan { step: Step::Mend(mending), .. }) =
-                plan_series(repository, plan.series, options, resources)?
+                plan_series(repository, plan.series, &[], options, resources)?
             {
                 mend(repository, &mending, options, resources, &mut done)?;
             }
@@ -398,7 +407,11 @@ fn mend_leased(
     next.ghosts_due |= !next.remove_snapshots(&mending.dropped).is_empty();
     next.damaged |= &mending.lost;
     next.damaged &= next.live();
+    loans::renew(repository, writer, &mut next, &mending.renewed)?;
     writer.commit(next, true, now())?;
+    for (lender, id) in &mending.unknown {
+        writer.give_back(*lender, &[*id])?;
+    }
     writer.delete(&old)?;
     done.containers_healed += old.len() as u64;
     done.containers_protected += protect_these(repository, writer, &mending.unprotected, resources)?;

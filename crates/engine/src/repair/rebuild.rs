@@ -4,6 +4,7 @@
 use super::choose::{Answers, choose};
 use super::damage::damaged_by;
 use super::gather::{Holding, Holdings, gather};
+use super::loans::{self, Borrowed};
 use super::{Basis, DamagedSnapshot, RepairOptions, SeriesPlan, Step, refuse_at_work};
 use crate::chunks::ChunkSource;
 use crate::{EngineError, Resources};
@@ -29,9 +30,15 @@ pub(super) fn plan(
     if let Some(seed) = &manifests.seed {
         refuse_at_work(seed, options)?;
     }
-    let holdings = gather(repository, series, manifests.seed.as_ref(), resources)?;
-    match Rebuild::new(repository, series, &manifests, &holdings) {
-        Some(rebuild) => rebuild.plan(fault, options, resources),
+    let mut holdings = gather(repository, series, manifests.seed.as_ref(), resources)?;
+    let mut borrowed = Borrowed::find(repository, series, manifests.seed.as_ref())?;
+    borrowed.drop_leftovers(&mut holdings);
+    borrowed.look_at_lenders(repository)?;
+    match Rebuild::new(repository, series, &manifests, &holdings, &borrowed) {
+        Some(rebuild) => {
+            let claimed = loans::claimed(repository, series)?;
+            rebuild.plan(fault, claimed, options, resources)
+        }
         None => {
             let name = repository.config().series.get(&series).cloned();
             Ok(SeriesPlan { name, ..without_name(series, &manifests, &holdings, fault) })
@@ -106,6 +113,7 @@ impl Manifests {
 struct Rebuild<'r> {
     manifests: &'r Manifests,
     holdings: &'r Holdings,
+    borrowed: &'r Borrowed,
     answers: Answers,
     chunks: ChunkSource<'r>,
     /// The manifest to be: so far its name and the containers that answer for anything.
@@ -132,10 +140,14 @@ impl<'r> Rebuild<'r> {
         series: SeriesId,
         manifests: &'r Manifests,
         holdings: &'r Holdings,
+        borrowed: &'r Borrowed,
     ) -> Option<Self> {
-        let answers = choose(&holdings.readable);
+        let mut answers = choose(&holdings.readable, &borrowed.numbers());
         let mut draft = Manifest::new(series, "");
         draft.containers = answers.records(&holdings.readable);
+        let own = answers.by_holding.iter().fold(RoaringTreemap::new(), |own, numbers| own | numbers);
+        borrowed.add_to(&mut draft, manifests.seed.as_ref(), &own);
+        answers.available -= &borrowed.lost - &own;
         let chunks = ChunkSource::new(repository, &draft);
         let mut records = records_in(&chunks, &holdings.readable, &answers);
         records.retain(|record| repository.keys().series_id(&record.series_name) == series);
@@ -151,12 +163,13 @@ impl<'r> Rebuild<'r> {
         let mut found: Vec<Snapshot> = found.collect();
         found.sort_by_key(|snapshot| snapshot.record);
         draft.name = name;
-        Some(Self { manifests, holdings, answers, chunks, next: draft, found })
+        Some(Self { manifests, holdings, borrowed, answers, chunks, next: draft, found })
     }
 
     fn plan(
         mut self,
         fault: &StoreError,
+        claimed: (RoaringTreemap, bool),
         options: &RepairOptions,
         resources: &Resources,
     ) -> Result<SeriesPlan, EngineError> {
@@ -179,6 +192,7 @@ impl<'r> Rebuild<'r> {
             }
         }
         self.keep_lost_containers(seed);
+        self.keep_loans(seed, claimed)?;
         let before_last: HashSet<_> = self.next.snapshots().iter().rev().skip(1).map(|kept| kept.id).collect();
         self.next.unsettled.retain(|id| before_last.contains(id));
         Ok(self.into_plan(fault, damaged, options))
@@ -194,6 +208,7 @@ impl<'r> Rebuild<'r> {
             next.damaged = &seed.damaged - &self.answers.available;
         }
         next.ghosts_due = true;
+        self.borrowed.last().into_iter().for_each(|last| above(next, last));
         for holding in &self.holdings.readable {
             if let Some(last) = holding.reader.index().places().last() {
                 above(next, last.chunk.number);
@@ -253,12 +268,36 @@ impl<'r> Rebuild<'r> {
         self.next.damaged |= unanswered;
     }
 
+    /// Borrows what the snapshots need and nothing else, and keeps what others have borrowed, with its bases; all that
+    /// there is if that cannot be known.
+    fn keep_loans(
+        &mut self,
+        seed: Option<&Manifest>,
+        (claimed, is_known): (RoaringTreemap, bool),
+    ) -> Result<(), EngineError> {
+        let live = self.next.live();
+        let next = &mut self.next;
+        next.keep_imports(&live);
+        next.drop_idle_lenders();
+        let mut stored = next.containers.iter().fold(RoaringTreemap::new(), |all, record| all | record.numbers());
+        next.sketch = seed.map(|seed| seed.sketch.clone()).unwrap_or_default();
+        next.sketch.keep(&(&stored & &live));
+        next.lends = seed.is_some_and(|seed| seed.lends) || !claimed.is_empty() || !is_known;
+        stored.remove_range(ChunkNumber::METADATA_FIRST.0..);
+        let seeded = seed.map(|seed| &seed.lent & &claimed).unwrap_or_default();
+        let wanted = if is_known { claimed & &stored } else { stored.clone() };
+        let closure = self.chunks.closure(&(&wanted & &self.answers.available))?;
+        next.lent = ((closure | wanted | seeded) & stored) - live;
+        Ok(())
+    }
+
     fn into_plan(self, fault: &StoreError, damaged: Vec<DamagedSnapshot>, options: &RepairOptions) -> SeriesPlan {
-        let Self { manifests, holdings, next, found, .. } = self;
+        let Self { manifests, holdings, borrowed, next, found, .. } = self;
         let series = next.series;
         let named: HashSet<_> = next.containers.iter().map(|record| record.id).collect();
         let mut faults = vec![fault.to_string()];
         faults.extend(holdings.unreadable.iter().map(|unreadable| unreadable.error.to_string()));
+        faults.extend(borrowed.faults.iter().cloned());
         let lost = holdings.unreadable.iter().filter(|lost| !named.contains(&lost.id));
         let mut unreadable = manifests.unreadable.clone();
         unreadable.extend(lost.map(|lost| Replaced::Container(lost.kind, series, lost.id)));

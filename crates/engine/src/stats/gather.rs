@@ -38,6 +38,8 @@ pub(super) fn series(
     stats.older_key_bytes += older_parts_bytes(repository, manifest)?;
     stats.parity_bytes += parity_bytes(repository, manifest.series)?.values().sum::<u64>();
     let chunks = ChunkSource::new(repository, manifest);
+    stats.borrowed = super::borrowed::figures(repository, manifest)?;
+    stats.lent_bytes = super::borrowed::plain_bytes(&chunks, manifest, &manifest.lent)?;
     let needs =
         if manifest.has_hulls() { chunks.base_graph()?.needs(manifest) } else { manifest.necessary_chunks().clone() };
     let mut needed = RoaringTreemap::new();

@@ -12,6 +12,7 @@
 //! data.stored_bytes           compression: what all these take, encrypted, in their containers
 //! ```
 
+mod borrowed;
 mod gather;
 
 use crate::EngineError;
@@ -56,8 +57,28 @@ pub struct Stats {
     pub containers: u64,
     /// Bytes of everything in the repository.
     pub repository_bytes: u64,
+    /// What series borrow of each other: one entry for each pair, by the borrower's name. Chunks of a lender that cannot
+    /// be read have no bytes.
+    pub borrowed: Vec<BorrowedFigures>,
+    /// Bytes of chunks that no snapshot of their series needs any more and that are kept for others.
+    pub lent_bytes: u64,
     /// The snapshots asked for, one by one: series by series, in the order of their commits.
     pub by_snapshot: Vec<SnapshotFigures>,
+}
+
+/// Chunks that a series borrows of another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BorrowedFigures {
+    /// The name of the series that borrows.
+    pub series: String,
+    /// The name of the lender; its id if the repository's list does not have it.
+    pub lender: String,
+    /// Chunks.
+    pub chunks: u64,
+    /// Their bytes.
+    pub plain_bytes: u64,
+    /// Those of them that the lender needs no more itself, and keeps for others.
+    pub only_for_others: u64,
 }
 
 /// A snapshot by itself.
@@ -192,6 +213,7 @@ pub fn stats(
         if waiting.len() < MANIFESTS_AT_ONCE { Ok(()) } else { count(std::mem::take(&mut waiting)) }
     })?;
     count(waiting)?;
+    stats.borrowed.sort_by(|one, other| (&one.series, &one.lender).cmp(&(&other.series, &other.lender)));
     damage.extend(unreadable);
     if damage.is_empty() || series_counted > 0 { Ok((stats, damage)) } else { Err(damage.swap_remove(0).into()) }
 }
@@ -234,6 +256,8 @@ impl Stats {
         self.parity_bytes += other.parity_bytes;
         self.containers += other.containers;
         self.repository_bytes += other.repository_bytes;
+        self.borrowed.extend(other.borrowed);
+        self.lent_bytes += other.lent_bytes;
         self.by_snapshot.extend(other.by_snapshot);
     }
 }

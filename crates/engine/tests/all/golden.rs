@@ -355,10 +355,11 @@ fn makes_the_golden_repository() {
     fs::remove_file(maker.at("folder/text")).expect("removed");
     fs::write(maker.at("folder/short-lived"), common::noise(3, 200_000)).expect("written");
     let gone = maker.back_up("first", 1, &["gone"]);
+    // This series borrows of the other, also what that one is going to forget.
+    maker.back_up("second", 2, &[]);
     fs::remove_file(maker.at("folder/short-lived")).expect("removed");
     fs::write(maker.at("folder/new"), common::noise(4, 50_000)).expect("written");
-    maker.back_up("first", 2, &["one", "two words"]);
-    maker.back_up("second", 3, &[]);
+    maker.back_up("first", 3, &["one", "two words"]);
     // Forgetting leaves containers that were written again.
     forget(&maker, gone);
     maker.listings.retain(|(id, _)| *id != gone);
@@ -379,8 +380,10 @@ fn makes_the_golden_repository() {
     assert!(place.join("repository/parts").exists() && place.join("repository/copies/parts").exists());
     has_long_recipe(&maker);
     let repository = Repository::open(maker.storage.clone(), common::PASSWORD).expect("the repository opens");
-    let containers = repository.manifests().expect("manifests").into_iter().flat_map(|manifest| manifest.containers);
-    let containers: Vec<_> = containers.collect();
+    let manifests = repository.manifests().expect("manifests");
+    assert!(manifests.iter().any(|manifest| !manifest.imports.is_empty()), "there are borrowed chunks");
+    assert!(manifests.iter().any(|manifest| !manifest.lent.is_empty()), "there are chunks for others alone");
+    let containers: Vec<_> = manifests.into_iter().flat_map(|manifest| manifest.containers).collect();
     assert!(containers.iter().any(|record| record.has_deltas), "there are deltas");
     assert!(containers.iter().any(|record| record.mode == KeyMode::Recipient), "there are a client's");
     assert!(containers.iter().any(|record| record.held > record.chunk_count()), "there are superseded chunks");

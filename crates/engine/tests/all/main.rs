@@ -22,6 +22,7 @@ mod guards;
 mod healing;
 mod intra_segment;
 mod io_shape;
+mod lenders;
 mod many_series;
 mod mending;
 mod migration;

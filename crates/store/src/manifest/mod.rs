@@ -27,7 +27,8 @@ pub use lease::{Lease, LeaseHolder};
 pub use necessary::NecessaryChunks;
 pub use parts::{PART_BYTES_MAX, PART_OBJECT_BYTES_MAX, PartRecord, PartTable};
 pub use record::{RECORD_BYTES_MAX, SnapshotRecord};
-pub use sharing::{BorrowedRun, Import, LENDERS_MAX, Lender};
+pub(crate) use sharing::chunks_in;
+pub use sharing::{BORROWED_CHUNKS_MAX, BorrowedRun, Import, LENDERS_MAX, Lender};
 pub use snapshot::{Deleted, Snapshot, SnapshotStatistics};
 
 use crate::{

@@ -14,6 +14,9 @@ use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The most chunks that a loan is of, and that a series borrows: 16 TiB of 16 KiB each, marked in 128 MiB.
+pub const BORROWED_CHUNKS_MAX: u64 = 1 << 30;
+
 /// The most lenders of a series.
 pub const LENDERS_MAX: usize = 64;
 
@@ -179,7 +182,7 @@ impl Manifest {
         }
     }
 
-    /// Checks lenders and imports by themselves.
+    /// Checks lenders and imports by themselves. Nobody marks the chunks of a hostile list before they were counted.
     pub(super) fn check_sharing(&self, object: &ObjectName) -> Result<(), StoreError> {
         let damaged = |reason| Err(super::codec::damaged(object, reason));
         let series: BTreeSet<SeriesId> = self.lenders.iter().map(|lender| lender.series).collect();
@@ -188,6 +191,9 @@ impl Manifest {
         }
         if self.lenders.iter().flat_map(|lender| &lender.loans).any(|loan| loan.borrower != self.series) {
             return damaged("a loan that it names is another series'");
+        }
+        if chunks_in(self.imports.iter().map(|import| &import.run)) > BORROWED_CHUNKS_MAX {
+            return damaged("it borrows too many chunks");
         }
         let mut free = 0;
         for import in &self.imports {
@@ -215,4 +221,9 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// The number of chunks in these runs.
+pub(crate) fn chunks_in<'r>(runs: impl IntoIterator<Item = &'r BorrowedRun>) -> u64 {
+    runs.into_iter().fold(0, |count, run| count.saturating_add(run.chunks.count))
 }

@@ -23,9 +23,10 @@ use crate::created::{Created, create_ours};
 use crate::encoding;
 use crate::error::StoreError;
 use crate::ids::{LoanId, SeriesId, Time};
-use crate::manifest::{BorrowedRun, Lender, Manifest};
+use crate::manifest::{BORROWED_CHUNKS_MAX, BorrowedRun, Lender, Manifest, chunks_in};
 use crate::repository::Repository;
 use crate::sealed::{ObjectKind, open_object, seal_object};
+use crate::secrets::RepositoryKeys;
 use crate::storage::{Listing, ObjectName, ReadRequest};
 use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
@@ -59,10 +60,11 @@ pub fn claimed_chunks(repository: &Repository, lender: SeriesId) -> Result<Roari
     let listed = repository.storage().list(Listing::Loans(lender))?;
     let requests: Vec<ReadRequest> =
         listed.iter().map(|meta| ReadRequest::whole(meta.name, meta.name.bytes_max())).collect();
+    let keys = repository.keys();
     let (mut claimed, mut failure) = (RoaringTreemap::new(), None);
     repository.storage().read_many(&requests, &mut |at, object| {
         let Some(request) = requests.get(at) else { return ControlFlow::Continue(()) };
-        let chunks = object.map_err(StoreError::from).and_then(|object| open(repository, &request.name, object));
+        let chunks = object.map_err(StoreError::from).and_then(|object| loan_chunks(keys, &request.name, object));
         match chunks {
             Ok(chunks) => claimed |= numbers_there(&chunks),
             // It was given back since it was listed.
@@ -74,12 +76,16 @@ pub fn claimed_chunks(repository: &Repository, lender: SeriesId) -> Result<Roari
     failure.map_or(Ok(claimed), Err)
 }
 
-/// Reads a loan's object.
-fn open(repository: &Repository, name: &ObjectName, object: Vec<u8>) -> Result<Vec<BorrowedRun>, StoreError> {
-    let content = open_object(repository.keys(), name, ObjectKind::Loan, object)?;
+/// Opens a loan's object of this name: the chunks that are borrowed, under their numbers at both ends.
+///
+/// # Errors
+/// [`StoreError::Damaged`] if it is not the loan of that name, or not sound.
+pub fn loan_chunks(keys: &RepositoryKeys, name: &ObjectName, object: Vec<u8>) -> Result<Vec<BorrowedRun>, StoreError> {
+    let content = open_object(keys, name, ObjectKind::Loan, object)?;
     let Content { lender, borrower, chunks } = encoding::decode(name, "loan", &content)?;
     let is_named = matches!(name, ObjectName::Loan(of, id) if *of == lender && id.borrower == borrower);
-    if !is_named || !chunks.iter().all(BorrowedRun::is_sound) {
+    let is_bounded = chunks_in(chunks.iter()) <= BORROWED_CHUNKS_MAX;
+    if !is_named || !is_bounded || !chunks.iter().all(BorrowedRun::is_sound) {
         return Err(StoreError::damaged(name, "loan", "its chunks or its series are not sound"));
     }
     Ok(chunks.into_owned())
@@ -197,6 +203,10 @@ impl SeriesWriter<'_> {
         let manifest = &self.stored.manifest;
         assert!(manifest.lenders.iter().any(|known| known.series == lender), "the lender was not added");
         let borrower = self.series();
+        let count = chunks_in(chunks);
+        if count > BORROWED_CHUNKS_MAX {
+            return Err(StoreError::limit(&manifest.object_name(), "chunks of a loan", count, BORROWED_CHUNKS_MAX));
+        }
         let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
         let id = LoanId { borrower, lease: self.lease_sequence, serial };
         let content = encoding::encode(&Content { lender, borrower, chunks: Cow::Borrowed(chunks) })?;

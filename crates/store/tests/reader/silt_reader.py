@@ -28,10 +28,11 @@ HEADER = 64
 TAG = 16
 METADATA_FIRST = 1 << 63
 MASK = (1 << 64) - 1
-CONFIG, KEY_SLOT, MANIFEST, DATA, METADATA, PARITY, PART, WRITE_ONLY_SLOT = 1, 2, 3, 4, 5, 6, 7, 8
+CONFIG, KEY_SLOT, MANIFEST, DATA, METADATA, PARITY, PART, WRITE_ONLY_SLOT, LOAN, DIRECTORY = range(1, 11)
 DERIVED, RECIPIENT = 0, 1
 FOLDERS = {DATA: "data", METADATA: "metadata"}
 INDEX, TRAILER, PADDING = 2**32 - 2, 2**32 - 1, 2**32 - 3
+LENDERS_MAX, SKETCH_MAX, DIRECTORY_MAX = 64, 256, 1024
 
 
 class Damaged(Exception):
@@ -133,6 +134,14 @@ class Postcard:
 
     def list(self, item):
         return [item() for _ in range(self.number())]
+
+    def sketch(self):
+        """A sample of chunks: the begin of each fingerprint, and the number."""
+        entries = self.list(lambda: (self.number(), self.number()))
+        values = [value for value, _ in entries]
+        require(len(entries) <= SKETCH_MAX and values == sorted(set(values)), "a sketch: order or size")
+        require(all(number < METADATA_FIRST for _, number in entries), "a sketch has chunks of metadata")
+        return entries
 
     def option(self, item):
         return item() if self.boolean() else None
@@ -260,6 +269,7 @@ class Repository:
     def __init__(self, place, password):
         self.place = Path(place)
         self.keys_tried = 0
+        self.known = {}
         self.unlock(password)
         self.read_config()
 
@@ -398,7 +408,45 @@ class Repository:
 
     def series(self):
         folder = self.place / "series"
-        return [Series(self, name) for name in sorted(os.listdir(folder))] if folder.is_dir() else []
+        return [self.series_of(name) for name in sorted(os.listdir(folder))] if folder.is_dir() else []
+
+    def series_of(self, series_id):
+        """A series by its id, read once."""
+        if series_id not in self.known:
+            require((self.place / "series" / series_id).is_dir(), f"series {series_id} is not there")
+            self.known[series_id] = Series(self, series_id)
+        return self.known[series_id]
+
+    # -- loans and the directory (section 13)
+
+    def loan(self, name):
+        """The borrower of a loan, and its runs: first number and count at the borrower, first number at the lender."""
+        _, plain = self.open_whole(name, LOAN)
+        card = Postcard(plain)
+        lender, borrower = card.take(16).hex(), card.take(16).hex()
+        runs = card.list(lambda: (card.number(), card.number(), card.number()))
+        require(card.is_done(), f"{name}: bytes behind its end")
+        require(name.split("/")[1:2] == [lender] and name.split("/")[2][:32] == borrower, f"{name}: of other series")
+        for here, count, there in runs:
+            require(count > 0 and max(here, there) + count <= METADATA_FIRST, f"{name}: a run")
+        return borrower, runs
+
+    def verify_loans(self):
+        """Every loan opens; those that manifests name are of what they import, and the lender keeps that."""
+        folder = self.place / "loans"
+        for lender in sorted(os.listdir(folder)) if folder.is_dir() else []:
+            for name in self.names(f"loans/{lender}"):
+                self.loan(name)
+        for series in self.series():
+            series.verify_imports()
+
+    def verify_directory(self):
+        """The newest directory: a list of series with their sketches."""
+        for name in self.names("directory")[-1:]:
+            _, plain = self.open_whole(name, DIRECTORY)
+            card = Postcard(plain)
+            entries = card.list(lambda: (card.take(16).hex(), card.sketch()))
+            require(card.is_done() and len(entries) <= DIRECTORY_MAX, f"{name}: bytes behind its end, or too many")
 
 
 class Series:
@@ -420,6 +468,7 @@ class Series:
                 for number in range(first, first + count):
                     require(number not in self.where, f"chunk {number} is answered for twice")
                     self.where[number] = record
+        self.read_imports()
 
     def read_manifest(self, plain):
         self.sequence, self.previous, seconds, nanoseconds, lease = struct.unpack_from("<Q32sqIH", plain)
@@ -440,9 +489,10 @@ class Series:
         card.boolean()  # listed
         lends, lent, unclaimed = card.boolean(), numbers(card.bytes()), numbers(card.bytes())
         require(lends or not (lent or unclaimed), f"{self.object}: it lends though it must not")
-        lenders = card.list(lambda: (card.take(16), card.list(lambda: (card.take(16), card.number(), card.number()))))
+        self.lends, self.lent, self.unclaimed, self.sketch = lends, lent, unclaimed, card.sketch()
+        require(not any(number >= METADATA_FIRST for number in lent | unclaimed), f"{self.object}: it lends metadata")
+        self.lenders = card.list(lambda: (card.take(16).hex(), card.list(lambda: read_loan_id(card)), card.boolean()))
         differences, records, depths, imports = card.bytes(), card.bytes(), card.bytes(), card.bytes()
-        require(not (lenders or imports), f"{self.object}: it borrows chunks, which no program does yet")
         require(card.is_done(), f"{self.object}: bytes behind the body")
         salts, at = plain[at : at + salts_bytes], at + salts_bytes
         at = self.read_marks(plain, at)
@@ -452,7 +502,7 @@ class Series:
             lists.append(here + b"".join(self.read_part(plain, at + 52 * i) for i in range(count)))
             at += 52 * count
         require(len(plain) == at, f"{self.object}: bytes behind its end")
-        self.read_lists(*lists[:4])
+        self.read_lists(*lists)
 
     def read_marks(self, plain, at):
         """When deleted snapshots were marked, and until when they are kept; where what follows begins."""
@@ -476,7 +526,7 @@ class Series:
         require(blake3(content).digest() == plain[at + 20 : at + 52], f"{name}: not the one that is named")
         return content
 
-    def read_lists(self, differences, records, salts, depths):
+    def read_lists(self, differences, records, salts, depths, imports):
         card = Postcard(differences)
         self.necessary, self.direct = [], []
         while not card.is_done():
@@ -493,7 +543,55 @@ class Series:
         card = Postcard(depths)
         while not card.is_done():
             numbers(card.bytes())
+        card = Postcard(imports)
+        self.runs = []
+        while not card.is_done():
+            self.runs.append((card.number(), card.number(), card.number(), card.number()))
         self.live = [snapshot for snapshot in self.snapshots if not snapshot["deleted"]]
+
+    # -- what is borrowed (section 13)
+
+    def read_imports(self):
+        """Where the chunks come from that are borrowed: of each the lender, and its number there."""
+        lenders = [series for series, _, _ in self.lenders]
+        sound = len(set(lenders)) == len(lenders) <= LENDERS_MAX and self.id not in lenders
+        require(sound, f"{self.object}: it borrows of itself, of a series twice, or of too many")
+        for _, loans, _ in self.lenders:
+            require(all(borrower == self.id for borrower, _, _ in loans), f"{self.object}: a loan of another series")
+        self.imports, free = {}, 0
+        for lender, first, count, there in self.runs:
+            ascends = first >= free and count > 0 and lender < len(lenders)
+            require(ascends and max(first, there) + count <= METADATA_FIRST, f"{self.object}: imports")
+            free = first + count
+            for ahead in range(count):
+                require(first + ahead not in self.where, f"chunk {first + ahead} is borrowed and in a container, too")
+                self.imports[first + ahead] = (lenders[lender], there + ahead)
+        require(len(set(self.imports.values())) == len(self.imports), f"{self.object}: a chunk is borrowed twice")
+
+    def verify_imports(self):
+        """What is borrowed is in loans that the manifest names, and the lender keeps it as its own."""
+        for lender, loans, _ in self.lenders:
+            borrowed = {here: there for here, (series, there) in self.imports.items() if series == lender}
+            granted = {}
+            for _, lease, serial in loans:
+                borrower, runs = self.repository.loan(f"loans/{lender}/{self.id}-{lease:016x}-{serial:08x}")
+                require(borrower == self.id and lease <= self.sequence, f"{self.object}: a loan of another series")
+                for here, count, there in runs:
+                    granted.update((here + ahead, there + ahead) for ahead in range(count))
+            wrong = [here for here, there in borrowed.items() if granted.get(here) != there]
+            require(not wrong, f"{self.object}: {len(wrong)} borrowed chunks are in no loan")
+            if borrowed:
+                kept = self.repository.series_of(lender).kept()
+                require(set(borrowed.values()) <= kept, f"{self.object}: series {lender} keeps too little")
+
+    def kept(self):
+        """The chunks of a series that lends that are its own and not to be deleted."""
+        require(self.lends, f"{self.object}: others borrow of it though it does not lend")
+        kept, before = set(self.lent), set()
+        for added, removed in self.necessary:
+            before = (before - numbers(removed)) | numbers(added)
+            kept |= before
+        return kept & set(self.where)
 
     # -- containers and regions (sections 7 and 8)
 
@@ -549,6 +647,11 @@ class Series:
         return text
 
     def chunk(self, number):
+        if number in self.imports:
+            lender, there = self.imports[number]
+            lender = self.repository.series_of(lender)
+            require(there in lender.where, f"chunk {number}: series {lender.id} does not have {there} any more")
+            return lender.chunk(there)
         if number not in self.plain:
             record = self.where[number]
             region = self.container(record)[4][number][0]
@@ -567,6 +670,8 @@ class Series:
                 self.plain[number] = data
 
     def bases_of(self, number):
+        if number in self.imports:
+            return []  # They are the lender's to keep.
         region = self.container(self.where[number])[4][number][0]
         return region["bases"]
 
@@ -723,7 +828,13 @@ class Series:
             needs.append((self.closure(direct), before))
             live |= before
         self.verify_hull(needs)
-        require(live <= set(self.where), "a live chunk that no container answers for")
+        require(live <= set(self.where) | set(self.imports), "a live chunk that no container answers for")
+        require(set(self.imports) <= live, "an import that no snapshot needs")
+        require(self.lent | self.unclaimed <= set(self.where), "a chunk that is lent and in no container")
+        for value, number in self.sketch:
+            require(number in live and number in self.where, "a sketch has chunks that are not needed, or not its own")
+            fingerprint = self.container(self.where[number])[4][number][3]
+            require(int.from_bytes(fingerprint[:8], "big") == value, f"a sketch has another fingerprint of {number}")
 
     def verify_record(self, snapshot):
         """The record of a snapshot says what the manifest says (section 9)."""
@@ -798,6 +909,10 @@ def read_record(card):
     }
     require(len(record["chunks"]) == len(record["run_bytes"]), f"container {record['id']}: bytes of runs")
     return record
+
+
+def read_loan_id(card):
+    return card.take(16).hex(), card.number(), card.number()
 
 
 def read_region(card):
@@ -946,6 +1061,8 @@ def main(arguments):
     elif command == "verify":
         repository.verify_slots()
         repository.verify_copies()
+        repository.verify_loans()
+        repository.verify_directory()
         for series in repository.series():
             series.verify()
         print(f"{len(repository.series())} series are as the page says")
