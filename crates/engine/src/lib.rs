@@ -5,8 +5,8 @@ extern crate self as siltstone_engine;
 
 pub mod backup;
 mod bases;
-pub mod browse;
 mod borrowed;
+pub mod browse;
 mod cache_file;
 mod catalog_file;
 pub mod check;

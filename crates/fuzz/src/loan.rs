@@ -1,6 +1,6 @@
 //! Loans: runs of chunks that a hostile holder of the key names, and what a lender and a repair make of them.
 
-use crate::sealing::{SERIES, KEYS, whole_object};
+use crate::sealing::{KEYS, SERIES, whole_object};
 use siltstone_store::sealed::ObjectKind;
 use siltstone_store::series::loan_chunks;
 use siltstone_store::storage::ObjectName;

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use messages::StatsJson;
 use siltstone_engine::forget::held_by;
 use siltstone_engine::snapshots::{SnapshotKey, SnapshotView, list_readable};
-use siltstone_engine::stats::{DeltaFigures, SnapshotFigures, Stats, stats};
+use siltstone_engine::stats::{BorrowedFigures, DeltaFigures, SnapshotFigures, Stats, stats};
 use siltstone_store::repository::Repository;
 
 /// Figures about the repository and its snapshots
@@ -138,12 +138,23 @@ fn text(mode: Mode, stats: &Stats, deleted: &Deleted) -> String {
     let older = (stats.older_key_bytes > 0).then(|| ("Under Older Master Keys", size(stats.older_key_bytes)));
     let held = || format!("{}, which hold {}", deleted.snapshots, exact(deleted.bytes));
     let deleted = (deleted.snapshots > 0).then(|| ("Deleted Snapshots", held()));
-    let more: Vec<_> = more.into_iter().chain(older).chain(deleted).collect();
+    let lent = (stats.lent_bytes > 0).then(|| ("Kept For Other Series", size(stats.lent_bytes)));
+    let more: Vec<_> = more.into_iter().chain(older).chain(deleted).chain(lent).collect();
     let lines = |rows: &[(&str, String)]| {
         let lines = rows.iter().map(|(name, value)| format!("{name:>24}:  {value}"));
         lines.collect::<Vec<_>>().join("\n")
     };
-    format!("Stats in {word} mode:\n{}\n\n{}", lines(&rows), lines(&more))
+    format!("Stats in {word} mode:\n{}\n\n{}{}", lines(&rows), lines(&more), borrowed(stats))
+}
+
+/// Lines about series that borrow of others; empty if none does.
+fn borrowed(stats: &Stats) -> String {
+    let line = |of: &BorrowedFigures| {
+        let kept = if of.only_for_others > 0 { ", of which that one keeps some for others only" } else { "" };
+        format!("\nseries '{}' borrows {} of '{}'{kept}", of.series, size(of.plain_bytes), of.lender)
+    };
+    let lines: String = stats.borrowed.iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 fn counts(kept: u64, rejected: u64, skipped: u64) -> String {

@@ -17,6 +17,7 @@ mod restoring;
 mod rollback;
 mod servers;
 mod serving;
+mod sharing;
 mod terminal;
 mod undelete;
 mod write_only;

@@ -1,12 +1,12 @@
 //! The stage that decides: every chunk in stream order is known or new, gets its number, goes into a region; every
 //! entry into the catalog. It runs on one thread, so numbers and catalogs do not depend on how many others there are.
 
-use super::borrow::{Borrowing, Taken};
+use super::borrow::Borrowing;
 use super::flow::{Reached, Unusable};
 use super::heal::Healer;
 use super::local::LocalCatalog;
 use super::older::Older;
-use super::outcome::{Account, Assembled, Tally};
+use super::outcome::{Account, Assembled, Taken, Tally};
 use super::regions::Regions;
 use super::segments::Segments;
 use crate::EngineError;

@@ -13,7 +13,7 @@
 //! containers. Until then the new chunks are stored: about 2 / k of what is shared (k as in `BottomK`).
 
 use super::options::{Borrow, Reused};
-use super::outcome::Account;
+use super::outcome::{Account, Taken};
 use super::run::BackupRun;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
@@ -97,31 +97,6 @@ struct Opened {
     granted: RoaringTreemap,
     /// Numbers here of those that this series has borrowed before.
     known: BTreeMap<u64, ChunkRun>,
-}
-
-/// Chunks that this run has borrowed of a series.
-#[derive(Clone, Debug)]
-pub(super) struct Taken {
-    pub(super) lender: SeriesId,
-    /// The loan that they rest on; none in a dry run.
-    pub(super) loan: Option<LoanId>,
-    /// The number here of the lender's chunk 0, or what it would be.
-    shift: u64,
-    /// The lender's numbers.
-    pub(super) chunks: RoaringTreemap,
-}
-
-impl Taken {
-    /// The chunks under their numbers at both ends.
-    pub(super) fn runs(&self) -> Vec<BorrowedRun> {
-        let runs = ChunkRun::runs_of(&self.chunks).into_iter();
-        runs.map(|there| run_from(there, self.shift)).collect()
-    }
-}
-
-fn run_from(there: ChunkRun, shift: u64) -> BorrowedRun {
-    let first = ChunkNumber(there.first.0.wrapping_add(shift));
-    BorrowedRun { chunks: ChunkRun { first, ..there }, first_there: there.first }
 }
 
 /// The writer of a run, while others put containers by it.
@@ -284,7 +259,8 @@ impl<'b> Borrowing<'b> {
         next.0 += last - first + 1;
         let (loan, granted) = match self.loans {
             Some(loans) => {
-                let runs: Vec<_> = ChunkRun::runs_of(&wanted).into_iter().map(|there| run_from(there, shift)).collect();
+                let runs: Vec<_> =
+                    ChunkRun::runs_of(&wanted).into_iter().map(|there| Taken::run_from(there, shift)).collect();
                 let loan = loans.borrow(lender, &runs)?;
                 (Some(loan.id), loan.granted)
             }

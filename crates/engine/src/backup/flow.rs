@@ -1,8 +1,7 @@
 //! Types that flow from stage to stage: items on their way to the catalog, pieces of files, segments of new
 //! chunks, regions and checkpoints. Stages import them; this file imports no stage.
 
-use super::borrow::Taken;
-use super::outcome::{Account, Tally};
+use super::outcome::{Account, Taken, Tally};
 use super::source::Unread;
 use crate::fs::Problem;
 use crate::observer::EntryAction;

@@ -1,6 +1,5 @@
 //! Results of the stages: what each leaves behind, and counts and sums on the way.
 
-use super::borrow::Taken;
 use super::options::{DeltaCounts, Healed, Reused};
 use super::sketch_file::SketchRecords;
 use crate::catalog_file::CatalogDraft;
@@ -8,9 +7,9 @@ use crate::delta::SimilarIndex;
 use crate::index::{FingerprintIndex, Runs};
 use crate::pack::Packed;
 use roaring::RoaringTreemap;
-use siltstone_store::ChunkNumber;
 use siltstone_store::directory::Directory;
-use siltstone_store::manifest::{BottomK, Snapshot, SnapshotStatistics};
+use siltstone_store::manifest::{BorrowedRun, BottomK, Snapshot, SnapshotStatistics};
+use siltstone_store::{ChunkNumber, ChunkRun, LoanId, SeriesId};
 
 /// Results of all stages of a run.
 pub(super) struct RunOutcome {
@@ -75,6 +74,32 @@ pub(super) struct Assembled {
     pub(super) directory: Option<Directory>,
     /// A sample of the new chunks.
     pub(super) sketch: BottomK,
+}
+
+/// Chunks that this run has borrowed of a series.
+#[derive(Clone, Debug)]
+pub(super) struct Taken {
+    pub(super) lender: SeriesId,
+    /// The loan that they rest on; none in a dry run.
+    pub(super) loan: Option<LoanId>,
+    /// The number here of the lender's chunk 0, or what it would be.
+    pub(super) shift: u64,
+    /// The lender's numbers.
+    pub(super) chunks: RoaringTreemap,
+}
+
+impl Taken {
+    /// The chunks under their numbers at both ends.
+    pub(super) fn runs(&self) -> Vec<BorrowedRun> {
+        let runs = ChunkRun::runs_of(&self.chunks).into_iter();
+        runs.map(|there| Self::run_from(there, self.shift)).collect()
+    }
+
+    /// A run of the lender's numbers with those that it has here.
+    pub(super) fn run_from(there: ChunkRun, shift: u64) -> BorrowedRun {
+        let first = ChunkNumber(there.first.0.wrapping_add(shift));
+        BorrowedRun { chunks: ChunkRun { first, ..there }, first_there: there.first }
+    }
 }
 
 /// Older chunks that were looked up, as they are kept for the next backup.

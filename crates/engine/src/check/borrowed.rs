@@ -27,7 +27,10 @@ impl SeriesCheck<'_> {
             let (there, what) = match self.repository.manifest(lender.series) {
                 Ok(Some(newest)) => {
                     let missing = self.manifest.borrowed_of(lender.series) - answered_by(&newest);
-                    let what = format!("series {words}, of which chunks are borrowed, no longer has {} of them", missing.len());
+                    let what = format!(
+                        "series {words}, of which chunks are borrowed, no longer has {} of them",
+                        missing.len()
+                    );
                     (missing, what)
                 }
                 Ok(None) => {
@@ -61,8 +64,7 @@ impl Lenders {
             checked.iter().flat_map(|series| &series.manifest.lenders).map(|lender| lender.series).collect();
         let lenders = checked.iter().filter(|series| lent.contains(&series.manifest.series));
         let known = lenders.map(|series| {
-            let learnt =
-                Learnt { damaged: series.learnt.damaged.clone(), sound: series.learnt.sound.clone() };
+            let learnt = Learnt { damaged: series.learnt.damaged.clone(), sound: series.learnt.sound.clone() };
             (series.manifest.series, (series.manifest.name.clone(), series.damage.clone(), learnt))
         });
         Self { known: known.collect() }

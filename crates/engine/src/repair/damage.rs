@@ -7,13 +7,13 @@ use super::{Basis, DamagedSnapshot, FILES_NAMED_MAX, Mending, RepairOptions, Ser
 use crate::chunks::ChunkSource;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
-use siltstone_store::{LoanId, SeriesId, StoreError};
 use siltstone_store::catalog::{CatalogReader, Content};
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::{Manifest, Snapshot};
 use siltstone_store::recipe::Recipe;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::ObjectMeta;
+use siltstone_store::{LoanId, SeriesId, StoreError};
 use std::collections::BTreeSet;
 
 /// Plans the repair of containers of a series that are missing or cannot be read, of missing parity, and of chunks that

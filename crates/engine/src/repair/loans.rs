@@ -37,7 +37,8 @@ fn read_loan(
 /// All loans of the repository.
 pub(super) fn all(repository: &Repository) -> Result<Vec<(SeriesId, LoanId)>, StoreError> {
     let listed = repository.storage().list(Listing::All)?.into_iter();
-    let loans = listed.filter_map(|meta| if let ObjectName::Loan(lender, id) = meta.name { Some((lender, id)) } else { None });
+    let loans =
+        listed.filter_map(|meta| if let ObjectName::Loan(lender, id) = meta.name { Some((lender, id)) } else { None });
     Ok(loans.collect())
 }
 
@@ -62,7 +63,11 @@ pub(super) struct Borrowed {
 
 impl Borrowed {
     /// Collects what the series borrows: what the seed says, then what loans say, the newest first.
-    pub(super) fn find(repository: &Repository, series: SeriesId, seed: Option<&Manifest>) -> Result<Self, EngineError> {
+    pub(super) fn find(
+        repository: &Repository,
+        series: SeriesId,
+        seed: Option<&Manifest>,
+    ) -> Result<Self, EngineError> {
         let mut found = Self::default();
         let mut taken = RoaringTreemap::new();
         for import in seed.iter().flat_map(|seed| &seed.imports) {

@@ -162,7 +162,8 @@ fn damage_of_a_lenders_container_is_told_for_the_borrower_too() {
         // What was not hit restores; nothing is said to be whole that is not.
         let log = Log::default();
         let again = pair.scene.sandbox.at(disk.clone());
-        let options = again.options().with_series(Some("second".to_owned())).with_borrow(Borrow::Never).with_force(true);
+        let options =
+            again.options().with_series(Some("second".to_owned())).with_borrow(Borrow::Never).with_force(true);
         let source = Source::Paths(vec![again.source()]);
         let summary = backup::backup(&open(&disk), source, &options, &common::heard_by(&log)).expect("a backup");
         let id = summary.snapshot.expect("a snapshot");
@@ -189,7 +190,8 @@ fn a_lender_that_is_gone_or_unreadable_is_told_by_name_with_all_snapshots_that_n
         let disk = pair.disk();
         ruin(&disk);
         let findings = pair.check(&disk, ReadData::All).findings;
-        let told: Vec<_> = findings.iter().filter(|finding| finding.what.contains("\"first\", of which chunks")).collect();
+        let told: Vec<_> =
+            findings.iter().filter(|finding| finding.what.contains("\"first\", of which chunks")).collect();
         assert_eq!(told.len(), 1, "{findings:?} after {story}");
         assert_eq!((&told[0].snapshots, told[0].help), (&vec![pair.borrower.short()], Help::Backup), "after {story}");
         // Whoever still has the content stores it again.
@@ -224,7 +226,8 @@ fn a_lender_that_was_rolled_back_is_told() {
             Err(_) => assert!(disk.damage(&name, Damage::Delete)),
         }
     }
-    for name in before.names().into_iter().filter(|name| name.series() == Some(lender) && !disk.names().contains(name)) {
+    for name in before.names().into_iter().filter(|name| name.series() == Some(lender) && !disk.names().contains(name))
+    {
         disk.put(&name, &before.read(&name, u64::MAX).expect("read")).expect("put");
     }
     disk.barrier().expect("durable");

@@ -3,7 +3,7 @@
 use super::{Deleted, ratio};
 use crate::render::rfc3339;
 use serde::Serialize;
-use siltstone_engine::stats::{Reduction, SnapshotFigures, Stats};
+use siltstone_engine::stats::{BorrowedFigures, Reduction, SnapshotFigures, Stats};
 use siltstone_store::manifest::SnapshotStatistics;
 
 /// The document.
@@ -23,12 +23,36 @@ pub(super) struct StatsJson {
     older_key_bytes: u64,
     deleted_snapshots: u64,
     deleted_bytes: i64,
+    lent_bytes: u64,
+    borrowed: Vec<BorrowedJson>,
     logical_bytes: u64,
     #[serde(flatten)]
     layers: LayersJson,
     #[serde(flatten)]
     done: DoneJson,
     snapshots: Vec<SnapshotJson>,
+}
+
+/// Chunks that a series borrows of another one.
+#[derive(Serialize)]
+struct BorrowedJson {
+    series: String,
+    lender: String,
+    chunks: u64,
+    bytes: u64,
+    chunks_kept_for_others: u64,
+}
+
+impl From<&BorrowedFigures> for BorrowedJson {
+    fn from(of: &BorrowedFigures) -> Self {
+        Self {
+            series: of.series.clone(),
+            lender: of.lender.clone(),
+            chunks: of.chunks,
+            bytes: of.plain_bytes,
+            chunks_kept_for_others: of.only_for_others,
+        }
+    }
 }
 
 /// Bytes left of the chunks that are needed, step by step. Fields without `metadata` are of file content, those of
@@ -143,6 +167,8 @@ impl StatsJson {
             older_key_bytes: stats.older_key_bytes,
             deleted_snapshots: deleted.snapshots,
             deleted_bytes: deleted.bytes,
+            lent_bytes: stats.lent_bytes,
+            borrowed: stats.borrowed.iter().map(BorrowedJson::from).collect(),
             logical_bytes: stats.restore_bytes,
             layers: LayersJson::new(&stats.data, &stats.metadata),
             done: DoneJson {
