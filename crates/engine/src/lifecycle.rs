@@ -22,7 +22,7 @@ impl Lifecycle {
     }
 }
 
-/// The lifecycles of those of `numbers` that any live snapshot needs.
+/// The lifecycles of those of `numbers` that any live snapshot needs. What only others need is as old as the first.
 ///
 /// # Complexity
 /// One pass over the manifest's differences for each row that `numbers` have.
@@ -31,6 +31,10 @@ pub(crate) fn lifecycles(manifest: &Manifest, numbers: &RoaringTreemap) -> HashM
     along(manifest.differences(), numbers, |number, lifecycle| {
         found.insert(number, lifecycle);
     });
+    let lent = numbers & &manifest.lent;
+    for number in lent {
+        found.entry(number).or_insert(Lifecycle { row: 0, column: 0 });
+    }
     found
 }
 

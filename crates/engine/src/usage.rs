@@ -82,9 +82,9 @@ const FOR_A_NEW_SERIES: Usage =
     Usage { puts: 2, lists: 8, gets: 4, deletes: 2, bytes_sent: 8 << 10, bytes_received: 16 << 10, bytes_kept: 0 };
 
 impl Usage {
-    /// Usage for committing, with one commit more where something is rewritten. The manifests grow to this size.
-    pub(crate) fn of_commits(rewrites: bool, manifest_bytes: u64) -> Self {
-        let manifests = COPIES * (COMMITS_MAX + u64::from(rewrites));
+    /// Usage for committing, this often more than a run does that rewrites nothing. The manifests grow to this size.
+    pub(crate) fn of_commits(more: u64, manifest_bytes: u64) -> Self {
+        let manifests = COPIES * (COMMITS_MAX + more);
         let bytes_each = manifest_bytes + LEASE_BYTES_MAX;
         Self {
             puts: manifests,

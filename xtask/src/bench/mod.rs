@@ -4,6 +4,7 @@
 mod ageing;
 mod backup;
 mod clients;
+mod clones;
 mod far;
 mod history;
 mod parity;
@@ -39,6 +40,9 @@ pub(crate) enum Bench {
     /// A thousand clients of one repository in an object store: what each backup costs, and what it costs to look after
     /// all.
     Clients(clients::Options),
+    /// Hosts that are alike, in one repository: what each of them adds, how fast it is backed up, restored and
+    /// forgotten, beside restic, borg and kopia.
+    Clones(clones::Options),
     /// Reads of a restore: containers needed and read, for the first, the middle and the last snapshot of a history.
     RestoreOrder(restore_order::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
@@ -56,6 +60,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Parity(options) => parity::run(options),
         Bench::Remote(options) => remote::run(options),
         Bench::Clients(options) => clients::run(options),
+        Bench::Clones(options) => clones::run(options),
         Bench::RestoreOrder(options) => restore_order::run(options),
         Bench::Stages(_) | Bench::Chunk(_) | Bench::Similar(_) => by_siltstone_bench(),
     }

@@ -17,7 +17,9 @@ use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
 use siltstone_engine::VerifyWritten;
-use siltstone_engine::backup::{BackupOptions, BackupSummary, Healed, SHRINK_SHARE_DEFAULT, Source, series_name};
+use siltstone_engine::backup::{
+    BackupOptions, BackupSummary, Borrow, Healed, Reused, SHRINK_SHARE_DEFAULT, Source, series_name,
+};
 use siltstone_engine::fs::ExcludeRules;
 use siltstone_store::Time;
 use siltstone_store::manifest::SnapshotStatistics;
@@ -95,6 +97,10 @@ pub(crate) struct BackupArgs {
     /// none where the repository is far away]
     #[arg(long, value_name = "SIZE")]
     verify_sample: Option<Size>,
+    /// Use what another series of the repository has instead of storing it again: `auto` finds out whether one has much
+    /// of it, `never` stores all, and a series' name asks that one
+    #[arg(long, value_name = "SERIES", default_value = "auto", value_parser = borrow)]
+    borrow: Borrow,
     /// Leave what this backup supersedes as it is, for 'silt maintain' to encode and lay out
     #[arg(long)]
     no_migrate: bool,
@@ -167,6 +173,7 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
         .with_ignore_inode(arguments.ignore_inode)
         .with_dry_run(arguments.dry_run)
         .with_skip_if_unchanged(arguments.skip_if_unchanged)
+        .with_borrow(arguments.borrow.clone())
         .with_checkpoint(arguments.checkpoint.0)
         .with_shrink_share(shrink_share(arguments)?)
         .with_estimate(!arguments.no_scan && (context.output.json || context.output.draws_progress()))
@@ -181,6 +188,16 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
             _ => VerifyWritten::Nearby,
         })
         .with_sample_bytes(arguments.verify_sample.map(|size| size.0)))
+}
+
+/// Reads whom to borrow of.
+#[allow(clippy::unnecessary_wraps, reason = "the form that clap asks for")]
+fn borrow(text: &str) -> Result<Borrow, String> {
+    Ok(match text {
+        "auto" => Borrow::Auto,
+        "never" => Borrow::Never,
+        series => Borrow::From(series.to_owned()),
+    })
 }
 
 /// The share that the source may lose.
@@ -215,7 +232,7 @@ fn text(dry_run: bool, summary: &BackupSummary, transfer: Transfer) -> String {
     };
     let verb = if dry_run { "Would add to" } else { "Added to" };
     let (added, stored) = (size(all.added_plain_bytes + all.metadata_bytes), size(all.added_stored_bytes));
-    let healed = healed(summary).unwrap_or_default();
+    let healed = borrowed(summary).unwrap_or_default() + &healed(summary).unwrap_or_default();
     let deltas = deltas(summary).map_or_else(String::new, |deltas| format!("Deltas:      {deltas}\n"));
     let network = transfer.text().map_or_else(String::new, |text| format!("Network:     {text}\n"));
     let (read, took) = (size(all.logical_bytes), clock(Duration::from_millis(all.duration_ms)));
@@ -233,6 +250,12 @@ fn text(dry_run: bool, summary: &BackupSummary, transfer: Transfer) -> String {
          processed {} files, {read} in {took}{end}",
         all.files_new, all.files_changed, all.files_unchanged, all.directories, all.files,
     )
+}
+
+/// Line about chunks that other series lend; `None` if there are none.
+fn borrowed(summary: &BackupSummary) -> Option<String> {
+    let Reused { chunks, plain_bytes } = summary.borrowed;
+    (chunks > 0).then(|| format!("Borrowed:    {chunks:5} chunks of other series ({})\n", size(plain_bytes)))
 }
 
 /// Line about chunks that were damaged and are whole again; `None` if there are none.
@@ -269,6 +292,8 @@ struct SummaryMessage<'a> {
     statistics: StatisticsJson,
     bytes_read: u64,
     bytes_superseded: u64,
+    chunks_borrowed: u64,
+    bytes_borrowed: u64,
     chunks_healed: u64,
     bytes_healed: u64,
     backup_end: String,
@@ -296,6 +321,8 @@ impl<'a> SummaryMessage<'a> {
             statistics: StatisticsJson::from(&counted),
             bytes_read: all.read_bytes,
             bytes_superseded: summary.migration.bytes_deleted,
+            chunks_borrowed: summary.borrowed.chunks,
+            bytes_borrowed: summary.borrowed.plain_bytes,
             chunks_healed: summary.healed.chunks,
             bytes_healed: summary.healed.plain_bytes,
             backup_end: rfc3339(end),
@@ -312,7 +339,7 @@ impl<'a> SummaryMessage<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use siltstone_engine::backup::{DeltaCounts, Reused};
+    use siltstone_engine::backup::DeltaCounts;
     use siltstone_engine::maintain::MaintainSummary;
     use siltstone_engine::usage::Usage;
     use siltstone_store::SnapshotId;
@@ -336,6 +363,7 @@ mod tests {
             statistics,
             deltas: DeltaCounts { kept: 5, rejected: 4, skipped: 3 },
             reused: Reused::default(),
+            borrowed: Reused::default(),
             healed: Healed::default(),
             migration: MaintainSummary { deltas_kept: 20, deltas_rejected: 10, ..MaintainSummary::default() },
             missing_sources: 0,

@@ -29,6 +29,10 @@ pub(crate) struct MaintainArgs {
     #[arg(long, value_name = "SHARE")]
     parity: Option<Parity>,
 
+    /// Store what series borrow of others in containers of their own, so that none needs another
+    #[arg(long)]
+    own: bool,
+
     /// Write nothing to the repository, only show what would be done and, at a distance, what it costs: all is done on
     /// the side, in a temporary file, so that it takes as long and needs as much room there
     #[arg(short = 'n', long)]
@@ -66,6 +70,7 @@ pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
         .with_deltas(arguments.layout.deltas(preset(context)?)?)
         .with_threshold(arguments.layout.threshold(preset(context)?))
         .with_compression_level(context.compression_level()?)
+        .with_owns(arguments.own)
         .with_user(environment::user());
     let percent = arguments.parity.as_ref().map(|Parity(percent)| *percent);
     if arguments.dry_run {

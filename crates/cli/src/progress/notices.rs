@@ -34,6 +34,13 @@ pub(super) fn describe(notice: &Notice) -> Words {
             "catalog_lost",
             "the local catalog is missing or stale and the key reads nothing: all files are read again",
         ),
+        Notice::Borrowing { series } => {
+            note("borrowing", &format!("borrowing of series '{series}', which has much of this already"))
+        }
+        Notice::LenderPassedOver { reason } => detail(
+            "lender_passed_over",
+            format!("nothing is borrowed of a series that may have some of this: {reason}"),
+        ),
         Notice::SketchesRebuilt { chunks } => note(
             "sketches_rebuilt",
             &format!("what the last snapshot's {chunks} chunks look like was not known here; all of them were read"),

@@ -25,11 +25,13 @@ use siltstone_store::directory::{Directory, DirectoryEntry};
 use siltstone_store::manifest::{BorrowedRun, BottomK, LENDERS_MAX, Manifest};
 use siltstone_store::series::{Loan, SeriesWriter, newest_manifest};
 use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, LoanId, SeriesId, StoreError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 /// Bytes of new chunks after which a series that has snapshots looks at others.
 const NEW_BYTES_MIN: u64 = 16 << 20;
+/// Bytes that a series has stored of its own, beside what it borrows, for others to look at it.
+const OWN_BYTES_MIN: u64 = 2 << 20;
 /// Chunks of a sketch that are met before its series is taken for a lender,
 const HITS_MIN: u64 = 2;
 /// and chunks of the series that these stand for.
@@ -40,7 +42,8 @@ const OPENED_MAX: usize = 4;
 /// A series that may turn out to be a lender.
 struct Candidate {
     series: SeriesId,
-    sketch: BottomK,
+    /// Chunks of it that each of its sketch stands for.
+    weight: u64,
     /// Chunks of the sketch that were met.
     hits: u64,
 }
@@ -48,7 +51,41 @@ struct Candidate {
 impl Candidate {
     /// Tells whether enough was met to look closer.
     fn is_promising(&self) -> bool {
-        self.hits >= HITS_MIN && self.hits.saturating_mul(self.sketch.weight()) >= SHARED_MIN
+        self.hits >= HITS_MIN && self.hits.saturating_mul(self.weight) >= SHARED_MIN
+    }
+}
+
+/// The series of the directory, and which of them have a chunk in their sketch.
+#[derive(Default)]
+struct Candidates {
+    series: Vec<Candidate>,
+    by_value: HashMap<u64, Vec<usize>>,
+}
+
+impl Candidates {
+    fn of<'d>(entries: impl Iterator<Item = &'d DirectoryEntry>) -> Self {
+        let mut candidates = Self::default();
+        for (at, entry) in entries.enumerate() {
+            let (series, weight) = (entry.series, entry.sketch.weight());
+            candidates.series.push(Candidate { series, weight, hits: 0 });
+            entry.sketch.values().for_each(|value| candidates.by_value.entry(value).or_default().push(at));
+        }
+        candidates
+    }
+
+    /// Counts a chunk that was met; gives the series of which enough was met now.
+    fn meet(&mut self, fingerprint: &Fingerprint) -> Vec<SeriesId> {
+        let mut promising = Vec::new();
+        for at in self.by_value.remove(&BottomK::value(fingerprint)).unwrap_or_default() {
+            if let Some(candidate) = self.series.get_mut(at) {
+                let was_promising = candidate.is_promising();
+                candidate.hits += 1;
+                if candidate.is_promising() && !was_promising {
+                    promising.push(candidate.series);
+                }
+            }
+        }
+        promising
     }
 }
 
@@ -100,7 +137,7 @@ pub(super) struct Borrowing<'b> {
     /// The writer that makes loans; none in a dry run.
     loans: Option<&'b dyn MakesLoans>,
     /// The series to look at; none before that is due.
-    candidates: Option<Vec<Candidate>>,
+    candidates: Option<Candidates>,
     /// Series that are to be opened, the last first.
     asked: Vec<SeriesId>,
     opened: Vec<Opened>,
@@ -185,34 +222,22 @@ impl<'b> Borrowing<'b> {
                 return Err(EngineError::NoLender { series: name.clone() });
             }
             self.asked.push(series);
-            self.candidates = Some(Vec::new());
+            self.candidates = Some(Candidates::default());
             return Ok(());
         }
         let own = self.manifest.series;
         let directory = self.run.hint(Directory::newest(repository));
         let entries = directory.iter().flat_map(|directory| &directory.entries);
-        let others = entries.filter(|entry| entry.series != own);
-        let candidate =
-            |entry: &DirectoryEntry| Candidate { series: entry.series, sketch: entry.sketch.clone(), hits: 0 };
-        self.candidates = Some(others.map(candidate).collect());
+        self.candidates = Some(Candidates::of(entries.filter(|entry| entry.series != own)));
         self.directory = directory;
         Ok(())
     }
 
     /// A series that is likely to have much of what is backed up, given another chunk that was met.
     fn promising(&mut self, fingerprint: &Fingerprint) -> Option<SeriesId> {
-        let candidates = self.candidates.as_mut()?;
-        for candidate in candidates.iter_mut() {
-            candidate.hits += u64::from(candidate.sketch.contains(fingerprint));
-        }
-        while let Some(at) = candidates.iter().position(Candidate::is_promising) {
-            self.asked.push(candidates.swap_remove(at).series);
-        }
-        let asked = self.asked.pop().filter(|_| self.opened.len() < OPENED_MAX);
-        if asked.is_none() && self.opened.len() >= OPENED_MAX {
-            candidates.clear();
-        }
-        asked
+        let met = self.candidates.as_mut()?.meet(fingerprint);
+        self.asked.extend(met);
+        self.asked.pop().filter(|_| self.opened.len() < OPENED_MAX)
     }
 
     /// The number here of a chunk that an opened lender has.
@@ -363,7 +388,7 @@ impl BackupRun<'_> {
     /// Puts the series into the directory, if it has much of its own and what stands there of it is out of date.
     pub(super) fn announce(&self, manifest: &Manifest, directory: Option<Directory>, account: &Account) {
         let Some(directory) = directory.filter(|_| manifest.lends) else { return };
-        let is_original = account.borrowed.chunks == 0 || account.data_plain_bytes >= NEW_BYTES_MIN;
+        let is_original = account.borrowed.chunks == 0 || account.data_plain_bytes >= OWN_BYTES_MIN;
         let known = directory.entries.iter().find(|entry| entry.series == manifest.series);
         let is_current =
             known.is_some_and(|known| 2 * known.sketch.in_common(&manifest.sketch) > manifest.sketch.len());

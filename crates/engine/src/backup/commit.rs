@@ -52,7 +52,7 @@ impl<'t> BackupRun<'t> {
         let partial = partial_ids(&next);
         let mut dead = Vec::new();
         if !partial.is_empty() {
-            (next, dead) = forget::without_checkpoints(&next, &partial);
+            (next, dead) = forget::without_checkpoints(self.repository, &next, &partial)?;
         }
         let is_settled = dead.is_empty()
             && next.damaged.is_empty()

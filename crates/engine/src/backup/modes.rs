@@ -46,7 +46,7 @@ impl<'t> BackupRun<'t> {
         manifest.containers.extend(new);
         let sizes = sizes_of_commit(self.repository, &manifest, &parts, Some(lease))?;
         // The new snapshot names its chunks as those before it do: as short as all of them at most.
-        usage += Usage::of_commits(false, 2 * sizes.object_bytes);
+        usage += Usage::of_commits(0, 2 * sizes.object_bytes);
         usage += Usage::of_new_parts(&parts, &[&sizes]);
         Ok(usage)
     }

@@ -103,7 +103,7 @@ impl Estimate {
         }
         self.usage.bytes_kept = i64::try_from(self.usage.bytes_sent).unwrap_or(i64::MAX);
         for _ in 0..snapshots {
-            self.usage += Usage::of_commits(false, MANIFEST_BYTES);
+            self.usage += Usage::of_commits(0, MANIFEST_BYTES);
         }
         self
     }

@@ -16,12 +16,12 @@ use crate::protect::parity_bytes;
 use crate::usage::Usage;
 use crate::{EngineError, Resources};
 use siltstone_store::container::{ContainerRecord, SealedContainer};
-use siltstone_store::manifest::{Manifest, PartTable};
+use siltstone_store::manifest::{Lender, Manifest, PartTable};
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{CommitSizes, parts_named, sizes_of_commit};
-use siltstone_store::storage::{Listing, Storage};
+use siltstone_store::series::{CommitSizes, claimed_chunks, manifests_of_commit, parts_named, sizes_of_commit};
+use siltstone_store::storage::{Listing, ObjectName, Storage};
 use siltstone_store::{ContainerId, SeriesId, StoreError};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 /// Every manifest lies there twice, and so does each of its parts.
@@ -75,20 +75,32 @@ impl State {
         resources: &Resources,
     ) -> Result<Outcome, EngineError> {
         let lease = self.manifest.sequence + 1;
-        let Left { next: first, dead, to_rewrite, live } = plan(&self.manifest, choice, options.rewrite_threshold);
+        let Left { next: first, dead, to_rewrite, live } =
+            plan(repository, &self.manifest, choice, options.rewrite_threshold)?;
         let (names, rewrites) = (DrySink::new(lease), !to_rewrite.is_empty());
         let sink = Sink { names, kept, series: first.series };
         let Rewritten { old, new, .. } =
             rewrite_intact(repository, &first, to_rewrite, &live, options.rewriting(), &sink, resources)?;
-        let mut manifest = first.clone();
-        replace(&mut manifest, &old, new.clone());
-        (manifest.lease, manifest.sequence) = (None, lease + 1 + u64::from(rewrites));
-        // The manifest before the last one stays: that of the lease, or of the first of two commits.
-        let leased = sizes_of_commit(repository, &self.manifest, &self.parts, None)?;
-        let leased_bytes = leased.object_bytes;
-        let before_last =
-            if rewrites { sizes_of_commit(repository, &first, &leased.parts, Some(lease))? } else { leased };
-        let last = sizes_of_commit(repository, &manifest, &before_last.parts, Some(lease + 1))?;
+        // The manifests that the run commits after that of the lease: that of the lease, or the last but one of these,
+        // stays.
+        let claimed = |_: Option<&Manifest>| claimed_chunks(repository, self.manifest.series);
+        let mut commits = manifests_of_commit(&self.manifest, first.clone(), claimed)?;
+        let mut manifest = commits.last().cloned().unwrap_or(self.manifest.clone());
+        if rewrites {
+            let before = manifest.clone();
+            replace(&mut manifest, &old, new.clone());
+            commits.extend(manifests_of_commit(&before, manifest, claimed)?);
+            manifest = commits.last().cloned().unwrap_or(before);
+        }
+        (manifest.lease, manifest.sequence) = (None, lease + commits.len() as u64);
+        let mut before_last = sizes_of_commit(repository, &self.manifest, &self.parts, None)?;
+        let mut last = before_last.clone();
+        let mut manifest_bytes = before_last.object_bytes;
+        for (number, committed) in (lease..).zip(&commits) {
+            let sizes = sizes_of_commit(repository, committed, &last.parts, Some(number))?;
+            before_last = std::mem::replace(&mut last, sizes);
+            manifest_bytes = manifest_bytes.max(last.object_bytes);
+        }
         let beside_bytes = bytes_of_both(&before_last, &last);
         let mut parity = self.parity.clone();
         for record in &new {
@@ -97,16 +109,16 @@ impl State {
         let bytes_of = |records: &[ContainerRecord]| {
             object_bytes(records) + records.iter().filter_map(|record| parity.get(&record.id)).sum::<u64>()
         };
-        let gone = self.beside_bytes + bytes_of(&dead) + bytes_of(&old);
+        let (loans, loan_bytes) = loans_given_back(repository, &self.manifest, &manifest)?;
+        let gone = self.beside_bytes + bytes_of(&dead) + bytes_of(&old) + loan_bytes;
         let made = beside_bytes + bytes_of(&new);
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let bytes_returned = signed(gone) - signed(made);
-        let manifest_bytes = leased_bytes.max(before_last.object_bytes).max(last.object_bytes);
-        let mut usage = Usage::of_commits(rewrites, manifest_bytes);
+        let mut usage = Usage::of_commits(commits.len().saturating_sub(1) as u64, manifest_bytes);
         usage += Usage::of_new_parts(&self.parts, &[&before_last, &last]);
         usage += Usage::of_containers(repository, &new);
         // Each container may have its parity.
-        usage.deletes += self.beside_objects + COPIES * (dead.len() + old.len()) as u64;
+        usage.deletes += loans + self.beside_objects + COPIES * (dead.len() + old.len()) as u64;
         usage.bytes_kept = -bytes_returned;
         Ok(Outcome {
             usage,
@@ -118,6 +130,27 @@ impl State {
             next: Self { manifest, parts: last.parts, beside_bytes, beside_objects: BESIDE_OBJECTS, parity },
         })
     }
+}
+
+/// The loans that `before` names and `next` does not: how many, and their bytes.
+fn loans_given_back(repository: &Repository, before: &Manifest, next: &Manifest) -> Result<(u64, u64), StoreError> {
+    let named = |manifest: &Manifest| -> BTreeSet<ObjectName> {
+        let names = |lender: &Lender| {
+            let series = lender.series;
+            lender.loans.iter().map(move |loan| ObjectName::Loan(series, *loan)).collect::<Vec<_>>()
+        };
+        manifest.lenders.iter().flat_map(names).collect()
+    };
+    let gone = &named(before) - &named(next);
+    let (mut loans, mut bytes) = (0, 0);
+    for name in &gone {
+        match repository.storage().size_of(name) {
+            Ok(size) => (loans, bytes) = (loans + 1, bytes + size),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((loans, bytes))
 }
 
 /// The bytes of two manifests and of their parts, those that both name once.

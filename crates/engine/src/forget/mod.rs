@@ -397,7 +397,7 @@ fn execute(
     // Another may have removed some since, or brought some back.
     let choice = Choice::new(writer.manifest().snapshots(), ids, &options.marking);
     choice.refuse_emptying(writer.manifest(), options)?;
-    let plan = plan(writer.manifest(), &choice, options.rewrite_threshold);
+    let plan = plan(repository, writer.manifest(), &choice, options.rewrite_threshold)?;
     let rewrites = !plan.to_rewrite.is_empty();
     // An estimate, which must not keep anything from being forgotten.
     let ghost_bytes = ghost_bytes(repository, &plan.next).unwrap_or(0);

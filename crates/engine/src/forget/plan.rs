@@ -1,26 +1,35 @@
-//! Effects of taking snapshots out of a series; pure.
+//! Effects of taking snapshots out of a series. Nothing is written.
 
 use super::choice::Choice;
-use crate::maintain::dead::{Left, left, without};
+use crate::maintain::dead::{Left, left};
+use crate::maintain::lent::{keep_lent, without};
 use roaring::RoaringTreemap;
-use siltstone_store::SnapshotId;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
+use siltstone_store::repository::Repository;
+use siltstone_store::{SnapshotId, StoreError};
 use std::collections::BTreeSet;
 
 /// The manifest once the choice is applied to it, without dead containers, and what it lets go of.
-pub(super) fn plan(manifest: &Manifest, choice: &Choice, threshold: f64) -> Left {
+pub(super) fn plan(
+    repository: &Repository,
+    manifest: &Manifest,
+    choice: &Choice,
+    threshold: f64,
+) -> Result<Left, StoreError> {
     let mut next = manifest.clone();
     choice.apply(&mut next);
-    left(next, threshold)
+    keep_lent(repository, manifest, &mut next)?;
+    Ok(left(next, threshold))
 }
 
 /// The manifest of a new whole snapshot, the last, without the checkpoints on the way to it, and the containers that
 /// nothing needs then.
 pub(crate) fn without_checkpoints(
+    repository: &Repository,
     manifest: &Manifest,
     partial: &BTreeSet<SnapshotId>,
-) -> (Manifest, Vec<ContainerRecord>) {
+) -> Result<(Manifest, Vec<ContainerRecord>), StoreError> {
     let needed = |position: usize| manifest.necessary(position);
     let last = manifest.snapshots().len().saturating_sub(1);
     // Hulls end with the new snapshot, unless something came back in a checkpoint and went again.
@@ -30,7 +39,7 @@ pub(crate) fn without_checkpoints(
     }
     let kept = (0..last).rfind(|at| manifest.snapshots().get(*at).is_some_and(|snapshot| !snapshot.partial));
     let is_hull_left = kept.is_some_and(|kept| !went.is_disjoint(&needed(kept)));
-    let Left { mut next, dead, .. } = without(manifest, partial, f64::INFINITY);
+    let Left { mut next, dead, .. } = without(repository, manifest, partial, f64::INFINITY)?;
     next.ghosts_due = manifest.ghosts_due || is_hull_left;
-    (next, dead)
+    Ok((next, dead))
 }

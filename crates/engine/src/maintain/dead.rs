@@ -24,13 +24,6 @@ pub(crate) fn take_out(manifest: &mut Manifest, snapshots: &BTreeSet<SnapshotId>
     manifest.ghosts_due |= !manifest.remove_snapshots(snapshots).is_empty();
 }
 
-/// Returns a series without these snapshots.
-pub(crate) fn without(manifest: &Manifest, snapshots: &BTreeSet<SnapshotId>, threshold: f64) -> Left {
-    let mut next = manifest.clone();
-    take_out(&mut next, snapshots);
-    left(next, threshold)
-}
-
 /// Returns a series whose snapshots are those of `next`: containers that none of them needs go, and those of
 /// which more than the threshold is dead are to be rewritten.
 pub(crate) fn left(mut next: Manifest, threshold: f64) -> Left {

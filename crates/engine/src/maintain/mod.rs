@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! forecast -> maintain
-//! maintain -> marks, borrowed, settle
+//! maintain -> marks, borrowed, lent, settle
 //! settle   -> retired (places), split, ghosts (hulls), compact, merge
 //! split, merge, ghosts, rewrite -> repack (batch, segment, categories)
 //! compact  -> dead, rewrite                 (`forget` starts with these two)
-//! marks    -> dead
+//! marks    -> dead, lent -> dead             (`forget` takes both)
 //! layout   -> repack                        with what a chunk is laid
 //! borrowed                                  loans shrink, and what is borrowed becomes the series' own
 //! options, commit, sound                    serve all of them and know none
@@ -46,6 +46,7 @@ mod forecast;
 mod ghosts;
 mod hulls;
 mod layout;
+pub(crate) mod lent;
 mod marks;
 mod merge;
 mod options;
@@ -93,7 +94,7 @@ pub fn maintain(
     let mut due = Vec::new();
     let damage = repository.visit_manifests(repository.series()?, |manifest| {
         let is_due = !manifest.unsettled.is_empty() || manifest.ghosts_due || has_marks_over(&manifest, now());
-        if is_due || borrowed::is_due(&manifest, options.owns) {
+        if is_due || borrowed::is_due(&manifest, options.owns) || lent::is_over(repository, &manifest)? {
             due.push((manifest.series, many_series::weight(&manifest), manifest.name));
         }
         Ok::<_, EngineError>(())
@@ -144,12 +145,13 @@ fn maintain_series(work: Maintenance<'_>, series_name: &str) -> Result<MaintainS
 }
 
 fn end_marks_and_settle(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) -> Result<MaintainSummary, EngineError> {
-    let (ended, containers_deleted, bytes_deleted) = end_marks(writer, now())?;
+    let (ended, containers_deleted, bytes_deleted) = end_marks(work.repository, writer, now())?;
     let mut summary = MaintainSummary { ended, bytes_deleted, containers_deleted, ..MaintainSummary::default() };
     if work.options.owns {
         summary.add(&borrowed::take_over(work, writer)?);
     }
     borrowed::shrink_loans(writer)?;
+    summary.add(&lent::release(work.repository, writer)?);
     summary.add(&settle(work, writer, None)?);
     Ok(summary)
 }

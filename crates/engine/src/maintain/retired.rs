@@ -11,6 +11,7 @@ use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::split_region;
 use siltstone_store::repository::Repository;
+use siltstone_store::series::claimed_chunks;
 use siltstone_store::{ContainerId, SnapshotId};
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ pub(super) struct RetiredChunks {
     pub(super) dying: RoaringTreemap,
     /// The chunks that the next snapshot took back: it refers to them, this one does not, and yet they count for it.
     pub(super) returned: RoaringTreemap,
+    /// Chunks that others have borrowed: they stay whole, so that no chain comes under what these restore.
+    pub(super) claimed: RoaringTreemap,
     /// Chunks that may become a base: the next snapshot needs them, but this one does not.
     pub(super) fresh: RoaringTreemap,
     /// Those of the latter, by their sketches.
@@ -58,6 +61,8 @@ impl RetiredChunks {
         }
         // What is borrowed hangs on nothing of this series, and nothing of this series on it.
         fresh -= manifest.imported();
+        let is_lent = manifest.lends && !fresh.is_empty() && !dying.is_empty();
+        let claimed = if is_lent { claimed_chunks(repository, manifest.series)? } else { RoaringTreemap::new() };
         let sketcher = sketcher();
         let similar = match similar {
             Some(similar) => similar,
@@ -70,7 +75,7 @@ impl RetiredChunks {
             _ => Places::default(),
         };
         let snapshot = manifest.snapshots().get(position).map_or(SnapshotId([0; 32]), |snapshot| snapshot.id);
-        Ok(Self { position, snapshot, dying, returned, fresh, similar, places, sketcher })
+        Ok(Self { position, snapshot, dying, returned, claimed, fresh, similar, places, sketcher })
     }
 
     /// The containers that answer for any of its chunks, or for any taken back, in the order in which they were

@@ -83,7 +83,8 @@ impl Work<'_> {
         let encoded = match self.options.deltas {
             Deltas::Off | Deltas::Forward { .. } | Deltas::Custom(_) => RoaringTreemap::new(),
             Deltas::Reverse { depth } => {
-                self.encode_dying(at, record.kind, &(&served & &self.retired.dying), &found, depth)?
+                let dying = (&served & &self.retired.dying) - &self.retired.claimed;
+                self.encode_dying(at, record.kind, &dying, &found, depth)?
             }
         };
         let left = &served - &encoded;

@@ -143,5 +143,5 @@ fn the_reserve_has_room_for_all_manifests_of_a_forget_that_rewrites() {
     assert!(summary.containers_rewritten > 0);
     let calls = recorder.reset();
     let written = calls.of_kind(NameKind::Manifest).creates + calls.of_kind(NameKind::Copy).creates;
-    assert_eq!(written, RESERVE_MANIFESTS);
+    assert!(written > 4 && written <= RESERVE_MANIFESTS, "{written}");
 }

@@ -21,16 +21,18 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Requests of a new series: it is looked for, its config is committed, and what an earlier series may have left is
-/// swept. Containers are listed twice, those of data and of metadata at the same time.
-const FIRST_BACKUP: usize = 23;
+/// swept. Containers are listed twice, those of data and of metadata at the same time. The directory of lenders is
+/// listed, and written with the series in it.
+const FIRST_BACKUP: usize = 25;
 /// Originals and copies of the manifests are listed, the newest is read.
 const UNCHANGED_BACKUP: usize = 3;
 /// The same, the predecessor; the lease and the snapshot, each created, looked after and copied; one deletion.
 const UNSETTLED_BACKUP: usize = 11;
 /// The lease and one commit for the snapshot and for what there is to settle, as without settling.
 const UNCHANGED_AND_KEPT: usize = 11;
-/// Two more commits, one of what was settled and one that gives the lease back, and one more deletion.
-const LATER_BACKUP: usize = 18;
+/// Two more commits, one of what was settled and one that gives the lease back, and one more deletion. The loans are
+/// listed before anything becomes a delta.
+const LATER_BACKUP: usize = 19;
 /// Originals and copies of the manifests are listed, the newest is read.
 const SNAPSHOTS: usize = 3;
 /// As listing snapshots; then two containers of catalogs, which are small and come at once each, and of one of data the
@@ -39,8 +41,9 @@ const RESTORE_ONE: usize = SNAPSHOTS + 5;
 /// Requests of a restore from several containers: as many, for their regions are neighbours.
 const RESTORE_ALL: usize = SNAPSHOTS + 5;
 /// As listing snapshots; both listings again, the predecessor; two commits, as the lease is given back after containers
-/// are deleted; two deletions.
-const FORGET_ONE: usize = SNAPSHOTS + 11;
+/// are deleted; two deletions. As the series lends: the loans are listed, one commit more says what is going, and they
+/// are listed again.
+const FORGET_ONE: usize = SNAPSHOTS + 16;
 
 struct Place {
     remote: SimulatedRemote,

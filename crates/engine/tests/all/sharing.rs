@@ -6,6 +6,7 @@ use crate::common::tree::{self, Tree};
 use crate::common::{Sandbox, noise};
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Borrow, CheckpointRule, Source};
 use siltstone_engine::check::ReadData;
+use siltstone_engine::forget::ForgetSummary;
 use siltstone_engine::maintain::maintain;
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::SnapshotId;
@@ -259,5 +260,86 @@ fn maintenance_gives_back_what_is_needed_no_more() {
     assert!(claimed(&machines) < before * 2 / 3);
     assert_eq!(claimed(&machines), machines.manifest("second").imported().len());
     assert!(!machines.manifest("second").lenders[0].has_surplus);
+    machines.assert_sound();
+}
+
+impl Machines {
+    /// Forgets, and holds what comes back against what was stated before.
+    fn forget_as_stated(&mut self, ids: &[SnapshotId]) -> ForgetSummary {
+        let stated = self.sandbox.forget(ids, true);
+        let done = self.sandbox.forget(ids, false);
+        assert_eq!((stated.bytes_before, stated.bytes_after), (done.bytes_before, done.bytes_after));
+        assert_eq!(stated.containers_deleted, done.containers_deleted);
+        let bytes: u64 = self.disk.list(Listing::All).expect("listed").iter().map(|meta| meta.bytes).sum();
+        assert_eq!(bytes, done.bytes_after);
+        ids.iter().for_each(|id| drop(self.trees.remove(id)));
+        done
+    }
+
+    fn maintain(&self) {
+        let (options, resources) = (self.sandbox.migrate_options(), self.sandbox.resources());
+        maintain(&self.sandbox.repository(), &options, &resources).expect("maintained");
+    }
+}
+
+#[test]
+fn a_lender_gives_back_exactly_what_nobody_claims() {
+    let mut machines = Machines::new();
+    machines.sandbox.write("of the first alone", &noise(500, 6 << 20));
+    let first = machines.back_up("first").snapshot.expect("a snapshot");
+    machines.sandbox.remove("of the first alone");
+    let second = machines.back_up("second").snapshot.expect("a snapshot");
+    let done = machines.forget_as_stated(&[first]);
+    let returned = done.bytes_before - done.bytes_after;
+    assert!(returned > 6 << 20, "{returned}");
+    let lender = machines.manifest("first");
+    let borrowed = machines.manifest("second").borrowed_of(lender.series);
+    assert_eq!(lender.lent, borrowed, "what is lent is what is claimed");
+    machines.assert_sound();
+    machines.maintain();
+    assert_eq!(machines.manifest("first").lent, borrowed);
+    machines.assert_sound();
+    machines.forget_as_stated(&[second]);
+    machines.maintain();
+    assert!(machines.manifest("first").containers.is_empty() && machines.manifest("first").lent.is_empty());
+    assert_eq!(machines.loans(), []);
+    machines.assert_sound();
+}
+
+#[test]
+fn what_is_lent_moves_with_its_container() {
+    let mut machines = Machines::new();
+    let first = machines.back_up("first").snapshot.expect("a snapshot");
+    // Every second file is what the borrower needs, so that containers of the lender die in part.
+    (0..24).step_by(2).for_each(|file| machines.sandbox.remove(&format!("shared/{file}")));
+    machines.back_up("second");
+    machines.sandbox.remove("shared");
+    machines.sandbox.write("little", &noise(600, 400_000));
+    machines.back_up("first");
+    let ids = [first];
+    let options = machines.sandbox.forget_options(false).with_rewrite_threshold(0.0);
+    let done = machines.sandbox.try_forget(&ids, &options).expect("forgotten");
+    machines.trees.remove(&first);
+    assert!(done.containers_rewritten > 0);
+    assert!(!machines.manifest("first").lent.is_empty());
+    machines.assert_sound();
+    machines.maintain();
+    machines.assert_sound();
+}
+
+#[test]
+fn what_is_lent_becomes_no_delta() {
+    let mut machines = Machines::new();
+    machines.back_up("first");
+    machines.back_up("second");
+    for file in 0..24 {
+        let mut content = noise(file, SHARED_BYTES / 24);
+        (0..content.len()).step_by(9000).for_each(|at| content[at] ^= 1);
+        machines.sandbox.write(&format!("shared/{file}"), &content);
+    }
+    let summary = machines.back_up("first");
+    let depth = summary.migration.deltas_kept;
+    let all = machines.manifest("second").imported().len();
+    assert!(depth * 4 < all, "{depth} of {all} became deltas");
     machines.assert_sound();
 }

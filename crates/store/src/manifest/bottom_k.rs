@@ -21,7 +21,7 @@ pub struct BottomK(BTreeMap<u64, ChunkNumber>);
 impl BottomK {
     /// Adds a chunk, if its fingerprint is small enough.
     pub fn offer(&mut self, fingerprint: &Fingerprint, number: ChunkNumber) {
-        let value = value(fingerprint);
+        let value = Self::value(fingerprint);
         if self.0.len() >= BOTTOM_K {
             match self.0.last_key_value() {
                 Some((last, _)) if value < *last => {}
@@ -50,9 +50,15 @@ impl BottomK {
         }
     }
 
-    /// Tells whether a chunk with this fingerprint is in it.
-    pub fn contains(&self, fingerprint: &Fingerprint) -> bool {
-        self.0.contains_key(&value(fingerprint))
+    /// The number by which a fingerprint is held against others: its first bytes.
+    pub fn value(fingerprint: &Fingerprint) -> u64 {
+        let (first, _) = fingerprint.0.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+        u64::from_be_bytes(*first)
+    }
+
+    /// The values of its chunks' fingerprints.
+    pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.keys().copied()
     }
 
     /// Returns how many chunks of the series each of the sketch stands for, about.
@@ -89,12 +95,6 @@ impl BottomK {
     }
 }
 
-/// The first bytes of a fingerprint as a number.
-fn value(fingerprint: &Fingerprint) -> u64 {
-    let (first, _) = fingerprint.0.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
-    u64::from_be_bytes(*first)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,12 +112,10 @@ mod tests {
             sketch.offer(&fingerprint(value), ChunkNumber(value));
         }
         assert_eq!(sketch.len(), BOTTOM_K);
-        assert!((0..BOTTOM_K as u64).all(|value| sketch.contains(&fingerprint(value))));
-        assert!(!sketch.contains(&fingerprint(BOTTOM_K as u64)));
+        assert!(sketch.values().eq(0..BOTTOM_K as u64));
         sketch.keep(&(0..100).collect());
         sketch.offer(&fingerprint(900), ChunkNumber(900));
-        assert!(sketch.contains(&fingerprint(900)) && !sketch.contains(&fingerprint(101)));
-        assert_eq!(sketch.len(), 101);
+        assert!(sketch.values().eq((0..100).chain([900])));
     }
 
     #[test]

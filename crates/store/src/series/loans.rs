@@ -100,9 +100,41 @@ fn numbers_there(chunks: &[BorrowedRun]) -> RoaringTreemap {
     numbers
 }
 
+/// Returns the manifests that committing `next` after `before` writes, in their order: where chunks are kept no longer
+/// that others may have borrowed, and `before` does not say so yet, one that does comes first. `claimed` is given that
+/// one, to be made durable, and gives what loans name then.
+///
+/// # Errors
+/// Those of `claimed`.
+pub fn manifests_of_commit<E>(
+    before: &Manifest,
+    mut next: Manifest,
+    claimed: impl FnOnce(Option<&Manifest>) -> Result<RoaringTreemap, E>,
+) -> Result<Vec<Manifest>, E> {
+    next.unclaimed = unclaimed_after(before, &next);
+    let going = next.containers.iter().fold(next.unclaimed.clone(), |going, record| going - record.numbers());
+    if going.is_empty() {
+        return Ok(vec![next]);
+    }
+    let holding = holding(before, &next, going.clone());
+    if going.is_subset(&before.unclaimed) {
+        let claimed = claimed(None)?;
+        return Ok(vec![settled(next, holding, &claimed)]);
+    }
+    let claimed = claimed(Some(&holding))?;
+    Ok(vec![holding.clone(), settled(next, holding, &claimed)])
+}
+
+/// Returns `next` with all that was kept and is no longer, until somebody looks who has borrowed it.
+pub(super) fn with_all_unclaimed(before: &Manifest, mut next: Manifest) -> Manifest {
+    next.unclaimed = unclaimed_after(before, &next);
+    let going = next.containers.iter().fold(next.unclaimed.clone(), |going, record| going - record.numbers());
+    holding(before, &next, going)
+}
+
 /// The chunks of which it has to be found out whether others have borrowed them, once `next` follows `before`: those
 /// that are kept no longer. Nobody can have borrowed of a series that does not lend.
-pub(super) fn unclaimed_after(before: &Manifest, next: &Manifest) -> RoaringTreemap {
+fn unclaimed_after(before: &Manifest, next: &Manifest) -> RoaringTreemap {
     if !before.lends {
         return RoaringTreemap::new();
     }
@@ -111,13 +143,8 @@ pub(super) fn unclaimed_after(before: &Manifest, next: &Manifest) -> RoaringTree
     unclaimed
 }
 
-/// Returns `next` with what containers of `before` answer for of its unclaimed chunks; `None` if its own containers
-/// answer for all of them.
-pub(super) fn holding_unclaimed(before: &Manifest, next: &Manifest) -> Option<Manifest> {
-    let mut left = next.containers.iter().fold(next.unclaimed.clone(), |left, record| left - record.numbers());
-    if left.is_empty() {
-        return None;
-    }
+/// Returns `next` with containers of `before` that answer for what is `left`.
+fn holding(before: &Manifest, next: &Manifest, mut left: RoaringTreemap) -> Manifest {
     let mut holding = next.clone();
     for record in &before.containers {
         let held = record.numbers() & &left;
@@ -134,12 +161,12 @@ pub(super) fn holding_unclaimed(before: &Manifest, next: &Manifest) -> Option<Ma
             }
         }
     }
-    Some(holding)
+    holding
 }
 
 /// Returns the manifest to be committed now that it is known which chunks others have borrowed: `next`, or if that
 /// would take some of them away, `holding`, which then lends all that was unclaimed.
-pub(super) fn settled(mut next: Manifest, mut holding: Manifest, claimed: &RoaringTreemap) -> Manifest {
+fn settled(mut next: Manifest, mut holding: Manifest, claimed: &RoaringTreemap) -> Manifest {
     if next.unclaimed.is_disjoint(claimed) {
         next.unclaimed.clear();
         return next;

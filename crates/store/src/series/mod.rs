@@ -21,7 +21,7 @@ mod request;
 mod reserve;
 mod summary;
 
-pub use loans::{Loan, claimed_chunks, loan_chunks};
+pub use loans::{Loan, claimed_chunks, loan_chunks, manifests_of_commit};
 pub use newest::{
     StoredManifest, lost_containers, manifest_faults, newest_manifest, parts_kept, parts_named, refuse_lost_history,
     verify_history,
@@ -287,19 +287,22 @@ impl<'r> SeriesWriter<'r> {
         Ok(())
     }
 
-    fn commit_settled(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
+    fn commit_settled(&mut self, next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
         assert!(next.lends || !self.stored.manifest.lends, "a series that lends does so for ever");
-        next.unclaimed = loans::unclaimed_after(&self.stored.manifest, &next);
-        let Some(holding) = loans::holding_unclaimed(&self.stored.manifest, &next) else {
+        if !self.stored.manifest.lends {
             return self.commit_one(next, keep_lease, now);
-        };
+        }
+        let before = self.stored.manifest.clone();
         if self.repository.keys().write_only_series().is_some() {
             // A client that cannot read loans leaves it to a writer who can.
-            return self.commit_one(holding, keep_lease, now);
+            let unclaimed = loans::with_all_unclaimed(&before, next);
+            return self.commit_one(unclaimed, keep_lease, now);
         }
-        self.commit_one(holding.clone(), true, now)?;
-        let claimed = claimed_chunks(self.repository, self.series())?;
-        self.commit_one(loans::settled(next, holding, &claimed), keep_lease, now)
+        let mut manifests = manifests_of_commit(&before, next, |first| {
+            first.map_or(Ok(()), |first| self.commit_one(first.clone(), true, now))?;
+            claimed_chunks(self.repository, self.series())
+        })?;
+        manifests.pop().map_or(Ok(()), |last| self.commit_one(last, keep_lease, now))
     }
 
     fn commit_one(&mut self, mut next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {

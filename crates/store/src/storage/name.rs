@@ -23,11 +23,11 @@ pub const KEY_SLOT_BYTES_MAX: u64 = 64 << 10;
 pub const CONFIG_BYTES_MAX: u64 = 8 << 20;
 /// Greatest size of a manifest: that of a series of 100 TiB stays below. Who opens a repository sets a lower one.
 pub const MANIFEST_BYTES_MAX: u64 = 1 << 30;
-/// Manifests that the reserve has room for: `forget` on a full disk takes the lease, commits the removal, and commits
-/// what it rewrote, each with its copy. Each commit also lets two older manifests go, so two are enough where a
-/// deletion gives its room back at once; where it does so late (snapshots of the file system, logs, network storage)
-/// all six are needed.
-pub const RESERVE_MANIFESTS: u64 = 6;
+/// Manifests that the reserve has room for: `forget` on a full disk takes the lease, says what is going that others may
+/// have borrowed, commits the removal, and commits what it rewrote, each with its copy. Each commit also lets two older
+/// manifests go, so two are enough where a deletion gives its room back at once; where it does so late (snapshots of
+/// the file system, logs, network storage) all eight are needed.
+pub const RESERVE_MANIFESTS: u64 = 8;
 /// Greatest size of a loan: some million runs of chunks.
 const LOAN_BYTES_MAX: u64 = 32 << 20;
 /// Greatest size of a directory: some 10 000 series.
