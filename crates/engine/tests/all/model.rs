@@ -23,7 +23,7 @@ use siltstone_engine::maintain::{self, MIGRATE_THRESHOLD_DEFAULT};
 use siltstone_engine::restore::{self};
 use siltstone_engine::{EntryAction, Notice, Observer, Resources};
 use siltstone_store::catalog::EntryPath;
-use siltstone_store::storage::{ObjectName, SimulatedDisk};
+use siltstone_store::storage::SimulatedDisk;
 use siltstone_store::{SnapshotId, Time};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -249,10 +249,6 @@ impl Model {
         if lender > 0 && lends { Borrow::From(name.to_owned()) } else { Borrow::Auto }
     }
 
-    fn has_loans(&self) -> bool {
-        self.disk.names().iter().any(|name| matches!(name, ObjectName::Loan(..)))
-    }
-
     fn cache(&self) -> PathBuf {
         self.sandbox.folder.path().join("cache")
     }
@@ -284,7 +280,6 @@ impl Model {
         let marking = self.sandbox.marking(self.today * DAY, days.unsigned_abs() * DAY.unsigned_abs());
         let options = |dry_run, threshold| marking.clone().with_rewrite_threshold(threshold).with_dry_run(dry_run);
         let before = self.sandbox.repository().bytes().expect("bytes");
-        let has_loans = self.has_loans();
         let (removed, marked) = if days > 0 { (0, ids.len() as u64) } else { (ids.len() as u64, 0) };
         for other in THRESHOLDS {
             let stated = self.sandbox.try_forget(&ids, &options(true, other)).expect("a dry run");
@@ -294,10 +289,6 @@ impl Model {
         assert_eq!(self.sandbox.repository().bytes().expect("bytes"), before, "dry runs write nothing");
         let stated = self.sandbox.try_forget(&ids, &options(true, threshold)).expect("a dry run");
         let done = self.sandbox.try_forget(&ids, &options(false, threshold)).expect("forgetting");
-        if has_loans {
-            // What goes with loans, and what stays for them, is not forecast.
-            return;
-        }
         assert_eq!(done, stated);
         assert_eq!(self.sandbox.repository().bytes().expect("bytes"), stated.bytes_after);
         self.verify_held(&done, &options(false, threshold));
