@@ -4,7 +4,7 @@
 
 use crate::common::faults::{at_every_write, copy, without_parity};
 use crate::common::log::Log;
-use crate::common::ruin::{Ruin, Shows, containers_of, manifest_of, ruins_of, ruins_of_container};
+use crate::common::ruin::{Ruin, Shows, Trial, containers_of, manifest_of, ruins_of, ruins_of_container};
 use crate::common::scene::Scene;
 use crate::common::{self, PASSWORD, noise, resources};
 use siltstone_engine::EngineError;
@@ -13,7 +13,7 @@ use siltstone_engine::check::{CheckReport, Finding, Help, ReadData};
 use siltstone_engine::maintain;
 use siltstone_engine::repair::{self, RepairOptions, RepairSummary};
 use siltstone_engine::stats;
-use siltstone_store::container::ContainerKind;
+use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, ObjectName, Original, SimulatedDisk, Storage};
@@ -196,7 +196,9 @@ fn a_lender_that_is_gone_or_unreadable_is_told_by_name_with_all_snapshots_that_n
         assert_eq!((&told[0].snapshots, told[0].help), (&vec![pair.borrower.short()], Help::Backup), "after {story}");
         // Whoever still has the content stores it again.
         let id = back_up_alone(&pair, &disk);
-        assert!(pair.scene.sandbox.at(disk.clone()).restored(id) == pair.scene.source(), "after {story}");
+        let trial = Trial { scene: &pair.scene, disk, story: story.to_owned() };
+        let (tree, log) = trial.restore(id).unwrap_or_else(|error| panic!("{error} after {story}"));
+        assert!(tree == pair.scene.source() && log.problems().is_empty(), "after {story}: {:?}", log.problems());
     }
 }
 
@@ -333,8 +335,20 @@ fn without_manifests_and_loans_what_was_borrowed_is_noted_and_stored_again() {
 fn what_the_lender_has_lost_is_noted_and_the_next_backup_stores_it_as_its_own() {
     let pair = Pair::new();
     let disk = pair.disk();
-    pair.delete_containers(&disk, "first");
-    try_repair(&disk).expect("repaired");
+    // The index tells which number a content had.
+    let (repository, lender) = (open(&disk), pair.series("first"));
+    for record in containers_of(&repository, lender, ContainerKind::Data) {
+        let reader = ContainerReader::open(&disk, repository.keys(), lender, &record).expect("an index");
+        for region in reader.index().regions() {
+            let damage = Damage::Flip { offset: region.offset, mask: 1 };
+            assert!(disk.damage(&record.object_name(lender), damage));
+        }
+    }
+    let options = repair_options().with_read_data(true);
+    let plan = repair::plan(&open(&disk), &options, &resources()).expect("a plan");
+    assert!(plan.series.iter().any(|series| series.damaged.iter().any(|hurt| hurt.snapshot.id == pair.borrower)));
+    let (_, errors) = repair::execute(&open(&disk), plan, &options, &resources()).expect("repaired");
+    assert!(errors.is_empty(), "{errors:?}");
     let noted = pair.manifest(&disk, "second");
     assert_eq!(noted.damaged, noted.imported(), "all that was borrowed");
     let again = back_up(&pair.scene, &disk, "second").expect("a backup");
@@ -343,6 +357,18 @@ fn what_the_lender_has_lost_is_noted_and_the_next_backup_stores_it_as_its_own() 
     for id in [pair.borrower, again] {
         assert!(pair.scene.sandbox.at(disk.clone()).restored(id) == pair.scene.trees[&pair.borrower]);
     }
+}
+
+/// Nothing tells which number a content had: what is new gets new numbers.
+#[test]
+fn a_backup_after_the_lenders_containers_are_gone_is_whole() {
+    let pair = Pair::new();
+    let disk = pair.disk();
+    pair.delete_containers(&disk, "first");
+    try_repair(&disk).expect("repaired");
+    assert!(pair.manifest(&disk, "second").damaged.len() >= FILES);
+    let again = back_up(&pair.scene, &disk, "second").expect("a backup");
+    assert!(pair.scene.sandbox.at(disk).restored(again) == pair.scene.trees[&pair.borrower]);
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! After every step that writes to the repository each live snapshot restores to exactly the tree that was backed up,
 //! `check` finds nothing reading all data, every chunk number is needed in one stretch of its series, and forgetting
 //! left exactly the bytes that its dry run had stated. What is deleted and kept for some days holds exactly the bytes
-//! that come back when those are over.
+//! that come back when those are over. Series borrow of each other, and each is forgotten and maintained beside the
+//! others.
 //!
 //! `SILTSTONE_MODEL_CASES=500 cargo test -p siltstone-engine --test all model::` runs for longer.
 
@@ -14,7 +15,7 @@ use crate::edit::{Edit, any_edits};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestRunner;
-use siltstone_engine::backup::{self, BackupOptions, Reused, Source};
+use siltstone_engine::backup::{self, BackupOptions, Borrow, Reused, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
 use siltstone_engine::forget::{ForgetOptions, ForgetSummary};
@@ -43,7 +44,7 @@ const LAYOUTS: [(Deltas, f64); 8] = [
     (Deltas::Forward { depth: 3 }, MIGRATE_THRESHOLD_DEFAULT),
     (CHUNK_BY_CHUNK, 0.5),
 ];
-const SERIES: [&str; 2] = ["one", "two"];
+const SERIES: [&str; 3] = ["one", "two", "three"];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -56,9 +57,11 @@ enum Step {
         memory_mib: u64,
         layout: usize,
         migrate: bool,
+        /// How many series further the one is that is borrowed of; 0: of none that is named.
+        lender: usize,
     },
     /// All that a series has goes away, or comes back; then it is backed up.
-    ComeOrGo { series: usize, has_cache: bool, layout: usize, migrate: bool },
+    ComeOrGo { series: usize, has_cache: bool, layout: usize, migrate: bool, lender: usize },
     /// Settle what backups left behind.
     Maintain { layout: usize },
     /// Forget those live snapshots whose bit is set.
@@ -78,8 +81,8 @@ enum Step {
 fn any_step() -> impl Strategy<Value = Step> {
     let memory_mib = prop_oneof![Just(160u64), Just(200), Just(512)];
     let backup = (0..SERIES.len(), any_edits(), any::<bool>(), prop::bool::weighted(0.8), memory_mib, any_layout());
-    let backup = (backup, prop::bool::weighted(0.8)).prop_map(
-        |((series, edits, force, has_cache, memory_mib, layout), migrate)| Step::Backup {
+    let backup = (backup, prop::bool::weighted(0.8), 0..SERIES.len()).prop_map(
+        |((series, edits, force, has_cache, memory_mib, layout), migrate, lender)| Step::Backup {
             series,
             edits,
             force,
@@ -87,11 +90,14 @@ fn any_step() -> impl Strategy<Value = Step> {
             memory_mib,
             layout,
             migrate,
+            lender,
         },
     );
     let forget = (any::<u16>(), 0..THRESHOLDS.len()).prop_map(|(chosen, threshold)| Step::Forget { chosen, threshold });
-    let come_or_go = (0..SERIES.len(), prop::bool::weighted(0.8), any_layout(), prop::bool::weighted(0.8))
-        .prop_map(|(series, has_cache, layout, migrate)| Step::ComeOrGo { series, has_cache, layout, migrate });
+    let (is_likely, any_series) = (prop::bool::weighted(0.8), 0..SERIES.len());
+    let come_or_go = (any_series.clone(), is_likely, any_layout(), is_likely, any_series).prop_map(
+        |(series, has_cache, layout, migrate, lender)| Step::ComeOrGo { series, has_cache, layout, migrate, lender },
+    );
     prop_oneof![
         14 => backup,
         8 => come_or_go,
@@ -113,6 +119,9 @@ fn any_layout() -> impl Strategy<Value = usize> {
 
 /// Chunks that backups of all cases took back from snapshots before the last.
 static TAKEN_BACK: AtomicU64 = AtomicU64::new(0);
+
+/// Chunks that backups of all cases borrowed.
+static BORROWED: AtomicU64 = AtomicU64::new(0);
 
 /// Deleted snapshots whose space was stated and compared.
 static HELD: AtomicU64 = AtomicU64::new(0);
@@ -157,7 +166,7 @@ impl Model {
 
     fn run(&mut self, step: &Step) {
         match step {
-            Step::Backup { series, edits, force, has_cache, memory_mib, layout, migrate } => {
+            Step::Backup { series, edits, force, has_cache, memory_mib, layout, migrate, lender } => {
                 let source = self.source(*series);
                 for edit in edits {
                     edit.apply(&source);
@@ -170,12 +179,13 @@ impl Model {
                     .with_force(*force)
                     .with_deltas(deltas)
                     .with_migrate(*migrate)
-                    .with_migrate_threshold(migrate_threshold);
+                    .with_migrate_threshold(migrate_threshold)
+                    .with_borrow(self.borrow(*series, *lender));
                 let resources = resources().with_memory_bytes(memory_mib << 20);
                 self.back_up(*series, &options, resources.with_cache(has_cache.then(|| self.cache())));
                 self.verify();
             }
-            Step::ComeOrGo { series, has_cache, layout, migrate } => {
+            Step::ComeOrGo { series, has_cache, layout, migrate, lender } => {
                 come_or_go(&self.source(*series));
                 let (deltas, migrate_threshold) = LAYOUTS[*layout];
                 let options = self
@@ -184,7 +194,8 @@ impl Model {
                     .with_series(Some(SERIES[*series].into()))
                     .with_deltas(deltas)
                     .with_migrate(*migrate)
-                    .with_migrate_threshold(migrate_threshold);
+                    .with_migrate_threshold(migrate_threshold)
+                    .with_borrow(self.borrow(*series, *lender));
                 self.back_up(*series, &options, resources().with_cache(has_cache.then(|| self.cache())));
                 self.verify();
             }
@@ -229,6 +240,15 @@ impl Model {
         }
     }
 
+    /// The series that a backup of this one borrows of: the one so much further, if that lends.
+    fn borrow(&self, series: usize, lender: usize) -> Borrow {
+        let name = SERIES[(series + lender) % SERIES.len()];
+        let repository = self.sandbox.repository();
+        let manifest = repository.manifest(repository.keys().series_id(name)).expect("readable");
+        let lends = manifest.is_some_and(|manifest| manifest.lends);
+        if lender > 0 && lends { Borrow::From(name.to_owned()) } else { Borrow::Auto }
+    }
+
     fn cache(&self) -> PathBuf {
         self.sandbox.folder.path().join("cache")
     }
@@ -240,6 +260,7 @@ impl Model {
             backup::backup(&self.sandbox.repository(), Source::Paths(vec![source.clone()]), options, &resources)
                 .expect("a backup");
         assert_eq!(summary.statistics.problems, 0);
+        BORROWED.fetch_add(summary.borrowed.chunks, Ordering::Relaxed);
         TAKEN_BACK.fetch_add(summary.reused.chunks, Ordering::Relaxed);
         assert!(options.deltas != CHUNK_BY_CHUNK || summary.reused == Reused::default());
         let id = summary.snapshot.expect("a snapshot");
@@ -409,4 +430,5 @@ fn every_live_snapshot_is_what_was_backed_up() {
     }
     assert!(TAKEN_BACK.load(Ordering::Relaxed) > 0, "nothing was ever taken back");
     assert!(HELD.load(Ordering::Relaxed) > 0, "nothing was ever kept though deleted");
+    assert!(BORROWED.load(Ordering::Relaxed) > 0, "nothing was ever borrowed");
 }
