@@ -123,7 +123,9 @@ impl BackupRun<'_> {
         (manifest.next_data, manifest.next_metadata) = *next;
         manifest.ghosts_due |= !is_exact;
         manifest.lends |= self.may_lend();
-        taken.iter().for_each(|taken| add_taken(&mut manifest, taken, taken.loan));
+        for taken in taken {
+            add_taken(&mut manifest, taken, taken.loan);
+        }
         manifest.push_snapshot(snapshot, direct, &necessary);
         writer.commit(manifest, true, now())?;
         *made = Some(id);

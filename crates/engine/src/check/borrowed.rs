@@ -90,7 +90,7 @@ impl Lenders {
                 );
                 series.learnt.damaged |= &chunks;
                 let chunks = ChunkRun::runs_of(&chunks);
-                damage.push(ContainerDamage { chunks, error, ..hurt.clone() });
+                damage.push(ContainerDamage { error, chunks, ..hurt.clone() });
             }
             series.learnt.sound |= translated(&runs, &learnt.sound);
         }
@@ -144,7 +144,7 @@ impl Loans {
 
     /// Tells loans that a manifest names and that are missing or cannot be read, or that have not all that is borrowed:
     /// nothing keeps the lender from removing that.
-    pub(super) fn add_findings(&self, repository: &Repository, series: &mut Checked) -> Result<(), EngineError> {
+    pub(super) fn add_findings(repository: &Repository, series: &mut Checked) -> Result<(), EngineError> {
         let manifest = &series.manifest;
         let mut findings = Vec::new();
         for lender in &manifest.lenders {

@@ -273,7 +273,7 @@ pub fn check(
     for mut series in checked {
         resources.unless_cancelled()?;
         lenders.add_findings(&mut series);
-        loans.add_findings(repository, &mut series)?;
+        Loans::add_findings(repository, &mut series)?;
         let Checked { manifest, learnt, report: mut found, .. } = series;
         found.records.extend(record::record(repository, &manifest, &learnt, options, resources));
         report.add(found);

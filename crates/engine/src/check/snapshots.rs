@@ -43,7 +43,7 @@ impl SeriesCheck<'_> {
             {
                 Ok(range) => drop(referred.insert_range(range)),
                 Err(error @ (StoreError::MissingChunk { .. } | StoreError::NotLent { .. })) if !faults.is_empty() => {
-                    drop(error)
+                    drop(error);
                 }
                 Err(error) => faults.push(error),
             });

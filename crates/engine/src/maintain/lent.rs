@@ -74,5 +74,5 @@ pub(super) fn release(repository: &Repository, writer: &mut SeriesWriter<'_>) ->
     writer.commit(plan.next, true, now())?;
     writer.delete(&plan.dead)?;
     let (containers_deleted, bytes_deleted) = (plan.dead.len() as u64, object_bytes(&plan.dead));
-    Ok(MaintainSummary { containers_deleted, bytes_deleted, ..MaintainSummary::default() })
+    Ok(MaintainSummary { bytes_deleted, containers_deleted, ..MaintainSummary::default() })
 }

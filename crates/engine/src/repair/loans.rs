@@ -43,7 +43,7 @@ pub(super) fn all(repository: &Repository) -> Result<Vec<(SeriesId, LoanId)>, St
 }
 
 /// A stretch of borrowed chunks, and the lease of the loan that says so.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Stretch {
     lender: SeriesId,
     run: BorrowedRun,

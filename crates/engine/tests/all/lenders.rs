@@ -21,6 +21,9 @@ use siltstone_store::{LoanId, SeriesId, SnapshotId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Ruins something on a disk.
+type Ruining<'r> = &'r dyn Fn(&SimulatedDisk);
+
 /// A series that lends and one that borrows, with a snapshot each.
 struct Pair {
     scene: Scene,
@@ -72,7 +75,7 @@ impl Pair {
         try_forget(&self.scene, disk, id).expect("forgetting");
     }
 
-    fn loans(&self, disk: &SimulatedDisk) -> Vec<ObjectName> {
+    fn loans(disk: &SimulatedDisk) -> Vec<ObjectName> {
         disk.names().into_iter().filter(|name| matches!(name, ObjectName::Loan(..))).collect()
     }
 
@@ -178,7 +181,7 @@ fn damage_of_a_lenders_container_is_told_for_the_borrower_too() {
 #[test]
 fn a_lender_that_is_gone_or_unreadable_is_told_by_name_with_all_snapshots_that_need_it() {
     let pair = Pair::new();
-    let ruins: [(&str, &dyn Fn(&SimulatedDisk)); 3] = [
+    let ruins: [(&str, Ruining<'_>); 3] = [
         ("manifests deleted", &|disk| pair.damage_manifests(disk, "first", &Damage::Delete)),
         ("manifests flipped", &|disk| pair.damage_manifests(disk, "first", &Damage::Flip { offset: 80, mask: 1 })),
         ("all deleted", &|disk| {
@@ -243,7 +246,7 @@ fn a_lender_that_was_rolled_back_is_told() {
 fn a_loan_that_is_lost_or_damaged_is_told_and_a_repair_makes_another() {
     let pair = Pair::new();
     let good = pair.disk();
-    let name = pair.loans(&good)[0];
+    let name = Pair::loans(&good)[0];
     let parts = [("magic", 0), ("version", 8), ("kind", 10), ("salt", 20), ("commitment", 50), ("content", 70)];
     for ruin in ruins_of(&good, name, &parts.map(|(part, offset)| (part, offset, Shows::WhenOpened))) {
         let (disk, story) = (ruin.done_to(&good), ruin.story());
@@ -261,7 +264,7 @@ fn a_loan_that_is_lost_or_damaged_is_told_and_a_repair_makes_another() {
         }
         try_repair(&disk).unwrap_or_else(|error| panic!("{error} after {story}"));
         assert_eq!(pair.check(&disk, ReadData::All).findings, [], "after {story}");
-        assert_eq!(pair.loans(&disk).len(), 1, "after {story}");
+        assert_eq!(Pair::loans(&disk).len(), 1, "after {story}");
         let _ = try_forget(&pair.scene, &disk, pair.lender);
         pair.assert_restores(&disk, pair.borrower, &story);
         assert!(!planned(&disk), "nothing is left to do after {story}");
@@ -276,11 +279,11 @@ fn planned(disk: &SimulatedDisk) -> bool {
 fn a_loan_that_comes_back_holds_chunks_until_a_repair_removes_it() {
     let pair = Pair::new();
     let disk = pair.disk();
-    let name = pair.loans(&disk)[0];
+    let name = Pair::loans(&disk)[0];
     let bytes = disk.read(&name, u64::MAX).expect("a loan");
     pair.forget(&disk, pair.borrower);
     maintain::maintain(&open(&disk), &pair.scene.sandbox.migrate_options(), &resources()).expect("maintained");
-    assert_eq!(pair.loans(&disk), []);
+    assert_eq!(Pair::loans(&disk), []);
     disk.put(&name, &bytes).expect("put");
     // Under the name of a loan of another series, it is none.
     let ObjectName::Loan(lender, id) = name else { unreachable!() };
@@ -291,7 +294,7 @@ fn a_loan_that_comes_back_holds_chunks_until_a_repair_removes_it() {
     assert_eq!(report.findings, []);
     assert_eq!(report.harmless.len() as u64 + report.orphans, 2, "{report:?}");
     try_repair(&disk).expect("repaired");
-    assert_eq!(pair.loans(&disk), []);
+    assert_eq!(Pair::loans(&disk), []);
     pair.forget(&disk, pair.lender);
     assert_eq!(pair.check(&disk, ReadData::All).findings, []);
 }
@@ -322,7 +325,7 @@ fn without_manifests_and_loans_what_was_borrowed_is_noted_and_stored_again() {
     for damage in [Damage::Delete, Damage::Flip { offset: 80, mask: 1 }] {
         let (disk, story) = (pair.disk(), format!("{damage:?}"));
         pair.damage_manifests(&disk, "second", &Damage::Delete);
-        assert!(disk.damage(&pair.loans(&disk)[0], damage));
+        assert!(disk.damage(&Pair::loans(&disk)[0], damage));
         try_repair(&disk).unwrap_or_else(|error| panic!("{error} after {story}"));
         let after = pair.manifest(&disk, "second");
         assert!(after.imports.is_empty() && after.damaged.len() >= FILES, "{story}");

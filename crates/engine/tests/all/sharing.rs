@@ -73,7 +73,9 @@ impl Machines {
 
     fn forget(&mut self, ids: &[SnapshotId]) {
         self.sandbox.forget(ids, false);
-        ids.iter().for_each(|id| drop(self.trees.remove(id)));
+        for id in ids {
+            self.trees.remove(id);
+        }
     }
 
     /// All snapshots restore to what they were made of, and a check finds nothing.
@@ -272,7 +274,9 @@ impl Machines {
         assert_eq!(stated.containers_deleted, done.containers_deleted);
         let bytes: u64 = self.disk.list(Listing::All).expect("listed").iter().map(|meta| meta.bytes).sum();
         assert_eq!(bytes, done.bytes_after);
-        ids.iter().for_each(|id| drop(self.trees.remove(id)));
+        for id in ids {
+            self.trees.remove(id);
+        }
         done
     }
 

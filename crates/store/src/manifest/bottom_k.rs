@@ -120,8 +120,7 @@ mod tests {
 
     #[test]
     fn a_hostile_one_is_seen() {
-        let mut large = BottomK::default();
-        large.0 = (0..=BOTTOM_K as u64).map(|value| (value, ChunkNumber(value))).collect();
+        let large = BottomK((0..=BOTTOM_K as u64).map(|value| (value, ChunkNumber(value))).collect());
         assert!(!large.is_sound());
         assert!(!BottomK([(1, ChunkNumber::METADATA_FIRST)].into()).is_sound());
         assert!(BottomK::default().is_sound());

@@ -283,7 +283,9 @@ impl<'r> SeriesWriter<'r> {
     pub fn commit(&mut self, next: Manifest, keep_lease: bool, now: Time) -> Result<(), StoreError> {
         let borrowed = (!self.stored.manifest.lenders.is_empty()).then(|| self.stored.manifest.clone());
         self.commit_settled(next, keep_lease, now)?;
-        borrowed.into_iter().for_each(|before| self.give_back_unnamed(&before));
+        if let Some(before) = borrowed {
+            self.give_back_unnamed(&before);
+        }
         Ok(())
     }
 
