@@ -232,8 +232,8 @@ impl<'b> Borrowing<'b> {
         Ok(None)
     }
 
-    /// Makes a loan of all that a series may lend, and opens an index of what it grants. If that fails with a series that
-    /// was not asked for by its name, the backup goes on without it.
+    /// Makes a loan of all that a series may lend, and opens an index of what it grants. If that fails with a series
+    /// that was not asked for by its name, the backup goes on without it.
     fn open(&mut self, lender: SeriesId, next: &mut ChunkNumber) -> Result<(), EngineError> {
         match self.try_open(lender, next) {
             Err(EngineError::Store(error)) if self.run.options.borrow == Borrow::Auto && !error.is_lost_race() => {
@@ -352,8 +352,8 @@ pub(super) fn give_back(writer: &SeriesWriter<'_>, taken: &Taken) {
 }
 
 impl BackupRun<'_> {
-    /// The result, if there is one. An error is told and goes no further: without what was looked for more is stored, and
-    /// nothing else is lost.
+    /// The result, if there is one. An error is told and goes no further: without what was looked for more is stored,
+    /// and nothing else is lost.
     fn hint<R>(&self, result: Result<R, StoreError>) -> Option<R> {
         let told = |error: StoreError| {
             self.resources.observer.notice(&Notice::LenderPassedOver { reason: error.to_string() });

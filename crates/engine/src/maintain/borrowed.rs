@@ -47,8 +47,8 @@ pub(super) fn shrink_loans(writer: &mut SeriesWriter<'_>) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Stores what is borrowed in containers of the series' own, under the numbers that it has, and borrows it no more. What
-/// cannot be read stays borrowed.
+/// Stores what is borrowed in containers of the series' own, under the numbers that it has, and borrows it no more.
+/// What cannot be read stays borrowed.
 pub(super) fn take_over(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) -> Result<MaintainSummary, EngineError> {
     let passed_over = PassedOver::new(work.resources);
     let mut summary = MaintainSummary::default();

@@ -154,8 +154,8 @@ impl ContainerReader {
         Ok(Self { key, record, index, regions: None })
     }
 
-    /// Returns it with other numbers for its chunks, and for the bases of its regions, as another series knows them. Its
-    /// record keeps those that its own series has given.
+    /// Returns it with other numbers for its chunks, and for the bases of its regions, as another series knows them.
+    /// Its record keeps those that its own series has given.
     #[must_use]
     pub fn renumbered(mut self, renumber: impl Fn(ChunkNumber) -> ChunkNumber) -> Self {
         self.index.renumber(renumber);
