@@ -36,6 +36,8 @@ const OWN_BYTES_MIN: u64 = 2 << 20;
 const HITS_MIN: u64 = 2;
 /// and chunks of the series that these stand for.
 const SHARED_MIN: u64 = 32;
+/// The numbers of chunks that are borrowed or lent are below this, so that a reader has room for those of lenders.
+const NUMBERS_MAX: u64 = 1 << 56;
 /// Lenders that one backup looks into at most.
 const OPENED_MAX: usize = 4;
 
@@ -254,6 +256,9 @@ impl<'b> Borrowing<'b> {
         let (chunks, lendable) = (ChunkSource::new(repository, &stored.manifest), stored.manifest.lendable());
         let wanted = lendable - self.manifest.borrowed_of(lender);
         let Some((first, last)) = wanted.min().zip(wanted.max()) else { return Ok(()) };
+        if next.0.saturating_add(last) >= NUMBERS_MAX {
+            return Ok(());
+        }
         let shift = next.0.wrapping_sub(first);
         let taken = Taken { lender, loan: None, shift, chunks: RoaringTreemap::new() };
         next.0 += last - first + 1;
@@ -314,6 +319,8 @@ pub(super) fn add_taken(next: &mut Manifest, taken: &Taken, loan: Option<LoanId>
     let Some(lender) = next.lenders.iter_mut().find(|known| known.series == taken.lender) else { return };
     if !taken.chunks.is_empty() {
         lender.loans.extend(loan);
+        // It is of all that may be borrowed, and if this run ends here nobody comes back to it but maintenance.
+        lender.has_surplus = true;
         next.add_imports(taken.lender, &missing.runs());
     }
 }
@@ -338,6 +345,7 @@ pub(super) fn settle(
     if let Some(lender) = next.lenders.iter_mut().find(|known| known.series == taken.lender && is_whole) {
         lender.loans.remove(&first);
         lender.loans.insert(smaller.id);
+        lender.has_surplus = lender.loans.len() > 1;
     } else {
         let _ = writer.give_back(taken.lender, &[smaller.id]);
     }

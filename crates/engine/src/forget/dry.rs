@@ -1,7 +1,7 @@
 //! Dry runs: the exact bytes of what a run would leave, and of what the one after it would.
 //!
 //! All is done but writing: containers are made in full, so that their sizes are true, and what is needed later of
-//! those that were made is kept in a nameless file ([`Kept`]). A manifest's size is known before it is committed
+//! those that were made is kept in a nameless file ([`Beside`]). A manifest's size is known before it is committed
 //! (docs/FORMAT.md, section 11).
 
 use super::ForgetOptions;
@@ -52,6 +52,8 @@ pub(super) struct Outcome {
     pub(super) containers_deleted: u64,
     pub(super) containers_rewritten: u64,
     pub(super) ghost_bytes: u64,
+    /// The loans that would go back to their lenders.
+    pub(super) loans: BTreeSet<ObjectName>,
     /// Usage of a run beyond the reading that a dry run does too.
     pub(super) usage: Usage,
 }
@@ -71,7 +73,7 @@ impl State {
         repository: &Repository,
         choice: &Choice,
         options: &ForgetOptions,
-        kept: Option<&Kept>,
+        kept: Option<&Beside>,
         resources: &Resources,
     ) -> Result<Outcome, EngineError> {
         let lease = self.manifest.sequence + 1;
@@ -109,7 +111,8 @@ impl State {
         let bytes_of = |records: &[ContainerRecord]| {
             object_bytes(records) + records.iter().filter_map(|record| parity.get(&record.id)).sum::<u64>()
         };
-        let (loans, loan_bytes) = loans_given_back(repository, &self.manifest, &manifest)?;
+        let loans = loans_given_back(&self.manifest, &manifest);
+        let (loan_objects, loan_bytes) = objects_and_bytes(repository, &loans)?;
         let gone = self.beside_bytes + bytes_of(&dead) + bytes_of(&old) + loan_bytes;
         let made = beside_bytes + bytes_of(&new);
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
@@ -118,7 +121,7 @@ impl State {
         usage += Usage::of_new_parts(&self.parts, &[&before_last, &last]);
         usage += Usage::of_containers(repository, &new);
         // Each container may have its parity.
-        usage.deletes += loans + self.beside_objects + COPIES * (dead.len() + old.len()) as u64;
+        usage.deletes += loan_objects + self.beside_objects + COPIES * (dead.len() + old.len()) as u64;
         usage.bytes_kept = -bytes_returned;
         Ok(Outcome {
             usage,
@@ -127,13 +130,14 @@ impl State {
             containers_rewritten: old.len() as u64,
             // An estimate, which must not keep anything from being stated.
             ghost_bytes: ghost_bytes(repository, &first).unwrap_or(0),
+            loans,
             next: Self { manifest, parts: last.parts, beside_bytes, beside_objects: BESIDE_OBJECTS, parity },
         })
     }
 }
 
-/// The loans that `before` names and `next` does not: how many, and their bytes.
-fn loans_given_back(repository: &Repository, before: &Manifest, next: &Manifest) -> Result<(u64, u64), StoreError> {
+/// The loans that `before` names and `next` does not.
+fn loans_given_back(before: &Manifest, next: &Manifest) -> BTreeSet<ObjectName> {
     let named = |manifest: &Manifest| -> BTreeSet<ObjectName> {
         let names = |lender: &Lender| {
             let series = lender.series;
@@ -141,16 +145,20 @@ fn loans_given_back(repository: &Repository, before: &Manifest, next: &Manifest)
         };
         manifest.lenders.iter().flat_map(names).collect()
     };
-    let gone = &named(before) - &named(next);
-    let (mut loans, mut bytes) = (0, 0);
-    for name in &gone {
+    &named(before) - &named(next)
+}
+
+/// How many of these objects there are, and their bytes.
+fn objects_and_bytes(repository: &Repository, names: &BTreeSet<ObjectName>) -> Result<(u64, u64), StoreError> {
+    let (mut objects, mut bytes) = (0, 0);
+    for name in names {
         match repository.storage().size_of(name) {
-            Ok(size) => (loans, bytes) = (loans + 1, bytes + size),
+            Ok(size) => (objects, bytes) = (objects + 1, bytes + size),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok((loans, bytes))
+    Ok((objects, bytes))
 }
 
 /// The bytes of two manifests and of their parts, those that both name once.
@@ -176,7 +184,7 @@ fn manifests_and_orphans(repository: &Repository, manifest: &Manifest) -> Result
 /// Names containers as a writer would.
 struct Sink<'k> {
     names: DrySink,
-    kept: Option<&'k Kept>,
+    kept: Option<&'k Beside>,
     series: SeriesId,
 }
 
@@ -195,16 +203,24 @@ impl ContainerSink for Sink<'_> {
     }
 }
 
-/// Containers that a dry run has made, beside those that lie in the repository.
-pub(super) struct Kept(Overlaid<Overlay>);
+/// Containers that a dry run has made, beside those that lie in the repository, and the loans it has given back.
+pub(super) struct Beside(Overlaid<Overlay>);
 
-impl Kept {
+impl Beside {
     /// Nothing so far.
-    pub(super) fn beside(repository: &Repository, scratch: &Path) -> Result<Self, StoreError> {
+    pub(super) fn over(repository: &Repository, scratch: &Path) -> Result<Self, StoreError> {
         Overlay::over(repository, scratch, |overlay| overlay).map(Self)
     }
 
-    /// The repository, with them in it.
+    /// Takes these loans away.
+    pub(super) fn give_back(&self, loans: &BTreeSet<ObjectName>) {
+        for loan in loans {
+            // Only a name is noted.
+            let _ = self.0.overlay.delete(loan);
+        }
+    }
+
+    /// The repository, with them in it, and without these loans.
     pub(super) fn repository(&self) -> &Repository {
         &self.0.repository
     }

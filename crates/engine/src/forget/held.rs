@@ -2,7 +2,9 @@
 
 use super::ForgetOptions;
 use super::choice::{Choice, marked};
-use super::dry::State;
+use super::dry::{Beside, State};
+use super::turns::{in_turns, lenders_of};
+use crate::many_series::{self, ManySeries};
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer, Resources};
 use siltstone_store::manifest::Manifest;
@@ -27,19 +29,18 @@ pub struct Held {
 }
 
 impl Held {
-    /// Those of a series; `bytes` are theirs.
-    pub(super) fn new(manifest: &Manifest, bytes: Option<i64>) -> Self {
+    /// Those of a series, without their bytes.
+    fn new(manifest: &Manifest) -> Self {
         let until = || manifest.snapshots().iter().filter_map(|snapshot| Some(snapshot.deleted?.until));
-        Self { snapshots: until().count() as u64, bytes, first_until: until().min(), last_until: until().max() }
+        Self { snapshots: until().count() as u64, bytes: None, first_until: until().min(), last_until: until().max() }
     }
 
-    /// Adds those of another series.
-    pub(super) fn add(&mut self, other: Self) {
+    /// Adds those of another series, without their bytes: what one gives back may free what another has lent it.
+    fn add(&mut self, other: Self) {
         if other.snapshots == 0 {
             return;
         }
         let is_first = self.snapshots == 0;
-        self.bytes = if is_first { other.bytes } else { self.bytes.zip(other.bytes).map(|(a, b)| a + b) };
         self.first_until = if is_first { other.first_until } else { self.first_until.min(other.first_until) };
         self.last_until = self.last_until.max(other.last_until);
         self.snapshots += other.snapshots;
@@ -55,11 +56,50 @@ impl Observer for Unheard {
     }
 }
 
-/// Returns the bytes that the marked snapshots of a series hold, in this state of it.
-pub(super) fn held(repository: &Repository, state: &State, options: &ForgetOptions, resources: &Resources) -> Held {
-    let bytes = || freed(repository, state, marked(&state.manifest), options, resources).ok();
-    let is_any = state.manifest.snapshots().iter().any(|snapshot| snapshot.deleted.is_some());
-    Held::new(&state.manifest, is_any.then(bytes).flatten())
+/// Snapshots marked as deleted in a series, and its state, if that could be read.
+pub(super) struct Marked {
+    held: Held,
+    state: Option<State>,
+}
+
+impl Marked {
+    /// Those of a series with this manifest, the newest, if there are any.
+    pub(super) fn lying(repository: &Repository, manifest: &Manifest) -> Option<Self> {
+        let is_any = !marked(manifest).is_empty();
+        // What was done is done, whether this can be told or not.
+        is_any.then(|| Self { held: Held::new(manifest), state: State::lying(repository, manifest).ok() })
+    }
+
+    /// Those of a state, if there are any.
+    pub(super) fn of(state: State) -> Option<Self> {
+        let is_any = !marked(&state.manifest).is_empty();
+        is_any.then(|| Self { held: Held::new(&state.manifest), state: Some(state) })
+    }
+}
+
+/// Returns what all marked snapshots of these series hold together; `beside` is what a dry run has made so far.
+pub(super) fn held_of(
+    beside: Option<Beside>,
+    repository: &Repository,
+    all: Vec<Marked>,
+    options: &ForgetOptions,
+    resources: &Resources,
+) -> Held {
+    let mut held = Held::default();
+    let mut states = Some(Vec::new());
+    for Marked { held: of_series, state } in all {
+        held.add(of_series);
+        states = states.zip(state).map(|(mut states, state)| {
+            let ids = marked(&state.manifest);
+            states.push((state, ids));
+            states
+        });
+    }
+    if let Some(states) = states.filter(|_| held.snapshots > 0) {
+        let beside = beside.or_else(|| Beside::over(repository, &resources.scratch_of(repository)).ok());
+        held.bytes = beside.and_then(|beside| freed(&beside, states, options, resources).ok());
+    }
+    held
 }
 
 /// The bytes that would come back if these snapshots, marked as deleted, were removed now, all at once.
@@ -77,23 +117,36 @@ pub fn held_by(
     for (series, id) in snapshots {
         by_series.entry(*series).or_default().insert(*id);
     }
-    let mut bytes = 0;
+    let mut states = Vec::new();
     for (series, ids) in by_series {
-        let Some(stored) = newest_manifest(repository, series)? else { continue };
-        bytes += freed(repository, &State::lying(repository, &stored.manifest)?, ids, options, resources)?;
+        if let Some(stored) = newest_manifest(repository, series)? {
+            states.push((State::lying(repository, &stored.manifest)?, ids));
+        }
     }
-    Ok(bytes)
+    freed(&Beside::over(repository, &resources.scratch_of(repository))?, states, options, resources)
 }
 
+/// The bytes that come back when these snapshots go from these series.
 fn freed(
-    repository: &Repository,
-    state: &State,
-    ids: BTreeSet<SnapshotId>,
+    beside: &Beside,
+    states: Vec<(State, BTreeSet<SnapshotId>)>,
     options: &ForgetOptions,
     resources: &Resources,
 ) -> Result<i64, EngineError> {
     // What is damaged is told by who takes it apart, not by who only asks.
     let unheard = Arc::new(Unheard(resources.observer.clone()));
     let resources = resources.clone().with_observer(unheard);
-    Ok(state.after(repository, &Choice::removing(ids), options, None, &resources)?.bytes_returned)
+    let repository = beside.repository();
+    let many = ManySeries::of(repository, resources.memory_bytes);
+    let free = |(_, state, ids): (BTreeSet<SeriesId>, State, BTreeSet<SnapshotId>)| -> Result<i64, EngineError> {
+        let outcome = state.after(repository, &Choice::removing(ids), options, None, &resources)?;
+        beside.give_back(&outcome.loans);
+        Ok(outcome.bytes_returned)
+    };
+    let items = states.into_iter().map(|(state, ids)| (lenders_of(&state.manifest), state, ids)).collect();
+    let mut bytes = 0;
+    for turn in in_turns(items, |(lenders, state, _)| (state.manifest.series, lenders)) {
+        bytes += many.each(turn, |(_, state, _)| many_series::weight(&state.manifest), &free)?.iter().sum::<i64>();
+    }
+    Ok(bytes)
 }

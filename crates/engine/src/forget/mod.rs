@@ -19,6 +19,7 @@ mod plan;
 pub mod policy;
 mod recorded;
 mod selection;
+mod turns;
 
 pub use held::{Held, held_by};
 pub(crate) use plan::without_checkpoints;
@@ -39,12 +40,11 @@ use crate::usage::{Usage, is_counted, measured};
 use crate::written::{VerifyWritten, verify_written};
 use crate::{EngineError, Resources};
 use choice::{Choice, marked};
-use dry::State;
-use held::held;
+use dry::{Beside, State};
+use held::{Marked, held_of};
 use plan::plan;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
-use siltstone_store::manifest::Manifest;
 use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter};
@@ -52,6 +52,7 @@ use siltstone_store::storage::Latency;
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use turns::{in_turns, lenders_of};
 
 /// The share of a container that may be dead before it is rewritten. Space held after any deletion stays below 1 / (1 -
 /// this); of a delta, which is small, up to half may be dead (after forgetting every second of 25 dumps: 0.15 % of the
@@ -212,27 +213,36 @@ fn forget_all(
     let recorded_bytes = items.iter().map(|item| item.recorded_bytes).sum();
     let bytes_before = if lists_all { repository.bytes()? } else { recorded_bytes };
     let only_one = items.iter().filter(|item| item.has_work).count() <= 1;
+    let beside = options.dry_run.then(|| Beside::over(repository, &resources.scratch_of(repository))).transpose()?;
     let work = |Concerned { series, ids, .. }: Concerned<'_>| {
         let mut summary = ForgetSummary::default();
-        match forget_in_series(repository, series, ids, options, resources, &mut summary) {
-            Ok(returned) => Ok((summary, returned)),
+        let done = match &beside {
+            Some(beside) => dry_run_in_series(beside, series, ids, options, resources, &mut summary),
+            None => forget_in_series(repository, series, ids, options, resources, &mut summary),
+        };
+        match done {
+            Ok((returned, marked)) => Ok((summary, returned, marked)),
             Err(error) if only_one || matches!(error, EngineError::Interrupted) => Err(error),
             Err(error) => {
                 // One at least, where only marks were to end.
                 summary.snapshots_failed += (ids.len() as u64).max(1);
                 let object = format!("series {series}");
                 resources.observer.problem(&Problem::object(object, ProblemKind::NotRemoved, error));
-                Ok((summary, 0))
+                Ok((summary, 0, None))
             }
         }
     };
     let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
-    let mut bytes_returned = 0i64;
-    for (of_series, returned) in many.each(items, |item| item.weight, work)? {
-        summary.add(&of_series);
-        summary.held.add(of_series.held);
-        bytes_returned += returned;
+    let (mut bytes_returned, mut marked) = (0i64, Vec::new());
+    for turn in in_turns(items, |item| (item.series, &item.lenders)) {
+        for (of_series, returned, of_marked) in many.each(turn, |item| item.weight, &work)? {
+            summary.add(&of_series);
+            bytes_returned += returned;
+            marked.extend(of_marked);
+        }
     }
+    // What is marked may share containers with what goes, and those made of them are looked at again.
+    summary.held = held_of(beside, repository, marked, options, resources);
     summary.bytes_after = if lists_all && !options.dry_run {
         repository.bytes()?
     } else {
@@ -247,6 +257,8 @@ struct Concerned<'f> {
     ids: &'f BTreeSet<SnapshotId>,
     /// False if all of it stays as it is.
     has_work: bool,
+    /// Those it borrows of; none if it stays as it is.
+    lenders: BTreeSet<SeriesId>,
     /// Bytes of its containers.
     recorded_bytes: u64,
     /// Bytes of memory that work on it may take.
@@ -267,16 +279,21 @@ impl<'f> Concerned<'f> {
         // One that cannot be read is told when it is worked on.
         let Ok(Some(manifest)) = repository.manifest_listed(series) else {
             let weight = many_series::SERIES_BYTES_MIN;
-            return Ok(Self { series, ids, has_work: true, recorded_bytes: 0, weight });
+            return Ok(Self { series, ids, has_work: true, lenders: BTreeSet::new(), recorded_bytes: 0, weight });
         };
         let choice = Choice::new(manifest.snapshots(), ids, &options.marking);
         choice.refuse_emptying(&manifest, options)?;
         let (recorded_bytes, weight) = (object_bytes(&manifest.containers), many_series::weight(&manifest));
-        Ok(Self { series, ids, has_work: !choice.is_empty(), recorded_bytes, weight })
+        let has_work = !choice.is_empty();
+        let lenders = if has_work { lenders_of(&manifest) } else { BTreeSet::new() };
+        Ok(Self { series, ids, has_work, lenders, recorded_bytes, weight })
     }
 }
 
-/// Forgets in one series; gives the bytes that would come back in a dry run, or those of its containers that did.
+/// Bytes that come back from a series, and what is still marked in it.
+type Done = (i64, Option<Marked>);
+
+/// Forgets in one series; the bytes are those of its containers.
 fn forget_in_series(
     repository: &Repository,
     series: SeriesId,
@@ -284,17 +301,12 @@ fn forget_in_series(
     options: &ForgetOptions,
     resources: &Resources,
     summary: &mut ForgetSummary,
-) -> Result<i64, EngineError> {
+) -> Result<Done, EngineError> {
     let Some(manifest) = repository.manifest_listed(series)? else {
-        return Ok(0);
+        return Ok((0, None));
     };
-    let choice = Choice::new(manifest.snapshots(), ids, &options.marking);
-    if options.dry_run {
-        return dry_run(repository, &manifest, &choice, options, resources, summary);
-    }
-    if choice.is_empty() {
-        summary.add_held(repository, &manifest, options, resources);
-        return Ok(0);
+    if Choice::new(manifest.snapshots(), ids, &options.marking).is_empty() {
+        return Ok((0, Marked::lying(repository, &manifest)));
     }
     let (user, take_over) = (options.user.as_str(), options.take_over);
     let purpose = Purpose { name: "forget", user, take_over, reserve: ReserveUse::Spend };
@@ -305,8 +317,7 @@ fn forget_in_series(
     match execute(repository, &mut writer, ids, options, resources) {
         Ok(done) => {
             summary.add(&done);
-            summary.add_held(repository, writer.manifest(), options, resources);
-            Ok(bytes_before - bytes(&writer))
+            Ok((bytes_before - bytes(&writer), Marked::lying(repository, writer.manifest())))
         }
         Err(error) => {
             // The first error is the one to tell; a lease left behind is taken over by the next run.
@@ -329,22 +340,6 @@ impl ForgetSummary {
         self.usage += other.usage;
     }
 
-    /// Adds what marked snapshots of a series hold, which nothing is done in any more.
-    fn add_held(
-        &mut self,
-        repository: &Repository,
-        manifest: &Manifest,
-        options: &ForgetOptions,
-        resources: &Resources,
-    ) {
-        if marked(manifest).is_empty() {
-            return;
-        }
-        let held = State::lying(repository, manifest).map(|state| held(repository, &state, options, resources));
-        // What was done is done, whether this can be told or not.
-        self.held.add(held.unwrap_or_else(|_| Held::new(manifest, None)));
-    }
-
     fn of(choice: &Choice) -> Self {
         Self {
             snapshots_removed: choice.removed.len() as u64,
@@ -355,36 +350,35 @@ impl ForgetSummary {
     }
 }
 
-/// Reports what would be done in a series; returns the bytes that would come back.
-fn dry_run(
-    repository: &Repository,
-    manifest: &Manifest,
-    choice: &Choice,
+/// Reports what would be done in a series, and gives the loans back that it would, for those that come after it.
+fn dry_run_in_series(
+    beside: &Beside,
+    series: SeriesId,
+    ids: &BTreeSet<SnapshotId>,
     options: &ForgetOptions,
     resources: &Resources,
     summary: &mut ForgetSummary,
-) -> Result<i64, EngineError> {
+) -> Result<Done, EngineError> {
+    let repository = beside.repository();
+    let Some(manifest) = repository.manifest_listed(series)? else {
+        return Ok((0, None));
+    };
+    let choice = Choice::new(manifest.snapshots(), ids, &options.marking);
     if choice.is_empty() {
-        summary.add_held(repository, manifest, options, resources);
-        return Ok(0);
+        return Ok((0, Marked::lying(repository, &manifest)));
     }
-    let is_held = !choice.marked.is_empty() || !marked(manifest).is_subset(&choice.ended);
-    // What is marked may share containers with what goes, and those made of them are looked at again.
-    let kept = if is_held { dry::Kept::beside(repository, &resources.scratch_of(repository)).ok() } else { None };
-    let state = State::lying(repository, manifest)?;
-    let outcome = state.after(repository, choice, options, kept.as_ref(), resources)?;
+    let is_held = !choice.marked.is_empty() || !marked(&manifest).is_subset(&choice.ended);
+    let state = State::lying(repository, &manifest)?;
+    let outcome = state.after(repository, &choice, options, is_held.then_some(beside), resources)?;
     summary.add(&ForgetSummary {
         ghost_bytes: outcome.ghost_bytes,
         containers_deleted: outcome.containers_deleted,
         containers_rewritten: outcome.containers_rewritten,
         usage: if is_counted(repository) { outcome.usage } else { Usage::default() },
-        ..ForgetSummary::of(choice)
+        ..ForgetSummary::of(&choice)
     });
-    summary.held.add(match &kept {
-        Some(kept) => held(kept.repository(), &outcome.next, options, resources),
-        None => Held::new(&outcome.next.manifest, None),
-    });
-    Ok(outcome.bytes_returned)
+    beside.give_back(&outcome.loans);
+    Ok((outcome.bytes_returned, Marked::of(outcome.next)))
 }
 
 fn execute(

@@ -168,6 +168,9 @@ impl Model {
         match step {
             Step::Backup { series, edits, force, has_cache, memory_mib, layout, migrate, lender } => {
                 let source = self.source(*series);
+                if *lender > 0 {
+                    take_files(&self.source((series + lender) % SERIES.len()), &source);
+                }
                 for edit in edits {
                     edit.apply(&source);
                 }
@@ -375,6 +378,18 @@ impl Observer for Complain {
     }
 
     fn entry(&self, _: &EntryPath, _: EntryAction, _: u64) {}
+}
+
+/// Copies files into a tree that another one has at its top, where nothing is in their place.
+fn take_files(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("a list") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        let is_free = std::fs::symlink_metadata(&target).is_err();
+        if is_free && entry.file_type().expect("a type").is_file() {
+            std::fs::write(target, std::fs::read(entry.path()).unwrap_or_default()).expect("written");
+        }
+    }
 }
 
 /// Moves all that is in the tree elsewhere, as if it were not mounted; or back, where its place is free, if something
