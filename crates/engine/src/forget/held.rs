@@ -3,7 +3,7 @@
 use super::ForgetOptions;
 use super::choice::{Choice, marked};
 use super::dry::{Beside, State};
-use super::turns::{in_turns, lenders_of};
+use super::order::{in_order, lenders_of};
 use crate::many_series::{self, ManySeries};
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer, Resources};
@@ -145,7 +145,7 @@ fn freed(
     };
     let items = states.into_iter().map(|(state, ids)| (lenders_of(&state.manifest), state, ids)).collect();
     let mut bytes = 0;
-    for turn in in_turns(items, |(lenders, state, _)| (state.manifest.series, lenders)) {
+    for turn in in_order(items, |(lenders, state, _)| (state.manifest.series, lenders)) {
         bytes += many.each(turn, |(_, state, _)| many_series::weight(&state.manifest), &free)?.iter().sum::<i64>();
     }
     Ok(bytes)

@@ -15,11 +15,11 @@
 mod choice;
 mod dry;
 mod held;
+mod order;
 mod plan;
 pub mod policy;
 mod recorded;
 mod selection;
-mod turns;
 
 pub use held::{Held, held_by};
 pub(crate) use plan::without_checkpoints;
@@ -42,6 +42,7 @@ use crate::{EngineError, Resources};
 use choice::{Choice, marked};
 use dry::{Beside, State};
 use held::{Marked, held_of};
+use order::{in_order, lenders_of};
 use plan::plan;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
@@ -52,7 +53,6 @@ use siltstone_store::storage::Latency;
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use turns::{in_turns, lenders_of};
 
 /// The share of a container that may be dead before it is rewritten. Space held after any deletion stays below 1 / (1 -
 /// this); of a delta, which is small, up to half may be dead (after forgetting every second of 25 dumps: 0.15 % of the
@@ -234,7 +234,7 @@ fn forget_all(
     };
     let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
     let (mut bytes_returned, mut marked) = (0i64, Vec::new());
-    for turn in in_turns(items, |item| (item.series, &item.lenders)) {
+    for turn in in_order(items, |item| (item.series, &item.lenders)) {
         for (of_series, returned, of_marked) in many.each(turn, |item| item.weight, &work)? {
             summary.add(&of_series);
             bytes_returned += returned;

@@ -10,9 +10,9 @@ pub(super) fn lenders_of(manifest: &Manifest) -> BTreeSet<SeriesId> {
     manifest.lenders.iter().map(|lender| lender.series).collect()
 }
 
-/// Splits series into turns, by their ids and those of their lenders: in one turn no series borrows of another, and of
+/// Puts series into order, in turns, by their ids and those of their lenders: in one turn no series borrows of another, and of
 /// those after it none borrows of one in it. Where some borrow in a circle, the first of these has a turn of its own.
-pub(super) fn in_turns<T>(mut left: Vec<T>, ties: impl Fn(&T) -> (SeriesId, &BTreeSet<SeriesId>)) -> Vec<Vec<T>> {
+pub(super) fn in_order<T>(mut left: Vec<T>, ties: impl Fn(&T) -> (SeriesId, &BTreeSet<SeriesId>)) -> Vec<Vec<T>> {
     let mut turns = Vec::new();
     while !left.is_empty() {
         let lenders: BTreeSet<SeriesId> = left.iter().flat_map(|item| ties(item).1).copied().collect();
@@ -36,7 +36,7 @@ mod tests {
         let id = |of: u8| SeriesId([of; 16]);
         let items =
             series.iter().map(|(of, lenders)| (*of, id(*of), lenders.iter().map(|of| id(*of)).collect())).collect();
-        let turns = in_turns(items, |(_, series, lenders): &(u8, SeriesId, BTreeSet<SeriesId>)| (*series, lenders));
+        let turns = in_order(items, |(_, series, lenders): &(u8, SeriesId, BTreeSet<SeriesId>)| (*series, lenders));
         turns.into_iter().map(|turn| turn.into_iter().map(|(of, ..)| of).collect()).collect()
     }
 
