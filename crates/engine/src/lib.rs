@@ -25,6 +25,7 @@ pub mod fuzzing;
 mod history;
 pub mod index;
 mod lease;
+mod lending;
 mod lifecycle;
 mod linked;
 pub mod maintain;

@@ -79,10 +79,25 @@ impl Directory {
     ///
     /// # Errors
     /// Those of the storage.
-    pub fn with(mut self, repository: &Repository, entry: &DirectoryEntry) -> Result<Option<Self>, StoreError> {
+    pub fn with(self, repository: &Repository, entry: &DirectoryEntry) -> Result<Option<Self>, StoreError> {
+        self.changed(repository, |entries| {
+            entries.retain(|known| known.series != entry.series);
+            entries.push(entry.clone());
+        })
+    }
+
+    /// Writes the directory that follows this one, changed so; where another has been written since, that one is
+    /// changed. Returns it; none where others write all the time.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn changed(
+        mut self,
+        repository: &Repository,
+        change: impl Fn(&mut Vec<DirectoryEntry>),
+    ) -> Result<Option<Self>, StoreError> {
         for _ in 0..ATTEMPTS_MAX {
-            self.entries.retain(|known| known.series != entry.series);
-            self.entries.push(entry.clone());
+            change(&mut self.entries);
             if self.entries.len() > DIRECTORY_MAX {
                 self.entries.sort_by_key(|known| std::cmp::Reverse(known.sketch.chunks()));
                 self.entries.truncate(DIRECTORY_MAX);

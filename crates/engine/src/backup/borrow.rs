@@ -18,6 +18,7 @@ use super::run::BackupRun;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::index::{CachedRun, FingerprintIndex};
+use crate::lending::{OWN_BYTES_MIN, SHARED_MIN, knows};
 use crate::observer::Notice;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerKind;
@@ -30,12 +31,8 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of new chunks after which a series that has snapshots looks at others.
 const NEW_BYTES_MIN: u64 = 16 << 20;
-/// Bytes that a series has stored of its own, beside what it borrows, for others to look at it.
-const OWN_BYTES_MIN: u64 = 2 << 20;
-/// Chunks of a sketch that are met before its series is taken for a lender,
+/// Chunks of a sketch that are met before its series is taken for a lender. They stand for [`SHARED_MIN`] chunks.
 const HITS_MIN: u64 = 2;
-/// and chunks of the series that these stand for.
-const SHARED_MIN: u64 = 32;
 /// The numbers of chunks that are borrowed or lent are below this, so that a reader has room for those of lenders.
 const NUMBERS_MAX: u64 = 1 << 56;
 /// Lenders that one backup looks into at most.
@@ -373,14 +370,10 @@ impl BackupRun<'_> {
     pub(super) fn announce(&self, manifest: &Manifest, directory: Option<Directory>, account: &Account) {
         let Some(directory) = directory.filter(|_| manifest.lends) else { return };
         let is_original = account.borrowed.chunks == 0 || account.data_plain_bytes >= OWN_BYTES_MIN;
-        let known = directory.entries.iter().find(|entry| entry.series == manifest.series);
-        let is_current =
-            known.is_some_and(|known| 2 * known.sketch.in_common(&manifest.sketch) > manifest.sketch.len());
-        if !is_original || is_current || manifest.sketch.chunks() < SHARED_MIN {
-            return;
-        }
         let entry = DirectoryEntry { series: manifest.series, sketch: manifest.sketch.clone() };
-        self.hint(directory.with(self.repository, &entry));
+        if is_original && !knows(&directory.entries, &entry) && entry.sketch.chunks() >= SHARED_MIN {
+            self.hint(directory.with(self.repository, &entry));
+        }
     }
 
     /// Tells whether other series may borrow of this one. What a write-only client makes is for those alone who hold a

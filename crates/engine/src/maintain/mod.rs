@@ -65,6 +65,7 @@ pub(crate) use settle::{settle, settle_in_manifest};
 
 use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
+use crate::lending::{entry_of, mend_directory};
 use crate::many_series::{self, ManySeries};
 use crate::{EngineError, Resources};
 use marks::{end_marks, has_marks_over};
@@ -91,14 +92,19 @@ pub fn maintain(
     let not_moved = |series: &dyn Display, reason: &dyn Display| {
         resources.observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
     };
-    let mut due = Vec::new();
+    let (mut due, mut lending) = (Vec::new(), Vec::new());
     let damage = repository.visit_manifests(repository.series()?, |manifest| {
+        lending.extend(entry_of(&manifest));
         let is_due = !manifest.unsettled.is_empty() || manifest.ghosts_due || has_marks_over(&manifest, now());
         if is_due || borrowed::is_due(&manifest, options.owns) || lent::is_over(repository, &manifest)? {
             due.push((manifest.series, many_series::weight(&manifest), manifest.name));
         }
         Ok::<_, EngineError>(())
     })?;
+    // Who cannot be read now is in the directory still.
+    if damage.is_empty() {
+        mend_directory(repository, &lending)?;
+    }
     let many = ManySeries::of(repository, resources.memory_bytes);
     let done = many.each(
         due,

@@ -11,6 +11,7 @@ use siltstone_engine::maintain::maintain;
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::SnapshotId;
 use siltstone_store::container::ContainerKind;
+use siltstone_store::directory::Directory;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::series::claimed_chunks;
 use siltstone_store::storage::{Listing, ObjectName, SimulatedDisk, Storage};
@@ -226,6 +227,29 @@ fn a_directory_that_is_damaged_is_passed_over_and_made_anew() {
 }
 
 #[test]
+fn maintenance_makes_a_lost_directory_anew() {
+    let mut machines = Machines::new();
+    let first = machines.back_up("first").snapshot.expect("a snapshot");
+    machines.back_up("second");
+    let listed = |machines: &Machines| {
+        let listed = machines.disk.list(Listing::Directories).expect("listed");
+        listed.iter().map(|meta| meta.name).collect::<Vec<_>>()
+    };
+    machines.maintain();
+    assert_eq!(listed(&machines), [ObjectName::Directory(1)], "it is what it should be");
+    machines.disk.delete(&ObjectName::Directory(1)).expect("deleted");
+    machines.disk.barrier().expect("durable");
+    machines.maintain();
+    assert_eq!(listed(&machines), [ObjectName::Directory(1)]);
+    assert!(machines.back_up("third").borrowed.chunks > 0);
+    machines.forget(&[first]);
+    machines.maintain();
+    let entries = Directory::newest(&machines.sandbox.repository()).expect("readable").entries;
+    assert!(entries.is_empty(), "whoever has nothing left is not asked: {entries:?}");
+    machines.assert_sound();
+}
+
+#[test]
 fn what_is_borrowed_can_be_taken_over() {
     let mut machines = Machines::new();
     let first = machines.back_up("first").snapshot.expect("a snapshot");
@@ -257,8 +281,7 @@ fn maintenance_gives_back_what_is_needed_no_more() {
     };
     let before = claimed(&machines);
     assert!(machines.manifest("second").lenders[0].has_surplus);
-    let (options, resources) = (machines.sandbox.migrate_options(), machines.sandbox.resources());
-    maintain(&machines.sandbox.repository(), &options, &resources).expect("maintained");
+    machines.maintain();
     assert!(claimed(&machines) < before * 2 / 3);
     assert_eq!(claimed(&machines), machines.manifest("second").imported().len());
     assert!(!machines.manifest("second").lenders[0].has_surplus);
