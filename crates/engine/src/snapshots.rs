@@ -26,6 +26,8 @@ pub struct SnapshotView {
     pub series_name: String,
     /// Place among all snapshots of the series, 0 the oldest.
     pub position: usize,
+    /// Names of the series that its series borrows of: they keep chunks that are needed here.
+    pub borrows_of: Vec<String>,
     /// The snapshot.
     pub snapshot: Snapshot,
 }
@@ -116,8 +118,10 @@ pub fn list_readable(
     let asked: Vec<SeriesId> = filter.series.iter().map(|name| repository.keys().series_id(name)).collect();
     let series = repository.series()?.into_iter().filter(|series| asked.is_empty() || asked.contains(series));
     let damage = repository.visit_summaries(series, |of| {
+        let borrows_of: Vec<String> = of.lenders.iter().map(|lender| name_of(repository, lender.series)).collect();
         for (position, snapshot) in of.snapshots.into_iter().enumerate() {
-            let view = SnapshotView { series: of.series, series_name: of.name.clone(), position, snapshot };
+            let (series, series_name, borrows_of) = (of.series, of.name.clone(), borrows_of.clone());
+            let view = SnapshotView { series, series_name, position, borrows_of, snapshot };
             if filter.matches(&view) {
                 views.push(view);
             }
@@ -126,6 +130,11 @@ pub fn list_readable(
     })?;
     sort_oldest_first(&mut views);
     Ok((views, damage))
+}
+
+/// The name of a series; of one that the repository's record does not know, its id.
+pub(crate) fn name_of(repository: &Repository, series: SeriesId) -> String {
+    repository.config().series.get(&series).cloned().unwrap_or_else(|| series.to_string())
 }
 
 fn sort_oldest_first(views: &mut [SnapshotView]) {

@@ -8,7 +8,7 @@ use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::Groups;
 use crate::patterns::FilterArgs;
-use crate::render::{GroupHeader, Path, SnapshotJson, snapshot_table};
+use crate::render::{GroupHeader, Path, SnapshotJson, borrowing_lines, snapshot_table};
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
@@ -77,6 +77,7 @@ pub(crate) fn run(arguments: &SnapshotsArgs, context: &Context) -> Result<Done, 
     }
     let is_grouped = arguments.group_by.is_some();
     let keys = arguments.group_by.clone().unwrap_or_default().0;
+    let borrowing = borrowing_lines(&views);
     let groups = group(views, &keys);
     let json = |views: &[SnapshotView]| views.iter().map(SnapshotJson::from).collect::<Vec<_>>();
     let output = context.output;
@@ -84,7 +85,10 @@ pub(crate) fn run(arguments: &SnapshotsArgs, context: &Context) -> Result<Done, 
         (true, true) => output.json(&groups.iter().map(grouped_json).collect::<Vec<_>>())?,
         (true, false) => output.json(&json(groups.first().map_or(&[], |group| &group.snapshots)))?,
         (false, _) if groups.is_empty() => output.line("0 snapshots")?,
-        (false, _) => groups.iter().try_for_each(|group| print_group(group, arguments.compact, context))?,
+        (false, _) => {
+            groups.iter().try_for_each(|group| print_group(group, arguments.compact, context))?;
+            borrowing.map_or(Ok(()), |lines| output.line(lines))?;
+        }
     }
     Ok(done)
 }

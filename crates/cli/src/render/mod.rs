@@ -20,7 +20,7 @@ pub(crate) use name::{Path, visible, visible_lines};
 pub(crate) use size::{exact, size};
 #[cfg(test)]
 pub(crate) use snapshot::tests as snapshot_tests;
-pub(crate) use snapshot::{SnapshotJson, describe, snapshot_table};
+pub(crate) use snapshot::{SnapshotJson, borrowing_lines, describe, snapshot_table};
 pub(crate) use statistics::StatisticsJson;
 pub(crate) use table::Table;
 pub(crate) use time::{local, rfc3339};

@@ -4,6 +4,10 @@ use super::{Path, StatisticsJson, Table, local, rfc3339, size, visible};
 use serde::Serialize;
 use siltstone_engine::backup::default_series_name;
 use siltstone_engine::snapshots::SnapshotView;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most borrowers of the same lenders that are named.
+const NAMED_MAX: usize = 3;
 
 /// A table of snapshots; `reasons`, one list per snapshot, adds the column that says why each is kept.
 pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<String>]>, compact: bool) -> Table {
@@ -34,6 +38,25 @@ pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<Strin
     }
     table.footer(format!("{} snapshots", views.len()));
     table
+}
+
+/// Lines that tell which of these snapshots' series borrow of which; `None` if none does.
+pub(crate) fn borrowing_lines(views: &[SnapshotView]) -> Option<String> {
+    let mut borrowers: BTreeMap<&[String], BTreeSet<&str>> = BTreeMap::new();
+    for view in views.iter().filter(|view| !view.borrows_of.is_empty()) {
+        borrowers.entry(&view.borrows_of).or_default().insert(&view.series_name);
+    }
+    let quoted = |name: &str| format!("'{}'", visible(name.as_bytes()));
+    let line = |(lenders, series): (&&[String], &BTreeSet<&str>)| {
+        let named: Vec<String> = series.iter().take(NAMED_MAX).map(|name| quoted(name)).collect();
+        let others = series.len() - named.len();
+        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        let lenders: Vec<String> = lenders.iter().map(|name| quoted(name)).collect();
+        let verb = if series.len() == 1 { "borrows" } else { "borrow" };
+        format!("Series {}{more} {verb} data of {}.", named.join(", "), lenders.join(", "))
+    };
+    let lines: Vec<String> = borrowers.iter().map(line).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// State of a snapshot that is not whole; `None` for all others.
@@ -72,6 +95,8 @@ pub(crate) struct SnapshotJson {
     description: Option<String>,
     program_version: String,
     series: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    borrows_of: Vec<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
     summary: StatisticsJson,
@@ -96,6 +121,7 @@ impl From<&SnapshotView> for SnapshotJson {
             description: snapshot.description.clone(),
             program_version: snapshot.program.clone(),
             series: view.series_name.clone(),
+            borrows_of: view.borrows_of.clone(),
             partial: snapshot.partial,
             summary: StatisticsJson::from(&snapshot.statistics),
             id: snapshot.id.to_string(),
@@ -109,6 +135,23 @@ pub(crate) mod tests {
     use super::*;
     use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
     use siltstone_store::{ChunkNumber, SeriesId, SnapshotId, Time};
+
+    #[test]
+    fn borrowers_of_the_same_lenders_share_a_line() {
+        let view = |series: &str, lenders: &[&str]| {
+            let mut view = view(1, &[], Some(series));
+            view.borrows_of = lenders.iter().map(|&name| name.to_owned()).collect();
+            view
+        };
+        assert_eq!(borrowing_lines(&[view("base", &[])]), None);
+        let mut views = vec![view("base", &[]), view("web-2", &["base"]), view("web-2", &["base"])];
+        assert_eq!(borrowing_lines(&views).as_deref(), Some("Series 'web-2' borrows data of 'base'."));
+        views.extend(["a", "b", "c"].map(|name| view(name, &["base"])));
+        views.push(view("z", &["base", "b"]));
+        let expected = "Series 'a', 'b', 'c' and 1 more borrow data of 'base'.\n\
+            Series 'z' borrows data of 'base', 'b'.";
+        assert_eq!(borrowing_lines(&views).as_deref(), Some(expected));
+    }
 
     /// A snapshot for tests of rendering.
     pub(crate) fn view(number: u8, tags: &[&str], series: Option<&str>) -> SnapshotView {
@@ -135,7 +178,7 @@ pub(crate) mod tests {
         };
         let default = default_series_name(&snapshot.host, &snapshot.paths);
         let series_name = series.map_or(default, str::to_owned);
-        SnapshotView { series: SeriesId([0; 16]), series_name, position: 0, snapshot }
+        SnapshotView { series: SeriesId([0; 16]), series_name, position: 0, borrows_of: Vec::new(), snapshot }
     }
 
     #[test]

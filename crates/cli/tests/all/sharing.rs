@@ -31,6 +31,16 @@ fn a_second_host_borrows_and_says_so() {
 
     let told = ran(sandbox.silt().args(["backup", "--host", "four", sandbox.source().as_str()])).ok();
     assert!(told.stdout.contains("chunks of other series"), "{}", told.stdout);
+    let listed = ran(sandbox.silt().arg("snapshots")).ok().stdout;
+    let source = sandbox.source();
+    let borrowing = format!("Series 'four:{source}', 'two:{source}' borrow data of 'one:{source}'.");
+    assert!(listed.ends_with(&format!("{borrowing}\n")), "{listed}");
+    let json: Value =
+        serde_json::from_str(&ran(sandbox.silt().args(["snapshots", "--json"])).ok().stdout).expect("JSON");
+    let lenders: Vec<usize> =
+        json.as_array().expect("a list").iter().map(|of| of["borrows_of"].as_array().map_or(0, Vec::len)).collect();
+    assert_eq!(lenders, [0, 1, 0, 1], "{json}");
+
     let stats = ran(sandbox.silt().arg("stats")).ok();
     let lender = format!("of 'one:{}'", sandbox.source());
     assert!(stats.stdout.contains(&lender), "{}", stats.stdout);

@@ -3,6 +3,7 @@
 use super::BorrowedFigures;
 use crate::borrowed::answered_by;
 use crate::chunks::ChunkSource;
+use crate::snapshots::name_of;
 use roaring::RoaringTreemap;
 use siltstone_store::StoreError;
 use siltstone_store::manifest::Manifest;
@@ -16,10 +17,9 @@ pub(super) fn figures(repository: &Repository, manifest: &Manifest) -> Result<Ve
         if borrowed.is_empty() {
             continue;
         }
-        let name = repository.config().series.get(&lender.series).cloned();
         let mut figures = BorrowedFigures {
             series: manifest.name.clone(),
-            lender: name.unwrap_or_else(|| lender.series.to_string()),
+            lender: name_of(repository, lender.series),
             chunks: borrowed.len(),
             plain_bytes: 0,
             only_for_others: 0,

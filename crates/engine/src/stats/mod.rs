@@ -265,5 +265,6 @@ impl Stats {
 /// A snapshot of a manifest.
 fn view_at(manifest: &Manifest, position: usize) -> Option<SnapshotView> {
     let snapshot = manifest.snapshots().get(position)?.clone();
-    Some(SnapshotView { series: manifest.series, series_name: manifest.name.clone(), position, snapshot })
+    let (series, series_name) = (manifest.series, manifest.name.clone());
+    Some(SnapshotView { series, series_name, position, borrows_of: Vec::new(), snapshot })
 }

@@ -26,7 +26,8 @@ fn view(time: Time, tags: &[&str]) -> SnapshotView {
         partial: false,
         deleted: None,
     };
-    SnapshotView { series: SeriesId([0; 16]), series_name: "series".into(), position: 0, snapshot }
+    let series = SeriesId([0; 16]);
+    SnapshotView { series, series_name: "series".into(), position: 0, borrows_of: Vec::new(), snapshot }
 }
 
 fn zoned(text: &str, zone: &TimeZone) -> Zoned {
