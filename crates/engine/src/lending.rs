@@ -8,8 +8,8 @@ use siltstone_store::repository::Repository;
 
 /// Bytes that a series has stored of its own, beside what it borrows, to be in the directory.
 pub(crate) const OWN_BYTES_MIN: u64 = 2 << 20;
-/// Chunks that two series have in common for one to borrow of the other; whoever has fewer is not in the directory.
-pub(crate) const SHARED_MIN: u64 = 32;
+/// Chunks that it needs of its own for that.
+pub(crate) const OWN_CHUNKS_MIN: u64 = 32;
 
 /// Tells whether a series is in a directory with a sketch that is still much like its own.
 pub(crate) fn knows(entries: &[DirectoryEntry], entry: &DirectoryEntry) -> bool {
@@ -22,7 +22,7 @@ pub(crate) fn entry_of(manifest: &Manifest) -> Option<DirectoryEntry> {
     let data = manifest.containers.iter().filter(|record| record.kind == ContainerKind::Data);
     let is_original =
         manifest.lenders.is_empty() || data.map(|record| record.object_bytes).sum::<u64>() > OWN_BYTES_MIN;
-    let is_much = manifest.sketch.chunks() >= SHARED_MIN;
+    let is_much = manifest.sketch.chunks() >= OWN_CHUNKS_MIN;
     let entry = || DirectoryEntry { series: manifest.series, sketch: manifest.sketch.clone() };
     (manifest.lends && is_original && is_much).then(entry)
 }

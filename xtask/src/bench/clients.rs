@@ -1,6 +1,7 @@
 //! Many clients of one repository, `cargo xtask bench clients`: each backs up a small tree to a series of its own, some
-//! at once, on a server of an object store some milliseconds away; then one machine lists, checks, thins and maintains
-//! all of them. At the end the commit records of one series are lost, and the others must not notice.
+//! at once, on a server of an object store some milliseconds away: once with what the first has stored as the lender of
+//! all others, and into another repository with nothing shared. Then one machine lists, checks, thins and maintains all
+//! of them. At the end the commit records of one series are lost, and the others must not notice.
 
 use super::far::{Distance, Far};
 use anyhow::{Context, Result, ensure};
@@ -13,11 +14,13 @@ use siltstone_testbed::program::{self, Cost};
 use siltstone_testbed::statistics::{Spread, rounded};
 use siltstone_testbed::table::as_float;
 use siltstone_testbed::tool::{Reading, Repository, Tool};
+use siltstone_testbed::tree::Listing;
 use siltstone_testbed::workspace::Build;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Options: how many, and how far away.
@@ -36,17 +39,20 @@ pub(crate) struct Options {
 }
 
 /// Files of a client's tree; most are the same for all clients.
-const FILES: u64 = 20;
+const FILES: u64 = 60;
 const FILES_OF_ITS_OWN: u64 = 4;
 const FILE_BYTES: usize = 20_000;
-const REPOSITORY: &str = "all";
+/// Repositories, and what is said of borrowing at each backup into them.
+const SHARED: (&str, &str) = ("shared", "--borrow=auto");
+const ALONE: (&str, &str) = ("alone", "--borrow=never");
 const MACHINE: &str = "maintainer";
-const COLUMNS: &str = "operation clients requests mb_up mb_down seconds requests_each seconds_each peak_mib";
+const COLUMNS: &str = "repository operation clients requests mb_up mb_down seconds requests_each seconds_each peak_mib";
 /// The exit status for what was done in part, since something was damaged.
 const EXIT_IN_PART: i32 = 3;
 
 /// One operation on all clients.
 struct Sample {
+    repository: &'static str,
     operation: &'static str,
     clients: u64,
     traffic: Traffic,
@@ -57,6 +63,9 @@ struct Sample {
 
 /// Means that all operations share.
 struct Clients<'a> {
+    name: &'static str,
+    /// What is said of borrowing.
+    words: &'static str,
     count: u64,
     at_once: u64,
     far: &'a Far,
@@ -70,22 +79,31 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let count = options.count.unwrap_or(if options.output.quick { 40 } else { 1000 });
     let tool = Tool::silt(Build::Release)?;
     let far = Far::start(&options.distance)?;
-    let repository = tool.init_at(far.place(REPOSITORY), &far.work().join(MACHINE))?;
+    let mut samples = Vec::new();
+    for (name, words) in [ALONE, SHARED] {
+        let repository = tool.init_at(far.place(name), &far.work().join(format!("{MACHINE}-{name}")))?;
+        let at_once = options.at_once;
+        let mut clients = Clients { name, words, count, at_once, far: &far, repository, samples: Vec::new() };
+        clients.back_up("first backup of the first", 1, 0..1)?;
+        clients.back_up("first backups", 1, 1..count)?;
+        clients.back_up("later backups", 2, 0..count)?;
+        clients.maintain()?;
+        if name == SHARED.0 {
+            clients.forget_lender()?;
+            clients.lose_one()?;
+        }
+        samples.extend(clients.samples);
+    }
+
     let at_once = options.at_once;
-    let mut clients = Clients { count, at_once, far: &far, repository, samples: Vec::new() };
-
-    clients.back_up("first backups", 1)?;
-    clients.back_up("later backups", 2)?;
-    clients.maintain()?;
-    clients.lose_one()?;
-
-    let rows: Vec<Row> = clients.samples.iter().map(row).collect();
+    let rows: Vec<Row> = samples.iter().map(row).collect();
     let notes = [
         tool.version.clone(),
         far.note.clone(),
         format!(
             "{count} clients, {at_once} at once, each {FILES} files of {FILE_BYTES} bytes, {FILES_OF_ITS_OWN} its own"
         ),
+        "alone: nothing is borrowed; shared: others may borrow of the first client, which comes before them".to_owned(),
         "a later backup finds one file changed; each: the median of the clients' seconds".to_owned(),
         "maintaining: one machine that holds the right to delete, cold at its first command".to_owned(),
     ];
@@ -93,20 +111,19 @@ pub(super) fn run(options: &Options) -> Result<()> {
 }
 
 impl Clients<'_> {
-    fn series(client: usize) -> String {
+    fn series(client: u64) -> String {
         format!("client-{client:05}")
     }
 
-    /// Backs up every client once.
-    fn back_up(&mut self, operation: &'static str, version: u64) -> Result<()> {
-        let (next, costs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let count = usize::try_from(self.count)?;
+    /// Backs up each of these clients once.
+    fn back_up(&mut self, operation: &'static str, version: u64, clients: Range<u64>) -> Result<()> {
+        let (next, costs) = (AtomicU64::new(clients.start), Mutex::new(Vec::new()));
         self.far.link.take_traffic();
         let begin = Instant::now();
         let work = || -> Result<()> {
             loop {
                 let client = next.fetch_add(1, Ordering::Relaxed);
-                if client >= count {
+                if client >= clients.end {
                     return Ok(());
                 }
                 let cost = self.back_up_one(client, version).with_context(|| Self::series(client))?;
@@ -120,18 +137,18 @@ impl Clients<'_> {
                 .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })?;
         let costs = costs.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        self.add(operation, self.count, begin.elapsed(), costs);
+        self.add(operation, clients.end - clients.start, begin.elapsed(), costs);
         Ok(())
     }
 
-    fn back_up_one(&self, client: usize, version: u64) -> Result<Cost> {
-        let folder = self.far.work().join(Self::series(client));
+    fn back_up_one(&self, client: u64, version: u64) -> Result<Cost> {
+        let folder = self.far.work().join(self.name).join(Self::series(client));
         let source = folder.join("source");
-        write_tree(&source, client as u64, version)?;
+        write_tree(&source, client, version)?;
         let series = Self::series(client);
         let repository = self.repository.at(&folder);
         let mut command = repository.backup_command(&source, &version.to_string(), Reading::Changed);
-        program::measured(command.args(["--series", &series, "--host", &series]))
+        program::measured(command.args(["--series", &series, "--host", &series, self.words]))
     }
 
     /// Work of the machine that looks after all of them.
@@ -160,9 +177,23 @@ impl Clients<'_> {
         Ok(serde_json::from_str::<Vec<serde_json::Value>>(&said)?.len() as u64)
     }
 
+    /// Forgets all that the lender has; whoever borrows of it is still restored whole.
+    fn forget_lender(&mut self) -> Result<()> {
+        self.measure("forget the lender", &["forget", "--series", &Self::series(0), "--unsafe-allow-remove-all"])?;
+        let target = self.far.work().join("restored");
+        let last = Self::series(self.count - 1);
+        self.measure(
+            "restore one who borrows",
+            &["restore", "latest", "--series", &last, "--target", &target.to_string_lossy()],
+        )?;
+        let source = self.far.work().join(self.name).join(&last).join("source");
+        let restored = target.join(source.strip_prefix("/").unwrap_or(&source));
+        Listing::of(&source)?.expect_same(&Listing::of(&restored)?).context(last)
+    }
+
     /// Takes the commit records of one series away, originals and copies: it is named, all others are there.
     fn lose_one(&mut self) -> Result<()> {
-        let place = self.far.server.folder(REPOSITORY);
+        let place = self.far.server.folder(self.name);
         let series = first_series(&place)?;
         for kind in ["series", "copies/series"] {
             fs::remove_dir_all(place.join(kind).join(&series))?;
@@ -181,15 +212,15 @@ impl Clients<'_> {
             output.status
         );
         let others = serde_json::from_slice::<Vec<serde_json::Value>>(&output.stdout)?.len() as u64;
-        ensure!(others == self.count - 1, "{others} snapshots of others are shown");
+        ensure!(others == self.count - 2, "{others} snapshots of others are shown");
         self.add("snapshots, cold, one series lost", 1, wall, vec![Cost { wall, ..Cost::default() }]);
         Ok(())
     }
 
     fn add(&mut self, operation: &'static str, clients: u64, wall: Duration, costs: Vec<Cost>) {
         let traffic = self.far.link.take_traffic();
-        eprintln!("{operation}: {:.2} s, {} requests", wall.as_secs_f64(), traffic.requests);
-        self.samples.push(Sample { operation, clients, traffic, wall, costs });
+        eprintln!("{}, {operation}: {:.2} s, {} requests", self.name, wall.as_secs_f64(), traffic.requests);
+        self.samples.push(Sample { repository: self.name, operation, clients, traffic, wall, costs });
     }
 }
 
@@ -218,6 +249,7 @@ fn row(sample: &Sample) -> Row {
     let peak = sample.costs.iter().map(|cost| cost.peak_bytes).max().unwrap_or_default();
     let each = Spread::of(sample.costs.iter().map(|cost| cost.wall.as_secs_f64())).median;
     let cells = [
+        ("repository", json!(sample.repository)),
         ("operation", json!(sample.operation)),
         ("clients", json!(sample.clients)),
         ("requests", json!(sample.traffic.requests)),

@@ -18,7 +18,7 @@ use super::run::BackupRun;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::index::{CachedRun, FingerprintIndex};
-use crate::lending::{OWN_BYTES_MIN, SHARED_MIN, knows};
+use crate::lending::{OWN_BYTES_MIN, OWN_CHUNKS_MIN, knows};
 use crate::observer::Notice;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerKind;
@@ -31,8 +31,10 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of new chunks after which a series that has snapshots looks at others.
 const NEW_BYTES_MIN: u64 = 16 << 20;
-/// Chunks of a sketch that are met before its series is taken for a lender. They stand for [`SHARED_MIN`] chunks.
+/// Chunks of a sketch that are met before its series is taken for a lender,
 const HITS_MIN: u64 = 2;
+/// and chunks of the series that these stand for. What was met until then is stored twice.
+const MET_MIN: u64 = 8;
 /// The numbers of chunks that are borrowed or lent are below this, so that a reader has room for those of lenders.
 const NUMBERS_MAX: u64 = 1 << 56;
 /// Lenders that one backup looks into at most.
@@ -50,7 +52,7 @@ struct Candidate {
 impl Candidate {
     /// Tells whether enough was met to look closer.
     fn is_promising(&self) -> bool {
-        self.hits >= HITS_MIN && self.hits.saturating_mul(self.weight) >= SHARED_MIN
+        self.hits >= HITS_MIN && self.hits.saturating_mul(self.weight) >= MET_MIN
     }
 }
 
@@ -371,7 +373,7 @@ impl BackupRun<'_> {
         let Some(directory) = directory.filter(|_| manifest.lends) else { return };
         let is_original = account.borrowed.chunks == 0 || account.data_plain_bytes >= OWN_BYTES_MIN;
         let entry = DirectoryEntry { series: manifest.series, sketch: manifest.sketch.clone() };
-        if is_original && !knows(&directory.entries, &entry) && entry.sketch.chunks() >= SHARED_MIN {
+        if is_original && !knows(&directory.entries, &entry) && entry.sketch.chunks() >= OWN_CHUNKS_MIN {
             self.hint(directory.with(self.repository, &entry));
         }
     }
