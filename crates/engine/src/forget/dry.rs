@@ -15,12 +15,14 @@ use crate::pack::{ContainerSink, DrySink};
 use crate::protect::parity_bytes;
 use crate::usage::Usage;
 use crate::{EngineError, Resources};
+use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerRecord, SealedContainer};
 use siltstone_store::manifest::{Lender, Manifest, PartTable};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{CommitSizes, claimed_chunks, manifests_of_commit, parts_named, sizes_of_commit};
 use siltstone_store::storage::{Listing, ObjectName, Storage};
 use siltstone_store::{ContainerId, SeriesId, StoreError};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
@@ -77,15 +79,23 @@ impl State {
         resources: &Resources,
     ) -> Result<Outcome, EngineError> {
         let lease = self.manifest.sequence + 1;
+        // A run asks anew before each commit that lets chunks go; nothing changes here meanwhile.
+        let known = OnceCell::new();
+        let claimed = || match known.get() {
+            Some(claimed) => Ok(RoaringTreemap::clone(claimed)),
+            None => {
+                claimed_chunks(repository, self.manifest.series).inspect(|claimed| drop(known.set(claimed.clone())))
+            }
+        };
         let Left { next: first, dead, to_rewrite, live } =
-            plan(repository, &self.manifest, choice, options.rewrite_threshold)?;
+            plan(repository, &self.manifest, choice, options.rewrite_threshold, claimed)?;
         let (names, rewrites) = (DrySink::new(lease), !to_rewrite.is_empty());
         let sink = Sink { names, kept, series: first.series };
         let Rewritten { old, new, .. } =
             rewrite_intact(repository, &first, to_rewrite, &live, options.rewriting(), &sink, resources)?;
         // The manifests that the run commits after that of the lease: that of the lease, or the last but one of these,
         // stays.
-        let claimed = |_: Option<&Manifest>| claimed_chunks(repository, self.manifest.series);
+        let claimed = |_: Option<&Manifest>| claimed();
         let mut commits = manifests_of_commit(&self.manifest, first.clone(), claimed)?;
         let mut manifest = commits.last().cloned().unwrap_or(self.manifest.clone());
         if rewrites {

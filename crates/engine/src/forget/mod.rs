@@ -48,7 +48,7 @@ use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::{ReserveUse, SeriesWriter};
+use siltstone_store::series::{ReserveUse, SeriesWriter, claimed_chunks};
 use siltstone_store::storage::Latency;
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -391,7 +391,8 @@ fn execute(
     // Another may have removed some since, or brought some back.
     let choice = Choice::new(writer.manifest().snapshots(), ids, &options.marking);
     choice.refuse_emptying(writer.manifest(), options)?;
-    let plan = plan(repository, writer.manifest(), &choice, options.rewrite_threshold)?;
+    let claimed = || claimed_chunks(repository, writer.manifest().series);
+    let plan = plan(repository, writer.manifest(), &choice, options.rewrite_threshold, claimed)?;
     let rewrites = !plan.to_rewrite.is_empty();
     // An estimate, which must not keep anything from being forgotten.
     let ghost_bytes = ghost_bytes(repository, &plan.next).unwrap_or(0);

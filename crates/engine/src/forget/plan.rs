@@ -2,7 +2,7 @@
 
 use super::choice::Choice;
 use crate::maintain::dead::{Left, left};
-use crate::maintain::lent::{keep_lent, without};
+use crate::maintain::lent::{keep_claimed, without};
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
@@ -10,16 +10,18 @@ use siltstone_store::repository::Repository;
 use siltstone_store::{SnapshotId, StoreError};
 use std::collections::BTreeSet;
 
-/// The manifest once the choice is applied to it, without dead containers, and what it lets go of.
+/// The manifest once the choice is applied to it, without dead containers, and what it lets go of; `claimed` gives what
+/// others have borrowed.
 pub(super) fn plan(
     repository: &Repository,
     manifest: &Manifest,
     choice: &Choice,
     threshold: f64,
+    claimed: impl FnOnce() -> Result<RoaringTreemap, StoreError>,
 ) -> Result<Left, StoreError> {
     let mut next = manifest.clone();
     choice.apply(&mut next);
-    keep_lent(repository, manifest, &mut next)?;
+    keep_claimed(repository, manifest, &mut next, claimed)?;
     Ok(left(next, threshold))
 }
 

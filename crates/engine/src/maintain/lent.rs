@@ -19,13 +19,26 @@ use std::collections::BTreeSet;
 /// # Errors
 /// Those of listing and reading the loans, and of reading indexes; where one is damaged all stays that would go.
 pub(crate) fn keep_lent(repository: &Repository, before: &Manifest, next: &mut Manifest) -> Result<(), StoreError> {
+    keep_claimed(repository, before, next, || claimed_chunks(repository, before.series))
+}
+
+/// Does as [`keep_lent`], with what the loans claim.
+///
+/// # Errors
+/// Those of `claimed`, and as [`keep_lent`].
+pub(crate) fn keep_claimed(
+    repository: &Repository,
+    before: &Manifest,
+    next: &mut Manifest,
+    claimed: impl FnOnce() -> Result<RoaringTreemap, StoreError>,
+) -> Result<(), StoreError> {
     let live = next.live();
     let mut going = before.kept() - &live - before.imported();
     going.remove_range(ChunkNumber::METADATA_FIRST.0..);
     next.lent = if going.is_empty() || !before.lends {
         RoaringTreemap::new()
     } else {
-        let claimed = claimed_chunks(repository, before.series)? & &going;
+        let claimed = claimed()? & &going;
         match ChunkSource::new(repository, before).closure(&claimed) {
             Ok(needed) => needed & &going,
             Err(error) if error.is_damage() => going,
