@@ -39,6 +39,7 @@ mod resources;
 mod round_trip;
 mod session;
 mod sharing;
+mod sharing_at_once;
 mod stats;
 mod trouble;
 mod undelete;
