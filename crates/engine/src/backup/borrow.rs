@@ -37,6 +37,10 @@ const HITS_MIN: u64 = 2;
 const MET_MIN: u64 = 8;
 /// The numbers of chunks that are borrowed or lent are below this, so that a reader has room for those of lenders.
 const NUMBERS_MAX: u64 = 1 << 56;
+/// The chunks of a loan that may be surplus: up to so many, or one in so many of those needed, a smaller loan is not
+/// worth its requests, and is left to maintenance.
+const SURPLUS_MAX: u64 = 64;
+const SURPLUS_ONE_IN: u64 = 16;
 /// Lenders that one backup looks into at most.
 const OPENED_MAX: usize = 4;
 
@@ -259,7 +263,7 @@ impl<'b> Borrowing<'b> {
             return Ok(());
         }
         let shift = next.0.wrapping_sub(first);
-        let taken = Taken { lender, loan: None, shift, chunks: RoaringTreemap::new() };
+        let taken = Taken { lender, loan: None, offered: wanted.len(), shift, chunks: RoaringTreemap::new() };
         next.0 += last - first + 1;
         let (loan, granted) = match self.loans {
             Some(loans) => {
@@ -339,6 +343,13 @@ pub(super) fn settle(
     let Some(first) = taken.loan.filter(|_| !needed.chunks.is_empty()) else { return Ok(()) };
     // Those of checkpoints too: they go with this commit, but not before it.
     let chunks = next.borrowed_of(taken.lender) - before.borrowed_of(taken.lender);
+    let lender = next.lenders.iter_mut().find(|known| known.series == taken.lender);
+    if let Some(lender) = lender.filter(|lender| lender.loans.len() == 1)
+        && taken.offered.saturating_sub(chunks.len()) <= SURPLUS_MAX.max(chunks.len() / SURPLUS_ONE_IN)
+    {
+        lender.has_surplus = false;
+        return Ok(());
+    }
     let smaller = writer.borrow_chunks(taken.lender, &Taken { chunks: chunks.clone(), ..taken.clone() }.runs())?;
     let is_whole = chunks.is_subset(&smaller.granted);
     if let Some(lender) = next.lenders.iter_mut().find(|known| known.series == taken.lender && is_whole) {

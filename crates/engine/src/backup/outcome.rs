@@ -82,6 +82,8 @@ pub(super) struct Taken {
     pub(super) lender: SeriesId,
     /// The loan that they rest on; none in a dry run.
     pub(super) loan: Option<LoanId>,
+    /// How many chunks that is of.
+    pub(super) offered: u64,
     /// The number here of the lender's chunk 0, or what it would be.
     pub(super) shift: u64,
     /// The lender's numbers.

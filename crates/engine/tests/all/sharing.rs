@@ -227,6 +227,21 @@ fn a_directory_that_is_damaged_is_passed_over_and_made_anew() {
 }
 
 #[test]
+fn a_loan_is_of_little_more_than_what_is_used() {
+    let mut machines = Machines::new();
+    machines.back_up("first");
+    (0..12).for_each(|file| machines.sandbox.remove(&format!("shared/{file}")));
+    machines.back_up("second");
+    let repository = machines.sandbox.repository();
+    let claimed = claimed_chunks(&repository, repository.keys().series_id("first")).expect("listed").len();
+    let used = machines.manifest("second").imported().len();
+    assert!(used > 100 && claimed <= used + (used / 16).max(64), "{claimed} claimed, {used} used");
+    assert!(machines.manifest("first").lendable().len() > 3 * claimed / 2);
+    assert!(!machines.manifest("second").lenders[0].has_surplus);
+    machines.assert_sound();
+}
+
+#[test]
 fn maintenance_makes_a_lost_directory_anew() {
     let mut machines = Machines::new();
     let first = machines.back_up("first").snapshot.expect("a snapshot");
