@@ -5,7 +5,7 @@
 //! (docs/FORMAT.md, section 11).
 
 use super::ForgetOptions;
-use super::choice::Choice;
+use super::choice::{Choice, marked};
 use super::plan::plan;
 use crate::maintain::dead::{Left, object_bytes};
 use crate::maintain::ghost_bytes;
@@ -68,14 +68,14 @@ impl State {
         Ok(Self { manifest: manifest.clone(), parts, beside_bytes, beside_objects, parity })
     }
 
-    /// Does everything to it that a run would do, but for writing. New containers go to `kept`, if what comes after is
-    /// to read them.
+    /// Does everything to it that a run would do, but for writing. New containers go to `beside`, if there is more to
+    /// come of the series.
     pub(super) fn after(
         &self,
         repository: &Repository,
         choice: &Choice,
         options: &ForgetOptions,
-        kept: Option<&Beside>,
+        beside: Option<&Beside>,
         resources: &Resources,
     ) -> Result<Outcome, EngineError> {
         let lease = self.manifest.sequence + 1;
@@ -90,7 +90,7 @@ impl State {
         let Left { next: first, dead, to_rewrite, live } =
             plan(repository, &self.manifest, choice, options.rewrite_threshold, claimed)?;
         let (names, rewrites) = (DrySink::new(lease), !to_rewrite.is_empty());
-        let sink = Sink { names, kept, series: first.series };
+        let sink = Sink { names, kept: beside.filter(|_| has_more(&first)), series: first.series };
         let Rewritten { old, new, .. } =
             rewrite_intact(repository, &first, to_rewrite, &live, options.rewriting(), &sink, resources)?;
         // The manifests that the run commits after that of the lease: that of the lease, or the last but one of these,
@@ -121,7 +121,7 @@ impl State {
         let bytes_of = |records: &[ContainerRecord]| {
             object_bytes(records) + records.iter().filter_map(|record| parity.get(&record.id)).sum::<u64>()
         };
-        let loans = loans_given_back(&self.manifest, &manifest);
+        let loans = &loans_of(&self.manifest) - &loans_of(&manifest);
         let (loan_objects, loan_bytes) = objects_and_bytes(repository, &loans)?;
         let gone = self.beside_bytes + bytes_of(&dead) + bytes_of(&old) + loan_bytes;
         let made = beside_bytes + bytes_of(&new);
@@ -146,16 +146,23 @@ impl State {
     }
 }
 
-/// The loans that `before` names and `next` does not.
-fn loans_given_back(before: &Manifest, next: &Manifest) -> BTreeSet<ObjectName> {
-    let named = |manifest: &Manifest| -> BTreeSet<ObjectName> {
-        let names = |lender: &Lender| {
-            let series = lender.series;
-            lender.loans.iter().map(move |loan| ObjectName::Loan(series, *loan)).collect::<Vec<_>>()
-        };
-        manifest.lenders.iter().flat_map(names).collect()
+/// Tells whether there is more to come of a series that is not asked for: marks end, or others need it no more.
+pub(super) fn has_more(manifest: &Manifest) -> bool {
+    !(marked(manifest).is_empty() && manifest.lent.is_empty())
+}
+
+/// The loans that a manifest names.
+pub(super) fn loans_of(manifest: &Manifest) -> BTreeSet<ObjectName> {
+    let names = |lender: &Lender| {
+        let series = lender.series;
+        lender.loans.iter().map(move |loan| ObjectName::Loan(series, *loan)).collect::<Vec<_>>()
     };
-    &named(before) - &named(next)
+    manifest.lenders.iter().flat_map(names).collect()
+}
+
+/// The series that these loans are of.
+pub(super) fn lenders_in(loans: &BTreeSet<ObjectName>) -> impl Iterator<Item = SeriesId> + '_ {
+    loans.iter().filter_map(|name| if let ObjectName::Loan(lender, _) = name { Some(*lender) } else { None })
 }
 
 /// How many of these objects there are, and their bytes.

@@ -2,14 +2,16 @@
 
 use super::ForgetOptions;
 use super::choice::{Choice, marked};
-use super::dry::{Beside, State};
+use super::dry::{Beside, State, has_more, lenders_in};
 use super::order::{in_order, lenders_of};
+use crate::maintain::lent::is_over;
 use crate::many_series::{self, ManySeries};
 use crate::snapshots::SnapshotKey;
 use crate::{EngineError, Observer, Resources};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
+use siltstone_store::storage::ObjectName;
 use siltstone_store::{SeriesId, SnapshotId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,24 +58,23 @@ impl Observer for Unheard {
     }
 }
 
-/// Snapshots marked as deleted in a series, and its state, if that could be read.
-pub(super) struct Marked {
+/// A series of which there is more to come, and its state, if that could be read.
+pub(super) struct After {
     held: Held,
     state: Option<State>,
 }
 
-impl Marked {
-    /// Those of a series with this manifest, the newest, if there are any.
+impl After {
+    /// The series with this manifest, the newest, if there is more to come of it.
     pub(super) fn lying(repository: &Repository, manifest: &Manifest) -> Option<Self> {
-        let is_any = !marked(manifest).is_empty();
         // What was done is done, whether this can be told or not.
-        is_any.then(|| Self { held: Held::new(manifest), state: State::lying(repository, manifest).ok() })
+        let state = || State::lying(repository, manifest).ok();
+        has_more(manifest).then(|| Self { held: Held::new(manifest), state: state() })
     }
 
-    /// Those of a state, if there are any.
+    /// The series in this state, if there is more to come of it.
     pub(super) fn of(state: State) -> Option<Self> {
-        let is_any = !marked(&state.manifest).is_empty();
-        is_any.then(|| Self { held: Held::new(&state.manifest), state: Some(state) })
+        has_more(&state.manifest).then(|| Self { held: Held::new(&state.manifest), state: Some(state) })
     }
 }
 
@@ -81,13 +82,13 @@ impl Marked {
 pub(super) fn held_of(
     beside: Option<Beside>,
     repository: &Repository,
-    all: Vec<Marked>,
+    all: Vec<After>,
     options: &ForgetOptions,
     resources: &Resources,
 ) -> Held {
     let mut held = Held::default();
     let mut states = Some(Vec::new());
-    for Marked { held: of_series, state } in all {
+    for After { held: of_series, state } in all {
         held.add(of_series);
         states = states.zip(state).map(|(mut states, state)| {
             let ids = marked(&state.manifest);
@@ -126,6 +127,13 @@ pub fn held_by(
     freed(&Beside::over(repository, &resources.scratch_of(repository))?, states, options, resources)
 }
 
+/// A series that snapshots go from, and those it borrows of.
+struct Losing {
+    state: State,
+    ids: BTreeSet<SnapshotId>,
+    lenders: BTreeSet<SeriesId>,
+}
+
 /// The bytes that come back when these snapshots go from these series.
 fn freed(
     beside: &Beside,
@@ -138,15 +146,33 @@ fn freed(
     let resources = resources.clone().with_observer(unheard);
     let repository = beside.repository();
     let many = ManySeries::of(repository, resources.memory_bytes);
-    let free = |(_, state, ids): (BTreeSet<SeriesId>, State, BTreeSet<SnapshotId>)| -> Result<i64, EngineError> {
+    let free = |Losing { state, ids, .. }: Losing| -> Result<(i64, BTreeSet<ObjectName>), EngineError> {
+        if ids.is_empty() && !is_over(repository, &state.manifest).unwrap_or(false) {
+            return Ok((0, BTreeSet::new()));
+        }
         let outcome = state.after(repository, &Choice::removing(ids), options, None, &resources)?;
         beside.give_back(&outcome.loans);
-        Ok(outcome.bytes_returned)
+        Ok((outcome.bytes_returned, outcome.loans))
     };
-    let items = states.into_iter().map(|(state, ids)| (lenders_of(&state.manifest), state, ids)).collect();
-    let mut bytes = 0;
-    for turn in in_order(items, |(lenders, state, _)| (state.manifest.series, lenders)) {
-        bytes += many.each(turn, |(_, state, _)| many_series::weight(&state.manifest), &free)?.iter().sum::<i64>();
+    let losing = |(state, ids): (State, BTreeSet<SnapshotId>)| {
+        let lenders = if ids.is_empty() { BTreeSet::new() } else { lenders_of(&state.manifest) };
+        Losing { state, ids, lenders }
+    };
+    let concerned: BTreeSet<SeriesId> = states.iter().map(|(state, _)| state.manifest.series).collect();
+    let (mut bytes, mut lenders) = (0, BTreeSet::new());
+    let items = states.into_iter().map(losing).collect();
+    for turn in in_order(items, |item| (item.state.manifest.series, &item.lenders)) {
+        for (returned, loans) in many.each(turn, |item| many_series::weight(&item.state.manifest), free)? {
+            bytes += returned;
+            lenders.extend(lenders_in(&loans));
+        }
+    }
+    for series in &lenders - &concerned {
+        let manifest = repository.manifest_listed(series).ok().flatten();
+        let state = manifest.and_then(|manifest| State::lying(repository, &manifest).ok());
+        // A run would leave a series as it is that it cannot work on.
+        let returned = state.map(|state| free(losing((state, BTreeSet::new()))));
+        bytes += returned.and_then(Result::ok).map_or(0, |(returned, _)| returned);
     }
     Ok(bytes)
 }

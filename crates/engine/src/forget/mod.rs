@@ -27,9 +27,10 @@ pub use recorded::{PolicyScope, RecordedPolicies, record_policy};
 pub use selection::{DecidedGroup, ForgetPlan, Kept, SeriesOutlook, SnapshotSelection, plan_forget};
 
 use crate::fs::{Problem, ProblemKind};
-use crate::lease::{Purpose, acquire_late, now};
+use crate::lease::{Purpose, acquire_late, now, try_acquire};
 use crate::maintain::dead::object_bytes;
 use crate::maintain::ghost_bytes;
+use crate::maintain::lent::is_over;
 use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
 use crate::many_series::{self, ManySeries};
 use crate::observer::Notice;
@@ -39,9 +40,9 @@ use crate::snapshots::SnapshotKey;
 use crate::usage::{Usage, is_counted, measured};
 use crate::written::{VerifyWritten, verify_written};
 use crate::{EngineError, Resources};
-use choice::{Choice, marked};
-use dry::{Beside, State};
-use held::{Marked, held_of};
+use choice::Choice;
+use dry::{Beside, State, lenders_in, loans_of};
+use held::{After, held_of};
 use order::{in_order, lenders_of};
 use plan::plan;
 use roaring::RoaringTreemap;
@@ -221,28 +222,36 @@ fn forget_all(
             None => forget_in_series(repository, series, ids, options, resources, &mut summary),
         };
         match done {
-            Ok((returned, marked)) => Ok((summary, returned, marked)),
+            Ok(done) => Ok((summary, done)),
             Err(error) if only_one || matches!(error, EngineError::Interrupted) => Err(error),
             Err(error) => {
                 // One at least, where only marks were to end.
                 summary.snapshots_failed += (ids.len() as u64).max(1);
                 let object = format!("series {series}");
                 resources.observer.problem(&Problem::object(object, ProblemKind::NotRemoved, error));
-                Ok((summary, 0, None))
+                Ok((summary, Done::default()))
             }
         }
     };
     let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
-    let (mut bytes_returned, mut marked) = (0i64, Vec::new());
+    let (mut bytes_returned, mut after, mut lenders) = (0i64, Vec::new(), BTreeSet::new());
     for turn in in_order(items, |item| (item.series, &item.lenders)) {
-        for (of_series, returned, of_marked) in many.each(turn, |item| item.weight, &work)? {
+        for (of_series, done) in many.each(turn, |item| item.weight, &work)? {
             summary.add(&of_series);
+            bytes_returned += done.bytes_returned;
+            after.extend(done.after);
+            lenders.extend(done.given_back);
+        }
+    }
+    for series in lenders.into_iter().filter(|series| !by_series.contains_key(series)) {
+        // Another writer may have it, or this client no right to it: then the next run there does it.
+        if let Ok((of_lender, returned)) = release(repository, beside.as_ref(), series, options, resources) {
+            summary.add(&of_lender);
             bytes_returned += returned;
-            marked.extend(of_marked);
         }
     }
     // What is marked may share containers with what goes, and those made of them are looked at again.
-    summary.held = held_of(beside, repository, marked, options, resources);
+    summary.held = held_of(beside, repository, after, options, resources);
     summary.bytes_after = if lists_all && !options.dry_run {
         repository.bytes()?
     } else {
@@ -290,10 +299,18 @@ impl<'f> Concerned<'f> {
     }
 }
 
-/// Bytes that come back from a series, and what is still marked in it.
-type Done = (i64, Option<Marked>);
+/// Outcome of forgetting in a series.
+#[derive(Default)]
+struct Done {
+    /// Bytes that come back; in a run those of its containers.
+    bytes_returned: i64,
+    /// The series, if there is more to come of it.
+    after: Option<After>,
+    /// Those that it has given loans back to.
+    given_back: BTreeSet<SeriesId>,
+}
 
-/// Forgets in one series; the bytes are those of its containers.
+/// Forgets in one series.
 fn forget_in_series(
     repository: &Repository,
     series: SeriesId,
@@ -303,21 +320,23 @@ fn forget_in_series(
     summary: &mut ForgetSummary,
 ) -> Result<Done, EngineError> {
     let Some(manifest) = repository.manifest_listed(series)? else {
-        return Ok((0, None));
+        return Ok(Done::default());
     };
-    if Choice::new(manifest.snapshots(), ids, &options.marking).is_empty() {
-        return Ok((0, Marked::lying(repository, &manifest)));
+    let is_empty = Choice::new(manifest.snapshots(), ids, &options.marking).is_empty();
+    if is_empty && !is_over(repository, &manifest).unwrap_or(false) {
+        return Ok(Done { after: After::lying(repository, &manifest), ..Done::default() });
     }
-    let (user, take_over) = (options.user.as_str(), options.take_over);
-    let purpose = Purpose { name: "forget", user, take_over, reserve: ReserveUse::Spend };
-    let mut writer = acquire_late(repository, &manifest.name, &purpose, resources)?;
-    let bytes =
-        |writer: &SeriesWriter<'_>| i64::try_from(object_bytes(&writer.manifest().containers)).unwrap_or(i64::MAX);
-    let bytes_before = bytes(&writer);
+    let mut writer = acquire_late(repository, &manifest.name, &purpose(options), resources)?;
+    let (bytes_before, loans_before) = (container_bytes(&writer), loans_of(writer.manifest()));
     match execute(repository, &mut writer, ids, options, resources) {
         Ok(done) => {
             summary.add(&done);
-            Ok((bytes_before - bytes(&writer), Marked::lying(repository, writer.manifest())))
+            let given_back = &loans_before - &loans_of(writer.manifest());
+            Ok(Done {
+                bytes_returned: bytes_before - container_bytes(&writer),
+                after: After::lying(repository, writer.manifest()),
+                given_back: lenders_in(&given_back).collect(),
+            })
         }
         Err(error) => {
             // The first error is the one to tell; a lease left behind is taken over by the next run.
@@ -325,6 +344,44 @@ fn forget_in_series(
             Err(error)
         }
     }
+}
+
+/// Lets go of what a series keeps for others who need it no more, and gives the bytes that come back. Nobody is waited
+/// for.
+fn release(
+    repository: &Repository,
+    beside: Option<&Beside>,
+    series: SeriesId,
+    options: &ForgetOptions,
+    resources: &Resources,
+) -> Result<(ForgetSummary, i64), EngineError> {
+    let mut summary = ForgetSummary::default();
+    let none = BTreeSet::new();
+    if let Some(beside) = beside {
+        let done = dry_run_in_series(beside, series, &none, options, resources, &mut summary)?;
+        return Ok((summary, done.bytes_returned));
+    }
+    let Some(manifest) = repository.manifest_listed(series)? else { return Ok((summary, 0)) };
+    if !is_over(repository, &manifest)? {
+        return Ok((summary, 0));
+    }
+    let mut writer = try_acquire(repository, &manifest.name, &purpose(options), None)?;
+    let bytes_before = container_bytes(&writer);
+    match execute(repository, &mut writer, &none, options, resources) {
+        Ok(done) => Ok((done, bytes_before - container_bytes(&writer))),
+        Err(error) => {
+            let _ = writer.abandon(now());
+            Err(error)
+        }
+    }
+}
+
+fn purpose(options: &ForgetOptions) -> Purpose<'_> {
+    Purpose { name: "forget", user: &options.user, take_over: options.take_over, reserve: ReserveUse::Spend }
+}
+
+fn container_bytes(writer: &SeriesWriter<'_>) -> i64 {
+    i64::try_from(object_bytes(&writer.manifest().containers)).unwrap_or(i64::MAX)
 }
 
 impl ForgetSummary {
@@ -361,15 +418,14 @@ fn dry_run_in_series(
 ) -> Result<Done, EngineError> {
     let repository = beside.repository();
     let Some(manifest) = repository.manifest_listed(series)? else {
-        return Ok((0, None));
+        return Ok(Done::default());
     };
     let choice = Choice::new(manifest.snapshots(), ids, &options.marking);
-    if choice.is_empty() {
-        return Ok((0, Marked::lying(repository, &manifest)));
+    if choice.is_empty() && !is_over(repository, &manifest).unwrap_or(false) {
+        return Ok(Done { after: After::lying(repository, &manifest), ..Done::default() });
     }
-    let is_held = !choice.marked.is_empty() || !marked(&manifest).is_subset(&choice.ended);
     let state = State::lying(repository, &manifest)?;
-    let outcome = state.after(repository, &choice, options, is_held.then_some(beside), resources)?;
+    let outcome = state.after(repository, &choice, options, Some(beside), resources)?;
     summary.add(&ForgetSummary {
         ghost_bytes: outcome.ghost_bytes,
         containers_deleted: outcome.containers_deleted,
@@ -378,7 +434,11 @@ fn dry_run_in_series(
         ..ForgetSummary::of(&choice)
     });
     beside.give_back(&outcome.loans);
-    Ok((outcome.bytes_returned, Marked::of(outcome.next)))
+    Ok(Done {
+        bytes_returned: outcome.bytes_returned,
+        after: After::of(outcome.next),
+        given_back: lenders_in(&outcome.loans).collect(),
+    })
 }
 
 fn execute(

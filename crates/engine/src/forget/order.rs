@@ -19,6 +19,7 @@ pub(super) fn in_order<T>(mut left: Vec<T>, ties: impl Fn(&T) -> (SeriesId, &BTr
         let (mut turn, mut rest): (Vec<T>, Vec<T>) =
             left.into_iter().partition(|item| !lenders.contains(&ties(item).0));
         if turn.is_empty() {
+            rest.sort_by_key(|item| ties(item).0);
             turn.push(rest.remove(0));
         }
         turns.push(turn);

@@ -65,7 +65,7 @@ pub(crate) fn without(
 }
 
 /// Tells whether the series keeps chunks for others that nobody claims any more.
-pub(super) fn is_over(repository: &Repository, manifest: &Manifest) -> Result<bool, StoreError> {
+pub(crate) fn is_over(repository: &Repository, manifest: &Manifest) -> Result<bool, StoreError> {
     if manifest.lent.is_empty() {
         return Ok(false);
     }

@@ -69,9 +69,9 @@ use crate::lending::{entry_of, mend_directory};
 use crate::many_series::{self, ManySeries};
 use crate::{EngineError, Resources};
 use marks::{end_marks, has_marks_over};
-use siltstone_store::StoreError;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter};
+use siltstone_store::{SeriesId, StoreError};
 use std::fmt::Display;
 
 /// Settles all series that have something to settle, and removes snapshots that were marked as deleted until now: what
@@ -92,12 +92,15 @@ pub fn maintain(
     let not_moved = |series: &dyn Display, reason: &dyn Display| {
         resources.observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
     };
-    let (mut due, mut lending) = (Vec::new(), Vec::new());
+    let (mut due, mut keeping, mut lending) = (Vec::new(), Vec::new(), Vec::new());
     let damage = repository.visit_manifests(repository.series()?, |manifest| {
         lending.extend(entry_of(&manifest));
         let is_due = !manifest.unsettled.is_empty() || manifest.ghosts_due || has_marks_over(&manifest, now());
         if is_due || borrowed::is_due(&manifest, options.owns) || lent::is_over(repository, &manifest)? {
-            due.push((manifest.series, many_series::weight(&manifest), manifest.name));
+            due.push((manifest.series, many_series::weight(&manifest), manifest.name.clone()));
+        }
+        if !manifest.lent.is_empty() {
+            keeping.push((manifest.series, many_series::weight(&manifest), manifest.name));
         }
         Ok::<_, EngineError>(())
     })?;
@@ -106,19 +109,22 @@ pub fn maintain(
         mend_directory(repository, &lending)?;
     }
     let many = ManySeries::of(repository, resources.memory_bytes);
-    let done = many.each(
-        due,
-        |(_, weight, _)| *weight,
-        |(series, _, name)| match maintain_series(work, &name) {
-            Ok(done) => Ok((done, None)),
-            Err(EngineError::Interrupted) => Err(EngineError::Interrupted),
-            Err(EngineError::Store(error)) if error.is_lost_race() => Ok((MaintainSummary::default(), Some(error))),
-            Err(error) => {
-                not_moved(&series, &error);
-                Ok((MaintainSummary::default(), None))
-            }
-        },
-    )?;
+    let work_on = |(series, _, name): (SeriesId, u64, String)| match maintain_series(work, &name) {
+        Ok(done) => Ok((done, None)),
+        Err(EngineError::Interrupted) => Err(EngineError::Interrupted),
+        Err(EngineError::Store(error)) if error.is_lost_race() => Ok((MaintainSummary::default(), Some(error))),
+        Err(error) => {
+            not_moved(&series, &error);
+            Ok((MaintainSummary::default(), None))
+        }
+    };
+    let mut done = many.each(due, |(_, weight, _)| *weight, work_on)?;
+    // What was kept for others may be needed no more, now that they have given it back.
+    keeping.retain(|(series, ..)| {
+        let manifest = repository.manifest_listed(*series).ok().flatten();
+        manifest.is_some_and(|manifest| lent::is_over(repository, &manifest).unwrap_or(false))
+    });
+    done.extend(many.each(keeping, |(_, weight, _)| *weight, work_on)?);
     let (mut summary, mut lost) = (MaintainSummary::default(), None);
     for (done, error) in done {
         summary.add(&done);

@@ -172,6 +172,7 @@ fn what_is_lent_outlives_the_lender_and_goes_with_the_last_who_needs_it() {
     machines.assert_sound();
     machines.forget(&[later]);
     assert_eq!(machines.loans(), []);
+    assert_eq!(machines.data_bytes("first"), 0, "the lender's own forget is not waited for");
     assert!(machines.manifest("second").imports.is_empty());
     let repository = machines.sandbox.repository();
     assert!(claimed_chunks(&repository, repository.keys().series_id("first")).expect("listed").is_empty());
