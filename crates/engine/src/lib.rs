@@ -11,6 +11,7 @@ mod cache_file;
 mod catalog_file;
 pub mod check;
 mod chunks;
+pub mod compare;
 pub mod copy;
 pub mod cost;
 mod decode;

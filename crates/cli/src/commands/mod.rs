@@ -4,6 +4,7 @@ pub(crate) mod backup;
 mod changes;
 pub(crate) mod check;
 pub(crate) mod copy;
+pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod forget;
 pub(crate) mod generate;

@@ -5,6 +5,7 @@ mod changed_list;
 mod checking;
 mod commands;
 mod common;
+mod comparing;
 mod copying;
 mod damaged_series;
 mod exit_codes;

@@ -14,14 +14,19 @@ use crate::parallel::lock;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
 use extents::{ByteSource, Extents};
+use roaring::RoaringTreemap;
+use siltstone_store::SeriesId;
 use siltstone_store::StoreError;
-use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
+use siltstone_store::catalog::{CatalogReader, Content, Entries, Entry, EntryPath};
 use siltstone_store::repository::Repository;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex};
 
 /// Container indexes kept open; one takes up to about 0.7 MB.
 const READERS_MAX: usize = 48;
+
+/// Bytes of two files that are compared at once.
+const COMPARED_BYTES: usize = 256 << 10;
 
 /// Bytes of decoded regions that a [`SnapshotReader`] and its files keep unless asked otherwise.
 pub const CACHE_BYTES_DEFAULT: usize = 64 << 20;
@@ -79,8 +84,34 @@ impl<'r> SnapshotReader<'r> {
         Ok(FileReader { chunks: self.chunks.clone(), size: *size, extents, position: 0 })
     }
 
+    /// The series that the snapshot is of.
+    pub(crate) fn series(&self) -> SeriesId {
+        self.snapshot.series
+    }
+
+    /// All entries in order, or those at and below a path.
+    pub(crate) fn entries(&self, below: Option<&EntryPath>) -> CatalogEntries<'_, 'r> {
+        CatalogEntries(below.map_or_else(|| self.catalog().entries(), |path| self.catalog().under(path)))
+    }
+
+    /// The entries in these nodes of the catalog.
+    pub(crate) fn entries_in(&self, nodes: RoaringTreemap) -> CatalogEntries<'_, 'r> {
+        CatalogEntries(self.catalog().entries_in(nodes))
+    }
+
     fn catalog(&self) -> CatalogReader<&ChunkSource<'r>> {
         CatalogReader::new(&*self.chunks, self.snapshot.snapshot.root)
+    }
+}
+
+/// Entries of a snapshot, in order.
+pub(crate) struct CatalogEntries<'s, 'r>(Entries<&'s ChunkSource<'r>>);
+
+impl Iterator for CatalogEntries<'_, '_> {
+    type Item = Result<Entry, EngineError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|entry| entry.map_err(EngineError::from))
     }
 }
 
@@ -116,6 +147,36 @@ impl FileReader<'_> {
                 // What was read counts; whoever goes on meets the error.
                 Err(_) if filled > 0 => break,
                 Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Tells whether another file has the same bytes. Both are read until they differ.
+    ///
+    /// # Errors
+    /// Damage of either.
+    pub(crate) fn has_bytes_of(&self, other: &FileReader<'_>) -> Result<bool, StoreError> {
+        let mut buffers = [vec![0; COMPARED_BYTES], vec![0; COMPARED_BYTES]];
+        let mut offset = 0;
+        while self.size == other.size && offset < self.size {
+            let [here, there] = &mut buffers;
+            let count = self.fill(offset, here)?;
+            if count == 0 || other.fill(offset, there)? != count || here.get(..count) != there.get(..count) {
+                return Ok(false);
+            }
+            offset += count as u64;
+        }
+        Ok(self.size == other.size)
+    }
+
+    /// Fills a buffer, up to the end of the file.
+    fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.read_extent(offset.saturating_add(filled as u64), rest)? {
+                0 => break,
+                count => filled += count,
             }
         }
         Ok(filled)

@@ -236,7 +236,7 @@ fn forget_all(
     let mut summary = ForgetSummary { bytes_before, ..ForgetSummary::default() };
     let (mut bytes_returned, mut after, mut lenders) = (0i64, Vec::new(), BTreeSet::new());
     for turn in in_order(items, |item| (item.series, &item.lenders)) {
-        for (of_series, done) in many.each(turn, |item| item.weight, &work)? {
+        for (of_series, done) in many.each(turn, |item| item.weight, work)? {
             summary.add(&of_series);
             bytes_returned += done.bytes_returned;
             after.extend(done.after);

@@ -6,6 +6,7 @@ mod cached;
 mod changed_list;
 mod checkpoints;
 mod common;
+mod compare;
 mod container_size;
 mod copying;
 mod crash;

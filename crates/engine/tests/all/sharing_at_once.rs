@@ -4,11 +4,12 @@
 use crate::common::faults::copy;
 use crate::common::scene::Scene;
 use crate::common::{PASSWORD, noise, resources};
+use siltstone_engine::EngineError;
 use siltstone_engine::backup::{self, Borrow, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::forget;
 use siltstone_engine::maintain;
-use siltstone_engine::{EngineError, snapshots};
+use siltstone_engine::snapshots::{self, SnapshotView};
 use siltstone_store::SnapshotId;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::scheduled::{Bounds, Program, Schedule, explore_at_random};
@@ -50,7 +51,7 @@ impl Lent {
 
     fn forget(&self, repository: &Repository, ids: &[SnapshotId]) -> Result<(), EngineError> {
         let views = snapshots::list(repository, &snapshots::SnapshotFilter::default())?;
-        let keys: Vec<_> = views.iter().filter(|view| ids.contains(&view.snapshot.id)).map(|view| view.key()).collect();
+        let keys: Vec<_> = views.iter().filter(|view| ids.contains(&view.snapshot.id)).map(SnapshotView::key).collect();
         let options = self.scene.sandbox.forget_options(false).with_allow_remove_all(true).with_rewrite_threshold(0.0);
         forget::forget(repository, &keys, &options, &resources()).map(drop)
     }

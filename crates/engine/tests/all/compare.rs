@@ -1,0 +1,107 @@
+//! Differences of two snapshots are those of the trees they were made of.
+
+use crate::common::tree::{self, Node, Tree};
+use crate::common::{Sandbox, entry_path, noise};
+use crate::edit::{Edit, any_edits};
+use proptest::test_runner::{Config, TestRunner};
+use siltstone_engine::EngineError;
+use siltstone_engine::backup::{self, Borrow, Source};
+use siltstone_engine::compare::{Change, Side, compare};
+use siltstone_engine::snapshots::SnapshotView;
+use siltstone_store::catalog::EntryPath;
+use std::collections::BTreeMap;
+
+const CASES: u32 = 60;
+const CACHE_BYTES: usize = 8 << 20;
+
+type Changes = BTreeMap<Vec<u8>, Change>;
+
+fn back_up(sandbox: &Sandbox, series: &str) -> SnapshotView {
+    let options = sandbox.options().with_series(Some(series.to_owned())).with_force(true).with_borrow(Borrow::Never);
+    let source = Source::Paths(vec![sandbox.source()]);
+    let summary = backup::backup(&sandbox.repository(), source, &options, &sandbox.resources()).expect("a backup");
+    sandbox.view(summary.snapshot.expect("a snapshot"))
+}
+
+fn found(sandbox: &Sandbox, sides: [(&SnapshotView, Option<&EntryPath>); 2]) -> Result<Changes, EngineError> {
+    let [first, second] = sides.map(|(view, below)| Side { snapshot: view.clone(), below: below.cloned() });
+    let mut changes = Changes::new();
+    let mut last = None;
+    compare(&sandbox.repository(), &first, &second, CACHE_BYTES, &mut |difference| {
+        assert!(last.as_ref().is_none_or(|last| *last < difference.path), "in order");
+        let sides = (difference.before.is_some(), difference.after.is_some());
+        assert_eq!(sides, (difference.change != Change::Added, difference.change != Change::Removed));
+        changes.insert(difference.path.as_bytes().to_vec(), difference.change);
+        last = Some(difference.path);
+        Ok(())
+    })?;
+    Ok(changes)
+}
+
+fn expected(before: &Tree, after: &Tree) -> Changes {
+    let metadata = |node: &Node| (node.mode, node.owner, node.modified, node.xattrs.clone());
+    let change = |name: &Vec<u8>| match (before.get(name), after.get(name)) {
+        (None, _) => Some(Change::Added),
+        (_, None) => Some(Change::Removed),
+        (Some(old), Some(new)) if old.kind != new.kind => Some(Change::Kind),
+        (Some(old), Some(new)) if (&old.content, old.device) != (&new.content, new.device) => Some(Change::Content),
+        (Some(old), Some(new)) => (metadata(old) != metadata(new)).then_some(Change::Metadata),
+    };
+    let names = before.keys().chain(after.keys()).filter(|name| !name.is_empty());
+    names.filter_map(|name| Some((name.clone(), change(name)?))).collect()
+}
+
+fn edit(sandbox: &Sandbox, edits: &[Edit]) -> Tree {
+    for edit in edits {
+        edit.apply(&sandbox.source());
+    }
+    tree::read(&sandbox.source())
+}
+
+#[test]
+fn differences_are_those_of_the_trees() {
+    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let result = TestRunner::new(config).run(&(any_edits(), any_edits()), |(first, second)| {
+        let sandbox = Sandbox::new();
+        std::fs::create_dir_all(sandbox.source()).expect("a source");
+        (0..4).for_each(|file| sandbox.write(&format!("d/{file}"), &noise(file, 3000)));
+        let before = edit(&sandbox, &first);
+        let old = back_up(&sandbox, "one");
+        let elsewhere = back_up(&sandbox, "two");
+        let after = edit(&sandbox, &second);
+        let new = back_up(&sandbox, "one");
+        let source = entry_path(&sandbox.source());
+        let below = Some(&source);
+        let changes = |sides| found(&sandbox, sides).expect("compared");
+        assert_eq!(changes([(&old, below), (&new, below)]), expected(&before, &after));
+        assert_eq!(changes([(&new, below), (&old, below)]), expected(&after, &before));
+        assert_eq!(changes([(&elsewhere, below), (&new, below)]), expected(&before, &after));
+        assert_eq!(changes([(&elsewhere, below), (&old, below)]), Changes::new());
+        assert_eq!(changes([(&new, None), (&new, None)]), Changes::new());
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn parts_are_compared_by_their_paths_below() {
+    let sandbox = Sandbox::new();
+    for folder in ["left", "right"] {
+        sandbox.write(&format!("{folder}/same"), b"the same");
+        sandbox.write(&format!("{folder}/content"), folder.as_bytes());
+    }
+    sandbox.write("right/more", b"more");
+    let view = back_up(&sandbox, "one");
+    let path = |name: &str| entry_path(&sandbox.source().join(name));
+    let [left, right, file] = ["left", "right", "left/content"].map(path);
+    let mut changes = found(&sandbox, [(&view, Some(&left)), (&view, Some(&right))]).expect("compared");
+    changes.retain(|_, change| *change != Change::Metadata);
+    let expected = [(b"content".to_vec(), Change::Content), (b"more".to_vec(), Change::Added)];
+    assert_eq!(changes, expected.into());
+    let same = found(&sandbox, [(&view, Some(&file)), (&view, Some(&file))]).expect("compared");
+    assert_eq!(same, Changes::new());
+    let gone = found(&sandbox, [(&view, Some(&path("nothing"))), (&view, None)]);
+    assert!(matches!(gone, Err(EngineError::NoSuchPath { .. })), "{gone:?}");
+}
