@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Copy(Box<commands::copy::CopyArgs>),
     Snapshots(commands::snapshots::SnapshotsArgs),
     Ls(commands::ls::LsArgs),
+    Find(commands::find::FindArgs),
     Diff(commands::diff::DiffArgs),
     Restore(Box<commands::restore::RestoreArgs>),
     Dump(commands::dump::DumpArgs),

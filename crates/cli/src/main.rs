@@ -29,8 +29,8 @@ mod retry;
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use commands::{
-    backup, check, copy, diff, dump, forget, generate, init, key, ls, maintain, policy, prune, repair, restore, serve,
-    snapshots, stats, undelete, unlock, version,
+    backup, check, copy, diff, dump, find, forget, generate, init, key, ls, maintain, policy, prune, repair, restore,
+    serve, snapshots, stats, undelete, unlock, version,
 };
 use context::Context;
 use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
@@ -79,6 +79,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Copy(arguments) => copy::run(arguments, context),
         Command::Snapshots(arguments) => snapshots::run(arguments, context),
         Command::Ls(arguments) => ls::run(arguments, context),
+        Command::Find(arguments) => find::run(arguments, context),
         Command::Diff(arguments) => diff::run(arguments, context),
         Command::Restore(arguments) => restore::run(arguments, context),
         Command::Dump(arguments) => dump::run(arguments, context),

@@ -19,6 +19,7 @@ pub mod delta;
 pub mod dump;
 mod error;
 pub mod file_reader;
+pub mod find;
 pub mod forget;
 pub mod fs;
 #[doc(hidden)]

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod copy;
 pub(crate) mod diff;
 pub(crate) mod dump;
+pub(crate) mod find;
 pub(crate) mod forget;
 pub(crate) mod generate;
 pub(crate) mod init;

@@ -24,7 +24,7 @@ impl SeriesCheck<'_> {
                 continue;
             }
             let words = self.repository.series_words(lender.series);
-            let (there, what) = match self.repository.manifest(lender.series) {
+            let (there, what) = match self.repository.manifest_listed(lender.series) {
                 Ok(Some(newest)) => {
                     let missing = self.manifest.borrowed_of(lender.series) - answered_by(&newest);
                     let what = format!(

@@ -270,10 +270,14 @@ pub fn check(
         many.each(checked, many_series::weight, |manifest| check_series(repository, manifest, &asked, resources))?
     };
     let lenders = Lenders::of(&checked);
-    for mut series in checked {
+    let look_at_loans = |mut series: Checked| {
         resources.unless_cancelled()?;
         lenders.add_findings(&mut series);
         Loans::add_findings(repository, &mut series)?;
+        Ok::<_, EngineError>(series)
+    };
+    for series in many.each(checked, |_| many_series::SERIES_BYTES_MIN, look_at_loans)? {
+        resources.unless_cancelled()?;
         let Checked { manifest, learnt, report: mut found, .. } = series;
         found.records.extend(record::record(repository, &manifest, &learnt, options, resources));
         report.add(found);
