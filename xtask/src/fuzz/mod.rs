@@ -4,6 +4,9 @@
 //! An input that fails is kept below `fuzz/artifacts`; once the parser is mended it moves to
 //! `fuzz/regressions/<target>`, where the ordinary tests run it too. Inputs that reach new code stay in the corpus,
 //! from which the next run goes on.
+//!
+//! Time is processor time, given in rounds, first to the target that has had least. With `--resume` the rounds of
+//! earlier runs on the same corpus count, so hours can be had in pieces.
 
 mod outcome;
 
@@ -18,7 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// libFuzzer is written in C++.
 const CPLUSPLUS: Needed = Needed { program: "c++", package: "g++" };
@@ -38,6 +41,8 @@ const FLAGS: [&str; 9] = [
     "--cfg=fuzzing",
     "-Ccodegen-units=16",
 ];
+/// Longest round of a target. What was done is kept after each, and the corpus is read again at the next.
+const ROUND_SECONDS: u32 = 120;
 /// Targets at a time.
 const AT_ONCE: usize = 2;
 /// No input may make a parser hold more.
@@ -52,9 +57,12 @@ const INPUT_BYTES_MAX: u32 = 64 << 10;
 /// Options: targets to fuzz, and for how long.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds for each target.
+    /// Seconds of processor time for each target.
     #[arg(long, default_value_t = 3600)]
     seconds: u32,
+    /// Counts the time and the results of earlier runs on this corpus.
+    #[arg(long)]
+    resume: bool,
     /// Only this target (may be repeated).
     #[arg(long = "target", value_name = "TARGET")]
     targets: Vec<String>,
@@ -69,7 +77,7 @@ pub(crate) struct Options {
 impl Options {
     /// The form that is part of the tests.
     pub(crate) fn short() -> Self {
-        Self { seconds: 6, targets: Vec::new(), corpus: None, record: false }
+        Self { seconds: 6, resume: false, targets: Vec::new(), corpus: None, record: false }
     }
 }
 
@@ -82,9 +90,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let built_seconds = begin.elapsed().as_secs();
     let corpus = options.corpus.clone().map_or_else(|| Ok(workspace::target()?.join("fuzz-corpus")), anyhow::Ok)?;
     plant(&program, &corpus)?;
-    let campaign = Campaign { program, corpus, seconds: options.seconds, scratch: machine::scratch()? };
-    let mut outcomes = campaign.run(&names)?;
-    outcomes.sort_by(|a, b| a.target.cmp(&b.target));
+    let resume = options.resume;
+    let campaign = Campaign { program, corpus, seconds: options.seconds, resume, scratch: machine::scratch()? };
+    let outcomes = campaign.run(&names)?;
     let report = table(&outcomes);
     println!("{report}\nfuzz: built in {built_seconds} s, {} s in all", begin.elapsed().as_secs());
     if options.record {
@@ -137,56 +145,91 @@ struct Campaign {
     program: PathBuf,
     corpus: PathBuf,
     seconds: u32,
+    resume: bool,
     /// For the temporary files of programs that are killed: some targets write one for every input.
     scratch: tempfile::TempDir,
 }
 
 impl Campaign {
     fn run(&self, names: &[String]) -> Result<Vec<Outcome>> {
-        let (left, outcomes) = (Mutex::new(names.iter()), Mutex::new(Vec::new()));
-        let next = || left.lock().expect("no worker panics").next();
-        std::thread::scope(|scope| {
-            let work = || {
-                while let Some(name) = next() {
-                    let outcome = self.fuzz(name);
-                    outcomes.lock().expect("no worker panics").push(outcome);
+        let waiting = names.iter().map(|name| self.begin(name)).collect::<Result<Vec<_>>>()?;
+        let (waiting, ended) = (Mutex::new(waiting), Mutex::new(Vec::new()));
+        let next = || {
+            let mut waiting = waiting.lock().expect("no worker panics");
+            let least = (0..waiting.len()).min_by(|a, b| waiting[*a].seconds.total_cmp(&waiting[*b].seconds))?;
+            Some(waiting.swap_remove(least))
+        };
+        let work = || -> Result<()> {
+            while let Some(mut outcome) = next() {
+                if outcome.failure.is_none() && self.seconds_left(&outcome) > 0 {
+                    self.round(&mut outcome)?;
+                    waiting.lock().expect("no worker panics").push(outcome);
+                } else {
+                    eprintln!("{outcome}");
+                    ended.lock().expect("no worker panics").push(outcome);
                 }
-            };
-            (0..AT_ONCE).for_each(|_| drop(scope.spawn(work)));
-        });
-        outcomes.into_inner().expect("no worker panics").into_iter().collect()
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let workers = (0..AT_ONCE).map(|_| scope.spawn(work)).collect::<Vec<_>>();
+            workers.into_iter().try_for_each(|worker| worker.join().expect("no worker panics"))
+        })?;
+        let mut outcomes = ended.into_inner().expect("no worker panics");
+        outcomes.sort_by(|a, b| a.target.cmp(&b.target));
+        Ok(outcomes)
     }
 
-    fn fuzz(&self, target: &str) -> Result<Outcome> {
-        let corpus = self.corpus.join(target);
-        let artifacts = folder().join("artifacts").join(target);
+    fn begin(&self, target: &str) -> Result<Outcome> {
+        if self.resume {
+            return Outcome::load(target, &self.ledger(target));
+        }
+        Ok(Outcome { target: target.to_owned(), ..Outcome::default() })
+    }
+
+    /// The file that tells what was done for a target.
+    fn ledger(&self, target: &str) -> PathBuf {
+        self.corpus.join(target).with_extension("json")
+    }
+
+    fn seconds_left(&self, outcome: &Outcome) -> u32 {
+        // Less than a second is not worth another start.
+        (f64::from(self.seconds) - outcome.seconds).max(0.0) as u32
+    }
+
+    fn round(&self, outcome: &mut Outcome) -> Result<()> {
+        let target = outcome.target.clone();
+        let seconds = self.seconds_left(outcome).min(ROUND_SECONDS);
+        let corpus = self.corpus.join(&target);
+        let artifacts = folder().join("artifacts").join(&target);
         fs::create_dir_all(&artifacts)?;
         let mut command = Command::new(&self.program);
-        command.env(TARGET, target).arg(&corpus).current_dir(self.scratch.path()).env("TMPDIR", self.scratch.path());
-        let regressions = folder().join("regressions").join(target);
+        command.env(TARGET, &target).arg(&corpus).current_dir(self.scratch.path()).env("TMPDIR", self.scratch.path());
+        let regressions = folder().join("regressions").join(&target);
         if regressions.is_dir() {
             command.arg(regressions);
         }
         command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg("-print_final_stats=1").args([
-            format!("-max_total_time={}", self.seconds),
+            format!("-max_total_time={seconds}"),
             format!("-rss_limit_mb={MEMORY_MIB}"),
             format!("-malloc_limit_mb={ALLOCATION_MIB}"),
             format!("-timeout={SECONDS_PER_INPUT}"),
             format!("-max_len={INPUT_BYTES_MAX}"),
         ]);
-        let begin = Instant::now();
-        let output = program::try_quietly(&mut command)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        let outcome = Outcome::read(target, &said, output.status.success(), begin.elapsed());
-        let outcome = Outcome { inputs: fs::read_dir(&corpus)?.count(), ..outcome };
-        eprintln!("{outcome}");
-        Ok(outcome)
+        // The fuzzer ends by itself, and ends inputs that take too long; this is for one that does not.
+        let limit = Duration::from_secs(u64::from(seconds + 4 * SECONDS_PER_INPUT));
+        let ended = program::ended_within(&mut command, limit)?;
+        outcome.add(&ended, fs::read_dir(&corpus)?.count());
+        if self.resume && outcome.failure.is_none() {
+            outcome.save(&self.ledger(&target))?;
+        }
+        Ok(())
     }
 }
 
 fn keep(outcomes: &[Outcome], seconds: u32) -> Result<()> {
     let notes = [
-        format!("{seconds} seconds for each target, {AT_ONCE} targets at a time"),
+        format!("{seconds} seconds of processor time for each target, {AT_ONCE} targets at a time"),
         format!("limits: {MEMORY_MIB} MiB, {ALLOCATION_MIB} MiB at once, {SECONDS_PER_INPUT} s for an input"),
     ];
     let name = format!("fuzz-{}", machine::today());

@@ -1,18 +1,21 @@
 //! Outcome of fuzzing a target, read from what libFuzzer says.
 
-use serde_json::{Value, json};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use siltstone_testbed::program::Ended;
 use siltstone_testbed::table::Table;
 use std::fmt;
-use std::time::Duration;
+use std::path::Path;
 
 /// Lines of what a program said that are shown when it fails.
 const LINES_SHOWN: usize = 40;
 
-/// The figures of one target.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// The figures of one target, of all its rounds.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) target: String,
-    pub(super) seconds: u64,
+    /// Processor time.
+    pub(super) seconds: f64,
     /// Inputs that were tried.
     pub(super) executions: u64,
     /// Edges between blocks of code that any input went along.
@@ -23,48 +26,60 @@ pub(super) struct Outcome {
     /// Time of the slowest input.
     pub(super) slowest_seconds: u64,
     /// The end of what it said, if an input failed.
+    #[serde(skip)]
     pub(super) failure: Option<String>,
 }
 
 impl Outcome {
-    /// Reads the figures from what the program wrote; those it did not come to are 0.
-    pub(super) fn read(target: &str, said: &str, is_success: bool, took: Duration) -> Self {
+    /// Reads the figures of a round from what the program wrote; those it did not come to are 0.
+    fn of_round(target: &str, ended: &Ended) -> Self {
         let statistic = |name: &str| {
-            let line = said.lines().rev().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            let line = ended.said.lines().rev().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
         };
         Self {
             target: target.to_owned(),
-            seconds: took.as_secs(),
+            seconds: ended.cost.processor.as_secs_f64(),
             executions: statistic("stat::number_of_executed_units"),
-            edges: edges(said),
+            edges: edges(&ended.said),
             inputs: 0,
             peak_mib: statistic("stat::peak_rss_mb"),
             slowest_seconds: statistic("stat::slowest_unit_time_sec"),
-            failure: (!is_success).then(|| end(said)),
+            failure: (ended.code != Some(0)).then(|| end(&ended.said)),
         }
     }
 
-    /// The figures as a flat object.
-    pub(super) fn row(&self) -> Value {
-        json!({
-            "target": self.target,
-            "seconds": self.seconds,
-            "executions": self.executions,
-            "edges": self.edges,
-            "corpus": self.inputs,
-            "peak_mib": self.peak_mib,
-            "slowest_seconds": self.slowest_seconds,
-            "failures": usize::from(self.failure.is_some()),
-        })
+    /// Adds another round, after which so many inputs are in the corpus.
+    pub(super) fn add(&mut self, ended: &Ended, inputs: usize) {
+        let round = Self::of_round(&self.target, ended);
+        self.seconds += round.seconds;
+        self.executions += round.executions;
+        self.edges = self.edges.max(round.edges);
+        self.inputs = inputs;
+        self.peak_mib = self.peak_mib.max(round.peak_mib);
+        self.slowest_seconds = self.slowest_seconds.max(round.slowest_seconds);
+        self.failure = round.failure;
+    }
+
+    /// Reads what earlier runs came to; nothing if there were none.
+    pub(super) fn load(target: &str, file: &Path) -> Result<Self> {
+        if !file.exists() {
+            return Ok(Self { target: target.to_owned(), ..Self::default() });
+        }
+        Ok(serde_json::from_slice(&std::fs::read(file)?)?)
+    }
+
+    /// Keeps it for later runs.
+    pub(super) fn save(&self, file: &Path) -> Result<()> {
+        Ok(std::fs::write(file, serde_json::to_vec(self)?)?)
     }
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { target, executions, edges, inputs, .. } = self;
+        let Self { target, seconds, executions, edges, inputs, .. } = self;
         let failed = if self.failure.is_some() { ", AN INPUT FAILS" } else { "" };
-        write!(f, "fuzz {target}: {executions} inputs tried, {edges} edges reached, {inputs} kept{failed}")
+        write!(f, "fuzz {target}: {seconds:.0} s, {executions} inputs tried, {edges} edges reached, {inputs} kept{failed}")
     }
 }
 
@@ -73,12 +88,18 @@ pub(super) fn table(outcomes: &[Outcome]) -> Table {
     let columns = ["target", "seconds", "executions", "edges", "corpus", "peak_mib", "slowest_seconds", "failures"];
     let mut table = Table::new(columns);
     for outcome in outcomes {
-        let row = outcome.row();
-        let cell = |column: &str| match &row[column] {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        table.row(columns.iter().map(|column| cell(column)).collect());
+        let Outcome { target, seconds, executions, edges, inputs, peak_mib, slowest_seconds, failure } = outcome;
+        let failures = usize::from(failure.is_some());
+        table.row(vec![
+            target.clone(),
+            format!("{seconds:.0}"),
+            executions.to_string(),
+            edges.to_string(),
+            inputs.to_string(),
+            peak_mib.to_string(),
+            slowest_seconds.to_string(),
+            failures.to_string(),
+        ]);
     }
     table
 }
@@ -97,29 +118,49 @@ fn end(said: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use siltstone_testbed::program::Cost;
+    use std::time::Duration;
+
+    fn ended(said: &str, code: i32) -> Ended {
+        let cost = Cost { processor: Duration::from_secs(10), ..Cost::default() };
+        Ended { code: Some(code), overdue: false, said: said.to_owned(), cost }
+    }
 
     #[test]
-    fn figures_are_read_from_what_the_fuzzer_says() {
+    fn figures_are_read_from_what_the_fuzzer_says_and_rounds_add_up() {
         let said = "#2\tINITED cov: 12 ft: 13 corp: 1/1b exec/s: 0 rss: 40Mb\n#9\tDONE   cov: 345 ft: 9 corp: 3/9b\n\
             stat::number_of_executed_units: 98765\nstat::slowest_unit_time_sec: 2\nstat::peak_rss_mb: 61\n";
-        let outcome = Outcome::read("slot", said, true, Duration::from_secs(10));
+        let mut outcome = Outcome { target: "slot".into(), ..Outcome::default() };
+        outcome.add(&ended(said, 0), 7);
+        outcome.add(&ended(said, 0), 8);
         let expected = Outcome {
             target: "slot".into(),
-            seconds: 10,
-            executions: 98765,
+            seconds: 20.0,
+            executions: 2 * 98765,
             edges: 345,
+            inputs: 8,
             peak_mib: 61,
             slowest_seconds: 2,
-            ..Outcome::default()
+            failure: None,
         };
         assert_eq!(outcome, expected);
-        assert!(table(&[outcome]).to_string().contains("98765"));
+        assert!(table(&[outcome]).to_string().contains("197530"));
+    }
+
+    #[test]
+    fn a_later_run_goes_on_where_the_one_before_ended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("slot.json");
+        let mut outcome = Outcome::load("slot", &file).expect("nothing yet");
+        outcome.add(&ended("", 0), 3);
+        outcome.save(&file).expect("saved");
+        assert_eq!(Outcome::load("slot", &file).expect("loaded"), outcome);
     }
 
     #[test]
     fn a_failure_shows_the_end_of_what_was_said() {
         let said = format!("{}==9== ERROR: libFuzzer: deadly signal\nartifact written", "a line\n".repeat(100));
-        let failure = Outcome::read("slot", &said, false, Duration::ZERO).failure.expect("a failure");
+        let failure = Outcome::of_round("slot", &ended(&said, 77)).failure.expect("a failure");
         assert!(failure.ends_with("artifact written") && failure.lines().count() == LINES_SHOWN);
     }
 }

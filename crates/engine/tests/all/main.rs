@@ -16,6 +16,7 @@ mod edit;
 mod ends;
 mod exact;
 mod file_reader;
+mod find;
 mod forget_plan;
 mod forward;
 mod golden;
