@@ -42,7 +42,7 @@ const FLAGS: [&str; 9] = [
     "-Ccodegen-units=16",
 ];
 /// Longest round of a target. What was done is kept after each, and the corpus is read again at the next.
-const ROUND_SECONDS: u32 = 120;
+const ROUND_SECONDS: u64 = 120;
 /// Targets at a time.
 const AT_ONCE: usize = 2;
 /// No input may make a parser hold more.
@@ -59,7 +59,7 @@ const INPUT_BYTES_MAX: u32 = 64 << 10;
 pub(crate) struct Options {
     /// Seconds of processor time for each target.
     #[arg(long, default_value_t = 3600)]
-    seconds: u32,
+    seconds: u64,
     /// Counts the time and the results of earlier runs on this corpus.
     #[arg(long)]
     resume: bool,
@@ -144,7 +144,7 @@ struct Campaign {
     /// Holds all targets.
     program: PathBuf,
     corpus: PathBuf,
-    seconds: u32,
+    seconds: u64,
     resume: bool,
     /// For the temporary files of programs that are killed: some targets write one for every input.
     scratch: tempfile::TempDir,
@@ -156,7 +156,7 @@ impl Campaign {
         let (waiting, ended) = (Mutex::new(waiting), Mutex::new(Vec::new()));
         let next = || {
             let mut waiting = waiting.lock().expect("no worker panics");
-            let least = (0..waiting.len()).min_by(|a, b| waiting[*a].seconds.total_cmp(&waiting[*b].seconds))?;
+            let least = (0..waiting.len()).min_by_key(|at| waiting[*at].processor)?;
             Some(waiting.swap_remove(least))
         };
         let work = || -> Result<()> {
@@ -192,9 +192,9 @@ impl Campaign {
         self.corpus.join(target).with_extension("json")
     }
 
-    fn seconds_left(&self, outcome: &Outcome) -> u32 {
-        // Less than a second is not worth another start.
-        (f64::from(self.seconds) - outcome.seconds).max(0.0) as u32
+    /// Whole seconds: less is not worth another start.
+    fn seconds_left(&self, outcome: &Outcome) -> u64 {
+        Duration::from_secs(self.seconds).saturating_sub(outcome.processor).as_secs()
     }
 
     fn round(&self, outcome: &mut Outcome) -> Result<()> {
@@ -217,7 +217,7 @@ impl Campaign {
             format!("-max_len={INPUT_BYTES_MAX}"),
         ]);
         // The fuzzer ends by itself, and ends inputs that take too long; this is for one that does not.
-        let limit = Duration::from_secs(u64::from(seconds + 4 * SECONDS_PER_INPUT));
+        let limit = Duration::from_secs(seconds + u64::from(4 * SECONDS_PER_INPUT));
         let ended = program::ended_within(&mut command, limit)?;
         outcome.add(&ended, fs::read_dir(&corpus)?.count());
         if self.resume && outcome.failure.is_none() {
@@ -227,7 +227,7 @@ impl Campaign {
     }
 }
 
-fn keep(outcomes: &[Outcome], seconds: u32) -> Result<()> {
+fn keep(outcomes: &[Outcome], seconds: u64) -> Result<()> {
     let notes = [
         format!("{seconds} seconds of processor time for each target, {AT_ONCE} targets at a time"),
         format!("limits: {MEMORY_MIB} MiB, {ALLOCATION_MIB} MiB at once, {SECONDS_PER_INPUT} s for an input"),

@@ -6,6 +6,7 @@ use siltstone_testbed::program::Ended;
 use siltstone_testbed::table::Table;
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 /// Lines of what a program said that are shown when it fails.
 const LINES_SHOWN: usize = 40;
@@ -14,8 +15,8 @@ const LINES_SHOWN: usize = 40;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) target: String,
-    /// Processor time.
-    pub(super) seconds: f64,
+    /// Processor time, user and system.
+    pub(super) processor: Duration,
     /// Inputs that were tried.
     pub(super) executions: u64,
     /// Edges between blocks of code that any input went along.
@@ -39,7 +40,7 @@ impl Outcome {
         };
         Self {
             target: target.to_owned(),
-            seconds: ended.cost.processor.as_secs_f64(),
+            processor: ended.cost.processor,
             executions: statistic("stat::number_of_executed_units"),
             edges: edges(&ended.said),
             inputs: 0,
@@ -52,7 +53,7 @@ impl Outcome {
     /// Adds another round, after which so many inputs are in the corpus.
     pub(super) fn add(&mut self, ended: &Ended, inputs: usize) {
         let round = Self::of_round(&self.target, ended);
-        self.seconds += round.seconds;
+        self.processor += round.processor;
         self.executions += round.executions;
         self.edges = self.edges.max(round.edges);
         self.inputs = inputs;
@@ -77,9 +78,9 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { target, seconds, executions, edges, inputs, .. } = self;
-        let failed = if self.failure.is_some() { ", AN INPUT FAILS" } else { "" };
-        write!(f, "fuzz {target}: {seconds:.0} s, {executions} inputs tried, {edges} edges reached, {inputs} kept{failed}")
+        let Self { target, processor, executions, edges, inputs, .. } = self;
+        let (seconds, failed) = (processor.as_secs(), if self.failure.is_some() { ", AN INPUT FAILS" } else { "" });
+        write!(f, "fuzz {target}: {seconds} s, {executions} inputs tried, {edges} edges, {inputs} kept{failed}")
     }
 }
 
@@ -88,11 +89,11 @@ pub(super) fn table(outcomes: &[Outcome]) -> Table {
     let columns = ["target", "seconds", "executions", "edges", "corpus", "peak_mib", "slowest_seconds", "failures"];
     let mut table = Table::new(columns);
     for outcome in outcomes {
-        let Outcome { target, seconds, executions, edges, inputs, peak_mib, slowest_seconds, failure } = outcome;
+        let Outcome { target, processor, executions, edges, inputs, peak_mib, slowest_seconds, failure } = outcome;
         let failures = usize::from(failure.is_some());
         table.row(vec![
             target.clone(),
-            format!("{seconds:.0}"),
+            processor.as_secs().to_string(),
             executions.to_string(),
             edges.to_string(),
             inputs.to_string(),
@@ -119,7 +120,6 @@ fn end(said: &str) -> String {
 mod tests {
     use super::*;
     use siltstone_testbed::program::Cost;
-    use std::time::Duration;
 
     fn ended(said: &str, code: i32) -> Ended {
         let cost = Cost { processor: Duration::from_secs(10), ..Cost::default() };
@@ -135,7 +135,7 @@ mod tests {
         outcome.add(&ended(said, 0), 8);
         let expected = Outcome {
             target: "slot".into(),
-            seconds: 20.0,
+            processor: Duration::from_secs(20),
             executions: 2 * 98765,
             edges: 345,
             inputs: 8,

@@ -10,6 +10,7 @@ mod copying;
 mod damaged_series;
 mod exit_codes;
 mod figures;
+mod finding;
 mod leases;
 mod passwords;
 mod policies;

@@ -3,7 +3,7 @@
 use crate::common::faults::forget_parity;
 use crate::common::ruin::containers_of;
 use crate::common::{Sandbox, noise};
-use crate::edit::{Edit, any_edits};
+use crate::edit::any_edits;
 use proptest::test_runner::{Config, TestRunner};
 use siltstone_engine::backup::{self, Borrow, Source};
 use siltstone_engine::browse;
@@ -55,8 +55,11 @@ fn each_snapshot_has_what_a_walk_of_it_finds() {
         let sandbox = Sandbox::new();
         (0..4).for_each(|file| sandbox.write(&format!("d/{file}"), &noise(file, 3000)));
         for edits in &rounds {
-            edits.iter().for_each(|edit: &Edit| edit.apply(&sandbox.source()));
-            ["one", "two"].iter().for_each(|series| back_up(&sandbox, series));
+            for edit in edits {
+                edit.apply(&sandbox.source());
+            }
+            back_up(&sandbox, "one");
+            back_up(&sandbox, "two");
         }
         let is_wanted = |entry: &Entry| entry.path.as_bytes().last().is_some_and(|byte| byte % 2 == 0);
         let views = sandbox.snapshots();
