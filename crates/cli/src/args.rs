@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Diff(commands::diff::DiffArgs),
     Restore(Box<commands::restore::RestoreArgs>),
     Dump(commands::dump::DumpArgs),
+    Mount(commands::mount::MountArgs),
     Forget(Box<commands::forget::ForgetArgs>),
     Undelete(commands::undelete::UndeleteArgs),
     Policy(commands::policy::PolicyArgs),

@@ -3,6 +3,7 @@
 use crate::hint;
 use siltstone_engine::EngineError;
 use siltstone_engine::fs::PatternError;
+use siltstone_mount::MountError;
 use siltstone_remote::{ConnectError, PlaceError};
 use siltstone_serve::ServeError;
 use siltstone_store::storage::StorageError;
@@ -68,6 +69,8 @@ pub(crate) enum CliError {
     Connect(ConnectError),
     #[error(transparent)]
     Serve(#[from] ServeError),
+    #[error(transparent)]
+    Mount(#[from] MountError),
     #[error("--series: {0}")]
     TokenSeries(String),
     #[error("{path} is not empty: a new repository needs an empty or a new folder")]

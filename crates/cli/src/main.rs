@@ -29,8 +29,8 @@ mod retry;
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use commands::{
-    backup, check, copy, diff, dump, find, forget, generate, init, key, ls, maintain, policy, prune, repair, restore,
-    serve, snapshots, stats, undelete, unlock, version,
+    backup, check, copy, diff, dump, find, forget, generate, init, key, ls, maintain, mount, policy, prune, repair,
+    restore, serve, snapshots, stats, undelete, unlock, version,
 };
 use context::Context;
 use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
@@ -83,6 +83,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Diff(arguments) => diff::run(arguments, context),
         Command::Restore(arguments) => restore::run(arguments, context),
         Command::Dump(arguments) => dump::run(arguments, context),
+        Command::Mount(arguments) => mount::run(arguments, context),
         Command::Forget(arguments) => forget::run(arguments, context),
         Command::Undelete(arguments) => undelete::run(arguments, context),
         Command::Policy(arguments) => policy::run(arguments, context),

@@ -108,13 +108,20 @@ impl DerefMut for Opened {
     }
 }
 
-impl Drop for Opened {
-    fn drop(&mut self) {
+impl Opened {
+    /// Says which containers were read with their parity.
+    pub(crate) fn tell_healed(&self) {
         for name in self.repository.healed().into_iter().filter(|_| self.tells_healed) {
             let name = name.to_string();
             let text = format_args!("{name} is damaged and was read with its parity: run 'silt repair --read-data'");
             self.output.warn(text);
         }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.tell_healed();
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod key;
 mod layout;
 pub(crate) mod ls;
 pub(crate) mod maintain;
+pub(crate) mod mount;
 pub(crate) mod policy;
 pub(crate) mod prune;
 pub(crate) mod repair;

@@ -12,6 +12,7 @@ mod exit_codes;
 mod figures;
 mod finding;
 mod leases;
+mod mounting;
 mod passwords;
 mod policies;
 mod repair;

@@ -24,7 +24,8 @@ mod tests;
 
 use crate::catalog_file::CatalogFile;
 use crate::parallel::lock;
-use cache::RegionCache;
+pub use cache::RegionCache;
+use cache::RegionsOfSource;
 use layout::Layout;
 use lru::LruCache;
 pub(crate) use probe::Probe;
@@ -37,9 +38,10 @@ use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::ObjectName;
 use siltstone_store::{ChunkNumber, ChunkRun, SeriesId, StoreError};
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 /// Container indexes kept open unless said otherwise; one takes up to about 0.7 MB.
 const READERS_MAX: usize = 48;
@@ -56,6 +58,20 @@ pub(crate) struct Address {
     pub(crate) region: usize,
 }
 
+/// A region that one thread decodes.
+struct Claim<'s> {
+    decoding: &'s Mutex<HashSet<Address>>,
+    decoded: &'s Condvar,
+    address: Address,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        lock(self.decoding).remove(&self.address);
+        self.decoded.notify_all();
+    }
+}
+
 /// Reads chunks of one series as one manifest describes it, or its successor once that has moved chunks.
 #[derive(Debug)]
 pub(crate) struct ChunkSource<'r> {
@@ -63,7 +79,10 @@ pub(crate) struct ChunkSource<'r> {
     series: SeriesId,
     layout: RwLock<Arc<Layout>>,
     readers: Mutex<LruCache<usize, Arc<ContainerReader>>>,
-    regions: Mutex<RegionCache>,
+    regions: RegionsOfSource,
+    /// Regions that a thread decodes now, so that others wait for it.
+    decoding: Mutex<HashSet<Address>>,
+    decoded: Condvar,
     /// The file that metadata chunks are read from in place of the repository.
     catalog: Option<Arc<CatalogFile>>,
 }
@@ -82,6 +101,16 @@ impl<'r> ChunkSource<'r> {
         readers: usize,
         region_bytes: usize,
     ) -> Self {
+        Self::sharing(repository, manifest, readers, &RegionCache::new(region_bytes))
+    }
+
+    /// Opens the source, keeping decoded regions in a cache that it shares with others.
+    pub(crate) fn sharing(
+        repository: &'r Repository,
+        manifest: &Manifest,
+        readers: usize,
+        regions: &RegionCache,
+    ) -> Self {
         let larger = repository.container_bytes(ContainerKind::Data) / CONTAINER_BYTES_DEFAULT;
         let readers = readers / usize::try_from(larger).unwrap_or(usize::MAX).max(1);
         Self {
@@ -89,7 +118,9 @@ impl<'r> ChunkSource<'r> {
             series: manifest.series,
             layout: RwLock::new(Arc::new(Layout::default().followed_by(manifest))),
             readers: Mutex::new(LruCache::new(NonZeroUsize::new(readers).unwrap_or(NonZeroUsize::MIN))),
-            regions: Mutex::new(RegionCache::new(region_bytes)),
+            regions: regions.for_source(),
+            decoding: Mutex::default(),
+            decoded: Condvar::new(),
             catalog: None,
         }
     }
@@ -278,15 +309,37 @@ impl<'r> ChunkSource<'r> {
     /// it; [`StoreError::Limit`] past [`CHAIN_REGIONS_MAX`](crate::bases::CHAIN_REGIONS_MAX).
     pub(crate) fn region(&self, container: usize, region: usize) -> Result<PlainRegion, StoreError> {
         let address = Address { container, region };
+        if let Some(plain) = self.region_at_hand(address) {
+            return Ok(plain);
+        }
+        let _mine = self.claim(address);
+        // Whoever had it before has kept it.
         self.region_at_hand(address).map_or_else(|| self.resolve(address), Ok)
     }
 
+    /// Waits until no other thread decodes a region; until the claim is dropped, others wait for this one.
+    fn claim(&self, address: Address) -> Claim<'_> {
+        let mut decoding = lock(&self.decoding);
+        while !decoding.insert(address) {
+            decoding = self.decoded.wait(decoding).unwrap_or_else(PoisonError::into_inner);
+        }
+        Claim { decoding: &self.decoding, decoded: &self.decoded, address }
+    }
+
     fn region_at_hand(&self, address: Address) -> Option<PlainRegion> {
-        lock(&self.regions).get(address)
+        self.regions.get(address)
     }
 
     fn keep_region(&self, address: Address, plain: PlainRegion) {
-        lock(&self.regions).put(address, plain);
+        self.regions.put(address, plain);
+    }
+
+    /// Decodes the region that a chunk lies in, so that it is at hand soon after.
+    pub(crate) fn prepare(&self, number: ChunkNumber) -> Result<(), StoreError> {
+        self.following(|| {
+            let (container, place) = self.place_of(number)?;
+            self.region(container, place.region).map(drop)
+        })
     }
 
     /// A chunk's bytes, verified, given to `use_bytes`.

@@ -10,6 +10,7 @@ mod extents;
 use crate::EngineError;
 use crate::browse::{find, shown};
 use crate::chunks::ChunkSource;
+pub use crate::chunks::RegionCache;
 use crate::parallel::lock;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
@@ -44,10 +45,35 @@ impl<'r> SnapshotReader<'r> {
     /// # Errors
     /// The series cannot be read, or no longer has the snapshot.
     pub fn open(repository: &'r Repository, snapshot: &SnapshotView, cache_bytes: usize) -> Result<Self, EngineError> {
+        Self::sharing(repository, snapshot, &RegionCache::new(cache_bytes))
+    }
+
+    /// Returns a reader of `snapshot` that keeps decoded regions in a cache that it shares with others.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn sharing(
+        repository: &'r Repository,
+        snapshot: &SnapshotView,
+        regions: &RegionCache,
+    ) -> Result<Self, EngineError> {
         repository.require_reading("reading files of a snapshot")?;
         let manifest = manifest_of(repository, snapshot)?;
-        let chunks = ChunkSource::with_limits(repository, &manifest, READERS_MAX, cache_bytes);
+        let chunks = ChunkSource::sharing(repository, &manifest, READERS_MAX, regions);
         Ok(Self { chunks: Arc::new(chunks), snapshot: snapshot.clone() })
+    }
+
+    /// Returns a reader of another snapshot of the same series, which shares all that is kept; `None` if it is of
+    /// another series. It goes by the state of the series that this reader goes by: of later snapshots it finds nothing.
+    #[must_use]
+    pub fn beside(&self, snapshot: &SnapshotView) -> Option<Self> {
+        let is_same_series = snapshot.series == self.snapshot.series;
+        is_same_series.then(|| Self { chunks: self.chunks.clone(), snapshot: snapshot.clone() })
+    }
+
+    /// The snapshot.
+    pub fn snapshot(&self) -> &SnapshotView {
+        &self.snapshot
     }
 
     /// Returns the entry at `path`.
@@ -61,6 +87,17 @@ impl<'r> SnapshotReader<'r> {
     /// Returns the entries right below a directory, or those at the top, in the order of their names.
     pub fn children(&self, directory: Option<&EntryPath>) -> impl Iterator<Item = Result<Entry, EngineError>> {
         self.catalog().children(directory).map(|entry| entry.map_err(EngineError::from))
+    }
+
+    /// Returns those of the [`children`](Self::children) that follow the one at `path`.
+    pub fn children_past(
+        &self,
+        directory: Option<&EntryPath>,
+        path: &EntryPath,
+    ) -> impl Iterator<Item = Result<Entry, EngineError>> {
+        let mut children = self.catalog().children(directory);
+        children.skip_past(path);
+        children.map(|entry| entry.map_err(EngineError::from))
     }
 
     /// Returns a reader of the regular file at `path`.
@@ -150,6 +187,21 @@ impl FileReader<'_> {
             }
         }
         Ok(filled)
+    }
+
+    /// Decodes what lies between `offset` and `end`, as far as the cache has room, so that reading it soon after does
+    /// not wait. Reading tells what is wrong with it.
+    pub fn prepare(&self, mut offset: u64, end: u64) {
+        while offset < end.min(self.size) {
+            let found = lock(&self.extents).at(&self.chunks, offset);
+            let Ok(Some((extent, ends))) = found else { return };
+            if let ByteSource::Chunk { number, .. } = extent
+                && self.chunks.prepare(number).is_err()
+            {
+                return;
+            }
+            offset = ends;
+        }
     }
 
     /// Tells whether another file has the same bytes. Both are read until they differ.

@@ -131,6 +131,13 @@ pub struct Children<S> {
     depth: usize,
 }
 
+impl<S: MetadataSource> Children<S> {
+    /// Jumps behind the entry at this path, and to what follows it in the directory.
+    pub fn skip_past(&mut self, path: &EntryPath) {
+        self.entries.skip_beneath(path);
+    }
+}
+
 impl<S: MetadataSource> Iterator for Children<S> {
     type Item = Result<Entry, StoreError>;
 
