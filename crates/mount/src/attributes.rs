@@ -17,11 +17,13 @@ const FOLDER_MODE: u16 = 0o555;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes {
     owned_by_root: bool,
+    /// User and group of whoever mounted.
+    own: (u32, u32),
 }
 
 impl Attributes {
     pub(crate) fn new(owned_by_root: bool) -> Self {
-        Self { owned_by_root }
+        Self { owned_by_root, own: (getuid().as_raw(), getgid().as_raw()) }
     }
 
     /// Those of an entry of a snapshot.
@@ -57,7 +59,7 @@ impl Attributes {
 
     /// Those of a folder above the entries of a snapshot.
     pub(crate) fn of_folder(self, number: u64, time: Time) -> FileAttr {
-        let (uid, gid) = if self.owned_by_root { (0, 0) } else { (getuid().as_raw(), getgid().as_raw()) };
+        let (uid, gid) = if self.owned_by_root { (0, 0) } else { self.own };
         let time = system_time(time);
         FileAttr {
             ino: INodeNo(number),

@@ -82,8 +82,7 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Starts so many threads, which go when this does. Of the memory for decoded data, what is decoded ahead takes a
-    /// part.
+    /// Starts so many threads, which go when this does. What is decoded ahead of one reader takes at most so much memory.
     pub(crate) fn start(threads: usize, memory_bytes: usize) -> io::Result<Self> {
         let (jobs, waiting) = sync_channel(WAITING_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
@@ -91,7 +90,7 @@ impl ReadAhead {
             let waiting = waiting.clone();
             thread::Builder::new().name("read-ahead".into()).spawn(move || work(&waiting))?;
         }
-        Ok(Self { jobs, bytes: AHEAD_BYTES_MAX.min(memory_bytes as u64 / 4) })
+        Ok(Self { jobs, bytes: AHEAD_BYTES_MAX.min(memory_bytes as u64) })
     }
 
     /// Notes that somebody reads this part of a file.

@@ -27,11 +27,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long the kernel may go by what it was told of a snapshot: those do not change.
-const INSIDE_SECONDS: Duration = Duration::from_secs(24 * 60 * 60);
+const INSIDE_VALID: Duration = Duration::from_hours(24);
 /// How long it may go by what it was told of the folders above them.
-const ABOVE_SECONDS: Duration = Duration::from_secs(1);
+const ABOVE_VALID: Duration = Duration::from_secs(1);
 /// Entries kept from when the kernel learnt of them until it opens them.
 const ENTRIES_MAX: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// Files whose extents, and where they are being read, are kept.
+const FILES_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// Problems remembered so that each is told once.
 const TOLD_MAX: usize = 1000;
 /// Threads that read ahead.
@@ -40,10 +42,11 @@ const READ_AHEAD_THREADS: usize = 2;
 /// The file system of all snapshots.
 pub(crate) struct Snapshots {
     catalogue: Catalogue,
-    nodes: Nodes,
+    nodes: Arc<Nodes>,
     attributes: Attributes,
     entries: Mutex<LruCache<u64, Arc<Entry>>>,
-    files: Mutex<HashMap<u64, Arc<OpenFile>>>,
+    /// Files read last.
+    files: Mutex<LruCache<u64, Arc<OpenFile>>>,
     directories: Mutex<HashMap<u64, Arc<OpenDirectory>>>,
     handles: AtomicU64,
     read_ahead: ReadAhead,
@@ -64,20 +67,31 @@ impl Snapshots {
         let failed = |source| MountError::Threads { source };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let shown = Self {
-            nodes: Nodes::default(),
+            nodes: Arc::default(),
             attributes: Attributes::new(options.owned_by_root),
             entries: Mutex::new(LruCache::new(ENTRIES_MAX)),
-            files: Mutex::default(),
+            files: Mutex::new(LruCache::new(FILES_MAX)),
             directories: Mutex::default(),
             handles: AtomicU64::new(1),
-            read_ahead: ReadAhead::start(READ_AHEAD_THREADS, options.memory_bytes / 2).map_err(failed)?,
+            read_ahead: ReadAhead::start(READ_AHEAD_THREADS, options.memory_bytes / 8).map_err(failed)?,
             tell: options.tell,
             told: Mutex::default(),
             mounted: Time { seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nanoseconds: 0 },
             catalogue,
         };
-        damage.into_iter().for_each(|error| shown.tell_once(error));
+        shown.tell_all(damage);
         Ok(shown)
+    }
+
+    /// The nodes that the kernel has.
+    pub(crate) fn nodes(&self) -> &Arc<Nodes> {
+        &self.nodes
+    }
+
+    fn tell_all(&self, problems: Vec<String>) {
+        for problem in problems {
+            self.tell_once(problem);
+        }
     }
 
     fn tell_once(&self, text: String) {
@@ -120,7 +134,7 @@ impl Snapshots {
 
     fn place(&self, names: &[Vec<u8>]) -> Result<Place, Errno> {
         let (place, errors) = self.catalogue.place(names);
-        errors.into_iter().for_each(|error| self.tell_once(error));
+        self.tell_all(errors);
         place.ok_or(Errno::ENOENT)
     }
 
@@ -141,11 +155,11 @@ impl Snapshots {
             Place::Snapshot(snapshot) => self.attributes.of_folder(number, snapshot.snapshot.time),
             Place::Link(target) => self.attributes.of_link(number, self.mounted, target),
         };
-        Found { attributes, valid: ABOVE_SECONDS }
+        Found { attributes, valid: ABOVE_VALID }
     }
 
     fn found_inside(&self, number: u64, entry: &Entry) -> Found {
-        Found { attributes: self.attributes.of_entry(number, entry), valid: INSIDE_SECONDS }
+        Found { attributes: self.attributes.of_entry(number, entry), valid: INSIDE_VALID }
     }
 
     /// Looks a name up; the kernel keeps its number.
@@ -192,18 +206,20 @@ impl Snapshots {
         }
     }
 
-    fn open_file(&self, number: INodeNo) -> Result<u64, Errno> {
+    /// The file that is being read.
+    fn file(&self, number: INodeNo) -> Result<Arc<OpenFile>, Errno> {
+        if let Some(file) = lock(&self.files).get(&number.0) {
+            return Ok(file.clone());
+        }
         let Node::Entry { top, path, .. } = self.node(number)? else { return Err(Errno::EISDIR) };
         let entry = self.entry(number.0, &top, &path)?;
         let opened = self.catalogue.reader(&top.snapshot).and_then(|reader| reader.open_file(&entry));
-        let file = OpenFile::new(opened.map_err(|error| self.errno(path.as_bytes(), &error))?);
-        let handle = self.handles.fetch_add(1, Ordering::Relaxed);
-        lock(&self.files).insert(handle, Arc::new(file));
-        Ok(handle)
+        let file = Arc::new(OpenFile::new(opened.map_err(|error| self.errno(path.as_bytes(), &error))?));
+        Ok(lock(&self.files).get_or_insert(number.0, || file).clone())
     }
 
-    fn read_file(&self, number: INodeNo, handle: FileHandle, offset: u64, bytes: u32) -> Result<Vec<u8>, Errno> {
-        let file = lock(&self.files).get(&handle.0).cloned().ok_or(Errno::EBADF)?;
+    fn read_file(&self, number: INodeNo, offset: u64, bytes: u32) -> Result<Vec<u8>, Errno> {
+        let file = self.file(number)?;
         self.read_ahead.follow(&file, offset, bytes);
         file.read(offset, bytes).map_err(|error| {
             let path = match self.nodes.get(number.0) {
@@ -324,42 +340,26 @@ impl Filesystem for Snapshots {
         }
     }
 
-    fn open(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.open_file(number) {
-            Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::FOPEN_KEEP_CACHE),
-            Err(errno) => reply.error(errno),
-        }
+    fn open(&self, _request: &Request, _number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        // From then on the kernel opens and closes files without asking, and keeps what it has read of them.
+        reply.error(Errno::ENOSYS);
     }
 
     fn read(
         &self,
         _request: &Request,
         number: INodeNo,
-        handle: FileHandle,
+        _handle: FileHandle,
         offset: u64,
         bytes: u32,
         _flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.read_file(number, handle, offset, bytes) {
+        match self.read_file(number, offset, bytes) {
             Ok(read) => reply.data(&read),
             Err(errno) => reply.error(errno),
         }
-    }
-
-    fn release(
-        &self,
-        _request: &Request,
-        _number: INodeNo,
-        handle: FileHandle,
-        _flags: OpenFlags,
-        _owner: Option<LockOwner>,
-        _flush: bool,
-        reply: ReplyEmpty,
-    ) {
-        lock(&self.files).remove(&handle.0);
-        reply.ok();
     }
 
     fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {

@@ -30,6 +30,9 @@ pub(crate) enum Place {
 /// Names and what they stand for.
 pub(crate) type Folder = BTreeMap<Vec<u8>, Place>;
 
+/// The names under which a snapshot is shown.
+type Grouping = fn(&SnapshotView) -> Vec<String>;
+
 /// Arranges snapshots, given oldest first, in folders.
 pub(crate) fn arranged(views: Vec<SnapshotView>, now: Time, zone: &TimeZone) -> Folder {
     let views: Vec<Arc<SnapshotView>> = newest_last(views, now).into_iter().map(Arc::new).collect();
@@ -42,7 +45,7 @@ pub(crate) fn arranged(views: Vec<SnapshotView>, now: Time, zone: &TimeZone) -> 
     root.insert(ALL.into(), Place::Folder(all));
     let ids = views.iter().map(|view| (view.snapshot.id.short().into_bytes(), view.clone()));
     root.insert(b"ids".to_vec(), Place::Folder(unlike(ids)));
-    let groups: [(&str, fn(&SnapshotView) -> Vec<String>); 3] = [
+    let groups: [(&str, Grouping); 3] = [
         ("series", |view| vec![view.series_name.clone()]),
         ("hosts", |view| vec![view.snapshot.host.clone()]),
         ("tags", |view| view.snapshot.tags.clone()),
@@ -54,7 +57,7 @@ pub(crate) fn arranged(views: Vec<SnapshotView>, now: Time, zone: &TimeZone) -> 
 }
 
 /// A folder for each name that `of` gives, with the snapshots it gives it for.
-fn by(of: fn(&SnapshotView) -> Vec<String>, views: &[Arc<SnapshotView>], zone: &TimeZone) -> Folder {
+fn by(of: Grouping, views: &[Arc<SnapshotView>], zone: &TimeZone) -> Folder {
     let mut groups: BTreeMap<String, Vec<Arc<SnapshotView>>> = BTreeMap::new();
     for view in views {
         for name in of(view) {
@@ -118,11 +121,12 @@ fn safe(name: &[u8]) -> Vec<u8> {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
 
     fn names(folder: &Folder) -> Vec<&str> {
-        folder.keys().map(|name| std::str::from_utf8(name).unwrap()).collect()
+        folder.keys().map(|name| std::str::from_utf8(name).expect("text")).collect()
     }
 
     fn inside<'f>(folder: &'f Folder, name: &str) -> &'f Folder {

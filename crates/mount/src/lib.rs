@@ -14,15 +14,20 @@ mod snapshots;
 pub use error::MountError;
 
 use filesystem::Snapshots;
-use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
+use nodes::Nodes;
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_store::repository::Repository;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
 
 /// Told what cannot be read, a line each.
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
@@ -30,9 +35,13 @@ pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 /// Name that the list of mounts has for ours.
 const NAME: &str = "siltstone";
 /// Bytes of memory that a mount uses at most, unless asked otherwise.
-pub const MEMORY_BYTES_DEFAULT: usize = 256 << 20;
+pub const MEMORY_BYTES_DEFAULT: usize = 512 << 20;
+/// Bytes of memory that what the kernel has a number of takes, about.
+const NODE_BYTES: usize = 256;
+/// Time between two looks whether there are too many.
+const LOOK: Duration = Duration::from_millis(500);
 /// Requests answered at the same time, unless asked otherwise.
-pub const THREADS_DEFAULT: usize = 8;
+pub const THREADS_DEFAULT: usize = 4;
 
 /// How to mount.
 #[derive(Clone)]
@@ -46,7 +55,7 @@ pub struct MountOptions {
     pub check_permissions: bool,
     /// All is shown as owned by root.
     pub owned_by_root: bool,
-    /// Bytes that decoded data and catalogs may take.
+    /// Bytes of memory to stay below: decoded data takes up to three eighths of it.
     pub memory_bytes: usize,
     /// Requests answered at the same time.
     pub threads: usize,
@@ -105,11 +114,29 @@ pub fn mount(repository: &'static Repository, folder: &Path, options: MountOptio
     config.acl = if options.allow_others { SessionACL::All } else { SessionACL::Owner };
     config.n_threads = Some(options.threads.max(1));
     config.clone_fd = true;
+    let nodes_max = options.memory_bytes / 8 / NODE_BYTES;
     let shown = Snapshots::new(repository, options)?;
+    let nodes = Arc::downgrade(shown.nodes());
     let refused = |source| MountError::Mount { folder: folder.clone(), source };
     let session = Session::new(shown, &folder, &config).map_err(refused)?;
     let session = session.spawn().map_err(refused)?;
+    let notifier = session.notifier();
+    let bound = move || bound_nodes(&nodes, nodes_max, &notifier);
+    let thread = thread::Builder::new().name("bound".into()).spawn(bound);
+    thread.map_err(|source| MountError::Threads { source })?;
     Ok(Mount { session, folder })
+}
+
+/// Asks the kernel to forget names while it has too many, until the file system is gone.
+fn bound_nodes(nodes: &Weak<Nodes>, most: usize, notifier: &Notifier) {
+    loop {
+        thread::sleep(LOOK);
+        let Some(nodes) = nodes.upgrade() else { return };
+        for (parent, name) in nodes.surplus(most) {
+            // What is in use stays.
+            let _ = notifier.inval_entry(INodeNo(parent), OsStr::from_bytes(&name));
+        }
+    }
 }
 
 impl Mount {

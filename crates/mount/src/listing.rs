@@ -43,13 +43,20 @@ const DOTS: [Listed; 2] = [Listed::Itself, Listed::Parent];
 pub(crate) enum OpenDirectory {
     /// One above the snapshots, as it was when it was opened.
     Above(Vec<(Vec<u8>, Place)>),
-    /// One in a snapshot; its topmost without a path.
-    Inside { reader: SnapshotReader<'static>, path: Option<EntryPath>, state: Mutex<State> },
+    /// One in a snapshot.
+    Inside(Box<Inside>),
+}
+
+/// A directory in a snapshot, its topmost without a path.
+pub(crate) struct Inside {
+    reader: SnapshotReader<'static>,
+    path: Option<EntryPath>,
+    state: Mutex<State>,
 }
 
 /// Where the reading of a directory is.
 #[derive(Default)]
-pub(crate) struct State {
+struct State {
     /// How many entries come before those that wait.
     position: u64,
     waiting: VecDeque<Entry>,
@@ -60,7 +67,7 @@ pub(crate) struct State {
 
 impl OpenDirectory {
     pub(crate) fn inside(reader: SnapshotReader<'static>, path: Option<EntryPath>) -> Self {
-        Self::Inside { reader, path, state: Mutex::default() }
+        Self::Inside(Box::new(Inside { reader, path, state: Mutex::default() }))
     }
 
     /// Shows the names from the `offset`-th on, each with the offset of the next, until `add` has no more room.
@@ -83,7 +90,8 @@ impl OpenDirectory {
                 }
                 Ok(())
             }
-            Self::Inside { reader, path, state } => {
+            Self::Inside(inside) => {
+                let Inside { reader, path, state } = &**inside;
                 let mut state = lock(state);
                 state.go_to(from, reader, path.as_ref())?;
                 while let Some(entry) = state.first(reader, path.as_ref())? {

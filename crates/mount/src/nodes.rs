@@ -2,6 +2,8 @@
 //!
 //! A number is the beginning of a hash of what it stands for, so it is the same in every mount and costs memory only
 //! while the kernel has it. All names of a hard link have one number.
+//!
+//! The kernel forgets when it needs memory itself. Beyond a number of nodes it is asked to, for any of them.
 
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::catalog::{Entry, EntryPath};
@@ -140,6 +142,27 @@ impl Nodes {
         });
     }
 
+    /// The names of some nodes, each with the number of the folder it is in, if there are more than `most`: as many as
+    /// there should be fewer.
+    pub(crate) fn surplus(&self, most: usize) -> Vec<(u64, Vec<u8>)> {
+        self.with(|held| {
+            if held.len() <= most {
+                return Vec::new();
+            }
+            let count = held.len() - most + most / 8;
+            let entries = held.values().filter_map(|here| match &here.node {
+                Node::Entry { top, path, .. } => {
+                    let parent = path.parent();
+                    let parent = parent.map(|path| Node::Entry { top: top.clone(), path, link: None });
+                    let number = parent.map_or(top.number, |parent| free_or_own(held, &parent));
+                    Some((number, path.name().to_vec()))
+                }
+                Node::Above(_) | Node::Top(_) => None,
+            });
+            entries.take(count).collect()
+        })
+    }
+
     fn with<R>(&self, work: impl FnOnce(&mut HashMap<u64, Held>) -> R) -> R {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -155,8 +178,33 @@ fn free_or_own(held: &HashMap<u64, Held>, node: &Node) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used)]
 mod tests {
     use super::*;
+    use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
+    use siltstone_store::{ChunkNumber, SeriesId, SnapshotId, Time};
+
+    fn snapshot() -> SnapshotView {
+        let time = Time { seconds: 0, nanoseconds: 0 };
+        let snapshot = Snapshot {
+            id: SnapshotId([0; 32]),
+            time,
+            made: time,
+            host: String::new(),
+            user: String::new(),
+            paths: Vec::new(),
+            tags: Vec::new(),
+            description: None,
+            program: String::new(),
+            root: ChunkNumber(0),
+            record: ChunkNumber(1),
+            statistics: SnapshotStatistics::default(),
+            partial: false,
+            deleted: None,
+        };
+        let (series, series_name) = (SeriesId([0; 16]), String::new());
+        SnapshotView { series, series_name, position: 0, borrows_of: Vec::new(), snapshot }
+    }
 
     fn above(name: &str) -> Node {
         Node::Above(vec![name.as_bytes().to_vec()])
@@ -183,6 +231,36 @@ mod tests {
         nodes.with(|held| held.insert(number, Held { node: above("b"), lookups: 1 }));
         assert_eq!(nodes.hand_out(above("a")), number + 1);
         assert_eq!(nodes.number(&above("a")), number + 1);
+    }
+
+    #[test]
+    fn of_too_many_some_are_named_with_their_folders() {
+        let nodes = Nodes::default();
+        let top = Arc::new(Top { number: 77, snapshot: Arc::new(snapshot()) });
+        let entry =
+            |path: &str| Node::Entry { top: top.clone(), path: EntryPath::new(path).expect("a path"), link: None };
+        let folder = nodes.hand_out(entry("folder"));
+        for number in 0..20 {
+            nodes.hand_out(entry(&format!("folder/{number}")));
+        }
+        assert!(nodes.surplus(21).is_empty());
+        let surplus = nodes.surplus(16);
+        assert_eq!(surplus.len(), 21 - 16 + 2);
+        for (parent, name) in surplus {
+            assert_eq!(parent, if name == b"folder" { 77 } else { folder });
+        }
+    }
+
+    #[test]
+    fn names_of_a_hard_link_have_one_number() {
+        let top = Arc::new(Top { number: 77, snapshot: Arc::new(snapshot()) });
+        let name = |path: &str, inode| {
+            let path = EntryPath::new(path).expect("a path");
+            Node::Entry { top: top.clone(), path, link: Some((1, inode)) }
+        };
+        let nodes = Nodes::default();
+        assert_eq!(nodes.hand_out(name("a", 5)), nodes.hand_out(name("b", 5)));
+        assert_ne!(nodes.number(&name("a", 5)), nodes.number(&name("a", 6)));
     }
 
     #[test]

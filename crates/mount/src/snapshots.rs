@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Age of the list at which it is made again when somebody looks.
-const LIST_AGE_MAX: Duration = Duration::from_secs(60);
+const LIST_AGE_MAX: Duration = Duration::from_mins(1);
 /// Series whose chunks and indexes are kept at the same time.
 const SERIES_MAX: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 
@@ -50,7 +50,7 @@ impl Catalogue {
             repository,
             filter: options.filter.clone(),
             zone,
-            regions: RegionCache::new(options.memory_bytes / 2),
+            regions: RegionCache::new(options.memory_bytes / 8 * 3),
             list: Mutex::new(list),
             readers: Mutex::new(LruCache::new(SERIES_MAX)),
         };

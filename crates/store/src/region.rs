@@ -120,6 +120,22 @@ impl EncodedRegion {
         part: &str,
         bases: &[&[u8]],
     ) -> Result<Vec<u8>, StoreError> {
+        self.decode_into(Vec::new(), decoder, object, part, bases)
+    }
+
+    /// As [`decode`](Self::decode), into the memory of a vector whose content is not wanted any more.
+    ///
+    /// # Errors
+    /// Those of [`decode`](Self::decode).
+    pub fn decode_into(
+        self,
+        mut plain: Vec<u8>,
+        decoder: &mut RegionDecoder,
+        object: &dyn fmt::Display,
+        part: &str,
+        bases: &[&[u8]],
+    ) -> Result<Vec<u8>, StoreError> {
+        plain.clear();
         if bases.len() != self.bases.len() {
             let reason = format!("{} bases were brought for {}", bases.len(), self.bases.len());
             return Err(StoreError::Refused { what: format!("{object} ({part})"), reason });
@@ -127,11 +143,13 @@ impl EncodedRegion {
         let plain_bytes = bounded_plain_bytes(object, self.plain_bytes.into())?;
         let result = if !bases.is_empty() {
             bounded_base_bytes(object, bases)?;
-            decoder.decode(self.codec, bases, &self.payload, plain_bytes).map(<[u8]>::to_vec)
+            decoder.decode(self.codec, bases, &self.payload, plain_bytes).map(|decoded| {
+                plain.extend_from_slice(decoded);
+                plain
+            })
         } else if self.codec == Codec::Raw && self.payload.len() == plain_bytes {
             Ok(self.payload)
         } else {
-            let mut plain = Vec::new();
             decoder.decode_plain(self.codec, &self.payload, plain_bytes, &mut plain).map(|()| plain)
         };
         result.map_err(|error| match error {

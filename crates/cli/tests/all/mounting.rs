@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// No file system takes longer to come or to go.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// `silt mount` on a folder of a sandbox; it is unmounted with the value.
 struct Mounted {

@@ -11,12 +11,17 @@ pub struct RegionCache(Arc<Mutex<Regions>>);
 
 #[derive(Debug)]
 struct Regions {
-    regions: LruCache<Key, PlainRegion>,
+    decoded: LruCache<Key, PlainRegion>,
     bytes: usize,
     bytes_max: usize,
     /// Sources that had a number so far.
     sources: u64,
+    /// Memory of regions that had to go, for the next ones: so several threads keep no more of it between them.
+    spares: Vec<Vec<u8>>,
 }
+
+/// Pieces of memory that wait for a region, at most.
+const SPARES_MAX: usize = 4;
 
 /// A source, and a region of it.
 type Key = (u64, Address);
@@ -31,7 +36,7 @@ pub(super) struct RegionsOfSource {
 impl RegionCache {
     /// An empty cache that holds at most this many bytes.
     pub fn new(bytes_max: usize) -> Self {
-        let regions = Regions { regions: LruCache::unbounded(), bytes: 0, bytes_max, sources: 0 };
+        let regions = Regions { decoded: LruCache::unbounded(), bytes: 0, bytes_max, sources: 0, spares: Vec::new() };
         Self(Arc::new(Mutex::new(regions)))
     }
 
@@ -48,7 +53,12 @@ impl RegionCache {
 
 impl RegionsOfSource {
     pub(super) fn get(&self, address: Address) -> Option<PlainRegion> {
-        lock(&self.cache.0).regions.get(&(self.source, address)).cloned()
+        lock(&self.cache.0).decoded.get(&(self.source, address)).cloned()
+    }
+
+    /// Memory to decode a region of this many bytes into.
+    pub(super) fn spare(&self, bytes: usize) -> Vec<u8> {
+        lock(&self.cache.0).spare(bytes).unwrap_or_default()
     }
 
     pub(super) fn put(&self, address: Address, plain: PlainRegion) {
@@ -58,18 +68,32 @@ impl RegionsOfSource {
 
 impl Regions {
     fn put(&mut self, key: Key, plain: PlainRegion) {
-        if plain.len() > self.bytes_max {
+        if plain.capacity() > self.bytes_max {
             return;
         }
-        self.bytes += plain.len();
-        if let Some(before) = self.regions.put(key, plain) {
-            self.bytes -= before.len();
+        self.bytes += plain.capacity();
+        if let Some(before) = self.decoded.put(key, plain) {
+            self.drop(before);
         }
         while self.bytes > self.bytes_max
-            && let Some((_, oldest)) = self.regions.pop_lru()
+            && let Some((_, oldest)) = self.decoded.pop_lru()
         {
-            self.bytes -= oldest.len();
+            self.drop(oldest);
         }
+    }
+
+    fn drop(&mut self, region: PlainRegion) {
+        self.bytes -= region.capacity();
+        if let Some(memory) = Arc::into_inner(region).filter(|_| self.spares.len() < SPARES_MAX) {
+            self.spares.push(memory);
+        }
+    }
+
+    /// A spare that has room, and not too much, for this many bytes.
+    fn spare(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        let fits = |spare: &Vec<u8>| (bytes..=bytes.saturating_mul(2)).contains(&spare.capacity());
+        let at = self.spares.iter().position(fits)?;
+        Some(self.spares.swap_remove(at))
     }
 }
 
@@ -100,6 +124,21 @@ mod tests {
         assert_eq!(bytes(&cache), 100, "the same region again takes the place of the old one");
         part.put(address(11), Arc::new(vec![0; 101]));
         assert!(part.get(address(11)).is_none());
+    }
+
+    #[test]
+    fn memory_of_what_had_to_go_is_used_again() {
+        let part = RegionCache::new(100).for_source();
+        assert_eq!(part.spare(60).capacity(), 0);
+        part.put(address(0), Arc::new(vec![0; 60]));
+        part.put(address(1), Arc::new(vec![0; 60]));
+        assert_eq!(part.spare(20).capacity(), 0, "it is too large");
+        assert_eq!(part.spare(50).capacity(), 60);
+        assert_eq!(part.spare(50).capacity(), 0, "it is given once");
+        let held = part.get(address(1));
+        part.put(address(2), Arc::new(vec![0; 60]));
+        assert_eq!(part.spare(60).capacity(), 0, "somebody still reads it");
+        drop(held);
     }
 
     #[test]

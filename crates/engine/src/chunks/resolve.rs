@@ -87,7 +87,9 @@ impl ChunkSource<'_> {
             let reader = self.reader(address.container)?;
             let encoded = self.encoded(&reader, address.region)?;
             let part = format!("region {}", address.region);
-            let plain = Arc::new(encoded.decode(&mut decoder, reader.object_name(), &part, &slices)?);
+            let memory = self.regions.spare(usize::try_from(encoded.plain_bytes).unwrap_or(usize::MAX));
+            let plain = encoded.decode_into(memory, &mut decoder, reader.object_name(), &part, &slices)?;
+            let plain = Arc::new(plain);
             for base in bases {
                 let number = base.place.chunk.number;
                 if let Some(count) = uses.get_mut(&number) {
