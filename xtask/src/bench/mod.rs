@@ -7,6 +7,7 @@ mod clients;
 mod clones;
 mod far;
 mod history;
+mod mounted;
 mod parity;
 mod remote;
 mod report;
@@ -43,6 +44,8 @@ pub(crate) enum Bench {
     /// Hosts that are alike, in one repository: what each of them adds, how fast it is backed up, restored and
     /// forgotten, beside restic, borg and kopia.
     Clones(clones::Options),
+    /// Reading mounted snapshots: names, trees, a large file, small pieces; beside restic.
+    Mounted(mounted::Options),
     /// Reads of a restore: containers needed and read, for the first, the middle and the last snapshot of a history.
     RestoreOrder(restore_order::Options),
     /// Every chunker: how fast it cuts data in memory, and what it saves on real data at equal real averages.
@@ -61,6 +64,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Remote(options) => remote::run(options),
         Bench::Clients(options) => clients::run(options),
         Bench::Clones(options) => clones::run(options),
+        Bench::Mounted(options) => mounted::run(options),
         Bench::RestoreOrder(options) => restore_order::run(options),
         Bench::Stages(_) | Bench::Chunk(_) | Bench::Similar(_) => by_siltstone_bench(),
     }
