@@ -71,6 +71,10 @@ pub(crate) enum CliError {
     Serve(#[from] ServeError),
     #[error(transparent)]
     Mount(#[from] MountError),
+    #[error("the root folder has no history: name a file or folder in it")]
+    RootHasNoHistory,
+    #[error("no snapshot has {path}; 'silt find' looks for names")]
+    NoSnapshotHas { path: PathBuf },
     #[error("--series: {0}")]
     TokenSeries(String),
     #[error("{path} is not empty: a new repository needs an empty or a new folder")]

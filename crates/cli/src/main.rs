@@ -29,8 +29,8 @@ mod retry;
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use commands::{
-    backup, check, copy, diff, dump, find, forget, generate, init, key, ls, maintain, mount, policy, prune, repair,
-    restore, serve, snapshots, stats, undelete, unlock, version,
+    backup, check, copy, diff, dump, find, forget, generate, history, init, key, label, ls, maintain, mount, policy,
+    prune, repair, restore, serve, snapshots, stats, undelete, unlock, version,
 };
 use context::Context;
 use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
@@ -80,12 +80,15 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Snapshots(arguments) => snapshots::run(arguments, context),
         Command::Ls(arguments) => ls::run(arguments, context),
         Command::Find(arguments) => find::run(arguments, context),
+        Command::History(arguments) => history::run(arguments, context),
         Command::Diff(arguments) => diff::run(arguments, context),
         Command::Restore(arguments) => restore::run(arguments, context),
         Command::Dump(arguments) => dump::run(arguments, context),
         Command::Mount(arguments) => mount::run(arguments, context),
         Command::Forget(arguments) => forget::run(arguments, context),
         Command::Undelete(arguments) => undelete::run(arguments, context),
+        Command::Tag(arguments) => label::tag(arguments, context),
+        Command::Describe(arguments) => label::describe(arguments, context),
         Command::Policy(arguments) => policy::run(arguments, context),
         Command::Maintain(arguments) => maintain::run(arguments, context),
         Command::Prune(arguments) => prune::run(arguments, context),

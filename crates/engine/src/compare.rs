@@ -1,4 +1,4 @@
-//! Differences between two snapshots: `silt diff`.
+//! Differences between two snapshots, and between the versions of one path: `silt diff`, `silt history`.
 //!
 //! Of two snapshots of one series only those nodes of the catalogs are read that one has and the other lacks, so it
 //! takes as long as there are differences. Snapshots of two series have no nodes in common; all of both is read.
@@ -10,9 +10,11 @@ use crate::EngineError;
 use crate::file_reader::{CatalogEntries, SnapshotReader};
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
+use siltstone_store::SeriesId;
 use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
 use siltstone_store::repository::Repository;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::mem::discriminant;
 
 /// A snapshot, or the part of it at or below a path.
@@ -92,6 +94,78 @@ pub fn compare(
             visit(Difference { path, change, before, after })?;
         }
     }
+}
+
+/// A snapshot in which what is at a path differs from what was there in the one before it in its series.
+#[derive(Clone, Debug)]
+pub struct PathChange<'v> {
+    /// The first snapshot that has it so.
+    pub snapshot: &'v SnapshotView,
+    /// Way in which it differs.
+    pub change: Change,
+    /// The entry; `None` if it was removed.
+    pub entry: Option<Entry>,
+}
+
+/// Shows where among these snapshots, given oldest first, what is at a path changes, series by series. Of each snapshot
+/// only the way to the path is read, and files of equal size that were stored anew. Damage ends the search in a series;
+/// the errors of all that were hit are returned.
+///
+/// # Errors
+/// Those of the repository; whatever `visit` returns.
+pub fn path_changes(
+    repository: &Repository,
+    snapshots: &[SnapshotView],
+    path: &EntryPath,
+    cache_bytes: usize,
+    visit: &mut dyn FnMut(PathChange<'_>) -> Result<(), EngineError>,
+) -> Result<Vec<EngineError>, EngineError> {
+    let mut by_series: BTreeMap<SeriesId, Vec<&SnapshotView>> = BTreeMap::new();
+    for view in snapshots {
+        by_series.entry(view.series).or_default().push(view);
+    }
+    let mut damage = Vec::new();
+    for views in by_series.into_values() {
+        match path_changes_in_series(repository, &views, path, cache_bytes, visit) {
+            Err(EngineError::Store(error)) if error.is_damage() => damage.push(error.into()),
+            other => other?,
+        }
+    }
+    Ok(damage)
+}
+
+fn path_changes_in_series(
+    repository: &Repository,
+    views: &[&SnapshotView],
+    path: &EntryPath,
+    cache_bytes: usize,
+    visit: &mut dyn FnMut(PathChange<'_>) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    let mut before: Option<(SnapshotReader<'_>, Entry)> = None;
+    let mut kept: Option<SnapshotReader<'_>> = None;
+    for snapshot in views {
+        let reader = match kept.as_ref().and_then(|kept| kept.beside(snapshot)) {
+            Some(reader) => reader,
+            None => SnapshotReader::open(repository, snapshot, cache_bytes)?,
+        };
+        kept.get_or_insert_with(|| reader.clone());
+        let entry = match reader.entry(path) {
+            Ok(entry) => Some(entry),
+            Err(EngineError::NoSuchPath { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let change = match (&before, &entry) {
+            (None, None) => None,
+            (None, Some(_)) => Some(Change::Added),
+            (Some(_), None) => Some(Change::Removed),
+            (Some((earlier, old)), Some(new)) => changed(&[earlier.clone(), reader.clone()], old, new)?,
+        };
+        if let Some(change) = change {
+            visit(PathChange { snapshot, change, entry: entry.clone() })?;
+        }
+        before = entry.map(|entry| (reader, entry));
+    }
+    Ok(())
 }
 
 /// The entries of both sides that may differ.

@@ -30,7 +30,7 @@ pub(crate) struct Purpose<'a> {
 impl Purpose<'_> {
     /// Tells whether runs like this one come day by day. Others have time to look for what was left behind.
     fn is_frequent(&self) -> bool {
-        matches!(self.name, "backup" | "forget" | "undelete")
+        matches!(self.name, "backup" | "forget" | "label" | "undelete")
     }
 }
 

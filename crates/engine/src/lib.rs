@@ -3,6 +3,7 @@
 #[cfg(test)]
 extern crate self as siltstone_engine;
 
+mod amend;
 pub mod backup;
 mod bases;
 mod borrowed;
@@ -26,6 +27,7 @@ pub mod fs;
 pub mod fuzzing;
 mod history;
 pub mod index;
+pub mod label;
 mod lease;
 mod lending;
 mod lifecycle;

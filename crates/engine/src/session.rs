@@ -7,6 +7,7 @@ use crate::copy::{CopyOptions, CopySummary, Originals, copy};
 use crate::dump::{Archive, dump};
 use crate::file_reader::SnapshotReader;
 use crate::forget::{ForgetOptions, ForgetPlan, ForgetSummary, SnapshotSelection, held_by, plan_forget};
+use crate::label::{LabelOptions, label};
 use crate::maintain::{self, MaintainForecast, MaintainOptions, MaintainSummary, maintain};
 use crate::protect::{ProtectSummary, protect};
 use crate::repair::{self, RepairOptions, RepairPlan, RepairSummary};
@@ -164,6 +165,14 @@ impl<R: Borrow<Repository>> Session<R> {
     /// Those of [`undelete`].
     pub fn undelete(&self, snapshots: &[SnapshotKey], options: &UndeleteOptions) -> Result<u64, EngineError> {
         undelete(self.repository(), snapshots, options, &self.resources)
+    }
+
+    /// Changes tags and description of snapshots; returns how many differ now.
+    ///
+    /// # Errors
+    /// Those of [`label`].
+    pub fn label(&self, snapshots: &[SnapshotKey], options: &LabelOptions) -> Result<u64, EngineError> {
+        label(self.repository(), snapshots, options, &self.resources)
     }
 
     /// Settles what backups left behind, and ends marks that are over.

@@ -44,7 +44,7 @@ const LARGE_BYTES_QUICK: u64 = 50_000_000;
 const READS: usize = 1000;
 const READ_BYTES: usize = 4096;
 /// Longest time that a mount takes to come or to go.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 const COLUMNS: &str = "data operation tool value unit spread_percent peak_mib ratio";
 
 /// One figure of one tool in one round.
@@ -110,9 +110,9 @@ impl Subject {
             eprintln!("{}, {}: backup {number}", corpus.name, tool.name.text());
             let tree = source.join("tree");
             if number == 0 {
-                tree::copy(version, &tree)?
+                tree::copy(version, &tree)?;
             } else {
-                tree::make_equal(&tree, version)?
+                tree::make_equal(&tree, version)?;
             }
             repository.backup(&source, &number.to_string(), Reading::Changed)?;
         }

@@ -6,7 +6,7 @@ use crate::error::{CliError, Done};
 use crate::output::buffered;
 use crate::parse::SnapshotReference;
 use crate::patterns::FilterArgs;
-use crate::render::{Path, describe, size};
+use crate::render::{Path, describe, modifier, size};
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
@@ -156,16 +156,6 @@ impl Amount {
             }
             _ => self.others += count,
         }
-    }
-}
-
-fn modifier(change: Change) -> &'static str {
-    match change {
-        Change::Added => "+",
-        Change::Removed => "-",
-        Change::Kind => "T",
-        Change::Content => "M",
-        Change::Metadata => "U",
     }
 }
 

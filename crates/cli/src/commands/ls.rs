@@ -8,14 +8,16 @@ use crate::parse::{SnapshotReference, entry_path};
 use crate::patterns::FilterArgs;
 use crate::render::{EntryJson, Path, SnapshotJson, describe, long_line};
 use crate::repository::open;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use siltstone_engine::EngineError;
 use siltstone_engine::browse::ls;
 use siltstone_engine::snapshots::SnapshotView;
-use siltstone_store::catalog::{Entry, EntryPath};
-use std::ffi::OsString;
+use siltstone_store::catalog::{Content, Entry, EntryPath};
+use std::cmp::Ordering;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 
 /// List what a snapshot holds
 #[derive(Args, Debug)]
@@ -32,8 +34,45 @@ pub(crate) struct LsArgs {
     /// Show mode, owner, size and time
     #[arg(short, long)]
     long: bool,
+    /// Order by this; all is listed in memory first
+    #[arg(short, long, value_name = "BY")]
+    sort: Option<SortBy>,
+    /// The other way round
+    #[arg(long)]
+    reverse: bool,
     #[command(flatten)]
     filter: FilterArgs,
+}
+
+/// What entries are ordered by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum SortBy {
+    /// Path
+    Name,
+    /// Size, smallest first
+    Size,
+    /// Time of modification, oldest first
+    #[value(alias = "mtime")]
+    Time,
+    /// What follows the last dot of the name
+    Extension,
+}
+
+impl SortBy {
+    /// The order of two entries; equal ones keep that of their paths.
+    fn order(self, one: &Entry, other: &Entry) -> Ordering {
+        let size = |entry: &Entry| if let Content::File { size, .. } = entry.content { size } else { 0 };
+        match self {
+            Self::Name => one.path.cmp(&other.path),
+            Self::Size => size(one).cmp(&size(other)),
+            Self::Time => one.metadata.modified.cmp(&other.metadata.modified),
+            Self::Extension => extension(one).cmp(extension(other)),
+        }
+    }
+}
+
+fn extension(entry: &Entry) -> &[u8] {
+    std::path::Path::new(OsStr::from_bytes(entry.path.name())).extension().unwrap_or_default().as_bytes()
 }
 
 #[derive(Serialize)]
@@ -53,8 +92,14 @@ pub(crate) fn run(arguments: &LsArgs, context: &Context) -> Result<Done, CliErro
 
     let mut output = buffered();
     let mut failed = None;
+    let is_ordered = arguments.sort.is_some() || arguments.reverse;
+    let mut ordered: Vec<Entry> = Vec::new();
     for (path, recursive) in places {
         let mut visit = |entry: &Entry| {
+            if is_ordered {
+                ordered.push(entry.clone());
+                return Ok(());
+            }
             print(&mut output, entry, arguments.long, context).map_err(|error| {
                 failed = Some(error);
                 EngineError::Interrupted
@@ -65,6 +110,13 @@ pub(crate) fn run(arguments: &LsArgs, context: &Context) -> Result<Done, CliErro
             return Err(CliError::Output(error));
         }
         listed?;
+    }
+    ordered.sort_by(|one, other| arguments.sort.unwrap_or(SortBy::Name).order(one, other));
+    if arguments.reverse {
+        ordered.reverse();
+    }
+    for entry in &ordered {
+        print(&mut output, entry, arguments.long, context).map_err(CliError::Output)?;
     }
     output.flush().map_err(CliError::Output)?;
     Ok(found)

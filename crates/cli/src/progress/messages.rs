@@ -17,6 +17,7 @@ pub(crate) enum Work {
     Dump,
     Forget,
     Undelete,
+    Label,
     Maintain,
     Check,
     Repair,
@@ -26,7 +27,7 @@ pub(crate) enum Work {
 impl Work {
     /// Tells whether its result is one JSON document, beside which nothing else may stand on standard output.
     pub(super) fn prints_one_document(self) -> bool {
-        matches!(self, Self::Forget | Self::Undelete)
+        matches!(self, Self::Forget | Self::Label | Self::Undelete)
     }
 
     /// restic's word for the phase in which an error happened.
@@ -38,6 +39,7 @@ impl Work {
             Self::Dump => "dump",
             Self::Forget => "forget",
             Self::Undelete => "undelete",
+            Self::Label => "label",
             Self::Maintain => "maintain",
             Self::Check => "check",
             Self::Repair => "repair",

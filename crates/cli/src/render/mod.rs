@@ -1,5 +1,6 @@
 //! Text and JSON of single things: sizes, durations, times, names, entries, snapshots, tables. Pure functions.
 
+mod change;
 mod cost;
 mod duration;
 mod entry;
@@ -12,6 +13,7 @@ mod table;
 mod time;
 mod transfer;
 
+pub(crate) use change::modifier;
 pub(crate) use cost::Cost;
 pub(crate) use duration::{clock, seconds};
 pub(crate) use entry::{EntryJson, long_line};

@@ -65,3 +65,49 @@ fn a_path_that_is_not_there_is_an_error() {
     assert_eq!(refused.status, 1, "{}", refused.stderr);
     assert!(refused.stderr.contains("/nothing"), "{}", refused.stderr);
 }
+
+#[test]
+fn the_versions_of_a_file_are_listed() {
+    let sandbox = sandbox();
+    sandbox.write("gone", b"back");
+    sandbox.backup(&[]);
+    let path = format!("{}/gone", sandbox.source());
+    let told = ran(sandbox.silt().args(["history", &path])).ok().stdout;
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].starts_with("series ") && lines.len() == 4, "{told}");
+    let letters: Vec<Option<&str>> = lines[1..].iter().map(|line| line.split("  ").nth(2)).collect();
+    assert_eq!(letters, [Some("+"), Some("-"), Some("+")], "{told}");
+    assert!(lines[1].ends_with(&path) && lines[3].ends_with(&path), "{told}");
+
+    let mut relative = sandbox.silt();
+    relative.current_dir(sandbox.source()).args(["history", "--json", "changed"]);
+    let told = ran(&mut relative).ok();
+    let versions = told.lines();
+    let modifiers: Vec<_> = versions.iter().map(|version| version["modifier"].as_str().expect("a letter")).collect();
+    assert_eq!(modifiers, ["+", "M"]);
+    assert_eq!((&versions[1]["message_type"], &versions[1]["entry"]["size"]), (&"version".into(), &5.into()));
+
+    let nothing = ran(sandbox.silt().args(["history", "/nothing"])).exits(1);
+    assert!(nothing.stderr.contains("no snapshot has /nothing"), "{}", nothing.stderr);
+}
+
+#[test]
+fn a_listing_is_ordered_as_asked() {
+    let sandbox = Sandbox::new();
+    for (name, bytes, seconds) in [("b.txt", 30, 1), ("a.zip", 10, 3), ("c", 20, 2)] {
+        let path = sandbox.write(name, vec![0; bytes]);
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        std::fs::File::options().write(true).open(path).expect("opened").set_modified(time).expect("set");
+    }
+    sandbox.backup(&[]);
+    let names = |arguments: &[&str]| {
+        let reference = format!("latest:{}", sandbox.source());
+        let told = ran(sandbox.silt().args(["ls", &reference]).args(arguments)).ok().stdout;
+        let folder = format!("{}/", sandbox.source());
+        told.lines().filter_map(|line| line.strip_prefix(&folder)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--sort", "size"]), ["a.zip", "c", "b.txt"]);
+    assert_eq!(names(&["--sort", "time", "--reverse"]), ["a.zip", "c", "b.txt"]);
+    assert_eq!(names(&["-s", "extension"]), ["c", "b.txt", "a.zip"]);
+    assert_eq!(names(&["--reverse"]), ["c", "b.txt", "a.zip"]);
+}

@@ -6,10 +6,12 @@ use crate::edit::{Edit, any_edits};
 use proptest::test_runner::{Config, TestRunner};
 use siltstone_engine::EngineError;
 use siltstone_engine::backup::{self, Borrow, Source};
-use siltstone_engine::compare::{Change, Side, compare};
+use siltstone_engine::compare::{Change, Side, compare, path_changes};
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::catalog::EntryPath;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 const CASES: u32 = 60;
 const CACHE_BYTES: usize = 8 << 20;
@@ -104,4 +106,38 @@ fn parts_are_compared_by_their_paths_below() {
     assert_eq!(same, Changes::new());
     let gone = found(&sandbox, [(&view, Some(&path("nothing"))), (&view, None)]);
     assert!(matches!(gone, Err(EngineError::NoSuchPath { .. })), "{gone:?}");
+}
+
+#[test]
+fn changes_of_a_path_are_those_between_the_trees() {
+    let config = Config { cases: CASES / 2, failure_persistence: None, ..Config::default() };
+    let result = TestRunner::new(config).run(&proptest::collection::vec(any_edits(), 1..5), |rounds| {
+        let sandbox = Sandbox::new();
+        (0..4).for_each(|file| sandbox.write(&format!("d/{file}"), &noise(file, 3000)));
+        let mut trees = vec![Tree::new()];
+        for edits in &rounds {
+            trees.push(edit(&sandbox, edits));
+            back_up(&sandbox, "one");
+            back_up(&sandbox, "two");
+        }
+        let (views, repository) = (sandbox.snapshots(), sandbox.repository());
+        let names: BTreeSet<&Vec<u8>> = trees.iter().flat_map(BTreeMap::keys).filter(|name| !name.is_empty()).collect();
+        for name in names {
+            let path = entry_path(&sandbox.source().join(OsStr::from_bytes(name)));
+            let mut found: BTreeMap<String, Vec<(usize, Change)>> = BTreeMap::new();
+            let damage = path_changes(&repository, &views, &path, CACHE_BYTES, &mut |at| {
+                assert_eq!(at.entry.is_none(), at.change == Change::Removed);
+                found.entry(at.snapshot.series_name.clone()).or_default().push((at.snapshot.position, at.change));
+                Ok(())
+            });
+            assert!(damage.expect("found").is_empty());
+            let change = |(at, pair): (usize, &[Tree])| Some((at, *expected(&pair[0], &pair[1]).get(name)?));
+            let wanted: Vec<(usize, Change)> = trees.windows(2).enumerate().filter_map(change).collect();
+            assert_eq!(found, [("one".to_owned(), wanted.clone()), ("two".to_owned(), wanted)].into());
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
 }

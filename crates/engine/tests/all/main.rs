@@ -24,6 +24,7 @@ mod guards;
 mod healing;
 mod intra_segment;
 mod io_shape;
+mod label;
 mod lenders;
 mod many_series;
 mod mending;
