@@ -45,6 +45,13 @@ impl Listing {
         Ok(Self(nodes))
     }
 
+    /// The same without the folder itself.
+    #[must_use]
+    pub fn without_top(mut self) -> Self {
+        self.0.remove(Path::new(""));
+        self
+    }
+
     /// Number of regular files.
     pub fn files(&self) -> usize {
         self.0.values().filter(|node| matches!(node.kind, Kind::File { .. })).count()
