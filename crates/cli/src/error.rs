@@ -71,6 +71,10 @@ pub(crate) enum CliError {
     Serve(#[from] ServeError),
     #[error(transparent)]
     Mount(#[from] MountError),
+    #[error("{path} of the snapshot is not a path on disk: it was made of something else")]
+    NotOnDisk { path: PathBuf },
+    #[error("two snapshots are compared whole: --exclude and its like are for --live")]
+    ExcludesNothing,
     #[error("the root folder has no history: name a file or folder in it")]
     RootHasNoHistory,
     #[error("no snapshot has {path}; 'silt find' looks for names")]

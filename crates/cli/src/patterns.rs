@@ -74,6 +74,14 @@ pub(crate) struct ExcludeArgs {
 }
 
 impl ExcludeArgs {
+    /// Tells whether nothing is to be left out.
+    pub(crate) fn is_empty(&self) -> bool {
+        [&self.exclude, &self.iexclude, &self.exclude_if_present].into_iter().all(Vec::is_empty)
+            && [&self.exclude_file, &self.iexclude_file].into_iter().all(Vec::is_empty)
+            && !self.exclude_caches
+            && self.exclude_larger_than.is_none()
+    }
+
     /// The rules these options make.
     pub(crate) fn rules(&self) -> Result<ExcludeRules, CliError> {
         self.build().map_err(CliError::Pattern)

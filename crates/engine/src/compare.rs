@@ -1,10 +1,15 @@
-//! Differences between two snapshots, and between the versions of one path: `silt diff`, `silt history`.
+//! Differences between two snapshots, between a snapshot and what lies on disk, and between the versions of one path:
+//! `silt diff`, `silt history`.
 //!
 //! Of two snapshots of one series only those nodes of the catalogs are read that one has and the other lacks, so it
 //! takes as long as there are differences. Snapshots of two series have no nodes in common; all of both is read.
 //!
 //! Files are the same if their bytes are: equal recipes say so at once, different sizes deny it, and all others are
 //! read until they differ.
+
+mod live;
+
+pub use live::{Live, compare_live};
 
 use crate::EngineError;
 use crate::file_reader::{CatalogEntries, SnapshotReader};
@@ -41,6 +46,30 @@ pub enum Change {
     Metadata,
 }
 
+/// What stands at a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seen {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File {
+        /// Its length, holes included.
+        bytes: u64,
+    },
+    /// A link, a pipe or a device.
+    Other,
+}
+
+impl Seen {
+    fn of(entry: &Entry) -> Self {
+        match entry.content {
+            Content::Directory => Self::Directory,
+            Content::File { size, .. } => Self::File { bytes: size },
+            _ => Self::Other,
+        }
+    }
+}
+
 /// An entry that differs, as it is on both sides.
 #[derive(Clone, Debug)]
 pub struct Difference {
@@ -48,10 +77,10 @@ pub struct Difference {
     pub path: EntryPath,
     /// Way in which it differs.
     pub change: Change,
-    /// The entry of the first side; `None` if it was added.
-    pub before: Option<Entry>,
-    /// The entry of the second side; `None` if it was removed.
-    pub after: Option<Entry>,
+    /// What the first side has; `None` if it was added.
+    pub before: Option<Seen>,
+    /// What the second side has; `None` if it was removed.
+    pub after: Option<Seen>,
 }
 
 /// Shows all differences between two sides, in the order of their paths. Decoded regions of files that have to be read
@@ -91,6 +120,7 @@ pub fn compare(
             (None, None) => None,
         };
         if let Some((path, change, before, after)) = found {
+            let [before, after] = [before, after].map(|entry| entry.as_ref().map(Seen::of));
             visit(Difference { path, change, before, after })?;
         }
     }

@@ -149,7 +149,7 @@ pub(crate) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, Cli
 }
 
 /// The rules, with what the program itself writes to left out: the repository, the cache, the memory.
-fn without_own_folders(rules: ExcludeRules, repository: &Repository, context: &Context) -> ExcludeRules {
+pub(super) fn without_own_folders(rules: ExcludeRules, repository: &Repository, context: &Context) -> ExcludeRules {
     let cache = context.cache_folder();
     // A folder has an identity only once it is there.
     let _ = cache.as_ref().map(std::fs::create_dir_all);

@@ -1,24 +1,27 @@
-//! `silt diff`: shows how two snapshots differ.
+//! `silt diff`: shows how two snapshots differ, or a snapshot and what lies on disk.
 
+use super::backup::without_own_folders;
 use crate::choose::find;
 use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::output::buffered;
 use crate::parse::SnapshotReference;
-use crate::patterns::FilterArgs;
+use crate::patterns::{ExcludeArgs, FilterArgs};
 use crate::render::{Path, describe, modifier, size};
-use crate::repository::open;
+use crate::repository::{Opened, open};
 use clap::Args;
 use serde::Serialize;
 use siltstone_engine::EngineError;
-use siltstone_engine::compare::{Change, Difference, Side, compare};
+use siltstone_engine::compare::{Change, Difference, Live, Seen, Side, compare, compare_live};
 use siltstone_engine::file_reader::CACHE_BYTES_DEFAULT;
-use siltstone_store::catalog::{Content, Entry};
+use siltstone_engine::fs::ScanOptions;
 use siltstone_store::repository::Repository;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
-/// Show how two snapshots differ
+/// Show how two snapshots differ, or a snapshot and what lies on disk
 ///
 /// One line for each path: + added, - removed, M its content is another one, T it is of another kind, U only owner,
 /// permissions, time or attributes differ (with --metadata). Files are compared by their content.
@@ -28,8 +31,19 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "SNAPSHOT[:PATH]")]
     first: OsString,
     /// What it is compared with
-    #[arg(value_name = "SNAPSHOT[:PATH]")]
-    second: OsString,
+    #[arg(value_name = "SNAPSHOT[:PATH]", required_unless_present = "live")]
+    second: Option<OsString>,
+    /// Compare with what lies on disk now; say what is left out with the --exclude options of the backup
+    #[arg(long, conflicts_with = "second")]
+    live: bool,
+    /// With --live, take files for the same whose size, times and inode are as they were
+    #[arg(long, requires = "live")]
+    trust_times: bool,
+    /// With --live, stay on the file systems of the sources
+    #[arg(short = 'x', long, requires = "live")]
+    one_file_system: bool,
+    #[command(flatten)]
+    exclude: ExcludeArgs,
     /// Also show paths of which only owner, permissions, time or attributes differ
     #[arg(long)]
     metadata: bool,
@@ -68,7 +82,9 @@ struct ChangeJson {
 struct StatisticsJson {
     message_type: &'static str,
     source_snapshot: String,
-    target_snapshot: String,
+    /// None if it was compared with what lies on disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_snapshot: Option<String>,
     #[serde(flatten)]
     totals: Totals,
 }
@@ -76,9 +92,51 @@ struct StatisticsJson {
 pub(crate) fn run(arguments: &DiffArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let (first, found) = side(&arguments.first, arguments, &repository, context)?;
-    let (second, also_found) = side(&arguments.second, arguments, &repository, context)?;
-    let (before, after) = (describe(&first.snapshot), describe(&second.snapshot));
-    context.output.report(format_args!("comparing {before}\nwith      {after}\n"))?;
+    let Some(second) = &arguments.second else {
+        return with_disk(arguments, &first, &repository, context).map(|done| found.and(done));
+    };
+    if !arguments.exclude.is_empty() {
+        return Err(CliError::ExcludesNothing);
+    }
+    let (second, also_found) = side(second, arguments, &repository, context)?;
+    let target = second.snapshot.snapshot.id.to_string();
+    show(arguments, &first, (&describe(&second.snapshot), Some(target)), context, |visit| {
+        Ok(compare(&repository, &first, &second, CACHE_BYTES_DEFAULT, visit)?)
+    })?;
+    Ok(found.and(also_found))
+}
+
+/// Compares with what lies on disk.
+fn with_disk(arguments: &DiffArgs, side: &Side, repository: &Opened, context: &Context) -> Result<Done, CliError> {
+    let exclude = without_own_folders(arguments.exclude.rules()?, repository, context);
+    let sources: Vec<PathBuf> = match &side.below {
+        Some(path) => vec![std::path::Path::new("/").join(OsStr::from_bytes(path.as_bytes()))],
+        None => side.snapshot.snapshot.paths.iter().map(|path| OsStr::from_bytes(path).into()).collect(),
+    };
+    if let Some(path) = sources.iter().find(|path| !path.is_absolute()) {
+        return Err(CliError::NotOnDisk { path: path.clone() });
+    }
+    let scan = ScanOptions { exclude, one_file_system: arguments.one_file_system, ..ScanOptions::default() };
+    let live = Live { sources, scan, trusts_status: arguments.trust_times };
+    let problems = show(arguments, side, ("what is on disk", None), context, |visit| {
+        Ok(compare_live(repository, &side.snapshot, &live, CACHE_BYTES_DEFAULT, visit)?)
+    })?;
+    for problem in &problems {
+        context.output.error(problem);
+    }
+    Ok(if problems.is_empty() { Done::Whole } else { Done::InPart })
+}
+
+/// Prints what `compare` shows, and the sums.
+fn show<R>(
+    arguments: &DiffArgs,
+    first: &Side,
+    (with, target_snapshot): (&str, Option<String>),
+    context: &Context,
+    compare: impl FnOnce(Visit<'_>) -> Result<R, CliError>,
+) -> Result<R, CliError> {
+    let before = describe(&first.snapshot);
+    context.output.report(format_args!("comparing {before}\nwith      {with}\n"))?;
 
     let mut output = buffered();
     let (mut totals, mut failed) = (Totals::default(), None);
@@ -92,22 +150,25 @@ pub(crate) fn run(arguments: &DiffArgs, context: &Context) -> Result<Done, CliEr
             EngineError::Interrupted
         })
     };
-    let compared = compare(&repository, &first, &second, CACHE_BYTES_DEFAULT, &mut visit);
+    let compared = compare(&mut visit);
     if let Some(error) = failed {
         return Err(CliError::Output(error));
     }
-    compared?;
+    let compared = compared?;
     output.flush().map_err(CliError::Output)?;
     drop(output);
-    let [source_snapshot, target_snapshot] = [&first, &second].map(|side| side.snapshot.snapshot.id.to_string());
+    let source_snapshot = first.snapshot.snapshot.id.to_string();
     if context.output.json {
         let message_type = "statistics";
         context.output.json(&StatisticsJson { message_type, source_snapshot, target_snapshot, totals })?;
     } else {
         context.output.report(totals.text())?;
     }
-    Ok(found.and(also_found))
+    Ok(compared)
 }
+
+/// Takes differences as they are found.
+type Visit<'v> = &'v mut dyn FnMut(Difference) -> Result<(), EngineError>;
 
 fn side(
     reference: &OsString,
@@ -129,8 +190,8 @@ impl Totals {
         // What became another kind is counted as changed alone, with the bytes that came and went.
         let counts = matches!(change, Change::Added | Change::Removed);
         for (amount, entry) in [(&mut self.removed, before), (&mut self.added, after)] {
-            if let Some(entry) = entry.as_ref().filter(|_| *change != Change::Metadata) {
-                amount.add(entry, counts);
+            if let Some(seen) = entry.filter(|_| *change != Change::Metadata) {
+                amount.add(seen, counts);
             }
         }
     }
@@ -146,22 +207,22 @@ impl Totals {
 }
 
 impl Amount {
-    fn add(&mut self, entry: &Entry, counts: bool) {
+    fn add(&mut self, seen: Seen, counts: bool) {
         let count = u64::from(counts);
-        match &entry.content {
-            Content::Directory => self.dirs += count,
-            Content::File { size, .. } => {
+        match seen {
+            Seen::Directory => self.dirs += count,
+            Seen::File { bytes } => {
                 self.files += count;
-                self.bytes += size;
+                self.bytes += bytes;
             }
-            _ => self.others += count,
+            Seen::Other => self.others += count,
         }
     }
 }
 
 fn print(output: &mut impl Write, difference: &Difference, context: &Context) -> io::Result<()> {
     let path = Path::of(&difference.path);
-    let is_directory = difference.after.as_ref().or(difference.before.as_ref()).is_some_and(Entry::is_directory);
+    let is_directory = difference.after.or(difference.before) == Some(Seen::Directory);
     let (slash, modifier) = (if is_directory { "/" } else { "" }, modifier(difference.change));
     if !context.output.json {
         return writeln!(output, "{modifier:5}{}{slash}", path.visible());

@@ -59,6 +59,30 @@ fn json_is_a_line_for_each_path_and_one_of_statistics() {
 }
 
 #[test]
+fn a_snapshot_is_compared_with_the_disk() {
+    let sandbox = sandbox();
+    sandbox.write("changed", b"OTHER");
+    sandbox.write("kind/left out", b"new");
+    std::fs::remove_file(sandbox.path("source/same")).expect("removed");
+    let told = ran(sandbox.silt().args(["diff", "--live", "latest", "--exclude", "left out"])).ok().stdout;
+    let source = sandbox.source();
+    let lines: Vec<&str> = told.lines().filter(|line| line.contains(&format!(" {source}/"))).collect();
+    assert_eq!(lines, [format!("M    {source}/changed"), format!("-    {source}/same")], "{told}");
+    assert!(told.contains("what is on disk"), "{told}");
+    assert!(told.ends_with("  Added:   5 B\n  Removed: 9 B\n"), "{told}");
+
+    let part = format!("latest:{source}/kind");
+    let told = ran(sandbox.silt().args(["diff", "--live", "--trust-times", "--json", &part])).ok();
+    let last = told.message("statistics");
+    assert_eq!((&last["added"]["files"], &last["target_snapshot"]), (&1.into(), &Value::Null));
+
+    let refused = ran(sandbox.silt().args(["diff", "latest"])).exits(1);
+    assert!(refused.stderr.contains("SNAPSHOT"), "{}", refused.stderr);
+    let refused = ran(sandbox.silt().args(["diff", "latest~1", "latest", "--exclude", "x"])).exits(1);
+    assert!(refused.stderr.contains("--live"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_path_that_is_not_there_is_an_error() {
     let sandbox = sandbox();
     let refused = ran(sandbox.silt().args(["diff", "latest:/nothing", "latest:/nothing"]));

@@ -223,7 +223,7 @@ impl FileReader<'_> {
     }
 
     /// Fills a buffer, up to the end of the file.
-    fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
+    pub(crate) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match self.read_extent(offset.saturating_add(filled as u64), rest)? {

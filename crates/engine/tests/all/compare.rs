@@ -6,7 +6,8 @@ use crate::edit::{Edit, any_edits};
 use proptest::test_runner::{Config, TestRunner};
 use siltstone_engine::EngineError;
 use siltstone_engine::backup::{self, Borrow, Source};
-use siltstone_engine::compare::{Change, Side, compare, path_changes};
+use siltstone_engine::compare::{Change, Difference, Live, Side, compare, compare_live, path_changes};
+use siltstone_engine::fs::{Case, ExcludeRules, ScanOptions};
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::catalog::EntryPath;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,6 +86,67 @@ fn differences_are_those_of_the_trees() {
     if let Err(error) = result {
         panic!("{error}");
     }
+}
+
+fn found_on_disk(sandbox: &Sandbox, view: &SnapshotView, trusts_status: bool, exclude: &[&str]) -> Changes {
+    let source = entry_path(&sandbox.source());
+    let mut rules = ExcludeRules::builder();
+    for pattern in exclude {
+        rules.pattern(pattern, Case::Sensitive).expect("a pattern");
+    }
+    let scan = ScanOptions { exclude: rules.build().expect("rules"), ..ScanOptions::default() };
+    let live = Live { sources: vec![sandbox.source()], scan, trusts_status };
+    let mut changes = Changes::new();
+    let mut visit = |difference: Difference| {
+        if difference.path.is_beneath(&source) {
+            let name = &difference.path.as_bytes()[source.as_bytes().len() + 1..];
+            changes.insert(name.to_vec(), difference.change);
+        }
+        Ok(())
+    };
+    let problems = compare_live(&sandbox.repository(), view, &live, CACHE_BYTES, &mut visit).expect("compared");
+    assert_eq!(problems, []);
+    changes
+}
+
+#[test]
+fn differences_from_the_disk_are_those_of_the_trees() {
+    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let result = TestRunner::new(config).run(&(any_edits(), any_edits()), |(first, second)| {
+        let sandbox = Sandbox::new();
+        std::fs::create_dir_all(sandbox.source()).expect("a source");
+        (0..4).for_each(|file| sandbox.write(&format!("d/{file}"), &noise(file, 3000)));
+        let before = edit(&sandbox, &first);
+        let view = back_up(&sandbox, "one");
+        for trusts_status in [false, true] {
+            assert_eq!(found_on_disk(&sandbox, &view, trusts_status, &[]), Changes::new());
+        }
+        let after = edit(&sandbox, &second);
+        for trusts_status in [false, true] {
+            assert_eq!(found_on_disk(&sandbox, &view, trusts_status, &[]), expected(&before, &after));
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn what_is_left_out_on_disk_is_passed_over_and_what_is_gone_was_removed() {
+    let sandbox = Sandbox::new();
+    sandbox.write("kept/a", b"a");
+    sandbox.write("out/b", b"b");
+    let view = back_up(&sandbox, "one");
+    sandbox.write("out/b", b"other");
+    sandbox.write("out/c", b"new");
+    sandbox.remove("kept/a");
+    let mut changes = found_on_disk(&sandbox, &view, false, &["out"]);
+    changes.retain(|_, change| *change != Change::Metadata);
+    assert_eq!(changes, [(b"kept/a".to_vec(), Change::Removed)].into());
+    std::fs::remove_dir_all(sandbox.source()).expect("removed");
+    let all: Vec<Vec<u8>> = found_on_disk(&sandbox, &view, false, &[]).into_keys().collect();
+    assert_eq!(all, [&b"kept"[..], b"kept/a", b"out", b"out/b"].map(<[u8]>::to_vec));
 }
 
 #[test]
