@@ -4,7 +4,7 @@ use crate::commands;
 use crate::context::GlobalArgs;
 use clap::{Parser, Subcommand};
 
-/// Text below every help.
+/// Text below the long help of the program.
 const AFTER_HELP: &str = "\
 Environment (an option given wins; an invalid value is an error):
   SILT_REPOSITORY, SILT_REPOSITORY_FILE                    where the repository is
@@ -14,8 +14,8 @@ Environment (an option given wins; an invalid value is an error):
   SILT_FROM_PASSWORD_COMMAND, SILT_FROM_KEY_HINT           the same of the repository that 'silt copy' reads
   SILT_CACHE_DIR, SILT_COMPRESSION, SILT_DELTAS,
   SILT_HOST, SILT_PRESET                                   as --cache-dir, --compression, --deltas, --host, --preset
-  SILT_STATE_DIR                                           where it is kept what was seen of repositories [default: siltstone in the
-                                                           user's state folder]
+  SILT_STATE_DIR                                           where it is kept what was seen of repositories [default:
+                                                           siltstone in the user's state folder]
   AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN,
   AWS_PROFILE, AWS_DEFAULT_REGION                          credentials and region of s3:
   GOOGLE_APPLICATION_CREDENTIALS                           file with the credentials of gs:
@@ -40,11 +40,12 @@ Exit status:
   12   wrong password
   13   history is lost or rolled back: more was there before
   14   refused by a guard: it is probably a mistake, and an option allows it
+  15   the key adds backups and reads none
   130  interrupted";
 
 /// Fast, encrypted, deduplicating backups.
 #[derive(Parser, Debug)]
-#[command(name = "silt", version, after_help = AFTER_HELP, max_term_width = 120, disable_help_subcommand = false)]
+#[command(name = "silt", version, after_long_help = AFTER_HELP, max_term_width = 120, disable_help_subcommand = false)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
@@ -105,8 +106,8 @@ mod tests {
 
     #[test]
     fn help_ends_with_the_exit_codes() {
-        let help = Cli::command().render_help().to_string();
-        for code in ["0 ", "1 ", "3 ", "10 ", "11 ", "12 ", "13 ", "14 ", "130 "] {
+        let help = Cli::command().render_long_help().to_string();
+        for code in ["0 ", "1 ", "3 ", "10 ", "11 ", "12 ", "13 ", "14 ", "15 ", "130 "] {
             assert!(help.contains(&format!("\n  {code}")), "{code} is missing");
         }
     }

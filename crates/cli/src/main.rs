@@ -25,9 +25,10 @@ mod progress;
 mod render;
 mod repository;
 mod retry;
+mod short_help;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use commands::{
     backup, check, copy, diff, dump, find, forget, generate, history, init, key, label, ls, maintain, mount, policy,
     prune, repair, restore, serve, snapshots, stats, undelete, unlock, version,
@@ -42,7 +43,8 @@ use std::process::ExitCode;
 
 /// The program: parses, runs, tells how it went.
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = short_help::arranged(Cli::command()).try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error),
     };
@@ -99,7 +101,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Unlock(arguments) => unlock::run(arguments, context),
         Command::Serve(arguments) => serve::run(arguments, context),
         Command::Version(arguments) => version::run(arguments, context),
-        Command::Generate(arguments) => generate::run(arguments, Cli::command()),
+        Command::Generate(arguments) => generate::run(arguments, short_help::arranged(Cli::command())),
     }
 }
 
