@@ -23,7 +23,10 @@ pub(crate) struct StatsArgs {
     /// Only these snapshots [default: all; of each series the first, the middle and the last are shown]
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Bytes that the total size counts
+    /// Show all figures, and of the snapshots by themselves
+    #[arg(long)]
+    detail: bool,
+    /// Bytes that the total size of --detail and --json counts
     #[arg(long, value_name = "MODE", default_value = "restore-size")]
     mode: Mode,
     #[command(flatten)]
@@ -44,6 +47,8 @@ pub(crate) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliE
     let deleted = Deleted::find(arguments, &repository, context)?;
     if context.output.json {
         context.output.json(&StatsJson::new(total(arguments.mode, &figures), &figures, &deleted))?;
+    } else if !arguments.detail {
+        context.output.line(summary(&figures, &deleted))?;
     } else {
         context.output.line(text(arguments.mode, &figures, &deleted))?;
         if !figures.by_snapshot.is_empty() {
@@ -99,6 +104,42 @@ fn times(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}x"))
 }
 
+/// Where the bytes went, in four lines, and more where there is more to tell.
+fn summary(stats: &Stats, deleted: &Deleted) -> String {
+    let (data, metadata) = (&stats.data, &stats.metadata);
+    let counted = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let stored = data.stored_bytes + metadata.stored_bytes;
+    let less = ratio(stats.restore_bytes, stored).map_or_else(String::new, |ratio| format!(", {ratio:.1} times less"));
+    let (files, snapshots) = (counted(stats.files, "file"), counted(stats.snapshots, "snapshot"));
+    let saved = [
+        ("deduplication", stats.restore_bytes.saturating_sub(data.unique_bytes)),
+        ("deltas", data.unique_bytes.saturating_sub(data.after_delta_bytes)),
+        ("compression", data.after_delta_bytes.saturating_sub(data.stored_bytes)),
+    ];
+    let saved = saved.map(|(by, bytes)| format!("{} by {by}", size(bytes)));
+    let (data, metadata) = (stats.data_container_bytes, stats.metadata_container_bytes);
+    let rest = stats.repository_bytes.saturating_sub(data + metadata);
+    let parts = format!("{} data, {} metadata, {} parity and records", size(data), size(metadata), size(rest));
+    let rows = [
+        ("Sources", format!("{} in {files} of {snapshots}", size(stats.restore_bytes))),
+        ("Stored", format!("{}{less}", size(stored))),
+        ("Saved", saved.join(", ")),
+        ("Repository", format!("{}: {parts}", size(stats.repository_bytes))),
+    ];
+    let rows = rows.into_iter().chain(asides(stats, deleted));
+    let lines: Vec<String> = rows.map(|(name, value)| format!("{name:>10}:  {value}")).collect();
+    format!("{}{}", lines.join("\n"), borrowed(stats))
+}
+
+/// Figures that most repositories do not have.
+fn asides(stats: &Stats, deleted: &Deleted) -> impl Iterator<Item = (&'static str, String)> {
+    let older = (stats.older_key_bytes > 0).then(|| ("Under Older Master Keys", size(stats.older_key_bytes)));
+    let held = || format!("{}, which hold {}", deleted.snapshots, exact(deleted.bytes));
+    let deleted = (deleted.snapshots > 0).then(|| ("Deleted Snapshots", held()));
+    let lent = (stats.lent_bytes > 0).then(|| ("Kept For Other Series", size(stats.lent_bytes)));
+    older.into_iter().chain(deleted).chain(lent)
+}
+
 /// restic's lines, and below them ours.
 fn text(mode: Mode, stats: &Stats, deleted: &Deleted) -> String {
     let word = match mode {
@@ -135,11 +176,7 @@ fn text(mode: Mode, stats: &Stats, deleted: &Deleted) -> String {
         ("Deltas Of Backups", counts(stats.deltas_kept, stats.deltas_rejected, stats.deltas_skipped)),
         ("Moved After Backups", size(stats.bytes_migrated)),
     ];
-    let older = (stats.older_key_bytes > 0).then(|| ("Under Older Master Keys", size(stats.older_key_bytes)));
-    let held = || format!("{}, which hold {}", deleted.snapshots, exact(deleted.bytes));
-    let deleted = (deleted.snapshots > 0).then(|| ("Deleted Snapshots", held()));
-    let lent = (stats.lent_bytes > 0).then(|| ("Kept For Other Series", size(stats.lent_bytes)));
-    let more: Vec<_> = more.into_iter().chain(older).chain(deleted).chain(lent).collect();
+    let more: Vec<_> = more.into_iter().chain(asides(stats, deleted)).collect();
     let lines = |rows: &[(&str, String)]| {
         let lines = rows.iter().map(|(name, value)| format!("{name:>24}:  {value}"));
         lines.collect::<Vec<_>>().join("\n")

@@ -298,7 +298,9 @@ fn figures_and_small_commands() {
     sandbox.backup(&[]);
     let stats = sandbox.run(&["stats", "--json"]).ok().json();
     assert_eq!((&stats["snapshots_count"], &stats["total_size"]), (&1.into(), &3.into()));
-    assert!(sandbox.run(&["stats"]).ok().stdout.contains("Total Size:  3 B"));
+    assert!(sandbox.run(&["stats", "--detail"]).ok().stdout.contains("Total Size:  3 B"));
+    let told = sandbox.run(&["stats"]).ok().stdout;
+    assert!(told.contains("Sources:  3 B in 1 file of 1 snapshot\n") && told.lines().count() == 4, "{told}");
     assert!(sandbox.run(&["prune"]).ok().stdout.contains("nothing is left to do"));
     sandbox.run(&["prune", "--max-unused", "5%"]).ok();
     assert!(sandbox.run(&["unlock"]).ok().stdout.contains("removed 0 locks"));

@@ -140,7 +140,7 @@ fn figures_of_some_snapshots_only() {
 #[test]
 fn figures_as_text() {
     let history = History::of(5);
-    let text = history.sandbox.run(&["stats"]).ok().stdout;
+    let text = history.sandbox.run(&["stats", "--detail"]).ok().stdout;
     assert!(text.starts_with("Stats in restore-size mode:\n     Snapshots processed:  5\n"), "{text}");
     for begin in ["Repository Size:", "Logical Size:", "After Deduplication:", "After Deltas:", "After Compression:"] {
         assert!(line(&text, begin).is_some(), "{begin} {text}");
@@ -149,9 +149,9 @@ fn figures_as_text() {
     assert!(efficiency.contains(" chunks, ") && efficiency.contains("(DCE "), "{efficiency}");
     assert!(text.contains("Containers  Read"), "{text}");
     assert!(text.ends_with("3 of 5 snapshots: the first, the middle and the last of each series\n"), "{text}");
-    let named = history.sandbox.run(&["stats", "latest", "latest~1", "latest~2", "latest~3"]).ok().stdout;
+    let named = history.sandbox.run(&["stats", "--detail", "latest", "latest~1", "latest~2", "latest~3"]).ok().stdout;
     assert!(named.ends_with("\n4 snapshots\n"), "{named}");
-    let none = history.sandbox.run(&["stats", "--tag", "none"]).ok().stdout;
+    let none = history.sandbox.run(&["stats", "--detail", "--tag", "none"]).ok().stdout;
     assert!(none.trim_end().ends_with("Moved After Backups:  0 B"), "no table: {none}");
 }
 
