@@ -19,8 +19,15 @@ pub enum MountError {
         folder: PathBuf,
     },
     /// The kernel offers no FUSE.
-    #[error("there is no {DEVICE}")]
+    #[error("there is no {DEVICE}: 'modprobe fuse' loads what makes it")]
     NoFuse,
+    /// The user may not mount there.
+    #[error("cannot mount on {}: permission denied; it takes the right to use {DEVICE} and to write to the folder",
+        folder.display())]
+    NotAllowed {
+        /// The mount point.
+        folder: PathBuf,
+    },
     /// The kernel, or the program that mounts for other users than root, refused.
     #[error("cannot mount on {}", folder.display())]
     Mount {

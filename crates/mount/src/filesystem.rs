@@ -239,7 +239,10 @@ impl Snapshots {
         };
         let (directory, flags) = match self.node(number)? {
             Node::Above(names) => match self.place(&names)? {
-                Place::Folder(folder) => (OpenDirectory::Above(folder.into_iter().collect()), FopenFlags::empty()),
+                Place::Folder(folder) => (
+                    OpenDirectory::Above(folder.iter().map(|(name, place)| (name.clone(), place.clone())).collect()),
+                    FopenFlags::empty(),
+                ),
                 Place::Snapshot(_) | Place::Link(_) => return Err(Errno::ENOTDIR),
             },
             Node::Top(top) => inside(&top, None)?,

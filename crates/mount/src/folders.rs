@@ -20,7 +20,7 @@ const LATEST: &[u8] = b"latest";
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// A folder of names.
-    Folder(Folder),
+    Folder(Arc<Folder>),
     /// A snapshot.
     Snapshot(Arc<SnapshotView>),
     /// A symbolic link with this target.
@@ -42,16 +42,16 @@ pub(crate) fn arranged(views: Vec<SnapshotView>, now: Time, zone: &TimeZone) -> 
         let target = [ALL.as_bytes(), b"/", newest].concat();
         root.insert(LATEST.to_vec(), Place::Link(target));
     }
-    root.insert(ALL.into(), Place::Folder(all));
+    root.insert(ALL.into(), Place::Folder(Arc::new(all)));
     let ids = views.iter().map(|view| (view.snapshot.id.short().into_bytes(), view.clone()));
-    root.insert(b"ids".to_vec(), Place::Folder(unlike(ids)));
+    root.insert(b"ids".to_vec(), Place::Folder(Arc::new(unlike(ids))));
     let groups: [(&str, Grouping); 3] = [
         ("series", |view| vec![view.series_name.clone()]),
         ("hosts", |view| vec![view.snapshot.host.clone()]),
         ("tags", |view| view.snapshot.tags.clone()),
     ];
     for (name, of) in groups {
-        root.insert(name.into(), Place::Folder(by(of, &views, zone)));
+        root.insert(name.into(), Place::Folder(Arc::new(by(of, &views, zone))));
     }
     root
 }
@@ -67,7 +67,7 @@ fn by(of: Grouping, views: &[Arc<SnapshotView>], zone: &TimeZone) -> Folder {
     let mut folders = Folder::new();
     for (name, views) in groups {
         let name = free(&folders, &safe(name.as_bytes()));
-        folders.insert(name, Place::Folder(by_time(&views, zone)));
+        folders.insert(name, Place::Folder(Arc::new(by_time(&views, zone))));
     }
     folders
 }

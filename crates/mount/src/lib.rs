@@ -90,7 +90,7 @@ pub struct Mount {
 /// Mounts the snapshots of a repository on an empty folder, or over what one holds.
 ///
 /// # Errors
-/// [`MountError::NotADirectory`]; [`MountError::NoFuse`], [`MountError::Mount`]; those of listing the snapshots.
+/// [`MountError::NotADirectory`]; [`MountError::NoFuse`], [`MountError::NotAllowed`], [`MountError::Mount`]; those of listing the snapshots.
 pub fn mount(repository: &'static Repository, folder: &Path, options: MountOptions) -> Result<Mount, MountError> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     if !folder.is_dir() {
@@ -117,7 +117,14 @@ pub fn mount(repository: &'static Repository, folder: &Path, options: MountOptio
     let nodes_max = options.memory_bytes / 8 / NODE_BYTES;
     let shown = Snapshots::new(repository, options)?;
     let nodes = Arc::downgrade(shown.nodes());
-    let refused = |source| MountError::Mount { folder: folder.clone(), source };
+    let refused = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => MountError::NotAllowed { folder: folder.clone() },
+        // The helper's words come with an escaped end of line.
+        _ => match error.to_string().strip_suffix("\\n") {
+            Some(words) => MountError::Mount { folder: folder.clone(), source: io::Error::other(words) },
+            None => MountError::Mount { folder: folder.clone(), source: error },
+        },
+    };
     let session = Session::new(shown, &folder, &config).map_err(refused)?;
     let session = session.spawn().map_err(refused)?;
     let notifier = session.notifier();

@@ -95,7 +95,7 @@ impl Catalogue {
                 _ => return (None, errors),
             }
         }
-        let place = if names.is_empty() { Some(Place::Folder((*folders).clone())) } else { place.cloned() };
+        let place = if names.is_empty() { Some(Place::Folder(folders.clone())) } else { place.cloned() };
         (place, errors)
     }
 

@@ -62,10 +62,11 @@ pub(crate) fn run(arguments: &MountArgs, context: &Context) -> Result<Done, CliE
     let mounted = mount(repository, &arguments.folder, options)?;
     let (repository_place, folder) =
         (place(&context.options)?.to_string(), visible(arguments.folder.as_os_str().as_bytes()));
+    let unmount = if rustix::process::geteuid().is_root() { "umount" } else { "fusermount3 -u" };
     if output.json {
         output.json(&Mounted { message_type: "mounted", repository: repository_place, mountpoint: folder })?;
     } else {
-        let end = format_args!("mounted {repository_place} on {folder}; Ctrl-C or 'umount {folder}' ends it");
+        let end = format_args!("mounted {repository_place} on {folder}; Ctrl-C or '{unmount} {folder}' ends it");
         output.report(end)?;
     }
     let mut is_told = false;
