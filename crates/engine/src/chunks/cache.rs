@@ -14,14 +14,16 @@ struct Regions {
     decoded: LruCache<Key, PlainRegion>,
     bytes: usize,
     bytes_max: usize,
+    spare_max: usize,
     /// Sources that had a number so far.
     sources: u64,
     /// Memory of regions that had to go, for the next ones: so several threads keep no more of it between them.
     spares: Vec<Vec<u8>>,
+    spare_bytes: usize,
 }
 
-/// Pieces of memory that wait for a region, at most.
-const SPARES_MAX: usize = 4;
+/// The part of a cache that may be memory that waits for a region: one byte in so many.
+const SPARE_SHARE: usize = 8;
 
 /// A source, and a region of it.
 type Key = (u64, Address);
@@ -36,7 +38,8 @@ pub(super) struct RegionsOfSource {
 impl RegionCache {
     /// An empty cache that holds at most this many bytes.
     pub fn new(bytes_max: usize) -> Self {
-        let regions = Regions { decoded: LruCache::unbounded(), bytes: 0, bytes_max, sources: 0, spares: Vec::new() };
+        let (bytes_max, spare_max) = (bytes_max - bytes_max / SPARE_SHARE, bytes_max / SPARE_SHARE);
+        let regions = Regions { bytes_max, spare_max, ..Regions::default() };
         Self(Arc::new(Mutex::new(regions)))
     }
 
@@ -66,6 +69,13 @@ impl RegionsOfSource {
     }
 }
 
+impl Default for Regions {
+    fn default() -> Self {
+        let (decoded, spares) = (LruCache::unbounded(), Vec::new());
+        Self { decoded, bytes: 0, bytes_max: 0, spare_max: 0, sources: 0, spares, spare_bytes: 0 }
+    }
+}
+
 impl Regions {
     fn put(&mut self, key: Key, plain: PlainRegion) {
         if plain.capacity() > self.bytes_max {
@@ -84,7 +94,9 @@ impl Regions {
 
     fn drop(&mut self, region: PlainRegion) {
         self.bytes -= region.capacity();
-        if let Some(memory) = Arc::into_inner(region).filter(|_| self.spares.len() < SPARES_MAX) {
+        let fits = |memory: &Vec<u8>| self.spare_bytes + memory.capacity() <= self.spare_max;
+        if let Some(memory) = Arc::into_inner(region).filter(fits) {
+            self.spare_bytes += memory.capacity();
             self.spares.push(memory);
         }
     }
@@ -93,7 +105,9 @@ impl Regions {
     fn spare(&mut self, bytes: usize) -> Option<Vec<u8>> {
         let fits = |spare: &Vec<u8>| (bytes..=bytes.saturating_mul(2)).contains(&spare.capacity());
         let at = self.spares.iter().position(fits)?;
-        Some(self.spares.swap_remove(at))
+        let memory = self.spares.swap_remove(at);
+        self.spare_bytes -= memory.capacity();
+        Some(memory)
     }
 }
 
@@ -111,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_cache_holds_no_more_bytes_than_it_may_and_forgets_the_oldest_first() {
-        let cache = RegionCache::new(100);
+        let cache = RegionCache::new(115);
         let part = cache.for_source();
         for region in 0..10 {
             part.put(address(region), Arc::new(vec![0; 40]));
@@ -122,28 +136,31 @@ mod tests {
         assert!(part.get(address(8)).is_some() && part.get(address(9)).is_none(), "8 was used later");
         part.put(address(8), Arc::new(vec![0; 60]));
         assert_eq!(bytes(&cache), 100, "the same region again takes the place of the old one");
-        part.put(address(11), Arc::new(vec![0; 101]));
+        part.put(address(11), Arc::new(vec![0; 102]));
         assert!(part.get(address(11)).is_none());
     }
 
     #[test]
     fn memory_of_what_had_to_go_is_used_again() {
-        let part = RegionCache::new(100).for_source();
-        assert_eq!(part.spare(60).capacity(), 0);
-        part.put(address(0), Arc::new(vec![0; 60]));
-        part.put(address(1), Arc::new(vec![0; 60]));
-        assert_eq!(part.spare(20).capacity(), 0, "it is too large");
-        assert_eq!(part.spare(50).capacity(), 60);
-        assert_eq!(part.spare(50).capacity(), 0, "it is given once");
+        let part = RegionCache::new(1000).for_source();
+        assert_eq!(part.spare(90).capacity(), 0);
+        (0..9).for_each(|region| part.put(address(region), Arc::new(vec![0; 100])));
+        assert_eq!(part.spare(40).capacity(), 0, "it is too large");
+        assert_eq!(part.spare(90).capacity(), 100);
+        assert_eq!(part.spare(90).capacity(), 0, "it is given once");
         let held = part.get(address(1));
-        part.put(address(2), Arc::new(vec![0; 60]));
-        assert_eq!(part.spare(60).capacity(), 0, "somebody still reads it");
-        drop(held);
+        part.put(address(9), Arc::new(vec![0; 100]));
+        assert!(part.get(address(2)).is_none(), "it had to go, for 1 was used later");
+        assert_eq!(part.spare(90).capacity(), 100);
+        (10..18).for_each(|region| part.put(address(region), Arc::new(vec![0; 100])));
+        assert!(part.get(address(1)).is_none() && held.is_some());
+        assert_eq!(part.spare(90).capacity(), 100, "of those that went, one is kept");
+        assert_eq!(part.spare(90).capacity(), 0);
     }
 
     #[test]
     fn sources_share_the_bytes_and_not_the_regions() {
-        let cache = RegionCache::new(100);
+        let cache = RegionCache::new(115);
         let [one, other] = [cache.for_source(), cache.for_source()];
         one.put(address(0), Arc::new(vec![1; 60]));
         assert!(other.get(address(0)).is_none());
