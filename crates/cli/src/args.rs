@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Init(commands::init::InitArgs),
     Backup(Box<commands::backup::BackupArgs>),
     Copy(Box<commands::copy::CopyArgs>),
+    Import(commands::import::ImportArgs),
     Snapshots(commands::snapshots::SnapshotsArgs),
     Ls(commands::ls::LsArgs),
     Find(commands::find::FindArgs),

@@ -103,6 +103,10 @@ pub(crate) enum CliError {
     NothingToBackUp,
     #[error("cannot read the list {path}: {source}")]
     ListFile { path: PathBuf, source: io::Error },
+    #[error("cannot read the archive {path}: {source}")]
+    Archive { path: PathBuf, source: io::Error },
+    #[error("--time is the time of one snapshot, and several archives are given: import them one by one")]
+    TimeOfSeveral,
     #[error("the list {path} does not end with a NUL byte: it is cut short, or not made for --files-from-raw")]
     ListCutShort { path: PathBuf },
     #[error("the command '{command}' cannot be started: {source}")]

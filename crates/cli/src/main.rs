@@ -30,8 +30,8 @@ mod short_help;
 use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
 use commands::{
-    backup, check, copy, diff, dump, find, forget, generate, history, init, key, label, ls, maintain, mount, policy,
-    prune, repair, restore, serve, snapshots, stats, undelete, unlock, version,
+    backup, check, copy, diff, dump, find, forget, generate, history, import, init, key, label, ls, maintain, mount,
+    policy, prune, repair, restore, serve, snapshots, stats, undelete, unlock, version,
 };
 use context::Context;
 use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
@@ -79,6 +79,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Init(arguments) => init::run(arguments, context),
         Command::Backup(arguments) => backup::run(arguments, context),
         Command::Copy(arguments) => copy::run(arguments, context),
+        Command::Import(arguments) => import::run(arguments, context),
         Command::Snapshots(arguments) => snapshots::run(arguments, context),
         Command::Ls(arguments) => ls::run(arguments, context),
         Command::Find(arguments) => find::run(arguments, context),

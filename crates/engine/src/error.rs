@@ -134,6 +134,16 @@ pub enum EngineError {
         /// The least.
         least_mib: u64,
     },
+    /// An archive to be imported cannot be read.
+    #[error("{archive}, byte {at}: {reason}")]
+    BadArchive {
+        /// Its name.
+        archive: String,
+        /// Where in it, after decompression.
+        at: u64,
+        /// Why.
+        reason: String,
+    },
     /// An entry of a list of changes is not understood.
     #[error("{list}, {place}: '{found}': {expected}")]
     BadChangedList {

@@ -2,10 +2,13 @@
 
 pub use crate::cache_file::CacheRefused;
 
+use crate::acl;
 use crate::check::read_log;
-use crate::dump::acl;
+use crate::import::index;
 use crate::seen;
 use siltstone_store::RepositoryId;
+use siltstone_store::catalog::Metadata;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -25,7 +28,14 @@ pub fn readings(path: &Path, header: &[u8], key: &[u8; 32]) -> Result<usize, Cac
     read_log::readings(path, header, key)
 }
 
-/// An access control list in the kernel's form as text; `None` if it is none.
+/// Reads everything of a tar archive but content; gives the number of names in it, `None` if it is damaged.
+pub fn tar(archive: &File) -> Option<usize> {
+    index::explore(archive)
+}
+
+/// An access control list in the kernel's form as text, and back; `None` if it is none.
 pub fn acl_text(value: &[u8]) -> Option<String> {
-    acl::text(value)
+    let text = acl::text(value)?;
+    let again = acl::parse(text.as_bytes(), &Metadata::default()).ok()?;
+    Some(text).filter(|_| again.len() == value.len())
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 extern crate self as siltstone_engine;
 
+mod acl;
 mod amend;
 pub mod backup;
 mod bases;
@@ -26,6 +27,7 @@ pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
 mod history;
+pub mod import;
 pub mod index;
 pub mod label;
 mod lease;

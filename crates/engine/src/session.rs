@@ -7,6 +7,7 @@ use crate::copy::{CopyOptions, CopySummary, Originals, copy};
 use crate::dump::{Archive, dump};
 use crate::file_reader::SnapshotReader;
 use crate::forget::{ForgetOptions, ForgetPlan, ForgetSummary, SnapshotSelection, held_by, plan_forget};
+use crate::import::{ImportOptions, TarArchive, TarBytes, import_tar};
 use crate::label::{LabelOptions, label};
 use crate::maintain::{self, MaintainForecast, MaintainOptions, MaintainSummary, maintain};
 use crate::protect::{ProtectSummary, protect};
@@ -72,6 +73,22 @@ impl<R: Borrow<Repository>> Session<R> {
     /// Those of [`backup`].
     pub fn backup(&self, source: Source, options: &BackupOptions) -> Result<BackupSummary, EngineError> {
         backup(self.repository(), source, options, &self.resources)
+    }
+
+    /// Makes a tar archive ready to be imported.
+    ///
+    /// # Errors
+    /// Those of [`TarArchive::open`].
+    pub fn open_tar(&self, name: &str, bytes: TarBytes) -> Result<TarArchive, EngineError> {
+        TarArchive::open(name, bytes, self.repository(), &self.resources)
+    }
+
+    /// Makes a snapshot of what a tar archive holds.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`import_tar`].
+    pub fn import_tar(&self, archive: &TarArchive, options: &ImportOptions) -> Result<BackupSummary, EngineError> {
+        import_tar(self.repository(), archive, options, &self.resources)
     }
 
     /// Copies snapshots of another repository into this one, oldest first.

@@ -35,7 +35,7 @@ pub struct Target {
 }
 
 /// All targets, by name.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     Target { name: "acl", run: local::acl },
     Target { name: "cache", run: local::cache },
     Target { name: "catalog", run: catalog::catalog },
@@ -54,6 +54,7 @@ pub const TARGETS: [Target; 18] = [
     Target { name: "region", run: region::region },
     Target { name: "repository", run: repository::repository },
     Target { name: "slot", run: keys::slot },
+    Target { name: "tar", run: local::tar },
 ];
 
 /// Runs the target of this name on an input.

@@ -8,7 +8,7 @@ use siltstone_engine::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIn
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::{Fingerprint, SnapshotId};
 use std::fs;
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 use std::path::Path;
 
 /// Memory that a list of changes takes its share of: nearly the least, and plenty.
@@ -54,6 +54,20 @@ pub(crate) fn patterns(data: &[u8]) -> bool {
 /// The value of an extended attribute that holds an access control list.
 pub(crate) fn acl(data: &[u8]) -> bool {
     fuzzing::acl_text(data).is_some()
+}
+
+/// An archive to be imported. Blocks with the mark of a header get the sum that belongs to them.
+pub(crate) fn tar(data: &[u8]) -> bool {
+    let mut bytes = data.to_vec();
+    for block in bytes.as_chunks_mut::<512>().0 {
+        if block[257..262] == *b"ustar" {
+            block[148..156].fill(b' ');
+            let sum: u32 = block.iter().map(|&byte| u32::from(byte)).sum();
+            block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        }
+    }
+    let Ok(mut file) = tempfile::tempfile() else { return false };
+    file.write_all(&bytes).is_ok() && fuzzing::tar(&file).is_some()
 }
 
 /// Files that are kept from one run to the next: as they lie there, or the records of one, under its code of

@@ -188,11 +188,49 @@ fn fresh(seeds: &mut Seeds) -> Result<()> {
     texts(seeds);
     let acl = [&2u32.to_le_bytes()[..], &[1, 0, 7, 0, 255, 255, 255, 255], &[2, 0, 5, 0, 232, 3, 0, 0]].concat();
     keep(seeds, "acl", acl);
+    keep(seeds, "tar", archive());
     for (mode, record) in [(0, vec![1; 24]), (1, vec![2; 24]), (2, seen()), (3, vec![3; 28])] {
         keep(seeds, "cache", [&[mode], &record[..]].concat());
         keep(seeds, "cache", [&[mode | 4], &record[..]].concat());
     }
     Ok(())
+}
+
+/// An archive with a member of each sort, its records before them.
+fn archive() -> Vec<u8> {
+    let records: [&[u8]; 5] = [
+        b"30 mtime=1700000000.123456789\n",
+        b"27 SCHILY.xattr.user.a=b=c\n",
+        b"22 GNU.sparse.major=1\n",
+        b"22 GNU.sparse.minor=0\n",
+        b"28 GNU.sparse.realsize=9000\n",
+    ];
+    let records = records.concat();
+    let members: [(&str, u8, &[u8]); 9] = [
+        ("comment", b'g', b"13 comment=x\n"),
+        ("records", b'x', &records),
+        ("holes", b'0', b"1\n512\n5\n"),
+        ("long", b'L', b"a/long/name\0"),
+        ("short", b'0', b"content"),
+        ("folder/", b'5', b""),
+        ("link", b'1', b""),
+        ("device", b'3', b""),
+        ("old", b'S', b""),
+    ];
+    let mut archive = Vec::new();
+    for (name, letter, content) in members {
+        let mut header = [0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
+        header[156] = letter;
+        header[157..162].copy_from_slice(b"short");
+        let gnu = letter == b'S';
+        header[257..265].copy_from_slice(if gnu { b"ustar  \0" } else { b"ustar\x0000" });
+        archive.extend_from_slice(&header);
+        archive.extend_from_slice(content);
+        archive.resize(archive.len().next_multiple_of(512), 0);
+    }
+    archive
 }
 
 /// A series as the memory of history holds it.

@@ -2,12 +2,13 @@
 
 use super::changes::ChangeArgs;
 use super::layout::LayoutArgs;
+use super::record::RecordArgs;
 use super::sources::{ListArgs, StreamArgs, source_paths, stream};
 use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
-use crate::parse::{Checkpointing, Moment, ShrinkGuard, Size, TagList};
+use crate::parse::{Checkpointing, ShrinkGuard, Size};
 use crate::patterns::ExcludeArgs;
 use crate::prices;
 use crate::progress::{Progress, Work};
@@ -37,18 +38,8 @@ pub(crate) struct BackupArgs {
     /// Series the snapshot belongs to [default: host and paths]
     #[arg(long, value_name = "NAME")]
     series: Option<String>,
-    /// Tags of the snapshot, `tag[,tag,...]` (may be repeated)
-    #[arg(long = "tag", value_name = "TAGS")]
-    tags: Vec<TagList>,
-    /// Name of the host to record [default: $SILT_HOST, or this machine's name]
-    #[arg(short = 'H', long, value_name = "HOST")]
-    host: Option<String>,
-    /// Note to record
-    #[arg(long, value_name = "TEXT")]
-    description: Option<String>,
-    /// Time to record, such as '2012-11-01 22:08:41' [default: now]
-    #[arg(long, value_name = "TIME")]
-    time: Option<Moment>,
+    #[command(flatten)]
+    record: RecordArgs,
     /// Read all files again, also those that seem unchanged
     #[arg(short, long)]
     force: bool,
@@ -158,14 +149,9 @@ pub(super) fn without_own_folders(rules: ExcludeRules, repository: &Repository, 
 }
 
 fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> Result<BackupOptions, CliError> {
-    Ok(BackupOptions::default()
+    let options = arguments.record.recorded(BackupOptions::default());
+    Ok(options
         .with_series(arguments.series.clone())
-        .with_host(arguments.host.clone().unwrap_or_else(environment::host))
-        .with_user(environment::user())
-        .with_tags(TagList::flatten(&arguments.tags))
-        .with_description(arguments.description.clone())
-        .with_time(arguments.time.map(|moment| moment.0))
-        .with_program(environment::program())
         .with_exclude(exclude)
         .with_one_file_system(arguments.one_file_system)
         .with_force(arguments.force)
@@ -210,7 +196,7 @@ fn shrink_share(arguments: &BackupArgs) -> Result<Option<f64>, CliError> {
     Ok(guard.map_or(Some(SHRINK_SHARE_DEFAULT), |guard| guard.0))
 }
 
-fn report(context: &Context, dry_run: bool, summary: &BackupSummary) -> Result<(), CliError> {
+pub(super) fn report(context: &Context, dry_run: bool, summary: &BackupSummary) -> Result<(), CliError> {
     let (transfer, cost) = (Transfer::of(&context.traffic), prices::cost(&summary.usage, context)?);
     if context.output.json {
         let network = (transfer, cost);

@@ -13,6 +13,7 @@ use std::time::Duration;
 pub(crate) enum Work {
     Backup,
     Copy,
+    Import,
     Restore,
     Dump,
     Forget,
@@ -35,6 +36,7 @@ impl Work {
         match self {
             Self::Backup => "archival",
             Self::Copy => "copy",
+            Self::Import => "import",
             Self::Restore => "restore",
             Self::Dump => "dump",
             Self::Forget => "forget",
@@ -116,6 +118,7 @@ impl EntryMessage {
         let path = Path::of(path);
         let action = action_word(action);
         let shown = path.visible();
+        let is_backup = matches!(work, Work::Backup | Work::Import);
         let line = match action {
             "unchanged" | "deleted" => format!("{action:<9} {shown}"),
             _ => format!("{action:<9} {shown}, {}", size(bytes)),
@@ -125,8 +128,8 @@ impl EntryMessage {
             action,
             item: path.lossy(),
             item_raw: path.raw(),
-            data_size: (work == Work::Backup).then_some(bytes),
-            size: (work != Work::Backup).then_some(bytes),
+            data_size: is_backup.then_some(bytes),
+            size: (!is_backup).then_some(bytes),
             line,
         }
     }

@@ -7,13 +7,13 @@ use super::checkpoint::Checkpoints;
 use super::flow::Unusable;
 use super::local::LocalCatalog;
 use super::older::Older;
+use super::options::Source;
 use super::outcome::RunOutcome;
 use super::previous::{last_whole, needed};
 use super::run::BackupRun;
 use super::sample::read_sample;
 use super::select::{Known, Origin};
 use super::sketch_file::SketchDraft;
-use super::source::Input;
 use super::stages::{DeltaSelection, Stages};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
@@ -36,7 +36,7 @@ impl<'t> BackupRun<'t> {
     /// Runs all stages to the end of the source; gives too what new chunks were encoded against, if they were.
     pub(super) fn run_stages(
         &self,
-        source: Input,
+        source: Source,
         manifest: &Manifest,
         lost: &[ContainerId],
         (sink, checkpoints): (&dyn ContainerSink, Option<&Checkpoints<'_, 't>>),

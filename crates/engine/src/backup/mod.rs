@@ -53,7 +53,7 @@ mod select;
 mod settle;
 mod shrunk;
 mod sketch_file;
-pub(crate) mod source;
+pub mod source;
 mod sources;
 mod stages;
 
@@ -73,7 +73,7 @@ use run::BackupRun;
 pub(crate) use run::Original;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
-use source::{DescribedEntries, Input};
+use source::DescribedEntries;
 use std::time::Instant;
 
 /// Makes a snapshot of `source`.
@@ -130,7 +130,7 @@ fn back_up(
         series,
         original,
     };
-    run.run(Input::Given(source))
+    run.run(source)
 }
 
 /// The series that a backup goes to: the one named, that of a write-only key, or by default one of host and paths.
@@ -165,12 +165,12 @@ pub(crate) fn backup_copy(
         series: &original.view.series_name,
         original: Some(original),
     };
-    run.run(Input::Described(entries))
+    run.run(Source::Entries { paths: run.paths.clone(), entries })
 }
 
 impl BackupRun<'_> {
     /// Runs to a commit, or without writing.
-    fn run(&self, input: Input) -> Result<BackupSummary, EngineError> {
+    fn run(&self, input: Source) -> Result<BackupSummary, EngineError> {
         if self.options.dry_run {
             return self.dry_run(input);
         }

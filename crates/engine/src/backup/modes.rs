@@ -1,10 +1,9 @@
 //! Both ways of a run: without writing, or to a commit.
 
 use super::checkpoint::Checkpoints;
-use super::options::BackupSummary;
+use super::options::{BackupSummary, Source};
 use super::previous;
 use super::run::BackupRun;
-use super::source::Input;
 use crate::EngineError;
 use crate::delta::SimilarIndex;
 use crate::pack::DrySink;
@@ -17,7 +16,7 @@ use siltstone_store::series::{SeriesWriter, lost_containers, newest_manifest, pa
 
 impl<'t> BackupRun<'t> {
     /// Runs all stages without writing.
-    pub(super) fn dry_run(&self, source: Input) -> Result<BackupSummary, EngineError> {
+    pub(super) fn dry_run(&self, source: Source) -> Result<BackupSummary, EngineError> {
         let id = self.repository.keys().series_id(self.series);
         let stored = newest_manifest(self.repository, id)?;
         let manifest = stored.map_or_else(|| Manifest::new(id, self.series), |stored| stored.manifest);
@@ -54,7 +53,7 @@ impl<'t> BackupRun<'t> {
     /// Runs all stages and commits; gives too the new chunks by their sketches, if the settling can use them.
     pub(super) fn run_and_commit(
         &self,
-        source: Input,
+        source: Source,
         writer: &mut SeriesWriter<'t>,
     ) -> Result<(BackupSummary, Option<SimilarIndex>), EngineError> {
         let manifest = writer.manifest().clone();

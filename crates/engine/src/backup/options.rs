@@ -1,6 +1,7 @@
 //! A backup as it is asked for, and what it reports: sources, options, the summary and its counts.
 
 use super::changed_list::ChangedList;
+use super::source::DescribedEntries;
 use crate::delta::{Deltas, SEGMENT_BYTES};
 use crate::fs::ExcludeRules;
 use crate::lease::machine_name;
@@ -46,6 +47,13 @@ pub enum Source {
         name: PathBuf,
         /// The bytes.
         reader: Box<dyn Read + Send>,
+    },
+    /// Entries that another program, archive or repository gives.
+    Entries {
+        /// The paths recorded as those backed up: absolute, sorted, at least one.
+        paths: Vec<Vec<u8>>,
+        /// The entries.
+        entries: DescribedEntries,
     },
 }
 

@@ -50,6 +50,8 @@ pub(super) struct Planner<'s, 'r> {
     batch: Vec<Item>,
     batch_bytes: u64,
     has_reads: bool,
+    /// True if no file is unchanged by the word of its source alone.
+    reads_all: bool,
 }
 
 /// Why planning ended before its end.
@@ -73,7 +75,24 @@ impl<'s, 'r> Planner<'s, 'r> {
             Previous { source, entries: entries.peekable(), damaged: &unusable.catalog_damaged }
         });
         let (links, batch) = (HashSet::new(), Vec::new());
-        Self { options, observer, unusable, previous, links, steps, jobs, batch, batch_bytes: 0, has_reads: false }
+        Self {
+            options,
+            observer,
+            unusable,
+            previous,
+            links,
+            steps,
+            jobs,
+            batch,
+            batch_bytes: 0,
+            has_reads: false,
+            reads_all: false,
+        }
+    }
+
+    /// Trusts no source that says a file is unchanged.
+    pub(super) fn reading_all(self) -> Self {
+        Self { reads_all: true, ..self }
     }
 
     /// Takes all entries, until a later stage goes away or the user asks to stop.
@@ -162,7 +181,7 @@ impl<'s, 'r> Planner<'s, 'r> {
             && same_size
             && match unread {
                 Unread::OnDisk(_) => same_status(),
-                Unread::Described(described) => described.is_unchanged,
+                Unread::Described(described) => described.is_unchanged && !self.reads_all,
             }
     }
 

@@ -17,7 +17,7 @@ pub(super) fn share_of(source: &Source, options: &BackupOptions) -> Option<f64> 
     options.shrink_share.and_then(|share| match source {
         Source::Paths(_) => Some(share),
         Source::Stream { .. } => Some(1.0),
-        Source::Changes { .. } => None,
+        Source::Changes { .. } | Source::Entries { .. } => None,
     })
 }
 

@@ -1,12 +1,12 @@
 //! Sources of a backup: entries in the order of the catalog, and the content of each file for whoever comes to read it.
 //!
-//! A walk of the file system is one source; a snapshot of another repository is another. The planner takes entries from
-//! an [`EntrySource`] and readers take content from a [`ContentReader`]; neither knows where these come from.
+//! A walk of the file system is one source; a snapshot of another repository is another, an archive a third. The planner
+//! takes entries from an [`EntrySource`] and readers take content from a [`ContentReader`]; neither knows where these
+//! come from. Whoever has another kind of source gives it as [`Source::Entries`](super::Source::Entries).
 //!
 //! A file on disk tells by its status whether it changed and which names it has. Any other source says so itself
 //! ([`Described`]), for only it knows what its entries were made of.
 
-use super::options::Source;
 use crate::EngineError;
 use crate::fs::{Extent, FileHandle, FileKind, Problem, ScanEntry, ScanItem, Scanner, SourceFile};
 use crossbeam_channel::Receiver;
@@ -14,8 +14,9 @@ use siltstone_store::SnapshotId;
 use siltstone_store::catalog::{Content, EntryPath, Metadata};
 use std::io;
 
-/// Gives the entries of a source, in the order of the catalog.
-pub(crate) trait EntrySource: Send {
+/// Gives the entries of a source, in the order of the catalog: that of [`EntryPath`], each path once, and each directory
+/// before what is beneath it.
+pub trait EntrySource: Send {
     /// Returns the next item; `None` at the end.
     ///
     /// # Errors
@@ -24,7 +25,7 @@ pub(crate) trait EntrySource: Send {
 }
 
 /// Item that a source gives.
-pub(crate) enum SourceItem {
+pub enum SourceItem {
     /// An entry.
     Entry(SourceEntry),
     /// Something a walk met that is no entry.
@@ -32,17 +33,17 @@ pub(crate) enum SourceItem {
 }
 
 /// An entry of a source.
-pub(crate) struct SourceEntry {
+pub struct SourceEntry {
     /// Its path in the catalog.
-    pub(crate) path: EntryPath,
+    pub path: EntryPath,
     /// Metadata of its inode.
-    pub(crate) metadata: Metadata,
+    pub metadata: Metadata,
     /// Kind of the file.
-    pub(crate) kind: SourceKind,
+    pub kind: SourceKind,
 }
 
 /// Kind of a file that a source gives.
-pub(crate) enum SourceKind {
+pub enum SourceKind {
     /// A regular file, still to be read unless it is unchanged.
     File {
         /// Length in bytes, holes included.
@@ -55,7 +56,7 @@ pub(crate) enum SourceKind {
 }
 
 /// A file's content before it is read.
-pub(crate) enum Unread {
+pub enum Unread {
     /// A file on disk, which its status describes.
     OnDisk(FileHandle),
     /// Content that the source describes.
@@ -63,17 +64,17 @@ pub(crate) enum Unread {
 }
 
 /// Content that a source describes.
-pub(crate) struct Described {
+pub struct Described {
     /// To open it.
-    pub(crate) content: Box<dyn FileContent>,
+    pub content: Box<dyn FileContent>,
     /// True if the series' last whole snapshot has the same content at this path.
-    pub(crate) is_unchanged: bool,
+    pub is_unchanged: bool,
     /// True if content and metadata are those of the entry of the same device and inode that came last.
-    pub(crate) is_link: bool,
+    pub is_link: bool,
 }
 
 /// Content of a file, opened by whichever thread comes to it.
-pub(crate) trait FileContent: Send {
+pub trait FileContent: Send {
     /// Opens the file of this path for reading from front to back.
     ///
     /// # Errors
@@ -82,7 +83,7 @@ pub(crate) trait FileContent: Send {
 }
 
 /// Reads a file from front to back, span by span.
-pub(crate) trait ContentReader {
+pub trait ContentReader {
     /// Goes on to the next span; `None` at the end of the file.
     ///
     /// # Errors
@@ -98,7 +99,7 @@ pub(crate) trait ContentReader {
 
 /// A stretch of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Span {
+pub enum Span {
     /// Bytes that were never written; at least 1.
     Hole(u64),
     /// Data of at most this many bytes, to be read.
@@ -106,19 +107,11 @@ pub(crate) enum Span {
 }
 
 /// Entries of a source that describes its files, for one snapshot.
-pub(crate) struct DescribedEntries {
+pub struct DescribedEntries {
     /// The entries.
-    pub(crate) entries: Box<dyn EntrySource>,
+    pub entries: Box<dyn EntrySource>,
     /// The snapshot that unchanged files are unchanged since. If it is not the series' last whole one, all are read.
-    pub(crate) base: Option<SnapshotId>,
-}
-
-/// Input of a run.
-pub(super) enum Input {
-    /// Files, folders or a stream.
-    Given(Source),
-    /// Entries of another kind of source.
-    Described(DescribedEntries),
+    pub base: Option<SnapshotId>,
 }
 
 impl EntrySource for Scanner {

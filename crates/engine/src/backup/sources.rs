@@ -35,6 +35,7 @@ pub(super) fn source_paths(source: &Source) -> Result<Vec<Vec<u8>>, EngineError>
             let absolute = PathBuf::from("/").join(name);
             return Ok(vec![bytes(absolute)]);
         }
+        Source::Entries { paths, .. } => return Ok(paths.clone()),
         Source::Paths(given) | Source::Changes { paths: given, .. } => given,
     };
     let is_looked_at = matches!(source, Source::Paths(_));

@@ -4,7 +4,6 @@
 //! verify a few of them ahead while what came before is written, so the memory of some regions is all it takes. What is
 //! damaged ends the dump: a stream that promised a size cannot leave anything out.
 
-pub(crate) mod acl;
 mod prefetch;
 mod tar;
 mod zip;

@@ -2,9 +2,9 @@
 //! nanosecond and before 1970, large numbers, attributes, access control lists, and the map of a file with holes (GNU's
 //! form 1.0).
 
-use super::{Gate, Sink, acl, write_zeros};
-use crate::Observer;
+use super::{Gate, Sink, write_zeros};
 use crate::fs::{Extent, Problem, ProblemKind};
+use crate::{Observer, acl};
 use siltstone_store::Time;
 use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata, Name};
 use std::cell::Cell;

@@ -92,6 +92,8 @@ pub enum ProblemKind {
     ChangedWhileRead,
     /// Backup: its path is too long to be stored.
     PathTooLong,
+    /// Import: what the archive has there cannot be kept.
+    NotImported,
     /// Restore: the entry could not be made, or its content not be written.
     NotWritten,
     /// Restore: its content in the repository is missing or damaged.
@@ -127,6 +129,7 @@ impl ProblemKind {
             Self::ChangedWhileRead => "changed while it was read",
             Self::PathTooLong => "has too long a path",
             Self::NotMoved => "cannot be settled",
+            Self::NotImported => "cannot be imported as it is",
             Self::NotWritten => "cannot be restored",
             Self::ContentDamaged => "has damaged content",
             Self::VerifyFailed => "is not as it was backed up",
@@ -150,6 +153,7 @@ impl ProblemKind {
             Self::ChangedWhileRead => "changed_while_read",
             Self::PathTooLong => "path_too_long",
             Self::NotMoved => "not_moved",
+            Self::NotImported => "cannot be imported as it is",
             Self::NotWritten => "not_written",
             Self::ContentDamaged => "content_damaged",
             Self::VerifyFailed => "verify_failed",

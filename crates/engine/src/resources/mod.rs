@@ -73,6 +73,12 @@ impl Resources {
         self.suffice_beside(command, repository.container_bytes(ContainerKind::Data))
     }
 
+    /// Bytes of memory beyond the least that a command can work with on this repository.
+    pub(crate) fn spare_bytes(&self, command: Command, repository: &Repository) -> u64 {
+        let least = command.memory_bytes_min(repository.container_bytes(ContainerKind::Data));
+        self.memory_bytes.saturating_sub(least)
+    }
+
     /// Refuses to begin with less memory than the command can work with, where containers are filled to
     /// `container_bytes`.
     fn suffice_beside(&self, command: Command, container_bytes: u64) -> Result<(), EngineError> {

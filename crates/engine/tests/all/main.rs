@@ -22,6 +22,7 @@ mod forward;
 mod golden;
 mod guards;
 mod healing;
+mod import;
 mod intra_segment;
 mod io_shape;
 mod label;

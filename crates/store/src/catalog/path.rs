@@ -83,6 +83,11 @@ impl EntryPath {
         self.0.strip_prefix(directory.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'))
     }
 
+    /// Compares the bytes of two paths as the paths are compared, without a look at whether they are any.
+    pub fn compare_bytes(left: &[u8], right: &[u8]) -> Ordering {
+        compare_paths(left, right)
+    }
+
     /// Returns the fault that makes these bytes no path, if there is one.
     fn fault(bytes: &[u8]) -> Option<PathFault> {
         if bytes.len() > PATH_BYTES_MAX {

@@ -32,18 +32,20 @@ impl Stages<'_, '_, '_> {
         joined(planner).and_then(|planned| Ok((planned, assembled?)))
     }
 
-    /// Plans beside the snapshot that the source compared its entries with. Checkpoints are no such snapshot: what they
-    /// have is known by its chunks.
+    /// Plans beside the series' last whole snapshot; checkpoints are none: what they have is known by its chunks. What the
+    /// source says is unchanged is so only since the snapshot that it compared its entries with.
     fn plan_described(
         &self,
         mut source: DescribedEntries,
         steps: Sender<Step>,
         jobs: Sender<Job>,
     ) -> Result<Planned, EngineError> {
-        let last = last_whole(self.manifest).filter(|last| Some(last.id) == source.base);
+        let last = last_whole(self.manifest);
         let roots = last.map(|last| last.root).into_iter().collect();
+        let is_base = last.is_some_and(|last| Some(last.id) == source.base);
         let Self { run, chunks, unusable, .. } = *self;
         let planner = Planner::new(run.options, &*run.resources.observer, chunks, roots, unusable, steps, jobs);
+        let planner = if is_base { planner } else { planner.reading_all() };
         planner.run(&mut *source.entries)
     }
 }

@@ -20,7 +20,6 @@ use super::notes::Notes;
 use super::options::Source;
 use super::outcome::RunOutcome;
 use super::piece::{Buffers, ReadStage};
-use super::source::Input;
 use crate::EngineError;
 use crate::delta::SimilarIndex;
 use crate::parallel::{Pool, spawn_named};
@@ -41,7 +40,7 @@ impl Stages<'_, '_, '_> {
     /// Runs all stages to the end of the source. With a `selection`, new chunks are encoded against old ones.
     pub(super) fn run(
         &self,
-        source: Input,
+        source: Source,
         known: Knowledge<'_>,
         selection: Option<&mut DeltaSelection<'_>>,
     ) -> Result<RunOutcome, EngineError> {
@@ -76,14 +75,10 @@ impl Stages<'_, '_, '_> {
             let store = ChunkStore::new((keys, self.local_catalog), known, self.unusable, next, (outlet, healer));
             let assembly = Assembly { end, buffers: &buffers, store };
             let assembled = match source {
-                Input::Given(Source::Paths(paths)) => self.run_paths(scope, (paths, None), reading, assembly),
-                Input::Given(Source::Changes { paths, list }) => {
-                    self.run_paths(scope, (paths, Some(list)), reading, assembly)
-                }
-                Input::Given(Source::Stream { name, reader }) => {
-                    self.run_stream(scope, (&name, reader), reading, assembly)
-                }
-                Input::Described(entries) => self.run_described(scope, entries, reading, assembly),
+                Source::Paths(paths) => self.run_paths(scope, (paths, None), reading, assembly),
+                Source::Changes { paths, list } => self.run_paths(scope, (paths, Some(list)), reading, assembly),
+                Source::Stream { name, reader } => self.run_stream(scope, (&name, reader), reading, assembly),
+                Source::Entries { entries, .. } => self.run_described(scope, entries, reading, assembly),
             };
             // What a later stage met comes first: it makes the stages before it stop.
             let selected = selecting.map(joined);
