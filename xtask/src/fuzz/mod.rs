@@ -107,7 +107,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let corpus = options.corpus.clone().map_or_else(|| Ok(workspace::target()?.join("fuzz-corpus")), anyhow::Ok)?;
     let mut campaign = Campaign {
         program,
-        corpus,
+        // The program runs in a folder of its own.
+        corpus: std::path::absolute(corpus)?,
         commit,
         seconds: options.seconds,
         resume: options.resume || options.keep,
