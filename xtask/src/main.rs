@@ -41,8 +41,10 @@ struct Arguments {
 enum Task {
     /// Back up this checkout twice, restore both snapshots, compare, forget, check; prints sizes and speeds.
     Demo(demo::Options),
-    /// All tests: the workspace's own, the second reader, short forms of kill-loop, damage, faults and power.
+    /// All tests: the workspace's own, the second reader, short forms of kill-loop, damage, faults, power and fuzz.
     Test(test::Options),
+    /// Short forms of damage, faults, kill-loop, power and fuzz, and the reader: the second half of `test`.
+    Short,
     /// Tests of chunking and its vectors on ARM and POWER, emulated, built with the oldest compiler they promise to
     /// build with.
     Cross,
@@ -99,6 +101,7 @@ fn run(task: &Task) -> Result<()> {
     match task {
         Task::Demo(options) => demo::run(options),
         Task::Test(options) => test::run(options),
+        Task::Short => test::short_forms(),
         Task::Cross => cross::run(),
         Task::Sanitize(options) => sanitize::run(options),
         Task::Lint => lint::run(),

@@ -1,4 +1,4 @@
-//! What the surroundings say: variables, the machine's name, the user, the cache folder, the time zone.
+//! Reads the surroundings: variables, the machine's name, the user, the cache folder, the time zone.
 
 use crate::error::CliError;
 use siltstone_engine::Isa;

@@ -1,4 +1,4 @@
-//! What `-h` shows of a command, the options that people use; and the examples that `--help` adds.
+//! Short help: the options that `-h` shows of a command, those that people use; and the examples that `--help` adds.
 
 use clap::{Arg, Command};
 

@@ -45,7 +45,7 @@ impl Listing {
         Ok(Self(nodes))
     }
 
-    /// The same without the folder itself.
+    /// Lists a folder without the folder itself.
     #[must_use]
     pub fn without_top(mut self) -> Self {
         self.0.remove(Path::new(""));

@@ -76,8 +76,8 @@ pub(crate) struct Options {
     /// Folder of the inputs that reach code, one for each target: a run goes on where the one before ended.
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
-    /// Takes this copy of the program of the fuzzer (`fuzz/target/*/release/targets`) and builds none: a long run is not
-    /// disturbed by work on the sources.
+    /// Takes this copy of the program of the fuzzer (`fuzz/target/*/release/targets`) and builds none: a long run is
+    /// not disturbed by work on the sources.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Keeps the smallest inputs that reach as much, and the ledger, in the repository (implies --resume). With
@@ -184,12 +184,12 @@ struct Campaign {
     /// Holds all targets.
     program: PathBuf,
     corpus: PathBuf,
-    /// What is fuzzed.
+    /// Commit that is fuzzed.
     commit: String,
     seconds: u64,
     /// True if what was done before counts, and what is done now is to count later.
     resume: bool,
-    /// What was done, now and before, if that counts.
+    /// Account of what was done, now and before, if that counts.
     ledger: Mutex<Ledger>,
     /// For the temporary files of programs that are killed: some targets write one for every input.
     scratch: tempfile::TempDir,

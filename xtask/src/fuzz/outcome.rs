@@ -13,7 +13,7 @@ const LINES_SHOWN: usize = 40;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) target: String,
-    /// What was fuzzed.
+    /// Commit that was fuzzed.
     pub(super) commit: String,
     /// Processor time, user and system.
     #[serde(rename = "seconds", with = "seconds")]

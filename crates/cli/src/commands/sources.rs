@@ -1,4 +1,4 @@
-//! What `silt backup` reads: paths given, paths from lists, standard input, or what a command prints.
+//! Sources that `silt backup` reads: paths given, paths from lists, standard input, or what a command prints.
 
 use crate::error::CliError;
 use crate::interrupt;

@@ -53,7 +53,7 @@ impl SeriesCheck<'_> {
     }
 }
 
-/// What the check of each series that lends has found.
+/// Findings of the check of each series that lends.
 pub(super) struct Lenders {
     known: HashMap<SeriesId, (String, Vec<ContainerDamage>, Learnt)>,
 }

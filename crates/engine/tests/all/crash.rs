@@ -194,7 +194,7 @@ fn a_backup_that_takes_chunks_back_hit_at_any_write_costs_no_committed_snapshot(
     }
 }
 
-/// What is left of a hull when the snapshots at both ends of it are forgotten.
+/// Rest of a hull when the snapshots at both ends of it are forgotten.
 #[test]
 fn drawing_hulls_in_hit_at_any_write_costs_no_snapshot() {
     let mut scene = there_and_away();
@@ -326,7 +326,7 @@ fn marking_and_undeleting_hit_at_any_write_cost_no_snapshot() {
     }
 }
 
-/// What is run to be hit.
+/// Work that is run to be hit.
 type Run<'r> = dyn Fn(&SimulatedDisk) -> Result<(), EngineError> + 'r;
 
 /// Counts problems.

@@ -297,7 +297,7 @@ impl Model {
         self.verify_held(&done, &options(false, threshold));
     }
 
-    /// What deleted snapshots are said to hold is what would come back, were all of them to end now.
+    /// Bytes that deleted snapshots are said to hold are what would come back, were all of them to end now.
     fn verify_held(&self, done: &ForgetSummary, options: &ForgetOptions) {
         assert_eq!(done.held.snapshots, self.deleted.len() as u64);
         if done.held.snapshots == 0 {

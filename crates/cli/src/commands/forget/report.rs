@@ -1,4 +1,4 @@
-//! What `forget` says when it is done: what went, what is marked as deleted, and what that holds.
+//! Report of `forget` when it is done: what went, what is marked as deleted, and what that holds.
 
 use crate::render::{exact, local, size};
 use siltstone_engine::forget::{ForgetSummary, Held};

@@ -6,9 +6,9 @@ use std::fmt::Debug;
 
 /// A disk as found after a run was hit.
 pub struct Found<'f, T> {
-    /// What the next run finds.
+    /// State that the next run finds.
     pub disk: SimulatedDisk,
-    /// What the run that was hit said.
+    /// Result of the run that was hit.
     pub result: &'f T,
     /// Whether to try the next backup too: once for every fault, as the fates of pending writes differ in orphans only.
     pub recover: bool,

@@ -48,7 +48,7 @@ impl Sandbox {
         Self::on(Arc::new(SimulatedDisk::new()))
     }
 
-    /// The same on a storage of the test's.
+    /// Makes a scene on a storage of the test's.
     pub fn on(storage: Arc<dyn Storage>) -> Self {
         Self::below(&std::env::temp_dir(), storage)
     }
@@ -61,7 +61,7 @@ impl Sandbox {
         Self { folder, storage, has_cache: true }
     }
 
-    /// The same source and cache beside another storage, such as a later state of this one's.
+    /// Returns the scene with the same source and cache beside another storage, such as a later state of this one's.
     pub fn at(&self, storage: impl Storage + 'static) -> Self {
         Self { folder: self.folder.clone(), storage: Arc::new(storage), has_cache: self.has_cache }
     }
