@@ -62,7 +62,7 @@ fn no_input_that_earlier_campaigns_kept_fails() {
 #[test]
 fn kept_inputs_come_back_as_they_were_and_the_largest_beyond_the_bound_are_left_out() {
     let (folder, archives) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    let inputs = [&b""[..], b"an input", &[7; 100 << 10], &[8; 200 << 10]];
+    let inputs = [Vec::new(), b"an input".to_vec(), vec![7; 100 << 10], vec![8; 200 << 10]];
     for (number, input) in inputs.iter().enumerate() {
         fs::write(folder.path().join(number.to_string()), input).expect("written");
     }

@@ -97,11 +97,13 @@ mod tests {
     #[test]
     fn time_on_other_commits_counts_and_of_two_accounts_of_one_the_longer() {
         let mut ledger = Ledger::default();
-        [row("slot", "old", 5), row("slot", "new", 9)].into_iter().for_each(|row| ledger.put(row));
+        for row in [row("slot", "old", 5), row("slot", "new", 9)] {
+            ledger.put(row);
+        }
         let mut other = Ledger::default();
-        [row("slot", "old", 4), row("slot", "new", 11), row("tar", "new", 2)]
-            .into_iter()
-            .for_each(|row| other.put(row));
+        for row in [row("slot", "old", 4), row("slot", "new", 11), row("tar", "new", 2)] {
+            other.put(row);
+        }
         ledger.join(other);
         let all = ["slot", "tar"].map(|target| ledger.rows_of(target).cloned().collect::<Vec<_>>()).concat();
         assert_eq!(all, [row("slot", "old", 5), row("slot", "new", 11), row("tar", "new", 2)]);
