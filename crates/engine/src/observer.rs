@@ -40,6 +40,13 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// The backup is the first of its series, and the repository has other series.
+    NewSeries {
+        /// The series' name.
+        series: String,
+        /// How many others there are.
+        others: usize,
+    },
     /// Another series has much of what is backed up: it is used instead of being stored again.
     Borrowing {
         /// The series' name.

@@ -402,6 +402,16 @@ impl StoreError {
         }
     }
 
+    /// Tells whether the object is of a format that is newer than what this program reads: nothing is wrong with it.
+    pub fn is_of_newer_format(&self) -> bool {
+        match self {
+            Self::UnknownVersion { .. } | Self::UnknownFeature { .. } => true,
+            Self::UnreadableSeries { source, .. } => source.is_of_newer_format(),
+            Self::Shared(error) => error.is_of_newer_format(),
+            _ => false,
+        }
+    }
+
     /// Tells whether another writer has the series: trying again later helps.
     pub fn is_lost_race(&self) -> bool {
         match self {

@@ -182,6 +182,7 @@ fn command(help: Help) -> &'static str {
         Help::KeyAdd => "silt key add",
         Help::AcceptRollback => "--accept-rollback",
         Help::NewSeries => "silt backup --series",
+        Help::NewerProgram => "a newer silt",
     }
 }
 
@@ -204,6 +205,7 @@ fn advice(findings: &[Finding]) -> Vec<String> {
             ),
             Help::KeyAdd => format!("nothing brings back {count} key slots: their users need new ones, by '{command}'"),
             Help::AcceptRollback => format!("{count} series are gone: {command} goes on without them"),
+            Help::NewerProgram => format!("{command} reads {count} of these; nothing is known to be wrong with them"),
             Help::NewSeries => {
                 format!("'{command} NAME' begins a new series beside one that contradicts itself; {count} of these")
             }

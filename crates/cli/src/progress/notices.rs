@@ -34,6 +34,9 @@ pub(super) fn describe(notice: &Notice) -> Words {
             "catalog_lost",
             "the local catalog is missing or stale and the key reads nothing: all files are read again",
         ),
+        Notice::NewSeries { series, others } => {
+            note("new_series", &format!("a new series begins: '{series}'; the repository has {others} more"))
+        }
         Notice::Borrowing { series } => {
             note("borrowing", &format!("borrowing of series '{series}', which has much of this already"))
         }

@@ -96,7 +96,14 @@ fn a_second_machine_stores_what_is_its_own() {
     let summary = machines.back_up("second");
     assert!(summary.borrowed.plain_bytes > SHARED_BYTES as u64 * 8 / 10, "{:?}", summary.borrowed);
     assert!(machines.data_bytes("second") < 300_000 + SHARED_BYTES as u64 / 5);
-    assert!(machines.log.notices().contains(&Notice::Borrowing { series: "first".to_owned() }));
+    let told = [
+        Notice::NewSeries { series: "second".to_owned(), others: 1 },
+        Notice::Borrowing { series: "first".to_owned() },
+    ];
+    let notices = machines.log.notices();
+    assert!(told.iter().all(|notice| notices.contains(notice)), "{notices:?}");
+    let begins = notices.iter().filter(|notice| matches!(notice, Notice::NewSeries { .. }));
+    assert_eq!(begins.count(), 1, "the first of all had nobody beside it");
     assert_eq!(machines.loans().len(), 1, "the loan of all is replaced by one of what is used");
     let (lender, borrower) = (machines.manifest("first"), machines.manifest("second"));
     assert!(lender.lends && borrower.imported().len() == summary.borrowed.chunks);
@@ -347,6 +354,35 @@ fn a_lender_gives_back_exactly_what_nobody_claims() {
     assert!(machines.manifest("first").containers.is_empty() && machines.manifest("first").lent.is_empty());
     assert_eq!(machines.loans(), []);
     machines.assert_sound();
+}
+
+/// Ten versions of a tree, of which each fourth is another machine's first backup.
+#[test]
+fn borrowers_outlive_the_oldest_nine_tenths_of_their_lender_and_then_the_lender() {
+    let mut machines = Machines::new();
+    let (mut lent, mut borrowers) = (Vec::new(), Vec::new());
+    for version in 0..10 {
+        machines.sandbox.write(&format!("shared/{version}"), &noise(700 + version, SHARED_BYTES / 24));
+        lent.push(machines.back_up("first").snapshot.expect("a snapshot"));
+        if version % 4 == 1 {
+            let summary = machines.back_up(&format!("borrower {version}"));
+            assert!(summary.borrowed.plain_bytes > SHARED_BYTES as u64 / 2, "{:?}", summary.borrowed);
+            borrowers.extend(summary.snapshot);
+        }
+    }
+    assert_eq!(borrowers.len(), 3);
+    machines.assert_sound();
+    let (newest, oldest) = lent.split_last().expect("ten");
+    let done = machines.forget_as_stated(oldest);
+    assert!(done.bytes_after < done.bytes_before, "{done:?}");
+    machines.assert_sound();
+    machines.forget_as_stated(&[*newest]);
+    machines.assert_sound();
+    assert_eq!(machines.trees.len(), 3, "all borrowers restore");
+    machines.forget_as_stated(&borrowers);
+    machines.maintain();
+    machines.assert_sound();
+    assert_eq!((machines.data_bytes("first"), machines.loans()), (0, Vec::new()));
 }
 
 #[test]
