@@ -11,6 +11,7 @@ mod damaged_series;
 mod exit_codes;
 mod figures;
 mod finding;
+mod generating;
 mod importing;
 mod labelling;
 mod leases;
