@@ -18,6 +18,8 @@ mod lab_report;
 mod lint;
 #[cfg(test)]
 mod map;
+#[cfg(test)]
+mod oldest_rust;
 mod package;
 mod power;
 mod publish_check;

@@ -63,7 +63,8 @@ mod tests {
         for package in published() {
             let name = package["name"].as_str().unwrap();
             let has = |field: &str| !package[field].is_null() && package[field] != Value::Array(vec![]);
-            for field in ["description", "license", "readme", "documentation", "keywords", "categories", "rust_version"] {
+            for field in ["description", "license", "readme", "documentation", "keywords", "categories", "rust_version"]
+            {
                 assert!(has(field), "{name} has no {field}");
             }
             let folder = std::path::Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap();

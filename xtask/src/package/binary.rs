@@ -62,7 +62,15 @@ fn inspect(file: &Path) -> Result<()> {
     let full = [".symtab", ".debug_info"].into_iter().find(|section| elf.contains(section));
     ensure!(full.is_none(), "{} is not stripped: it has {}", file.display(), full.unwrap_or_default());
     let newest = newest_glibc(&elf).context("it needs no glibc: is it what was to be built?")?;
-    ensure!(newest <= GLIBC, "{} needs glibc {}.{}, not only {}.{}", file.display(), newest.0, newest.1, GLIBC.0, GLIBC.1);
+    ensure!(
+        newest <= GLIBC,
+        "{} needs glibc {}.{}, not only {}.{}",
+        file.display(),
+        newest.0,
+        newest.1,
+        GLIBC.0,
+        GLIBC.1
+    );
     let bytes = std::fs::read(file)?;
     let here = cargo_home()?.display().to_string();
     let named = bytes.windows(here.len()).any(|window| window == here.as_bytes());
@@ -85,7 +93,8 @@ mod tests {
 
     #[test]
     fn the_newest_version_of_glibc_is_found() {
-        let elf = "0x0010: Name: GLIBC_2.9  Flags: none\n 0x0020: Name: GLIBC_2.14  Flags: none\n GLIBC_2.2.5 GLIBC_PRIVATE";
+        let elf =
+            "0x0010: Name: GLIBC_2.9  Flags: none\n 0x0020: Name: GLIBC_2.14  Flags: none\n GLIBC_2.2.5 GLIBC_PRIVATE";
         assert_eq!(newest_glibc(elf), Some((2, 14)));
         assert_eq!(newest_glibc("statically linked"), None);
     }

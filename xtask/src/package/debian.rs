@@ -46,7 +46,9 @@ pub(super) fn build(release: &Release) -> Result<PathBuf> {
     let package = release.folder.join(made.file_name().unwrap_or_default());
     put(&made, &package, 0o644)?;
     holds_what_it_should(&package)?;
-    program::run(Command::new("lintian").args(["--fail-on", "error", "--allow-root", "--tag-display-limit", "0"]).arg(&package))?;
+    program::run(
+        Command::new("lintian").args(["--fail-on", "error", "--allow-root", "--tag-display-limit", "0"]).arg(&package),
+    )?;
     Ok(package)
 }
 
@@ -71,21 +73,70 @@ fn lay_out(release: &Release, root: &Path) -> Result<()> {
 fn filled(control: &str, release: &Release) -> String {
     let lines = control.lines().filter(|line| release.homepage.is_some() || !line.contains("@HOMEPAGE@"));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
-    text.replace("@MAINTAINER@", &release.maintainer).replace("@HOMEPAGE@", release.homepage.as_deref().unwrap_or_default())
+    text.replace("@MAINTAINER@", &release.maintainer)
+        .replace("@HOMEPAGE@", release.homepage.as_deref().unwrap_or_default())
 }
 
 fn changelog(release: &Release) -> Result<String> {
-    let date = program::quietly(Command::new("date").args(["--utc", "--rfc-email", "--date"]).arg(format!("@{}", release.time)))?;
+    let date = program::quietly(
+        Command::new("date").args(["--utc", "--rfc-email", "--date"]).arg(format!("@{}", release.time)),
+    )?;
     let Release { version, maintainer, .. } = release;
     Ok(format!("siltstone ({version}) unstable; urgency=medium\n\n  * Release {version}.\n\n -- {maintainer}  {date}"))
 }
 
 fn holds_what_it_should(package: &Path) -> Result<()> {
     let contents = program::quietly(Command::new("dpkg-deb").arg("--contents").arg(package))?;
-    let held: Vec<&str> = contents.lines().filter_map(|line| line.split_whitespace().nth(5)?.strip_prefix("./")).collect();
+    let held: Vec<&str> =
+        contents.lines().filter_map(|line| line.split_whitespace().nth(5)?.strip_prefix("./")).collect();
     let wanted = PLACES.into_iter().chain(UNITS.map(|(_, place)| place)).chain(PAGES).chain(["usr/bin/silt"]);
     let missing: Vec<&str> = wanted.filter(|file| !held.contains(file)).collect();
     ensure!(missing.is_empty(), "{} lacks {}", package.display(), missing.join(", "));
     eprintln!("{}: {} files and folders", package.display(), held.len());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use siltstone_testbed::install;
+
+    #[test]
+    fn the_package_is_described_with_and_without_a_home() {
+        let control = fs::read_to_string(packaging("debian/control")).unwrap();
+        let release = |homepage: Option<&str>| Release {
+            version: "0.1.0".into(),
+            maintainer: "Name <name@example.com>".into(),
+            homepage: homepage.map(str::to_owned),
+            source_url: None,
+            time: "0".into(),
+            folder: PathBuf::new(),
+            made: PathBuf::new(),
+        };
+        let without = filled(&control, &release(None));
+        assert!(
+            without.contains("Maintainer: Name <name@example.com>\n") && !without.contains("Homepage"),
+            "{without}"
+        );
+        let with = filled(&control, &release(Some("https://example.com/")));
+        assert!(with.contains("Homepage: https://example.com/\n"), "{with}");
+    }
+
+    #[test]
+    fn systemd_understands_the_units() {
+        if install::find("systemd-analyze").is_none() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for (file, _) in UNITS.into_iter().filter(|(_, place)| place.contains("/system/")) {
+            let unit = fs::read_to_string(packaging("systemd").join(file)).unwrap();
+            // The program need not be installed here, and a template is looked at by an instance.
+            let unit = unit.replace("ExecStart=/usr/bin/silt", "ExecStart=/bin/true");
+            fs::write(folder.path().join(file.replace('@', "@home")), unit).unwrap();
+        }
+        let mut verify = Command::new("systemd-analyze");
+        verify.args(["verify", "--man=no"]).args(tree::files(folder.path()).unwrap());
+        let output = program::try_quietly(&mut verify).unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }

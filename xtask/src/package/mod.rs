@@ -63,7 +63,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let release = Release::of(options)?;
     if workspace::commit().ends_with('+') {
-        eprintln!("some files differ from the commit: the archive of the sources holds the commit, the program does not");
+        eprintln!(
+            "some files differ from the commit: the archive of the sources holds the commit, the program does not"
+        );
     }
     let program = binary::build()?;
     for old in [&release.folder, &release.made] {
