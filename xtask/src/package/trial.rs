@@ -12,7 +12,7 @@ use std::process::Command;
 /// The page, and the heading above its commands.
 const PAGE: (&str, &str) = ("docs/INSTALL.md", "## The first backup");
 /// The user, and a home with files worth keeping.
-const USER: &str = "useradd --create-home --shell /bin/bash user && cp -a /usr/share/perl5 /home/user/documents \
+const USER: &str = "useradd --create-home --shell /bin/bash user && cp -a /usr/share/doc /home/user/documents \
     && chown -R user: /home/user";
 /// Runs the commands with what a login gives, and the password that is asked for otherwise.
 const FIRST_BACKUP: &str = "cd /home/user && exec runuser -u user -- env -i HOME=/home/user PATH=/usr/bin:/bin \
