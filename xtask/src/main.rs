@@ -18,7 +18,11 @@ mod lab_report;
 mod lint;
 #[cfg(test)]
 mod map;
+#[cfg(test)]
+mod oldest_rust;
+mod package;
 mod power;
+mod publish_check;
 mod reader;
 mod real;
 mod sanitize;
@@ -80,6 +84,10 @@ enum Task {
     /// A report of `silt-lab`, looked at in a real browser: nothing too wide, cut off, written over something else or
     /// loaded from elsewhere.
     LabReport(lab_report::Options),
+    /// What users install, in target/package: archives, a Debian package, checksums, files for Homebrew and the AUR.
+    Package(package::Options),
+    /// What `cargo publish` would say of the crates that are to be published.
+    PublishCheck(publish_check::Options),
     /// Measurements against the peers.
     Bench {
         #[command(subcommand)]
@@ -116,6 +124,8 @@ fn run(task: &Task) -> Result<()> {
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),
         Task::LabReport(options) => lab_report::run(options),
+        Task::Package(options) => package::run(options),
+        Task::PublishCheck(options) => publish_check::run(options),
         Task::Bench { bench } => bench::run(bench),
     }
 }

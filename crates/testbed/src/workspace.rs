@@ -62,7 +62,7 @@ pub fn build_silt(build: Build) -> Result<PathBuf> {
     }
     install::ensure(&[install::COMPILER])?;
     let mut command = cargo();
-    command.args(["build", "--package", "siltstone-cli", "--bin", "silt"]);
+    command.args(["build", "--package", "siltstone", "--bin", "silt"]);
     let folder = match build {
         Build::Development => "debug",
         Build::Release => {

@@ -1,5 +1,5 @@
 //! Tests of the program `silt`, run as a process: one file for each subject, all in one program, which is linked once.
-//! `cargo test -p siltstone-cli --test all restoring::` runs those of one file.
+//! `cargo test -p siltstone --test all restoring::` runs those of one file.
 
 mod changed_list;
 mod checking;
@@ -11,6 +11,7 @@ mod damaged_series;
 mod exit_codes;
 mod figures;
 mod finding;
+mod generating;
 mod importing;
 mod labelling;
 mod leases;
