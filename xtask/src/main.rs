@@ -11,6 +11,7 @@ mod faults;
 mod fuzz;
 #[cfg(test)]
 mod glossary;
+mod import;
 #[cfg(test)]
 mod imports;
 mod kill_loop;
@@ -81,6 +82,8 @@ enum Task {
     /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the
     /// byte.
     Real(real::Options),
+    /// Bring repositories of restic and borg along, restore every version by both programs and compare them by rsync.
+    Import(import::Options),
     /// A report of `silt-lab`, looked at in a real browser: nothing too wide, cut off, written over something else or
     /// loaded from elsewhere.
     LabReport(lab_report::Options),
@@ -123,6 +126,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Servers => servers(),
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),
+        Task::Import(options) => import::run(options),
         Task::LabReport(options) => lab_report::run(options),
         Task::Package(options) => package::run(options),
         Task::PublishCheck(options) => publish_check::run(options),

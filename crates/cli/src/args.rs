@@ -67,6 +67,7 @@ pub(crate) enum Command {
     History(commands::history::HistoryArgs),
     Restore(Box<commands::restore::RestoreArgs>),
     Dump(commands::dump::DumpArgs),
+    Export(commands::dump::ExportArgs),
     Mount(commands::mount::MountArgs),
     Forget(Box<commands::forget::ForgetArgs>),
     Undelete(commands::undelete::UndeleteArgs),
@@ -85,6 +86,28 @@ pub(crate) enum Command {
     Generate(commands::generate::GenerateArgs),
 }
 
+/// Text below the long help of `silt-import`.
+const IMPORT_AFTER_HELP: &str = "\
+Environment and exit status are those of 'silt --help'; of a restic repository also
+  RESTIC_REPOSITORY, RESTIC_REPOSITORY_FILE                         where it is
+  RESTIC_PASSWORD, RESTIC_PASSWORD_FILE, RESTIC_PASSWORD_COMMAND    where its password comes from";
+
+/// Brings snapshots of another program's repository into one of silt.
+#[derive(Parser, Debug)]
+#[command(name = "silt-import", version, after_long_help = IMPORT_AFTER_HELP, max_term_width = 120)]
+pub(crate) struct ImportCli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: ImportCommand,
+}
+
+/// The programs.
+#[derive(Subcommand, Debug)]
+pub(crate) enum ImportCommand {
+    Restic(Box<commands::foreign::ResticArgs>),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +117,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        ImportCli::command().debug_assert();
     }
 
     #[test]

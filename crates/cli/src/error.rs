@@ -57,6 +57,21 @@ pub(crate) enum CliError {
     NoRepositoryGiven,
     #[error("no source repository given: use --from-repo, or set SILT_FROM_REPOSITORY")]
     NoSourceRepositoryGiven,
+    #[error("no restic repository given: use --from-repo, or set RESTIC_REPOSITORY")]
+    NoResticRepositoryGiven,
+    #[error(
+        "{address}: a restic repository is read from a folder of this machine: mount its place there, as by 'rclone \
+         mount' or sshfs, or copy it"
+    )]
+    ResticElsewhere { address: String },
+    #[error("there is no restic repository in {folder}: {reason}")]
+    NoResticRepository { folder: PathBuf, reason: String },
+    #[error("the password does not open the restic repository in {folder}")]
+    ResticPassword { folder: PathBuf },
+    #[error("cannot read the restic repository in {folder}: {reason}")]
+    ResticUnreadable { folder: PathBuf, reason: String },
+    #[error("the restic repository has no snapshot whose id begins with '{wanted}'; 'restic snapshots' lists them")]
+    NoResticSnapshot { wanted: String },
     #[error("both {first} and {second} are given; they exclude each other, give one")]
     Conflict { first: &'static str, second: &'static str },
     #[error("cannot read the place of the repository from {path}: {source}")]
@@ -156,6 +171,8 @@ pub(crate) enum CliError {
     PriceList { path: PathBuf, reason: String },
     #[error("no price list has '{store}'; known are {known}")]
     NoPrices { store: String, known: String },
+    #[error("an archive is not written to a terminal: name a file by --output, or direct it elsewhere")]
+    ArchiveToTerminal,
     #[error("cannot write the output: {0}")]
     Output(io::Error),
 }
@@ -176,6 +193,8 @@ impl CliError {
         match self {
             Self::Engine(EngineError::Interrupted) => EXIT_INTERRUPTED,
             Self::Engine(EngineError::HistoryLost { .. }) => EXIT_HISTORY_LOST,
+            Self::NoResticRepository { .. } => EXIT_NO_REPOSITORY,
+            Self::ResticPassword { .. } => EXIT_WRONG_PASSWORD,
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),

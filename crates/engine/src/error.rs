@@ -307,6 +307,12 @@ pub enum EngineError {
         /// Entries that cannot be read.
         problems: u64,
     },
+    /// Something is to be recorded at another path that is not one source other than the root.
+    #[error("only one file or folder, and not the root, can be recorded as {}", .as_path.display())]
+    NotOneSource {
+        /// Path it was to be recorded at.
+        as_path: PathBuf,
+    },
     /// The catalog of a snapshot that was to be copied cannot be read, so that no copy of it was made.
     #[error("snapshot {snapshot} of the source repository is not copied: {reason}")]
     CopyUnreadable {

@@ -4,10 +4,11 @@
 use crate::backup::{BackupOptions, BackupSummary, Source, backup};
 use crate::check::{CheckOptions, CheckReport, check};
 use crate::copy::{CopyOptions, CopySummary, Originals, copy};
-use crate::dump::{Archive, dump};
+use crate::dump::{Archive, dump, export};
 use crate::file_reader::SnapshotReader;
 use crate::forget::{ForgetOptions, ForgetPlan, ForgetSummary, SnapshotSelection, held_by, plan_forget};
-use crate::import::{ImportOptions, TarArchive, TarBytes, import_tar};
+use crate::import::{ForeignRepository, ImportOptions, TarArchive, TarBytes, VerifySummary};
+use crate::import::{import_snapshots, import_tar, verify_snapshots};
 use crate::label::{LabelOptions, label};
 use crate::maintain::{self, MaintainForecast, MaintainOptions, MaintainSummary, maintain};
 use crate::protect::{ProtectSummary, protect};
@@ -91,6 +92,31 @@ impl<R: Borrow<Repository>> Session<R> {
         import_tar(self.repository(), archive, options, &self.resources)
     }
 
+    /// Brings snapshots of another program's repository over, oldest first.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`import_snapshots`].
+    pub fn import_snapshots(
+        &self,
+        source: &dyn ForeignRepository,
+        snapshots: &[SnapshotView],
+        options: &CopyOptions,
+    ) -> Result<CopySummary, EngineError> {
+        import_snapshots(source, snapshots, self.repository(), options, &self.resources)
+    }
+
+    /// Compares snapshots that were imported with their originals.
+    ///
+    /// # Errors
+    /// Those of [`verify_snapshots`].
+    pub fn verify_snapshots(
+        &self,
+        source: &dyn ForeignRepository,
+        originals: &[SnapshotView],
+    ) -> Result<VerifySummary, EngineError> {
+        verify_snapshots(source, originals, self.repository(), &self.resources)
+    }
+
     /// Copies snapshots of another repository into this one, oldest first.
     ///
     /// # Errors
@@ -127,6 +153,21 @@ impl<R: Borrow<Repository>> Session<R> {
     ) -> Result<(), EngineError> {
         self.resources.suffice_for(Command::Dump, self.repository())?;
         dump(self.repository(), snapshot, path, archive, output, &self.resources)
+    }
+
+    /// Writes an archive of a snapshot, or of part of it.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`export`].
+    pub fn export(
+        &self,
+        snapshot: &SnapshotView,
+        path: Option<&EntryPath>,
+        archive: Archive,
+        output: &mut dyn Write,
+    ) -> Result<(), EngineError> {
+        self.resources.suffice_for(Command::Dump, self.repository())?;
+        export(self.repository(), snapshot, path, archive, output, &self.resources)
     }
 
     /// Opens the files of a snapshot for reading anywhere in them.

@@ -26,6 +26,7 @@ use siltstone_store::Time;
 use siltstone_store::manifest::SnapshotStatistics;
 use siltstone_store::repository::Repository;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Make a snapshot of files and folders, or of a stream
@@ -38,6 +39,10 @@ pub(crate) struct BackupArgs {
     /// Series the snapshot belongs to [default: host and paths]
     #[arg(long, value_name = "NAME")]
     series: Option<String>,
+    /// Record PATH, the mounted snapshot of a file system or part of it, under the path it is a snapshot of; patterns
+    /// see that path, too
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["stdin", "stdin_from_command"])]
+    as_path: Option<PathBuf>,
     #[command(flatten)]
     record: RecordArgs,
     /// Read all files again, also those that seem unchanged
@@ -153,6 +158,7 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
     Ok(options
         .with_series(arguments.series.clone())
         .with_exclude(exclude)
+        .with_as_path(arguments.as_path.clone())
         .with_one_file_system(arguments.one_file_system)
         .with_force(arguments.force)
         .with_ignore_ctime(arguments.ignore_ctime || arguments.ignore_inode)

@@ -1,4 +1,7 @@
 //! `silt`: arguments in, text or JSON out. What a command does is the engine's; this program parses, asks and renders.
+//!
+//! It is a library so that `silt-import` has the same options, words and exit codes: that program adds how repositories
+//! of another program are read.
 
 #![allow(clippy::doc_markdown, reason = "the documentation of an option is its help text")]
 
@@ -27,13 +30,15 @@ mod repository;
 mod retry;
 mod short_help;
 
-use args::{Cli, Command};
-use clap::{CommandFactory, FromArgMatches};
+pub use commands::foreign::{OpenError, OpenForeign};
+
+use args::{Cli, Command, ImportCli, ImportCommand};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::{
-    backup, check, copy, diff, dump, find, forget, generate, history, import, init, key, label, ls, maintain, mount,
-    policy, prune, repair, restore, serve, snapshots, stats, undelete, unlock, version,
+    backup, check, copy, diff, dump, find, foreign, forget, generate, history, import, init, key, label, ls, maintain,
+    mount, policy, prune, repair, restore, serve, snapshots, stats, undelete, unlock, version,
 };
-use context::Context;
+use context::{Context, GlobalArgs};
 use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
 use output::error_line;
 use render::visible;
@@ -41,19 +46,36 @@ use serde::Serialize;
 use siltstone_engine::fs::raise_open_file_limit;
 use std::process::ExitCode;
 
-/// The program: parses, runs, tells how it went.
-fn main() -> ExitCode {
+/// The program `silt`: parses, runs, tells how it went.
+pub fn main() -> ExitCode {
     let parsed = short_help::arranged(Cli::command()).try_get_matches();
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
-        Err(error) => return not_understood(&error),
-    };
+    match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => {
+            let is_server = matches!(cli.command, Command::Serve(_));
+            ended(cli.global, is_server, |context| run(&cli.command, context))
+        }
+        Err(error) => not_understood(&error),
+    }
+}
+
+/// The program `silt-import`, which reads repositories of restic by `open`.
+pub fn import_main(open: OpenForeign) -> ExitCode {
+    match ImportCli::try_parse() {
+        Ok(cli) => ended(cli.global, false, |context| match &cli.command {
+            ImportCommand::Restic(arguments) => foreign::run(arguments, open, context),
+        }),
+        Err(error) => not_understood(&error),
+    }
+}
+
+/// Runs a command, tells how it went.
+fn ended(options: GlobalArgs, is_server: bool, command: impl FnOnce(&Context) -> Result<Done, CliError>) -> ExitCode {
     interrupt::listen();
     raise_open_file_limit();
-    let context = Context::new(cli.global);
+    let context = Context::new(options);
     let output = context.output;
-    log::listen(output, matches!(cli.command, Command::Serve(_)));
-    match environment::check().and_then(|()| run_within_limits(&cli.command, context)) {
+    log::listen(output, is_server);
+    match environment::check().and_then(|()| run_within_limits(context, command)) {
         Ok(Done::Whole) => ExitCode::SUCCESS,
         Ok(Done::InPart) => ExitCode::from(EXIT_INCOMPLETE),
         Err(error) => {
@@ -67,9 +89,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_within_limits(command: &Command, context: Context) -> Result<Done, CliError> {
+fn run_within_limits(
+    context: Context,
+    command: impl FnOnce(&Context) -> Result<Done, CliError>,
+) -> Result<Done, CliError> {
     let context = context.within_limits()?;
-    let done = run(command, &context)?;
+    let done = command(&context)?;
     context.tell_unused_limits();
     Ok(done)
 }
@@ -87,6 +112,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Diff(arguments) => diff::run(arguments, context),
         Command::Restore(arguments) => restore::run(arguments, context),
         Command::Dump(arguments) => dump::run(arguments, context),
+        Command::Export(arguments) => dump::export(arguments, context),
         Command::Mount(arguments) => mount::run(arguments, context),
         Command::Forget(arguments) => forget::run(arguments, context),
         Command::Undelete(arguments) => undelete::run(arguments, context),
