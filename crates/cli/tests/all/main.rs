@@ -19,6 +19,7 @@ mod passwords;
 mod policies;
 mod repair;
 mod restoring;
+mod rewriting;
 mod rollback;
 mod servers;
 mod serving;
