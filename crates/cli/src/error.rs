@@ -137,6 +137,8 @@ pub(crate) enum CliError {
     ForeignSheet { repository: String, number: u32, location: String },
     #[error("nothing in the snapshot matches --include, nothing was restored; 'silt ls' lists what it holds")]
     NothingIncluded,
+    #[error("name and password in {path}: {reason}")]
+    AuthFile { path: PathBuf, reason: String },
     #[error("nothing to take out: --exclude says what")]
     NothingExcluded,
     #[error(

@@ -26,4 +26,5 @@ mod serving;
 mod sharing;
 mod terminal;
 mod undelete;
+mod webdav;
 mod write_only;
