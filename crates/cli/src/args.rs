@@ -73,6 +73,7 @@ pub(crate) enum Command {
     Undelete(commands::undelete::UndeleteArgs),
     Tag(commands::label::TagArgs),
     Describe(commands::label::DescribeArgs),
+    Rewrite(commands::rewrite::RewriteArgs),
     Policy(commands::policy::PolicyArgs),
     Maintain(commands::maintain::MaintainArgs),
     Prune(commands::prune::PruneArgs),

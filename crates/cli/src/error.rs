@@ -152,6 +152,10 @@ pub(crate) enum CliError {
     ForeignSheet { repository: String, number: u32, location: String },
     #[error("nothing in the snapshot matches --include, nothing was restored; 'silt ls' lists what it holds")]
     NothingIncluded,
+    #[error("name and password in {path}: {reason}")]
+    AuthFile { path: PathBuf, reason: String },
+    #[error("nothing to take out: --exclude says what")]
+    NothingExcluded,
     #[error(
         "a password hash of {memory_kib} KiB, {passes} passes and {lanes} lanes does not work: it takes a pass, a lane \
          and 8 KiB for each lane at least; choose other --kdf-memory, --kdf-passes, --kdf-lanes"
@@ -165,8 +169,8 @@ pub(crate) enum CliError {
     AmbiguousKey { wanted: String, count: usize },
     #[error("--lease-timeout must be at least {least}: a renewal may be late without its writer being dead")]
     LeaseTimeoutShort { least: String },
-    #[error("nothing was changed: --yes carries the plan out, --dry-run only shows it")]
-    NotConfirmed,
+    #[error("nothing was changed: {option} carries the plan out, --dry-run only shows it")]
+    NotConfirmed { option: &'static str },
     #[error("the price list {path} cannot be used: {reason}")]
     PriceList { path: PathBuf, reason: String },
     #[error("no price list has '{store}'; known are {known}")]
@@ -204,6 +208,7 @@ impl CliError {
                 | EngineError::SourceShrunk { .. }
                 | EngineError::RemovesAllUnfiltered
                 | EngineError::GroupEmptied { .. }
+                | EngineError::ExcludesAll { .. }
                 | EngineError::RemovesAll { .. },
             ) => EXIT_REFUSED,
             _ => EXIT_FAILED,

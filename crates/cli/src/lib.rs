@@ -36,7 +36,7 @@ use args::{Cli, Command, ImportCli, ImportCommand};
 use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::{
     backup, check, copy, diff, dump, find, foreign, forget, generate, history, import, init, key, label, ls, maintain,
-    mount, policy, prune, repair, restore, serve, snapshots, stats, undelete, unlock, version,
+    mount, policy, prune, repair, restore, rewrite, serve, snapshots, stats, undelete, unlock, version,
 };
 use context::{Context, GlobalArgs};
 use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
@@ -118,6 +118,7 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Undelete(arguments) => undelete::run(arguments, context),
         Command::Tag(arguments) => label::tag(arguments, context),
         Command::Describe(arguments) => label::describe(arguments, context),
+        Command::Rewrite(arguments) => rewrite::run(arguments, context),
         Command::Policy(arguments) => policy::run(arguments, context),
         Command::Maintain(arguments) => maintain::run(arguments, context),
         Command::Prune(arguments) => prune::run(arguments, context),

@@ -86,6 +86,12 @@ silt diff --live latest:/etc",
     ),
     ("mount", "silt mount /mnt/backups"),
     (
+        "rewrite",
+        "\
+silt rewrite --exclude 'passwords.txt'
+silt rewrite --exclude /home/me/disk.img --forget --host laptop",
+    ),
+    (
         "check",
         "\
 silt check

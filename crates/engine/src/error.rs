@@ -257,6 +257,12 @@ pub enum EngineError {
         /// The series' name.
         series: String,
     },
+    /// Nothing of a snapshot would be left but directories. None was changed.
+    #[error("refusing to exclude all files of snapshot {snapshot}, nothing was changed")]
+    ExcludesAll {
+        /// Short id of the snapshot.
+        snapshot: String,
+    },
     /// No rule says which snapshots to keep. None was removed.
     #[error("no policy was specified, no snapshots will be removed")]
     EmptyPolicy,

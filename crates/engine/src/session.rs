@@ -6,7 +6,10 @@ use crate::check::{CheckOptions, CheckReport, check};
 use crate::copy::{CopyOptions, CopySummary, Originals, copy};
 use crate::dump::{Archive, dump, export};
 use crate::file_reader::SnapshotReader;
-use crate::forget::{ForgetOptions, ForgetPlan, ForgetSummary, SnapshotSelection, held_by, plan_forget};
+use crate::forget::{
+    ForgetOptions, ForgetPlan, ForgetSummary, RewritePlan, SnapshotSelection, held_by, plan_forget, plan_rewrite,
+};
+use crate::fs::PathFilter;
 use crate::import::{ForeignRepository, ImportOptions, TarArchive, TarBytes, VerifySummary};
 use crate::import::{import_snapshots, import_tar, verify_snapshots};
 use crate::label::{LabelOptions, label};
@@ -204,6 +207,38 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// [`EngineError::MemoryTooSmall`]; those of [`ForgetPlan::execute`].
     pub fn execute(&self, plan: &ForgetPlan) -> Result<ForgetSummary, EngineError> {
+        let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
+        plan.execute(self.repository(), &resources)
+    }
+
+    /// Looks which of these snapshots have what a filter excludes. Nothing is written.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`plan_rewrite`].
+    pub fn plan_rewrite(
+        &self,
+        snapshots: Vec<SnapshotView>,
+        filter: PathFilter,
+        options: &ForgetOptions,
+    ) -> Result<RewritePlan, EngineError> {
+        let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
+        plan_rewrite(self.repository(), snapshots, filter, options, &resources)
+    }
+
+    /// Returns what carrying out a plan of rewriting would do, to the byte.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`RewritePlan::forecast`].
+    pub fn forecast_rewrite(&self, plan: &RewritePlan) -> Result<ForgetSummary, EngineError> {
+        let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
+        plan.forecast(self.repository(), &resources)
+    }
+
+    /// Takes out of snapshots what a plan says.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`RewritePlan::execute`].
+    pub fn rewrite(&self, plan: &RewritePlan) -> Result<ForgetSummary, EngineError> {
         let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
         plan.execute(self.repository(), &resources)
     }

@@ -2,7 +2,7 @@
 //! removed later.
 
 mod messages;
-mod report;
+pub(super) mod report;
 pub(super) mod rules;
 
 use crate::choose::{find_all, keys, without};

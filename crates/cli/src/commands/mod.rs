@@ -25,6 +25,7 @@ pub(crate) mod prune;
 mod record;
 pub(crate) mod repair;
 pub(crate) mod restore;
+pub(crate) mod rewrite;
 pub(crate) mod serve;
 pub(crate) mod snapshots;
 mod sources;

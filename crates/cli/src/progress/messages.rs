@@ -19,6 +19,7 @@ pub(crate) enum Work {
     Forget,
     Undelete,
     Label,
+    Rewrite,
     Maintain,
     Check,
     Repair,
@@ -28,7 +29,7 @@ pub(crate) enum Work {
 impl Work {
     /// Tells whether its result is one JSON document, beside which nothing else may stand on standard output.
     pub(super) fn prints_one_document(self) -> bool {
-        matches!(self, Self::Forget | Self::Label | Self::Undelete)
+        matches!(self, Self::Forget | Self::Label | Self::Rewrite | Self::Undelete)
     }
 
     /// restic's word for the phase in which an error happened.
@@ -42,6 +43,7 @@ impl Work {
             Self::Forget => "forget",
             Self::Undelete => "undelete",
             Self::Label => "label",
+            Self::Rewrite => "rewrite",
             Self::Maintain => "maintain",
             Self::Check => "check",
             Self::Repair => "repair",

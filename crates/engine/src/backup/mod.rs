@@ -32,7 +32,6 @@ mod chunker;
 mod commit;
 mod entries;
 mod flow;
-mod half_read;
 mod heal;
 mod local;
 mod modes;

@@ -42,6 +42,7 @@ mod readers;
 mod repair;
 mod requests;
 mod resources;
+mod rewrite;
 mod round_trip;
 mod session;
 mod sharing;

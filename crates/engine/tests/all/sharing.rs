@@ -8,6 +8,7 @@ use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Borrow, Check
 use siltstone_engine::check::ReadData;
 use siltstone_engine::forget::ForgetSummary;
 use siltstone_engine::maintain::maintain;
+use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::SnapshotId;
 use siltstone_store::container::ContainerKind;
@@ -420,5 +421,58 @@ fn what_is_lent_becomes_no_delta() {
     let depth = summary.migration.deltas_kept;
     let all = machines.manifest("second").imported().len();
     assert!(depth * 4 < all, "{depth} of {all} became deltas");
+    machines.assert_sound();
+}
+
+impl Machines {
+    /// Takes `shared` out of the snapshots that the filter lets through, and holds what comes back against what was
+    /// stated before.
+    fn rewrite_as_stated(&mut self, filter: &SnapshotFilter) -> ForgetSummary {
+        let options = self.sandbox.forget_options(false);
+        let plan = self.sandbox.plan_rewrite_of(filter, "shared", &options).expect("a plan");
+        let repository = self.sandbox.repository();
+        let stated = plan.forecast(&repository, &self.sandbox.resources()).expect("stated");
+        let done = plan.execute(&repository, &self.sandbox.resources()).expect("done");
+        assert_eq!(stated, done);
+        let bytes: u64 = self.disk.list(Listing::All).expect("listed").iter().map(|meta| meta.bytes).sum();
+        assert_eq!(bytes, done.bytes_after);
+        for view in self.sandbox.snapshots() {
+            let id = view.snapshot.id;
+            if let Some(old) = self.trees.keys().find(|old| old.0[..16] == id.0[..16] && **old != id).copied() {
+                let mut tree = self.trees.remove(&old).expect("its tree");
+                tree.retain(|name, _| !name.starts_with(b"shared"));
+                self.trees.insert(id, tree);
+            }
+        }
+        done
+    }
+}
+
+#[test]
+fn a_path_taken_out_of_borrower_and_lender_is_gone_from_both() {
+    let mut machines = Machines::new();
+    machines.sandbox.write("own", &noise(100, 300_000));
+    machines.back_up("first");
+    machines.back_up("second");
+    let done = machines.rewrite_as_stated(&SnapshotFilter::default());
+    assert_eq!(done.snapshots_rewritten, 2);
+    assert!(done.bytes_returned() > i64::try_from(SHARED_BYTES).expect("few"), "{done:?}");
+    assert!(machines.manifest("first").lent.is_empty());
+    machines.assert_sound();
+}
+
+#[test]
+fn a_path_taken_out_of_the_lender_alone_stays_with_the_borrower() {
+    let mut machines = Machines::new();
+    machines.sandbox.write("own", &noise(100, 300_000));
+    machines.back_up("first");
+    machines.back_up("second");
+    let only = |name: &str| SnapshotFilter::default().with_series(vec![name.to_owned()]);
+    machines.rewrite_as_stated(&only("first"));
+    let lender = machines.manifest("first");
+    assert!(!lender.lent.is_empty() && lender.lent.is_subset(&machines.manifest("second").borrowed_of(lender.series)));
+    machines.assert_sound();
+    machines.rewrite_as_stated(&only("second"));
+    assert!(machines.manifest("first").lent.is_empty(), "the lender lets go in the same run");
     machines.assert_sound();
 }

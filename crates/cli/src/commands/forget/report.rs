@@ -18,12 +18,15 @@ pub(super) fn text(summary: &ForgetSummary, until: Option<Time>, dry_run: bool) 
         let parts: Vec<_> = parts.into_iter().flatten().collect();
         lines.push(format!("{}: {}", parts.join(", "), came_back(summary, dry_run)));
     }
-    if summary.ghost_bytes > 0 {
-        let bytes = size(summary.ghost_bytes);
-        lines.push(format!("about {bytes} more can come back once 'silt maintain' or the next backup has run"));
-    }
+    lines.extend(later(summary));
     lines.extend(held(&summary.held, dry_run));
     lines.join("\n")
+}
+
+/// The line about what comes back later.
+pub(in crate::commands) fn later(summary: &ForgetSummary) -> Option<String> {
+    let bytes = Some(summary.ghost_bytes).filter(|bytes| *bytes > 0).map(size)?;
+    Some(format!("about {bytes} more can come back once 'silt maintain' or the next backup has run"))
 }
 
 fn removed(summary: &ForgetSummary, dry_run: bool) -> String {
@@ -41,7 +44,8 @@ fn marked(summary: &ForgetSummary, until: Option<Time>, dry_run: bool) -> String
     format!("{verb} {} snapshots as deleted{until}", summary.snapshots_marked)
 }
 
-fn came_back(summary: &ForgetSummary, dry_run: bool) -> String {
+/// Words for what came back.
+pub(in crate::commands) fn came_back(summary: &ForgetSummary, dry_run: bool) -> String {
     let returned = if dry_run { "would come back" } else { "came back" };
     let containers =
         format!("{} containers deleted, {} rewritten", summary.containers_deleted, summary.containers_rewritten);
@@ -49,7 +53,7 @@ fn came_back(summary: &ForgetSummary, dry_run: bool) -> String {
 }
 
 /// Lines about the bytes that deleted snapshots hold, and how to have them now.
-fn held(held: &Held, dry_run: bool) -> Vec<String> {
+pub(in crate::commands) fn held(held: &Held, dry_run: bool) -> Vec<String> {
     let Some((first, last)) = held.first_until.zip(held.last_until) else { return Vec::new() };
     let until = if first == last {
         format!("until {}", local(last))
